@@ -23,67 +23,12 @@
 // One door leads to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
-mod printable;
-
 #[macro_use]
-mod speech;
-
-mod clean;
-
-mod child;
-mod domain;
-mod files;
-mod home;
-mod interrupt;
-
-mod diagnostic;
-mod expr;
-
-mod document;
-mod operator;
-mod stats;
-
-mod config;
-
-mod catalog;
-
-mod plan;
-
-mod compile;
-mod validate;
-
-mod backend;
-
-mod profile;
-
-mod measure;
-
-mod worker;
-
-mod record;
-
-mod explain;
-mod sweep;
-
-mod sanitize;
-
-mod calibrate;
-
-mod merge;
+extern crate dgx_core;
 
 mod cluster;
 
-mod rank;
-
-mod interchange;
-
-mod claims;
-
-mod gate;
-
 mod present;
-
-mod debug;
 
 mod contest;
 mod dispatch;

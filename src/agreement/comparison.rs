@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use super::{Cell, Difference, Order, Step, differences, orders};
 use crate::contest::lineage::lineage;
-use crate::diagnostic::InputError;
-use crate::domain::{ContenderId, Device, Group, Timing};
-use crate::rank::Ranking;
-use crate::record::Run;
+use dgx_core::diagnostic::InputError;
+use dgx_core::domain::{ContenderId, Device, Group, Timing};
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
 
 /// A run and its cells.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ fn neighbours(run: &Run, ranking: &Ranking) -> Vec<(Step, ContenderId, Contender
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Entry, Synthetic};
 
     fn compared(name: &str) -> Comparison {
         let mut run = Synthetic {
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_run_of_another_card_or_of_no_card_is_refused() {
-        let usual = crate::config::target::usual();
+        let usual = dgx_core::config::target::usual();
         let told = |run: &Run, device: &Device| {
             measured_on(run, device).map_err(|e| e.message().to_owned())
         };

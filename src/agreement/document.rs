@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Comparison, Difference, Errors, Order};
-use crate::diagnostic::{InputError, SourceFile};
-use crate::domain::{ContenderId, Device};
+use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_core::domain::{ContenderId, Device};
 
 /// The format's version, raised when a field changes its meaning.
 const VERSION: u32 = 2;

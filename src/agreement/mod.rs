@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::ContenderId;
-use crate::stats::kendall_tau;
+use dgx_core::domain::ContenderId;
+use dgx_core::stats::kendall_tau;
 
 pub(crate) use comparison::{Comparison, mark_seen, measured_on};
 pub(crate) use document::Agreement;

@@ -5,9 +5,9 @@ use super::cluster::{self, SlurmFlags};
 use super::named;
 use super::runs::Exports;
 use crate::cluster::attach;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
-use crate::sweep::argv;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_run::sweep::argv;
 
 /// Follow the jobs of a sweep on a cluster again, and submit what is not done.
 #[derive(Debug, clap::Args)]

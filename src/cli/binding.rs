@@ -1,14 +1,14 @@
 //! The part of `dgx explain` that the time model answers: what binds, and what
 //! each removal would give at most.
 
-use crate::backend::emu::{cause_word, machine};
-use crate::compile::Compiler;
-use crate::domain::{BackendKind, Device, Micros};
-use crate::plan::{Plan, Work};
 use crate::present::{Align, Column, Grid, Style, belief_again, percent};
-use crate::profile::{Saving, savings};
-use crate::record::schema::DeviceRecord;
-use crate::sweep::CompiledCell;
+use dgx_core::domain::{BackendKind, Device, Micros};
+use dgx_core::record::schema::DeviceRecord;
+use dgx_run::backend::emu::{cause_word, machine};
+use dgx_run::compile::Compiler;
+use dgx_run::plan::{Plan, Work};
+use dgx_run::profile::{Saving, savings};
+use dgx_run::sweep::CompiledCell;
 
 /// Savings below this share of the time are not worth a line.
 const WORTH: f64 = 0.005;

@@ -3,10 +3,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Globals;
-use crate::compile::{IMAGES, cache_root, is_image, remove_image};
-use crate::diagnostic::CommandError;
-use crate::domain::{Bytes, Exit, printable_line};
-use crate::operator::{ANSWERS, ANSWERS_LIMIT, is_ours};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Bytes, Exit, printable_line};
+use dgx_run::compile::{IMAGES, cache_root, is_image, remove_image};
+use dgx_run::operator::{ANSWERS, ANSWERS_LIMIT, is_ours};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

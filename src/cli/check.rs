@@ -2,16 +2,16 @@ use std::path::PathBuf;
 
 use super::select::Shapes;
 use super::{Globals, named, runs};
-use crate::backend::emu::map_refusal;
-use crate::catalog::Catalog;
-use crate::compile::geometry;
-use crate::diagnostic::{CommandError, nearest};
-use crate::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
-use crate::plan::{Cell, Machine, Plan, Work};
 use crate::present::{Align, Column, Folders, Grid, Style};
-use crate::record::schema::Build;
-use crate::speech::{self, Level};
-use crate::sweep::{BackendChoice, inspect};
+use dgx_core::diagnostic::{CommandError, nearest};
+use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
+use dgx_core::record::schema::Build;
+use dgx_core::speech::{self, Level};
+use dgx_run::backend::emu::map_refusal;
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::geometry;
+use dgx_run::plan::{Cell, Machine, Plan, Work};
+use dgx_run::sweep::{BackendChoice, inspect};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -208,7 +208,7 @@ fn refuse_strange_gate(plan: &Plan) -> Result<(), CommandError> {
     };
     let ids = || plan.contenders.iter().map(|c| &c.id);
     let competes = |name: &str| {
-        let yardstick = plan.round.yardstick && name == crate::catalog::YARDSTICK;
+        let yardstick = plan.round.yardstick && name == dgx_run::catalog::YARDSTICK;
         yardstick || ids().any(|id| id.as_str() == name || id.variant() == name)
     };
     for name in gate.contenders.iter().chain(&gate.over) {
@@ -292,7 +292,7 @@ fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
             ("claim.over", name)
         });
         for (key, name) in parent.into_iter().chain(over) {
-            let known = catalog.knows(name).is_ok() || name == crate::catalog::YARDSTICK;
+            let known = catalog.knows(name).is_ok() || name == dgx_run::catalog::YARDSTICK;
             let warning = format!(
                 "warning: {}: `{key}` names `{name}`, which is not there",
                 variant.file.path.display()

@@ -5,12 +5,12 @@ use std::path::Path;
 use super::Globals;
 use super::runs::{self, Exports};
 use crate::cluster::Followed;
-use crate::config::{Array, Slurm};
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
 use crate::export::Document;
-use crate::rank::Ranking;
-use crate::sweep::verdict_exit;
+use dgx_core::config::{Array, Slurm};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::rank::Ranking;
+use dgx_run::sweep::verdict_exit;
 
 /// How tasks are asked for; each also a key of `[slurm]` in a round or in the
 /// user's config.

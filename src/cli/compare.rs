@@ -4,12 +4,12 @@ use super::Globals;
 use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{ContenderId, Exit, Micros, typed};
 use crate::export::Document;
 use crate::present::{self, Agreed, Align, Column, Grid, Style};
-use crate::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
-use crate::record::{Newest, Run};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{ContenderId, Exit, Micros, typed};
+use dgx_core::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
+use dgx_core::record::{Newest, Run};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -299,11 +299,11 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
         Column::new("rank in B", Align::Left, 3),
     ]);
     for (contender, comparison) in compared {
-        let by_mean = |a: &&(String, crate::stats::LogEstimate),
-                       b: &&(String, crate::stats::LogEstimate)| {
+        let by_mean = |a: &&(String, dgx_core::stats::LogEstimate),
+                       b: &&(String, dgx_core::stats::LogEstimate)| {
             a.1.mean.total_cmp(&b.1.mean)
         };
-        let told = |s: Option<&(String, crate::stats::LogEstimate)>| {
+        let told = |s: Option<&(String, dgx_core::stats::LogEstimate)>| {
             s.map_or(String::new(), |(name, e)| {
                 format!("{} {name}", present::speedup(e.mean.exp()))
             })
@@ -312,7 +312,7 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
         let judgement = comparison.judgement();
         grid.push(vec![
             contender.to_string(),
-            present::interval(&comparison.geomean.ratio(crate::stats::CONFIDENCE)),
+            present::interval(&comparison.geomean.ratio(dgx_core::stats::CONFIDENCE)),
             match judgement.differs() {
                 Some(true) => style.doubtful("yes"),
                 Some(false) => "no".to_owned(),

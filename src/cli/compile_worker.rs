@@ -1,9 +1,9 @@
 use std::io::{stdin, stdout};
 
 use super::Globals;
-use crate::compile::serve;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_run::compile::serve;
 
 /// Compiles for a sweep; speaks JSON lines on stdin and stdout.
 #[derive(Debug, clap::Args)]

@@ -12,10 +12,10 @@ use clap_complete::engine::{
 use clap_complete::env::CompleteEnv;
 
 use super::{named, runs};
-use crate::catalog::Catalog;
-use crate::config::{Round, target};
-use crate::domain::{ContenderId, harmful};
-use crate::record;
+use dgx_core::config::{Round, target};
+use dgx_core::domain::{ContenderId, harmful};
+use dgx_core::record;
+use dgx_run::catalog::Catalog;
 
 /// By which a script asks, with the words of the line.
 pub(super) const VARIABLE: &str = "DGX_COMPLETE";

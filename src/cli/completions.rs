@@ -2,8 +2,8 @@ use clap_complete::Shell;
 use clap_complete::env::Shells;
 
 use super::{Globals, complete};
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -6,19 +6,19 @@ use super::explain::plan_for_machine;
 use super::profile::{ambiguous, shape};
 use super::subject::subject;
 use super::{Globals, named, runs};
-use crate::backend::Emulation;
-use crate::catalog::Catalog;
-use crate::compile::cache_root;
-use crate::config::{Round, target};
-use crate::debug::{Account, Dump, Form, Kind, Request, Telling, emit, investigate, make_folder};
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
-use crate::interrupt::{self, Words};
-use crate::plan::{Plan, Work};
-use crate::present::{Folders, Met};
-use crate::record::Run;
-use crate::sweep::{BackendChoice, Booth, LoneCell, Trial, choose};
-use crate::validate::Tolerance;
+use crate::present::{AccountText, Folders, Met, Telling};
+use dgx_core::config::{Round, target};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
+use dgx_core::interrupt::{self, Words};
+use dgx_core::record::Run;
+use dgx_run::backend::Emulation;
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::cache_root;
+use dgx_run::debug::{Account, Dump, Form, Kind, Request, emit, investigate, make_folder};
+use dgx_run::plan::{Plan, Work};
+use dgx_run::sweep::{BackendChoice, Booth, LoneCell, Trial, choose};
+use dgx_run::validate::Tolerance;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -125,7 +125,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             return Err(interrupted());
         };
         let telling = telling(&case, &plan, shape);
-        say!("{}\n", account.text(&telling, &style));
+        let words = AccountText { account: &account };
+        say!("{}\n", words.text(&telling, &style));
         tell_log(log?.as_deref());
         if surprising(&account, contender.variant.expect) {
             exit = Exit::Unexpected;
@@ -140,7 +141,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             wrote(&emission.files);
             unwritten = emission.missing;
         }
-        if let Some(step) = account.next(&telling, &style) {
+        if let Some(step) = words.next(&telling, &style) {
             say!("{step}");
         }
     }
@@ -367,7 +368,7 @@ fn interrupted() -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Entry, Synthetic};
 
     #[test]
     fn the_first_failure_is_found_by_either_spelling() {

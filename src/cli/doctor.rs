@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 
 use super::Globals;
-use crate::backend::cuda::{self, CudaBackend, Presence};
-use crate::catalog::Catalog;
-use crate::compile::{Nvrtc, cache_root};
-use crate::config::target;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use dgx_core::config::target;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_run::backend::cuda::{self, CudaBackend, Presence};
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::{Nvrtc, cache_root};
 
 /// Say what is here: driver, GPU, compiler, and where each was found.
 #[derive(Debug, clap::Args)]
@@ -58,7 +58,7 @@ pub(super) fn run(_args: Args, globals: &Globals) -> Result<Exit, CommandError> 
 }
 
 fn host() -> String {
-    let host = crate::sweep::host();
+    let host = dgx_run::sweep::host();
     format!(
         "{} {}, {} ({} cores)",
         host.os, host.arch, host.cpu, host.cores

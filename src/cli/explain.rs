@@ -6,19 +6,19 @@ use super::named;
 use super::runs;
 use super::select::Shapes;
 use super::subject::subject;
-use crate::catalog::{Catalog, Contender};
-use crate::config::{Baseline, Round, Selection};
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::roofline::{Ceiling, Resource};
-use crate::domain::{ContenderId, Device, Exit, Timing};
-use crate::explain::{CallFit, KernelFit, builds_by_shape, remarks};
-use crate::interrupt::{self, Words};
-use crate::plan::{Machine, Plan, Work};
 use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
-use crate::rank::{Ranking, Timed};
-use crate::record::Run;
-use crate::record::schema::Build;
-use crate::sweep::{BackendChoice, Progress, inspect};
+use dgx_core::config::{Baseline, Round, Selection};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::roofline::{Ceiling, Resource};
+use dgx_core::domain::{ContenderId, Device, Exit, Timing};
+use dgx_core::interrupt::{self, Words};
+use dgx_core::rank::{Ranking, Timed};
+use dgx_core::record::Run;
+use dgx_core::record::schema::Build;
+use dgx_run::catalog::{Catalog, Contender};
+use dgx_run::explain::{CallFit, KernelFit, builds_by_shape, remarks};
+use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::sweep::{BackendChoice, Progress, inspect};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -64,7 +64,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
     let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     interrupt::install(EXPLAINING);
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));
     let builds = inspected?.builds;
     let ranking = run.as_ref().map(Ranking::of);

@@ -2,17 +2,15 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::{named, runs, select::Names};
-use crate::config::{FACTOR, Gate};
 use crate::contest::rounds;
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Bytes, Counter, Exit, Pattern, typed};
 use crate::export;
-use crate::gate::{
-    self, Finding, Found, GateError, GateReport, Over, Reason, Rule, Ruling, Wanted,
-};
 use crate::present;
-use crate::rank::{Ranking, mismatch};
-use crate::record::{self, Newest, PassedOver, Run, Search};
+use dgx_core::config::{FACTOR, Gate};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Bytes, Counter, Exit, Pattern, typed};
+use dgx_core::gate::{self, Finding, Found, GateReport, Over, Reason, Rule, Ruling, Wanted};
+use dgx_core::rank::{Ranking, mismatch};
+use dgx_core::record::{self, Newest, PassedOver, Run, Search};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -100,12 +98,6 @@ fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if (0.0..=1.0).contains(&value) => Ok(value),
         _ => Err("a share is a number from 0 to 1".to_owned()),
-    }
-}
-
-impl From<GateError> for CommandError {
-    fn from(error: GateError) -> Self {
-        InputError::new(error.to_string(), error.remedy()).into()
     }
 }
 

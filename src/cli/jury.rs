@@ -2,14 +2,14 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::{named, runs};
-use crate::config::Round;
 use crate::contest::jury::{foresight, outcomes, recount};
 use crate::contest::rounds::evidence;
 use crate::contest::story;
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::Exit;
-use crate::rank::Ranking;
-use crate::record::Run;
+use dgx_core::config::Round;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::Exit;
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

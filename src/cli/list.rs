@@ -2,14 +2,14 @@ use std::path::PathBuf;
 
 use super::select::Shapes;
 use super::{Globals, named, runs};
-use crate::catalog::{Catalog, Variant};
-use crate::config::target::usual;
-use crate::diagnostic::CommandError;
-use crate::domain::{ContenderId, Device, Exit, Status, printable_line};
-use crate::plan::{Machine, Plan, Work};
 use crate::present::{Align, Column, Grid, Style};
-use crate::speech::{self, Level};
-use crate::sweep::BackendChoice;
+use dgx_core::config::target::usual;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{ContenderId, Device, Exit, Status, printable_line};
+use dgx_core::speech::{self, Level};
+use dgx_run::catalog::{Catalog, Variant};
+use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -194,7 +194,7 @@ fn list_round(plan: &Plan, style: &Style) {
         Column::new("GFLOP", Align::Right, 8),
     ]);
     for shape in &plan.shapes {
-        let extents = |of: fn(&crate::domain::Group) -> u32| {
+        let extents = |of: fn(&dgx_core::domain::Group) -> u32| {
             let mut list: Vec<String> = shape.groups.iter().map(|g| of(g).to_string()).collect();
             list.dedup();
             list.join(" ")

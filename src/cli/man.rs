@@ -5,9 +5,9 @@ use std::process::Command;
 use clap::CommandFactory;
 
 use super::{Cli, Globals};
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
-use crate::speech;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::speech;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -2,11 +2,11 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::{named, runs};
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
-use crate::merge::{Merged, Title, merge, then};
-use crate::record::{self, Slot};
-use crate::sweep::{argv, stamp, verdict_exit};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::merge::{Merged, Title, merge, then};
+use dgx_core::record::{self, Slot};
+use dgx_run::sweep::{argv, stamp, verdict_exit};
 
 /// Join the run files of a round that was swept in parts.
 #[derive(Debug, clap::Args)]

@@ -43,9 +43,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
-use crate::speech::{self, Colour, LEVEL, Level, Lost};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::speech::{self, Colour, LEVEL, Level, Lost};
 
 /// Run competing designs of one GPU kernel, check each, time the right ones
 /// side by side, and say which is fastest and how surely.

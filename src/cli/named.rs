@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use super::runs::{self, RESULTS};
-use crate::catalog::Catalog;
-use crate::diagnostic::nearest;
-use crate::domain::{Pattern, printable_line};
-use crate::interchange;
-use crate::record::{self, Newest, Search, schema::Header};
+use dgx_core::diagnostic::nearest;
+use dgx_core::domain::{Pattern, printable_line};
+use dgx_core::interchange;
+use dgx_core::record::{self, Newest, Search, schema::Header};
+use dgx_run::catalog::Catalog;
 
 pub(super) const CONFIGS: &str = "configs";
 

@@ -9,12 +9,12 @@ use crate::agreement::Agreement;
 use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::lineage;
 use crate::contest::story;
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::Exit;
 use crate::export;
-use crate::rank::mismatch;
-use crate::record;
 use crate::report::{Subject, page};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::Exit;
+use dgx_core::rank::mismatch;
+use dgx_core::record;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -119,7 +119,7 @@ fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<Subject>, CommandError
 
 /// SHA-256 of a file, in little memory.
 fn digest(path: &Path) -> std::io::Result<String> {
-    let mut file = crate::files::open(path)?;
+    let mut file = dgx_core::files::open(path)?;
     let mut digest = Sha256::new();
     let mut piece = vec![0; 1 << 20];
     loop {

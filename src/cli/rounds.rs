@@ -4,8 +4,8 @@ use super::Globals;
 use super::runs;
 use crate::contest::rounds::history;
 use crate::contest::story;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use super::Globals;
 use super::select::Shapes;
-use crate::backend::cuda::CudaBackend;
-use crate::catalog::Catalog;
-use crate::compile::{Compiler, Limits, cache_root};
-use crate::config::{Baseline, Round, Selection, target};
 use crate::contest::rounds::settle_baseline;
-use crate::diagnostic::{CommandError, InputError, SourceFile, nearest};
-use crate::domain::{Chip, ContenderId, Device, Exit};
 use crate::export::{self, Document};
-use crate::interchange;
 use crate::present::{Asked, Folders, Met, Style, sweep_summary};
-use crate::record::schema::Header;
-use crate::record::{self, Newest, Run, Search};
-use crate::sweep::{BackendChoice, choose};
+use dgx_core::config::{Baseline, Round, Selection, target};
+use dgx_core::diagnostic::{CommandError, InputError, SourceFile, nearest};
+use dgx_core::domain::{Chip, ContenderId, Device, Exit};
+use dgx_core::interchange;
+use dgx_core::record::schema::Header;
+use dgx_core::record::{self, Newest, Run, Search};
+use dgx_run::backend::cuda::CudaBackend;
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::{Compiler, Limits, cache_root};
+use dgx_run::sweep::{BackendChoice, choose};
 
 /// Where sweeps put their run files.
 pub(super) const RESULTS: &str = "results";

@@ -4,17 +4,25 @@ use std::time::Duration;
 use super::select::Names;
 use super::subject::{self, subject};
 use super::{Globals, named, runs, select};
-use crate::catalog::{Catalog, Contender};
-use crate::config::{Round, Selection};
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Device, Exit, Shape, counted, typed};
 use crate::export::{self, hazards};
-use crate::plan;
 use crate::present::{Folders, hazards_text};
-use crate::record::{Portable, Run};
 use crate::report::hazards_page;
-use crate::sanitize::{self, Course, Examined, Inquest, Inquiry, Keep, Task};
-use crate::sweep::Progress;
+use dgx_core::config::{Round, Selection};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Device, Exit, Shape, counted, typed};
+use dgx_core::record::{Portable, Run};
+use dgx_run::catalog::{Catalog, Contender};
+use dgx_run::plan;
+use dgx_run::sanitize::{self, Keep, Task};
+
+use dgx_core::examination::Course;
+
+use dgx_core::examination::Inquiry;
+
+use dgx_core::examination::Inquest;
+
+use dgx_core::examination::Examined;
+use dgx_run::sweep::Progress;
 
 /// Seconds that a call may take.
 const TIMEOUT: f64 = 120.0;
@@ -145,7 +153,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         strict: args.strict,
         time_limit: Duration::from_secs_f64(args.timeout),
     };
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let bar = progress.slow("sanitize", tasks.len());
     inform!(
         "sanitize: {} of {}, {} of each",

@@ -3,11 +3,11 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
 use super::Globals;
-use crate::catalog;
-use crate::config;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
 use crate::export;
+use dgx_core::config;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_run::catalog;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -67,10 +67,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::gate;
     use crate::present::Agreed;
-    use crate::rank::{Ranking, Side, compare_runs};
-    use crate::record::synthetic::Synthetic;
+    use dgx_core::gate;
+    use dgx_core::rank::{Ranking, Side, compare_runs};
+    use dgx_core::record::synthetic::Synthetic;
 
     fn root() -> &'static Path {
         Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -291,7 +291,7 @@ mod tests {
             ),
         ] {
             let text = format!("{round}{more}[[grid]]\nm = 1\nn = 128\nk = 256\n");
-            let file = crate::diagnostic::SourceFile {
+            let file = dgx_core::diagnostic::SourceFile {
                 path: "r.toml".into(),
                 text: text.as_str().into(),
             };
@@ -308,7 +308,7 @@ mod tests {
             if key == "contenders" {
                 text.push_str("[[grid]]\nm = 1\nn = 128\nk = 256\n");
             }
-            let file = crate::diagnostic::SourceFile {
+            let file = dgx_core::diagnostic::SourceFile {
                 path: "r.toml".into(),
                 text: text.as_str().into(),
             };
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn exports_of_inquests_fit() {
-        let (inquest, inquiry) = crate::sanitize::tests::half_done();
+        let (inquest, inquiry) = dgx_core::examination::synthetic::half_done();
         let text = export::hazards::json(&inquest, &inquiry, &|_| "dgx sanitize".to_owned());
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn exports_of_gates_fit() {
         let mut field = Synthetic::round4();
-        field.entries[1].status = crate::domain::Status::Wrong;
+        field.entries[1].status = dgx_core::domain::Status::Wrong;
         let run = field.run();
         let ranking = Ranking::of(&run);
         let rules = config::Gate {

@@ -2,10 +2,10 @@
 
 use std::str::FromStr;
 
-use crate::config::Round;
-use crate::diagnostic::{InputError, nearest};
-use crate::domain::Pattern;
-use crate::record::Run;
+use dgx_core::config::Round;
+use dgx_core::diagnostic::{InputError, nearest};
+use dgx_core::domain::Pattern;
+use dgx_core::record::Run;
 
 /// Names or patterns given as one word: `a,b:X=2` or `'pipe*,two-pass'`. It
 /// parts at commas and semicolons; those within brackets belong to a

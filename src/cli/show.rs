@@ -4,10 +4,10 @@ use super::Globals;
 use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
 use crate::export::Document;
-use crate::rank::Ranking;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::rank::Ranking;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{named, runs};
-use crate::config::{Round, Selection};
-use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{Pattern, Timing, typed};
-use crate::record::{self, Run};
+use dgx_core::config::{Round, Selection};
+use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
+use dgx_core::domain::{Pattern, Timing, typed};
+use dgx_core::record::{self, Run};
 
 /// The round that is named or usual, and the run it is of, if it is one's.
 pub(super) fn subject(

@@ -11,13 +11,13 @@ use nix::unistd::Pid;
 
 use super::runs::WATCHED;
 use super::{Globals, named};
-use crate::catalog::{Catalog, DEFAULT_FOLDER};
-use crate::config::{Round, target};
-use crate::diagnostic::CommandError;
-use crate::domain::{Exit, content_hash, typed};
-use crate::interrupt::{self, Words};
-use crate::plan::{Machine, Plan};
-use crate::sweep::contender_record;
+use dgx_core::config::{Round, target};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Exit, content_hash, typed};
+use dgx_core::interrupt::{self, Words};
+use dgx_run::catalog::{Catalog, DEFAULT_FOLDER};
+use dgx_run::plan::{Machine, Plan};
+use dgx_run::sweep::contender_record;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

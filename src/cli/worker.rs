@@ -4,11 +4,11 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use super::Globals;
-use crate::backend::Opening;
-use crate::child::step_aside;
-use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, Exit};
-use crate::worker::serve;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{BackendKind, Exit};
+use dgx_run::backend::Opening;
+use dgx_run::child::step_aside;
+use dgx_run::worker::serve;
 
 /// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
 #[derive(Debug, clap::Args)]

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{Order, could_not};
-use crate::config::Slurm;
-use crate::diagnostic::CommandError;
-use crate::domain::{Exit, typed};
-use crate::files;
-use crate::record::{Claim, claim};
+use dgx_core::config::Slurm;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Exit, typed};
+use dgx_core::files;
+use dgx_core::record::{Claim, claim};
 
 const VERSION: u32 = 1;
 const STATE: &str = "campaign.json";

@@ -3,8 +3,8 @@
 use std::io::{Read, Seek, SeekFrom};
 
 use super::campaign::Held;
-use crate::domain::printable;
-use crate::files;
+use dgx_core::domain::printable;
+use dgx_core::files;
 
 /// Of the end of a log: more than five lines are read, and less than all.
 const TAIL: u64 = 16 << 10;

@@ -9,10 +9,10 @@ use super::ending::hint;
 use super::question::{self, Wish};
 use super::slurm::{self, State, States, Trouble};
 use super::whole::Whole;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
-use crate::interrupt;
-use crate::record::{Run, ended, read};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::interrupt;
+use dgx_core::record::{Run, ended, read};
 
 /// Between two looks at the queue: often while things happen, then seldom.
 const SOON: Duration = Duration::from_secs(1);

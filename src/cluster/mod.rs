@@ -19,10 +19,10 @@ use campaign::Held;
 pub(crate) use follow::Followed;
 use follow::Follower;
 
-use crate::config::Slurm;
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
-use crate::interrupt::{self, Words};
+use dgx_core::config::Slurm;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::interrupt::{self, Words};
 
 /// What a round becomes jobs from.
 #[derive(Debug)]

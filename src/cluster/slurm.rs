@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::campaign::Campaign;
 use super::could_not;
-use crate::diagnostic::CommandError;
+use dgx_core::diagnostic::CommandError;
 
 /// How a task stands with Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]

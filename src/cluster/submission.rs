@@ -7,7 +7,7 @@ use std::fmt;
 use super::campaign::{Held, Submission};
 use super::slurm::{self, States, Trouble};
 use super::{could_not, refusal};
-use crate::diagnostic::CommandError;
+use dgx_core::diagnostic::CommandError;
 
 /// Why there is no job.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use super::campaign::Held;
-use crate::diagnostic::CommandError;
-use crate::merge::{self, Title};
-use crate::record::{Run, Slot, header};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::merge::{self, Title};
+use dgx_core::record::{Run, Slot, header};
 
 /// After a merge none is made for so many times as long.
 const SHARE: u32 = 10;

@@ -1,10 +1,10 @@
 //! The oracle-dispatch gap: what would be gained by calling, on each shape,
 //! the contender that is best there, over calling the best one everywhere.
 
-use crate::domain::{ContenderId, Micros, Shape, Timing};
-use crate::rank::Ranking;
-use crate::record::Run;
-use crate::stats::{CONFIDENCE, LogEstimate};
+use dgx_core::domain::{ContenderId, Micros, Shape, Timing};
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
+use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// Which contender to call on which shape.
 #[derive(Clone, Debug)]
@@ -175,7 +175,7 @@ impl Dispatch {
             list.join(", ")
         ));
         for (index, choice) in self.choices.iter().enumerate() {
-            let group = |g: &crate::domain::Group| format!("{{{}, {}, {}}}", g.m, g.n, g.k);
+            let group = |g: &dgx_core::domain::Group| format!("{{{}, {}, {}}}", g.m, g.n, g.k);
             let groups: Vec<String> = choice.shape.groups.iter().map(group).collect();
             text.push_str(&format!(
                 "static const struct dgx_group dgx_shape_{index}[] = {{ {} }};\n",
@@ -264,7 +264,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::record::synthetic::{Synthetic, dense};
+    use dgx_core::record::synthetic::{Synthetic, dense};
 
     /// Two designs, each best on one of two shapes.
     pub(crate) fn crossing() -> (Run, Ranking) {
@@ -283,7 +283,7 @@ pub(crate) mod tests {
             }
             text.push('\n');
         }
-        let run = crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap();
+        let run = dgx_core::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap();
         let ranking = Ranking::of(&run);
         (run, ranking)
     }

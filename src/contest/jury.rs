@@ -1,11 +1,11 @@
 //! The jury's vote, recounted, and how well it foresaw the measurement.
 
-use crate::claims::{self, ClaimVerdict};
-use crate::config::{Jury, Pitch, Round};
-use crate::domain::{ContenderId, Interval, Status};
-use crate::rank::Ranking;
-use crate::record::Run;
-use crate::stats::{CONFIDENCE, kendall_tau};
+use dgx_core::claims::{self, ClaimVerdict};
+use dgx_core::config::{Jury, Pitch, Round};
+use dgx_core::domain::{ContenderId, Interval, Status};
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
+use dgx_core::stats::{CONFIDENCE, kendall_tau};
 
 /// Totals are announced with two decimals; a recount that differs by more than
 /// half a unit of the second one is another total.
@@ -79,7 +79,7 @@ pub(crate) fn recount(jury: &Jury) -> Recount {
     }
 }
 
-fn total(juror: &crate::config::Juror, candidate: usize) -> f64 {
+fn total(juror: &dgx_core::config::Juror, candidate: usize) -> f64 {
     let scores = juror.scores.get(candidate).map_or(&[][..], Vec::as_slice);
     let weighted = juror.criteria.iter().zip(scores);
     weighted.map(|((_, weight), score)| weight * score).sum()
@@ -227,7 +227,7 @@ pub(crate) fn foresight(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Juror;
+    use dgx_core::config::Juror;
 
     /// Round 4 as it is on record.
     fn round4() -> Jury {
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_jury_of_round_4_foresaw_the_opposite() {
-        let run = crate::record::synthetic::Synthetic::round4().run();
+        let run = dgx_core::record::synthetic::Synthetic::round4().run();
         let ranking = Ranking::of(&run);
         let round = Round::read("configs/round4.toml".as_ref()).unwrap();
         let recount = recount(round.jury.as_ref().unwrap());

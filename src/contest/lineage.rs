@@ -1,9 +1,9 @@
 //! Each design over the one it is a change to: which idea bought what.
 
-use crate::claims::resolve;
-use crate::domain::ContenderId;
-use crate::rank::{Comparison, Ranking};
-use crate::record::Run;
+use dgx_core::claims::resolve;
+use dgx_core::domain::ContenderId;
+use dgx_core::rank::{Comparison, Ranking};
+use dgx_core::record::Run;
 
 /// A contender in the tree of changes.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ fn circles(parents: &[Option<usize>]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Entry, Synthetic};
 
     fn tree(entries: Vec<Entry>) -> Vec<(String, usize)> {
         let run = Synthetic {

@@ -8,15 +8,15 @@
 use std::path::{Path, PathBuf};
 
 use super::jury::{Outcome, outcomes};
-use crate::config::{Baseline, Gate, Round, Selection};
-use crate::diagnostic::{InputError, SourceFile};
-use crate::domain::{ContenderId, Interval, Shape, Timing};
-use crate::gate::{self, GateReport, Over, Ruling};
 use crate::present::gap;
-use crate::rank::{Kind, Ranking};
-use crate::record::schema::ContenderRecord;
-use crate::record::{ReadError, Run, header, is_called_after, runs_in};
-use crate::stats::CONFIDENCE;
+use dgx_core::config::{Baseline, Gate, Round, Selection};
+use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_core::domain::{ContenderId, Interval, Shape, Timing};
+use dgx_core::gate::{self, GateReport, Over, Ruling};
+use dgx_core::rank::{Kind, Ranking};
+use dgx_core::record::schema::ContenderRecord;
+use dgx_core::record::{ReadError, Run, header, is_called_after, runs_in};
+use dgx_core::stats::CONFIDENCE;
 
 /// One round of the history.
 pub(crate) struct Chapter {
@@ -104,7 +104,7 @@ pub(crate) fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>
     let mut passed_over = Vec::new();
     let mut first = None;
     for path in runs_of(&round.name, results) {
-        let run = crate::record::read(&path).map_err(read_error)?;
+        let run = dgx_core::record::read(&path).map_err(read_error)?;
         let ranking = Ranking::of(&run);
         let departures = departures(round, &run, &ranking);
         if departures.is_empty() {
@@ -229,7 +229,7 @@ fn find(round: &Round, evidence: Evidence) -> Found {
     let mut names: Vec<String> = round.pitches.iter().map(|p| p.design.clone()).collect();
     // A claim in front matter is told unless a pitch told it already.
     let pitched = |id: &ContenderId| {
-        let built = |p: &crate::config::Pitch| p.contender.clone().unwrap_or(p.design.clone());
+        let built = |p: &dgx_core::config::Pitch| p.contender.clone().unwrap_or(p.design.clone());
         let same = |name: String| name == id.as_str() || name == id.variant();
         round.pitches.iter().map(built).any(same)
     };
@@ -378,7 +378,7 @@ pub(crate) fn settle_baseline(round: &mut Round, results: &Path) -> Result<(), I
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::Synthetic;
+    use dgx_core::record::synthetic::Synthetic;
 
     /// `configs/` with two rounds, `results/` with a run of the first in which
     /// interleaved takes so much of the baseline's time.
@@ -394,8 +394,9 @@ mod tests {
             .map(|e| format!("{:?}", e.name))
             .collect();
         let groups = |s: &Shape| {
-            let group =
-                |g: &crate::domain::Group| format!("{{ m = {}, n = {}, k = {} }}", g.m, g.n, g.k);
+            let group = |g: &dgx_core::domain::Group| {
+                format!("{{ m = {}, n = {}, k = {} }}", g.m, g.n, g.k)
+            };
             let all: Vec<String> = s.groups.iter().map(group).collect();
             format!("{{ name = {:?}, groups = [{}] }}", s.name, all.join(", "))
         };

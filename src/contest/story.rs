@@ -4,8 +4,8 @@ use super::dispatch::Dispatch;
 use super::jury::{Outcome, Recount};
 use super::lineage::Node;
 use super::rounds::{Chapter, Found};
-use crate::claims::ClaimVerdict;
 use crate::present::{Align, Column, Grid, Style, gate_outcome, interval, speedup};
+use dgx_core::claims::ClaimVerdict;
 
 /// The recount: a column per juror, totals that were announced otherwise shown
 /// beside.
@@ -120,7 +120,7 @@ pub(crate) fn lineage_tree(nodes: &[Node]) -> String {
         lines.push(
             match (&node.over_parent, &node.parent, &node.absent_parent) {
                 (Some(comparison), Some(parent), _) => {
-                    let ratio = comparison.geomean.ratio(crate::stats::CONFIDENCE);
+                    let ratio = comparison.geomean.ratio(dgx_core::stats::CONFIDENCE);
                     format!("{} over {parent}", interval(&ratio))
                 }
                 (None, Some(parent), _) => format!("cannot be compared with {parent}"),
@@ -189,7 +189,7 @@ fn chapter(chapter: &Chapter, style: &Style) -> String {
 fn findings(found: &Found, style: &Style) -> Vec<String> {
     let mut lines = Vec::new();
     let run = &found.run;
-    let origin = format!("{} {}", run.path.display(), crate::rank::describe(run));
+    let origin = format!("{} {}", run.path.display(), dgx_core::rank::describe(run));
     lines.push(style.dim(format!(" {}", style.narrower(1).fold(&origin, 3))));
     for (path, why) in &found.passed_over {
         let line = format!("{} does not count, {}", path.display(), why.join("; "));
@@ -199,7 +199,7 @@ fn findings(found: &Found, style: &Style) -> Vec<String> {
         lines.push(outcome_table(&found.outcomes, style).render(style));
     }
     let failed = found.ranking.rows.iter().filter(|r| {
-        r.status.is_some_and(|s| s != crate::domain::Status::Ok)
+        r.status.is_some_and(|s| s != dgx_core::domain::Status::Ok)
             && !found
                 .outcomes
                 .iter()
@@ -247,8 +247,8 @@ fn why_nobody(found: &Found) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rank::Ranking;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use dgx_core::rank::Ranking;
+    use dgx_core::record::synthetic::{Entry, Synthetic};
 
     #[test]
     fn a_tree_of_changes() {

@@ -1,5 +1,5 @@
 //! Least squares with coefficients that are not negative. There are few coefficients, so
-//! every choice of those that are zero is tried: [`crate::domain::bounds::TERMS`] of them.
+//! every choice of those that are zero is tried: [`dgx_core::domain::bounds::TERMS`] of them.
 
 /// Values of the terms, and what their sum should be.
 pub(super) type Row = (Vec<f64>, f64);

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::document::{CellExport, Change, RunOrigin};
 use super::{Document, Quantity};
-use crate::domain::Counter;
+use dgx_core::domain::Counter;
 
 const CELLS: &str = "contender,shape,status,timing,micros,micros_lower,micros_upper,\
                      speedup,speedup_lower,speedup_upper,samples,outliers,roofline";

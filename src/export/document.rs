@@ -3,16 +3,16 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::claims;
-use crate::domain::{Calibration, ContenderId, Counter, Interval, Timing};
 use crate::present::{
     Agreed, Folders, Met, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros,
     model_error, notes, verdict_word,
 };
-use crate::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
-use crate::record::Run;
-use crate::record::counters::Counts;
-use crate::stats::{CONFIDENCE, LogEstimate};
+use dgx_core::claims;
+use dgx_core::domain::{Calibration, ContenderId, Counter, Interval, Timing};
+use dgx_core::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
+use dgx_core::record::Run;
+use dgx_core::record::counters::Counts;
+use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// The format's version, raised when a field changes its meaning.
 const VERSION: u32 = 2;
@@ -408,7 +408,7 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
     }
 }
 
-fn status(run: &Run, kind: Kind, status: Option<crate::domain::Status>) -> &'static str {
+fn status(run: &Run, kind: Kind, status: Option<dgx_core::domain::Status>) -> &'static str {
     match status {
         Some(status) => status.as_str(),
         None if kind == Kind::Yardstick => "yardstick",

@@ -3,9 +3,9 @@ use std::io::{Error, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::Exit;
-use crate::speech;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::Exit;
+use dgx_core::speech;
 
 /// Whether a command line means standard output; `./-` is a file of that name.
 pub(crate) fn is_standard_output(path: &Path) -> bool {

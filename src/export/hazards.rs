@@ -4,8 +4,14 @@ use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use crate::domain::{Group, Hazard, Status};
-use crate::sanitize::{Course, Examined, Inquest, Inquiry};
+use dgx_core::domain::{Group, Hazard, Status};
+use dgx_core::examination::Course;
+
+use dgx_core::examination::Inquiry;
+
+use dgx_core::examination::Inquest;
+
+use dgx_core::examination::Examined;
 
 /// What `dgx sanitize --export-json` writes.
 #[derive(Serialize, JsonSchema)]

@@ -2,10 +2,10 @@ use std::collections::HashMap;
 
 use super::document::{Agreement, CellExport, RunOrigin, Standing};
 use super::{Document, Quantity};
-use crate::domain::{Bytes, Counter, Micros};
 use crate::present::{
     CLAIM, Over, agree_word, claim_words, interval, mean_title, percent, signed_percent, speedup,
 };
+use dgx_core::domain::{Bytes, Counter, Micros};
 
 /// What is on the screen as GitHub-flavoured Markdown: of each run the ranking,
 /// the shape matrix, what was counted, what failed and the notes, and how the

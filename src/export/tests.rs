@@ -1,10 +1,10 @@
 use super::*;
-use crate::domain::{ContenderId, Status};
 use crate::present::{Agreed, Asked, Folders, Met, Style, repetition_table, sweep_summary};
-use crate::rank::{Ranking, Side};
-use crate::record::Run;
-use crate::record::schema::Line;
-use crate::record::synthetic::{Entry, Synthetic, dense};
+use dgx_core::domain::{ContenderId, Status};
+use dgx_core::rank::{Ranking, Side};
+use dgx_core::record::Run;
+use dgx_core::record::schema::Line;
+use dgx_core::record::synthetic::{Entry, Synthetic, dense};
 
 fn small() -> Synthetic {
     Synthetic {
@@ -95,7 +95,7 @@ fn talkative() -> Run {
         serde_json::to_string(&line).unwrap() + "\n"
     });
     let text: String = lines.collect();
-    crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).expect("a run")
+    dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).expect("a run")
 }
 
 /// What the screen says, the exports say: its failures with what is wrong first,
@@ -188,7 +188,7 @@ fn two_runs_in_every_format() {
         ranking: &rankings[index],
         contender,
     };
-    let compare = |id| Some((id, crate::rank::compare_runs(side(0, id), side(1, id))?));
+    let compare = |id| Some((id, dgx_core::rank::compare_runs(side(0, id), side(1, id))?));
     let compared: Vec<_> = ids.iter().filter_map(compare).collect();
     let sides = [(&a, &rankings[0]), (&b, &rankings[1])];
     let agreed = |one| Agreed::of(sides, &compared, one);

@@ -1,9 +1,9 @@
 //! How much to believe of times that nobody measured.
 
 use super::percent;
-use crate::domain::{Calibration, Timing};
-use crate::record::Run;
-use crate::record::schema::DeviceRecord;
+use dgx_core::domain::{Calibration, Timing};
+use dgx_core::record::Run;
+use dgx_core::record::schema::DeviceRecord;
 
 /// One sentence for modelled times, which stands before their table.
 pub(crate) fn belief(run: &Run) -> Option<String> {
@@ -82,7 +82,7 @@ pub(crate) fn micros_title(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::Synthetic;
+    use dgx_core::record::synthetic::Synthetic;
 
     fn told(change: impl FnOnce(&mut DeviceRecord)) -> (String, String) {
         let mut run = Synthetic::round4().modelled().run();

@@ -1,7 +1,7 @@
 use super::{Align, Column, Grid, Style, interval, signed_percent};
-use crate::domain::Micros;
-use crate::rank::{Comparison, Judgement};
-use crate::stats::{CONFIDENCE, LogEstimate};
+use dgx_core::domain::Micros;
+use dgx_core::rank::{Comparison, Judgement};
+use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// What every comparison of two runs has to be read with.
 pub(crate) const UNPAIRED: &str =

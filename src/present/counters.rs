@@ -1,10 +1,10 @@
 //! What the emulator counted: the cause behind modelled times.
 
 use super::{Align, Column, Grid, Style};
-use crate::domain::{Counter, PANELS};
-use crate::rank::Ranking;
-use crate::record::Run;
-use crate::record::counters::Counts;
+use dgx_core::domain::{Counter, PANELS};
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
+use dgx_core::record::counters::Counts;
 
 /// One line of the tables.
 pub(crate) struct Counted {
@@ -119,8 +119,8 @@ fn grid(kind: &str, figures: &[Counter], rows: &[Counted], ratio: bool) -> Grid 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Status;
-    use crate::record::synthetic::Synthetic;
+    use dgx_core::domain::Status;
+    use dgx_core::record::synthetic::Synthetic;
 
     fn shown(field: &Synthetic, width: usize) -> String {
         let run = field.run();
@@ -155,7 +155,7 @@ mod tests {
         let text = shown(&field, 100);
         assert!(!text.contains("single-gemm"), "{text}");
         let mut run = Synthetic::round4().modelled().run();
-        run.header.shapes.push(crate::domain::Shape {
+        run.header.shapes.push(dgx_core::domain::Shape {
             name: "more".to_owned(),
             groups: run.header.shapes[0].groups.clone(),
         });

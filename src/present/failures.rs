@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use super::{Met, Style};
-use crate::domain::Status;
-use crate::rank::{Ranking, Row};
-use crate::record::Run;
+use dgx_core::domain::Status;
+use dgx_core::rank::{Ranking, Row};
+use dgx_core::record::Run;
 
 /// Characters shown of what kernels printed; the report has the rest.
 const QUOTED: usize = 60;
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn a_contender_may_be_called_like_what_became_of_it() {
         use crate::present::Folders;
-        use crate::record::synthetic::{Entry, Synthetic};
+        use dgx_core::record::synthetic::{Entry, Synthetic};
         let mut field = Synthetic::round4();
         for status in [Status::LaunchError, Status::Hung, Status::Wrong] {
             field

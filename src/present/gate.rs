@@ -1,9 +1,9 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
 use super::{Align, Column, Grid, Style, count, interval, percent, speedup, threshold};
-use crate::gate::{self, Finding, Found, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
-use crate::rank::{GRAVE, Ranking};
-use crate::record::Run;
+use dgx_core::gate::{self, Finding, Found, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
+use dgx_core::rank::{GRAVE, Ranking};
+use dgx_core::record::Run;
 
 /// The report as a table and a last line that says the outcome.
 pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {

@@ -1,6 +1,8 @@
 use super::{Align, Column, Grid, Style};
-use crate::domain::{Access, Found, Hazard, Status, counted};
-use crate::sanitize::{Examined, Inquest};
+use dgx_core::domain::{Access, Found, Hazard, Status, counted};
+use dgx_core::examination::Inquest;
+
+use dgx_core::examination::Examined;
 
 /// Who is right by luck, and why: a row for each cell, then every hazard once.
 pub(crate) fn hazards_text(

@@ -1,8 +1,8 @@
 use super::grid::total;
 use super::{Align, Column, Grid, Style, micros_title};
-use crate::domain::{ContenderId, Shape, Status};
-use crate::rank::Ranking;
-use crate::record::Run;
+use dgx_core::domain::{ContenderId, Shape, Status};
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
 
 /// Times by shape and contender. The least of each shape is marked, and the
 /// mark says whether the yardstick is faster still. Rows are shapes where the
@@ -152,7 +152,7 @@ fn text(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Entry, Synthetic};
 
     #[test]
     fn shapes_are_folded_only_where_they_do_not_fit() {

@@ -4,6 +4,7 @@
 mod belief;
 mod comparison;
 mod counters;
+mod debug;
 mod failures;
 mod gate;
 mod grid;
@@ -21,6 +22,7 @@ mod summary;
 pub(crate) use belief::{belief, belief_again, belief_in, micros_title, model_error};
 pub(crate) use comparison::{UNPAIRED, comparison_table};
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
+pub(crate) use debug::{AccountText, Telling};
 pub(crate) use failures::{failed, failures, first_wrong};
 pub(crate) use gate::{
     foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason,

@@ -5,8 +5,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Asked, Folders, Met, Style, sweep_summary};
-use crate::record::read_text;
-use crate::record::synthetic::{Synthetic, dense};
+use dgx_core::record::read_text;
+use dgx_core::record::synthetic::{Synthetic, dense};
 
 fn small() -> Synthetic {
     Synthetic {

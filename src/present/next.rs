@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::domain::{ContenderId, Status, is_undeclared, typed};
-use crate::record::schema::Header;
-use crate::record::{Run, is_elided};
+use dgx_core::domain::{ContenderId, Status, is_undeclared, typed};
+use dgx_core::record::schema::Header;
+use dgx_core::record::{Run, is_elided};
 
 /// Folders of variants that a command must be told of; none for the usual one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl<'a> Met<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::Synthetic;
+    use dgx_core::record::synthetic::Synthetic;
 
     #[test]
     fn the_next_command_is_the_one_for_that_failure_and_can_be_pasted() {

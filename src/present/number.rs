@@ -1,6 +1,6 @@
 //! One way to write each kind of number.
 
-use crate::domain::Interval;
+use dgx_core::domain::Interval;
 
 /// `1.92×`; below 1.1 with a third decimal, where two would round a loss away.
 pub(crate) fn speedup(ratio: f64) -> String {

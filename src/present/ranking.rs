@@ -1,8 +1,8 @@
 use super::{Align, Column, Grid, Style, interval, model_error, percent, speedup};
-use crate::claims::{self, ClaimVerdict};
-use crate::domain::{Claim, ContenderId, Interval, Micros, Status, Timing, counted};
-use crate::rank::{Kind, Ranking, Row};
-use crate::record::Run;
+use dgx_core::claims::{self, ClaimVerdict};
+use dgx_core::domain::{Claim, ContenderId, Interval, Micros, Status, Timing, counted};
+use dgx_core::rank::{Kind, Ranking, Row};
+use dgx_core::record::Run;
 
 /// The ranked table of a run.
 pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
@@ -181,7 +181,7 @@ fn claim_text(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Entry, Synthetic};
 
     /// What has weight is there at every width, and what is not is named.
     #[test]

@@ -1,10 +1,10 @@
 use std::cmp::Ordering;
 
 use super::{Align, Column, Grid, Style, interval, percent, signed_percent};
-use crate::domain::ContenderId;
-use crate::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
-use crate::record::Run;
-use crate::stats::CONFIDENCE;
+use dgx_core::domain::ContenderId;
+use dgx_core::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
+use dgx_core::record::Run;
+use dgx_core::stats::CONFIDENCE;
 
 /// Most disputes that are spelt out; the rest are counted.
 const SHOWN: usize = 4;

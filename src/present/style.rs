@@ -1,6 +1,6 @@
 use std::fmt::Display;
 
-use crate::speech;
+use dgx_core::speech;
 
 /// How wide, and whether in colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 use super::{
     Met, Style, belief, belief_again, counters_of_run, failures, matrix, percent, ranking_table,
 };
-use crate::domain::{Status, Timing, counted, typed};
-use crate::rank::{Kind, Ranking};
-use crate::record::{Run, printable};
-use crate::speech::{self, Level};
+use dgx_core::domain::{Status, Timing, counted, typed};
+use dgx_core::rank::{Kind, Ranking};
+use dgx_core::record::{Run, printable};
+use dgx_core::speech::{self, Level};
 
 /// What a summary is asked for, and who asks.
 #[derive(Clone, Copy)]
@@ -283,8 +283,8 @@ fn next(run: &Run, ranking: &Ranking, asked: &Asked<'_>, style: &Style) -> Optio
 mod tests {
     use super::*;
     use crate::present::Folders;
-    use crate::record::schema::Line;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::schema::Line;
+    use dgx_core::record::synthetic::{Entry, Synthetic};
 
     fn summary(run: &Run, counters: bool, style: &Style) -> String {
         let folders = Folders::default();
@@ -372,7 +372,7 @@ mod tests {
         }
         let json = lines.iter().map(|l| serde_json::to_string(l).unwrap());
         let text: String = json.map(|line| line + "\n").collect();
-        let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+        let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
         let said = summary(&run, false, &Style::PLAIN);
         let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let wanted = format!("interleaved timed on every shape: {told}");
@@ -395,7 +395,7 @@ mod tests {
         });
         let json = lines.iter().map(|l| serde_json::to_string(l).unwrap());
         let text: String = json.map(|line| line + "\n").collect();
-        let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+        let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
         let said = summary(&run, false, &Style::PLAIN);
         let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let wanted = format!("interleaved not timed on every shape: {told}");

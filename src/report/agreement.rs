@@ -141,7 +141,7 @@ fn grid(tick: f64, across: &Scale, up: &Scale) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ContenderId;
+    use dgx_core::domain::ContenderId;
 
     #[test]
     fn a_point_a_cell_and_names_are_escaped() {

@@ -3,11 +3,11 @@ use maud::{Markup, html};
 use super::Subject;
 use super::plot::{Scale, range};
 use super::ranking::ruler;
-use crate::claims::{ClaimResult, ClaimVerdict};
-use crate::config::Round;
 use crate::contest::jury::{foresight, recount};
-use crate::diagnostic::SourceFile;
 use crate::present::interval;
+use dgx_core::claims::{ClaimResult, ClaimVerdict};
+use dgx_core::config::Round;
+use dgx_core::diagnostic::SourceFile;
 
 /// Promise against finding, drawn; and the jury, where the round had one.
 pub(super) fn section(subject: &Subject) -> Markup {

@@ -1,8 +1,8 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::domain::{Counter, PANELS};
-use crate::record::counters::Counts;
+use dgx_core::domain::{Counter, PANELS};
+use dgx_core::record::counters::Counts;
 
 /// What the emulator counted, contender by contender; nothing for other runs.
 pub(super) fn section(subject: &Subject) -> Markup {

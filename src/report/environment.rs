@@ -1,9 +1,9 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::domain::Tuning;
 use crate::present::percent;
-use crate::record::Run;
+use dgx_core::domain::Tuning;
+use dgx_core::record::Run;
 
 /// Machine, tools and settings of every run, and what the numbers mean.
 pub(super) fn section(subjects: &[Subject]) -> Markup {

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::domain::{ContenderId, Status, counted};
 use crate::present::{Folders, Met};
+use dgx_core::domain::{ContenderId, Status, counted};
 
 /// Everything that is not ok: why, the whole story, and the command that helps;
 /// what its variant declares is folded, and so is what its kernels printed.

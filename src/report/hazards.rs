@@ -2,9 +2,11 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::page::document;
-use crate::domain::{Access, Found, Status, each_once};
 use crate::present::hazards_summary;
-use crate::sanitize::{Examined, Inquest};
+use dgx_core::domain::{Access, Found, Status, each_once};
+use dgx_core::examination::Inquest;
+
+use dgx_core::examination::Examined;
 
 /// What the emulator found that results do not show, each once.
 pub(super) fn section(subject: &Subject) -> Markup {

@@ -1,9 +1,9 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::domain::ContenderId;
 use crate::present::{interval, micros_title};
-use crate::rank::{Cell, Comparison};
+use dgx_core::domain::ContenderId;
+use dgx_core::rank::{Cell, Comparison};
 
 /// The colour of the slowest cell of all, of the pure colour.
 const HOTTEST: f64 = 75.0;
@@ -122,7 +122,7 @@ fn source(subject: &Subject, cell: &Cell, over: Option<&Comparison>) -> String {
         _ => format!("{:.2} µs", micros.estimate),
     };
     let over = over.and_then(|c| c.shape(&cell.shape)).map(|e| {
-        let ratio = e.ratio(crate::stats::CONFIDENCE);
+        let ratio = e.ratio(dgx_core::stats::CONFIDENCE);
         format!(", {} over the reference", interval(&ratio))
     });
     let samples = match time.samples {

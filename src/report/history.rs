@@ -2,10 +2,10 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks, up};
-use crate::domain::{ContenderId, Interval};
 use crate::present::{Agreed, agree_word, interval, signed_percent};
-use crate::rank::{Comparison, Side, compare_runs};
-use crate::stats::CONFIDENCE;
+use dgx_core::domain::{ContenderId, Interval};
+use dgx_core::rank::{Comparison, Side, compare_runs};
+use dgx_core::stats::CONFIDENCE;
 
 /// Several runs: every contender in each, over the first run that has it.
 pub(super) fn section(subjects: &[Subject]) -> Markup {

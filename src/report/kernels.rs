@@ -2,7 +2,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks};
-use crate::domain::{ContenderId, KernelTime, Timing};
+use dgx_core::domain::{ContenderId, KernelTime, Timing};
 
 const ROW: f64 = 18.0;
 

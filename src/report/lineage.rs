@@ -3,9 +3,9 @@ use maud::{Markup, html};
 use super::Subject;
 use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::{Node, lineage};
-use crate::domain::Timing;
 use crate::present::{interval, speedup};
-use crate::stats::{CONFIDENCE, LogEstimate};
+use dgx_core::domain::Timing;
+use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// Each change over what it changed, per shape; and the best choice per shape.
 pub(super) fn section(subject: &Subject) -> Markup {

@@ -2,7 +2,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use crate::present::percent;
-use crate::rank::{Kind, Row};
+use dgx_core::rank::{Kind, Row};
 
 /// How near each cell came to being wrong: its largest error over the
 /// tolerance there.

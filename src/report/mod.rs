@@ -23,10 +23,10 @@ mod roofline;
 mod samples;
 mod summary;
 
-use crate::claims::ClaimResult;
-use crate::domain::ContenderId;
-use crate::rank::Ranking;
-use crate::record::Run;
+use dgx_core::claims::ClaimResult;
+use dgx_core::domain::ContenderId;
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
 
 pub(crate) use agreement::svg;
 pub(crate) use hazards::hazards_page;
@@ -50,7 +50,7 @@ impl Subject {
     }
 
     pub(crate) fn claim(&self, contender: &ContenderId) -> Option<ClaimResult> {
-        crate::claims::judge(&self.run, &self.ranking, contender)
+        dgx_core::claims::judge(&self.run, &self.ranking, contender)
     }
 
     /// The file's name without its folder.

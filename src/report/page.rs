@@ -5,8 +5,8 @@ use super::{
     kernels, lineage, margin, pairs, ranking, roofline, samples, summary,
 };
 use crate::agreement::Agreement;
-use crate::domain::Timing;
-use crate::rank::mismatch;
+use dgx_core::domain::Timing;
+use dgx_core::rank::mismatch;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");

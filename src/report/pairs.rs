@@ -3,10 +3,10 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::domain::ContenderId;
 use crate::present::{interval, speedup};
-use crate::rank::{Pair, Row};
-use crate::stats::CONFIDENCE;
+use dgx_core::domain::ContenderId;
+use dgx_core::rank::{Pair, Row};
+use dgx_core::stats::CONFIDENCE;
 
 /// Who beats whom, by how much, and whether that is decided.
 pub(super) fn section(subject: &Subject) -> Markup {

@@ -2,10 +2,10 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, decades, range, short, ticks};
-use crate::domain::{Claim, Interval, Status, Timing};
 use crate::present::{CLAIM, belief, claim_words, interval, percent, speedup, verdict_word};
-use crate::rank::{Kind, Row};
-use crate::record::Run;
+use dgx_core::domain::{Claim, Interval, Status, Timing};
+use dgx_core::rank::{Kind, Row};
+use dgx_core::record::Run;
 
 /// The ranked table, each interval drawn on one common axis.
 pub(super) fn section(subject: &Subject) -> Markup {

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, clip, data, decades, field, range, short, ticks, up};
-use crate::domain::roofline::{Ceiling, Work};
-use crate::domain::{ContenderId, Shape};
-use crate::rank::Kind;
+use dgx_core::domain::roofline::{Ceiling, Work};
+use dgx_core::domain::{ContenderId, Shape};
+use dgx_core::rank::Kind;
 
 const ROW: f64 = 18.0;
 

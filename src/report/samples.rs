@@ -2,8 +2,8 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, clip, data, field, range, short, ticks};
-use crate::domain::ContenderId;
-use crate::stats::Drawn;
+use dgx_core::domain::ContenderId;
+use dgx_core::stats::Drawn;
 
 const ROW: f64 = 34.0;
 /// Of samples in their order, dots drawn a contender.

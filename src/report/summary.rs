@@ -1,8 +1,8 @@
 use super::Subject;
-use crate::claims::ClaimVerdict;
-use crate::domain::{Status, Timing, counted};
 use crate::present::{self, belief, interval, percent};
-use crate::rank::{Kind, describe};
+use dgx_core::claims::ClaimVerdict;
+use dgx_core::domain::{Status, Timing, counted};
+use dgx_core::rank::{Kind, describe};
 
 /// What ran where, when.
 pub(super) fn place(subject: &Subject) -> String {

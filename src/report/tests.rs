@@ -1,7 +1,7 @@
 use super::*;
-use crate::domain::Status;
-use crate::record::schema::Line;
-use crate::record::synthetic::{Entry, Synthetic};
+use dgx_core::domain::Status;
+use dgx_core::record::schema::Line;
+use dgx_core::record::synthetic::{Entry, Synthetic};
 
 fn subject(field: &Synthetic) -> Subject {
     Subject::new(field.run(), "ab".repeat(32))
@@ -30,7 +30,7 @@ fn right_and_without_a_time() {
     let text = text.filter(|line| !matches!(line, Line::Estimate(_)));
     let json = text.map(|line| serde_json::to_string(&line).unwrap() + "\n");
     let text: String = json.collect();
-    let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+    let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
     let said = summary::sentences(&Subject::new(run, "ab".repeat(32))).join("\n");
     for told in [
         "Nothing is ranked: 3 of 4 contenders are right, but none has a time on every shape.",
@@ -141,7 +141,7 @@ fn kernels_of_a_call_are_drawn_and_named() {
         let text = Synthetic::round4().text();
         let (head, end) = text.trim_end().rsplit_once('\n').expect("lines");
         let text = format!("{head}\n{line}\n{end}\n");
-        let run = crate::record::read_text(std::path::Path::new("r.jsonl"), text.as_bytes());
+        let run = dgx_core::record::read_text(std::path::Path::new("r.jsonl"), text.as_bytes());
         page(&[Subject::new(run.expect("a run"), "ab".repeat(32))], None)
     };
     let text = of(&["gemm_one", "gemm_two", "gate"]);
@@ -205,7 +205,7 @@ fn numbers_are_finite(text: &str) -> bool {
 /// A cell that is right by luck says where, once for all its shapes.
 #[test]
 fn hazards_have_a_section() {
-    let access = |deed: &str, line: u32| crate::domain::Access {
+    let access = |deed: &str, line: u32| dgx_core::domain::Access {
         deed: deed.to_owned(),
         lines: vec![format!("variants/x.cu:{line}")],
         ptx_line: 1,
@@ -216,7 +216,7 @@ fn hazards_have_a_section() {
     };
     let mut field = Synthetic::round4();
     field.entries[1].status = Status::Racy;
-    field.entries[1].hazards = vec![crate::domain::Hazard {
+    field.entries[1].hazards = vec![dgx_core::domain::Hazard {
         kind: "race".to_owned(),
         at: "shared <tile>".to_owned(),
         here: access("a thread reads", 41),
@@ -270,7 +270,7 @@ fn failures_give_the_reason_and_what_to_do() {
         serde_json::to_string(&line).unwrap() + "\n"
     });
     let text: String = text.collect();
-    let run = crate::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
+    let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
     let subject = Subject::new(run, "ab".repeat(32));
     let text = failures::section(&subject).into_string();
     let place = |words: &str| {

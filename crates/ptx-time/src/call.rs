@@ -11,9 +11,9 @@ use self::deal::last_to_end;
 use self::warmth::{PAGE, Reads, Warmth, shared_sectors};
 use crate::classes::classes;
 use crate::cubin::Code;
-use crate::machine::Machine;
 use crate::sm::{Replay, Sim, Stuck, Work};
 use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
+use ptx_machine::Machine;
 
 /// One launch of a call, as far as it was traced.
 #[derive(Debug, Clone, Copy)]

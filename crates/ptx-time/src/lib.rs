@@ -43,7 +43,6 @@ mod call;
 mod classes;
 mod cubin;
 mod flow;
-mod machine;
 mod sass;
 mod script;
 mod sm;
@@ -52,6 +51,6 @@ mod times;
 
 pub use call::{Call, LaunchTimes, Launched, ReplayError};
 pub use cubin::{Code, CubinError};
-pub use machine::{Machine, TensorMemory};
+pub use ptx_machine::{Machine, TensorMemory};
 pub use sm::{Awaited, Stuck, Waiting};
 pub use times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};

@@ -5,20 +5,20 @@ use super::{Args, Only};
 use crate::agreement::{
     Agreement, Cell, Comparison, Difference, Errors, NOTABLE, Order, Step, mark_seen, measured_on,
 };
-use crate::backend::Modelled;
-use crate::calibrate::model;
-use crate::catalog::Catalog;
 use crate::cli::{Globals, runs};
-use crate::compile::Compiler;
-use crate::config::target;
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{Calibration, ContenderId, Device, Exit, Group};
-use crate::plan::{self, Machine, Plan};
 use crate::present::{Align, Column, Grid, Style, percent, signed_percent};
-use crate::rank::Ranking;
-use crate::record::Run;
 use crate::report::svg;
-use crate::sweep::{Progress, contender_record};
+use dgx_core::config::target;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group};
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
+use dgx_run::backend::Modelled;
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::Compiler;
+use dgx_run::plan::{self, Machine, Plan};
+use dgx_run::sweep::{Progress, contender_record};
+use ptx_calibrate::model;
 
 pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
     let source = target::source(&args.target)?;
@@ -158,7 +158,7 @@ fn modelled(asked: Vec<Asked>, compiler: &Compiler) -> Result<Vec<Comparison>, C
                 .collect()
         })
         .collect();
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let bar = progress.stage("model", met.len());
     for (asked, places) in asked.iter().zip(&new) {
         let cells: Vec<&plan::Cell> = places

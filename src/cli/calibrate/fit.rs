@@ -2,13 +2,13 @@ use std::path::{Path, PathBuf};
 
 use super::{Args, Only, read};
 use crate::agreement::Errors;
-use crate::calibrate::{Answers, CaseFit, Fit, Fitted, Standing, fit_answers};
 use crate::cli::{Globals, runs};
-use crate::config::target;
-use crate::diagnostic::{CommandError, SourceFile};
-use crate::domain::Exit;
 use crate::export;
 use crate::present::{Align, Column, Grid, percent, signed_percent};
+use dgx_core::config::target;
+use dgx_core::diagnostic::{CommandError, SourceFile};
+use dgx_core::domain::Exit;
+use ptx_calibrate::{Answers, CaseFit, Fit, Fitted, Standing, fit_answers};
 
 /// So many of the cases that fit worst are told.
 const WORST: usize = 15;

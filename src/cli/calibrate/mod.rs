@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::Globals;
 use super::{named, runs};
-use crate::calibrate::{self, Answers, Only, Read, cases, probes};
-use crate::config::target;
-use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::Exit;
 use crate::export;
 use crate::present::{Align, Column, Grid, Style, percent};
+use dgx_core::config::target;
+use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
+use dgx_core::domain::Exit;
+use ptx_calibrate::{Answers, Only, Read, cases, probes};
 
 /// Ask a GPU what its instructions, memories, barriers and launches cost, fit
 /// the model's numbers to its answers, and hold modelled times against measured
@@ -75,7 +75,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if let Some(path) = &args.measure {
         export::probe(path)?;
         let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
-        let (answers, unasked) = calibrate::measure(only, &compiler)?;
+        let (answers, unasked) = ptx_calibrate::measure(only, &compiler)?;
         let text = answers.to_text().map_err(|error| {
             let message = format!("cannot write the answers down: {error}");
             CommandError::new(Exit::CouldNotRun, message, "ask again")

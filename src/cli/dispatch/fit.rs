@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::super::{Globals, runs};
 use super::write::with_costs;
 use super::{Args, sample};
-use crate::catalog::{Catalog, Variant};
-use crate::diagnostic::{CommandError, InputError};
 use crate::dispatch::{self, Costs, Regret, Sample, percentile};
-use crate::domain::{Chip, Exit};
 use crate::present::{Align, Column, Grid, percent};
-use crate::record::Run;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Chip, Exit};
+use dgx_core::record::Run;
+use dgx_run::catalog::{Catalog, Variant};
 
 /// Shapes named where most is lost.
 const NAMED: usize = 3;

@@ -5,13 +5,13 @@ mod write;
 use std::path::PathBuf;
 
 use super::{Globals, named, runs};
-use crate::catalog::Catalog;
 use crate::contest::dispatch::dispatch_among;
-use crate::diagnostic::CommandError;
-use crate::domain::{ContenderId, Exit, typed};
-use crate::gate;
 use crate::present;
-use crate::rank::Ranking;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{ContenderId, Exit, typed};
+use dgx_core::gate;
+use dgx_core::rank::Ranking;
+use dgx_run::catalog::Catalog;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -93,12 +93,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Round;
-    use crate::config::target::usual;
     use crate::contest::dispatch::tests::crossing;
-    use crate::diagnostic::SourceFile;
-    use crate::domain::Group;
-    use crate::plan::{Machine, Plan, Work};
+    use dgx_core::config::Round;
+    use dgx_core::config::target::usual;
+    use dgx_core::diagnostic::SourceFile;
+    use dgx_core::domain::Group;
+    use dgx_run::plan::{Machine, Plan, Work};
 
     /// The table is a contender that launches, on each shape, what won there.
     #[test]

@@ -1,13 +1,13 @@
 //! Times of a run beside what the costs of a variant's picks are sums of.
 
-use crate::catalog::{Pick, Variant};
-use crate::diagnostic::InputError;
 use crate::dispatch::{Call, Costs, Sample};
-use crate::domain::{ContenderId, Device};
-use crate::expr::Steps;
-use crate::plan::{Machine, Offer, offers};
-use crate::rank::Ranking;
-use crate::record::Run;
+use dgx_core::diagnostic::InputError;
+use dgx_core::domain::{ContenderId, Device};
+use dgx_core::expr::Steps;
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
+use dgx_run::catalog::{Pick, Variant};
+use dgx_run::plan::{Machine, Offer, offers};
 
 /// The costs in the front matter.
 pub(super) fn written(variant: &Variant) -> Costs {

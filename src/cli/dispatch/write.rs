@@ -2,9 +2,9 @@
 
 use toml_edit::{DocumentMut, Item, TomlError, Value};
 
-use crate::catalog::front_matter;
-use crate::diagnostic::{InputError, SourceFile};
 use crate::dispatch::Costs;
+use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_run::catalog::front_matter;
 
 /// `file` with other coefficients in the costs of its picks.
 pub(super) fn with_costs(file: &SourceFile, costs: &Costs) -> Result<SourceFile, InputError> {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use toml_edit::DocumentMut;
 
 use super::{Globals, runs};
-use crate::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
-use crate::config::{Round, target};
-use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{Device, Exit, Status, typed};
-use crate::plan::{Machine, Plan, Work};
-use crate::sweep::BackendChoice;
+use dgx_core::config::{Round, target};
+use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
+use dgx_core::domain::{Device, Exit, Status, typed};
+use dgx_run::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
+use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -8,17 +8,17 @@ use self::text::{Bar, text};
 use super::explain::plan_for;
 use super::subject::subject;
 use super::{Globals, named, runs, select};
-use crate::backend::cuda::StampedCalls;
-use crate::backend::emu::{Laid, machine};
-use crate::catalog::Catalog;
-use crate::compile::Compiler;
-use crate::config::Round;
-use crate::diagnostic::{CommandError, InputError};
-use crate::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
 use crate::present::{belief_again, belief_in};
-use crate::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
-use crate::record::schema::DeviceRecord;
-use crate::sweep::{BackendChoice, CompiledCell, Progress};
+use dgx_core::config::Round;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
+use dgx_core::record::schema::DeviceRecord;
+use dgx_run::backend::cuda::StampedCalls;
+use dgx_run::backend::emu::{Laid, machine};
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::Compiler;
+use dgx_run::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
+use dgx_run::sweep::{BackendChoice, CompiledCell, Progress};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -93,7 +93,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
-    let progress = Progress::new();
+    let progress = Progress::begin();
     let what = format!("{contender} on {}", cell.shape.name);
     let modelled = progress.during("profile", &what, || modelled(&cell, contender, &device));
     let mut notes = Vec::new();

@@ -5,11 +5,11 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::runs;
-use crate::diagnostic::{CommandError, InputError, SourceFile};
-use crate::domain::{ContenderId, Micros, Timing, typed};
 use crate::present::signed_percent;
-use crate::profile::{Profile, StageTime};
-use crate::rank::{Ranking, Timed};
+use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
+use dgx_core::domain::{ContenderId, Micros, Timing, typed};
+use dgx_core::rank::{Ranking, Timed};
+use dgx_run::profile::{Profile, StageTime};
 
 /// The same cell, as a file has it.
 pub(super) struct Over {

@@ -3,12 +3,12 @@
 use ptx_time::Spent;
 
 use super::over::Over;
-use crate::backend::cuda::StampedCalls;
-use crate::config::Round;
-use crate::domain::{Micros, Timing};
 use crate::present::{Align, Column, Grid, Style, percent, signed_percent, speedup};
-use crate::profile::stamps::Lost;
-use crate::profile::{LaunchProfile, Profile, RoleShare, Stage, StageTime, spent_word};
+use dgx_core::config::Round;
+use dgx_core::domain::{Micros, Timing};
+use dgx_run::backend::cuda::StampedCalls;
+use dgx_run::profile::stamps::Lost;
+use dgx_run::profile::{LaunchProfile, Profile, RoleShare, Stage, StageTime, spent_word};
 
 /// The bar that round 3 set before an epilogue is worth work.
 const EPILOGUE_BAR: f64 = 0.05;
@@ -286,8 +286,8 @@ fn roles(launch: &LaunchProfile) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ContenderId;
-    use crate::profile::Subject;
+    use dgx_core::domain::ContenderId;
+    use dgx_run::profile::Subject;
     use ptx_time::Call;
 
     fn profile(stages: &[(Stage, f64)]) -> Profile {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::CommandError;
-use crate::domain::Exit;
-use crate::{files, record};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_core::{files, record};
 
 /// No text that names a run is larger.
 const LARGEST: u64 = 1 << 20;

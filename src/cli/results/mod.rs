@@ -9,11 +9,11 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use super::{Globals, runs};
-use crate::diagnostic::CommandError;
-use crate::domain::{Bytes, Exit, Timing, counted, printable_line};
 use crate::present::{Align, Column, Grid};
-use crate::record;
-use crate::record::schema::Header;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Bytes, Exit, Timing, counted, printable_line};
+use dgx_core::record;
+use dgx_core::record::schema::Header;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

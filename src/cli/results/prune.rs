@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::mentions::mentions;
 use super::{Entry, code};
-use crate::diagnostic::CommandError;
-use crate::domain::{Bytes, Exit, counted, printable_line, typed};
 use crate::present::{Align, Column, Grid, Style};
-use crate::record::{Claim, claim};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Bytes, Exit, counted, printable_line, typed};
+use dgx_core::record::{Claim, claim};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -10,17 +10,17 @@ use super::cluster::SlurmFlags;
 use super::named;
 use super::runs::{self, Exports};
 use super::select::{Names, Shapes};
-use crate::backend::Emulation;
-use crate::catalog::Catalog;
-use crate::config::{Array, Baseline, Measurement, Round};
 use crate::contest::rounds;
-use crate::diagnostic::CommandError;
-use crate::domain::{Device, Exit, Watch, content_hash};
 use crate::export::Document;
-use crate::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
-use crate::rank::Ranking;
-use crate::record::schema::Header;
-use crate::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep, verdict_exit};
+use dgx_core::config::{Array, Baseline, Measurement, Round};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Device, Exit, Watch, content_hash};
+use dgx_core::rank::Ranking;
+use dgx_core::record::schema::Header;
+use dgx_run::backend::Emulation;
+use dgx_run::catalog::Catalog;
+use dgx_run::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
+use dgx_run::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep, verdict_exit};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]

@@ -2,15 +2,15 @@
 //! is told, and how it is submitted.
 
 use super::{Args, Engine};
-use crate::catalog::Catalog;
 use crate::cli::{Globals, check, cluster, runs};
 use crate::cluster::{Order, submit};
-use crate::config::{Round, Slurm};
-use crate::diagnostic::CommandError;
-use crate::domain::{BackendKind, Device, Exit};
-use crate::plan::{Machine, Plan, imbalance, shards};
-use crate::record::portable;
-use crate::sweep::{argv, stamp};
+use dgx_core::config::{Round, Slurm};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{BackendKind, Device, Exit};
+use dgx_core::record::portable;
+use dgx_run::catalog::Catalog;
+use dgx_run::plan::{Machine, Plan, imbalance, shards};
+use dgx_run::sweep::{argv, stamp};
 
 /// Shards of a round that says nothing about them.
 const SHARDS: u32 = 16;
@@ -127,6 +127,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
     let numbers = [
         ("--min-blocks", args.min_blocks.map(|n| n.to_string())),
         ("--timeout", args.timeout.map(|s| s.to_string())),
+        ("--data-seed", args.data_seed.map(|s| s.to_string())),
         ("--schedule", args.schedule.map(|s| s.to_string())),
         ("--hazards", args.hazards.map(|h| h.to_string())),
         ("--target", args.target.clone()),

@@ -6,9 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::escape_markdown as escape;
-use crate::domain::Interval;
-use crate::gate::{Finding, GateReport, Ruling};
 use crate::present::{found, gate_gaps, gate_notes, gate_outcome, reason, ruling_word, wanted};
+use dgx_core::domain::Interval;
+use dgx_core::gate::{Finding, GateReport, Ruling};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,11 @@
 use super::*;
-use crate::config::Gate;
-use crate::domain::{Bytes, Counter, Exit, Timing};
-use crate::gate::{Over, judge};
 use crate::present::{Style, gate_report};
-use crate::rank::Ranking;
-use crate::record::synthetic::{Entry, Synthetic, shapes};
-use crate::record::{Run, read_text};
+use dgx_core::config::Gate;
+use dgx_core::domain::{Bytes, Counter, Exit, Timing};
+use dgx_core::gate::{Over, judge};
+use dgx_core::rank::Ranking;
+use dgx_core::record::synthetic::{Entry, Synthetic, shapes};
+use dgx_core::record::{Run, read_text};
 
 fn text(report: &GateReport) -> String {
     gate_report(report, &Style::PLAIN)

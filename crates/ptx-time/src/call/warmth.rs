@@ -6,9 +6,9 @@ use ptx_emu::trace::{Deed, Event, GlobalBytes, Trace, Way};
 
 use super::Launched;
 use crate::cubin::Code;
-use crate::machine::Machine;
 use crate::sass::Kind;
 use crate::sm::{SECTOR, brought, first_sector};
+use ptx_machine::Machine;
 
 /// Bits of an address within a page, which is asked whether it was used before.
 pub(super) const PAGE: u32 = 16;

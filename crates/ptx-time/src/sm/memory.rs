@@ -3,8 +3,8 @@
 use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
 
 use super::{BLOCK, CYCLE, SECTOR, Sim, Sm, Ticks, Work, ticks};
-use crate::machine::Machine;
 use crate::times::Cause;
+use ptx_machine::Machine;
 
 /// What an access is known by in an SM's cache, which has a line sector by sector: its first one. Its
 /// others may lie behind it or in other rows.

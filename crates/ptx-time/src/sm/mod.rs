@@ -21,10 +21,10 @@ pub use self::stuck::{Awaited, Stuck, Waiting};
 use self::tensor::{Ask, TensorCore};
 use self::way::{Way, Ways};
 pub(crate) use self::work::Work;
-use crate::machine::Machine;
 use crate::script::{Part, Scribe};
 use crate::spans::Spans;
 use crate::times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
+use ptx_machine::Machine;
 
 /// Time in parts of a cycle, so that intervals need not be whole.
 type Ticks = u64;

@@ -7,8 +7,8 @@
 use ptx_emu::trace::{BarrierAt, TmemA};
 
 use super::{PARTITIONS, Parked, Sim, Ticks, ticks};
-use crate::machine::TensorMemory;
 use crate::times::{Cause, Spent};
+use ptx_machine::TensorMemory;
 
 /// Columns of tensor memory.
 const COLUMNS: u32 = 512;

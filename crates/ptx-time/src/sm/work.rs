@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ptx_emu::trace::{GlobalBytes, Trace};
 
 use crate::cubin::Code;
-use crate::machine::Machine;
+use ptx_machine::Machine;
 
 /// What the SMs are given to do.
 #[derive(Debug)]

@@ -1,0 +1,34 @@
+//! A round: the question asked, who competes, on what, and how it is judged.
+//! Read from TOML and checked once; what leaves here is right in itself.
+
+mod jury;
+mod limits;
+mod read;
+mod round;
+mod shapes;
+mod slurm;
+pub mod target;
+mod wire;
+
+use schemars::{Schema, SchemaGenerator};
+
+pub use limits::FACTOR;
+pub use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection};
+pub use slurm::{Array, Slurm};
+
+/// What a round file may say, for editors and other programs.
+pub fn schema(generator: SchemaGenerator) -> Schema {
+    generator.into_root_schema_for::<wire::RoundFile>()
+}
+
+/// Names that go into tables and file names.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && !name.contains("..")
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Devices as `configs/targets/` describes them: every number with where it is
+//! from. Those committed are built in, so that dgx works from any folder.
+
+mod reader;
+mod rewrite;
+mod what_if;
+mod wire;
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use crate::diagnostic::{InputError, SourceFile};
+use crate::document::Document;
+use crate::domain::{Chip, Device};
+use wire::TargetFile;
+
+pub use reader::device;
+pub use rewrite::{with_calibration, with_numbers};
+
+const GUIDE: &str = "docs/targets.md lists the keys";
+
+/// The usual one first.
+const COMMITTED: [(&str, &str); 3] = [
+    (
+        "h200",
+        include_str!("../../../../../configs/targets/h200.toml"),
+    ),
+    (
+        "h100",
+        include_str!("../../../../../configs/targets/h100.toml"),
+    ),
+    (
+        "b200",
+        include_str!("../../../../../configs/targets/b200.toml"),
+    ),
+];
+
+static BUILT_IN: LazyLock<Vec<(&str, Device)>> = LazyLock::new(|| {
+    let read = |(name, text): (&'static str, &str)| {
+        let device = device(&committed((name, text))).expect("a test reads all that are built in");
+        (name, device)
+    };
+    let mut devices: Vec<(&str, Device)> = COMMITTED.into_iter().map(read).collect();
+    let known = devices[0].1.calibration.clone();
+    for (_, device) in &mut devices {
+        device.calibration = device.calibration.take().or_else(|| known.clone());
+    }
+    devices
+});
+
+/// What is emulated, and planned for, where nothing else is asked for.
+pub fn usual() -> &'static Device {
+    &BUILT_IN[0].1
+}
+
+/// What is known of a card beyond what its driver tells: the target of its
+/// name, or one of its chip.
+pub fn like(name: &str, chip: Option<Chip>) -> Option<&'static Device> {
+    let devices = || BUILT_IN.iter().map(|(_, device)| device);
+    let same = devices().find(|device| device.name == name);
+    same.or_else(|| devices().find(|device| Some(device.chip) == chip))
+}
+
+/// Those that go by a name.
+pub fn built_in() -> impl Iterator<Item = (&'static str, &'static Device)> {
+    BUILT_IN.iter().map(|(name, device)| (*name, device))
+}
+
+/// A target by the name of one that is built in, or by its file, perhaps with
+/// some numbers changed: `h200,sms=144`.
+pub fn find(word: &str) -> Result<Device, InputError> {
+    match word.split_once(',').filter(|_| !Path::new(word).is_file()) {
+        Some((base, changes)) => what_if::changed(named(base.trim())?, changes),
+        None => named(word),
+    }
+}
+
+fn named(word: &str) -> Result<Device, InputError> {
+    if let Some((_, device)) = BUILT_IN.iter().find(|(name, _)| *name == word) {
+        return Ok(device.clone());
+    }
+    let device = device(&source(word)?)?;
+    Ok(Device {
+        calibration: device.calibration.or_else(|| usual().calibration.clone()),
+        ..device
+    })
+}
+
+/// The file of a target, by the name of one that is built in or by its path.
+pub fn source(word: &str) -> Result<SourceFile, InputError> {
+    if let Some(built_in) = COMMITTED.iter().find(|(name, _)| *name == word) {
+        return Ok(committed(*built_in));
+    }
+    let names: Vec<&str> = COMMITTED.iter().map(|(name, _)| *name).collect();
+    let remedy = format!(
+        "give one of {}, the name of a file in configs/targets/, or a path",
+        names.join(", ")
+    );
+    let here = Path::new("configs/targets").join(format!("{word}.toml"));
+    let path = match Path::new(word).exists() || !here.is_file() {
+        true => Path::new(word),
+        false => &here,
+    };
+    SourceFile::read(path, "target", &remedy)
+}
+
+fn committed((name, text): (&str, &str)) -> SourceFile {
+    SourceFile {
+        path: format!("configs/targets/{name}.toml").into(),
+        text: text.into(),
+    }
+}
+
+/// The rounds that were looked at while the model of a target was made.
+pub fn seen(file: &SourceFile) -> Result<Vec<String>, InputError> {
+    let document = Document::new(file, 0..file.text.len(), GUIDE);
+    Ok(document.parse::<TargetFile>()?.seen)
+}
+
+#[cfg(test)]
+mod tests;

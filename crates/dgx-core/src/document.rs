@@ -1,0 +1,251 @@
+//! TOML as people write it: a whole round file, or the front matter inside a
+//! `.cu`. Turns what the parser refuses into errors that point into the file.
+
+use std::borrow::{Borrow, Cow};
+use std::ops::Range;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::diagnostic::{InputError, SourceFile, nearest};
+use crate::expr::{Expr, ExprError};
+
+/// A value and where it stands in its TOML. A schema of it is one of the value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
+pub struct Spanned<T>(toml::Spanned<T>);
+
+impl<T> Spanned<T> {
+    pub fn get_ref(&self) -> &T {
+        self.0.get_ref()
+    }
+
+    pub fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+
+    pub fn span(&self) -> Range<usize> {
+        self.0.span()
+    }
+}
+
+impl Borrow<str> for Spanned<String> {
+    fn borrow(&self) -> &str {
+        self.get_ref()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// A stretch of TOML in a file.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    file: &'a SourceFile,
+    range: Range<usize>,
+    /// Where its keys are explained.
+    guide: &'static str,
+}
+
+impl<'a> Document<'a> {
+    pub fn new(file: &'a SourceFile, range: Range<usize>, guide: &'static str) -> Self {
+        Self { file, range, guide }
+    }
+
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
+        let text = &self.file.text[self.range.clone()];
+        toml::from_str(text).map_err(|error| {
+            let span = error.span().unwrap_or(0..0);
+            // A missing key is reported at its whole table, often the whole
+            // text: point at the first line of it.
+            let first_line = text[span.start.min(text.len())..]
+                .find('\n')
+                .map_or(span.end, |len| span.end.min(span.start + len));
+            let (message, remedy) = self.explain(error.message());
+            self.error(span.start..first_line, message, remedy)
+        })
+    }
+
+    /// An error at `span` of the TOML, wherever that is in the file.
+    pub fn error(
+        &self,
+        span: Range<usize>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> InputError {
+        self.file.error(self.place(span), message, remedy)
+    }
+
+    /// `span` of the TOML as bytes of the file.
+    pub fn place(&self, span: Range<usize>) -> Range<usize> {
+        self.range.start + span.start..self.range.start + span.end
+    }
+
+    /// The expression in the string value at `span`.
+    pub fn formula(&self, text: &str, span: Range<usize>) -> Result<Formula, InputError> {
+        let place = self.place(span);
+        let formula = Formula {
+            expr: Expr::integer(0),
+            text: text.to_owned(),
+            file: self.file.clone(),
+            place,
+        };
+        match Expr::parse(text) {
+            Ok(expr) => Ok(Formula { expr, ..formula }),
+            Err(error) => Err(formula.error(&error)),
+        }
+    }
+
+    /// A literal integer where an expression may stand.
+    pub fn number(&self, value: i64, span: Range<usize>) -> Formula {
+        Formula {
+            expr: Expr::integer(value),
+            text: value.to_string(),
+            file: self.file.clone(),
+            place: self.place(span),
+        }
+    }
+
+    /// The parser's message in our words, with a remedy.
+    fn explain(&self, message: &str) -> (String, String) {
+        let message = message.trim().replace("unknown field", "unknown key");
+        let guide = self.guide;
+        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+        if let Some((shown, _)) = message.split_once(", expected")
+            && message.starts_with("unknown")
+        {
+            let remedy = match quoted.split_first() {
+                Some((wrong, known)) => match nearest(wrong, known.iter().copied()) {
+                    Some(close) => format!("did you mean `{close}`? ({guide})"),
+                    None => format!("one of {} is meant; {guide}", known.join(", ")),
+                },
+                None => guide.to_owned(),
+            };
+            return (shown.to_owned(), remedy);
+        }
+        if message.starts_with("missing field") {
+            let key = quoted.first().copied().unwrap_or("?");
+            return (
+                format!("the key `{key}` is missing"),
+                format!("add `{key} = …`; {guide}"),
+            );
+        }
+        let message = message.replace('\n', "; ");
+        (message, guide.to_owned())
+    }
+}
+
+/// Enough of a text to know it by.
+fn shortened(text: &str) -> String {
+    const ENOUGH: usize = 120;
+    match text.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// An expression and where it stands in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Formula {
+    pub expr: Expr,
+    pub text: String,
+    /// Where it was read: a variant has formulas of those it extends.
+    pub file: SourceFile,
+    /// The value in the file, quotes included.
+    pub place: Range<usize>,
+}
+
+impl Formula {
+    /// `error` of this formula as an error of the file it was read from.
+    pub fn error(&self, error: &ExprError) -> InputError {
+        let message = format!("in `{}`: {}", shortened(&self.text), error.message);
+        let place = self.inner(&error.span);
+        self.file.error(place, message, &error.remedy)
+    }
+
+    /// Bytes of the file that `span` of the expression came from; the whole
+    /// value where escapes make that uncertain.
+    fn inner(&self, span: &Range<usize>) -> Range<usize> {
+        let Some(raw) = self.file.text.get(self.place.clone()) else {
+            return self.place.clone();
+        };
+        match raw.find(self.text.as_str()) {
+            Some(quote) if !self.text.is_empty() => {
+                let start = self.place.start + quote;
+                start + span.start..start + span.end.max(span.start + 1).min(self.text.len())
+            }
+            _ => self.place.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Table {
+        #[allow(dead_code)]
+        baseline: String,
+    }
+
+    fn error_of(toml: &str) -> InputError {
+        let file = SourceFile {
+            path: "a.cu".into(),
+            text: format!("/*dgx\n{toml}*/").into(),
+        };
+        let range = 6..file.text.len() - 2;
+        Document::new(&file, range, "see docs")
+            .parse::<Table>()
+            .unwrap_err()
+    }
+
+    #[test]
+    fn unknown_key_gets_the_nearest_and_the_line_of_the_file() {
+        let error = error_of("baseline = \"a\"\nbase = 1\n");
+        assert_eq!(error.location().as_deref(), Some("a.cu:3:1"));
+        assert_eq!(error.message(), "unknown key `base`");
+    }
+
+    #[test]
+    fn missing_and_mistyped_keys_are_named() {
+        assert_eq!(error_of("").message(), "the key `baseline` is missing");
+        assert!(
+            error_of("baseline = 3\n")
+                .message()
+                .contains("expected a string")
+        );
+    }
+
+    #[test]
+    fn a_formula_points_into_its_string() {
+        let file = SourceFile {
+            path: "a.toml".into(),
+            text: "grid = \"1 / zz\"".into(),
+        };
+        let document = Document::new(&file, 0..file.text.len(), "");
+        let formula = document.formula("1 / zz", 7..15).unwrap();
+        let error = ExprError::new(4..6, "unknown", "know");
+        assert_eq!(
+            formula.error(&error).location().as_deref(),
+            Some("a.toml:1:13")
+        );
+    }
+}

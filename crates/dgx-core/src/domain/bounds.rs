@@ -1,0 +1,35 @@
+//! What configs, variants and run files may say. One set for those who write
+//! a run file and those who read it, so that none is written in vain.
+
+use std::ops::RangeInclusive;
+
+/// Longest name of a round, a contender or a shape, characters.
+pub const NAME: usize = 200;
+/// Microseconds that a call can take: from less than a clock cycle to a quarter of an hour.
+pub const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
+/// A speedup that somebody may claim.
+pub const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
+pub const CONTENDERS: usize = 2000;
+/// Contenders times shapes.
+pub const CELLS: usize = 250_000;
+/// Terms of a cost: fitting tries every choice of those that are zero.
+pub const TERMS: usize = 10;
+pub const GROUPS: usize = 4096;
+/// Far beyond any memory, small enough that sizes in bytes fit 64 bits.
+pub(crate) const EXTENT: u32 = 1 << 30;
+
+/// Whether a `what` may be called `name`, or why not.
+pub fn name(what: &str, name: &str) -> Result<(), String> {
+    let one_line = !name.trim().is_empty() && !name.contains(['\n', '\t']);
+    if one_line && name.chars().count() <= NAME {
+        return Ok(());
+    }
+    let start: String = name.chars().take(20).collect();
+    let more = match start.len() < name.len() {
+        true => " …",
+        false => "",
+    };
+    Err(format!(
+        "{start:?}{more} is no name for a {what}: one line of 1 to {NAME} characters is"
+    ))
+}

@@ -1,0 +1,84 @@
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What became of a cell (one contender on one shape).
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Ran, and every check passed.
+    Ok,
+    /// Ran to the end, and a check failed.
+    Wrong,
+    /// Ran to the end and computed what it should, by luck: nothing orders two
+    /// of its accesses, or it used what nobody had written.
+    Racy,
+    /// NVRTC or ptxas refused it.
+    CompileError,
+    /// The device refused the launch.
+    LaunchError,
+    /// The kernel or its worker died.
+    Crashed,
+    /// Did not return within its time or step limit.
+    Hung,
+    /// The variant's own `requires` rule this shape out, or it needs what the
+    /// device or dgx does not have.
+    Unsupported,
+    /// Nobody looked at what it computes: only its time was asked for.
+    NotValidated,
+}
+
+impl Status {
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::Wrong,
+        Self::Racy,
+        Self::CompileError,
+        Self::LaunchError,
+        Self::Crashed,
+        Self::Hung,
+        Self::Unsupported,
+        Self::NotValidated,
+    ];
+
+    /// Whether a time may stand for it: nothing was found wrong.
+    pub fn may_be_timed(self) -> bool {
+        matches!(self, Self::Ok | Self::NotValidated)
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Wrong => "wrong",
+            Self::Racy => "racy",
+            Self::CompileError => "compile-error",
+            Self::LaunchError => "launch-error",
+            Self::Crashed => "crashed",
+            Self::Hung => "hung",
+            Self::Unsupported => "unsupported",
+            Self::NotValidated => "not-validated",
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wire_name_is_the_printed_name() {
+        for status in Status::ALL {
+            let json = serde_json::to_string(&status).unwrap();
+            assert_eq!(json, format!("\"{status}\""));
+        }
+    }
+}

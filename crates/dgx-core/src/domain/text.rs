@@ -1,0 +1,44 @@
+//! Small words of every message.
+
+use std::ffi::OsStr;
+
+/// `1 shape`, `2 shapes`.
+pub fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
+
+/// As one word of a shell: commands that are printed can be pasted.
+pub fn typed(word: impl AsRef<OsStr>) -> String {
+    let word = word.as_ref().to_string_lossy();
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,%+@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// A number as one would write it: 1e308 has three hundred digits, and so has
+/// 1e-308.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    match value.is_finite() && (size >= 1e16 || (size < 1e-6 && size > 0.0)) {
+        true => format!("{value:e}"),
+        false => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_one_word() {
+        assert_eq!(typed("results/a-1.jsonl"), "results/a-1.jsonl");
+        assert_eq!(typed("it's here.jsonl"), r"'it'\''s here.jsonl'");
+        assert_eq!(typed("x[A=1]"), "'x[A=1]'");
+        assert_eq!(typed(""), "''");
+    }
+}

@@ -1,0 +1,79 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ContenderId, Hazard, Status};
+
+/// Hazards of one cell that are recorded; its reason has their number.
+const MOST_HAZARDS: usize = 64;
+
+/// What validation found for one cell. A later verdict on the same cell
+/// replaces an `ok` (a timed output can still turn out wrong), and only that.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    pub contender: ContenderId,
+    pub shape: String,
+    pub status: Status,
+    /// One line for the table: why it is not ok.
+    pub reason: Option<String>,
+    /// The whole story: places, patterns, fault with source line.
+    pub detail: Option<String>,
+    /// Largest error seen over the tolerance allowed there; ≤ 1 passes.
+    pub worst: Option<f64>,
+    pub millis: f64,
+    /// What the contender's kernels printed, up to a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<String>,
+    /// Emulator counters, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, f64>,
+    /// What the emulator found that a result does not show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hazards: Vec<Hazard>,
+}
+
+impl Verdict {
+    /// What became of a cell; the rest is for whoever knows it.
+    pub fn new(contender: &ContenderId, shape: &str, status: Status) -> Self {
+        Self {
+            contender: contender.clone(),
+            shape: shape.to_owned(),
+            status,
+            reason: None,
+            detail: None,
+            worst: None,
+            millis: 0.0,
+            printed: None,
+            counters: BTreeMap::new(),
+            hazards: Vec::new(),
+        }
+    }
+
+    /// Adds what was found to what is known already: as the reason of what is
+    /// right in spite of it, as the likely cause of what is not.
+    pub fn blame(&mut self, mut hazards: Vec<Hazard>) {
+        let Some(first) = hazards.first() else {
+            return;
+        };
+        let more = match hazards.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        let found = format!("{first}{more}");
+        hazards.truncate(MOST_HAZARDS);
+        let stories: Vec<String> = hazards.iter().map(Hazard::story).collect();
+        let stories = stories.join("\n\n");
+        if self.status == Status::Ok {
+            self.status = Status::Racy;
+            self.reason = Some(found);
+            self.detail = Some(stories);
+        } else {
+            let reason = self.reason.take().unwrap_or_default();
+            self.reason = Some(format!("{reason}; {found}"));
+            let told = self.detail.take().map(|told| format!("\n\n{told}"));
+            self.detail = Some(stories + &told.unwrap_or_default());
+        }
+        self.hazards = hazards;
+    }
+}

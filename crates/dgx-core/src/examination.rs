@@ -1,0 +1,245 @@
+//! What `dgx sanitize` finds: whether contenders are right by luck, in several
+//! legal orders of warps and copies.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::domain::{Bytes, ContenderId, Found, Hazard, Shape, Status, each_once};
+
+/// How to look.
+#[derive(Clone, Debug)]
+pub struct Inquiry {
+    /// Seeds of the orders to try; the first is what the others are held against.
+    pub schedules: Vec<u64>,
+    pub strict: bool,
+    /// How long one call may take.
+    pub time_limit: Duration,
+}
+
+/// A shape to run on, and what for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Course {
+    pub shape: Shape,
+    /// Multiprocessors of the device it is planned for.
+    pub sms: u32,
+    /// What it is there to reach.
+    pub reaches: &'static str,
+}
+
+/// What became of one contender on one shape.
+#[derive(Clone, Debug)]
+pub struct Examined {
+    pub contender: ContenderId,
+    /// What its variant declares.
+    pub expect: Status,
+    pub course: Course,
+    pub status: Status,
+    pub reason: Option<String>,
+    /// Found in any schedule, each once.
+    pub hazards: Vec<Hazard>,
+    /// The first schedule whose result differs from the first's, or that did
+    /// not end.
+    pub odd: Option<Odd>,
+    /// Global memory that was not watched, in the schedule with most of it.
+    pub unwatched: Bytes,
+}
+
+/// What became of all of them.
+#[derive(Debug, Default)]
+pub struct Inquest {
+    pub examined: Vec<Examined>,
+    /// Those that were not, because the user asked to stop.
+    pub left: Vec<(ContenderId, Course)>,
+}
+
+/// A schedule that shows what the first does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Odd {
+    pub schedule: u64,
+    pub what: String,
+}
+
+impl Inquest {
+    /// The same with its texts, which name files, as somebody else `tells` them.
+    pub fn told(&self, tells: &dyn Fn(&str) -> String) -> Self {
+        let mut examined = self.examined.clone();
+        for cell in &mut examined {
+            let hazards = cell.hazards.iter_mut();
+            let accesses = hazards.flat_map(|hazard| {
+                let Hazard { here, there, .. } = hazard;
+                std::iter::once(here).chain(there)
+            });
+            let lines = accesses.flat_map(|access| &mut access.lines);
+            let what = cell.odd.as_mut().map(|odd| &mut odd.what);
+            for text in lines.chain(what).chain(&mut cell.reason) {
+                *text = tells(text);
+            }
+        }
+        Self {
+            examined,
+            left: self.left.clone(),
+        }
+    }
+
+    /// Every hazard once for each contender, in the order of the cells.
+    pub fn found(&self) -> Vec<Found<'_>> {
+        each_once(self.examined.iter().flat_map(|cell| {
+            let shape = cell.course.shape.name.as_str();
+            let hazards = cell.hazards.iter();
+            hazards.map(move |hazard| (&cell.contender, shape, hazard))
+        }))
+    }
+
+    /// Contenders that did not do what their variants declare, with what they did
+    /// instead. Who declares to be racy may be wrong as well, since luck runs out;
+    /// who was not on all its shapes may yet show it.
+    pub fn surprises(&self) -> BTreeMap<&ContenderId, String> {
+        let mut surprises = BTreeMap::new();
+        let mut shown: BTreeMap<&ContenderId, bool> = BTreeMap::new();
+        for cell in &self.examined {
+            let racy = !cell.hazards.is_empty();
+            let harmless = matches!(cell.status, Status::Ok | Status::Unsupported);
+            let as_declared = match cell.expect {
+                Status::Racy => harmless || racy,
+                expect => (harmless || cell.status == expect) && !racy,
+            };
+            if !as_declared {
+                let what = cell
+                    .reason
+                    .clone()
+                    .unwrap_or_else(|| cell.status.to_string());
+                surprises.entry(&cell.contender).or_insert(what);
+            }
+            let declared = match cell.expect {
+                Status::Ok => true,
+                Status::Racy => racy,
+                expect => cell.status == expect,
+            };
+            *shown.entry(&cell.contender).or_default() |= declared;
+        }
+        let left = |contender: &ContenderId| self.left.iter().any(|(id, _)| id == contender);
+        for (contender, _) in shown.into_iter().filter(|(id, shown)| !shown && !left(id)) {
+            let mut cells = self.examined.iter();
+            let expect = cells.find(|cell| cell.contender == *contender);
+            let expect = expect.map_or(Status::Ok, |cell| cell.expect);
+            let what = format!("expect = \"{expect}\", and nothing of it was seen");
+            surprises.entry(contender).or_insert(what);
+        }
+        surprises
+    }
+}
+
+/// Findings made up for tests.
+#[cfg(any(test, feature = "synthetic"))]
+pub mod synthetic {
+    use super::*;
+    use crate::domain::Access;
+
+    pub fn hazard(line: u32) -> Hazard {
+        let access = |line: u32| Access {
+            deed: "a thread reads".to_owned(),
+            lines: vec![format!("x.cu:{line}")],
+            ptx_line: line,
+            kernel: "k".to_owned(),
+            cta: Some([0; 3]),
+            warp: 0,
+            lanes: 1,
+        };
+        Hazard {
+            kind: "race".to_owned(),
+            at: "shared tile".to_owned(),
+            here: access(line),
+            there: Some(access(3)),
+            missing: "a barrier".to_owned(),
+            remedy: "one".to_owned(),
+            times: 1,
+        }
+    }
+
+    pub fn cell(name: &str, expect: Status, status: Status, hazards: Vec<Hazard>) -> Examined {
+        Examined {
+            contender: ContenderId::from_text(name),
+            expect,
+            course: Course {
+                shape: Shape {
+                    name: "s".to_owned(),
+                    groups: Vec::new(),
+                },
+                sms: 8,
+                reaches: "",
+            },
+            status,
+            reason: None,
+            hazards,
+            odd: None,
+            unwatched: Bytes(0),
+        }
+    }
+
+    /// One cell is done, the other is not.
+    pub fn half_done() -> (Inquest, Inquiry) {
+        let mut racy = cell("a", Status::Ok, Status::Racy, vec![hazard(1)]);
+        racy.odd = Some(Odd {
+            schedule: 1,
+            what: "wrong".to_owned(),
+        });
+        let left = vec![(racy.contender.clone(), racy.course.clone())];
+        let examined = vec![racy];
+        let inquiry = Inquiry {
+            schedules: vec![0, 1],
+            strict: false,
+            time_limit: Duration::from_secs(1),
+        };
+        (Inquest { examined, left }, inquiry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::synthetic::{cell, hazard};
+    use super::*;
+
+    #[test]
+    fn who_declares_to_be_racy_must_be_and_nobody_else_may() {
+        let names = |cells: Vec<Examined>| -> Vec<String> {
+            let inquest = Inquest {
+                examined: cells,
+                left: Vec::new(),
+            };
+            inquest
+                .surprises()
+                .keys()
+                .map(ToString::to_string)
+                .collect()
+        };
+        let as_declared = vec![
+            cell("right", Status::Ok, Status::Ok, vec![]),
+            cell("right", Status::Ok, Status::Unsupported, vec![]),
+            cell("lucky", Status::Racy, Status::Racy, vec![hazard(1)]),
+            cell("lucky", Status::Racy, Status::Ok, vec![]),
+            cell("unlucky", Status::Racy, Status::Hung, vec![hazard(1)]),
+            cell("wrong", Status::Wrong, Status::Wrong, vec![]),
+        ];
+        assert_eq!(names(as_declared), Vec::<String>::new());
+        let surprising = vec![
+            cell("a", Status::Ok, Status::Racy, vec![hazard(1)]),
+            cell("b", Status::Racy, Status::Ok, vec![]),
+            cell("c", Status::Wrong, Status::Wrong, vec![hazard(1)]),
+            cell("d", Status::Racy, Status::Wrong, vec![]),
+        ];
+        assert_eq!(names(surprising), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn who_was_not_on_all_its_shapes_may_yet_show_what_it_declares() {
+        let lucky = cell("lucky", Status::Racy, Status::Ok, vec![]);
+        let left = vec![(lucky.contender.clone(), lucky.course.clone())];
+        let examined = vec![
+            lucky,
+            cell("bad", Status::Ok, Status::Racy, vec![hazard(1)]),
+        ];
+        let inquest = Inquest { examined, left };
+        let names: Vec<&str> = inquest.surprises().keys().map(|id| id.as_str()).collect();
+        assert_eq!(names, ["bad"]);
+    }
+}

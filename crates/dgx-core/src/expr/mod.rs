@@ -1,0 +1,168 @@
+//! The integer expressions of the front matter: grids, shared memory, scratch
+//! sizes, boxes. Small on purpose: no variables of its own, no loops, and every
+//! way to go wrong (overflow, division by zero, an unknown or ambiguous name)
+//! is an error with a place.
+
+mod eval;
+mod levels;
+mod parse;
+mod token;
+
+use std::ops::Range;
+
+pub use eval::{Scope, Steps};
+pub use eval::{not_yet, unknown};
+
+/// Names that mean something to every expression, and so cannot be constants.
+pub const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];
+
+/// Functions and the number of arguments each takes.
+pub(crate) const FUNCTIONS: [(&str, Function); 10] = [
+    ("cdiv", Function::Cdiv),
+    ("align", Function::Align),
+    ("min", Function::Min),
+    ("max", Function::Max),
+    ("sum", Function::Sum),
+    ("most", Function::Most),
+    ("least", Function::Least),
+    ("bits", Function::Bits),
+    ("levels", Function::Levels),
+    ("next", Function::Next),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    Cdiv,
+    Align,
+    Min,
+    Max,
+    Sum,
+    Most,
+    Least,
+    Bits,
+    Levels,
+    Next,
+}
+
+impl Function {
+    pub fn name(self) -> &'static str {
+        FUNCTIONS
+            .iter()
+            .find(|(_, f)| *f == self)
+            .map_or("", |(name, _)| name)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unary {
+    Negate,
+    Not,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binary {
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub kind: Kind,
+    pub span: Range<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Integer(i64),
+    Name(String),
+    Unary(Unary, Box<Node>),
+    Binary(Binary, Box<Node>, Box<Node>),
+    Choice(Box<Node>, Box<Node>, Box<Node>),
+    Call(Function, Vec<Node>),
+}
+
+/// A parsed expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expr {
+    root: Node,
+}
+
+/// What is wrong with an expression, at which bytes of it, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ExprError {
+    pub span: Range<usize>,
+    pub message: String,
+    pub remedy: String,
+}
+
+impl ExprError {
+    pub fn new(span: Range<usize>, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            span,
+            message: message.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+impl Expr {
+    pub fn parse(text: &str) -> Result<Self, ExprError> {
+        Ok(Self {
+            root: parse::parse(text)?,
+        })
+    }
+
+    /// A plain integer.
+    pub fn integer(value: i64) -> Self {
+        Self {
+            root: Node {
+                kind: Kind::Integer(value),
+                span: 0..0,
+            },
+        }
+    }
+
+    pub fn eval(&self, scope: &Scope<'_>) -> Result<i64, ExprError> {
+        scope.eval(&self.root)
+    }
+
+    /// Every name used, with its place, in order of appearance.
+    pub fn names(&self) -> Vec<(&str, Range<usize>)> {
+        let mut names = Vec::new();
+        collect(&self.root, &mut names);
+        names
+    }
+}
+
+fn collect<'a>(node: &'a Node, names: &mut Vec<(&'a str, Range<usize>)>) {
+    match &node.kind {
+        Kind::Integer(_) => {}
+        Kind::Name(name) => names.push((name, node.span.clone())),
+        Kind::Unary(_, a) => collect(a, names),
+        Kind::Binary(_, a, b) => {
+            collect(a, names);
+            collect(b, names);
+        }
+        Kind::Choice(a, b, c) => {
+            collect(a, names);
+            collect(b, names);
+            collect(c, names);
+        }
+        Kind::Call(_, args) => args.iter().for_each(|arg| collect(arg, names)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

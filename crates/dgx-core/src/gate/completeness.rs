@@ -1,0 +1,137 @@
+//! What a run lacks, by itself and beside an earlier one. A gate that looked
+//! away would pass a contender that was dropped or never timed.
+
+use super::gap::Gap;
+use super::judge::GateError;
+use super::ruling::{Finding, Found, Reason, Rule, Ruling, Wanted};
+use crate::config::Gate;
+use crate::domain::{ContenderId, Shape, Status, Timing};
+use crate::rank::Ranking;
+use crate::record::Run;
+
+/// Why a run is not whole; empty where it is.
+pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
+    let mut gaps = Vec::new();
+    let recorded = run.timing() == Timing::Recorded;
+    match &run.end {
+        None if !recorded => gaps.push(Gap::NotEnded),
+        Some(end) if !end.complete => {
+            let line = |why: &String| why.lines().next().unwrap_or_default().to_owned();
+            gaps.push(Gap::Stopped(end.reason.as_ref().map(line)));
+        }
+        _ => {}
+    }
+    let contenders = || {
+        ranking
+            .cells
+            .iter()
+            .filter(|c| !run.is_yardstick(&c.contender))
+    };
+    let of = contenders().count();
+    let unjudged = contenders().filter(|c| c.status.is_none()).count();
+    if unjudged > 0 && !recorded {
+        gaps.push(Gap::Unjudged {
+            cells: unjudged,
+            of,
+        });
+    }
+    let right = |status: Option<Status>| match status {
+        Some(status) => status == Status::Ok,
+        None => recorded,
+    };
+    let untimed = contenders()
+        .filter(|c| right(c.status) && c.time.is_none())
+        .count();
+    if untimed > 0 {
+        gaps.push(Gap::Untimed { cells: untimed, of });
+    }
+    gaps.extend(thin(run));
+    gaps.extend(run.header.shard.as_ref().map(|s| Gap::Shard {
+        number: s.number,
+        of: s.of,
+    }));
+    if contenders().any(|c| c.status == Some(Status::NotValidated)) {
+        gaps.push(Gap::NotValidated);
+    }
+    if run.timing() == Timing::Scripted {
+        gaps.push(Gap::Scripted);
+    }
+    gaps
+}
+
+/// Blocks of a process that counts: its time limit ends it after two at the earliest.
+const FEWEST: u64 = 2;
+
+/// Shapes that were timed in fewer processes than the run set out to: with
+/// less of what differs between processes, everything would look surer.
+fn thin(run: &Run) -> Option<Gap> {
+    if !run.timing().sampled() {
+        return None;
+    }
+    let settings = &run.header.settings;
+    let whole = |contender: &ContenderId, shape: &Shape| {
+        let times = run.times(contender, &shape.name);
+        let enough = |count: u64| count >= FEWEST;
+        let processes = times.processes.iter();
+        processes.filter(|(_, m)| enough(m.count)).count()
+    };
+    let least = |shape: &Shape| {
+        let contenders = run.header.contenders.iter().map(|c| &c.id);
+        contenders
+            .filter(|id| run.status(id, &shape.name) == Some(Status::Ok))
+            .filter(|id| run.samples(id, &shape.name).is_some())
+            .map(|id| whole(id, shape))
+            .min()
+    };
+    let shapes: Vec<(String, usize)> = (run.header.shapes.iter())
+        .filter_map(|shape| Some((shape.name.clone(), least(shape)?)))
+        .filter(|(_, has)| *has < settings.processes as usize)
+        .collect();
+    (!shapes.is_empty()).then_some(Gap::Thin {
+        processes: settings.processes,
+        blocks: FEWEST,
+        shapes,
+    })
+}
+
+/// What the baseline run has and this one lacks.
+pub(super) fn lacking(
+    run: &Run,
+    base: &Run,
+    base_ranking: &Ranking,
+    gate: &Gate,
+) -> Result<Vec<Finding>, GateError> {
+    let lacking = |contender: &ContenderId, shape: Option<&str>, found: Found| Finding {
+        rule: Rule::Complete,
+        contender: contender.clone(),
+        shape: shape.map(str::to_owned),
+        ruling: Ruling::Undecided,
+        wanted: Wanted::AsInBaseline,
+        found,
+        speedup: None,
+        reason: Some(Reason::NotThere),
+    };
+    let common = |s: &&Shape| run.shape(&s.name) == Some(*s);
+    if base.header.shapes.iter().filter(common).count() == 0 {
+        return Err(GateError::NoCommonShape);
+    }
+    let mut findings = Vec::new();
+    for shape in base.header.shapes.iter().filter(|s| !common(s)) {
+        let found = match run.shape(&shape.name) {
+            Some(_) => Found::OtherGroups,
+            None => Found::Absent,
+        };
+        findings.push(lacking(&run.header.baseline, Some(&shape.name), found));
+    }
+    let asked = |id: &ContenderId| {
+        let named = |n: &String| id.as_str() == n || id.variant() == n;
+        gate.contenders.is_empty() || gate.contenders.iter().any(named)
+    };
+    for row in base_ranking.rows.iter().filter(|r| r.place.is_some()) {
+        let id = &row.contender;
+        if asked(id) && run.contender(id).is_none() {
+            findings.push(lacking(id, None, Found::Absent));
+        }
+    }
+    Ok(findings)
+}

@@ -1,0 +1,33 @@
+/// Something a run lacks to be whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Gap {
+    NotEnded,
+    /// With the first line of why, where it says.
+    Stopped(Option<String>),
+    /// Cells without a verdict.
+    Unjudged {
+        cells: usize,
+        of: usize,
+    },
+    /// Cells that are right and have no time.
+    Untimed {
+        cells: usize,
+        of: usize,
+    },
+    /// Shapes timed in fewer processes than the run set out to, and in how many.
+    Thin {
+        processes: u32,
+        /// Blocks of a process that counts.
+        blocks: u64,
+        shapes: Vec<(String, usize)>,
+    },
+    /// It is one of so many shards.
+    Shard {
+        number: u32,
+        of: u32,
+    },
+    /// Only times were asked for: nobody knows who is right.
+    NotValidated,
+    /// Its times prove nothing.
+    Scripted,
+}

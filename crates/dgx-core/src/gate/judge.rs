@@ -1,0 +1,545 @@
+//! Applies a gate's rules to a run, against one of its own contenders or
+//! against another run.
+
+use thiserror::Error;
+
+use super::gap::Gap;
+use super::ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
+use super::speed::Judged;
+use super::{completeness, counters, resources, speed};
+use crate::claims::{self, ClaimVerdict};
+use crate::config::Gate;
+use crate::diagnostic::{CommandError, InputError};
+use crate::domain::{ContenderId, Status, Timing};
+use crate::rank::{
+    Comparison, Doubt, Ranking, Side, Slack, compare_runs, limit, mismatch, same_card,
+};
+use crate::record::Run;
+use crate::record::schema::ContenderRecord;
+use crate::stats::LogEstimate;
+
+/// What a run is held against.
+#[derive(Clone, Copy)]
+pub enum Over<'a> {
+    Contender(&'a ContenderId),
+    /// Each contender against itself in an earlier run.
+    Run(&'a Run, &'a Ranking),
+}
+
+#[derive(Debug, Error)]
+pub enum GateError {
+    #[error("`{0}` is not a contender of {1}")]
+    NoContender(String, String),
+    #[error("no contender is left to judge: {0}")]
+    Nobody(String),
+    #[error("the two runs have no shape in common")]
+    NoCommonShape,
+    #[error("the two runs have no contender in common")]
+    NoCommonContender,
+    #[error("the two runs {0}")]
+    Devices(String),
+}
+
+impl GateError {
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoContender(..) => "`dgx compare` and the table of the sweep list the names",
+            Self::Nobody(_) => "name one with --contender, or sweep more than the baseline",
+            Self::NoCommonShape | Self::NoCommonContender => "compare runs of the same round",
+            Self::Devices(_) => {
+                "times of different devices say little about a design; \
+                 --across-devices compares them all the same, labelled"
+            }
+        }
+    }
+}
+
+impl From<GateError> for CommandError {
+    fn from(error: GateError) -> Self {
+        InputError::new(error.to_string(), error.remedy()).into()
+    }
+}
+
+/// A run of another tool beside itself: it has no rules of its own to be judged
+/// by, and whatever is held against itself passes.
+pub fn unheld(run: &Run) -> GateReport {
+    let path = run.path.display().to_string();
+    GateReport {
+        over: path.clone(),
+        run: path,
+        across_devices: None,
+        incomplete: Vec::new(),
+        findings: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// One contender under judgement.
+pub(super) struct Case<'a> {
+    pub run: &'a Run,
+    pub ranking: &'a Ranking,
+    pub contender: &'a ContenderId,
+    pub over: Over<'a>,
+}
+
+/// Judges the contenders the gate names: by default all but the baseline, and
+/// over an earlier run all that both have.
+pub fn judge(
+    run: &Run,
+    ranking: &Ranking,
+    gate: &Gate,
+    over: Over,
+    across_devices: bool,
+) -> Result<GateReport, GateError> {
+    let mut report = GateReport {
+        run: run.path.display().to_string(),
+        over: describe(over),
+        across_devices: None,
+        incomplete: gaps(Whose::Run, run, ranking).collect(),
+        findings: Vec::new(),
+        notes: Vec::new(),
+    };
+    if run.timing() == Timing::Modelled {
+        let device = &run.header.device;
+        report.notes.push(Note::Modelled {
+            device: device.name.clone(),
+            error: device.model_error(),
+        });
+    }
+    report.notes.extend(foreign(Whose::Run, run));
+    if let Over::Run(base, base_ranking) = over {
+        if let Some(difference) = mismatch(base, run) {
+            if !across_devices {
+                return Err(GateError::Devices(difference.why()));
+            }
+            report.across_devices = Some(difference);
+        }
+        if (&base.tool, base.tally.process_count()) != (&run.tool, run.tally.process_count()) {
+            report.notes.extend(foreign(Whose::Baseline, base));
+        }
+        report
+            .incomplete
+            .extend(gaps(Whose::Baseline, base, base_ranking));
+        report
+            .findings
+            .extend(completeness::lacking(run, base, base_ranking, gate)?);
+        if same_card(base, run) == Some(false) {
+            report.notes.push(Note::OtherCard);
+        }
+    }
+    for contender in &select(run, gate, over)? {
+        let case = Case {
+            run,
+            ranking,
+            contender,
+            over,
+        };
+        if let Over::Run(base, _) = over
+            && base.contender(contender).is_none()
+        {
+            report.notes.push(Note::New(contender.clone()));
+            continue;
+        }
+        report.findings.extend(case.judge(gate));
+    }
+    Ok(report)
+}
+
+fn gaps(whose: Whose, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (Whose, Gap)> {
+    let gaps = completeness::gaps(run, ranking).into_iter();
+    gaps.map(move |gap| (whose, gap))
+}
+
+fn foreign(whose: Whose, run: &Run) -> Option<Note> {
+    Some(Note::Foreign {
+        whose,
+        tool: run.tool.clone()?,
+        processes: run.tally.process_count(),
+    })
+}
+
+fn describe(over: Over) -> String {
+    match over {
+        Over::Contender(id) => id.to_string(),
+        Over::Run(run, _) => run.path.display().to_string(),
+    }
+}
+
+/// The contenders the rules are about.
+fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateError> {
+    let records = &run.header.contenders;
+    let base = match over {
+        Over::Contender(id) => Some(id),
+        Over::Run(base, _) => {
+            let common = |c: &ContenderRecord| base.contender(&c.id).is_some();
+            if !records.iter().any(common) {
+                return Err(GateError::NoCommonContender);
+            }
+            None
+        }
+    };
+    if gate.contenders.is_empty() {
+        // A design that declares its failure is in the round to show it; over
+        // an earlier run only what became worse counts.
+        let asked = |c: &&ContenderRecord| match over {
+            Over::Contender(id) => c.id != *id && c.expect == Status::Ok,
+            Over::Run(..) => true,
+        };
+        let ids: Vec<ContenderId> = records.iter().filter(asked).map(|c| c.id.clone()).collect();
+        return match ids.is_empty() {
+            true => Err(GateError::Nobody(
+                "the run has only its baseline".to_owned(),
+            )),
+            false => Ok(ids),
+        };
+    }
+    let mut chosen = Vec::new();
+    for name in &gate.contenders {
+        let named = |c: &&ContenderRecord| c.id.as_str() == name || c.variant == *name;
+        let ids: Vec<ContenderId> = records.iter().filter(named).map(|c| c.id.clone()).collect();
+        if ids.is_empty() {
+            let file = run.path.display().to_string();
+            return Err(GateError::NoContender(name.clone(), file));
+        }
+        chosen.extend(ids.into_iter().filter(|id| Some(id) != base));
+    }
+    match chosen.is_empty() {
+        true => Err(GateError::Nobody("only the baseline is named".to_owned())),
+        false => Ok(chosen),
+    }
+}
+
+/// A contender beside what it is held against, shape by shape.
+struct Beside<'a> {
+    comparison: Option<Comparison>,
+    /// Shapes that are to be judged.
+    asked: Vec<&'a str>,
+    /// Those the contender has no valid time on.
+    own_lacks: Vec<&'a str>,
+    /// Those the other side has no valid time on.
+    other_lacks: Vec<&'a str>,
+}
+
+impl Case<'_> {
+    fn judge(&self, gate: &Gate) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if gate.correct {
+            findings.extend(self.correct());
+        }
+        if gate.min_geomean.is_some() || gate.min_shape.is_some() || gate.not_slower {
+            let beside = self.beside();
+            let geomean = gate.min_geomean.map(|least| self.geomean(least, &beside));
+            findings.extend(geomean.flatten());
+            if let Some(floor) = gate.min_shape {
+                findings.extend(self.shapes(floor, &beside));
+            }
+            if gate.not_slower {
+                findings.extend(self.not_slower(&beside));
+            }
+        }
+        let base = match self.over {
+            Over::Contender(id) => self.run.resources(id),
+            Over::Run(run, _) => run.resources(self.contender),
+        };
+        findings.extend(resources::judge(gate, self, base));
+        findings.extend(counters::judge(gate, self, self.over));
+        if gate.claims_met {
+            findings.extend(self.claim());
+        }
+        findings
+    }
+
+    fn compare(&self) -> Option<Comparison> {
+        match self.over {
+            Over::Contender(base) => self.ranking.compare(self.run, base, self.contender),
+            Over::Run(run, ranking) => {
+                let base = Side {
+                    run,
+                    ranking,
+                    contender: self.contender,
+                };
+                let candidate = Side {
+                    run: self.run,
+                    ranking: self.ranking,
+                    contender: self.contender,
+                };
+                compare_runs(base, candidate)
+            }
+        }
+    }
+
+    /// Over a contender every shape is asked for; over an earlier run those it
+    /// was timed on there, for on others there is nothing to be held against.
+    fn beside(&self) -> Beside<'_> {
+        let timed = |ranking: &Ranking, id: &ContenderId, shape: &str| {
+            ranking.cell(id, shape).is_some_and(|c| c.time.is_some())
+        };
+        let shapes = self.run.header.shapes.iter();
+        let asked: Vec<&str> = shapes
+            .filter(|shape| match self.over {
+                Over::Contender(_) => true,
+                Over::Run(base, ranking) => {
+                    base.shape(&shape.name) == Some(shape)
+                        && timed(ranking, self.contender, &shape.name)
+                }
+            })
+            .map(|shape| shape.name.as_str())
+            .collect();
+        let without = |present: &dyn Fn(&str) -> bool| {
+            let lacks = asked.iter().filter(|s| !present(s));
+            lacks.copied().collect::<Vec<_>>()
+        };
+        Beside {
+            comparison: self.compare(),
+            own_lacks: without(&|s| timed(self.ranking, self.contender, s)),
+            other_lacks: match self.over {
+                Over::Contender(base) => without(&|s| timed(self.ranking, base, s)),
+                Over::Run(..) => Vec::new(),
+            },
+            asked,
+        }
+    }
+
+    /// Why there is no ratio on these shapes: the contender's own fault, or not.
+    fn no_ratio(&self, rule: Rule, wanted: Wanted, beside: &Beside) -> Finding {
+        let of = beside.asked.len();
+        let (ruling, who, lacks) = match beside.own_lacks.len() {
+            0 => (
+                Ruling::Undecided,
+                describe(self.over),
+                beside.other_lacks.len(),
+            ),
+            own => (Ruling::Failed, self.contender.to_string(), own),
+        };
+        Finding {
+            ruling,
+            wanted,
+            found: Found::NoSpeedup,
+            reason: Some(Reason::NotValid { who, lacks, of }),
+            ..self.plain(rule, None)
+        }
+    }
+
+    pub(super) fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {
+        Finding {
+            rule,
+            contender: self.contender.clone(),
+            shape: shape.map(str::to_owned),
+            ruling: Ruling::Passed,
+            wanted: Wanted::Ok,
+            found: Found::Ok,
+            speedup: None,
+            reason: None,
+        }
+    }
+
+    /// One finding for each cell that is not ok, or one that all are. Over an
+    /// earlier run only cells that were ok there are asked for.
+    fn correct(&self) -> Vec<Finding> {
+        let asked = |shape: &&crate::domain::Shape| match self.over {
+            Over::Contender(_) => true,
+            Over::Run(base, _) => {
+                base.shape(&shape.name) == Some(*shape)
+                    && base.status(self.contender, &shape.name) == Some(Status::Ok)
+            }
+        };
+        let asked: Vec<_> = self.run.header.shapes.iter().filter(asked).collect();
+        let mut findings = Vec::new();
+        for shape in &asked {
+            let status = self.run.status(self.contender, &shape.name);
+            let (ruling, found) = match status {
+                Some(Status::Ok) => continue,
+                Some(Status::NotValidated) => (Ruling::Undecided, Found::NeverChecked),
+                Some(status) => (Ruling::Failed, Found::Status(status)),
+                None if self.run.timing() == Timing::Recorded => {
+                    (Ruling::Undecided, Found::NeverChecked)
+                }
+                None => (Ruling::Undecided, Found::Pending),
+            };
+            let reason = self.run.reason(self.contender, &shape.name);
+            findings.push(Finding {
+                ruling,
+                found,
+                reason: reason
+                    .and_then(|r| r.lines().next())
+                    .map(|line| Reason::Said(line.to_owned())),
+                ..self.plain(Rule::Correct, Some(&shape.name))
+            });
+        }
+        if findings.is_empty() && !asked.is_empty() {
+            let wanted = match asked.len() == self.run.header.shapes.len() {
+                true => Wanted::OkEverywhere,
+                false => Wanted::OkOn(asked.len()),
+            };
+            findings.push(Finding {
+                wanted,
+                ..self.plain(Rule::Correct, None)
+            });
+        }
+        // Alike on every shape is one finding, not eight.
+        let alike = |f: &Finding| f.found == findings[0].found && f.reason == findings[0].reason;
+        if findings.len() == asked.len() && findings.iter().all(alike) {
+            findings.truncate(1);
+            findings.iter_mut().for_each(|f| f.shape = None);
+        }
+        findings
+    }
+
+    /// None where an earlier run has nothing to hold the contender against.
+    fn geomean(&self, threshold: f64, beside: &Beside) -> Option<Finding> {
+        let wanted = Wanted::Speedup(threshold);
+        if beside.asked.is_empty() {
+            return None;
+        }
+        let whole = |c: &&Comparison| c.shapes.len() == beside.asked.len();
+        let Some(comparison) = beside.comparison.as_ref().filter(whole) else {
+            return Some(self.no_ratio(Rule::MinGeomean, wanted, beside));
+        };
+        let judged = self.at_least(&comparison.geomean, threshold, None);
+        Some(self.judged(Rule::MinGeomean, None, wanted, judged))
+    }
+
+    fn shapes(&self, floor: f64, beside: &Beside) -> Vec<Finding> {
+        let wanted = || Wanted::Speedup(floor);
+        if beside.asked.is_empty() {
+            return Vec::new();
+        }
+        let mut findings = Vec::new();
+        if !beside.own_lacks.is_empty() || !beside.other_lacks.is_empty() {
+            findings.push(self.no_ratio(Rule::MinShape, wanted(), beside));
+        }
+        let mut worst: Option<(&str, f64)> = None;
+        let compared = beside.comparison.iter().flat_map(|c| &c.shapes);
+        for (shape, estimate) in compared {
+            let judged = self.at_least(estimate, floor, Some(shape));
+            if worst.is_none_or(|(_, least)| estimate.mean < least) {
+                worst = Some((shape, estimate.mean));
+            }
+            if judged.ruling != Ruling::Passed {
+                findings.push(self.judged(Rule::MinShape, Some(shape), wanted(), judged));
+            }
+        }
+        if let (true, Some((shape, least))) = (findings.is_empty(), worst) {
+            findings.push(Finding {
+                wanted: Wanted::SpeedupEverywhere(floor),
+                found: Found::LeastSpeedup {
+                    speedup: least.exp(),
+                    shape: shape.to_owned(),
+                },
+                ..self.plain(Rule::MinShape, None)
+            });
+        }
+        findings
+    }
+
+    /// The mean, and every shape that does not pass.
+    fn not_slower(&self, beside: &Beside) -> Vec<Finding> {
+        if beside.asked.is_empty() {
+            return Vec::new();
+        }
+        let mut findings = Vec::new();
+        let whole = |c: &&Comparison| c.shapes.len() == beside.asked.len();
+        let slack = self.slack(None);
+        findings.push(match beside.comparison.as_ref().filter(whole) {
+            Some(comparison) => {
+                let judged = self.no_slower(&comparison.geomean, &slack, None);
+                self.judged(Rule::NotSlower, None, speed::wanted(&slack), judged)
+            }
+            None => self.no_ratio(Rule::NotSlower, speed::wanted(&slack), beside),
+        });
+        for (shape, estimate) in beside.comparison.iter().flat_map(|c| &c.shapes) {
+            let slack = self.slack(Some(shape));
+            let judged = self.no_slower(estimate, &slack, Some(shape));
+            if judged.ruling != Ruling::Passed {
+                let wanted = speed::wanted(&slack);
+                findings.push(self.judged(Rule::NotSlower, Some(shape), wanted, judged));
+            }
+        }
+        findings
+    }
+
+    fn slack(&self, shape: Option<&str>) -> Slack {
+        match self.over {
+            Over::Contender(_) => {
+                let own = limit(self.run, self.ranking, shape);
+                Slack::of([own, None], self.doubt(), self.run.timing())
+            }
+            Over::Run(base, ranking) => {
+                Slack::between((base, ranking), (self.run, self.ranking), shape)
+            }
+        }
+    }
+
+    fn at_least(&self, estimate: &LogEstimate, least: f64, shape: Option<&str>) -> Judged {
+        let limit = limit(self.run, self.ranking, shape);
+        let judge = || speed::judge(estimate, least, limit, self.run.timing(), self.doubt());
+        let uncontrolled = speed::uncontrolled(estimate, least);
+        uncontrolled
+            .filter(|_| !self.controlled(shape))
+            .unwrap_or_else(judge)
+    }
+
+    fn no_slower(&self, estimate: &LogEstimate, slack: &Slack, shape: Option<&str>) -> Judged {
+        let uncontrolled = speed::uncontrolled(estimate, 1.0);
+        uncontrolled
+            .filter(|_| !self.controlled(shape))
+            .unwrap_or_else(|| speed::not_slower(estimate, slack))
+    }
+
+    /// Whether every measured side has its A/A arm.
+    fn controlled(&self, shape: Option<&str>) -> bool {
+        let has = |run: &Run, ranking: &Ranking| {
+            !run.timing().sampled() || limit(run, ranking, shape).is_some()
+        };
+        let other = match self.over {
+            Over::Contender(_) => true,
+            Over::Run(base, ranking) => has(base, ranking),
+        };
+        other && has(self.run, self.ranking)
+    }
+
+    /// Over an earlier run the same model speaks of the same design twice.
+    fn doubt(&self) -> Doubt {
+        match self.over {
+            Over::Contender(_) => Doubt::within(self.run),
+            Over::Run(base, _) => Doubt::between(base, self.run),
+        }
+    }
+
+    fn judged(&self, rule: Rule, shape: Option<&str>, wanted: Wanted, judged: Judged) -> Finding {
+        Finding {
+            ruling: judged.ruling,
+            wanted,
+            found: Found::Speedup(judged.ratio),
+            speedup: Some(judged.ratio),
+            reason: judged.reason,
+            ..self.plain(rule, shape)
+        }
+    }
+
+    fn claim(&self) -> Option<Finding> {
+        let result = claims::judge(self.run, self.ranking, self.contender)?;
+        if result.over.as_ref() == Some(self.contender) {
+            return None;
+        }
+        let geomean = self.ranking.row(self.contender)?.speedup;
+        let lone = geomean.and_then(|g| speed::lone(&g, self.run.timing()));
+        let ruling = match result.verdict {
+            _ if lone.is_some() => Ruling::Undecided,
+            ClaimVerdict::Met => Ruling::Passed,
+            ClaimVerdict::Missed | ClaimVerdict::Reversed => Ruling::Failed,
+            ClaimVerdict::Untested => Ruling::Undecided,
+        };
+        Some(Finding {
+            ruling,
+            wanted: Wanted::Claim {
+                speedup: result.claim.geomean,
+                over: result.claim.over,
+            },
+            found: result.measured.map_or(Found::Untested, Found::Speedup),
+            speedup: result.measured,
+            reason: lone.or((ruling != Ruling::Passed).then_some(Reason::Claim(result.verdict))),
+            ..self.plain(Rule::ClaimsMet, None)
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! Rules a run is held against. Every rule ends in one of four rulings, and
+//! none passes for want of data: what cannot be judged is said to be so, and half a
+//! run is neither passed nor failed. Findings are numbers; `present` has the words.
+
+mod completeness;
+mod counters;
+mod gap;
+mod judge;
+mod resources;
+mod ruling;
+mod speed;
+#[cfg(test)]
+mod tests;
+
+pub use completeness::gaps;
+pub use gap::Gap;
+pub use judge::{GateError, Over, judge, unheld};
+pub use ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};

@@ -1,0 +1,142 @@
+//! Files of other benchmarking tools, read as runs: NVBench's JSON with its
+//! binary samples, and that of Google Benchmark. A folder of such files is one
+//! run, each file a process of its own.
+
+mod google;
+mod nvbench;
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::diagnostic::InputError;
+use crate::domain::bounds::{CELLS, CONTENDERS};
+use crate::files;
+use crate::record::{Foreign, Run};
+
+/// Samples of a run at most: all are held at once, 24 bytes each.
+const MOST_SAMPLES: usize = 16 << 20;
+/// No JSON that a benchmark writes is larger.
+const LARGEST_JSON: u64 = 256 << 20;
+
+/// Times outside are no times of a kernel: a nanosecond to a thousand seconds.
+const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
+/// A clock outside was not read.
+const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
+
+/// Whether a path is to be read here: a `.json` file, or a folder with some.
+pub fn is_foreign(path: &Path) -> bool {
+    match path.is_dir() {
+        true => !members(path).is_empty(),
+        false => is_json(path),
+    }
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "json")
+}
+
+fn members(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file() && is_json(path))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Reads the run of another tool.
+pub fn read(path: &Path) -> Result<Run, InputError> {
+    let files = match path.is_dir() {
+        true => members(path),
+        false => vec![path.to_owned()],
+    };
+    let mut whole: Option<Foreign> = None;
+    let mut samples = 0;
+    for file in &files {
+        let one = one(file)?;
+        samples += one.samples();
+        if samples > MOST_SAMPLES {
+            return Err(refused(file, &too_many_samples()));
+        }
+        let Some(whole) = &mut whole else {
+            whole = Some(one);
+            continue;
+        };
+        if (&one.tool, &one.device) != (&whole.tool, &whole.device) {
+            let message = format!(
+                "{} is of {} on {}, and the file before it of {} on {}",
+                file.display(),
+                one.tool,
+                one.device,
+                whole.tool,
+                whole.device
+            );
+            return Err(InputError::new(
+                message,
+                "a folder is one run: keep files of one tool and one device in it",
+            ));
+        }
+        whole.processes.extend(one.processes);
+    }
+    let whole = whole.ok_or_else(|| refused(path, "no .json file is in it"))?;
+    if whole.processes.iter().all(Vec::is_empty) {
+        return Err(refused(path, "no benchmark in it was run"));
+    }
+    let (contenders, shapes) = whole.extent();
+    if contenders > CONTENDERS || contenders * shapes > CELLS {
+        let message = format!(
+            "{} has {contenders} benchmarks with {shapes} choices of arguments among them: \
+             that is more than {CONTENDERS} or {CELLS} cells",
+            path.display()
+        );
+        let remedy =
+            "time fewer at once (NVBench --benchmark, Google Benchmark --benchmark_filter)";
+        return Err(InputError::new(message, remedy));
+    }
+    Ok(Run::foreign(path.to_owned(), whole))
+}
+
+fn one(path: &Path) -> Result<Foreign, InputError> {
+    let text = files::read_text(path, LARGEST_JSON).map_err(|why| refused(path, &why))?;
+    let document: Value = serde_json::from_str(&text).map_err(|error| {
+        let at = format!("{}:{}", path.display(), error.line());
+        InputError::new(format!("{at}: it is not JSON: {error}"), REMEDY)
+    })?;
+    let found = if document.get("devices").is_some() && document.get("meta").is_some() {
+        nvbench::read(path, document)
+    } else if document.get("context").is_some() {
+        google::read(document)
+    } else {
+        Err("it has neither NVBench's `devices` nor Google Benchmark's `context`".to_owned())
+    };
+    found.map_err(|why| refused(path, &why))
+}
+
+const REMEDY: &str = "give a run file of dgx, or what NVBench (--jsonbin FILE) or \
+                      Google Benchmark (--benchmark_out=FILE) wrote";
+
+fn refused(path: &Path, why: &str) -> InputError {
+    InputError::new(format!("cannot read {}: {why}", path.display()), REMEDY)
+}
+
+fn too_many_samples() -> String {
+    format!("with it there are more than {MOST_SAMPLES} samples: time less at once")
+}
+
+/// A time in microseconds, if it is one.
+fn micros(time: f64, of: &str) -> Result<f64, String> {
+    match MICROS.contains(&time) {
+        true => Ok(time),
+        // Not all 300 digits of it.
+        false if time != 0.0 && !(1e-6..1e15).contains(&time.abs()) => {
+            Err(format!("{of} has a time of {time:e} µs"))
+        }
+        false => Err(format!("{of} has a time of {time} µs")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

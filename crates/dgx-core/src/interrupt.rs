@@ -1,0 +1,67 @@
+//! Ctrl-C and its like: asked once, a command ends as it should; asked twice,
+//! at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use nix::sys::signal::{SigHandler, Signal, signal};
+
+use crate::domain::Exit;
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+static WORDS: Mutex<Words> = Mutex::new(Words {
+    first: None,
+    second: "",
+});
+
+/// What is said at the first signal and at the second. Where nothing is said at
+/// the first, there is nothing to be ended as it should, and it is the second.
+#[derive(Clone, Copy)]
+pub struct Words {
+    pub first: Option<&'static str>,
+    pub second: &'static str,
+}
+
+/// The first Ctrl-C, SIGTERM or SIGHUP asks the command to end after what is
+/// under way; the second ends the process. Installing twice, or where signals
+/// cannot be had, is harmless.
+pub fn install(words: Words) {
+    *WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
+    let undisturbed = hangup_is_ignored();
+    let _ = ctrlc::set_handler(|| {
+        let words = *WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = REQUESTED.swap(true, Ordering::SeqCst);
+        match words.first.filter(|_| !again) {
+            Some(first) => remark!("\n{first}"),
+            None => {
+                remark!("\n{}", words.second);
+                std::process::exit(Exit::CouldNotRun as i32);
+            }
+        }
+    });
+    if undisturbed {
+        ignore_hangup();
+    }
+}
+
+/// `nohup` starts a program so, and it must stay so.
+fn hangup_is_ignored() -> bool {
+    // SAFETY: neither disposition runs code of ours.
+    let before = unsafe { signal(Signal::SIGHUP, SigHandler::SigDfl) };
+    matches!(before, Ok(SigHandler::SigIgn))
+}
+
+fn ignore_hangup() {
+    // SAFETY: as above.
+    let _ = unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) };
+}
+
+/// Whether the user asked to stop.
+pub fn requested() -> bool {
+    REQUESTED.load(Ordering::SeqCst)
+}
+
+/// The user thought better of it.
+pub fn forget() {
+    REQUESTED.store(false, Ordering::SeqCst);
+}

@@ -1,0 +1,43 @@
+//! What a run of dgx is, and what follows from it: rounds and devices, run
+//! files, statistics, ranks, claims, gates and merges. Nothing here needs a
+//! GPU, a compiler or the emulator: every table is made from a run file alone,
+//! on any machine.
+//!
+//! The modules are listed so that each uses only those above it; a test in the
+//! `dgx` crate reads the sources and says where one does not.
+
+// One door leads to the terminal.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod printable;
+
+#[macro_use]
+pub mod speech;
+
+pub mod clean;
+
+pub mod domain;
+pub mod files;
+pub mod home;
+pub mod interrupt;
+
+pub mod diagnostic;
+pub mod expr;
+
+pub mod document;
+pub mod stats;
+
+pub mod config;
+
+pub mod record;
+
+pub mod examination;
+pub mod merge;
+
+pub mod rank;
+
+pub mod interchange;
+
+pub mod claims;
+
+pub mod gate;

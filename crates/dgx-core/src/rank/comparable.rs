@@ -1,0 +1,96 @@
+//! Whether the times of two runs may stand in one table at all.
+
+use std::fmt;
+
+use crate::record::Run;
+
+/// Why the times of two runs mean different things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    pub base: String,
+    pub candidate: String,
+    /// What is not the same.
+    differs: &'static str,
+}
+
+impl Mismatch {
+    /// `come from different devices: NVIDIA H200 (cuda, measured) against …`.
+    pub fn why(&self) -> String {
+        format!("{}: {self}", self.differs)
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} against {}", self.base, self.candidate)
+    }
+}
+
+/// `None` where both runs timed the same kind of device in the same way, and
+/// modelled times are made of the same numbers.
+pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
+    let kind = |run: &Run| {
+        let device = &run.header.device;
+        (device.backend, device.timing, device.name.clone())
+    };
+    if kind(base) != kind(candidate) {
+        return Some(Mismatch {
+            base: describe(base),
+            candidate: describe(candidate),
+            differs: "come from different devices",
+        });
+    }
+    let model = |run: &Run| match &run.header.device.model {
+        Some(digest) => format!("{}, model {digest}", describe(run)),
+        None => format!("{}, no model on record", describe(run)),
+    };
+    (model(base) != model(candidate)).then(|| Mismatch {
+        base: model(base),
+        candidate: model(candidate),
+        differs: "are modelled by different numbers",
+    })
+}
+
+/// `NVIDIA H200 (cuda, measured)`.
+pub fn describe(run: &Run) -> String {
+    let device = &run.header.device;
+    let timing = device.timing.as_str();
+    format!("{} ({}, {timing})", device.name, device.backend)
+}
+
+/// Whether two runs timed the very same cards; `None` where it is not on
+/// record, or nothing was timed.
+pub fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
+    let cards = |run: &Run| {
+        let cards: Vec<String> = run.cards().into_iter().map(str::to_owned).collect();
+        (run.timing().sampled() && !cards.is_empty()).then_some(cards)
+    };
+    Some(cards(base)? == cards(candidate)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    #[test]
+    fn times_of_other_numbers_or_of_none_are_not_held_against_each_other() {
+        let run = |model: Option<&str>| {
+            let mut run = Synthetic::round4().modelled().run();
+            run.header.device.model = model.map(str::to_owned);
+            run
+        };
+        let why = |a: Option<&str>, b: Option<&str>| mismatch(&run(a), &run(b)).map(|m| m.why());
+        assert_eq!(why(Some("a"), Some("a")), None);
+        assert_eq!(why(None, None), None);
+        let told = why(None, Some("a")).unwrap();
+        assert_eq!(
+            told,
+            "are modelled by different numbers: NVIDIA H200 (emu, modelled), no model on record \
+             against NVIDIA H200 (emu, modelled), model a"
+        );
+        let measured = Synthetic::round4().run();
+        let told = mismatch(&measured, &run(Some("a"))).unwrap().why();
+        assert!(told.starts_with("come from different devices: "), "{told}");
+    }
+}

@@ -1,0 +1,224 @@
+//! One round run twice: do both runs say the same?
+
+use std::cmp::Ordering;
+
+use super::{Doubt, Kind, Ranking, Row, Slack};
+use crate::domain::ContenderId;
+use crate::record::Run;
+use crate::stats::{LogEstimate, Place, unpaired};
+
+/// Two runs with the same reference and the same shapes.
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    pub reference: ContenderId,
+    /// Everyone ranked in both, in the second run's order.
+    pub entries: Vec<Repeated>,
+    /// Pairs that one run ties or orders otherwise than the other.
+    pub disputes: Vec<Dispute>,
+}
+
+/// A contender ranked in both runs.
+#[derive(Clone, Debug)]
+pub struct Repeated {
+    pub contender: ContenderId,
+    pub places: [Place; 2],
+    /// Over the reference, in each run.
+    pub speedups: [LogEstimate; 2],
+    /// The second speedup over the first.
+    pub change: LogEstimate,
+    /// What it takes to tell that from none, besides its interval.
+    slack: Slack,
+    /// Its source is not the same in both.
+    pub edited: bool,
+}
+
+/// Two contenders whose places differ between the runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dispute {
+    pub pair: [ContenderId; 2],
+    /// Of the first of the pair beside the second: `Less` is ranked before,
+    /// `Equal` tied.
+    pub orders: [Ordering; 2],
+}
+
+/// How far two runs lie apart, over the contenders they share: what no
+/// interval of either run holds, because each is about its own card and hour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Contenders with a difference and its interval.
+    pub contenders: usize,
+    /// Half of them differ by more than this, as a share.
+    pub median: f64,
+    pub most: f64,
+    /// How many differ by more than the runs can tell from none.
+    pub beyond: usize,
+}
+
+impl Spread {
+    /// Of differences, each with what it takes to tell it; `None` without
+    /// intervals.
+    pub fn of(changes: impl IntoIterator<Item = (LogEstimate, Slack)>) -> Option<Self> {
+        let judged = changes
+            .into_iter()
+            .filter_map(|(change, slack)| Some((change.mean.abs(), slack.holds(&change)?)));
+        let judged: Vec<(f64, bool)> = judged.collect();
+        let mut sizes: Vec<f64> = judged.iter().map(|(size, _)| size.exp_m1()).collect();
+        sizes.sort_by(f64::total_cmp);
+        Some(Self {
+            contenders: sizes.len(),
+            median: *sizes.get(sizes.len() / 2)?,
+            most: *sizes.last()?,
+            beyond: judged.iter().filter(|(_, held)| !held).count(),
+        })
+    }
+}
+
+impl Repeated {
+    /// The two speedups differ by no more than the interval of their
+    /// difference allows; `None` without an interval.
+    pub fn agrees(&self) -> Option<bool> {
+        self.slack.holds(&self.change)
+    }
+}
+
+impl Repeat {
+    /// `None` where the runs cannot repeat each other: other references,
+    /// other shapes, or nobody but the reference ranked in both.
+    pub fn of(first: (&Run, &Ranking), second: (&Run, &Ranking)) -> Option<Self> {
+        let reference = second.1.reference.as_ref()?;
+        if first.1.reference.as_ref() != Some(reference)
+            || first.0.header.shapes != second.0.header.shapes
+        {
+            return None;
+        }
+        let doubt = Doubt::between(first.0, second.0);
+        let slack = Slack::of([None, None], doubt, second.0.timing());
+        let rows = second.1.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+        let entries: Vec<Repeated> = rows
+            .filter_map(|row| {
+                let id = &row.contender;
+                let before = first.1.row(id)?;
+                let speedup = |row: &Row| match row.contender == *reference {
+                    true => Some(LogEstimate::point(0.0)),
+                    false => row.speedup,
+                };
+                let speedups = [speedup(before)?, speedup(row)?];
+                let hash = |run: &Run| run.contender(id).map(|c| c.hash.clone());
+                Some(Repeated {
+                    contender: id.clone(),
+                    places: [before.place?, row.place?],
+                    change: unpaired(&speedups[1], &speedups[0]),
+                    slack,
+                    speedups,
+                    edited: hash(first.0) != hash(second.0),
+                })
+            })
+            .collect();
+        (entries.len() > 1).then(|| Self {
+            reference: reference.clone(),
+            disputes: disputes(&entries),
+            entries,
+        })
+    }
+
+    /// Everyone but the reference, which is 1 in both by definition.
+    pub fn challengers(&self) -> impl Iterator<Item = &Repeated> {
+        let other = |e: &&Repeated| e.contender != self.reference;
+        self.entries.iter().filter(other)
+    }
+
+    /// How far the speedups lie apart, of contenders that are the same in both.
+    pub fn spread(&self) -> Option<Spread> {
+        let same = self.challengers().filter(|e| !e.edited);
+        Spread::of(same.map(|e| (e.change, e.slack)))
+    }
+
+    /// Pairs whose order was compared.
+    pub fn pairs(&self) -> usize {
+        self.entries.len() * (self.entries.len() - 1) / 2
+    }
+}
+
+fn disputes(entries: &[Repeated]) -> Vec<Dispute> {
+    let mut disputes = Vec::new();
+    for (i, a) in entries.iter().enumerate() {
+        for b in &entries[i + 1..] {
+            let orders = [0, 1].map(|run| a.places[run].rank.cmp(&b.places[run].rank));
+            if orders[0] != orders[1] {
+                disputes.push(Dispute {
+                    pair: [a.contender.clone(), b.contender.clone()],
+                    orders,
+                });
+            }
+        }
+    }
+    disputes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Timing;
+    use crate::record::synthetic::Synthetic;
+
+    fn repeat(first: &Synthetic, second: &Synthetic) -> Option<Repeat> {
+        let (a, b) = (first.run(), second.run());
+        Repeat::of((&a, &Ranking::of(&a)), (&b, &Ranking::of(&b)))
+    }
+
+    #[test]
+    fn the_same_round_with_other_noise_repeats() {
+        let first = Synthetic::round4();
+        let second = Synthetic {
+            seed: first.seed + 1,
+            ..Synthetic::round4()
+        };
+        let repeat = repeat(&first, &second).unwrap();
+        assert_eq!(repeat.disputes, []);
+        assert!(repeat.challengers().count() > 1);
+        assert!(repeat.challengers().all(|e| e.agrees() == Some(true)));
+    }
+
+    #[test]
+    fn a_contender_that_became_slower_is_noticed() {
+        let mut second = Synthetic::round4();
+        let slow = second.entries.iter().position(|e| e.name == "interleaved");
+        second.entries[slow.unwrap()].time *= 2.2;
+        let repeat = repeat(&Synthetic::round4(), &second).unwrap();
+        let found = repeat
+            .entries
+            .iter()
+            .find(|e| e.contender.as_str() == "interleaved");
+        assert_eq!(found.unwrap().agrees(), Some(false));
+        assert!(!repeat.disputes.is_empty());
+    }
+
+    #[test]
+    fn the_spread_tells_noise_from_another_card() {
+        let change = |mean: f64| LogEstimate {
+            mean,
+            se: Some(0.001),
+            df: 8.0,
+            blocks: 30,
+            processes: 5,
+        };
+        let slack = Slack::of([None, None], Doubt::No, Timing::Measured);
+        let change = |mean: f64| (change(mean), slack);
+        let quiet = Spread::of([0.001, -0.0005, 0.0].map(change)).unwrap();
+        assert_eq!((quiet.contenders, quiet.beyond), (3, 0));
+        let other = Spread::of([0.01, -0.02, 0.001, 0.004].map(change)).unwrap();
+        assert_eq!((other.contenders, other.beyond), (4, 3));
+        assert!(
+            (other.most - 0.0202).abs() < 1e-4 && other.median > 0.004,
+            "{other:?}"
+        );
+        assert_eq!(Spread::of([(LogEstimate::point(0.1), slack)]), None);
+    }
+
+    #[test]
+    fn other_shapes_are_no_repetition() {
+        let mut fewer = Synthetic::round4();
+        fewer.shapes.truncate(1);
+        assert!(repeat(&Synthetic::round4(), &fewer).is_none());
+    }
+}

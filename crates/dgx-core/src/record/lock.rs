@@ -1,0 +1,47 @@
+//! One writer at a time: an advisory lock that is held as long as the file is
+//! open for writing and dies with its process, however that ends. Readers do
+//! not ask for it.
+
+use std::fs::{File, TryLockError};
+
+/// Whether the file is ours alone now.
+pub enum Claim {
+    Ours,
+    /// By this process, where the system says which.
+    Taken(Option<u32>),
+    /// The file system has no locks.
+    Unknown,
+}
+
+pub fn claim(file: &File) -> Claim {
+    match file.try_lock() {
+        Ok(()) => Claim::Ours,
+        Err(TryLockError::WouldBlock) => Claim::Taken(holder(file)),
+        Err(TryLockError::Error(_)) => Claim::Unknown,
+    }
+}
+
+/// The process the kernel lists for this file, as `device:inode`.
+#[cfg(target_os = "linux")]
+fn holder(file: &File) -> Option<u32> {
+    use std::os::linux::fs::MetadataExt;
+    let found = file.metadata().ok()?;
+    let (device, inode) = (found.st_dev(), found.st_ino());
+    let major = ((device >> 8) & 0xfff) | ((device >> 32) & !0xfff);
+    let minor = (device & 0xff) | ((device >> 12) & !0xff);
+    let own = format!("{major:02x}:{minor:02x}:{inode}");
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let words = locks
+        .lines()
+        .map(|l| l.split_whitespace().collect::<Vec<_>>());
+    let mut holders = words.filter_map(|w| match w.as_slice() {
+        [_, _, _, _, pid, file, ..] if *file == own => pid.parse().ok(),
+        _ => None,
+    });
+    holders.find(|pid| *pid > 0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_file: &File) -> Option<u32> {
+    None
+}

@@ -1,0 +1,37 @@
+//! The run file: what a sweep saw, one JSON object a line, appended as it is
+//! known. Everything right of it in the pipeline reads only this.
+
+pub mod counters;
+mod edge;
+mod folder;
+mod foreign;
+mod lines;
+mod loading;
+mod lock;
+mod names;
+mod parse;
+mod place;
+mod progress;
+mod reader;
+mod replace;
+mod run;
+pub mod schema;
+#[cfg(any(test, feature = "synthetic"))]
+pub mod synthetic;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use crate::domain::printable;
+pub use folder::{Newest, PassedOver, Search, is_called_after, missing, newest, newest_first};
+pub use foreign::ForeignCell;
+pub use foreign::{Foreign, Times};
+pub use lock::{Claim, claim};
+pub(crate) use place::ELIDED;
+pub use place::{Portable, is_elided, portable, portable_word};
+#[cfg(any(test, feature = "synthetic"))]
+pub use reader::read_text;
+pub use reader::{ReadError, header, read, runs_in};
+pub use replace::Slot;
+pub use run::{Resources, Run};
+pub use writer::{WriteError, Writer, begun, end, ended};

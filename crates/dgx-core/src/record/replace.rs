@@ -1,0 +1,234 @@
+//! A run file that is replaced whole, by one process at a time: who reads it
+//! meanwhile has the old one or the new one.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::WriteError;
+use super::lock::{Claim, claim};
+use super::writer::fresh;
+
+/// The place of a run file, held until it is replaced or given up.
+#[derive(Debug)]
+pub struct Slot {
+    path: PathBuf,
+    /// Whoever comes next finds it locked, or another file in its place.
+    held: File,
+    /// The file system has locks.
+    locked: bool,
+    /// There was nothing before.
+    new: bool,
+}
+
+/// Between the name of a run file and what makes the name of its draft unique.
+const DRAFT: &str = ".merge-";
+
+impl Slot {
+    /// A new file in `folder`, for a run of this name and time.
+    pub fn fresh(folder: &Path, name: &str, stamp: &str) -> Result<Self, WriteError> {
+        let error = |source| WriteError::Folder {
+            folder: folder.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(folder).map_err(error)?;
+        let (path, held) = fresh(folder, &format!("{name}-{stamp}")).map_err(error)?;
+        let locked = matches!(claim(&held), Claim::Ours);
+        Ok(Self {
+            path,
+            held,
+            locked,
+            new: true,
+        })
+    }
+
+    /// The file named, there or not.
+    pub fn at(path: &Path) -> Result<Self, WriteError> {
+        let error = |source| WriteError::File {
+            path: path.to_owned(),
+            source,
+        };
+        // A pipe would wait for somebody to read it.
+        let odd = path.metadata().is_ok_and(|about| !about.is_file());
+        if odd {
+            return Err(error(std::io::Error::other("it is no regular file")));
+        }
+        loop {
+            let held = OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)
+                .map_err(error)?;
+            let locked = match claim(&held) {
+                Claim::Ours => true,
+                Claim::Unknown => false,
+                Claim::Taken(holder) => {
+                    return Err(WriteError::Taken {
+                        path: path.to_owned(),
+                        holder,
+                    });
+                }
+            };
+            let about = held.metadata().map_err(error)?;
+            // Somebody may have replaced it before it was ours.
+            let same = path
+                .metadata()
+                .is_ok_and(|now| (now.dev(), now.ino()) == (about.dev(), about.ino()));
+            if same {
+                return Ok(Self {
+                    path: path.to_owned(),
+                    held,
+                    locked,
+                    new: about.len() == 0,
+                });
+            }
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it holds a run already.
+    pub(crate) fn has_a_run(&self) -> bool {
+        !self.new
+    }
+
+    /// A file beside it to write the new run to. Those of others that were
+    /// killed over theirs go.
+    pub(crate) fn draft(&self) -> Result<NamedTempFile, WriteError> {
+        let folder = match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        if self.locked {
+            remove_left_drafts(folder, &self.path);
+        }
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let draft = tempfile::Builder::new()
+            .prefix(&format!(".{name}{DRAFT}"))
+            .permissions(readable())
+            .tempfile_in(folder);
+        draft.map_err(|source| WriteError::Folder {
+            folder: folder.to_owned(),
+            source,
+        })
+    }
+
+    /// Puts the draft in its place, on disk before it is seen.
+    pub fn fill(mut self, draft: NamedTempFile) -> Result<PathBuf, WriteError> {
+        let written = draft.as_file().sync_all();
+        let placed = written.and_then(|()| draft.persist(&self.path).map_err(|e| e.error));
+        placed.map_err(|source| WriteError::File {
+            path: self.path.clone(),
+            source,
+        })?;
+        self.new = false;
+        Ok(self.path.clone())
+    }
+}
+
+/// Removes drafts in this folder of run files that nobody holds: whoever wrote
+/// them is gone, whatever their clock says. `held` is our own, and has none yet.
+fn remove_left_drafts(folder: &Path, held: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let Some(run) = name.to_str().and_then(of_draft) else {
+            continue;
+        };
+        let run = folder.join(run);
+        if held.file_name() == run.file_name() {
+            let _ = std::fs::remove_file(entry.path());
+            continue;
+        }
+        let (lock, there) = match OpenOptions::new().append(true).open(&run) {
+            Ok(file) => (Some(claim(&file)), Some(file)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => (None, None),
+            Err(_) => continue,
+        };
+        if !matches!(lock, None | Some(Claim::Ours)) {
+            continue;
+        }
+        let _ = std::fs::remove_file(entry.path());
+        // It was made only to be held.
+        if there.is_some_and(|file| file.metadata().is_ok_and(|about| about.len() == 0)) {
+            let _ = std::fs::remove_file(&run);
+        }
+    }
+}
+
+/// The name of the run file that a draft is of.
+fn of_draft(name: &str) -> Option<&str> {
+    let (run, unique) = name.strip_prefix('.')?.rsplit_once(DRAFT)?;
+    let random = unique.len() == 6 && unique.bytes().all(|b| b.is_ascii_alphanumeric());
+    (random && !run.is_empty()).then_some(run)
+}
+
+/// As a file is that a sweep writes; a temporary one would be the owner's only.
+fn readable() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o644)
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // An empty file is no run, and was made only to be held.
+        let empty = self.held.metadata().is_ok_and(|about| about.len() == 0);
+        if self.new && empty {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_and_nothing_is_left_of_one_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        let slot = Slot::at(&path).unwrap();
+        assert!(!slot.has_a_run());
+        let error = Slot::at(&path).unwrap_err();
+        let own = format!("is being written by process {}", std::process::id());
+        assert!(error.to_string().ends_with(&own), "{error}");
+        drop(slot);
+        assert!(!path.exists());
+        let slot = Slot::at(&path).unwrap();
+        let draft = slot.draft().unwrap();
+        std::fs::write(draft.path(), "a run").unwrap();
+        slot.fill(draft).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a run");
+        let again = Slot::at(&path).unwrap();
+        assert!(again.has_a_run());
+        drop(again);
+        assert!(path.exists());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn drafts_of_the_dead_go_and_those_of_the_living_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let other = Slot::at(&path("other.jsonl")).unwrap();
+        let living = other.draft().unwrap();
+        // One killed over a new file, over an old one, and over the one we have.
+        std::fs::write(path("begun.jsonl"), "").unwrap();
+        std::fs::write(path("kept.jsonl"), "a run").unwrap();
+        let left = ["begun", "kept", "mine", "gone"];
+        let left = left.map(|name| path(&format!(".{name}.jsonl.merge-a1B2c3")));
+        for draft in &left {
+            std::fs::write(draft, "half").unwrap();
+        }
+        let not_ours = path(".merge-notes");
+        std::fs::write(&not_ours, "").unwrap();
+        let mine = Slot::at(&path("mine.jsonl")).unwrap();
+        let draft = mine.draft().unwrap();
+        assert!(left.iter().all(|draft| !draft.exists()));
+        assert!(draft.path().exists() && living.path().exists() && not_ours.exists());
+        assert!(!path("begun.jsonl").exists() && path("kept.jsonl").exists());
+    }
+}

@@ -1,0 +1,256 @@
+//! A run file in memory, with its loose ends tied: the last verdict of a cell
+//! wins, and every name an event uses is one the header introduced.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::path::PathBuf;
+
+use super::names::Names;
+use super::schema::{Build, ContenderRecord, End, Estimate, Examined, Header};
+use crate::domain::{
+    BackendKind, Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict, Watch,
+};
+use crate::stats::{Contrast, Reservoir, Tally};
+
+/// One run as read from its file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    pub path: PathBuf,
+    pub header: Header,
+    pub builds: Vec<Build>,
+    /// What the blocks come to, by the numbers of shapes and arms.
+    pub tally: Tally,
+    pub end: Option<End>,
+    /// The tool that timed it, where that was not dgx.
+    pub tool: Option<String>,
+    /// The last line was half written (the run was killed) and is not counted.
+    pub torn: bool,
+    pub(super) names: Names,
+    /// By the numbers of entrant and shape, as are verdicts and estimates:
+    /// which of the builds serves a cell.
+    pub(super) built: HashMap<(usize, usize), usize>,
+    pub(super) verdicts: HashMap<(usize, usize), Verdict>,
+    pub(super) estimates: HashMap<(usize, usize), Estimate>,
+    /// Of measured calls.
+    pub(super) kernels: HashMap<(usize, usize), Vec<KernelTime>>,
+    pub(super) examined: HashMap<(usize, usize), Examined>,
+    /// By the number of the shape.
+    pub(super) tunings: HashMap<usize, Tuning>,
+    /// By the number of a shape that was timed: its card, where that is known.
+    pub(super) cards: HashMap<usize, Option<String>>,
+}
+
+/// What a contender's kernels take of an SM: the worst over its kernels and shapes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Resources {
+    pub registers: u32,
+    pub spill_bytes: u32,
+    /// Static and dynamic together, of the kernel that needs most.
+    pub smem: Bytes,
+    pub occupancy: f64,
+}
+
+impl Run {
+    /// Nothing but a header yet.
+    pub(super) fn begun(path: PathBuf, header: Header) -> Self {
+        let names = Names::of(&header);
+        Self {
+            path,
+            tally: Tally::new(header.shapes.len(), names.arms()),
+            names,
+            header,
+            builds: Vec::new(),
+            end: None,
+            tool: None,
+            torn: false,
+            built: HashMap::new(),
+            verdicts: HashMap::new(),
+            estimates: HashMap::new(),
+            kernels: HashMap::new(),
+            examined: HashMap::new(),
+            tunings: HashMap::new(),
+            cards: HashMap::new(),
+        }
+    }
+
+    /// Forgets all shapes but those of these names, as if none else had been
+    /// in the round.
+    pub fn keep_shapes(&mut self, kept: impl Fn(&str) -> bool) {
+        let shapes = std::mem::take(&mut self.header.shapes);
+        let (places, shapes): (Vec<usize>, Vec<Shape>) = (shapes.into_iter().enumerate())
+            .filter(|(_, shape)| kept(&shape.name))
+            .unzip();
+        self.header.shapes = shapes;
+        self.names = Names::of(&self.header);
+        self.tally.keep(&places);
+        let now = |before: usize| places.iter().position(|place| *place == before);
+        let cell = |(arm, shape): (usize, usize)| Some((arm, now(shape)?));
+        self.built = rekeyed(&mut self.built, cell);
+        self.verdicts = rekeyed(&mut self.verdicts, cell);
+        self.estimates = rekeyed(&mut self.estimates, cell);
+        self.kernels = rekeyed(&mut self.kernels, cell);
+        self.examined = rekeyed(&mut self.examined, cell);
+        self.tunings = rekeyed(&mut self.tunings, now);
+        self.cards = rekeyed(&mut self.cards, now);
+    }
+
+    pub fn timing(&self) -> Timing {
+        self.header.device.timing
+    }
+
+    pub fn contender(&self, id: &ContenderId) -> Option<&ContenderRecord> {
+        self.header.contenders.get(self.arm(id)?)
+    }
+
+    pub fn shape(&self, name: &str) -> Option<&Shape> {
+        self.header.shapes.get(self.names.shape(name)?)
+    }
+
+    /// The number of a contender's (or the yardstick's) first entry, the one
+    /// all estimates use.
+    pub fn arm(&self, id: &ContenderId) -> Option<usize> {
+        self.names.entrant(id.as_str())
+    }
+
+    fn cell(&self, contender: &ContenderId, shape: &str) -> Option<(usize, usize)> {
+        Some((self.arm(contender)?, self.names.shape(shape)?))
+    }
+
+    /// ln(µs) of a contender on a shape, for comparisons no block can pair.
+    pub fn times(&self, contender: &ContenderId, shape: &str) -> Contrast {
+        let cell = self.cell(contender, shape);
+        cell.map_or_else(Contrast::default, |(arm, s)| self.tally.times(s, arm))
+    }
+
+    /// The baseline over itself: its first entry over its second, on the shape
+    /// of this number.
+    pub fn control(&self, shape: usize) -> Contrast {
+        let first = self.arm(&self.header.baseline);
+        first.map_or_else(Contrast::default, |first| {
+            self.tally.ratios(shape, first, self.names.control())
+        })
+    }
+
+    /// Samples of a contender on a shape; `None` where it was not timed.
+    pub fn samples(&self, contender: &ContenderId, shape: &str) -> Option<&Reservoir> {
+        let (arm, shape) = self.cell(contender, shape)?;
+        self.tally.samples(shape, arm)
+    }
+
+    pub(crate) fn is_yardstick(&self, id: &ContenderId) -> bool {
+        self.header.yardstick.as_ref() == Some(id)
+    }
+
+    /// Contenders in the header's order, then the yardstick.
+    pub fn entrants(&self) -> impl Iterator<Item = &ContenderId> {
+        let contenders = self.header.contenders.iter().map(|c| &c.id);
+        contenders.chain(self.header.yardstick.iter())
+    }
+
+    pub fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
+        self.verdicts.get(&self.cell(contender, shape)?)
+    }
+
+    pub fn estimate(&self, contender: &ContenderId, shape: &str) -> Option<&Estimate> {
+        self.estimates.get(&self.cell(contender, shape)?)
+    }
+
+    /// What each kernel of a call takes, in their order, where that is known.
+    pub fn kernels(&self, contender: &ContenderId, shape: &str) -> &[KernelTime] {
+        let measured = self
+            .cell(contender, shape)
+            .and_then(|c| self.kernels.get(&c));
+        let modelled = || Some(&self.estimate(contender, shape)?.kernels);
+        measured.or_else(modelled).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the emulator watched a cell for hazards: in its own runs as they
+    /// are set, in measured ones where it had the time.
+    pub fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
+        if self.header.device.backend == BackendKind::Emu {
+            return self.header.settings.hazards != Watch::Off;
+        }
+        let examined = self.cell(contender, shape);
+        let examined = examined.and_then(|cell| self.examined.get(&cell));
+        examined.is_some_and(|examined| examined.left_out.is_none())
+    }
+
+    /// How the yardstick computes a shape, where it was tuned for it.
+    pub fn tuning(&self, shape: &str) -> Option<&Tuning> {
+        self.tunings.get(&self.names.shape(shape)?)
+    }
+
+    /// The card a shape was timed on, where it was and the card is known.
+    pub fn card(&self, shape: &str) -> Option<&str> {
+        self.cards.get(&self.names.shape(shape)?)?.as_deref()
+    }
+
+    /// Every card that timed a shape, once.
+    pub fn cards(&self) -> BTreeSet<&str> {
+        self.cards.values().flatten().map(String::as_str).collect()
+    }
+
+    /// What became of a cell; `None` while nothing is known of it.
+    pub fn status(&self, contender: &ContenderId, shape: &str) -> Option<Status> {
+        if let Some(verdict) = self.verdict(contender, shape) {
+            return Some(verdict.status);
+        }
+        self.failed_build(contender, shape)
+            .map(|_| Status::CompileError)
+    }
+
+    /// One line saying why a cell is not ok.
+    pub fn reason(&self, contender: &ContenderId, shape: &str) -> Option<&str> {
+        match self.verdict(contender, shape) {
+            Some(verdict) => verdict.reason.as_deref(),
+            None => self.failed_build(contender, shape)?.message.as_deref(),
+        }
+    }
+
+    fn failed_build(&self, contender: &ContenderId, shape: &str) -> Option<&Build> {
+        let build = self.built.get(&self.cell(contender, shape)?)?;
+        self.builds.get(*build).filter(|b| !b.ok)
+    }
+
+    /// `None` where nothing of the contender was built.
+    pub fn resources(&self, contender: &ContenderId) -> Option<Resources> {
+        let built = |b: &&Build| b.contender == *contender && b.ok;
+        let kernels = self.builds.iter().filter(built).flat_map(|b| &b.kernels);
+        kernels.fold(None, |worst: Option<Resources>, kernel| {
+            let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
+            let worst = worst.unwrap_or(Resources {
+                registers: 0,
+                spill_bytes: 0,
+                smem: Bytes(0),
+                occupancy: f64::INFINITY,
+            });
+            Some(Resources {
+                registers: worst.registers.max(kernel.registers),
+                spill_bytes: worst.spill_bytes.max(kernel.spill_bytes),
+                smem: worst.smem.max(smem),
+                occupancy: worst.occupancy.min(kernel.occupancy),
+            })
+        })
+    }
+
+    /// Remarks of the compiler about a contender, each once.
+    pub fn remarks(&self, contender: &ContenderId) -> Vec<&str> {
+        let mut remarks: Vec<&str> = self
+            .builds
+            .iter()
+            .filter(|b| b.contender == *contender)
+            .flat_map(|b| b.remarks.iter().map(String::as_str))
+            .collect();
+        remarks.sort_unstable();
+        remarks.dedup();
+        remarks
+    }
+}
+
+fn rekeyed<K: Eq + Hash, T>(
+    map: &mut HashMap<K, T>,
+    key: impl Fn(K) -> Option<K>,
+) -> HashMap<K, T> {
+    let entries = std::mem::take(map).into_iter();
+    entries.filter_map(|(k, v)| Some((key(k)?, v))).collect()
+}

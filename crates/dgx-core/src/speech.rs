@@ -1,0 +1,213 @@
+//! The one door to standard output and standard error: how much is said, in
+//! which colours and how wide is settled here, once. A stream may be a full
+//! disk or a pipe whose reader went away: neither is a reason to panic, and
+//! neither may turn a verdict into another. What could not be said is
+//! remembered, and the exit code is made from that at the very end. Colours are
+//! the only escapes that pass: no kernel, source or file acts on the terminal.
+
+use std::fmt::Arguments;
+use std::io::{ErrorKind, IsTerminal, Result, Write};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use clap::ValueEnum;
+
+use crate::printable::on_screen;
+
+/// Prints a line of results.
+#[macro_export]
+macro_rules! say {
+    ($($text:tt)*) => { $crate::speech::say(format_args!($($text)*)) };
+}
+
+/// Prints a line beside the results, on standard error: a warning, an error, or
+/// what is asked for.
+#[macro_export]
+macro_rules! remark {
+    ($($text:tt)*) => { $crate::speech::remark(format_args!($($text)*)) };
+}
+
+/// Prints what a user may want to know meanwhile, unless told to be quiet.
+#[macro_export]
+macro_rules! inform {
+    ($($text:tt)*) => {
+        if $crate::speech::level() >= $crate::speech::Level::Usual {
+            $crate::speech::remark(format_args!($($text)*));
+        }
+    };
+}
+
+/// How much is said beside the results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Level {
+    /// Warnings and errors.
+    Quiet,
+    /// What is done, stage by stage.
+    #[default]
+    Usual,
+    /// And cell by cell.
+    Verbose,
+    /// And what worker processes do.
+    Trace,
+}
+
+/// Where the level comes from when no flag says it.
+pub const LEVEL: &str = "DGX_LOG";
+
+impl Level {
+    pub fn of_environment() -> std::result::Result<Self, String> {
+        match std::env::var(LEVEL) {
+            Ok(word) if !word.is_empty() => word.parse(),
+            _ => Ok(Self::default()),
+        }
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(word: &str) -> std::result::Result<Self, String> {
+        <Self as ValueEnum>::from_str(word, false)
+            .map_err(|_| format!("`{word}` is not one of quiet, usual, verbose, trace"))
+    }
+}
+
+/// Whether to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal that has it, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Also into files and pipes
+    Always,
+    /// Plain text
+    Never,
+}
+
+static MANNER: OnceLock<(Level, Colour)> = OnceLock::new();
+
+/// Settles how to speak; the first word stands.
+pub fn settle(level: Level, colour: Colour) {
+    MANNER.get_or_init(|| (level, colour));
+}
+
+/// How much is said. A worker hears it from its environment.
+pub fn level() -> Level {
+    MANNER
+        .get_or_init(|| (Level::of_environment().unwrap_or_default(), Colour::Auto))
+        .0
+}
+
+/// Whether to write results in colour, wherever they go: what asks must do so
+/// after whatever may [`make_way`].
+pub fn results_coloured() -> bool {
+    match TAKEN.load(Ordering::Relaxed) {
+        true => coloured(&std::io::stderr()),
+        false => coloured(&std::io::stdout()),
+    }
+}
+
+/// Whether to write to a stream in colour.
+pub fn coloured(stream: &impl IsTerminal) -> bool {
+    match MANNER.get().map_or(Colour::Auto, |(_, colour)| *colour) {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => {
+            let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+            stream.is_terminal() && !plain && !dumb()
+        }
+    }
+}
+
+/// Whether standard error is a terminal that things can be drawn on.
+pub fn can_draw() -> bool {
+    std::io::stderr().is_terminal() && !dumb()
+}
+
+/// Whether the terminal can do nothing but print.
+fn dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Columns there are, by `COLUMNS` or the terminal.
+pub fn width() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal = || terminal_size::terminal_size().map(|(w, _)| usize::from(w.0));
+    asked.filter(|columns| *columns > 0).or_else(terminal)
+}
+
+/// Standard output is taken by what another program reads.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Leaves standard output to what `deliver` writes: all else goes to standard
+/// error from here on.
+pub fn make_way() {
+    TAKEN.store(true, Ordering::Relaxed);
+}
+
+/// Writes a file's text to standard output, by one write: a reader that stops
+/// at the first match has the rest in its pipe by then.
+pub fn deliver(text: &str) {
+    if lost().is_none() {
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(text.as_bytes());
+        keep(written.and_then(|()| stdout.flush()));
+    }
+}
+
+static LOST: Mutex<Option<Lost>> = Mutex::new(None);
+
+/// Why a line of results never reached its reader.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The reader has seen enough (`| head`).
+    ReaderGone,
+    /// The line could not be written at all, e.g. to a full disk.
+    Failed(String),
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ReaderGone => f.write_str("its reader went away"),
+            Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Prints a line.
+pub fn say(text: Arguments) {
+    match TAKEN.load(Ordering::Relaxed) {
+        true => remark(text),
+        false => {
+            let line = on_screen(&text.to_string(), coloured(&std::io::stdout()));
+            deliver(&format!("{line}\n"));
+        }
+    }
+}
+
+/// Notes how a write to standard output went.
+pub fn keep(written: Result<()>) {
+    let Err(error) = written else { return };
+    let why = match error.kind() {
+        ErrorKind::BrokenPipe => Lost::ReaderGone,
+        _ => Lost::Failed(error.to_string()),
+    };
+    if let Ok(mut lost) = LOST.lock() {
+        lost.get_or_insert(why);
+    }
+}
+
+/// What the first line that could not be printed met with.
+pub fn lost() -> Option<Lost> {
+    LOST.lock().ok()?.clone()
+}
+
+/// Prints a line on standard error; where that cannot be, nobody is there to
+/// be told.
+pub fn remark(text: Arguments) {
+    let stderr = std::io::stderr();
+    let line = on_screen(&text.to_string(), coloured(&stderr)) + "\n";
+    let _ = stderr.lock().write_all(line.as_bytes());
+}

@@ -1,0 +1,157 @@
+use std::rc::Rc;
+
+use super::cublas::{Yardstick, find as find_cublas};
+use super::driver::{Stream, free_memory};
+use super::entry::Entry;
+use super::instance::{DataSet, Instance};
+use super::prepared::Prepared;
+use super::timer::Timer;
+use super::tools::Tools;
+use super::{CudaBackend, CudaError};
+use crate::backend::{Bench, Course, Deal, Job, Observation, RunFailure, Set, Timed, proven};
+use crate::operator::Oracle;
+use crate::validate::{Passed, Subject, Tolerance};
+use dgx_core::domain::{ContenderId, KernelTime, Tuning};
+
+/// The contenders of one shape on the GPU, ready to be called and timed.
+pub(super) struct CudaBench<'a> {
+    // Dropped first: what follows is what it was made with.
+    entries: Vec<Entry>,
+    timer: Timer,
+    sets: Vec<Rc<DataSet>>,
+    instance: Rc<Instance>,
+    shape: String,
+    tools: Rc<Tools>,
+    stream: Rc<Stream>,
+    /// All of it lives in the backend's context.
+    _backend: &'a mut CudaBackend,
+}
+
+impl<'a> CudaBench<'a> {
+    pub(super) fn new(backend: &'a mut CudaBackend, course: &Course<'_>) -> Result<Self, String> {
+        let say = |e: CudaError| e.to_string();
+        let first = course.sets.first().ok_or("there are no data to time on")?;
+        // Before the data sets: a new shape takes the place of the old.
+        let instance = backend.instance(first.operands).map_err(say)?;
+        let (tools, stream) = (Rc::clone(&backend.tools), Rc::clone(&backend.stream));
+        let sets = data_sets(course, &stream).map_err(say)?;
+        let timer = Timer::new(
+            &backend.device,
+            &tools,
+            &backend.scrub,
+            Rc::clone(&stream),
+            course.cold_l2,
+        );
+        let timer = timer.map_err(say)?;
+        Ok(Self {
+            shape: course.shape.name.clone(),
+            instance,
+            sets,
+            timer,
+            entries: Vec::new(),
+            tools,
+            stream,
+            _backend: backend,
+        })
+    }
+
+    fn subject(&self, contender: &ContenderId, image: String) -> Subject {
+        Subject {
+            contender: contender.clone(),
+            shape: self.shape.clone(),
+            image,
+        }
+    }
+
+    fn admit(&mut self, entry: Entry) -> Subject {
+        let subject = entry.subject().clone();
+        self.entries.push(entry);
+        subject
+    }
+}
+
+impl Bench for CudaBench<'_> {
+    fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure> {
+        let subject = self.subject(job.contender, job.image.key.clone());
+        let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.stream));
+        let prepared = Prepared::new(job.image, instance, job.call, stream)?;
+        let prepared = prepared.forget_between_calls(job.image)?;
+        let entry = Entry::contender(subject, prepared, &self.sets, tolerance)?;
+        Ok(self.admit(entry))
+    }
+
+    /// On the data the contenders read, which lie in the instance since the
+    /// last of them was called.
+    fn enter_yardstick(
+        &mut self,
+        name: &ContenderId,
+        kept: Option<&Tuning>,
+        tolerance: Tolerance,
+    ) -> Result<(Subject, Tuning), String> {
+        let library = find_cublas()?;
+        let stream = Rc::clone(&self.stream);
+        let (yardstick, gemms) =
+            Yardstick::new(&self.tools, stream, &self.instance, kept, &mut self.timer)?;
+        let subject = self.subject(name, library.clone());
+        let entry = Entry::yardstick(subject, yardstick, &self.sets, tolerance);
+        let entry = entry.map_err(|e| e.message)?;
+        let tuning = Tuning {
+            shape: self.shape.clone(),
+            library,
+            gemms,
+        };
+        Ok((self.admit(entry), tuning))
+    }
+
+    fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure> {
+        let entry = proven(&self.entries, Entry::subject, subject)?;
+        self.timer.rehearse(entry, deal)
+    }
+
+    fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure> {
+        self.timer.time(passed, &self.entries, deal)
+    }
+
+    fn kernels(&mut self, passed: &Passed, deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
+        let entry = proven(&self.entries, Entry::subject, passed.subject())?;
+        self.timer.dissect(entry, deal)
+    }
+
+    fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {
+        let entry = proven(&self.entries, Entry::subject, subject)?;
+        self.timer.observe(entry, deal)
+    }
+}
+
+/// The data sets with their answers on the device: all of them, or as many as
+/// leave half of its memory to the contenders.
+fn data_sets(course: &Course<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, CudaError> {
+    let mut sets = Vec::new();
+    for (place, set) in course.sets.iter().enumerate() {
+        let Set {
+            name,
+            operands,
+            oracle,
+        } = *set;
+        let products = products(oracle);
+        let needed = operands.bytes() + 4 * products.len() as u64;
+        if !sets.is_empty() && 2 * needed > free_memory()? {
+            break;
+        }
+        let seal = course.seal.wrapping_add(place as u64);
+        let set = DataSet::upload(name, operands, stream)?;
+        sets.push(Rc::new(set.with_answer(&products, seal, stream)?));
+    }
+    Ok(sets)
+}
+
+/// A·B1ᵀ as it should be, group after group, then A·B2ᵀ.
+pub(super) fn products(oracle: &Oracle) -> Vec<f32> {
+    let gates = oracle.groups.iter().map(|group| group.gate.as_slice());
+    let ups = oracle.groups.iter().map(|group| group.up.as_slice());
+    gates.chain(ups).collect::<Vec<_>>().concat()
+}

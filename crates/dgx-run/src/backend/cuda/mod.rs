@@ -1,0 +1,201 @@
+//! The GPU backend: cudarc's driver API, loaded at run time, so that the same
+//! binary starts on a machine without CUDA.
+
+mod arena;
+mod bench;
+mod cublas;
+mod device;
+mod driver;
+mod entry;
+mod ground;
+mod instance;
+mod oracle;
+mod prepared;
+mod probing;
+mod program;
+mod scrub;
+mod stamping;
+mod tensor_map;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod tools;
+mod tuning;
+mod variables;
+
+use std::rc::Rc;
+
+pub use cublas::find as find_cublas;
+pub use device::{Presence, presence};
+pub use driver::CudaError;
+pub(crate) use probing::REPORT_BYTES;
+pub use probing::{ProbeBench, Reading, SEED, Trial, WARP_STAMPS};
+pub use stamping::StampedCalls;
+
+use super::{Backend, Bench, Buffer, Course, Data, Job, Loaded, Observation, RunFailure};
+use crate::compile::{Image, Unit};
+use crate::operator::{Operands, Oracle};
+use bench::CudaBench;
+use device::{Context, Gpu};
+use dgx_core::domain::{BackendKind, Device, Group};
+use driver::Stream;
+use instance::{DataSet, Instance};
+use prepared::Prepared;
+use scrub::Scrub;
+use tools::Tools;
+
+/// The source of the harness's own kernels, to be compiled like a variant.
+pub fn tools_unit(arch: &str) -> Unit {
+    Unit {
+        name: "src/backend/cuda/tools.cu".to_owned(),
+        source: concat!(include_str!("tools.cu"), include_str!("oracle.cu")).into(),
+        arch: arch.to_owned(),
+        defines: Vec::new(),
+        headers: Default::default(),
+    }
+}
+
+/// How many data sets validation keeps on the device: the distributions of one shape.
+const KEPT_SETS: usize = 4;
+
+/// One GPU, one context, one stream.
+pub struct CudaBackend {
+    device: Device,
+    tools: Rc<Tools>,
+    scrub: Rc<Scrub>,
+    /// Where the operands of the shape at hand lie.
+    instance: Option<Rc<Instance>>,
+    /// Its data sets, most recently used last.
+    sets: Vec<Rc<DataSet>>,
+    stream: Rc<Stream>,
+    // Dropped last: everything above lives in it.
+    _context: Context,
+}
+
+impl CudaBackend {
+    /// Takes the GPU of this number, as CUDA_VISIBLE_DEVICES counts them; `tools` is the image of [`tools_unit`].
+    pub fn open(tools: &Image, card: u32) -> Result<Self, CudaError> {
+        let context = Context::open(card)?;
+        let device = context.gpu.describe()?;
+        let tools = Rc::new(Tools::load(&tools.cubin)?);
+        Ok(Self {
+            scrub: Rc::new(Scrub::new(&device, &tools)?),
+            device,
+            tools,
+            instance: None,
+            sets: Vec::new(),
+            stream: Rc::new(Stream::new()?),
+            _context: context,
+        })
+    }
+
+    /// What the first GPU is. Nothing is asked of the card itself.
+    pub fn describe() -> Result<Device, CudaError> {
+        Gpu::get(0)?.describe()
+    }
+
+    /// The same, once the card has let itself be opened.
+    pub fn try_out() -> Result<Device, CudaError> {
+        Context::open(0)?.gpu.describe()
+    }
+
+    /// The place of operands like these. A new shape takes the old one's place.
+    fn instance(&mut self, operands: &Operands) -> Result<Rc<Instance>, CudaError> {
+        let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
+        if let Some(instance) = self.instance.as_ref().filter(|i| i.groups() == groups) {
+            return Ok(Rc::clone(instance));
+        }
+        // Given back first: two shapes' operands need not fit side by side.
+        self.instance = None;
+        self.sets.clear();
+        let instance = Rc::new(Instance::new(operands)?);
+        Ok(Rc::clone(self.instance.insert(instance)))
+    }
+
+    /// A data set on the device, uploaded unless it is there already.
+    fn set(&mut self, data: &Data<'_>) -> Result<Rc<DataSet>, CudaError> {
+        if let Some(at) = self.sets.iter().position(|s| s.key() == data.key) {
+            let set = self.sets.remove(at);
+            self.sets.push(Rc::clone(&set));
+            return Ok(set);
+        }
+        if self.sets.len() >= KEPT_SETS {
+            self.sets.remove(0);
+        }
+        let set = Rc::new(DataSet::upload(data.key, data.operands, &self.stream)?);
+        self.sets.push(Rc::clone(&set));
+        Ok(set)
+    }
+
+    /// Everything for a call but the launch: module, scratch, maps, arguments.
+    fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
+        let instance = self.instance(operands)?;
+        Prepared::new(job.image, instance, job.call, Rc::clone(&self.stream))
+    }
+}
+
+impl Backend for CudaBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Cuda
+    }
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
+        Ok(Box::new(Cell {
+            backend: self,
+            job,
+            prepared: None,
+        }))
+    }
+
+    fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
+        oracle::solve(&self.tools, &self.stream, operands).map_err(|e| e.to_string())
+    }
+
+    fn bench<'a>(&'a mut self, course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+        Ok(Box::new(CudaBench::new(self, course)?))
+    }
+
+    fn yardstick(&self) -> Result<String, String> {
+        cublas::find()
+    }
+}
+
+/// A contender on a shape, loaded with its first call: the module stays, and
+/// with it what the calls leave in its variables.
+struct Cell<'a> {
+    backend: &'a mut CudaBackend,
+    job: Job<'a>,
+    prepared: Option<Prepared>,
+}
+
+impl Loaded for Cell<'_> {
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => self.backend.prepare(&self.job, data.operands)?,
+        };
+        let prepared = self.prepared.insert(prepared);
+        let (tools, stream) = (&self.backend.tools.clone(), &self.backend.stream.clone());
+        let set = self.backend.set(data)?;
+        let program = prepared.ground().program(&set)?;
+        program.lay(tools, stream, data.salt, false)?;
+        let (scrub, local) = (&self.backend.scrub, prepared.local_bytes());
+        scrub.make(stream, data.salt, local)?;
+        prepared.queue()?;
+        stream.synchronize().map_err(CudaError::crashed)?;
+        let observed = prepared.ground().observe(&program, tools, data.salt);
+        observed.map_err(CudaError::crashed)
+    }
+
+    fn buffers(&mut self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, String> {
+        let Some(prepared) = &self.prepared else {
+            return Err("it was never called".to_owned());
+        };
+        let read = prepared.ground().buffers(wanted);
+        read.map_err(|e| format!("the device's memory cannot be read any more: {e}"))
+    }
+}

@@ -1,0 +1,62 @@
+//! Calls a contender whose kernels stamp, and the same without stamps: what
+//! they say, and what saying it costs.
+
+use std::rc::Rc;
+
+use super::prepared::Prepared;
+use super::timer::Timer;
+use super::{CudaBackend, CudaError};
+use crate::backend::{Data, Job, RunFailure};
+use crate::plan::STAMPS;
+use dgx_core::domain::Micros;
+
+/// What some calls showed.
+#[derive(Clone, Debug)]
+pub struct StampedCalls {
+    /// What the last one left.
+    pub stamps: Vec<u8>,
+    /// How long it took.
+    pub last: Micros,
+    /// How long all of them took, and those that do not stamp.
+    pub stamped: Vec<Micros>,
+    pub plain: Vec<Micros>,
+}
+
+impl CudaBackend {
+    /// Calls both by turns, each time as a sweep would: memory laid out anew,
+    /// L2 flushed, events around a graph. The first turn does not count.
+    pub fn stamped(
+        &mut self,
+        plain: &Job<'_>,
+        stamped: &Job<'_>,
+        data: &Data<'_>,
+        times: usize,
+    ) -> Result<StampedCalls, RunFailure> {
+        let both = [
+            self.prepare(plain, data.operands)?,
+            self.prepare(stamped, data.operands)?,
+        ];
+        let set = self.set(data)?;
+        let (tools, stream) = (Rc::clone(&self.tools), Rc::clone(&self.stream));
+        let mut timer = Timer::new(&self.device, &tools, &self.scrub, Rc::clone(&stream), true)?;
+        let graphs = [both[0].capture()?, both[1].capture()?];
+        let program = |prepared: &Prepared| prepared.ground().program(&set);
+        let programs = [program(&both[0])?, program(&both[1])?];
+        let mut took = [Vec::new(), Vec::new()];
+        for _ in 0..=times {
+            for which in 0..2 {
+                programs[which].lay(&tools, &stream, data.salt, false)?;
+                took[which].push(Micros(timer.trial(&graphs[which])?));
+            }
+        }
+        let stamps = both[1].ground().scratch(STAMPS);
+        let stamps = stamps.map_err(CudaError::crashed)?;
+        let [plain, stamped] = took.map(|all| all[1..].to_vec());
+        Ok(StampedCalls {
+            stamps,
+            last: stamped.last().copied().unwrap_or(Micros(0.0)),
+            stamped,
+            plain,
+        })
+    }
+}

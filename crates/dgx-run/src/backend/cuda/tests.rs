@@ -1,0 +1,414 @@
+//! The harness's kernels, run by the emulator, against the same arithmetic on
+//! the host: what lies in memory before a call, what is found after it, and
+//! who is called wrong.
+
+use bytemuck::cast_slice;
+use half::f16;
+use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
+
+use super::ground::WireJudged;
+use super::instance::sealed;
+use super::program::wire;
+use super::scrub::MEETING_BYTES;
+use super::tools_unit;
+use crate::backend::pieces::{self, Piece, Source, What};
+use crate::backend::salt::Salt;
+use crate::backend::tables::{self, Private};
+use crate::backend::zones::Zones;
+use crate::compile::Nvrtc;
+use crate::operator::{GroupOracle, Operands, Oracle};
+use dgx_core::config::target;
+use dgx_core::domain::{Group, Shape};
+
+use dgx_core::domain::Distribution;
+
+const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
+
+/// Their PTX, and what ptxas says of them.
+fn compiled_tools(arch: &str) -> (String, String) {
+    let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
+    let unit = tools_unit(arch);
+    let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &[]);
+    let compiled = compiled.expect("the harness's kernels compile");
+    (compiled.ptx, compiled.log)
+}
+
+fn tools() -> Module {
+    Module::load(&compiled_tools("sm_90a").0).unwrap()
+}
+
+/// Emulated memory with pieces in it and the sources they come from.
+struct Laid {
+    module: Module,
+    memory: Memory,
+    pieces: Vec<Piece>,
+    operands: Operands,
+    groups: Vec<u8>,
+    table: DevicePtr,
+    chunks: u64,
+    base: u64,
+}
+
+impl Laid {
+    fn new() -> Self {
+        let mut memory = Memory::new();
+        // A K of which rows are not whole words, an M of which tensors are not.
+        let shape = Shape {
+            name: "t".to_owned(),
+            groups: vec![
+                Group {
+                    m: 5,
+                    n: 136,
+                    k: 48,
+                },
+                Group {
+                    m: 130,
+                    n: 128,
+                    k: 1024,
+                },
+            ],
+        };
+        let operands = Operands::draw(&shape, Distribution::Full, 3);
+        let (zones, tensors) = tables::reserve_inputs(&operands);
+        let base = memory.alloc(zones.bytes()).unwrap();
+        let mut pieces = pieces::inputs(&zones, base.0, &shape.groups);
+        let mut scratch = Zones::default();
+        scratch.add("tables", 1336);
+        scratch.add("scratch", 70_001);
+        scratch.add("clear", 4099);
+        scratch.add("c", 333);
+        let own = memory.alloc(scratch.bytes()).unwrap();
+        let whats = [
+            What::Same(Source::Groups),
+            What::Scratch,
+            What::Zero,
+            What::Poison,
+        ];
+        for ((begin, end), what) in scratch.guards().zip([What::Canary; 5]) {
+            pieces.push(Piece {
+                at: own.0 + begin,
+                bytes: end - begin,
+                what,
+            });
+        }
+        for (zone, what) in scratch.all().iter().zip(whats) {
+            pieces.push(Piece {
+                at: own.0 + zone.offset,
+                bytes: zone.bytes,
+                what,
+            });
+        }
+        let groups: Vec<u8> = (0..1336).map(|i| (i * 7) as u8).collect();
+        let mut put = |bytes: &[u8]| {
+            let at = memory.alloc(bytes.len() as u64).unwrap();
+            memory.write(at, bytes).unwrap();
+            at.0
+        };
+        let inputs: Vec<u64> = tensors.iter().map(|t| put(t)).collect();
+        let groups_at = put(&groups);
+        let (wired, chunks) = wire(&pieces, |source| match source {
+            Source::Input(zone) => inputs[zone],
+            _ => groups_at,
+        });
+        let table = DevicePtr(put(cast_slice(&wired)));
+        Self {
+            module: tools(),
+            memory,
+            pieces,
+            operands: operands.clone(),
+            groups,
+            table,
+            chunks,
+            base: base.0,
+        }
+    }
+
+    fn lay(&mut self, salt: Salt) {
+        let params = Params::new()
+            .u64(self.table.0)
+            .u32(self.pieces.len() as u32)
+            .u64(0)
+            .u64(salt.0)
+            .u32(u32::from(salt.poison()));
+        self.launch("dgx_lay", params);
+    }
+
+    /// The lowest address that changed.
+    fn check(&mut self, salt: Salt) -> Option<u64> {
+        let lowest = self.memory.alloc(8).unwrap();
+        let params = Params::new()
+            .u64(self.table.0)
+            .u32(self.pieces.len() as u32)
+            .u64(0)
+            .u64(salt.0)
+            .u64(lowest.0);
+        self.launch("dgx_check", params);
+        let word = self.memory.read_vec(lowest, 8).unwrap();
+        match u64::from_le_bytes(word.try_into().unwrap()) {
+            0 => None,
+            word => Some(!word),
+        }
+    }
+
+    fn launch(&mut self, kernel: &str, params: Params) {
+        Launch::new(kernel)
+            .grid([self.chunks as u32, 1, 1])
+            .block([256, 1, 1])
+            .params(params)
+            .run(&self.module, &mut self.memory)
+            .unwrap();
+    }
+
+    fn view(&self, piece: &Piece) -> &[u8] {
+        self.memory.view(DevicePtr(piece.at), piece.bytes).unwrap()
+    }
+
+    fn change(&mut self, address: u64) {
+        let old = self.memory.read_vec(DevicePtr(address), 1).unwrap()[0];
+        self.memory
+            .write(DevicePtr(address), &[old ^ 0x40])
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_device_lays_out_memory_as_the_host_does() {
+    let mut laid = Laid::new();
+    for salt in [SALT, Salt(7)] {
+        laid.lay(salt);
+        let operands = laid.operands.shuffled(salt.shuffle());
+        let (_, tensors) = tables::reserve_inputs(&operands);
+        for piece in &laid.pieces {
+            let source: &[u8] = match piece.what.source() {
+                Some(Source::Input(zone)) => &tensors[zone],
+                Some(Source::Groups) => &laid.groups,
+                _ => &[],
+            };
+            assert!(
+                laid.view(piece) == &*piece.laid(salt, source, 0..piece.bytes),
+                "{piece:?}"
+            );
+        }
+        assert_eq!(laid.check(salt), None);
+    }
+}
+
+#[test]
+fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
+    let mut laid = Laid::new();
+    laid.lay(SALT);
+    let pieces = laid.pieces.clone();
+    for piece in &pieces {
+        let watched = piece.what.broken().is_some();
+        for place in [0, piece.bytes / 2, piece.bytes - 1] {
+            let address = piece.at + place;
+            laid.change(address);
+            assert_eq!(laid.check(SALT), watched.then_some(address), "{piece:?}");
+            laid.change(address);
+        }
+    }
+    let (first, later) = (laid.base + 5, laid.base + 5000);
+    laid.change(later);
+    laid.change(first);
+    assert_eq!(laid.check(SALT), Some(first));
+    // Nothing of an earlier call is right in a later one.
+    laid.lay(SALT);
+    assert!(laid.check(Salt(8)).is_some());
+}
+
+#[test]
+fn the_device_calls_wrong_what_the_host_does() {
+    let module = tools();
+    let (m, n) = (3_u64, 200_u64);
+    let sizes = Group {
+        m: m as u32,
+        n: n as u32,
+        k: 256,
+    };
+    let products = |group: u64| {
+        let places = group * m * n..(group + 1) * m * n;
+        let gate = |i: u64| match i % 100 {
+            17 => 70_000.0,
+            18 => f32::NAN,
+            _ => (i as f32 - 600.0) * 0.04,
+        };
+        GroupOracle {
+            group: sizes,
+            gate: places.clone().map(gate).collect(),
+            up: places.map(|i| 2.9 - (i % 9) as f32 * 0.61).collect(),
+        }
+    };
+    let oracle = Oracle {
+        groups: [0, 1].map(products).to_vec(),
+    };
+    let answer = oracle.shuffled(SALT.shuffle());
+    let expected: Vec<f64> = (answer.groups.iter())
+        .flat_map(|group| (0..group.gate.len()).map(|i| group.c(i)))
+        .collect();
+    let right: Vec<u16> = expected
+        .iter()
+        .map(|c| f16::from_f64(*c).to_bits())
+        .collect();
+    let wrong = |c: &[u16]| -> u64 {
+        let mut memory = Memory::new();
+        let mut put = |bytes: &[u8]| {
+            let at = memory.alloc(bytes.len() as u64).unwrap();
+            memory.write(at, bytes).unwrap();
+            at.0
+        };
+        let halves: Vec<u8> = c.iter().flat_map(|h| h.to_le_bytes()).collect();
+        let (seal, c, count) = (99, put(&halves), put(&[0; 8]));
+        let products = super::bench::products(&oracle);
+        let answers = put(cast_slice(&sealed(&products, seal)));
+        let groups: Vec<WireJudged> = (0..2)
+            .map(|group| WireJudged {
+                c: c + group * m * n * 2,
+                expected: answers,
+                m,
+                n,
+                gate: group * m * n,
+                up: (2 + group) * m * n,
+                group,
+            })
+            .collect();
+        let table = put(cast_slice(&groups));
+        let params = Params::new()
+            .u64(table)
+            .u64(SALT.0)
+            .u32(u32::from(SALT.poison()))
+            .u64(seal)
+            .f32(1e-3)
+            .f32(1e-3)
+            .u64(count);
+        Launch::new("dgx_judge")
+            .grid([2, 2, 1])
+            .block([256, 1, 1])
+            .params(params)
+            .run(&module, &mut memory)
+            .unwrap();
+        let word = memory.read_vec(DevicePtr(count), 8).unwrap();
+        u64::from_le_bytes(word.try_into().unwrap())
+    };
+    assert_eq!(wrong(&right), 0);
+    // The sign of an earlier call, NaN, poison, infinity, nothing, nearly.
+    let large = |c: &&f64| (1.0..100.0).contains(&c.abs());
+    let first = expected.iter().position(|c| large(&c)).unwrap();
+    let nearly = f16::from_f64(expected[first] * 1.01).to_bits();
+    for bits in [
+        right[first] ^ 0x8000,
+        0x7fff,
+        SALT.poison(),
+        0x7c00,
+        0,
+        nearly,
+    ] {
+        let mut c = right.clone();
+        c[first] = bits;
+        assert_eq!(wrong(&c), 1, "{bits:#x}");
+    }
+    // What was right for the operands as they were.
+    let earlier: Vec<u16> = (oracle.groups.iter())
+        .flat_map(|group| (0..group.gate.len()).map(|i| f16::from_f64(group.c(i)).to_bits()))
+        .collect();
+    assert!(wrong(&earlier) > m * n);
+    assert_eq!(wrong(&vec![SALT.poison(); right.len()]), 2 * m * n);
+    // Saturation, infinity of the other sign; a number for NaN.
+    let infinite = expected.iter().position(|c| c.abs() > 65520.0).unwrap();
+    let nan = expected.iter().position(|c| c.is_nan()).unwrap();
+    let sign = right[infinite] & 0x8000;
+    for (place, bits) in [
+        (infinite, sign | 0x7bff),
+        (infinite, sign ^ 0xfc00),
+        (nan, 0),
+    ] {
+        let mut c = right.clone();
+        c[place] = bits;
+        assert_eq!(wrong(&c), 1, "{place}");
+    }
+}
+
+#[test]
+fn scratch_and_tables_of_a_call_are_all_accounted_for() {
+    let mut zones = Zones::default();
+    let scratch = zones.add("scratch counters of group 0", 64);
+    let private = Private {
+        groups_zone: zones.add("groups", 168),
+        maps_zone: zones.add("maps", 0),
+        deal_zone: zones.add("deal", 12),
+        scratch: vec![tables::ScratchZone {
+            zone: scratch,
+            zero: true,
+        }],
+        slots: vec![vec![scratch]],
+        zones,
+    };
+    let pieces = pieces::private(&private, 0x1000);
+    let mut covered: Vec<(u64, u64)> = pieces.iter().map(|p| (p.at, p.at + p.bytes)).collect();
+    covered.sort_unstable();
+    assert_eq!(covered[0].0, 0x1000);
+    assert!(covered.windows(2).all(|w| w[0].1 == w[1].0), "{covered:?}");
+    assert_eq!(covered.last().unwrap().1, 0x1000 + private.zones.bytes());
+}
+
+/// Runs a kernel that overwrites what launches leave, on so many SMs: how many
+/// CTAs came, on how many SMs, and how many gave up waiting for the others.
+fn scrubbed(target: &str, kernel: &str, sms: u32) -> [u32; 3] {
+    let device = target::find(&format!("{target},sms={sms}")).unwrap();
+    let module = Module::load(&compiled_tools(&device.chip.target()).0).unwrap();
+    let mut memory = Memory::new();
+    let meeting = memory.alloc(MEETING_BYTES).unwrap();
+    let shared = device.limits.shared_per_block.0 as u32;
+    let profile = Profile {
+        capability: 10 * device.chip.major + device.chip.minor,
+        sms,
+        tensor_columns: if device.chip.major == 10 { 512 } else { 0 },
+        ..Profile::H200
+    };
+    let all = kernel == "dgx_scrub";
+    let launch = Launch::new(kernel)
+        .grid([if all { sms } else { 4 * sms }, 1, 1])
+        .block([512, 1, 1])
+        .shared_bytes(if all { shared } else { 0 })
+        .config(Config {
+            profile,
+            ..Config::default()
+        });
+    let params = Params::new().u64(SALT.0);
+    let params = match all {
+        // Here nothing is kept.
+        true => params.u32(shared).u32(0).u64(meeting.0),
+        false => params.u64(meeting.0),
+    };
+    launch.params(params).run(&module, &mut memory).unwrap();
+    let words = memory.read_vec(meeting, 12).unwrap();
+    let word = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().unwrap());
+    [0, 4, 8].map(word)
+}
+
+#[test]
+fn what_launches_leave_is_overwritten_on_every_sm() {
+    assert_eq!(scrubbed("h200", "dgx_scrub", 6), [6, 6, 0]);
+    // With tensor memory.
+    assert_eq!(scrubbed("b200", "dgx_scrub", 6), [6, 6, 0]);
+    assert_eq!(scrubbed("h200", "dgx_scrub_local_2k", 3), [12, 3, 0]);
+}
+
+#[test]
+fn the_whole_register_file_is_overwritten() {
+    for arch in ["sm_90a", "sm_100a"] {
+        let (_, log) = compiled_tools(arch);
+        let of = |kernel: &str| {
+            let (_, rest) = log.split_once(&format!("'{kernel}' for")).unwrap();
+            rest.split("Compiling entry").next().unwrap().to_owned()
+        };
+        let scrub = of("dgx_scrub");
+        assert!(scrub.contains("Used 128 registers"), "{scrub}");
+        assert!(scrub.contains("0 bytes spill stores"), "{scrub}");
+        // All the threads that an SM holds find room beside each other.
+        let local = of("dgx_scrub_local_32k");
+        let used = local.split_once("Used ").unwrap().1;
+        let used: u32 = used.split_once(" registers").unwrap().0.parse().unwrap();
+        assert!(used <= 32, "{local}");
+        assert!(local.contains("32768 bytes stack frame"), "{local}");
+    }
+}

@@ -1,0 +1,290 @@
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
+use super::entry::Entry;
+use super::prepared::Prepared;
+use super::scrub::Scrub;
+use super::tools::{Tools, argument};
+use crate::backend::{Deal, Observation, RunFailure, Timed, proven};
+use crate::validate::Passed;
+use dgx_core::domain::{Device, KernelTime, Micros};
+
+/// A timed call that has not ended by now never will.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A cycle count and a time for each SM; their numbers may have gaps, so there
+/// is room for more than any device has. Keep in step with tools.cu.
+const STAMP_BYTES: u64 = 1024 * 16;
+/// After the stamps: the lowest changed address and the count of wrong elements.
+const FINDINGS: u64 = 2 * STAMP_BYTES;
+
+/// Times calls one at a time on an otherwise idle stream: memory laid out
+/// anew, what launches leave in SMs overwritten, L2 flushed, the stream held
+/// while everything is queued, events around the graph, clock stamps around the
+/// events, and every output judged before the next call.
+pub(super) struct Timer {
+    stream: Rc<Stream>,
+    tools: Rc<Tools>,
+    scrub: Rc<Scrub>,
+    flag: Flag,
+    ticket: u32,
+    start: Event,
+    stop: Event,
+    /// Written before each sample; as large as twice the L2.
+    flush: Option<DeviceMemory>,
+    /// Two sets of stamps and the findings.
+    stamps: DeviceMemory,
+    sms: u32,
+}
+
+impl Timer {
+    pub(super) fn new(
+        device: &Device,
+        tools: &Rc<Tools>,
+        scrub: &Rc<Scrub>,
+        stream: Rc<Stream>,
+        cold_l2: bool,
+    ) -> Result<Self, CudaError> {
+        let flush = match cold_l2 {
+            true => Some(DeviceMemory::new((2 * device.limits.l2.0).max(64 << 20))?),
+            false => None,
+        };
+        Ok(Self {
+            tools: Rc::clone(tools),
+            scrub: Rc::clone(scrub),
+            flag: Flag::new()?,
+            ticket: 0,
+            start: Event::new()?,
+            stop: Event::new()?,
+            flush,
+            stamps: DeviceMemory::new(FINDINGS + 16)?,
+            sms: device.limits.sms,
+            stream,
+        })
+    }
+
+    /// Times one call of the entry that the proof is for, and uses it up.
+    /// Errors say whether the device survived.
+    pub(super) fn time(
+        &mut self,
+        passed: Passed,
+        entries: &[Entry],
+        deal: Deal,
+    ) -> Result<Timed, RunFailure> {
+        let entry = proven(entries, Entry::subject, passed.subject())?;
+        let queued = self.queue(entry, deal);
+        // Also where something was refused: what holds the stream must end.
+        self.flag.set(self.ticket);
+        queued?;
+        self.wait()?;
+        let micros = self
+            .stop
+            .micros_since(&self.start)
+            .map_err(CudaError::crashed)?;
+        let (clock_mhz, suspect) = self.read_back().map_err(CudaError::crashed)?;
+        self.scrub.verify(&self.stream, entry.local_bytes())?;
+        Ok(Timed {
+            micros: Micros(micros),
+            clock_mhz,
+            spent: passed.spend(suspect),
+        })
+    }
+
+    /// Calls an entry once without looking at the clock, and says whether the
+    /// device has doubts about what it did. What earlier calls left in the
+    /// variables of its module stays there.
+    pub(super) fn rehearse(&self, entry: &Entry, deal: Deal) -> Result<bool, RunFailure> {
+        self.lay(entry, deal, false)?;
+        self.stream
+            .fill(self.stamps.address, 0, self.stamps.bytes)?;
+        entry.graph().launch(&self.stream)?;
+        self.stop.record(&self.stream)?;
+        self.look(entry, deal)?;
+        self.wait()?;
+        let (_, suspect) = self.read_back().map_err(CudaError::crashed)?;
+        self.scrub.verify(&self.stream, entry.local_bytes())?;
+        Ok(suspect)
+    }
+
+    /// Calls an entry once with an event between its kernels.
+    pub(super) fn dissect(
+        &mut self,
+        entry: &Entry,
+        deal: Deal,
+    ) -> Result<Vec<KernelTime>, RunFailure> {
+        let Some(prepared) = entry.prepared() else {
+            return Ok(Vec::new());
+        };
+        let events = prepared.kernels().map(|_| Event::new());
+        let events = events.collect::<Result<Vec<_>, _>>()?;
+        let queued = self.queue_apart(entry, prepared, &events, deal);
+        // Also where something was refused: what holds the stream must end.
+        self.flag.set(self.ticket);
+        queued?;
+        self.wait()?;
+        let ends = events.iter().skip(1).chain([&self.stop]);
+        let kernels = prepared.kernels().zip(&events).zip(ends);
+        let told = kernels.map(|((name, began), ended)| {
+            Ok(KernelTime {
+                name: name.to_owned(),
+                start: Micros(began.micros_since(&events[0])?),
+                micros: Micros(ended.micros_since(began)?),
+            })
+        });
+        told.collect::<Result<_, _>>().map_err(CudaError::crashed)
+    }
+
+    /// Reads back what the call just made left in memory.
+    pub(super) fn observe(&self, entry: &Entry, deal: Deal) -> Result<Observation, RunFailure> {
+        let (program, _) = entry.round(deal.set);
+        entry
+            .ground()
+            .observe(program, &self.tools, deal.salt)
+            .map_err(CudaError::crashed)
+    }
+
+    /// Queues putting the data in place, in the one place they ever have, and
+    /// overwriting what launches left elsewhere.
+    fn lay(&self, entry: &Entry, deal: Deal, forget: bool) -> Result<(), CudaError> {
+        let (program, _) = entry.round(deal.set);
+        program.lay(&self.tools, &self.stream, deal.salt, forget)?;
+        entry.follow()?;
+        self.scrub
+            .queue(&self.stream, deal.salt, entry.local_bytes())
+    }
+
+    /// Times work of the harness's own as a call is timed.
+    pub(super) fn trial(&mut self, graph: &Graph) -> Result<f64, RunFailure> {
+        let queued = self.queue_timed(graph);
+        self.flag.set(self.ticket);
+        queued?;
+        self.wait()?;
+        let micros = self.stop.micros_since(&self.start);
+        micros.map_err(CudaError::crashed)
+    }
+
+    /// The same, with the SM clock around it.
+    pub(super) fn clocked_trial(
+        &mut self,
+        graph: &Graph,
+    ) -> Result<(f64, Option<f64>), RunFailure> {
+        let micros = self.trial(graph)?;
+        let (clock_mhz, _) = self.read_back().map_err(CudaError::crashed)?;
+        Ok((micros, clock_mhz))
+    }
+
+    fn queue(&mut self, entry: &Entry, deal: Deal) -> Result<(), RunFailure> {
+        self.lay(entry, deal, true)?;
+        self.queue_timed(entry.graph())?;
+        self.look(entry, deal)?;
+        Ok(())
+    }
+
+    fn queue_apart(
+        &mut self,
+        entry: &Entry,
+        prepared: &Prepared,
+        events: &[Event],
+        deal: Deal,
+    ) -> Result<(), RunFailure> {
+        self.lay(entry, deal, true)?;
+        self.hold()?;
+        prepared.queue_apart(events)?;
+        self.stop.record(&self.stream)?;
+        Ok(())
+    }
+
+    fn queue_timed(&mut self, graph: &Graph) -> Result<(), CudaError> {
+        self.hold()?;
+        self.stamp_at(0)?;
+        self.start.record(&self.stream)?;
+        graph.launch(&self.stream)?;
+        self.stop.record(&self.stream)?;
+        self.stamp_at(1)
+    }
+
+    /// Empties the caches, and has the stream wait until the flag is set, so
+    /// that what is queued next runs without waiting for the host.
+    fn hold(&mut self) -> Result<(), CudaError> {
+        cu!(cuCtxResetPersistingL2Cache())?;
+        self.stream
+            .fill(self.stamps.address, 0, self.stamps.bytes)?;
+        if let Some(flush) = &self.flush {
+            let byte = self.ticket as u8;
+            self.stream.fill(flush.address, byte, flush.bytes)?;
+        }
+        self.ticket = self.ticket.wrapping_add(1);
+        let (mut flag, mut ticket) = (self.flag.device, self.ticket);
+        let mut parameters = [argument(&mut flag), argument(&mut ticket)];
+        self.tools
+            .hold
+            .launch(&self.stream, &Launch::flat(1, 1), &mut parameters)
+    }
+
+    /// Queues judging the output, and looking at all that is not an operand:
+    /// operands are laid anew for everybody.
+    fn look(&self, entry: &Entry, deal: Deal) -> Result<(), CudaError> {
+        let (program, judge) = entry.round(deal.set);
+        let findings = self.stamps.address + FINDINGS;
+        program.check(&self.tools, &self.stream, deal.salt, false, findings)?;
+        let Some(judge) = judge else {
+            return Ok(());
+        };
+        let tolerance = (entry.tolerance().rtol, entry.tolerance().atol);
+        judge.queue(
+            &self.tools,
+            &self.stream,
+            deal.salt,
+            tolerance,
+            findings + 8,
+        )
+    }
+
+    fn stamp_at(&self, place: u64) -> Result<(), CudaError> {
+        let mut address = self.stamps.address + place * STAMP_BYTES;
+        let launch = Launch::flat(self.sms, 32);
+        self.tools
+            .stamp
+            .launch(&self.stream, &launch, &mut [argument(&mut address)])
+    }
+
+    fn wait(&self) -> Result<(), RunFailure> {
+        let began = Instant::now();
+        while !self.stop.reached().map_err(CudaError::crashed)? {
+            if began.elapsed() > PATIENCE {
+                return Err(RunFailure::hung(format!(
+                    "a call did not end within {} s",
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    /// The clock of the sample, and whether anything was found amiss.
+    fn read_back(&self) -> Result<(Option<f64>, bool), CudaError> {
+        let mut bytes = vec![0; self.stamps.bytes as usize];
+        self.stream.download(&mut bytes, self.stamps.address)?;
+        let words: Vec<u64> = bytes
+            .chunks_exact(8)
+            .map(|w| u64::from_le_bytes(w.try_into().unwrap_or_default()))
+            .collect();
+        let (stamps, findings) = words.split_at(FINDINGS as usize / 8);
+        Ok((clock(stamps), findings.iter().any(|word| *word != 0)))
+    }
+}
+
+/// Median over the SMs of cycles passed per time passed, in MHz.
+fn clock(stamps: &[u64]) -> Option<f64> {
+    let (before, after) = stamps.split_at(stamps.len() / 2);
+    let mut clocks: Vec<f64> = before
+        .chunks_exact(2)
+        .zip(after.chunks_exact(2))
+        .filter(|(b, a)| b[1] != 0 && a[1] > b[1] && a[0] > b[0])
+        .map(|(b, a)| (a[0] - b[0]) as f64 * 1e3 / (a[1] - b[1]) as f64)
+        .collect();
+    clocks.sort_by(f64::total_cmp);
+    clocks.get(clocks.len() / 2).copied()
+}

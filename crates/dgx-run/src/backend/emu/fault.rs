@@ -1,0 +1,39 @@
+use ptx_emu::{FaultKind, LaunchError};
+
+use super::printed;
+use crate::backend::RunFailure;
+use dgx_core::domain::Status;
+
+/// How a failure tells that time was up before a hang was proved.
+pub const STILL_RUNNING: &str = FaultKind::STILL_RUNNING;
+
+/// A launch that did not finish, under the status a GPU would have earned it.
+pub(super) fn failure(error: &LaunchError) -> RunFailure {
+    let fault = match error {
+        LaunchError::Fault(fault) => fault,
+        LaunchError::Refused { .. } => {
+            return RunFailure::unsupported(error.to_string());
+        }
+        _ => return RunFailure::refused(error.to_string()),
+    };
+    let status = match &fault.kind {
+        kind if kind.is_hang() => Status::Hung,
+        _ => Status::Crashed,
+    };
+    let story = fault.to_string();
+    let mut message = story.lines().next().unwrap_or_default().to_owned();
+    if let FaultKind::Deadlock { waits } = &fault.kind
+        && let Some(wait) = waits.first()
+    {
+        message += &format!("; here for {}", wait.on);
+    }
+    if let Some(early) = &fault.early {
+        message += &format!("; cause: {early}");
+    }
+    // The emulator's memory is thrown away; its process is none the worse.
+    RunFailure {
+        detail: Some(story),
+        printed: printed::lines(None, &fault.printed).into(),
+        ..RunFailure::new(status, message)
+    }
+}

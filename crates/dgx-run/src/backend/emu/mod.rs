@@ -1,0 +1,375 @@
+//! The emulator backend: executes a contender's own PTX on the CPU. Memory is
+//! laid out, poisoned and guarded exactly as on the GPU, so that a fixture gets
+//! the same status on both.
+
+mod culprit;
+mod fault;
+mod hazards;
+mod model;
+mod place;
+mod printed;
+pub mod probing;
+mod role;
+mod tensor_map;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use ptx_emu::{Class, Config, Counters, MemoryError, MmaMode, Module, Profile, Sanitize};
+
+pub use self::fault::STILL_RUNNING;
+use self::model::Ended;
+pub use self::model::{Traced, cause_word, machine};
+use self::place::Place;
+pub use self::role::Laid;
+pub use self::role::Role;
+use super::tables;
+use super::{Backend, Buffer, Data, Emulation, Job, Loaded, Observation, RunFailure, Whereabouts};
+use crate::compile::Image;
+use crate::operator::Operands;
+use dgx_core::domain::{BackendKind, Device, Group, Hazard, Limits, Watch};
+pub use tensor_map::refusal as map_refusal;
+
+/// An emulated device.
+pub struct EmuBackend {
+    device: Device,
+    modules: HashMap<String, Module>,
+}
+
+impl EmuBackend {
+    pub fn new(device: Device) -> Self {
+        Self {
+            device,
+            modules: HashMap::new(),
+        }
+    }
+}
+
+impl Backend for EmuBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Emu
+    }
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
+        Ok(Box::new(self.cell(job)?))
+    }
+}
+
+impl EmuBackend {
+    /// Runs the CTAs that a call's time is told by, and keeps what they did.
+    pub fn trace<'a>(
+        &'a mut self,
+        job: Job<'a>,
+        data: &Data<'_>,
+    ) -> Result<Traced<'a>, RunFailure> {
+        let mut cell = self.cell(job)?;
+        let ran = cell.run(data, Some(Listening::Time(Watching::Alone)))?;
+        Traced::new(cell.device, job.image, ran).map_err(RunFailure::refused)
+    }
+
+    /// Runs a call that stamps, and hands over what it wrote. The times are the
+    /// emulator's, and mean nothing.
+    #[cfg(test)]
+    pub fn stamped(
+        &mut self,
+        job: Job<'_>,
+        data: &Data<'_>,
+    ) -> Result<(Observation, Vec<u8>), RunFailure> {
+        let mut cell = self.cell(job)?;
+        let seen = cell.call(data)?;
+        let stamps = cell.place.as_ref().map(|p| p.scratch(crate::plan::STAMPS));
+        Ok((seen, stamps.unwrap_or_default()))
+    }
+
+    fn cell<'a>(&'a mut self, job: Job<'a>) -> Result<Cell<'a>, RunFailure> {
+        self.load_module(job.image)?;
+        Ok(Cell {
+            device: &self.device,
+            module: &self.modules[&job.image.key],
+            job,
+            place: None,
+        })
+    }
+
+    fn load_module(&mut self, image: &Image) -> Result<(), RunFailure> {
+        if !self.modules.contains_key(&image.key) {
+            let module = Module::load(&image.ptx).map_err(|error| {
+                RunFailure::unsupported(format!("the emulator cannot run this PTX: {error}"))
+            })?;
+            self.modules.insert(image.key.clone(), module);
+        }
+        Ok(())
+    }
+}
+
+/// A contender on a shape. Its memory is made with the first call and stays,
+/// so that what a call leaves behind meets the next.
+struct Cell<'a> {
+    device: &'a Device,
+    module: &'a Module,
+    job: Job<'a>,
+    place: Option<Place>,
+}
+
+/// What a call is listened to for.
+#[derive(Clone)]
+enum Listening {
+    /// How long it would take.
+    Time(Watching),
+    /// What its result does not show.
+    Hazards(Sanitize),
+}
+
+/// How the CTAs that time is told by are run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watching {
+    /// With all the others.
+    Along,
+    /// The others do not run, and what is left in memory is incomplete.
+    Alone,
+}
+
+impl<'a> Cell<'a> {
+    /// Runs its launches once, in memory that is laid out anew.
+    fn run(
+        &mut self,
+        data: &Data<'_>,
+        listening: Option<Listening>,
+    ) -> Result<Vec<Ended<'a>>, RunFailure> {
+        let place = match self.place.take() {
+            Some(place) => place,
+            None => Place::new(&self.job, data.operands)?,
+        };
+        let place = self.place.insert(place);
+        let operands = posed(data);
+        let (_, tensors) = tables::reserve_inputs(&operands);
+        place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+        let alone = matches!(listening, Some(Listening::Time(Watching::Alone)));
+        let ran = place.launch_all(self.device, self.module, &self.job, data, listening);
+        if ran.is_ok() || !alone {
+            return ran;
+        }
+        // Without the other CTAs it may have waited for what never came.
+        place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
+        let along = Some(Listening::Time(Watching::Along));
+        place.launch_all(self.device, self.module, &self.job, data, along)
+    }
+}
+
+impl Loaded for Cell<'_> {
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+        let Emulation {
+            time_only,
+            watch,
+            alone,
+            ..
+        } = data.emulation;
+        // One that is watched for hazards is not timed.
+        let listening = match (time_only, watch, data.timed) {
+            (true, ..) => Some(Listening::Time(Watching::Alone)),
+            (false, Watch::Off, true) => Some(Listening::Time(Watching::Along)),
+            (false, ..) => hazards::wanted(watch, alone).map(Listening::Hazards),
+        };
+        let timed = matches!(listening, Some(Listening::Time(_)));
+        let ran = self.run(data, listening)?;
+        let modelled = timed.then(|| model::modelled(self.device, self.job.image, &ran));
+        let whole = !time_only && !alone;
+        let observed = match self.place.as_ref().filter(|_| whole) {
+            None => Observation {
+                printed: printed(&ran),
+                hazards: found(&ran),
+                ..Observation::default()
+            },
+            Some(place) => {
+                let operands = posed(data);
+                let (_, tensors) = tables::reserve_inputs(&operands);
+                let mut found = place
+                    .trespasses(data, &tensors)
+                    .map_err(|e| no_memory(&e))?;
+                let observed = place.observe(data, &ran)?;
+                if !found.is_empty() {
+                    self.accuse(data, &mut found);
+                }
+                Observation {
+                    trespasses: found.into_iter().map(|(_, trespass)| trespass).collect(),
+                    ..observed
+                }
+            }
+        };
+        Ok(Observation {
+            modelled,
+            ..observed
+        })
+    }
+
+    fn buffers(&mut self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, String> {
+        match &self.place {
+            Some(place) => place.buffers(wanted).map_err(|e| e.to_string()),
+            None => Err("it was never called".to_owned()),
+        }
+    }
+
+    fn search(&mut self, data: &Data<'_>, element: Option<(usize, usize)>) -> Option<Whereabouts> {
+        Cell::search(self, data, element)
+    }
+}
+
+/// The operands as the call finds them.
+fn posed<'d>(data: &Data<'d>) -> Cow<'d, Operands> {
+    match data.emulation.time_only {
+        // They are zeros.
+        true => Cow::Borrowed(data.operands),
+        false => Cow::Owned(data.operands.shuffled(data.salt.shuffle())),
+    }
+}
+
+/// Registers per thread as ptxas allotted them: PTX does not say.
+fn registers(image: &Image, kernel: &str) -> Option<u32> {
+    let mut reports = image.kernels.iter();
+    let report = reports.find(|report| report.name == kernel)?;
+    Some(report.registers).filter(|&each| each > 0)
+}
+
+fn config(device: &Device, emulation: Emulation, time_limit: Duration) -> Config {
+    Config {
+        seed: emulation.schedule,
+        mma_mode: match emulation.exact_sums {
+            true => MmaMode::Exact,
+            false => MmaMode::Fast,
+        },
+        time_limit: Some(time_limit),
+        profile: profile(device),
+        ..Config::default()
+    }
+}
+
+/// The limits that the emulator enforces.
+fn profile(device: &Device) -> Profile {
+    let Limits {
+        sms,
+        shared_per_block,
+        shared_per_sm,
+        threads_per_sm,
+        blocks_per_sm,
+        registers_per_sm,
+        blocks_per_cluster,
+        ..
+    } = device.limits;
+    Profile {
+        capability: 10 * device.chip.major + device.chip.minor,
+        sms,
+        // Targets are read with less shared memory than 32 bits count.
+        shared_per_cta: shared_per_block.0 as u32,
+        shared_per_sm: shared_per_sm.0 as u32,
+        threads_per_sm,
+        ctas_per_sm: blocks_per_sm,
+        registers_per_sm,
+        max_cluster: blocks_per_cluster,
+        // A property of the architecture, like the instructions that reach it.
+        tensor_columns: match device.chip.major {
+            10 | 11 => 512,
+            _ => 0,
+        },
+    }
+}
+
+fn no_memory(error: &MemoryError) -> RunFailure {
+    RunFailure::refused(format!("emulated memory: {error}"))
+}
+
+fn found(ran: &[Ended<'_>]) -> Vec<Hazard> {
+    let hazards = ran.iter().flat_map(|ended| &ended.hazards);
+    hazards.cloned().collect()
+}
+
+fn printed(ran: &[Ended<'_>]) -> String {
+    let several = ran.len() > 1;
+    let words = ran.iter().map(|ended| {
+        let kernel = several.then_some(ended.geometry.kernel.as_str());
+        printed::lines(kernel, &ended.report.printed)
+    });
+    words.collect()
+}
+
+/// Counters of all launches of a call, by name.
+fn named(ran: &[Ended<'_>], groups: &[Group]) -> BTreeMap<String, f64> {
+    let mut sum = Counters::default();
+    for ended in ran {
+        sum += &ended.report.counters;
+    }
+    let useful: f64 = groups.iter().map(Group::flops).sum();
+    let mut named: BTreeMap<String, f64> = Class::ALL
+        .iter()
+        .map(|&class| {
+            let name = format!("instructions-{}", class.name());
+            (name, sum.instructions(class) as f64)
+        })
+        .collect();
+    let rest = [
+        ("global-read", sum.global_read),
+        ("global-written", sum.global_written),
+        ("global-unique-read", sum.global_unique_read),
+        ("global-unique-written", sum.global_unique_written),
+        ("shared-read", sum.shared_read),
+        ("shared-written", sum.shared_written),
+        ("shared-async-read", sum.shared_async_read),
+        ("shared-async-written", sum.shared_async_written),
+        ("shared-tensor-read", sum.shared_tensor_read),
+        ("shared-unique-read", sum.shared_unique_read),
+        ("shared-unique-written", sum.shared_unique_written),
+        ("local-read", sum.local_read),
+        ("local-written", sum.local_written),
+        ("bank-conflicts", sum.bank_conflicts),
+        ("async-read", sum.async_read),
+        ("async-written", sum.async_written),
+        ("bulk-copies", sum.bulk_copies),
+        ("mma-flops", sum.mma_flops),
+        ("barrier-waits", sum.barrier_waits),
+        ("atomics", sum.atomics),
+        ("early-reads", sum.early_reads),
+        ("launches", sum.launches),
+        ("ctas", sum.ctas),
+    ];
+    named.extend(rest.map(|(name, value)| (name.to_owned(), value as f64)));
+    named.insert("mma-flops-useful".to_owned(), useful);
+    named
+}
+
+/// What the emulator counts, by the names that go on record.
+#[cfg(test)]
+pub(crate) fn counter_names() -> Vec<String> {
+    named(&[], &[]).into_keys().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::config::target;
+
+    #[test]
+    fn what_is_asked_of_the_emulator_reaches_it() {
+        let asked = Emulation {
+            schedule: 7,
+            exact_sums: true,
+            ..Emulation::default()
+        };
+        let config = config(target::usual(), asked, Duration::from_secs(3));
+        assert_eq!((config.seed, config.mma_mode), (7, MmaMode::Exact));
+        assert_eq!(config.time_limit, Some(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn the_emulator_knows_the_usual_device_by_the_same_numbers() {
+        assert_eq!(profile(target::usual()), Profile::H200);
+        let mut small = target::usual().clone();
+        small.limits.sms = 3;
+        small.limits.blocks_per_cluster = 4;
+        let config = config(&small, Emulation::default(), Duration::from_secs(3));
+        assert_eq!((config.profile.sms, config.profile.max_cluster), (3, 4));
+    }
+}

@@ -1,0 +1,620 @@
+//! How long a call would take on the device: what its warps did, replayed by
+//! `ptx-time` on the numbers of the target. docs/emulator.md says what that sees.
+
+use std::collections::HashSet;
+
+use ptx_emu::trace::{Deed, Event, Part, Trace, Watch};
+use ptx_emu::{Counters, Report, Wake};
+use ptx_time::{Call, Cause, Code, Launched, Machine};
+
+use super::role::{Laid, roles};
+use crate::backend::Modelled;
+use crate::backend::zones::Zones;
+use crate::compile::{Footprint, Image};
+use crate::plan::LaunchGeometry;
+use dgx_core::domain::bounds::MICROS;
+use dgx_core::domain::mix;
+use dgx_core::domain::{Bytes, Device, Group, Hazard, KernelTime, Micros};
+
+/// CTAs watched of every launch, where all groups are of one K.
+const WATCHED: u64 = 6;
+/// Times as many are watched where there are so many different ones.
+const UNLIKE: u64 = 4;
+
+/// CTAs drawn beside them, one between two of them: all gaps have one where the others run too.
+const DRAWN_ALONE: usize = 2;
+/// Up to so many times as long with the drawn ones, the fixed sample decides: its times repeat.
+const SURPRISE: f64 = 1.25;
+/// Beyond so many times, the drawn ones are too few to say how long it takes.
+const UNLIKELY: f64 = 2.0;
+
+/// Times as much as a time tells of may have been done.
+const UNTOLD: f64 = 2.0;
+
+/// Times as many instructions as any sampled cluster another may execute. Loops that wait differ
+/// in length from CTA to CTA.
+const STRAGGLER: f64 = 4.0;
+
+/// A launch that ended.
+pub(super) struct Ended<'a> {
+    pub geometry: &'a LaunchGeometry,
+    pub report: Report,
+    /// Empty where nothing was watched. The same CTAs in every run, so that times repeat.
+    pub trace: Trace,
+    /// These and the ones that were drawn.
+    pub whole: Trace,
+    /// What was found, where it was looked for.
+    pub hazards: Vec<Hazard>,
+    /// What a launch that may begin before this one is over must not meet.
+    pub wake: Wake,
+    /// Global memory that was not watched.
+    pub unwatched: Bytes,
+}
+
+/// What lies in allocations that are made one after the other: the same tensor of all groups is one
+/// thing.
+pub(super) fn parts(allocations: [&Zones; 3]) -> Vec<Part> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut parts = Vec::new();
+    for (region, zones) in (0..).zip(allocations) {
+        for zone in zones.all() {
+            let name = zone.name.split(" of group ").next().unwrap_or_default();
+            let of = names.iter().position(|known| *known == name);
+            let of = of.unwrap_or_else(|| {
+                names.push(name);
+                names.len() - 1
+            });
+            parts.push(Part {
+                region,
+                first: zone.offset,
+                bytes: zone.bytes,
+                of: of as u32,
+            });
+        }
+    }
+    parts
+}
+
+/// A sample of a launch's CTAs: evenly spread, the first and the last of them. How long a CTA takes
+/// goes with K: where that differs, few may be the longest, and a call takes as long as these. The
+/// same where each SM has one CTA for tiles of several groups, no two of which have the same.
+pub(super) fn watch(geometry: &LaunchGeometry, groups: &[Group], sms: u32, only: bool) -> Watch {
+    let last = ctas(geometry).saturating_sub(1);
+    let one_each = last < u64::from(sms);
+    let kind = |group: &Group| (group.k, if one_each { group.m } else { 0 });
+    let kinds: HashSet<(u32, u32)> = groups.iter().map(kind).collect();
+    let unlike = (kinds.len() as u64).clamp(1, UNLIKE);
+    let count = (WATCHED * unlike).min(last + 1);
+    let spread = |i: u64| i * last / (count - 1).max(1);
+    Watch {
+        ctas: (0..count).map(spread).collect(),
+        only,
+    }
+}
+
+/// CTAs that nobody can know to be watched, one between two of the sample's; where only the sample
+/// runs, some of them.
+pub(super) fn drawn(watch: &Watch, key: u64) -> Vec<u64> {
+    let gaps = watch.ctas.windows(2).zip(0..).filter_map(|(ends, gap)| {
+        let inside = ends[0] + 1..ends[1];
+        let random = mix(key ^ mix(gap));
+        let count = inside.end.saturating_sub(inside.start);
+        (count > 0).then(|| (mix(random), inside.start + random % count))
+    });
+    let mut gaps: Vec<(u64, u64)> = gaps.collect();
+    if watch.only {
+        gaps.sort_unstable();
+        gaps.truncate(DRAWN_ALONE);
+    }
+    gaps.into_iter().map(|(_, cta)| cta).collect()
+}
+
+/// The part of a trace that is of these CTAs, and those of their clusters.
+pub(super) fn part(whole: &Trace, ctas: &[u64]) -> Trace {
+    let of = whole.ctas.iter().filter(|cta| ctas.contains(&cta.cta));
+    let clusters: HashSet<u64> = of.map(|cta| cta.cluster).collect();
+    let own = whole
+        .ctas
+        .iter()
+        .filter(|cta| clusters.contains(&cta.cluster));
+    Trace {
+        lines: whole.lines.clone(),
+        leaders: whole.leaders.clone(),
+        regions: whole.regions.clone(),
+        ctas: own.cloned().collect(),
+    }
+}
+
+fn ctas(geometry: &LaunchGeometry) -> u64 {
+    geometry.grid.iter().map(|&side| u64::from(side)).product()
+}
+
+/// The time of a call, or why there is none.
+pub(super) fn modelled(
+    device: &Device,
+    image: &Image,
+    launches: &[Ended<'_>],
+) -> Result<Modelled, String> {
+    let told = scripts(device, image, launches)?;
+    let machine = machine(device)?;
+    let fixed = replay(machine, launches, &told, sample, false)?;
+    possible(fixed.micros)?;
+    let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
+    let count: usize = launches.iter().map(drawn).sum();
+    let (call, remark) = match count {
+        0 => (fixed, None),
+        _ => {
+            let whole = replay(machine, launches, &told, |ended| &ended.whole, false)?;
+            longer(fixed, whole, count)?
+        }
+    };
+    possible(call.micros)?;
+    Ok(Modelled {
+        bound: bound(&call).to_owned(),
+        micros: Micros(call.micros),
+        kernels: kernels(&call, launches),
+        remark,
+    })
+}
+
+/// The call that counts, of the fixed sample and of the whole one with so many drawn CTAs, and
+/// what is to be said of it. A kernel can tell which CTAs are in the fixed sample.
+fn longer(fixed: Call, whole: Call, drawn: usize) -> Result<(Call, Option<String>), String> {
+    let times = whole.micros / fixed.micros;
+    let said = format!(
+        "CTAs outside the fixed sample take longer: {:.1} µs with {drawn} of them, {:.1} µs without",
+        whole.micros, fixed.micros
+    );
+    match () {
+        () if times <= SURPRISE => Ok((fixed, None)),
+        () if times <= UNLIKELY => Ok((whole, Some(format!("{said}; the longer time counts")))),
+        () => Err(said),
+    }
+}
+
+fn sample<'e>(ended: &'e Ended<'_>) -> &'e Trace {
+    &ended.trace
+}
+
+/// A time that a run file holds: with numbers of a target that are far off there are others.
+fn possible(micros: f64) -> Result<(), String> {
+    let (least, most) = (MICROS.start(), MICROS.end());
+    match MICROS.contains(&micros) {
+        true => Ok(()),
+        false => Err(format!(
+            "{micros:e} µs is no time: {least} to {most:e} µs can be"
+        )),
+    }
+}
+
+/// When each launch of a call runs.
+fn kernels(call: &Call, launches: &[Ended<'_>]) -> Vec<KernelTime> {
+    let micros = |cycles: f64| Micros(cycles / call.clock_mhz);
+    let told = call.launches.iter().zip(launches);
+    told.map(|(times, ended)| KernelTime {
+        name: ended.geometry.kernel.clone(),
+        start: micros(times.start),
+        micros: micros(times.cycles),
+    })
+    .collect()
+}
+
+/// The numbers that a device's times are made of.
+pub fn machine(device: &Device) -> Result<&Machine, String> {
+    let known = device.model.as_ref();
+    known.ok_or_else(|| format!("nobody knows how fast {} is", device.name))
+}
+
+/// What a launch's traces are told in, and whether its CTAs find room beside
+/// those of the launch before.
+struct Script {
+    code: Code,
+    beside: bool,
+}
+
+fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec<Script>, String> {
+    let script = |(place, ended): (usize, &Ended<'_>)| {
+        let code = Code::read(&image.cubin, &ended.geometry.kernel);
+        let code = code.map_err(|error| error.to_string())?;
+        telling(ended)?;
+        if code.leaves(&ended.whole) {
+            let kernel = &ended.geometry.kernel;
+            return Err(format!(
+                "{kernel} calls a function that was not inlined, which no time is told of"
+            ));
+        }
+        Ok(Script {
+            code,
+            beside: place > 0 && beside(device, image, &launches[place - 1], ended),
+        })
+    };
+    launches.iter().enumerate().map(script).collect()
+}
+
+/// Whether what was watched stands for what was done. A kernel can tell which CTAs are watched, and
+/// leave the work to the others; or work in what looks like a loop that waits, of which one turn is
+/// told.
+fn telling(ended: &Ended<'_>) -> Result<(), String> {
+    let kernel = &ended.geometry.kernel;
+    let traced = ended.whole.ctas.len() as u64;
+    let ran = ended.report.counters.ctas;
+    if traced == 0 && ran > 0 {
+        return Err(format!("{kernel} does more than can be written down of it"));
+    }
+    let ptx_emu::Most { of_all, of_traced } = ended.report.most;
+    if of_all as f64 > STRAGGLER * of_traced as f64 {
+        return Err(format!(
+            "a CTA of {kernel}, or its cluster, executes {of_all} warp instructions, and those \
+             that are sampled {of_traced} at most: a call takes as long as its longest CTA"
+        ));
+    }
+    let all = if ran > traced { ran } else { 0 };
+    for (what, done, of) in measures(&ended.report.counters) {
+        let told = told(&ended.whole, all, of);
+        if done as f64 > UNTOLD * told as f64 {
+            return Err(format!(
+                "of the {done} {what} of {kernel}, the CTAs that are watched, and of loops that \
+                 wait one turn, tell of {told} only"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is counted of all CTAs, and how much of it an event is.
+type Measure = (&'static str, u64, fn(&Event) -> u64);
+
+fn measures(counters: &Counters) -> [Measure; 3] {
+    [
+        (
+            "warp instructions",
+            counters.total_instructions(),
+            |event| match *event {
+                Event::Run { first, end } => u64::from(end - first),
+                Event::Did { .. } => 1,
+            },
+        ),
+        (
+            "bytes that threads read or write in global memory",
+            counters.global_read + counters.global_written,
+            |event| match event {
+                Event::Did {
+                    deed: Deed::Global { at, .. },
+                    ..
+                } => u64::from(at.bytes),
+                _ => 0,
+            },
+        ),
+        (
+            "bytes that are copied",
+            counters.async_read + counters.async_written,
+            |event| match event {
+                Event::Did {
+                    deed: Deed::LaneCopy { at } | Deed::Bulk { at: Some(at), .. },
+                    ..
+                } => u64::from(at.bytes),
+                _ => 0,
+            },
+        ),
+    ]
+}
+
+/// How much of it a launch of so many CTAs does, each taken to do as much as the nearest that was
+/// watched; of none, those alone.
+fn told(trace: &Trace, ctas: u64, of: fn(&Event) -> u64) -> u64 {
+    let mut from = 0;
+    let each = trace.ctas.iter().enumerate().map(|(index, cta)| {
+        let behind = trace.ctas.get(index + 1);
+        let to = behind.map_or(ctas, |next| (cta.cta + next.cta).div_ceil(2));
+        let times = if ctas == 0 { 1 } else { to - from };
+        from = to;
+        times * cta.warps.iter().flatten().map(of).sum::<u64>()
+    });
+    each.sum()
+}
+
+fn replay(
+    machine: &Machine,
+    launches: &[Ended<'_>],
+    scripts: &[Script],
+    of: impl for<'e> Fn(&'e Ended<'_>) -> &'e Trace,
+    keep_spans: bool,
+) -> Result<Call, String> {
+    let launches = launches.iter().zip(scripts);
+    let launches: Vec<Launched<'_>> = launches
+        .map(|(ended, script)| launched(ended, of(ended), script))
+        .collect();
+    Call::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
+}
+
+/// A call whose time can be told again and again, for this machine or that.
+pub struct Traced<'a> {
+    launches: Vec<Ended<'a>>,
+    scripts: Vec<Script>,
+}
+
+impl<'a> Traced<'a> {
+    pub(super) fn new(
+        device: &Device,
+        image: &Image,
+        launches: Vec<Ended<'a>>,
+    ) -> Result<Self, String> {
+        let scripts = scripts(device, image, &launches)?;
+        Ok(Self { launches, scripts })
+    }
+
+    pub fn replay(&self, machine: &Machine, keep_spans: bool) -> Result<Call, String> {
+        replay(machine, &self.launches, &self.scripts, sample, keep_spans)
+    }
+
+    /// What its launches are, in their order.
+    pub fn laid(&self) -> Vec<Laid> {
+        let laid = |ended: &Ended<'_>| Laid {
+            kernel: ended.geometry.kernel.clone(),
+            ctas: ctas(ended.geometry),
+            idle: None,
+            roles: roles(&ended.trace),
+        };
+        self.launches.iter().map(laid).collect()
+    }
+}
+
+fn launched<'l>(ended: &'l Ended<'_>, trace: &'l Trace, script: &'l Script) -> Launched<'l> {
+    let geometry = ended.geometry;
+    Launched {
+        code: &script.code,
+        trace,
+        ctas: ctas(geometry),
+        cluster: geometry.cluster.iter().product(),
+        resident: ended.report.ctas_per_sm,
+        dependent: geometry.pdl,
+        beside: script.beside,
+        // Between two calls of a sweep all other contenders were called.
+        fetched: false,
+    }
+}
+
+/// Whether a launch's CTAs find room on SMs where those of the one before are.
+fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>) -> bool {
+    let spread = ctas(before.geometry).div_ceil(u64::from(device.limits.sms.max(1)));
+    let held = u64::from(before.report.ctas_per_sm).min(spread) as u32;
+    let footprint = |geometry: &LaunchGeometry| {
+        let report = image.kernels.iter().find(|k| k.name == geometry.kernel);
+        Footprint {
+            registers: report.map_or(0, |k| k.registers),
+            threads: geometry.threads_per_block(),
+            smem: Bytes(u64::from(
+                geometry.smem + report.map_or(0, |k| k.static_smem),
+            )),
+        }
+    };
+    let other = footprint(before.geometry);
+    footprint(ended.geometry).fits_beside(&device.limits, &other, held)
+}
+
+/// What most of the way to a call's end goes through, in the words of tables
+/// and run files.
+fn bound(call: &Call) -> &'static str {
+    let way = call.way();
+    let most = Cause::ALL.into_iter().max_by(|a, b| {
+        let (a, b) = (way[*a as usize], way[*b as usize]);
+        a.total_cmp(&b)
+    });
+    cause_word(most.unwrap_or(Cause::Launch))
+}
+
+/// What is in the way, in a word or two: the same in run files, tables and
+/// explanations.
+pub fn cause_word(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Launch => "launch",
+        Cause::Tensor => "tensor cores",
+        Cause::Arithmetic => "arithmetic",
+        Cause::Issue => "issue",
+        Cause::Shared => "shared memory",
+        Cause::Memory => "memory bandwidth",
+        Cause::L2 => "L2 bandwidth",
+        Cause::Latency => "memory latency",
+        Cause::Barriers => "barriers",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ptx_emu::trace::CtaTrace;
+    use ptx_time::LaunchTimes;
+
+    use dgx_core::config::target::usual;
+
+    fn geometry(blocks: u32) -> LaunchGeometry {
+        LaunchGeometry {
+            kernel: "k".to_owned(),
+            grid: [blocks, 1, 1],
+            block: [128, 1, 1],
+            cluster: [1; 3],
+            smem: 0,
+            pdl: false,
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_cta_are_watched_and_some_between() {
+        let groups = [7, 9].map(|m| Group { m, n: 128, k: 256 });
+        let watched = |blocks| watch(&geometry(blocks), &groups, 4, true).ctas;
+        assert_eq!(watched(1), [0]);
+        assert_eq!(watched(2), [0, 1]);
+        assert_eq!(watched(6), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(watched(132), [0, 26, 52, 78, 104, 131]);
+    }
+
+    #[test]
+    fn more_are_watched_where_some_take_longer_than_others() {
+        let watched = |depths: &[u32]| {
+            let groups = depths.iter().map(|&k| Group { m: 1, n: 128, k });
+            watch(&geometry(132), &groups.collect::<Vec<_>>(), 4, true)
+                .ctas
+                .len()
+        };
+        assert_eq!(watched(&[256, 256]), 6);
+        assert_eq!(watched(&[256, 512, 256]), 12);
+        assert_eq!(watched(&[256, 512, 768, 1024, 1280, 1536]), 24);
+    }
+
+    #[test]
+    fn between_two_that_are_watched_one_is_drawn() {
+        let watch = |only| {
+            watch(
+                &geometry(132),
+                &[Group {
+                    m: 7,
+                    n: 128,
+                    k: 256,
+                }],
+                4,
+                only,
+            )
+        };
+        let all: Vec<Vec<u64>> = (0..200).map(|key| drawn(&watch(false), key)).collect();
+        for ctas in &all {
+            assert_eq!(ctas.len(), 5);
+            let fixed = watch(false).ctas;
+            for (ends, cta) in fixed.windows(2).zip(ctas) {
+                assert!((ends[0] + 1..ends[1]).contains(cta), "{ctas:?}");
+            }
+        }
+        let seen: HashSet<u64> = all.into_iter().flatten().collect();
+        assert!(seen.len() > 120, "{}", seen.len());
+        assert_eq!(drawn(&watch(true), 7).len(), DRAWN_ALONE);
+        let few = Watch {
+            ctas: vec![0, 1, 2],
+            only: false,
+        };
+        assert!(drawn(&few, 7).is_empty());
+    }
+
+    #[test]
+    fn what_binds_is_what_most_of_the_way_goes_through() {
+        let call = |cycles: f64, cause: Cause| {
+            let mut launch = LaunchTimes {
+                cycles,
+                ..LaunchTimes::default()
+            };
+            launch.way[cause as usize] = cycles;
+            Call {
+                micros: cycles / 1000.0 + 4.0,
+                clock_mhz: 1000.0,
+                launches: vec![launch],
+            }
+        };
+        let told = |cycles, cause| bound(&call(cycles, cause));
+        assert_eq!(told(100.0, Cause::Tensor), "launch");
+        assert_eq!(told(1e5, Cause::Tensor), "tensor cores");
+        assert_eq!(told(1e5, Cause::Memory), "memory bandwidth");
+    }
+
+    #[test]
+    fn the_longer_time_counts_where_drawn_ctas_take_longer() {
+        let call = |micros: f64| Call {
+            micros,
+            clock_mhz: 1000.0,
+            launches: Vec::new(),
+        };
+        let told = |whole| longer(call(10.0), call(whole), 5).map(|(c, said)| (c.micros, said));
+        assert_eq!(told(12.5), Ok((10.0, None)), "it repeats");
+        assert_eq!(told(8.0), Ok((10.0, None)));
+        let (micros, said) = told(19.0).unwrap();
+        assert_eq!(micros, 19.0);
+        let said = said.unwrap();
+        let words = "outside the fixed sample take longer: 19.0 µs with 5 of them, 10.0 µs without";
+        assert!(said.contains(words), "{said}");
+        assert!(told(20.5).unwrap_err().contains("20.5 µs"));
+    }
+
+    #[test]
+    fn a_time_that_no_run_file_holds_is_none() {
+        assert_eq!(possible(11.0), Ok(()));
+        for micros in [0.0, 2e9, f64::NAN, f64::INFINITY] {
+            let why = possible(micros).unwrap_err();
+            assert!(why.contains("is no time: 0.001 to 1e9"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_watched_stands_for_what_was_done() {
+        let cta = |cta, instructions| CtaTrace {
+            cta,
+            warps: vec![vec![Event::Run {
+                first: 0,
+                end: instructions,
+            }]],
+            ..CtaTrace::default()
+        };
+        let trace = Trace {
+            ctas: vec![cta(0, 10), cta(4, 100), cta(9, 1000)],
+            ..Trace::default()
+        };
+        let [(_, _, of), ..] = measures(&Counters::default());
+        assert_eq!(told(&trace, 0, of), 1110);
+        assert_eq!(told(&trace, 10, of), 2 * 10 + 5 * 100 + 3 * 1000);
+        let geometry = geometry(10);
+        let launched = |instructions, ctas| {
+            let mut ended = ended(&geometry, trace.clone());
+            ended.report.counters.warp_instructions[0] = instructions;
+            ended.report.counters.ctas = ctas;
+            telling(&ended)
+        };
+        assert_eq!(launched(7000, 10), Ok(()));
+        assert_eq!(launched(2200, 3), Ok(()));
+        assert!(launched(2300, 3).is_err(), "a loop that seemed to wait");
+        let hidden = launched(8000, 10).unwrap_err();
+        assert!(hidden.contains("tell of 3520 only"), "{hidden}");
+        let mut one = ended(&geometry, trace.clone());
+        one.report.most = ptx_emu::Most {
+            of_all: 3900,
+            of_traced: 1000,
+        };
+        assert_eq!(telling(&one), Ok(()));
+        one.report.most.of_all = 4100;
+        let why = telling(&one).unwrap_err();
+        assert!(why.contains("as long as its longest CTA"), "{why}");
+        let mut endless = ended(&geometry, Trace::default());
+        endless.report.counters.ctas = 3;
+        let why = telling(&endless).unwrap_err();
+        assert!(why.contains("more than can be written down"), "{why}");
+    }
+
+    fn ended(geometry: &LaunchGeometry, trace: Trace) -> Ended<'_> {
+        Ended {
+            geometry,
+            report: Report {
+                counters: ptx_emu::Counters::default(),
+                most: ptx_emu::Most::default(),
+                seed: 0,
+                ctas_per_sm: 1,
+                early_read: None,
+                printed: Vec::new(),
+            },
+            whole: trace.clone(),
+            trace,
+            hazards: Vec::new(),
+            wake: Wake::default(),
+            unwatched: Bytes(0),
+        }
+    }
+
+    #[test]
+    fn a_cubin_that_says_nothing_gives_a_reason_and_no_time() {
+        let geometry = geometry(1);
+        let ended = ended(&geometry, Trace::default());
+        let image = Image {
+            key: String::new(),
+            ptx: String::new(),
+            cubin: b"no cubin".to_vec(),
+            kernels: Vec::new(),
+            remarks: Vec::new(),
+        };
+        let why = modelled(usual(), &image, &[ended]).unwrap_err();
+        assert!(why.contains("cubin cannot be read"), "{why}");
+    }
+}

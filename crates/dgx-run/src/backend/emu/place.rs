@@ -1,0 +1,311 @@
+//! Memory as a call finds it, and what is read from it afterwards.
+
+use std::borrow::Cow;
+use std::iter::repeat;
+use std::time::Instant;
+
+use bytemuck::cast_slice;
+use ptx_emu::trace::{Part, Trace, Watch};
+use ptx_emu::{
+    Config, DevicePtr, Launch, Memory, MemoryError, Module, Params, Region, Sanitize, Wake,
+};
+
+use super::model::{self, Ended};
+use super::{
+    Listening, Watching, config, fault, found, hazards, named, no_memory, printed, registers,
+    tensor_map,
+};
+use crate::backend::pieces::{self, Piece, Source};
+use crate::backend::tables::{self, Bases, Private, Tables};
+use crate::backend::zones::Zones;
+use crate::backend::{Buffer, Data, Job, Observation, RunFailure, Salt, Trespass};
+use crate::operator::Operands;
+use crate::plan::LaunchGeometry;
+use dgx_core::domain::{Bytes, Device, Group};
+
+/// Memory with everything a call needs in it.
+pub(super) struct Place {
+    pub(super) memory: Memory,
+    groups: Vec<Group>,
+    inputs: Zones,
+    pub(super) outputs: Zones,
+    private: Private,
+    pub(super) bases: Bases,
+    tables: Tables,
+    pub(super) pieces: Vec<Piece>,
+    /// The same for whoever watches: all that a kernel may touch.
+    regions: Vec<Region>,
+    /// The same for whoever tells time: what many CTAs read is not what one of them does.
+    parts: Vec<Part>,
+}
+
+impl Place {
+    pub(super) fn new(job: &Job<'_>, operands: &Operands) -> Result<Self, RunFailure> {
+        let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
+        let (inputs, _) = tables::reserve_inputs(operands);
+        let outputs = tables::reserve_outputs(&groups);
+        let private = Private::reserve(job.call);
+        let mut memory = Memory::new();
+        let mut allocate = |name: &str, zones: &Zones| {
+            let made = memory.alloc_named(name, zones.bytes());
+            made.map(|base| base.0).map_err(|e| no_memory(&e))
+        };
+        let bases = Bases {
+            inputs: allocate("inputs", &inputs)?,
+            outputs: allocate("outputs", &outputs)?,
+            private: allocate("scratch", &private.zones)?,
+        };
+        let zones = (&inputs, &outputs, &private);
+        let tables = Tables::build(job.call, &groups, zones, bases, tensor_map::encode)?;
+        let mut pieces = pieces::inputs(&inputs, bases.inputs, &groups);
+        pieces.extend(pieces::outputs(&outputs, bases.outputs));
+        pieces.extend(pieces::private(&private, bases.private));
+        let regions = hazards::regions(&inputs, bases.inputs)
+            .chain(hazards::regions(&outputs, bases.outputs))
+            .chain(hazards::regions(&private.zones, bases.private))
+            .collect();
+        let parts = model::parts([&inputs, &outputs, &private.zones]);
+        Ok(Self {
+            memory,
+            regions,
+            parts,
+            groups,
+            inputs,
+            outputs,
+            private,
+            bases,
+            tables,
+            pieces,
+        })
+    }
+
+    pub(super) fn lay(
+        &mut self,
+        data: &Data<'_>,
+        tensors: &[Cow<'_, [u8]>],
+    ) -> Result<(), MemoryError> {
+        // Where only its time counts, nobody will look for what a call changed, and the zeros that
+        // memory begins with are elements as good as any.
+        let time_only = data.emulation.time_only;
+        let matters = |piece: &&Piece| match piece.what.source() {
+            Some(Source::Input(_)) => false,
+            _ => piece.what.promised(),
+        };
+        let pieces = self.pieces.iter();
+        for piece in pieces.filter(|piece| !time_only || matters(piece)) {
+            let source = source(&self.tables, tensors, piece);
+            for stretch in piece.stretches() {
+                let at = DevicePtr(piece.at + stretch.start);
+                self.memory
+                    .write(at, &piece.laid(data.salt, source, stretch))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn launch_all<'j>(
+        &mut self,
+        device: &Device,
+        module: &Module,
+        job: &Job<'j>,
+        data: &Data<'_>,
+        listening: Option<Listening>,
+    ) -> Result<Vec<Ended<'j>>, RunFailure> {
+        let began = Instant::now();
+        let mut ended: Vec<Ended<'j>> = Vec::new();
+        for geometry in &job.call.launches {
+            let left = data.time_limit.saturating_sub(began.elapsed());
+            let registers = registers(job.image, &geometry.kernel);
+            let config = config(device, data.emulation, left);
+            let listening = listening.as_ref().map(|to| match to {
+                Listening::Hazards(sanitize) => Listening::Hazards(Sanitize {
+                    after: (ended.last())
+                        .filter(|_| geometry.pdl)
+                        .map(|before| before.wake.clone()),
+                    ..sanitize.clone()
+                }),
+                time => time.clone(),
+            });
+            if let (false, Some(before)) = (geometry.pdl, ended.last_mut()) {
+                // Nobody asks any more what it did, and to remember it takes much.
+                before.wake = Wake::default();
+            }
+            let of = (device, data.salt);
+            let ran = self.launch(module, geometry, registers, config, listening, of);
+            ended.push(ran.map_err(|failure| RunFailure {
+                hazards: [found(&ended), failure.hazards].concat(),
+                printed: (printed(&ended) + &failure.printed).into(),
+                ..failure
+            })?);
+        }
+        Ok(ended)
+    }
+
+    fn launch<'j>(
+        &mut self,
+        module: &Module,
+        geometry: &'j LaunchGeometry,
+        registers: Option<u32>,
+        config: Config,
+        listening: Option<Listening>,
+        (device, salt): (&Device, Salt),
+    ) -> Result<Ended<'j>, RunFailure> {
+        let launch = self.geared(geometry, registers, &config);
+        let memory = &mut self.memory;
+        let untraced = |report| (report, Trace::default(), Trace::default());
+        let (ran, hazards, wake, unwatched) = match listening {
+            Some(Listening::Time(how)) => {
+                let alone = how == Watching::Alone;
+                let watch = model::watch(geometry, &self.groups, device.limits.sms, alone);
+                let fixed = watch.ctas.clone();
+                let both = [model::drawn(&watch, salt.0), watch.ctas].concat();
+                let watch = Watch {
+                    ctas: both,
+                    ..watch
+                };
+                let ran = launch.run_traced(module, memory, &watch);
+                let ran = ran.map(|(report, mut whole)| {
+                    whole.split(&self.parts);
+                    (report, model::part(&whole, &fixed), whole)
+                });
+                (ran, Vec::new(), Wake::default(), 0)
+            }
+            Some(Listening::Hazards(mut sanitize)) => {
+                sanitize.regions = self.regions.clone();
+                let (report, found) = launch.run_sanitized(module, memory, &sanitize);
+                let hazards = hazards::told(&found.all, &self.groups);
+                (report.map(untraced), hazards, found.wake, found.unwatched)
+            }
+            None => {
+                let report = launch.run(module, memory);
+                (report.map(untraced), Vec::new(), Wake::default(), 0)
+            }
+        };
+        match ran {
+            Ok((report, trace, whole)) => Ok(Ended {
+                geometry,
+                report,
+                trace,
+                whole,
+                hazards,
+                wake,
+                unwatched: Bytes(unwatched),
+            }),
+            Err(error) => Err(RunFailure {
+                hazards,
+                ..fault::failure(&error)
+            }),
+        }
+    }
+
+    /// A launch with all it is given.
+    pub(super) fn geared(
+        &self,
+        geometry: &LaunchGeometry,
+        registers: Option<u32>,
+        config: &Config,
+    ) -> Launch {
+        let mut launch = Launch::new(&geometry.kernel)
+            .grid(geometry.grid)
+            .block(geometry.block)
+            .shared_bytes(geometry.smem)
+            .config(*config)
+            .params(Params::new().bytes(bytemuck::bytes_of(&self.tables.args)));
+        if geometry.cluster != [1; 3] {
+            launch = launch.cluster(geometry.cluster);
+        }
+        launch.registers = registers;
+        launch
+    }
+
+    pub(super) fn observe(
+        &self,
+        data: &Data<'_>,
+        ran: &[Ended<'_>],
+    ) -> Result<Observation, RunFailure> {
+        let base = DevicePtr(self.bases.outputs);
+        let copy = self.memory.view(base, self.outputs.bytes());
+        let copy = copy.map_err(|e| no_memory(&e))?;
+        Ok(Observation {
+            c: tables::split_outputs(&self.outputs, copy, data.salt),
+            trespasses: Vec::new(),
+            read_early: ran
+                .iter()
+                .find_map(|ended| ended.report.early_read.as_ref())
+                .map(ToString::to_string),
+            printed: printed(ran),
+            counters: named(ran, &self.groups),
+            modelled: None,
+            hazards: found(ran),
+            unwatched: Bytes(ran.iter().map(|ended| ended.unwatched.0).sum()),
+        })
+    }
+
+    /// What a scratch buffer of the whole call holds.
+    #[cfg(test)]
+    pub(super) fn scratch(&self, name: &str) -> Vec<u8> {
+        let name = tables::scratch_zone(name);
+        let mut zones = self.private.zones.all().iter();
+        let zone = zones.find(|zone| zone.name == name).expect("a buffer");
+        let at = DevicePtr(self.bases.private + zone.offset);
+        self.memory.view(at, zone.bytes).expect("memory").to_vec()
+    }
+
+    pub(super) fn arenas(&self) -> [(&Zones, u64); 3] {
+        [
+            (&self.inputs, self.bases.inputs),
+            (&self.outputs, self.bases.outputs),
+            (&self.private.zones, self.bases.private),
+        ]
+    }
+
+    pub(super) fn buffers(
+        &self,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Buffer>, MemoryError> {
+        let arenas = self.arenas();
+        let zones = arenas
+            .iter()
+            .flat_map(|(zones, base)| zones.all().iter().zip(repeat(*base)));
+        zones
+            .filter(|(zone, _)| zone.bytes > 0 && wanted(&zone.name))
+            .map(|(zone, base)| {
+                let bytes = self
+                    .memory
+                    .view(DevicePtr(base + zone.offset), zone.bytes)?;
+                Ok((zone.name.clone(), bytes.to_vec()))
+            })
+            .collect()
+    }
+
+    /// What changed and should not have, each with its address.
+    pub(super) fn trespasses(
+        &self,
+        data: &Data<'_>,
+        tensors: &[Cow<'_, [u8]>],
+    ) -> Result<Vec<(u64, Trespass)>, MemoryError> {
+        let arenas = self.arenas();
+        let mut found = Vec::new();
+        for piece in &self.pieces {
+            let now = self.memory.view(DevicePtr(piece.at), piece.bytes)?;
+            let source = source(&self.tables, tensors, piece);
+            if let Some(at) = piece.first_change(data.salt, source, now) {
+                let address = piece.at + at;
+                found.push((address, pieces::explain(&self.pieces, &arenas, address)));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The bytes a piece comes from.
+fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -> &'a [u8] {
+    match piece.what.source() {
+        Some(Source::Input(zone)) => &tensors[zone],
+        Some(Source::Groups) => cast_slice(&tables.groups),
+        Some(Source::Maps) => &tables.maps,
+        Some(Source::Deal) => cast_slice(&tables.deal),
+        // The emulator's modules keep their variables.
+        Some(Source::Variable(_)) | None => &[],
+    }
+}

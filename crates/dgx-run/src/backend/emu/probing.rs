@@ -1,0 +1,78 @@
+//! Calls kernels that read clocks as a card would call them.
+
+use ptx_emu::trace::{Trace, Watch};
+use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
+
+use super::tensor_map;
+use crate::backend::cuda::{REPORT_BYTES, SEED, Trial};
+
+/// What no clock shows.
+const UNTOUCHED: u8 = 0xff;
+
+/// One cluster of a trial, called.
+pub struct Called {
+    pub trace: Trace,
+    /// CTAs that fit on an SM.
+    pub resident: u32,
+    /// The clocks it showed.
+    report: Vec<u8>,
+}
+
+impl Called {
+    /// Whether it left two stamps at `place` of its report. What they show does
+    /// not matter: the emulator's clocks may stand still.
+    pub fn stamped(&self, place: usize) -> bool {
+        let stamps = &self.report[8 * place..8 * place + 16];
+        stamps.chunks_exact(8).all(|word| word != [UNTOUCHED; 8])
+    }
+}
+
+/// Calls the first cluster of a trial with so many bytes of data and scratch.
+/// What these hold does not matter: no probe looks at more of it than it takes
+/// to load it.
+pub fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Called, String> {
+    let module = Module::load(&trial.image.ptx).map_err(|e| e.to_string())?;
+    let mut memory = Memory::new();
+    let mut room = |bytes: u64| memory.alloc(bytes).map_err(|e| e.to_string());
+    let places = [room(REPORT_BYTES as u64)?, room(data)?, room(scratch)?];
+    let [out, data, scratch] = places;
+    let filled = memory.fill(out, UNTOUCHED, REPORT_BYTES as u64);
+    filled.map_err(|e| e.to_string())?;
+    if let Some((into_scratch, offset, map)) = trial.map {
+        let base = if into_scratch { scratch } else { data };
+        let encoded = tensor_map::encode("map", map, base.0 + offset);
+        let encoded = encoded.map_err(|e| e.message)?;
+        memory.write(scratch, &encoded).map_err(|e| e.to_string())?;
+    }
+    let watch = Watch {
+        ctas: vec![0],
+        only: true,
+    };
+    let profile = Profile::of_target(module.target()).unwrap_or_default();
+    let ran = launch(trial, places, profile).run_traced(&module, &mut memory, &watch);
+    let (report, trace) = ran.map_err(|e| e.to_string())?;
+    Ok(Called {
+        trace,
+        resident: report.ctas_per_sm,
+        report: (memory.read_vec(out, REPORT_BYTES as u64)).map_err(|e| e.to_string())?,
+    })
+}
+
+fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3], profile: Profile) -> Launch {
+    let params = Params::new().pointer(out).pointer(data).pointer(scratch);
+    let mut launch = Launch::new("probe")
+        .grid([trial.grid, 1, 1])
+        .block([trial.block, 1, 1])
+        .cluster([trial.cluster, 1, 1])
+        .shared_bytes(trial.smem)
+        .params(params.u32(SEED))
+        // Many are called side by side.
+        .config(Config {
+            threads: 1,
+            profile,
+            ..Config::default()
+        });
+    let kernel = trial.image.kernels.first();
+    launch.registers = kernel.map(|kernel| kernel.registers).filter(|&n| n > 0);
+    launch
+}

@@ -1,0 +1,158 @@
+//! What the warps of a launch are for, told by what they did.
+
+use std::collections::BTreeMap;
+
+use ptx_emu::trace::{Deed, Event, Trace, Way};
+use serde::Serialize;
+
+/// A launch as it was laid out.
+#[derive(Clone, Debug)]
+pub struct Laid {
+    pub kernel: String,
+    /// Of the grid.
+    pub ctas: u64,
+    /// Share of the SMs' time without a CTA, where somebody measured it.
+    pub idle: Option<f64>,
+    /// What each warp of the watched CTAs does, by their number in the grid.
+    pub roles: BTreeMap<u64, Vec<Role>>,
+}
+
+/// What a warp is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Brings operands, and multiplies nothing.
+    Producer,
+    /// Writes what others multiply.
+    Converter,
+    /// Multiplies what others bring.
+    Consumer,
+    /// Brings operands and multiplies them.
+    Both,
+    /// Reads what others have summed in tensor memory.
+    Epilogue,
+    Other,
+}
+
+impl Role {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Producer => "producer",
+            Self::Converter => "converter",
+            Self::Consumer => "consumer",
+            Self::Both => "copies and multiplies",
+            Self::Epilogue => "epilogue",
+            Self::Other => "other",
+        }
+    }
+
+    fn of(events: &[Event]) -> Self {
+        let (mut copies, mut multiplies, mut writes) = (false, false, false);
+        let mut reads = false;
+        for event in events {
+            match event {
+                Event::Did { deed, .. } => match deed {
+                    Deed::Wgmma { .. } | Deed::Mma { .. } | Deed::TmemMma { .. } => {
+                        multiplies = true;
+                    }
+                    Deed::TmemMove { writes: false, .. } => reads = true,
+                    Deed::Bulk { way, .. } => copies |= *way != Way::Store,
+                    Deed::LaneCopy { .. } => copies = true,
+                    Deed::Shared { writes: true, .. } => writes = true,
+                    _ => {}
+                },
+                Event::Run { .. } => {}
+            }
+        }
+        match (copies, multiplies) {
+            (true, true) => Self::Both,
+            (true, false) => Self::Producer,
+            (false, true) => Self::Consumer,
+            (false, false) if reads => Self::Epilogue,
+            (false, false) if writes => Self::Converter,
+            (false, false) => Self::Other,
+        }
+    }
+}
+
+/// What each warp of each watched CTA does.
+pub(super) fn roles(trace: &Trace) -> BTreeMap<u64, Vec<Role>> {
+    let warps = |warps: &[Vec<Event>]| warps.iter().map(|events| Role::of(events)).collect();
+    let ctas = trace.ctas.iter();
+    ctas.map(|cta| (cta.cta, warps(&cta.warps))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use ptx_emu::trace::{CtaTrace, TmemA};
+
+    use super::*;
+
+    #[test]
+    fn a_warp_is_what_it_does() {
+        let bulk = |way| Deed::Bulk {
+            way,
+            at: None,
+            rows: 1,
+            bytes: 64,
+            to: 0,
+            barrier: None,
+            pair: false,
+            map: None,
+        };
+        let product = Deed::Mma {
+            shape: [16, 8, 16],
+            bits: 16,
+        };
+        let write = Deed::Shared {
+            wavefronts: 1,
+            bytes: 128,
+            writes: true,
+            atomic: false,
+        };
+        let summed = Deed::TmemMma {
+            shape: [128, 64, 64],
+            ctas: 1,
+            columns: 64,
+            a: TmemA::Shared,
+        };
+        let read = Deed::TmemMove {
+            columns: 16,
+            lanes: 32,
+            bits: 32,
+            writes: false,
+        };
+        let warp = |deeds: &[Deed]| -> Vec<Event> {
+            let did = deeds.iter().map(|&deed| Event::Did { at: 0, deed });
+            did.collect()
+        };
+        let trace = Trace {
+            ctas: vec![CtaTrace {
+                cta: 5,
+                warps: vec![
+                    warp(&[bulk(Way::Load)]),
+                    warp(&[product, write, bulk(Way::Store)]),
+                    warp(&[bulk(Way::Load), product]),
+                    warp(&[write]),
+                    warp(&[Deed::WgmmaFence]),
+                    warp(&[read, write]),
+                    warp(&[summed]),
+                ],
+                ..CtaTrace::default()
+            }],
+            ..Trace::default()
+        };
+        assert_eq!(
+            roles(&trace)[&5],
+            [
+                Role::Producer,
+                Role::Consumer,
+                Role::Both,
+                Role::Converter,
+                Role::Other,
+                Role::Epilogue,
+                Role::Consumer,
+            ]
+        );
+    }
+}

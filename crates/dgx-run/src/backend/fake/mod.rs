@@ -1,0 +1,373 @@
+//! A backend that runs nothing: times, clocks, outputs and failures come from
+//! a script. With it the whole measuring path is tried without a GPU, through
+//! the same workers and the same protocol: who is timed in which order, what
+//! happens to a wrong output, to a dropped clock, to a worker that dies. Its
+//! times are called scripted wherever they are shown, and prove nothing.
+//!
+//! ```toml
+//! journal = "calls.jsonl"            # every call is written down there
+//! times   = { plain = 100, quick = 80 }
+//! noise   = 0.01
+//! [[on]]                             # the 25th timed call of `quick`
+//! contender = "quick"
+//! call      = 25
+//! output    = "wrong"
+//! ```
+
+mod journal;
+mod script;
+
+use std::path::Path;
+
+use half::f16;
+
+use super::{
+    Backend, Bench, Course, Data, Deal, Job, Loaded, Observation, RunFailure, Salt, Timed,
+    Trespass, TrespassKind, proven,
+};
+use crate::operator::Oracle;
+use crate::validate::{Passed, Subject, Tolerance};
+use dgx_core::config::target;
+use dgx_core::domain::{
+    ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, KernelTime, Micros,
+    Tuning,
+};
+use journal::Journal;
+pub use journal::{Note, notes};
+pub use script::Act;
+pub(crate) use script::Script;
+use script::{Call, Cue, Output, Prompter};
+
+/// fp16 infinity, which no answer is.
+const WRONG: u16 = 0x7c00;
+
+/// A device that does what a script says.
+pub(crate) struct FakeBackend {
+    device: Device,
+    prompter: Prompter,
+    journal: Journal,
+    /// Which of the script's cards it is.
+    card: u32,
+}
+
+impl FakeBackend {
+    pub(crate) fn open(script: &Path, card: u32) -> Result<Self, String> {
+        Self::play(Script::read(script)?, card)
+    }
+
+    pub(crate) fn play(script: Script, card: u32) -> Result<Self, String> {
+        let path = script.journal.as_deref();
+        let happened = path.map(notes).unwrap_or_default();
+        if card as usize >= script.cards.len().max(1)
+            || happened.iter().any(|n| n.gone == Some(card))
+        {
+            return Err(format!("there is no card {card} (any more)"));
+        }
+        let happened = happened.into_iter().flat_map(|note| note.once).collect();
+        let journal = Journal::open(path).map_err(|e| format!("the script's journal: {e}"))?;
+        Ok(Self {
+            device: device(&script, card),
+            card,
+            prompter: Prompter::new(script, happened),
+            journal,
+        })
+    }
+
+    /// Has one call happen as the script wants it.
+    fn act(&mut self, call: &Call<'_>, deal: Option<Deal>, salt: Salt) -> Result<Cue, RunFailure> {
+        let cue = self.prompter.cue(call);
+        self.journal.note(&Note {
+            worker: std::process::id(),
+            act: call.act,
+            contender: call.contender.to_string(),
+            shape: call.shape.to_owned(),
+            process: call.process,
+            set: deal.map(|deal| deal.set),
+            salt: salt.0,
+            observed: false,
+            once: cue.once.clone(),
+            card: self.card,
+            gone: cue.vanishes.then_some(self.card),
+        });
+        std::thread::sleep(cue.sleeps);
+        if cue.dies || cue.vanishes {
+            die();
+        }
+        match cue.fails.clone() {
+            Some(failure) => Err(failure),
+            None => Ok(cue),
+        }
+    }
+}
+
+/// As somebody else would end it: nothing is cleaned up, and nothing said.
+fn die() -> ! {
+    let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
+    std::process::abort()
+}
+
+/// The usual device under another name, so that it is never taken for it.
+fn device(script: &Script, card: u32) -> Device {
+    let mut device = target::usual().clone();
+    device.name = "a script".to_owned();
+    device.card = script.cards.get(card as usize).map(|uuid| Card {
+        uuid: Some(uuid.clone()),
+        driver: None,
+    });
+    device.peaks.clock_mhz = script.device.clock_mhz;
+    device.peaks.bandwidth = script.device.bandwidth;
+    device.told("the script", &["peaks.clock_mhz", "peaks.bandwidth"]);
+    device
+}
+
+impl Backend for FakeBackend {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Fake
+    }
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
+        Ok(Box::new(Cell {
+            contender: job.contender,
+            backend: self,
+            memory: Memory::default(),
+        }))
+    }
+
+    fn bench<'a>(&'a mut self, course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+        let room = self.prompter.script().sets.unwrap_or(course.sets.len());
+        let answers = course.sets.iter().take(room);
+        Ok(Box::new(FakeBench {
+            shape: course.shape.name.clone(),
+            process: course.process,
+            groups: course.shape.groups.clone(),
+            answers: answers.map(|set| set.oracle.clone()).collect(),
+            entries: Vec::new(),
+            memories: Vec::new(),
+            kernels: Vec::new(),
+            backend: self,
+        }))
+    }
+
+    fn yardstick(&self) -> Result<String, String> {
+        let named = self.prompter.script().yardstick.clone();
+        named.ok_or_else(|| "the script has none".to_owned())
+    }
+}
+
+/// A contender as validation calls it.
+struct Cell<'a> {
+    contender: &'a ContenderId,
+    backend: &'a mut FakeBackend,
+    memory: Memory,
+}
+
+impl Loaded for Cell<'_> {
+    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+        let call = Call {
+            card: self.backend.card,
+            act: Act::Validation,
+            contender: self.contender,
+            // The last two words are the distribution and the seed.
+            shape: data.key.rsplitn(3, ' ').last().unwrap_or_default(),
+            process: 0,
+        };
+        let cue = self.backend.act(&call, None, data.salt)?;
+        let oracle = Oracle::compute(data.operands);
+        self.memory.write(&cue, rounded(&oracle, data.salt));
+        Ok(Observation {
+            printed: cue.prints,
+            ..self.memory.read()
+        })
+    }
+}
+
+/// What the calls of one contender leave behind.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// C as a call left it.
+    c: Vec<Vec<u16>>,
+    trespass: bool,
+}
+
+impl Memory {
+    fn write(&mut self, cue: &Cue, answer: Vec<Vec<u16>>) {
+        self.trespass = cue.output == Some(Output::Trespass);
+        if cue.output == Some(Output::Stale) && !self.c.is_empty() {
+            return;
+        }
+        self.c = answer;
+        if cue.output == Some(Output::Wrong) {
+            self.c[0][0] = WRONG;
+        }
+    }
+
+    fn read(&self) -> Observation {
+        let changed = Trespass {
+            buffer: "a of group 0".to_owned(),
+            kind: TrespassKind::InputChanged,
+            offset: 0,
+            by: None,
+        };
+        Observation {
+            c: self.c.clone(),
+            trespasses: self.trespass.then_some(changed).into_iter().collect(),
+            ..Observation::default()
+        }
+    }
+}
+
+/// The right output of a call, group after group.
+fn rounded(oracle: &Oracle, salt: Salt) -> Vec<Vec<u16>> {
+    let oracle = oracle.shuffled(salt.shuffle());
+    let groups = oracle.groups.iter();
+    groups
+        .map(|group| {
+            let elements = 0..group.gate.len();
+            elements
+                .map(|i| f16::from_f64(group.c(i)).to_bits())
+                .collect()
+        })
+        .collect()
+}
+
+/// The contenders of one shape, ready to be called and timed.
+struct FakeBench<'a> {
+    shape: String,
+    process: u32,
+    groups: Vec<Group>,
+    /// One for each data set.
+    answers: Vec<Oracle>,
+    entries: Vec<Subject>,
+    /// One for each entry.
+    memories: Vec<Memory>,
+    /// Those of each entry's call, by name.
+    kernels: Vec<Vec<String>>,
+    backend: &'a mut FakeBackend,
+}
+
+impl FakeBench<'_> {
+    fn admit(&mut self, contender: &ContenderId, image: String, kernels: Vec<String>) -> Subject {
+        let subject = Subject {
+            contender: contender.clone(),
+            shape: self.shape.clone(),
+            image,
+        };
+        self.entries.push(subject.clone());
+        self.memories.push(Memory::default());
+        self.kernels.push(kernels);
+        subject
+    }
+
+    fn place(&self, subject: &Subject) -> Result<usize, RunFailure> {
+        let places: Vec<(usize, &Subject)> = self.entries.iter().enumerate().collect();
+        proven(&places, |(_, entry)| *entry, subject).map(|(place, _)| *place)
+    }
+
+    /// One call; what it was to do, and whether the device has doubts.
+    fn call(&mut self, act: Act, subject: &Subject, deal: Deal) -> Result<(Cue, bool), RunFailure> {
+        let place = self.place(subject)?;
+        let call = Call {
+            card: self.backend.card,
+            act,
+            contender: &subject.contender,
+            shape: &self.shape,
+            process: self.process,
+        };
+        let cue = self.backend.act(&call, Some(deal), deal.salt)?;
+        let memory = &mut self.memories[place];
+        let answer = rounded(&self.answers[deal.set], deal.salt);
+        memory.write(&cue, answer.clone());
+        let seen = memory.read();
+        let right = seen.c == answer && seen.trespasses.is_empty();
+        let suspect = !right && !cue.unnoticed;
+        Ok((cue, suspect))
+    }
+}
+
+impl Bench for FakeBench<'_> {
+    fn sets(&self) -> usize {
+        self.answers.len()
+    }
+
+    fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<Subject, RunFailure> {
+        let launches = job.call.launches.iter();
+        let kernels = launches.map(|launch| launch.kernel.clone()).collect();
+        Ok(self.admit(job.contender, job.image.key.clone(), kernels))
+    }
+
+    fn enter_yardstick(
+        &mut self,
+        name: &ContenderId,
+        kept: Option<&Tuning>,
+        _tolerance: Tolerance,
+    ) -> Result<(Subject, Tuning), String> {
+        let library = self.backend.yardstick()?;
+        let algorithm = Algorithm {
+            code: "0".repeat(ALGORITHM_DIGITS),
+            text: "scripted".to_owned(),
+            micros: Micros(1.0),
+            candidates: 1,
+        };
+        let found = Tuning {
+            shape: self.shape.clone(),
+            library: library.clone(),
+            gemms: vec![algorithm; self.groups.len()],
+        };
+        let tuning = kept.cloned().unwrap_or(found);
+        Ok((self.admit(name, library, Vec::new()), tuning))
+    }
+
+    fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure> {
+        let (_, suspect) = self.call(Act::Rehearsal, subject, deal)?;
+        Ok(suspect)
+    }
+
+    fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure> {
+        let (cue, suspect) = self.call(Act::Timing, passed.subject(), deal)?;
+        Ok(Timed {
+            micros: Micros(cue.micros),
+            clock_mhz: Some(cue.clock_mhz),
+            spent: passed.spend(suspect),
+        })
+    }
+
+    /// All take the same.
+    fn kernels(&mut self, passed: &Passed, deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
+        let place = self.place(passed.subject())?;
+        let names = self.kernels[place].clone();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (cue, _) = self.call(Act::Dissection, passed.subject(), deal)?;
+        let each = cue.micros / names.len() as f64;
+        let kernels = names.into_iter().enumerate();
+        let told = kernels.map(|(nth, name)| KernelTime {
+            name,
+            start: Micros(each * nth as f64),
+            micros: Micros(each),
+        });
+        Ok(told.collect())
+    }
+
+    fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {
+        let place = self.place(subject)?;
+        self.backend.journal.note(&Note {
+            worker: std::process::id(),
+            act: Act::Timing,
+            contender: subject.contender.to_string(),
+            shape: self.shape.clone(),
+            process: self.process,
+            set: Some(deal.set),
+            salt: deal.salt.0,
+            observed: true,
+            once: Vec::new(),
+            card: self.backend.card,
+            gone: None,
+        });
+        Ok(self.memories[place].read())
+    }
+}

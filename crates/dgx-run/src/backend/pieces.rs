@@ -1,0 +1,316 @@
+//! What lies where before a call, piece by piece, and what must still lie
+//! there after it. One description for every backend: the emulator carries it
+//! out on the CPU with the code here, a GPU with the kernels of tools.cu.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::salt::Salt;
+use super::tables::{INPUTS, Private};
+use super::zones::Zones;
+use super::{Trespass, TrespassKind};
+use crate::operator::{Drawn, SCALE_BLOCK};
+use dgx_core::domain::Group;
+
+/// Bytes laid at a time.
+const STRETCH: u64 = 1 << 20;
+
+/// A stretch of memory and what is put there before each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub at: u64,
+    pub bytes: u64,
+    pub what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Between buffers; nobody may write there.
+    Canary,
+    /// Output: NaN, to be overwritten.
+    Poison,
+    /// Scratch: NaN, to be used at will.
+    Scratch,
+    /// Scratch that is clear before and must be after.
+    Zero,
+    /// An input or a table, to be read only.
+    Same(Source),
+    /// An input, likewise, shuffled: on the CPU before it comes here, on a GPU
+    /// as it is laid.
+    Shuffled { source: Source, of: Shuffled },
+    /// A variable of the module: put back to what it was when loaded.
+    Variable(Source),
+}
+
+/// What of a group's operands an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shuffled {
+    pub group: usize,
+    pub form: Form,
+    /// Which signs change, and which rows change places.
+    pub signs: Drawn,
+    pub order: Drawn,
+    pub rows: u32,
+    /// Blocks in a row.
+    pub blocks: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Elements,
+    /// Row by row.
+    Scales,
+    /// In atoms of 128 rows.
+    Atoms,
+}
+
+impl Shuffled {
+    /// Input `input` of a group, in the order of [`INPUTS`].
+    fn new(input: usize, index: usize, group: Group) -> Self {
+        let (signs, order, rows) = match input % 3 {
+            0 => (Drawn::SignsOfA, Drawn::RowsOfA, group.m),
+            1 => (Drawn::SignsOfB1, Drawn::RowsOfB, group.n),
+            _ => (Drawn::SignsOfB2, Drawn::RowsOfB, group.n),
+        };
+        Self {
+            group: index,
+            form: [Form::Elements, Form::Scales, Form::Atoms][input / 3],
+            signs,
+            order,
+            rows,
+            blocks: group.k / SCALE_BLOCK as u32,
+        }
+    }
+}
+
+/// Where the bytes of a piece come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// A tensor, by its zone.
+    Input(usize),
+    Groups,
+    Maps,
+    Deal,
+    /// A variable of the module, by its place.
+    Variable(usize),
+}
+
+impl What {
+    pub(super) fn source(self) -> Option<Source> {
+        match self {
+            Self::Same(source) | Self::Shuffled { source, .. } | Self::Variable(source) => {
+                Some(source)
+            }
+            Self::Canary | Self::Poison | Self::Scratch | Self::Zero => None,
+        }
+    }
+
+    /// Whether a call may count on what it finds there.
+    pub(super) fn promised(self) -> bool {
+        self.source().is_some() || self == Self::Zero
+    }
+
+    /// What it means that such a piece changed; nothing where it may.
+    pub(super) fn broken(self) -> Option<TrespassKind> {
+        match self {
+            Self::Canary => Some(TrespassKind::OutOfBounds),
+            Self::Zero => Some(TrespassKind::NotCleared),
+            Self::Same(_) | Self::Shuffled { .. } => Some(TrespassKind::InputChanged),
+            Self::Poison | Self::Scratch | Self::Variable(_) => None,
+        }
+    }
+}
+
+impl Piece {
+    /// The bytes this piece has before a call, those in `range`. `source` holds
+    /// the whole of what it comes from.
+    pub(super) fn laid<'a>(
+        &self,
+        salt: Salt,
+        source: &'a [u8],
+        range: Range<u64>,
+    ) -> Cow<'a, [u8]> {
+        let at = self.at + range.start;
+        let of_source = |source: &'a [u8]| &source[range.start as usize..range.end as usize];
+        let mut bytes = match self.what {
+            What::Same(_) | What::Shuffled { .. } | What::Variable(_) => {
+                return Cow::Borrowed(of_source(source));
+            }
+            _ => vec![0; (range.end - range.start) as usize],
+        };
+        match self.what {
+            What::Canary => salt.canaries(at, &mut bytes),
+            What::Scratch => salt.scratch(at, &mut bytes),
+            What::Poison => {
+                let pair = salt.poison().to_le_bytes();
+                for (address, byte) in (at..).zip(&mut bytes) {
+                    *byte = pair[address as usize % 2];
+                }
+            }
+            What::Zero | What::Same(_) | What::Shuffled { .. } | What::Variable(_) => {}
+        }
+        Cow::Owned(bytes)
+    }
+
+    /// The piece in stretches that need little memory at a time.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = Range<u64>> {
+        let bytes = self.bytes;
+        let starts = (0..bytes).step_by(STRETCH as usize);
+        starts.map(move |start| start..(start + STRETCH).min(bytes))
+    }
+
+    /// The first byte of `now` that is not what was laid there, if the piece
+    /// had to be left alone.
+    pub(super) fn first_change(&self, salt: Salt, source: &[u8], now: &[u8]) -> Option<u64> {
+        self.what.broken()?;
+        self.stretches().find_map(|stretch| {
+            let laid = self.laid(salt, source, stretch.clone());
+            let now = &now[stretch.start as usize..stretch.end as usize];
+            // Whole slices first: unchanged is the rule, and memcmp is fast.
+            if *laid == *now {
+                return None;
+            }
+            let at = laid.iter().zip(now).position(|(laid, now)| laid != now)?;
+            Some(stretch.start + at as u64)
+        })
+    }
+}
+
+/// The guards of an allocation.
+fn canaries(zones: &Zones, base: u64) -> impl Iterator<Item = Piece> {
+    zones.guards().map(move |(begin, end)| Piece {
+        at: base + begin,
+        bytes: end - begin,
+        what: What::Canary,
+    })
+}
+
+fn piece(zones: &Zones, base: u64, zone: usize, what: What) -> Piece {
+    let zone = zones.zone(zone);
+    Piece {
+        at: base + zone.offset,
+        bytes: zone.bytes,
+        what,
+    }
+}
+
+/// Every group's operands, guards and all.
+pub(super) fn inputs(zones: &Zones, base: u64, groups: &[Group]) -> Vec<Piece> {
+    let tensors = (0..zones.all().len()).map(|zone| {
+        let (group, input) = (zone / INPUTS.len(), zone % INPUTS.len());
+        let what = What::Shuffled {
+            source: Source::Input(zone),
+            of: Shuffled::new(input, group, groups[group]),
+        };
+        piece(zones, base, zone, what)
+    });
+    some(canaries(zones, base).chain(tensors))
+}
+
+/// C of every group.
+pub(super) fn outputs(zones: &Zones, base: u64) -> Vec<Piece> {
+    let c = (0..zones.all().len()).map(|zone| piece(zones, base, zone, What::Poison));
+    some(canaries(zones, base).chain(c))
+}
+
+/// Scratch, and the tables a kernel is given.
+pub(super) fn private(private: &Private, base: u64) -> Vec<Piece> {
+    let zones = &private.zones;
+    let scratch = private.scratch.iter().map(|s| {
+        let what = if s.zero { What::Zero } else { What::Scratch };
+        piece(zones, base, s.zone, what)
+    });
+    let tables = [
+        (private.groups_zone, Source::Groups),
+        (private.maps_zone, Source::Maps),
+        (private.deal_zone, Source::Deal),
+    ];
+    let tables = tables.map(|(zone, source)| piece(zones, base, zone, What::Same(source)));
+    some(canaries(zones, base).chain(scratch).chain(tables))
+}
+
+fn some(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
+    pieces.filter(|p| p.bytes > 0).collect()
+}
+
+/// What a changed byte at `address` means; `arenas` are the allocations it can
+/// be in, each with its base.
+pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) -> Trespass {
+    let hit = pieces
+        .iter()
+        .find(|p| (p.at..p.at + p.bytes).contains(&address));
+    let kind = hit.and_then(|p| p.what.broken());
+    let home = arenas
+        .iter()
+        .find(|(zones, base)| (*base..base + zones.bytes()).contains(&address));
+    let (buffer, offset) = match home {
+        Some((zones, base)) => zones.nearest(address - base),
+        None => ("memory".to_owned(), 0),
+    };
+    Trespass {
+        buffer,
+        kind: kind.unwrap_or(TrespassKind::OutOfBounds),
+        offset,
+        by: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SALT: Salt = Salt(0x5eed);
+
+    #[test]
+    fn what_was_laid_is_unchanged_until_somebody_writes() {
+        let source: Vec<u8> = (0..=255).collect();
+        for what in [What::Canary, What::Zero, What::Same(Source::Maps)] {
+            let piece = Piece {
+                at: 0x1003,
+                bytes: 256,
+                what,
+            };
+            let mut now = piece.laid(SALT, &source, 0..256).into_owned();
+            for cut in [1, 7, 100] {
+                let parts = [0..cut, cut..256].map(|range| piece.laid(SALT, &source, range));
+                assert_eq!(parts.concat(), now);
+            }
+            assert_eq!(now.len(), 256);
+            assert_eq!(piece.first_change(SALT, &source, &now), None);
+            now[77] ^= 0x10;
+            assert_eq!(piece.first_change(SALT, &source, &now), Some(77));
+            // What an earlier call found there is no longer right.
+            if what == What::Canary {
+                let earlier = piece.laid(Salt(1), &source, 0..256);
+                assert!(piece.first_change(SALT, &source, &earlier).is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_be_written_is_not_compared() {
+        for what in [
+            What::Poison,
+            What::Scratch,
+            What::Variable(Source::Variable(0)),
+        ] {
+            let piece = Piece {
+                at: 256,
+                bytes: 4,
+                what,
+            };
+            assert_eq!(piece.first_change(SALT, &[1; 4], &[9; 4]), None);
+        }
+    }
+
+    #[test]
+    fn a_changed_address_names_its_buffer_and_what_it_means() {
+        let mut zones = Zones::default();
+        zones.add("c of group 0", 500);
+        let pieces = outputs(&zones, 0x10_0000);
+        let offset = zones.zone(0).offset;
+        let found = explain(&pieces, &[(&zones, 0x10_0000)], 0x10_0000 + offset + 503);
+        let text = "wrote out of bounds of c of group 0, at byte 503";
+        assert_eq!(found.to_string(), text);
+    }
+}

@@ -1,0 +1,255 @@
+//! What every backend puts before a kernel: the groups' operands, the tensor
+//! maps and the scratch of an [`OperatorCall`], as addresses.
+
+use std::borrow::Cow;
+
+use super::RunFailure;
+use super::salt::Salt;
+use super::zones::Zones;
+use crate::catalog::OperandRef;
+use crate::compile::abi;
+use crate::operator::{GroupOperands, Operands};
+use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
+use dgx_core::domain::Group;
+
+/// Inputs of a group, in this order.
+pub(crate) const INPUTS: [&str; 9] = [
+    "a",
+    "b1",
+    "b2",
+    "sfa",
+    "sfb1",
+    "sfb2",
+    "sfa_atoms",
+    "sfb1_atoms",
+    "sfb2_atoms",
+];
+
+/// A group's inputs in the order of [`INPUTS`].
+fn tensors_of(group: &GroupOperands) -> [Cow<'_, [u8]>; 9] {
+    [
+        Cow::from(&group.a),
+        Cow::from(&group.b1),
+        Cow::from(&group.b2),
+        Cow::from(&group.sfa),
+        Cow::from(&group.sfb1),
+        Cow::from(&group.sfb2),
+        Cow::from(group.sfa_atoms()),
+        Cow::from(group.sfb1_atoms()),
+        Cow::from(group.sfb2_atoms()),
+    ]
+}
+
+/// Places for all inputs of a shape, and the bytes that go there.
+pub(super) fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>) {
+    let mut zones = Zones::default();
+    let mut tensors = Vec::new();
+    for (index, group) in operands.groups.iter().enumerate() {
+        for (name, bytes) in INPUTS.iter().zip(tensors_of(group)) {
+            zones.add(format!("{name} of group {index}"), bytes.len() as u64);
+            tensors.push(bytes);
+        }
+    }
+    (zones, tensors)
+}
+
+/// Places for C of every group, in the shape's order.
+pub(super) fn reserve_outputs(groups: &[Group]) -> Zones {
+    let mut zones = Zones::default();
+    for (index, group) in groups.iter().enumerate() {
+        let bytes = u64::from(group.m) * u64::from(group.n) * 2;
+        zones.add(format!("c of group {index}"), bytes);
+    }
+    zones
+}
+
+/// fp16 bits of every output zone in a copy of the allocation, with the poison
+/// where nothing was written.
+pub(super) fn split_outputs(zones: &Zones, copy: &[u8], salt: Salt) -> Vec<Vec<u16>> {
+    let zones = zones.all().iter();
+    zones
+        .map(|zone| {
+            let bytes = &copy[zone.offset as usize..(zone.offset + zone.bytes) as usize];
+            salt.written(bytes)
+        })
+        .collect()
+}
+
+/// The name of a scratch buffer that a whole call shares.
+pub(super) fn scratch_zone(name: &str) -> String {
+    format!("scratch {name}")
+}
+
+/// A scratch buffer's place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScratchZone {
+    pub zone: usize,
+    pub zero: bool,
+}
+
+/// Places for a call's scratch and for the tables its kernels read.
+#[derive(Debug)]
+pub(super) struct Private {
+    pub zones: Zones,
+    pub scratch: Vec<ScratchZone>,
+    pub groups_zone: usize,
+    pub maps_zone: usize,
+    pub deal_zone: usize,
+    /// For each scratch layout, its zones: one per kernel group, or one in all.
+    pub slots: Vec<Vec<usize>>,
+}
+
+impl Private {
+    pub(super) fn reserve(call: &OperatorCall) -> Self {
+        let mut zones = Zones::default();
+        let mut scratch = Vec::new();
+        let mut slots = Vec::new();
+        for layout in &call.scratch {
+            let own: Vec<usize> = match &layout.size {
+                ScratchSize::PerCall(bytes) => {
+                    vec![zones.add(scratch_zone(&layout.name), *bytes)]
+                }
+                ScratchSize::PerGroup(sizes) => sizes
+                    .iter()
+                    .zip(&call.group_order)
+                    .map(|(bytes, group)| {
+                        zones.add(format!("scratch {} of group {group}", layout.name), *bytes)
+                    })
+                    .collect(),
+            };
+            scratch.extend(own.iter().map(|&zone| ScratchZone {
+                zone,
+                zero: layout.zero,
+            }));
+            slots.push(own);
+        }
+        let groups = call.group_order.len();
+        let groups_zone = zones.add("groups", (groups * size_of::<abi::Group>()) as u64);
+        let maps = groups * call.maps.len() * abi::TENSOR_MAP;
+        let maps_zone = zones.add("maps", maps as u64);
+        let deal = call.deal.as_ref().map_or(0, |deal| deal.tiles.len());
+        let deal_zone = zones.add("deal", (deal * size_of::<u32>()) as u64);
+        Self {
+            zones,
+            scratch,
+            groups_zone,
+            maps_zone,
+            deal_zone,
+            slots,
+        }
+    }
+}
+
+/// Device addresses of the three allocations of a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bases {
+    pub inputs: u64,
+    pub outputs: u64,
+    pub private: u64,
+}
+
+/// What the kernels are handed in global memory.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub groups: Vec<abi::Group>,
+    pub maps: Vec<u8>,
+    pub deal: Vec<u32>,
+    pub args: abi::Args,
+}
+
+impl Tables {
+    /// `shape` is the shape's groups; `encode` makes one tensor map of a name,
+    /// a geometry and the tensor's address.
+    pub(super) fn build(
+        call: &OperatorCall,
+        shape: &[Group],
+        (inputs, outputs, private): (&Zones, &Zones, &Private),
+        bases: Bases,
+        encode: impl Fn(&str, &MapGeometry, u64) -> Result<[u8; abi::TENSOR_MAP], RunFailure>,
+    ) -> Result<Self, RunFailure> {
+        let scratch_at = |zone: usize| bases.private + private.zones.zone(zone).offset;
+        let mut args = abi::Args {
+            groups: scratch_at(private.groups_zone),
+            maps: scratch_at(private.maps_zone),
+            deal: scratch_at(private.deal_zone),
+            group_count: call.group_order.len() as u32,
+            tile_count: call.tile_count,
+            ..abi::Args::default()
+        };
+        let mut groups = Vec::with_capacity(call.group_order.len());
+        for (i, &place) in call.group_order.iter().enumerate() {
+            let mut group = group_inputs(shape[place], place, inputs, bases.inputs);
+            group.c = bases.outputs + outputs.zone(place).offset;
+            group.tile_begin = call.tile_begin[i];
+            for (scratch, zones) in call.scratch.iter().zip(&private.slots) {
+                match scratch.size {
+                    ScratchSize::PerCall(_) => args.scratch[scratch.slot] = scratch_at(zones[0]),
+                    ScratchSize::PerGroup(_) => group.scratch[scratch.slot] = scratch_at(zones[i]),
+                }
+            }
+            groups.push(group);
+        }
+        let mut maps = Vec::new();
+        for (i, group) in groups.iter().enumerate() {
+            for map in &call.maps {
+                let geometry = &map.groups[i];
+                maps.extend(encode(
+                    &map.name,
+                    geometry,
+                    tensor(group, geometry.operand),
+                )?);
+            }
+        }
+        for (near, group) in args.near.iter_mut().zip(&groups) {
+            *near = *group;
+        }
+        let deal = call
+            .deal
+            .as_ref()
+            .map_or_else(Vec::new, |deal| deal.tiles.clone());
+        Ok(Self {
+            groups,
+            maps,
+            deal,
+            args,
+        })
+    }
+}
+
+/// The kernel's view of a group's inputs; the rest is left zero.
+pub(super) fn group_inputs(group: Group, place: usize, inputs: &Zones, base: u64) -> abi::Group {
+    let at = |input: usize| base + inputs.zone(place * INPUTS.len() + input).offset;
+    abi::Group {
+        a: at(0),
+        b1: at(1),
+        b2: at(2),
+        sfa: at(3),
+        sfb1: at(4),
+        sfb2: at(5),
+        sfa_atoms: at(6),
+        sfb1_atoms: at(7),
+        sfb2_atoms: at(8),
+        m: group.m,
+        n: group.n,
+        k: group.k,
+        index: place as u32,
+        ..abi::Group::default()
+    }
+}
+
+/// Address of the tensor a map is for.
+pub(super) fn tensor(group: &abi::Group, operand: OperandRef) -> u64 {
+    match operand {
+        OperandRef::A => group.a,
+        OperandRef::B1 => group.b1,
+        OperandRef::B2 => group.b2,
+        OperandRef::Sfa => group.sfa,
+        OperandRef::Sfb1 => group.sfb1,
+        OperandRef::Sfb2 => group.sfb2,
+        OperandRef::SfaAtoms => group.sfa_atoms,
+        OperandRef::Sfb1Atoms => group.sfb1_atoms,
+        OperandRef::Sfb2Atoms => group.sfb2_atoms,
+        OperandRef::C => group.c,
+        OperandRef::Scratch(slot) => group.scratch[slot],
+    }
+}

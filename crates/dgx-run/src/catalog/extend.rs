@@ -1,0 +1,143 @@
+//! `extend`: front matter laid over another variant's. What the host does is
+//! taken over unless it is said anew; what tells of the design (summary, round,
+//! claim, what to expect) is everybody's own.
+
+use std::sync::Arc;
+
+use super::Asked;
+use super::front_matter::Reader;
+use super::variant::{Launch, Scratch, TensorMap, Variant};
+use super::wire::{FrontMatter, Value};
+use dgx_core::diagnostic::InputError;
+use dgx_core::document::{Formula, Spanned};
+
+/// More than anyone would want to look through.
+const MOST_GENERATIONS: usize = 8;
+
+impl Reader<'_> {
+    /// The variant that this one extends.
+    pub(super) fn extended(&self, wire: &FrontMatter) -> Result<Option<Arc<Variant>>, InputError> {
+        let Some(extend) = &wire.extend else {
+            return Ok(None);
+        };
+        let parent = extend.get_ref();
+        let error = |message: String, remedy: &str| {
+            Err(self.document.error(extend.span(), message, remedy))
+        };
+        if !wire.pick.is_empty() {
+            // Said with its reason where picks are read.
+            return Ok(None);
+        }
+        let mut heirs = self.asked.heirs.clone();
+        heirs.push(self.name.to_owned());
+        if let Some(at) = heirs.iter().position(|heir| heir == parent) {
+            let circle = [&heirs[at..], std::slice::from_ref(parent)].concat();
+            return error(
+                format!("variants extend each other: {}", circle.join(" → ")),
+                "let one of them stand on its own",
+            );
+        }
+        if heirs.len() > MOST_GENERATIONS {
+            let message = format!("more than {MOST_GENERATIONS} variants extend one another");
+            return error(message, "extend one that stands on its own");
+        }
+        if let Err(missing) = self.catalog.knows(parent) {
+            let (message, remedy) = missing.explain();
+            return error(message, &remedy);
+        }
+        // From a source of the same kind: what the host does differs by chip.
+        let asked = Asked {
+            heirs,
+            beside: self.asked.beside.clone(),
+            ..Asked::default()
+        };
+        let found = self.catalog.read(parent, &asked);
+        let found = found.map_err(|why| self.inherited_mistake(why))?;
+        if !found.picks.is_empty() {
+            let message = format!("`{parent}` picks others, and has nothing to extend");
+            return error(message, "extend one of those it picks");
+        }
+        Ok(Some(found))
+    }
+
+    /// A mistake in another file, with what it has to do with this one.
+    fn inherited_mistake(&self, why: InputError) -> InputError {
+        why.noting(&format!("`{}` extends it", self.name))
+    }
+
+    /// The formula as it stands, which every name must still mean something in.
+    pub(super) fn checked(&self, formula: &Formula) -> Result<(), InputError> {
+        self.checked_for(formula, |name| self.knows(name))
+    }
+
+    pub(super) fn checked_for(
+        &self,
+        formula: &Formula,
+        known: impl Fn(&str) -> bool,
+    ) -> Result<(), InputError> {
+        let own = formula.file == *self.file;
+        self.check_names(formula, known).map_err(|why| match own {
+            true => why,
+            false => self.inherited_mistake(why),
+        })
+    }
+
+    pub(super) fn inherit(&self, formula: &Formula) -> Result<Formula, InputError> {
+        self.checked(formula).map(|()| formula.clone())
+    }
+
+    pub(super) fn inherit_all(&self, formulas: &[Formula]) -> Result<Vec<Formula>, InputError> {
+        formulas
+            .iter()
+            .map(|formula| self.inherit(formula))
+            .collect()
+    }
+
+    /// What is written here, else what is inherited.
+    pub(super) fn either(
+        &self,
+        own: Option<&Spanned<Value>>,
+        inherited: Option<&Formula>,
+    ) -> Result<Option<Formula>, InputError> {
+        match (own, inherited) {
+            (Some(value), _) => self.formula(value).map(Some),
+            (None, Some(formula)) => self.inherit(formula).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    pub(super) fn inherited_scratch(&self) -> Result<Vec<Scratch>, InputError> {
+        let inherited = self.parent.iter().flat_map(|parent| &parent.scratch);
+        inherited
+            .map(|scratch| {
+                self.checked(&scratch.bytes)?;
+                Ok(scratch.clone())
+            })
+            .collect()
+    }
+
+    pub(super) fn inherited_maps(&self) -> Result<Vec<TensorMap>, InputError> {
+        let inherited = self.parent.iter().flat_map(|parent| &parent.maps);
+        inherited
+            .map(|map| {
+                let mut formulas = map.dims.iter().chain(&map.strides).chain(&map.box_dims);
+                formulas.try_for_each(|f| self.checked(f))?;
+                Ok(map.clone())
+            })
+            .collect()
+    }
+
+    pub(super) fn inherited_launches(&self, list: &[Launch]) -> Result<Vec<Launch>, InputError> {
+        let check = |launch: &Launch| {
+            let extents = launch
+                .grid
+                .iter()
+                .chain(&launch.block)
+                .chain(&launch.cluster);
+            let mut formulas = extents.chain(&launch.smem);
+            formulas.try_for_each(|f| self.checked(f))?;
+            Ok(launch.clone())
+        };
+        list.iter().map(check).collect()
+    }
+}

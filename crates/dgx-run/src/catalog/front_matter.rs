@@ -1,0 +1,479 @@
+//! From the front matter as written to a [`Variant`] in which every name is
+//! known, every expression parsed and every count right. What depends on the
+//! shape is left to the plan.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::maps::tensor_named;
+use super::variant::{Deal, Launch, MAKESPAN, Scratch, Tune, Variant};
+use super::wire::{self, Extent, FrontMatter, Per, Value};
+use super::{Asked, Catalog};
+use super::{Headers, Library};
+use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_core::document::{Document, Formula, Spanned};
+use dgx_core::domain::bounds::CLAIM;
+use dgx_core::domain::{Claim, ContenderId, Status, printable_line};
+use dgx_core::expr::{self, SHAPE_NAMES};
+
+const OPEN: &str = "/*dgx";
+const CLOSE: &str = "*/";
+const GUIDE: &str = "docs/variants.md lists the keys";
+/// `Group::scratch` and `Args::scratch` have this many slots.
+const SCRATCH_SLOTS: usize = 8;
+/// More entries of one kind than anyone wrote by hand.
+pub(super) const MAX_ENTRIES: usize = 256;
+
+/// Reads the front matter of `file`, whose stem is `name`.
+pub(super) fn read(
+    name: &str,
+    file: SourceFile,
+    library: &Library,
+    catalog: &Catalog,
+    asked: &Asked,
+) -> Result<Variant, InputError> {
+    let range = locate(&file)?;
+    let document = Document::new(&file, range.clone(), GUIDE);
+    let wire: FrontMatter = document.parse()?;
+    let mut reader = Reader {
+        name,
+        document: &document,
+        file: &file,
+        parent: None,
+        names: BTreeSet::new(),
+        later: BTreeSet::new(),
+        has_tiles: false,
+        catalog,
+        asked,
+    };
+    reader.parent = reader.extended(&wire)?;
+    let extended = match &reader.parent {
+        Some(parent) => {
+            let nearest = &parent.file.text[locate(&parent.file)?];
+            let others = parent.extended.iter().cloned();
+            std::iter::once(nearest.to_owned()).chain(others).collect()
+        }
+        None => Vec::new(),
+    };
+    let variant = reader.variant(wire)?;
+    let headers = Arc::new(Headers::of(&file.text, library));
+    Ok(Variant {
+        file,
+        headers,
+        extended,
+        ..variant
+    })
+}
+
+/// The bytes between `/*dgx` and `*/` at the top of the file.
+pub fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
+    let text = file.text.trim_start_matches('\u{feff}');
+    let skipped = file.text.len() - text.trim_start().len();
+    if !file.text[skipped..].starts_with(OPEN) {
+        return Err(file.error(
+            skipped..skipped + 1,
+            "the file does not open with front matter",
+            "begin it with /*dgx, TOML, and */: see docs/variants.md",
+        ));
+    }
+    let start = skipped + OPEN.len();
+    match file.text[start..].find(CLOSE) {
+        Some(len) => Ok(start..start + len),
+        None => Err(file.error(
+            skipped..start,
+            "the front matter is never closed",
+            "end it with */",
+        )),
+    }
+}
+
+/// The TOML of a variant's text.
+pub fn toml_of(path: &std::path::Path, text: &str) -> Result<String, InputError> {
+    let file = SourceFile {
+        path: path.to_owned(),
+        text: text.into(),
+    };
+    Ok(file.text[locate(&file)?].to_owned())
+}
+
+pub(super) struct Reader<'a> {
+    pub(super) name: &'a str,
+    pub(super) document: &'a Document<'a>,
+    pub(super) file: &'a SourceFile,
+    /// Whose front matter this one is laid over.
+    pub(super) parent: Option<Arc<Variant>>,
+    /// Own names that are known so far.
+    pub(super) names: BTreeSet<String>,
+    /// Names that will be known further down.
+    pub(super) later: BTreeSet<String>,
+    /// Whether `tiles` is known.
+    pub(super) has_tiles: bool,
+    /// Where others are found.
+    pub(super) catalog: &'a Catalog,
+    pub(super) asked: &'a Asked,
+}
+
+impl Reader<'_> {
+    fn variant(mut self, mut wire: FrontMatter) -> Result<Variant, InputError> {
+        self.check_counts(&wire)?;
+        let picks = self.picks(&wire)?;
+        let summary = self.summary(&wire.summary)?;
+        let claim = wire.claim.take().map(|c| self.claim(c)).transpose()?;
+        let arch = self.arch(&wire)?;
+        let parent = self.parent.clone();
+        let parent = parent.as_deref();
+        let defined = self.definitions(&mut wire)?;
+        let tiles = self.either(wire.tiles.as_ref(), parent.and_then(|p| p.tiles.as_ref()))?;
+        self.has_tiles = tiles.is_some();
+        let deal = self.deal(wire.deal.as_ref())?;
+        let tune = match (&wire.tune, parent.and_then(|p| p.tune.as_ref())) {
+            (Some(tune), _) => Some(self.minimise(&tune.minimise, deal.is_some())?),
+            (None, Some(tune)) => Some(self.inherited_minimise(&tune.minimise, deal.is_some())?),
+            (None, None) => None,
+        };
+        let requires = match (&wire.requires, parent) {
+            (Some(requires), _) => self.formulas(requires)?,
+            (None, Some(parent)) => self.inherit_all(&parent.requires)?,
+            (None, None) => Vec::new(),
+        };
+        let order = self.either(wire.order.as_ref(), parent.and_then(|p| p.order.as_ref()))?;
+        let scratch = self.scratch(&wire.scratch)?;
+        let maps = self.maps(&wire.map, &scratch)?;
+        let launches = match picks.is_empty() {
+            true => self.launches(&wire.launch)?,
+            false => Vec::new(),
+        };
+        let lineage = wire
+            .parent
+            .as_deref()
+            .or(wire.extend.as_ref().map(|e| e.get_ref().as_str()));
+        Ok(Variant {
+            name: self.name.to_owned(),
+            file: self.file.clone(),
+            headers: Arc::default(),
+            summary,
+            parent: lineage.map(printable_line),
+            round: wire.round,
+            claim,
+            arch,
+            expect: wire.expect.unwrap_or(Status::Ok),
+            params: defined.params,
+            definitions: defined.definitions,
+            tune: tune.map(|minimise| Tune {
+                choose: defined.choose,
+                minimise,
+            }),
+            requires,
+            tiles,
+            order,
+            deal,
+            scratch,
+            maps,
+            launches,
+            picks,
+            extended: Vec::new(),
+            broken: None,
+        })
+    }
+
+    /// Whether there is such a target is the compiler's to say: what it
+    /// refuses is this variant's row.
+    fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
+        match (&wire.arch, &self.asked.beside, &self.parent) {
+            (Some(arch), Some(folder), _) if arch.get_ref() != folder => Err(self.document.error(
+                arch.span(),
+                format!("`arch` is not that of its folder, {folder}"),
+                "leave `arch` out, or move the file",
+            )),
+            (Some(arch), _, _) => Ok(printable_line(arch.get_ref())),
+            (None, Some(folder), _) => Ok(folder.clone()),
+            (None, None, Some(parent)) => Ok(parent.arch.clone()),
+            (None, None, None) => Err(self.document.error(
+                0..0,
+                "the key `arch` is missing",
+                format!("add `arch = …`; {GUIDE}"),
+            )),
+        }
+    }
+
+    fn minimise(&mut self, value: &Spanned<Value>, dealt: bool) -> Result<Formula, InputError> {
+        self.with_makespan(dealt, |reader| reader.formula(value))
+    }
+
+    fn inherited_minimise(&mut self, own: &Formula, dealt: bool) -> Result<Formula, InputError> {
+        self.with_makespan(dealt, |reader| reader.inherit(own))
+    }
+
+    /// Only what is minimised may name it, and only where tiles are dealt.
+    fn with_makespan(
+        &mut self,
+        dealt: bool,
+        read: impl Fn(&Self) -> Result<Formula, InputError>,
+    ) -> Result<Formula, InputError> {
+        if dealt {
+            self.names.insert(MAKESPAN.to_owned());
+        }
+        let formula = read(self);
+        self.names.remove(MAKESPAN);
+        formula
+    }
+
+    fn check_counts(&self, wire: &FrontMatter) -> Result<(), InputError> {
+        let counts = [
+            ("requirements", wire.requires.as_ref().map_or(0, Vec::len)),
+            ("scratch buffers", wire.scratch.len()),
+            ("maps", wire.map.len()),
+            ("launches", wire.launch.len()),
+        ];
+        match counts.iter().find(|(_, count)| *count > MAX_ENTRIES) {
+            None => Ok(()),
+            Some((what, count)) => Err(self.document.error(
+                0..0,
+                format!("{count} {what}, {MAX_ENTRIES} at most"),
+                "leave some out",
+            )),
+        }
+    }
+
+    fn summary(&self, summary: &Spanned<String>) -> Result<String, InputError> {
+        let text = summary.get_ref().trim();
+        if text.is_empty() || text.contains('\n') {
+            return Err(self.document.error(
+                summary.span(),
+                "`summary` is not one line",
+                "say the design's idea in one line: it is printed in tables",
+            ));
+        }
+        Ok(printable_line(text))
+    }
+
+    fn claim(&self, claim: Spanned<wire::Claim>) -> Result<Claim, InputError> {
+        let span = claim.span();
+        let wire::Claim { geomean, over, why } = claim.into_inner();
+        if !CLAIM.contains(&geomean) {
+            return Err(self.document.error(
+                span,
+                format!("a claim of {geomean} is no speedup"),
+                "give the geometric mean claimed, from 0.001 to 1000, e.g. 1.4",
+            ));
+        }
+        Ok(Claim {
+            geomean,
+            over: printable_line(ContenderId::written(&over).as_str()),
+            why: why.map(|why| printable_line(&why)),
+        })
+    }
+
+    /// Parses an expression and checks that every name in it means something here.
+    pub(super) fn formula(&self, value: &Spanned<Value>) -> Result<Formula, InputError> {
+        self.formula_at(value.get_ref(), value.span())
+    }
+
+    fn formula_at(&self, value: &Value, span: Range<usize>) -> Result<Formula, InputError> {
+        let formula = self.parsed(value, span)?;
+        self.check_names(&formula, |name| self.knows(name))?;
+        Ok(formula)
+    }
+
+    pub(super) fn parsed(&self, value: &Value, span: Range<usize>) -> Result<Formula, InputError> {
+        match value {
+            Value::Integer(value) => Ok(self.document.number(*value, span)),
+            Value::Text(text) => self.document.formula(text, span),
+        }
+    }
+
+    pub(super) fn check_names(
+        &self,
+        formula: &Formula,
+        known: impl Fn(&str) -> bool,
+    ) -> Result<(), InputError> {
+        for (name, span) in formula.expr.names() {
+            if !known(name) {
+                let error = match self.later.contains(name) {
+                    true => expr::not_yet(name, &span),
+                    false => expr::unknown(name, &span, self.names.iter()),
+                };
+                return Err(formula.error(&error));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        match name {
+            "tiles" => self.has_tiles,
+            _ => SHAPE_NAMES.contains(&name) || self.names.contains(name),
+        }
+    }
+
+    pub(super) fn formulas(&self, values: &[Spanned<Value>]) -> Result<Vec<Formula>, InputError> {
+        values.iter().map(|value| self.formula(value)).collect()
+    }
+
+    fn extent(&self, extent: &Spanned<Extent>) -> Result<Vec<Formula>, InputError> {
+        match extent.get_ref() {
+            Extent::One(value) => Ok(vec![self.formula_at(value, extent.span())?]),
+            Extent::List(list) if (1..=wire::AXES).contains(&list.len()) => self.formulas(list),
+            Extent::List(list) => Err(self.document.error(
+                extent.span(),
+                format!("{} dimensions where one to three are possible", list.len()),
+                "give x, or x and y, or x, y and z",
+            )),
+        }
+    }
+
+    fn deal(&self, deal: Option<&Spanned<wire::Deal>>) -> Result<Option<Deal>, InputError> {
+        let Some(deal) = deal else {
+            let inherited = self.parent.as_ref().and_then(|parent| parent.deal.as_ref());
+            let inherit = |deal: &Deal| {
+                Ok(Deal {
+                    workers: self.inherit(&deal.workers)?,
+                    cost: self.inherit(&deal.cost)?,
+                })
+            };
+            return inherited.map(inherit).transpose();
+        };
+        if !self.has_tiles {
+            return Err(self.document.error(
+                deal.span(),
+                "`deal` without `tiles`",
+                "say with `tiles` how many tiles a group has",
+            ));
+        }
+        Ok(Some(Deal {
+            workers: self.formula(&deal.get_ref().workers)?,
+            cost: self.formula(&deal.get_ref().cost)?,
+        }))
+    }
+
+    fn scratch(&self, list: &[wire::Scratch]) -> Result<Vec<Scratch>, InputError> {
+        let mut scratch = self.inherited_scratch()?;
+        let mut seen = BTreeSet::new();
+        for entry in list {
+            self.new_label(&entry.name, &mut seen, "scratch buffer")?;
+            let name = entry.name.get_ref();
+            if tensor_named(name).is_some() {
+                return Err(self.document.error(
+                    entry.name.span(),
+                    format!("`{name}` is an operand"),
+                    "give the scratch buffer another name",
+                ));
+            }
+            let per_group = entry.per == Per::Group;
+            let replaced = position(scratch.iter().map(|s| &*s.name), name);
+            let slot = match replaced {
+                Some(at) if scratch[at].per_group != per_group => {
+                    return Err(self.document.error(
+                        entry.name.span(),
+                        format!("`{name}` is extended and has another `per`"),
+                        "keep its kind, or give the scratch buffer another name",
+                    ));
+                }
+                Some(at) => scratch[at].slot,
+                None => scratch.iter().filter(|s| s.per_group == per_group).count(),
+            };
+            if slot == SCRATCH_SLOTS {
+                return Err(self.document.error(
+                    entry.name.span(),
+                    format!("more than {SCRATCH_SLOTS} scratch buffers of one kind"),
+                    "put several into one buffer",
+                ));
+            }
+            let buffer = Scratch {
+                name: name.clone(),
+                per_group,
+                slot,
+                bytes: self.formula(&entry.bytes)?,
+                zero: entry.zero,
+            };
+            put(&mut scratch, replaced, buffer);
+        }
+        Ok(scratch)
+    }
+
+    /// Refuses labels that cannot become part of a macro, or come twice.
+    pub(super) fn new_label(
+        &self,
+        label: &Spanned<String>,
+        seen: &mut BTreeSet<String>,
+        what: &str,
+    ) -> Result<(), InputError> {
+        let name = label.get_ref();
+        if !is_identifier(name) {
+            return Err(self.document.error(
+                label.span(),
+                format!("`{name}` cannot be part of a C macro"),
+                "use letters, digits and underscores",
+            ));
+        }
+        if !seen.insert(name.to_ascii_uppercase()) {
+            return Err(self.document.error(
+                label.span(),
+                format!("a second {what} named `{name}`"),
+                "names must differ in more than case",
+            ));
+        }
+        Ok(())
+    }
+
+    fn launches(&self, list: &[wire::Launch]) -> Result<Vec<Launch>, InputError> {
+        if list.is_empty()
+            && let Some(parent) = &self.parent
+        {
+            return self.inherited_launches(&parent.launches);
+        }
+        list.iter()
+            .map(|launch| {
+                if !is_identifier(launch.kernel.get_ref()) {
+                    return Err(self.document.error(
+                        launch.kernel.span(),
+                        format!("`{}` cannot be a kernel's name", launch.kernel.get_ref()),
+                        "name an extern \"C\" __global__ function of this file",
+                    ));
+                }
+                Ok(Launch {
+                    kernel: launch.kernel.get_ref().clone(),
+                    grid: self.extent(&launch.grid)?,
+                    block: self.extent(&launch.block)?,
+                    cluster: match &launch.cluster {
+                        Some(cluster) => self.extent(cluster)?,
+                        None => Vec::new(),
+                    },
+                    smem: launch.smem.as_ref().map(|s| self.formula(s)).transpose()?,
+                    pdl: launch.pdl,
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .and_then(|launches| match launches.is_empty() {
+                false => Ok(launches),
+                true => Err(self.document.error(
+                    0..0,
+                    "no launch: the variant would do nothing",
+                    "add a [[launch]]",
+                )),
+            })
+    }
+}
+
+/// Where `name` stands among `names`. They become macros in capitals, so what
+/// differs in case alone is the same.
+pub(super) fn position<'a>(mut names: impl Iterator<Item = &'a str>, name: &str) -> Option<usize> {
+    names.position(|other| other.eq_ignore_ascii_case(name))
+}
+
+/// Puts `item` in the place of the one it replaces, or last.
+pub(super) fn put<T>(list: &mut Vec<T>, replaced: Option<usize>, item: T) {
+    match replaced {
+        Some(at) => list[at] = item,
+        None => list.push(item),
+    }
+}
+
+pub(crate) fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}

@@ -1,0 +1,378 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::includes::wishes;
+use super::library::{BESIDE, Header, Library};
+
+/// The files one source is compiled with. The compiler is shown these and
+/// nothing else, so they are all that can take part: what it is not shown it
+/// cannot open, wherever it lies and however its name is put together.
+///
+/// It looks headers up by the name as written, whoever asks and in whatever
+/// brackets. So each name is given the one meaning it has where it is written,
+/// and one with several is refused rather than guessed.
+///
+/// Preprocessor conditions are not evaluated: a header behind an `#if` counts.
+/// Where a name is made by macros, every file of the library is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// By their names in the library.
+    files: BTreeMap<String, Header>,
+    /// What a name means, by file: all meanings it has in different places,
+    /// `None` where there is no such file.
+    meanings: BTreeMap<String, BTreeSet<Option<String>>>,
+    /// Names that are there and may not be included, and why.
+    left_out: BTreeMap<String, String>,
+    variants: PathBuf,
+    include: Vec<PathBuf>,
+}
+
+/// What the compiler is given under one name.
+enum Shown<'a> {
+    File(&'a Header),
+    /// Another name of a file.
+    Alias(&'a str),
+    /// A name that means different files in different places.
+    Ambiguous(&'a BTreeSet<Option<String>>),
+}
+
+impl Headers {
+    /// What `source` may reach in `library`.
+    pub fn of(source: &str, library: &Library) -> Self {
+        let mut headers = Self {
+            left_out: library.left_out.clone(),
+            variants: library.variants.clone(),
+            include: library.include.clone(),
+            ..Self::default()
+        };
+        let mut computed = headers.follow(source, BESIDE, library);
+        let mut followed = BTreeSet::new();
+        loop {
+            let mut files = headers.files.iter();
+            let next = files.find(|(name, _)| !followed.contains(*name));
+            match next.map(|(name, header)| (name.clone(), header.text.clone())) {
+                Some((name, text)) => {
+                    computed |= headers.follow(&text, &name, library);
+                    followed.insert(name);
+                }
+                None if computed => {
+                    computed = false;
+                    for name in library.files.keys() {
+                        let written = name.strip_prefix(BESIDE).unwrap_or(name);
+                        headers.mean(written, Some(name), library);
+                    }
+                }
+                None => return headers,
+            }
+        }
+    }
+
+    /// Takes in what the text of the file `asker` asks for; whether names are
+    /// computed.
+    fn follow(&mut self, text: &str, asker: &str, library: &Library) -> bool {
+        let asked = wishes(text);
+        for wish in asked.wishes {
+            let near = match wish.quoted {
+                true => neighbour(asker, &wish.name),
+                false => None,
+            };
+            let known = |name: &String| library.files.contains_key(name);
+            let found = near.filter(known);
+            let found = found.or_else(|| join("", &wish.name).filter(known));
+            self.mean(&wish.name, found.as_deref(), library);
+        }
+        asked.computed
+    }
+
+    /// Lets `name` mean `file`, which is shown.
+    fn mean(&mut self, name: &str, file: Option<&str>, library: &Library) {
+        let mut meaning = |name: &str| {
+            let meanings = self.meanings.entry(name.to_owned()).or_default();
+            meanings.insert(file.map(str::to_owned));
+        };
+        meaning(name);
+        if let Some(file) = file
+            && let Some(header) = library.files.get(file)
+        {
+            meaning(file);
+            self.files.insert(file.to_owned(), header.clone());
+        }
+    }
+
+    fn shown(&self) -> impl Iterator<Item = (&str, Shown<'_>)> {
+        self.meanings.iter().filter_map(|(name, meanings)| {
+            let shown = match (meanings.len(), meanings.first()?) {
+                (1, Some(file)) if file == name => Shown::File(self.files.get(file)?),
+                (1, Some(file)) => Shown::Alias(file),
+                (1, None) => return None,
+                _ => Shown::Ambiguous(meanings),
+            };
+            Some((name.as_str(), shown))
+        })
+    }
+
+    /// Name and text of each as the compiler is given them: lines are counted
+    /// in the file as the user has it.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, String)> {
+        self.shown().map(|(name, shown)| {
+            let text = match shown {
+                Shown::File(Header { path, text }) => {
+                    let path = path.display().to_string();
+                    format!("#line 1 {}\n{text}", c_string(&path))
+                }
+                Shown::Alias(file) => format!("#include <{file}>\n"),
+                Shown::Ambiguous(meanings) => {
+                    let all: Vec<String> = meanings.iter().map(|m| self.place(m)).collect();
+                    format!(
+                        "#error {name} may be {}: give one of them another name\n",
+                        all.join(" or ")
+                    )
+                }
+            };
+            (name, text)
+        })
+    }
+
+    fn place(&self, meaning: &Option<String>) -> String {
+        let header = meaning.as_ref().and_then(|file| self.files.get(file));
+        match header {
+            Some(header) => c_string(&header.path.display().to_string()),
+            None => "no file at all".to_owned(),
+        }
+    }
+
+    /// What the files hold, wherever they lie: names and texts.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.shown().flat_map(|(name, shown)| {
+            let content = match shown {
+                Shown::File(header) => header.text.as_str(),
+                Shown::Alias(file) => file,
+                Shown::Ambiguous(_) => "",
+            };
+            [name, content]
+        })
+    }
+
+    /// Why an `#include` of `name` failed, and what to do.
+    pub fn remedy(&self, name: &str) -> String {
+        let beside = neighbour(BESIDE, name).and_then(|name| self.left_out.get(&name));
+        let why = beside.or_else(|| self.left_out.get(&join("", name)?));
+        let folders: Vec<String> = self
+            .include
+            .iter()
+            .map(|folder| folder.display().to_string())
+            .collect();
+        let below = match folders.is_empty() {
+            true => String::new(),
+            false => format!("what lies below {}, and ", folders.join(" or ")),
+        };
+        let rule = match self.variants.as_os_str().is_empty() {
+            true => "nothing can be included here".to_owned(),
+            false => format!(
+                "a variant may include {below}in \"quotes\" what lies right beside it in {}",
+                self.variants.display()
+            ),
+        };
+        match why {
+            Some(why) => format!("{why}; {rule}"),
+            None => format!("there is no such file to include; {rule}"),
+        }
+    }
+}
+
+/// The library's name of what the file `asker` calls `name` in quotes.
+fn neighbour(asker: &str, name: &str) -> Option<String> {
+    match asker.strip_prefix(BESIDE) {
+        Some(_) => join("", name).map(|name| format!("{BESIDE}{name}")),
+        None => join(
+            asker.rsplit_once('/').map_or("", |(folder, _)| folder),
+            name,
+        ),
+    }
+}
+
+/// `name` as seen from `folder`, if it stays inside.
+fn join(folder: &str, name: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    if name.starts_with('/') {
+        return None;
+    }
+    for part in folder.split('/').chain(name.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+fn c_string(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|c| match c {
+            '"' | '\\' => '_',
+            c if c.is_control() => '_',
+            c => c,
+        })
+        .collect();
+    format!("\"{plain}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn with(files: &[(&str, &str)]) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, text) in files {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            Self(folder)
+        }
+
+        fn path(&self) -> &Path {
+            self.0.path()
+        }
+
+        fn headers(&self, source: &str) -> Headers {
+            let library = Library::gather(self.path(), &[self.path().join("include")]);
+            Headers::of(source, &library)
+        }
+    }
+
+    fn names(headers: &Headers) -> Vec<&str> {
+        headers.texts().map(|(name, _)| name).collect()
+    }
+
+    fn text_of(headers: &Headers, name: &str) -> String {
+        let found = headers.texts().find(|(shown, _)| *shown == name);
+        found.unwrap_or_else(|| panic!("{name} is not shown")).1
+    }
+
+    #[test]
+    fn what_is_asked_for_is_shown_and_nothing_else() {
+        let folder = Folder::with(&[
+            (
+                "include/dgx/ptx/tma.cuh",
+                "#pragma once\n#include \"bar.cuh\"\n",
+            ),
+            (
+                "include/dgx/ptx/bar.cuh",
+                "# include <dgx/ptx/tma.cuh>\n#include \"../up.cuh\"\n",
+            ),
+            ("include/dgx/up.cuh", ""),
+            ("include/dgx/other.cuh", ""),
+            ("beside.cuh", ""),
+            ("neighbour.cu", ""),
+        ]);
+        let headers = folder.headers("#include <dgx/ptx/tma.cuh>\n#include <nowhere.h>\n");
+        assert_eq!(
+            names(&headers),
+            [
+                "../up.cuh",
+                "bar.cuh",
+                "dgx/ptx/bar.cuh",
+                "dgx/ptx/tma.cuh",
+                "dgx/up.cuh"
+            ]
+        );
+        assert_eq!(
+            names(&folder.headers("#include \"beside.cuh\"")),
+            ["./beside.cuh", "beside.cuh"]
+        );
+        assert!(names(&folder.headers("#include \"neighbour.cu\"")).is_empty());
+    }
+
+    #[test]
+    fn a_computed_name_shows_everything() {
+        let folder = Folder::with(&[("beside.cuh", ""), ("include/a.cuh", ""), ("x.cu", "")]);
+        let headers = folder.headers("#define N <a.cuh>\n#include N\n");
+        assert_eq!(names(&headers), ["./beside.cuh", "a.cuh", "beside.cuh"]);
+    }
+
+    #[test]
+    fn a_name_with_two_meanings_is_refused() {
+        let folder = Folder::with(&[
+            ("tile.cuh", ""),
+            ("include/dgx/tile.cuh", ""),
+            ("include/dgx/a.cuh", "#include \"tile.cuh\""),
+        ]);
+        let headers = folder.headers("#include \"tile.cuh\"\n#include <dgx/a.cuh>\n");
+        let text = text_of(&headers, "tile.cuh");
+        assert!(text.starts_with("#error tile.cuh may be "), "{text}");
+        assert!(text.contains("include/dgx/tile.cuh\""), "{text}");
+        // Nobody asks for the other one.
+        let headers = folder.headers("#include \"tile.cuh\"\n");
+        assert_eq!(names(&headers), ["./tile.cuh", "tile.cuh"]);
+    }
+
+    #[test]
+    fn angle_brackets_never_mean_what_lies_beside() {
+        let folder = Folder::with(&[
+            ("both.cuh", "beside"),
+            ("include/both.cuh", "include"),
+            ("only.cuh", ""),
+            ("include/asks.cuh", "#include \"only.cuh\""),
+        ]);
+        let quoted = folder.headers("#include \"both.cuh\"");
+        assert_eq!(text_of(&quoted, "both.cuh"), "#include <./both.cuh>\n");
+        assert!(text_of(&quoted, "./both.cuh").ends_with("beside"));
+        let angled = folder.headers("#include <both.cuh>");
+        assert_eq!(names(&angled), ["both.cuh"]);
+        assert!(text_of(&angled, "both.cuh").ends_with("include"));
+        let mixed = folder.headers("#include <both.cuh>\n#include \"both.cuh\"");
+        assert!(text_of(&mixed, "both.cuh").contains("give one of them another name"));
+        for absent in ["#if __has_include(<only.cuh>)", "#include <./only.cuh>"] {
+            assert!(names(&folder.headers(absent)).is_empty(), "{absent}");
+        }
+        let mixed = folder.headers("#include \"only.cuh\"\n#if __has_include(<only.cuh>)");
+        assert!(text_of(&mixed, "only.cuh").contains("no file at all or"));
+        // A header of an include folder has other neighbours than the variant.
+        assert_eq!(names(&folder.headers("#include <asks.cuh>")), ["asks.cuh"]);
+    }
+
+    #[test]
+    fn a_path_may_be_written_in_more_than_one_way() {
+        let folder = Folder::with(&[("include/sub/m.cuh", ""), ("near/n.cuh", "")]);
+        for way in ["sub//m.cuh", "./sub/m.cuh", "sub/../sub/m.cuh"] {
+            let headers = folder.headers(&format!("#include <{way}>"));
+            assert_eq!(text_of(&headers, way), "#include <sub/m.cuh>\n");
+        }
+        let headers = folder.headers("#include \"near/n.cuh\"");
+        assert!(names(&headers).is_empty());
+        let remedy = headers.remedy("near/n.cuh");
+        assert!(remedy.contains("in \"quotes\" what lies right beside it"));
+    }
+
+    #[test]
+    fn what_leads_out_or_is_no_text_is_left_out_with_its_reason() {
+        let outside = Folder::with(&[("secret.cuh", "")]);
+        let folder = Folder::with(&[("include/a.cuh", "")]);
+        let include = folder.path().join("include");
+        std::os::unix::fs::symlink(outside.path().join("secret.cuh"), include.join("s.cuh"))
+            .unwrap();
+        std::os::unix::fs::symlink(outside.path(), include.join("out")).unwrap();
+        std::os::unix::fs::symlink(&include, include.join("round")).unwrap();
+        fs::write(include.join("nul.cuh"), "a\0b").unwrap();
+        let source = "#include <s.cuh>\n#include <out/secret.cuh>\n#include \"../x.cuh\"\n\
+            #include <nul.cuh>\n#include \"/etc/passwd\"\n";
+        let headers = folder.headers(source);
+        assert!(names(&headers).is_empty(), "{headers:?}");
+        assert!(headers.remedy("s.cuh").contains("leads out of"));
+        assert!(headers.remedy("nul.cuh").contains("NUL"));
+        assert!(
+            headers
+                .remedy("/etc/passwd")
+                .contains("may include what lies below")
+        );
+    }
+}

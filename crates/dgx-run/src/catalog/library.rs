@@ -1,0 +1,137 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dgx_core::files;
+
+/// Bounds on what is taken in from folders that may hold anything.
+const MAX_FILES: usize = 4096;
+const MAX_BYTES: usize = 64 << 20;
+const MAX_DEPTH: usize = 16;
+
+/// A file that may be included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// As a user would type it.
+    pub path: PathBuf,
+    pub text: String,
+}
+
+/// Everything the variants of one folder may include, read once: the files
+/// beside them, and all below the include folders. What is not in here does
+/// not exist for the compiler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Library {
+    /// By the name under its include folder; where two folders have it, the
+    /// first's. Those beside the variants begin with [`BESIDE`].
+    pub(super) files: BTreeMap<String, Header>,
+    /// Names that are there and may not be included, and why.
+    pub(super) left_out: BTreeMap<String, String>,
+    /// The folders, for messages.
+    pub(super) variants: PathBuf,
+    pub(super) include: Vec<PathBuf>,
+    bytes: usize,
+}
+
+/// Before the names of files beside the variants, which none of an include
+/// folder begins with: the two may be called alike.
+pub(super) const BESIDE: &str = "./";
+
+impl Library {
+    /// Reads the files right beside the variants of `variants`, and the whole
+    /// of the `include` folders. What cannot be read is left out with its reason.
+    pub(crate) fn gather(variants: &Path, include: &[PathBuf]) -> Self {
+        let mut library = Self {
+            variants: variants.to_owned(),
+            include: include.to_vec(),
+            ..Self::default()
+        };
+        library.add(variants, false);
+        for folder in include {
+            library.add(folder, true);
+        }
+        library
+    }
+
+    /// Headers that dgx itself carries, by the names they are included by.
+    pub fn carried(headers: &[(&str, &str)]) -> Self {
+        let header = |(name, text): &(&str, &str)| {
+            let header = Header {
+                path: PathBuf::from(name),
+                text: (*text).to_owned(),
+            };
+            ((*name).to_owned(), header)
+        };
+        Self {
+            files: headers.iter().map(header).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, root: &Path, deep: bool) {
+        let Ok(real_root) = root.canonicalize() else {
+            return;
+        };
+        let prefix = match deep {
+            true => "",
+            false => BESIDE,
+        };
+        let mut seen = BTreeSet::new();
+        let mut folders = vec![(root.to_owned(), prefix.to_owned(), 0)];
+        while let Some((folder, prefix, depth)) = folders.pop() {
+            if !folder.canonicalize().is_ok_and(|real| seen.insert(real)) {
+                continue;
+            }
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+            names.sort();
+            for file_name in names {
+                let Some(text) = file_name.to_str() else {
+                    continue;
+                };
+                let path = folder.join(text);
+                let name = format!("{prefix}{text}");
+                let outside = !path.canonicalize().is_ok_and(|p| p.starts_with(&real_root));
+                if path.is_dir() && !outside {
+                    if deep && depth < MAX_DEPTH {
+                        folders.push((path, format!("{name}/"), depth + 1));
+                    }
+                } else if self.files.contains_key(&name) || self.left_out.contains_key(&name) {
+                    // An earlier folder has it.
+                } else if outside {
+                    let why = format!("{} leads out of {}", path.display(), root.display());
+                    self.left_out.insert(name, why);
+                } else {
+                    self.take_in(name, path, deep);
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, name: String, path: PathBuf, deep: bool) {
+        if !deep && path.extension().is_some_and(|e| e == "cu") {
+            let why = format!("{} is a variant, not a header", path.display());
+            self.left_out.insert(name, why);
+            return;
+        }
+        let crowded = self.files.len() == MAX_FILES || self.bytes > MAX_BYTES;
+        let text = match crowded {
+            true => Err("there are too many files in its folder".to_owned()),
+            false => files::read_text(&path, files::LARGEST),
+        };
+        let text = text.and_then(|text| match text.contains('\0') {
+            true => Err("there is a NUL byte in it".to_owned()),
+            false => Ok(text),
+        });
+        match text {
+            Ok(text) => {
+                self.bytes += text.len();
+                self.files.insert(name, Header { path, text });
+            }
+            Err(why) => {
+                let why = format!("{} cannot be included: {why}", path.display());
+                self.left_out.insert(name, why);
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The variants that exist: found by globbing, read on demand, their front
+//! matter checked. A broken file hurts only those who name it.
+//!
+//! A variant may have a source for each kind of chip: `NAME.cu`, and
+//! `sm_100a/NAME.cu` in a folder named after a compile target. The name is one,
+//! whoever runs it; which source it means, the device decides.
+
+mod definitions;
+mod extend;
+mod front_matter;
+mod headers;
+mod includes;
+mod library;
+mod maps;
+mod picks;
+mod variant;
+mod vocabulary;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+pub(crate) use front_matter::is_identifier;
+pub use front_matter::locate as front_matter;
+pub use front_matter::toml_of;
+pub use headers::Headers;
+pub use library::Library;
+pub use variant::Definition;
+pub use variant::TensorMap;
+pub use variant::Tune;
+pub use variant::combinations;
+pub use variant::{Contender, Launch, Pick, Scratch, Variant};
+pub(crate) use variant::{MAKESPAN, MINIMUM};
+pub use vocabulary::{Fill, MapType, OperandRef, Swizzle};
+
+use schemars::{Schema, SchemaGenerator};
+
+use dgx_core::diagnostic::{InputError, SourceFile, nearest};
+use dgx_core::domain::{Chip, bounds, printable_line};
+use dgx_core::files;
+
+/// The contender that is no variant: what a user of the vendor's library gets.
+pub const YARDSTICK: &str = "cublas";
+
+/// Where variants are looked for unless told otherwise.
+pub const DEFAULT_FOLDER: &str = "variants";
+
+/// The `.cu` files of one or more folders, by name; of each the one for no
+/// chip in particular first.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    files: BTreeMap<String, Vec<Entry>>,
+    folders: Vec<Folder>,
+    include: Vec<PathBuf>,
+    /// What lies among the variants, looks like one and is none: why, and what
+    /// to do about it.
+    passed_over: Vec<InputError>,
+}
+
+#[derive(Clone, Debug)]
+struct Folder {
+    path: PathBuf,
+    /// Read when a variant of the folder first is.
+    library: OnceLock<Library>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    path: PathBuf,
+    /// Place among the folders.
+    folder: usize,
+    /// The compile target its folder is named after.
+    arch: Option<String>,
+    /// Why nobody can name it, where that is so.
+    refused: Option<InputError>,
+}
+
+impl Catalog {
+    /// Looks into `folders`, or into `variants` where none is given. A file
+    /// that cannot be a variant is kept with its reason: it concerns only
+    /// those who name it.
+    pub fn open(folders: &[PathBuf]) -> Result<Self, InputError> {
+        let default = PathBuf::from(DEFAULT_FOLDER);
+        let folders = match folders {
+            [] => std::slice::from_ref(&default),
+            given => given,
+        };
+        let mut catalog = Self {
+            files: BTreeMap::new(),
+            folders: Vec::new(),
+            include: Vec::new(),
+            passed_over: Vec::new(),
+        };
+        for folder in folders {
+            catalog.add_folder(folder)?;
+        }
+        // Fixtures elsewhere still include the shared device code.
+        let shared = default.join("include");
+        if shared.is_dir() && !catalog.include.contains(&shared) {
+            catalog.include.push(shared);
+        }
+        Ok(catalog)
+    }
+
+    fn add_folder(&mut self, folder: &Path) -> Result<(), InputError> {
+        let unlisted = |error: std::io::Error| {
+            InputError::new(
+                format!("cannot list variants in {}: {error}", folder.display()),
+                "run dgx in the checkout, or name the folder with --variants DIR",
+            )
+        };
+        let mut chips: Vec<(String, PathBuf)> = Vec::new();
+        let mut sources: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unlisted)? {
+            let path = entry.map_err(unlisted)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            match Chip::parse(&name) {
+                Some(_) if path.is_dir() => chips.push((name.into_owned(), path)),
+                _ => sources.push(path),
+            }
+        }
+        sources.sort();
+        self.passed_over
+            .extend(sources.iter().filter_map(|path| passed_over(path)));
+        self.add_sources(folder, None, sources);
+        chips.sort();
+        for (arch, folder) in chips {
+            let entries = std::fs::read_dir(&folder).map_err(unlisted)?;
+            let sources: Result<Vec<PathBuf>, _> = entries.map(|e| e.map(|e| e.path())).collect();
+            let mut sources = sources.map_err(unlisted)?;
+            sources.sort();
+            self.passed_over
+                .extend(sources.iter().filter_map(|path| passed_over(path)));
+            self.add_sources(&folder, Some(&arch), sources);
+        }
+        let include = folder.join("include");
+        if include.is_dir() && !self.include.contains(&include) {
+            self.include.push(include);
+        }
+        Ok(())
+    }
+
+    fn add_sources(&mut self, folder: &Path, arch: Option<&str>, paths: Vec<PathBuf>) {
+        for path in paths.into_iter().filter(|path| is_source(path)) {
+            let stem = path.file_stem().unwrap_or_default();
+            let name = stem.to_string_lossy().into_owned();
+            self.add_file(name, path, arch);
+        }
+        self.folders.push(Folder {
+            path: folder.to_owned(),
+            library: OnceLock::new(),
+        });
+    }
+
+    fn add_file(&mut self, name: String, path: PathBuf, arch: Option<&str>) {
+        let folder = self.folders.len();
+        let refused = check_name(&name).err().map(|why| {
+            let path = printable_line(&path.display().to_string());
+            let message = format!("{path} cannot be a variant: {why}");
+            InputError::new(message, "rename the file")
+        });
+        let sources = self.files.entry(name.clone()).or_default();
+        if let Some(other) = sources.iter_mut().find(|e| e.arch.as_deref() == arch) {
+            let (one, two) = (other.path.display(), path.display());
+            let message = format!("two variants are named `{name}`: {one} and {two}");
+            other.refused = Some(InputError::new(message, "rename one of the files"));
+            return;
+        }
+        sources.push(Entry {
+            path,
+            folder,
+            arch: arch.map(str::to_owned),
+            refused,
+        });
+        // Of two folders the second may have the one for no chip in particular.
+        sources.sort_by_key(|entry| entry.arch.is_some());
+    }
+
+    /// What lies among the variants and is none, though it looks like one.
+    pub fn passed_over(&self) -> &[InputError] {
+        &self.passed_over
+    }
+
+    /// Every variant's name, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Reads the variant `name`, those it extends and those it picks from, for
+    /// no chip in particular.
+    #[cfg(test)]
+    pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
+        self.read(name, &Asked::default())
+    }
+
+    /// The source of `name` that runs on `chip`; where none does, one that says
+    /// what it is for.
+    pub fn variant_on(&self, name: &str, chip: Chip) -> Result<Arc<Variant>, InputError> {
+        let asked = Asked {
+            chip: Some(chip),
+            ..Asked::default()
+        };
+        self.read(name, &asked)
+    }
+
+    /// Every source of `name`.
+    pub fn sources(&self, name: &str) -> Vec<Result<Arc<Variant>, InputError>> {
+        let entries = self.files.get(name).into_iter().flatten();
+        entries
+            .map(|entry| self.read_entry(name, entry, &Asked::default()))
+            .collect()
+    }
+
+    /// [`Self::variant_on`] for those who name it in a round: a file that
+    /// cannot be used has somebody to stand for it. A name that means no one
+    /// file is nobody's.
+    pub fn entrant(&self, name: &str, chip: Chip) -> Result<Arc<Variant>, InputError> {
+        let why = match self.variant_on(name, chip) {
+            Ok(variant) => return Ok(variant),
+            Err(why) => why,
+        };
+        match self.entry(name, Some(chip), None) {
+            Ok(entry) if entry.refused.is_none() => {
+                let text = files::read_text(&entry.path, files::LARGEST).unwrap_or_default();
+                let file = SourceFile {
+                    path: entry.path.clone(),
+                    text: text.into(),
+                };
+                Ok(Arc::new(Variant::broken(name, file, why)))
+            }
+            _ => Err(why),
+        }
+    }
+
+    fn read(&self, name: &str, asked: &Asked) -> Result<Arc<Variant>, InputError> {
+        let entry = self.entry(name, asked.chip, asked.beside.as_deref());
+        let entry = entry.map_err(|missing| {
+            let (message, remedy) = missing.explain();
+            InputError::new(message, remedy)
+        })?;
+        self.read_entry(name, entry, asked)
+    }
+
+    fn read_entry(
+        &self,
+        name: &str,
+        entry: &Entry,
+        asked: &Asked,
+    ) -> Result<Arc<Variant>, InputError> {
+        if let Some(error) = &entry.refused {
+            return Err(error.clone());
+        }
+        let text = files::read_text(&entry.path, files::LARGEST).map_err(|why| {
+            InputError::new(
+                format!("cannot read variant {}: {why}", entry.path.display()),
+                "check the file's kind, permissions and encoding",
+            )
+        })?;
+        let file = SourceFile {
+            path: entry.path.clone(),
+            text: text.into(),
+        };
+        let folder = &self.folders[entry.folder];
+        let library = folder
+            .library
+            .get_or_init(|| Library::gather(&folder.path, &self.include));
+        let asked = Asked {
+            beside: entry.arch.clone(),
+            ..asked.clone()
+        };
+        front_matter::read(name, file, library, self, &asked).map(Arc::new)
+    }
+
+    /// Whether there is a variant `name`. Names are looked up, never joined to
+    /// a path, so none can climb out of the folders.
+    pub fn knows(&self, name: &str) -> Result<(), NoSuchVariant> {
+        self.entry(name, None, None).map(|_| ())
+    }
+
+    /// The source of `name` in the folder of the target `beside`, else for
+    /// `chip`, else for none in particular, else any.
+    fn entry(
+        &self,
+        name: &str,
+        chip: Option<Chip>,
+        beside: Option<&str>,
+    ) -> Result<&Entry, NoSuchVariant> {
+        let sources = self.files.get(name).map_or(&[][..], Vec::as_slice);
+        let near = || {
+            sources
+                .iter()
+                .find(|e| beside.is_some() && e.arch.as_deref() == beside)
+        };
+        let made_for = |arch: &str| {
+            let chip = chip.filter(|_| beside.is_none())?;
+            chip.refuses(arch).is_none().then(|| Chip::parse(arch))?
+        };
+        // Of several that run, the one for the latest chip; for it alone, if
+        // there is one (`sm_100a` sorts before `sm_100f`).
+        let own = || {
+            let fit = sources
+                .iter()
+                .filter_map(|e| Some((made_for(e.arch.as_deref()?)?, e)));
+            fit.rev().max_by_key(|(chip, _)| *chip).map(|(_, e)| e)
+        };
+        let found = near().or_else(own).or(sources.first());
+        found.ok_or_else(|| NoSuchVariant {
+            name: name.to_owned(),
+            nearest: nearest(name, self.names()).map(str::to_owned),
+            malformed: check_name(name).err(),
+        })
+    }
+}
+
+/// Editors leave hidden files beside those they edit.
+fn is_source(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    path.extension() == Some(OsStr::new("cu")) && !name.starts_with(b".")
+}
+
+/// Why a path among the variants is none, where somebody may have meant it to be.
+fn passed_over(path: &Path) -> Option<InputError> {
+    let name = path.file_name()?.as_encoded_bytes();
+    if is_source(path) || name.starts_with(b".") || name == b"include" {
+        return None;
+    }
+    let shown = printable_line(&path.display().to_string());
+    if path.is_dir() {
+        let mut entries = std::fs::read_dir(path).ok()?.flatten();
+        entries.find(|entry| is_source(&entry.path()))?;
+        return Some(InputError::new(
+            format!("the variants in {shown} are left out: its name is no chip's"),
+            format!("call it sm_90a, sm_100a, …, or say --variants {shown}"),
+        ));
+    }
+    let alike = path.extension()?.eq_ignore_ascii_case("cu");
+    let opens = || files::read_text(path, files::LARGEST).is_ok_and(|t| t.starts_with("/*dgx"));
+    (path.is_file() && (alike || opens())).then(|| {
+        let message = format!("{shown} is left out: variants are .cu files");
+        InputError::new(message, "rename it")
+    })
+}
+
+/// On whose behalf a variant is read.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    /// What it is to run on.
+    chip: Option<Chip>,
+    /// The target's folder whose sources come first: those of who extends it,
+    /// then its own.
+    beside: Option<String>,
+    /// Somebody picks it, so it may not pick others.
+    picked: bool,
+    /// Those that extend it, the last first.
+    heirs: Vec<String>,
+}
+
+/// A name that is not in the catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoSuchVariant {
+    name: String,
+    nearest: Option<String>,
+    malformed: Option<String>,
+}
+
+impl NoSuchVariant {
+    /// Message and remedy.
+    pub fn explain(&self) -> (String, String) {
+        let name = &self.name;
+        if let Some(why) = &self.malformed {
+            return (
+                format!("`{name}` cannot be a variant: {why}"),
+                "name a file of the variants folder, without folder and .cu".to_owned(),
+            );
+        }
+        let remedy = match &self.nearest {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => "`dgx list` shows what there is".to_owned(),
+        };
+        (format!("there is no variant `{name}`"), remedy)
+    }
+}
+
+/// Names go into tables, file names and `name[PARAM=1]`, so they are plain.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("the name is empty".to_owned());
+    }
+    bounds::name("contender", name)?;
+    if name.contains(['/', '\\']) || name.contains("..") {
+        return Err("a name is not a path".to_owned());
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !name.chars().all(plain) {
+        return Err("only letters, digits, - _ and . may be in a name".to_owned());
+    }
+    if name.starts_with('.') {
+        return Err("a file that begins with . is hidden, and passed over".to_owned());
+    }
+    if name.starts_with('-') {
+        return Err("a name that begins with - reads as a flag".to_owned());
+    }
+    // However it is spelt: a reader must not take one for the other.
+    let letters = |c: &char| c.is_ascii_alphanumeric();
+    let spelling: String = name.chars().filter(letters).collect();
+    if spelling.eq_ignore_ascii_case(YARDSTICK) {
+        return Err("that is the yardstick's name".to_owned());
+    }
+    Ok(())
+}
+
+/// What front matter may say, for other programs.
+pub fn schema(generator: SchemaGenerator) -> Schema {
+    generator.into_root_schema_for::<wire::FrontMatter>()
+}
+
+#[cfg(test)]
+mod tests;

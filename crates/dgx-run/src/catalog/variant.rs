@@ -1,0 +1,199 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Headers;
+use super::{Fill, MapType, OperandRef, Swizzle};
+use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_core::document::Formula;
+use dgx_core::domain::{Claim, ContenderId, Status};
+
+/// One `.cu` with its front matter read and checked.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    pub name: String,
+    /// Path and whole text, front matter included (it is a comment to the compiler).
+    pub file: SourceFile,
+    /// All that it may include.
+    pub headers: Arc<Headers>,
+    pub summary: String,
+    pub parent: Option<String>,
+    pub round: Option<u32>,
+    pub claim: Option<Claim>,
+    pub arch: String,
+    /// What its author says becomes of it.
+    pub expect: Status,
+    pub params: BTreeMap<String, Vec<i64>>,
+    /// Constants and `let`s, each after those it names.
+    pub definitions: Vec<Definition>,
+    pub tune: Option<Tune>,
+    pub requires: Vec<Formula>,
+    pub tiles: Option<Formula>,
+    pub order: Option<Formula>,
+    pub deal: Option<Deal>,
+    pub scratch: Vec<Scratch>,
+    pub maps: Vec<TensorMap>,
+    pub launches: Vec<Launch>,
+    /// A variant that only dispatches has these and nothing of its own.
+    pub picks: Vec<Pick>,
+    /// The front matter of those it extends, the nearest first.
+    pub extended: Vec<String>,
+    /// Why its front matter cannot be used; then nothing else is known of it.
+    pub broken: Option<InputError>,
+}
+
+/// A name and what it stands for.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    pub name: String,
+    pub formula: Formula,
+    /// A value for each group, which no compiler is told.
+    pub per_group: bool,
+}
+
+/// Another contender, to be called instead where `when` is not zero.
+#[derive(Clone, Debug)]
+pub struct Pick {
+    pub contender: Contender,
+    /// Always, where there is none.
+    pub when: Option<Formula>,
+    /// What a call takes, as a sum; empty where the first pick that applies is taken.
+    pub cost: Vec<Term>,
+}
+
+/// A part of a cost.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// For each of what `of` counts.
+    pub nanos: f64,
+    pub of: Formula,
+}
+
+/// In a cost: the least value of `minimise`, which the contender's constants were chosen by.
+pub(crate) const MINIMUM: &str = "minimum";
+
+/// Constants picked per shape.
+#[derive(Clone, Debug)]
+pub struct Tune {
+    pub choose: BTreeMap<String, Vec<i64>>,
+    pub minimise: Formula,
+}
+
+/// In `minimise`: when the last CTA is done with the tiles it is dealt.
+pub(crate) const MAKESPAN: &str = "makespan";
+
+/// How the host deals tiles out to CTAs.
+#[derive(Clone, Debug)]
+pub struct Deal {
+    pub workers: Formula,
+    /// Of one tile of a group.
+    pub cost: Formula,
+}
+
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    pub name: String,
+    pub per_group: bool,
+    /// Index among the scratch buffers of its kind.
+    pub slot: usize,
+    pub bytes: Formula,
+    pub zero: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct TensorMap {
+    pub name: String,
+    pub operand: OperandRef,
+    pub dtype: MapType,
+    /// Innermost first.
+    pub dims: Vec<Formula>,
+    /// Dense where empty.
+    pub strides: Vec<Formula>,
+    pub box_dims: Vec<Formula>,
+    pub swizzle: Swizzle,
+    pub fill: Fill,
+}
+
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub kernel: String,
+    pub grid: Vec<Formula>,
+    pub block: Vec<Formula>,
+    pub cluster: Vec<Formula>,
+    pub smem: Option<Formula>,
+    pub pdl: bool,
+}
+
+impl Variant {
+    /// Stands for a file whose front matter cannot be used, so that it costs
+    /// those who name it a row and not the round.
+    pub(super) fn broken(name: &str, file: SourceFile, why: InputError) -> Self {
+        Self {
+            name: name.to_owned(),
+            file,
+            headers: Arc::default(),
+            summary: "broken: its front matter cannot be used".to_owned(),
+            parent: None,
+            round: None,
+            claim: None,
+            arch: String::new(),
+            expect: Status::Ok,
+            params: BTreeMap::new(),
+            definitions: Vec::new(),
+            tune: None,
+            requires: Vec::new(),
+            tiles: None,
+            order: None,
+            deal: None,
+            scratch: Vec::new(),
+            maps: Vec::new(),
+            launches: Vec::new(),
+            picks: Vec::new(),
+            extended: Vec::new(),
+            broken: Some(why),
+        }
+    }
+
+    /// Every combination of parameters that agrees with `fixed`, in the order
+    /// the front matter lists the values; of a broken one, what was asked for.
+    pub fn contenders(self: &Arc<Self>, fixed: &BTreeMap<String, i64>) -> Vec<Contender> {
+        let choices = match self.broken {
+            Some(_) => vec![fixed.clone()],
+            None => combinations(&self.params),
+        };
+        choices
+            .into_iter()
+            .filter(|params| fixed.iter().all(|(k, v)| params.get(k) == Some(v)))
+            .map(|params| Contender {
+                id: ContenderId::new(&self.name, &params),
+                variant: Arc::clone(self),
+                params,
+            })
+            .collect()
+    }
+}
+
+/// The cartesian product, the last key varying fastest.
+pub fn combinations(choices: &BTreeMap<String, Vec<i64>>) -> Vec<BTreeMap<String, i64>> {
+    let mut all = vec![BTreeMap::new()];
+    for (key, values) in choices {
+        all = all
+            .into_iter()
+            .flat_map(|chosen| {
+                values.iter().map(move |value| {
+                    let mut chosen = chosen.clone();
+                    chosen.insert(key.clone(), *value);
+                    chosen
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+/// A variant with its parameters chosen: what competes.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    pub id: ContenderId,
+    pub variant: Arc<Variant>,
+    pub params: BTreeMap<String, i64>,
+}

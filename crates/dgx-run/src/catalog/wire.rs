@@ -1,0 +1,273 @@
+//! The front matter as it is written. Nothing leaves this file unchecked: see
+//! [`mod@super::front_matter`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+
+use super::{Fill, MapType, Swizzle};
+use dgx_core::document::Spanned;
+use dgx_core::domain::Status;
+use dgx_core::domain::bounds::CLAIM;
+
+/// A table whose order matters: sort the entries by the place of their key.
+pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
+
+/// What a variant's first comment says of it, in TOML.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "dgx front matter")]
+pub(super) struct FrontMatter {
+    /// The design's idea in one line.
+    pub summary: Spanned<String>,
+    /// The variant whose front matter this one is laid over.
+    pub extend: Option<Spanned<String>>,
+    /// The variant it is a change to.
+    pub parent: Option<String>,
+    /// The contest round it is from.
+    pub round: Option<u32>,
+    /// The speedup its author promises.
+    pub claim: Option<Spanned<Claim>>,
+    /// What it is compiled for, e.g. sm_90a.
+    pub arch: Option<Spanned<String>>,
+    /// What its author says becomes of it, where that is not ok.
+    #[serde(default, deserialize_with = "expectation")]
+    pub expect: Option<Status>,
+    /// Parameters and their values; every combination is a contender.
+    #[serde(default)]
+    pub params: Table<Spanned<Vec<i64>>>,
+    /// Constants the compiler is told.
+    #[serde(default, rename = "const")]
+    pub constants: Table<Spanned<Value>>,
+    /// Names for expressions, evaluated for each group.
+    #[serde(default, rename = "let")]
+    pub lets: Table<Spanned<Value>>,
+    /// Constants picked per shape.
+    pub tune: Option<Tune>,
+    /// What a shape must satisfy.
+    pub requires: Option<Vec<Spanned<Value>>>,
+    /// Tiles of a group.
+    pub tiles: Option<Spanned<Value>>,
+    /// Which tiles come first.
+    pub order: Option<Spanned<Value>>,
+    /// How the host deals tiles out to CTAs.
+    pub deal: Option<Spanned<Deal>>,
+    /// Buffers besides the operands.
+    #[serde(default)]
+    pub scratch: Vec<Scratch>,
+    /// Tensor maps for TMA.
+    #[serde(default)]
+    pub map: Vec<Map>,
+    /// Kernels of one call, in order.
+    #[serde(default)]
+    pub launch: Vec<Launch>,
+    /// Other contenders, each on the shapes it is meant for.
+    #[serde(default)]
+    pub pick: Vec<Pick>,
+}
+
+/// What a validation can find.
+fn expectation<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Status>, D::Error> {
+    match Status::deserialize(wire)? {
+        Status::NotValidated => Err(serde::de::Error::custom(
+            "no validation finds `not-validated`: that is what nobody validated",
+        )),
+        status => Ok(Some(status)),
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pick {
+    pub contender: Spanned<String>,
+    /// An expression; always where there is none.
+    pub when: Option<Spanned<Value>>,
+    /// What a call takes: of those that apply, the cheapest is picked.
+    #[serde(default)]
+    pub cost: Vec<Term>,
+}
+
+/// A part of a cost.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Term {
+    /// Nanoseconds for each of what `of` counts.
+    pub ns: Spanned<f64>,
+    /// An expression over the shape and the constants of the contender.
+    pub of: Spanned<Value>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Claim {
+    /// The geometric mean claimed, e.g. 1.4.
+    #[schemars(extend("minimum" = CLAIM.start(), "maximum" = CLAIM.end()))]
+    pub geomean: f64,
+    /// Over whom: a contender, a variant or cublas.
+    pub over: String,
+    /// The reasoning.
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tune {
+    /// Candidates for each constant.
+    pub choose: Table<Spanned<Vec<i64>>>,
+    /// What the best of them has least of.
+    pub minimise: Spanned<Value>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Deal {
+    /// CTAs the tiles are dealt to.
+    pub workers: Spanned<Value>,
+    /// Of one tile of a group.
+    pub cost: Spanned<Value>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Scratch {
+    pub name: Spanned<String>,
+    /// Its size.
+    pub bytes: Spanned<Value>,
+    /// One for each group, or one for the call.
+    #[serde(default)]
+    pub per: Per,
+    /// Cleared before each call.
+    #[serde(default)]
+    pub zero: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Per {
+    #[default]
+    Group,
+    Call,
+}
+
+/// Dimensions of a tensor map.
+pub(super) const RANK: usize = 5;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Map {
+    pub name: Spanned<String>,
+    /// The operand, or a scratch buffer.
+    pub tensor: Spanned<String>,
+    /// What one copy takes, innermost first.
+    #[serde(rename = "box")]
+    #[schemars(extend("minItems" = 1, "maxItems" = RANK))]
+    pub box_dims: Spanned<Vec<Spanned<Value>>>,
+    pub swizzle: Swizzle,
+    #[serde(rename = "type")]
+    pub dtype: Option<MapType>,
+    /// Extents, innermost first; the tensor's own where there are none.
+    #[schemars(extend("minItems" = 1, "maxItems" = RANK))]
+    pub dims: Option<Spanned<Vec<Spanned<Value>>>>,
+    /// Bytes from row to row, outwards; dense where there are none.
+    #[schemars(extend("maxItems" = RANK - 1))]
+    pub strides: Option<Spanned<Vec<Spanned<Value>>>>,
+    /// What stands for elements outside the tensor.
+    pub fill: Option<Fill>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Launch {
+    /// An extern "C" __global__ function.
+    pub kernel: Spanned<String>,
+    /// CTAs.
+    pub grid: Spanned<Extent>,
+    /// Threads of a CTA.
+    pub block: Spanned<Extent>,
+    /// CTAs of a cluster.
+    pub cluster: Option<Spanned<Extent>>,
+    /// Dynamic shared memory, bytes.
+    pub smem: Option<Spanned<Value>>,
+    /// Programmatic dependent launch.
+    #[serde(default)]
+    pub pdl: bool,
+}
+
+/// An integer, or an expression in a string.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(untagged)]
+pub(super) enum Value {
+    Integer(i64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl Visitor<'_> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an integer or an expression in quotes")
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Integer(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::Text(value.to_owned()))
+    }
+}
+
+/// Dimensions of a grid, a block or a cluster.
+pub(super) const AXES: usize = 3;
+
+/// A value, or a list of up to three.
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
+pub(super) enum Extent {
+    One(Value),
+    #[schemars(extend("minItems" = 1, "maxItems" = AXES))]
+    List(Vec<Spanned<Value>>),
+}
+
+impl<'de> Deserialize<'de> for Extent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ExtentVisitor)
+    }
+}
+
+struct ExtentVisitor;
+
+impl<'de> Visitor<'de> for ExtentVisitor {
+    type Value = Extent;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an integer, an expression in quotes, or a list of up to three")
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Extent, E> {
+        Ok(Extent::One(Value::Integer(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Extent, E> {
+        Ok(Extent::One(Value::Text(value.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Extent, A::Error> {
+        let mut list = Vec::new();
+        while let Some(value) = seq.next_element()? {
+            list.push(value);
+        }
+        Ok(Extent::List(list))
+    }
+}

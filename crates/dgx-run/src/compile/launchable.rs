@@ -1,0 +1,209 @@
+//! What a device refuses to launch, told before anything is launched.
+
+use super::KernelReport;
+use super::abi::Args;
+use super::occupancy::residency;
+use crate::plan::LaunchGeometry;
+use dgx_core::domain::{Bytes, DECLARE, Limits};
+
+/// Extents that CUDA allows on every device.
+const BLOCK: [u32; 3] = [1024, 1024, 64];
+const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+
+/// Why this launch of `kernel` would be refused. A kernel that the image does
+/// not have is none.
+pub fn refusal(
+    limits: &Limits,
+    kernel: Option<&KernelReport>,
+    launch: &LaunchGeometry,
+) -> Option<String> {
+    geometry(limits, launch).or_else(|| {
+        let name = &launch.kernel;
+        match kernel {
+            Some(kernel) => fit(limits, kernel, launch),
+            None => Some(format!(
+                "there is no kernel `{name}` in it: {DECLARE} extern \"C\" __global__"
+            )),
+        }
+    })
+}
+
+/// As far as it can be told without the compiled kernel.
+pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
+    let LaunchGeometry {
+        grid,
+        block,
+        cluster,
+        ..
+    } = launch;
+    let name = &launch.kernel;
+    for (what, extent, most) in [("grid", grid, GRID), ("block", block, BLOCK)] {
+        if extent.contains(&0) {
+            return Some(format!(
+                "{name} has a {what} of {}: nothing would run",
+                times(extent)
+            ));
+        }
+        if extent.iter().zip(most).any(|(n, most)| *n > most) {
+            let most = times(&most);
+            return Some(format!(
+                "{name} has a {what} of {}, {most} at most",
+                times(extent)
+            ));
+        }
+    }
+    let threads = launch.threads_per_block();
+    let most = limits.threads_per_block;
+    if threads > most {
+        return Some(format!(
+            "{name} has {threads} threads a block, {most} at most"
+        ));
+    }
+    let blocks: u64 = cluster.iter().map(|n| u64::from(*n)).product();
+    let most = limits.blocks_per_cluster;
+    if blocks == 0 || blocks > u64::from(most) {
+        return Some(format!(
+            "{name} has clusters of {blocks} blocks, {most} at most"
+        ));
+    }
+    let divides = grid
+        .iter()
+        .zip(cluster)
+        .all(|(grid, cluster)| grid % cluster == 0);
+    (!divides).then(|| {
+        let (grid, cluster) = (times(grid), times(cluster));
+        format!("{name} has a grid of {grid}, which clusters of {cluster} do not divide")
+    })
+}
+
+fn fit(limits: &Limits, kernel: &KernelReport, launch: &LaunchGeometry) -> Option<String> {
+    let name = &kernel.name;
+    let args = size_of::<Args>();
+    if kernel.params.iter().map(|p| *p as usize).ne([args]) {
+        let given: Vec<String> = kernel.params.iter().map(u32::to_string).collect();
+        return Some(format!(
+            "{name} takes parameters of {} bytes, and is given one dgx::Args of {args}: \
+             {DECLARE} as void {name}(const __grid_constant__ dgx::Args args)",
+            match given.is_empty() {
+                true => "0".to_owned(),
+                false => given.join(" + "),
+            }
+        ));
+    }
+    let threads = launch.threads_per_block();
+    if let Some(most) = kernel.max_threads.filter(|most| threads > *most) {
+        return Some(format!(
+            "{name} has {threads} threads a block, and is compiled for {most}"
+        ));
+    }
+    for (what, asked, only) in [
+        ("block", launch.block, kernel.block),
+        ("cluster", launch.cluster, kernel.cluster),
+    ] {
+        if let Some(only) = only.filter(|only| *only != asked) {
+            let (asked, only) = (times(&asked), times(&only));
+            return Some(format!(
+                "{name} has a {what} of {asked}, and is compiled for {only}"
+            ));
+        }
+    }
+    let smem = Bytes(u64::from(kernel.static_smem) + u64::from(launch.smem));
+    let most = limits.shared_per_block;
+    if smem > most {
+        return Some(format!(
+            "{name} takes {smem} of shared memory a block, {most} at most"
+        ));
+    }
+    let residency = residency(limits, kernel.registers, threads, smem);
+    (residency.blocks == 0).then(|| {
+        let registers = kernel.registers;
+        let limit = residency.limit;
+        format!("{name} takes {registers} registers × {threads} threads: no block fits ({limit})")
+    })
+}
+
+fn times(extent: &[u32; 3]) -> String {
+    let [x, y, z] = extent;
+    format!("{x}×{y}×{z}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::config::target::usual;
+    use dgx_core::domain::is_undeclared;
+
+    /// A change for the worse, and what is told of it.
+    type Case<T> = (fn(&mut T), &'static str);
+
+    fn kernel() -> KernelReport {
+        KernelReport {
+            name: "k".to_owned(),
+            registers: 128,
+            params: vec![1440],
+            ..KernelReport::default()
+        }
+    }
+
+    fn launch() -> LaunchGeometry {
+        LaunchGeometry {
+            kernel: "k".to_owned(),
+            grid: [132, 1, 1],
+            block: [256, 1, 1],
+            cluster: [2, 1, 1],
+            smem: 200 << 10,
+            pdl: false,
+        }
+    }
+
+    #[test]
+    fn what_a_device_takes_is_let_through() {
+        assert_eq!(refusal(&usual().limits, Some(&kernel()), &launch()), None);
+    }
+
+    #[test]
+    fn what_a_device_refuses_is_told_with_its_numbers() {
+        let launches: [Case<LaunchGeometry>; 8] = [
+            (|l| l.grid[1] = 0, "grid of 132×0×1"),
+            (|l| l.grid[2] = 65_536, "65535 at most"),
+            (|l| l.block[0] = 2048, "block of 2048×1×1"),
+            (|l| l.block = [512, 4, 1], "2048 threads a block"),
+            (|l| l.block = [8, 1, 65], "64 at most"),
+            (|l| l.cluster[0] = 5, "do not divide"),
+            (|l| l.cluster[0] = 33, "33 blocks"),
+            (|l| l.smem = 228 << 10, "of shared memory a block"),
+        ];
+        for (change, expected) in launches {
+            let mut launch = launch();
+            change(&mut launch);
+            let told = refusal(&usual().limits, Some(&kernel()), &launch).expect(expected);
+            assert!(told.contains(expected) && !is_undeclared(&told), "{told}");
+        }
+        let kernels: [Case<KernelReport>; 7] = [
+            (|k| k.registers = 255, "no block fits (registers)"),
+            (|k| k.params = vec![8, 8], "parameters of 8 + 8 bytes"),
+            (|k| k.params = Vec::new(), "parameters of 0 bytes"),
+            (|k| k.max_threads = Some(128), "compiled for 128"),
+            (|k| k.block = Some([128, 1, 1]), "compiled for 128×1×1"),
+            (|k| k.cluster = Some([4, 1, 1]), "compiled for 4×1×1"),
+            (|k| k.static_smem = 40 << 10, "of shared memory a block"),
+        ];
+        let mut many = launch();
+        many.block[0] = 512;
+        for (change, expected) in kernels {
+            let mut kernel = kernel();
+            change(&mut kernel);
+            let launch = match kernel.registers {
+                255 => &many,
+                _ => &launch(),
+            };
+            let told = refusal(&usual().limits, Some(&kernel), launch).expect(expected);
+            assert!(told.contains(expected), "{told}");
+            let params = kernel.params != self::kernel().params;
+            assert_eq!(is_undeclared(&told), params, "{told}");
+        }
+        let told = refusal(&usual().limits, None, &launch()).expect("a refusal");
+        assert!(told.contains("no kernel `k`"), "{told}");
+        assert!(is_undeclared(&told), "{told}");
+    }
+}

@@ -1,0 +1,413 @@
+//! From `.cu` text to a cubin and PTX, by NVRTC, once per content.
+//!
+//! A compile error is a result here, not a failure of dgx, and so is a source
+//! that crashes the compiler or never ends it: NVRTC runs in processes of its
+//! own, which are given a source with everything it may include and can open
+//! no file. Only a missing compiler is an [`Error`]. Nothing in this room
+//! touches a device; of its limits it is told.
+
+pub mod abi;
+mod cache;
+mod diagnostics;
+mod entries;
+mod launchable;
+mod locate;
+mod nvrtc;
+mod occupancy;
+mod process;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Headers;
+use dgx_core::domain::{content_hash, printable};
+use process::{Lost, Process};
+use serve::{Delivery, Order};
+
+pub use cache::{Cache, Entry, cache_root};
+pub(crate) use diagnostics::says_error;
+pub use launchable::{geometry, refusal};
+pub use locate::search;
+pub(crate) use locate::{file_or_folder, preload, python_library_folders, system_library_folders};
+pub use nvrtc::Nvrtc;
+pub(crate) use occupancy::Footprint;
+pub use occupancy::Residency;
+pub use occupancy::{occupancy, residency};
+pub use process::Limits;
+pub use serve::serve;
+pub use upkeep::{IMAGES, is_image, remove_image};
+
+/// Why nothing could be compiled at all.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "no NVRTC found (looked at {looked}); run through scripts/dgx, which fetches it, or set DGX_NVRTC to libnvrtc or its folder"
+    )]
+    Missing { looked: String },
+    #[error("cannot load NVRTC from {path}: {reason}")]
+    Unloadable { path: PathBuf, reason: String },
+    #[error(
+        "NVRTC {found} at {path} is too old: 12.0 or newer compiles for sm_90a; set DGX_NVRTC to a newer one"
+    )]
+    TooOld { found: String, path: PathBuf },
+    #[error(
+        "{wanted} was asked for, but another libnvrtc.so is found first on the library path; unset DGX_NVRTC, or put its folder first in LD_LIBRARY_PATH"
+    )]
+    Shadowed { wanted: PathBuf },
+    #[error("cannot compile: {reason}")]
+    NoProcess { reason: String },
+    #[error(
+        "cannot write the compile cache at {path}: {source}; set DGX_CACHE to a folder you can write"
+    )]
+    Cache {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+}
+
+/// One thing to compile: a source with its constants fixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// How messages name the file, e.g. `variants/interleaved.cu`.
+    pub name: String,
+    pub source: Arc<str>,
+    /// NVRTC target, e.g. `sm_90a`.
+    pub arch: String,
+    /// `-DNAME=value`, in order.
+    pub defines: Vec<(String, String)>,
+    /// All that it may include.
+    pub headers: Arc<Headers>,
+}
+
+impl Unit {
+    pub fn flags(&self) -> Vec<String> {
+        let mut flags = vec![
+            format!("--gpu-architecture={}", self.arch),
+            "--std=c++17".to_owned(),
+            "-lineinfo".to_owned(),
+            "--ptxas-options=-v".to_owned(),
+        ];
+        flags.extend(self.defines.iter().map(|(k, v)| format!("-D{k}={v}")));
+        flags
+    }
+}
+
+/// What ptxas and the PTX say of one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelReport {
+    pub name: String,
+    pub registers: u32,
+    pub spill_bytes: u32,
+    pub static_smem: u32,
+    /// Bytes of each parameter.
+    pub params: Vec<u32>,
+    /// Most threads of a block it was compiled for.
+    pub max_threads: Option<u32>,
+    /// The only block, and the only cluster, it was compiled for.
+    pub block: Option<[u32; 3]>,
+    pub cluster: Option<[u32; 3]>,
+    /// Columns of tensor memory a block asks for at once, at most.
+    pub tensor_columns: u32,
+}
+
+/// A compiled unit: machine code for the GPU, PTX for the emulator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Names the content: equal keys mean equal source, headers, flags and compiler.
+    pub key: String,
+    pub cubin: Vec<u8>,
+    pub ptx: String,
+    pub kernels: Vec<KernelReport>,
+    /// ptxas remarks that mean lost speed.
+    pub remarks: Vec<String>,
+}
+
+/// What became of one unit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compiled {
+    /// The image, or the compiler's message with the `.cu` lines in it.
+    pub outcome: Result<Image, String>,
+    pub cached: bool,
+    pub millis: f64,
+}
+
+/// NVRTC behind the cache.
+pub struct Compiler {
+    nvrtc: &'static Nvrtc,
+    cache: Cache,
+    /// The dgx that compiling processes run.
+    program: PathBuf,
+    limits: Limits,
+    /// Compiling processes that have nothing to do.
+    idle: Mutex<Vec<Process>>,
+}
+
+impl Compiler {
+    /// Finds NVRTC and opens the cache under `root`.
+    pub fn new(root: &Path, limits: Limits) -> Result<Self, Error> {
+        let program = std::env::current_exe().map_err(|e| Error::NoProcess {
+            reason: format!("cannot find dgx itself: {e}"),
+        })?;
+        Ok(Self {
+            nvrtc: Nvrtc::find()?,
+            cache: Cache::open(root)?,
+            program,
+            limits,
+            idle: Mutex::default(),
+        })
+    }
+
+    /// e.g. `NVRTC 13.0`.
+    pub fn version(&self) -> String {
+        self.nvrtc.version_text()
+    }
+
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Compiles one unit, or takes it from the cache.
+    pub fn compile(&self, unit: &Unit) -> Result<Compiled, Error> {
+        let compiled = self.compile_unless(unit, &|| false)?;
+        compiled.ok_or_else(|| Error::NoProcess {
+            reason: "stopped".to_owned(),
+        })
+    }
+
+    /// Compiles all units on all cores, in the order given; `done` hears of
+    /// each as it ends, from whichever thread it ended on. Once `stop` says so
+    /// no other is begun, and those that were not are `None`.
+    pub fn compile_all(
+        &self,
+        units: &[Unit],
+        done: impl Fn(usize, &Compiled) + Sync,
+        stop: impl Fn() -> bool + Sync,
+    ) -> Result<Vec<Option<Compiled>>, Error> {
+        let results: Vec<OnceLock<Result<Option<Compiled>, Error>>> =
+            units.iter().map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let index = next.fetch_add(1, Ordering::Relaxed)
+                && let Some(unit) = units.get(index)
+                && !stop()
+            {
+                let result = self.compile_unless(unit, &stop);
+                if let Ok(Some(compiled)) = &result {
+                    done(index, compiled);
+                }
+                // Each index is taken once.
+                let _ = results[index].set(result);
+            }
+        };
+        let cores = thread::available_parallelism().map_or(1, |n| n.get());
+        thread::scope(|scope| {
+            for _ in 0..cores.min(units.len()) {
+                scope.spawn(work);
+            }
+        });
+        // They hold memory that what comes next may need.
+        if let Ok(mut idle) = self.idle.lock() {
+            idle.clear();
+        }
+        let taken = results.into_iter().map(|r| r.into_inner());
+        taken.map(|result| result.unwrap_or(Ok(None))).collect()
+    }
+
+    /// Nothing if the user asked to stop.
+    fn compile_unless(
+        &self,
+        unit: &Unit,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Compiled>, Error> {
+        let began = Instant::now();
+        let key = self.key(unit);
+        let entry = self.cache.load(&key);
+        if entry == Entry::Damaged {
+            remark!(
+                "warning: the cached image of {} was damaged: it is compiled anew",
+                printable(&unit.name)
+            );
+        }
+        let compiled = |outcome, cached| {
+            Some(Compiled {
+                outcome,
+                cached,
+                millis: began.elapsed().as_secs_f64() * 1e3,
+            })
+        };
+        if let Entry::Whole(outcome) = entry {
+            return Ok(compiled(outcome, true));
+        }
+        let outcome = match self.build(unit, &key, stop)? {
+            Built::Said(outcome) => {
+                self.cache.publish(&key, &outcome)?;
+                outcome
+            }
+            // Not the same every time: the next try may be luckier.
+            Built::Gave(reason) => Err(printable(&format!("{}: error: {reason}", unit.name))),
+            Built::Stopped => return Ok(None),
+        };
+        Ok(compiled(outcome, false))
+    }
+
+    /// Everything the compiler says of a unit, which the cache does not keep:
+    /// warnings with their places, and what each kernel uses.
+    pub fn log(&self, unit: &Unit) -> Result<String, Error> {
+        let order = order(unit);
+        let never = || false;
+        let Some(mut process) = self.fresh(&never)? else {
+            return Ok(String::new());
+        };
+        Ok(match process.make(&order, self.limits.time, &never) {
+            Ok((Delivery::Compiled { ptx, log, .. }, _)) => {
+                diagnostics::log_message(&log, &ptx, &unit.name, &unit.headers)
+            }
+            Ok((Delivery::Refused { ptx, log }, _)) => self.complaint(unit, &log, &ptx),
+            Ok((Delivery::Failed { reason }, _)) => reason,
+            Ok((Delivery::Ready, _)) => String::new(),
+            Err(Lost::TimedOut(spent)) => stopped_after(&spent),
+            Err(Lost::Died(how) | Lost::Killed(how)) => format!("the compiler {how}"),
+            Err(Lost::Stopped) => String::new(),
+        })
+    }
+
+    fn key(&self, unit: &Unit) -> String {
+        let mut parts = vec![
+            "dgx image 5".to_owned(),
+            self.nvrtc.identity(),
+            unit.name.clone(),
+            unit.source.to_string(),
+        ];
+        parts.extend(unit.flags());
+        for (name, text) in unit.headers.texts() {
+            parts.extend([name.to_owned(), text]);
+        }
+        content_hash(&parts)
+    }
+
+    fn build(
+        &self,
+        unit: &Unit,
+        key: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Built, Error> {
+        let order = order(unit);
+        let Limits { time, memory } = self.limits;
+        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let used = idle.is_some();
+        let Some(mut process) = idle.map_or_else(|| self.fresh(stop), |p| Ok(Some(p)))? else {
+            return Ok(Built::Stopped);
+        };
+        let mut made = process.make(&order, time, stop);
+        // A used process has its predecessors' heap as well, and anybody can
+        // kill one: neither is the unit's doing before a fresh one fails too.
+        let perhaps_innocent = match &made {
+            Ok((delivery, _)) => used && delivery.gave_up(),
+            Err(Lost::Died(_)) => used,
+            Err(Lost::Killed(_)) => true,
+            Err(Lost::TimedOut(_) | Lost::Stopped) => false,
+        };
+        if perhaps_innocent {
+            drop(process);
+            process = match self.fresh(stop)? {
+                Some(process) => process,
+                None => return Ok(Built::Stopped),
+            };
+            made = process.make(&order, time, stop);
+        }
+        let (delivery, cubin) = match made {
+            Ok(made) => made,
+            Err(Lost::Stopped) => return Ok(Built::Stopped),
+            Err(Lost::TimedOut(spent)) => return Ok(Built::Gave(stopped_after(&spent))),
+            Err(Lost::Died(how) | Lost::Killed(how)) => {
+                return Ok(Built::Gave(format!(
+                    "the compiler {how}; it may take {memory} of memory"
+                )));
+            }
+        };
+        let gave_up = delivery.gave_up();
+        if let (false, Ok(mut idle)) = (gave_up, self.idle.lock()) {
+            idle.push(process);
+        }
+        Ok(match delivery {
+            Delivery::Failed { reason } => Built::Gave(reason),
+            Delivery::Ready => Built::Gave("the compiling process spoke out of turn".to_owned()),
+            Delivery::Refused { ptx, log } if gave_up => {
+                let message = self.complaint(unit, &log, &ptx);
+                Built::Gave(format!("out of memory: it may take {memory}\n{message}"))
+            }
+            Delivery::Refused { ptx, log } => Built::Said(Err(self.complaint(unit, &log, &ptx))),
+            Delivery::Compiled { ptx, log, .. } => {
+                let (mut kernels, remarks) = diagnostics::resources(&log);
+                entries::describe(&mut kernels, &ptx);
+                Built::Said(Ok(Image {
+                    key: key.to_owned(),
+                    cubin,
+                    ptx: relative(ptx),
+                    kernels,
+                    remarks,
+                }))
+            }
+        })
+    }
+
+    fn complaint(&self, unit: &Unit, log: &str, ptx: &str) -> String {
+        diagnostics::error_message(log, ptx, &unit.name, &unit.headers)
+    }
+
+    /// A process that is ready and has compiled nothing yet; none if the user
+    /// asked to stop.
+    fn fresh(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Process>, Error> {
+        let reason = match Process::start(&self.program, &self.limits, stop) {
+            Ok(process) => return Ok(Some(process)),
+            Err(Lost::Stopped) => return Ok(None),
+            Err(Lost::TimedOut(spent)) => format!("is not ready after {spent}"),
+            Err(Lost::Died(how) | Lost::Killed(how)) => how,
+        };
+        let reason = format!("the compiling process {reason}");
+        Err(Error::NoProcess { reason })
+    }
+}
+
+fn stopped_after(spent: &str) -> String {
+    format!("the compiler was stopped after {spent}; --compile-timeout SECONDS allows more")
+}
+
+fn order(unit: &Unit) -> Order {
+    let texts = unit.headers.texts();
+    Order {
+        name: unit.name.clone(),
+        source: unit.source.to_string(),
+        flags: unit.flags(),
+        headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
+    }
+}
+
+/// What came of compiling.
+enum Built {
+    /// The compiler's word: it would say the same again.
+    Said(Result<Image, String>),
+    /// It gave up, or was made to.
+    Gave(String),
+    Stopped,
+}
+
+/// Source files named as a user would type them. NVRTC writes the folder it
+/// ran in before every relative name; an image must not depend on where the
+/// repository lay when it was made.
+fn relative(ptx: String) -> String {
+    match std::env::current_dir() {
+        Ok(here) => ptx.replace(&format!("\"{}/", here.display()), "\""),
+        Err(_) => ptx,
+    }
+}

@@ -1,0 +1,278 @@
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use cudarc::nvrtc::{result, sys};
+
+use super::Error;
+use super::locate::{self, Found, Origin};
+
+const STEM: &str = "libnvrtc";
+
+/// The compiler of this process. Loaded once; safe to use from many threads.
+#[derive(Debug)]
+pub struct Nvrtc {
+    pub version: (i32, i32),
+    pub found: Found,
+}
+
+/// What one compilation gave. Without a cubin it failed, and the log says why.
+pub struct Output {
+    pub cubin: Option<Vec<u8>>,
+    pub ptx: String,
+    pub log: String,
+}
+
+impl Nvrtc {
+    /// Finds and loads NVRTC: `$DGX_NVRTC`, the loader's path, a CUDA toolkit,
+    /// the checkout's `.dgx/nvrtc`, in this order.
+    pub fn find() -> Result<&'static Self, Error> {
+        static NVRTC: OnceLock<Nvrtc> = OnceLock::new();
+        if let Some(found) = NVRTC.get() {
+            return Ok(found);
+        }
+        let nvrtc = Self::load(locate()?)?;
+        Ok(NVRTC.get_or_init(|| nvrtc))
+    }
+
+    /// e.g. `NVRTC 13.0`.
+    pub fn version_text(&self) -> String {
+        format!("NVRTC {}.{}", self.version.0, self.version.1)
+    }
+
+    fn load(found: Found) -> Result<Self, Error> {
+        let path = found.path.clone();
+        if found.origin != Origin::Loader {
+            // NVRTC opens its builtins by bare name as well.
+            if let Some(builtins) = path
+                .parent()
+                .and_then(|folder| locate::newest(folder, "libnvrtc-builtins"))
+            {
+                locate::preload(&builtins).map_err(|reason| Error::Unloadable {
+                    path: builtins.clone(),
+                    reason,
+                })?;
+            }
+            locate::preload(&path).map_err(|reason| Error::Unloadable {
+                path: path.clone(),
+                reason,
+            })?;
+        }
+        // SAFETY: only looks for the library, by the names cudarc will use.
+        if !unsafe { sys::is_culib_present() } {
+            let reason = "its soname is not one this dgx knows".to_owned();
+            return Err(Error::Unloadable { path, reason });
+        }
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both pointers are to live integers.
+        let status = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+        status.result().map_err(|e| Error::Unloadable {
+            path: path.clone(),
+            reason: format!("nvrtcVersion: {e}"),
+        })?;
+        if major < 12 {
+            let found = format!("{major}.{minor}");
+            return Err(Error::TooOld { found, path });
+        }
+        let in_use = locate::loaded_path(STEM);
+        let found = match (found.origin, in_use) {
+            (Origin::Variable, Some(used)) if !same_file(&used, &path) => {
+                return Err(Error::Shadowed { wanted: path });
+            }
+            (origin, Some(path)) => Found { path, origin },
+            (_, None) => found,
+        };
+        Ok(Self {
+            version: (major, minor),
+            found,
+        })
+    }
+
+    /// Compiles `source`, which messages call `name`, with `headers` by name
+    /// and text. An error is NVRTC's or its caller's, not the source's.
+    pub fn compile(
+        &self,
+        name: &str,
+        source: &str,
+        flags: &[String],
+        headers: &[(String, String)],
+    ) -> Result<Output, String> {
+        let text = |s: &str| CString::new(s).map_err(|_| "there is a NUL byte in it".to_owned());
+        let list = |texts: Vec<&str>| texts.into_iter().map(text).collect::<Result<Vec<_>, _>>();
+        let names = list(headers.iter().map(|(name, _)| name.as_str()).collect())?;
+        let texts = list(headers.iter().map(|(_, text)| text.as_str()).collect())?;
+        let flags = list(flags.iter().map(String::as_str).collect())?;
+        let program = Program::new(&text(source)?, &text(name)?, &names, &texts)?;
+        let compiled = program.compile(&flags)?;
+        let ptx = program.ptx().unwrap_or_default();
+        let log = program.log()?;
+        let cubin = match compiled {
+            true => Some(program.cubin()?),
+            false => None,
+        };
+        Ok(Output { cubin, ptx, log })
+    }
+
+    /// The library itself: two builds of one version are not the same compiler.
+    pub(crate) fn identity(&self) -> String {
+        let about = std::fs::metadata(&self.found.path).ok();
+        let changed = about.as_ref().and_then(|about| about.modified().ok());
+        let since = changed.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+        format!(
+            "{} {} {:?}",
+            self.version_text(),
+            about.map_or(0, |about| about.len()),
+            since
+        )
+    }
+}
+
+fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn locate() -> Result<Found, Error> {
+    let mut looked = vec!["DGX_NVRTC".to_owned()];
+    if let Some(place) = std::env::var_os("DGX_NVRTC").filter(|v| !v.is_empty()) {
+        let place = PathBuf::from(place);
+        return locate::below(&place)
+            .iter()
+            .find_map(|p| locate::file_or_folder(p, STEM))
+            .map(|path| Found {
+                path,
+                origin: Origin::Variable,
+            })
+            .ok_or_else(|| Error::Unloadable {
+                path: place,
+                reason: "DGX_NVRTC names no libnvrtc.so".to_owned(),
+            });
+    }
+    looked.push("the library path".to_owned());
+    // SAFETY: only looks for the library.
+    if unsafe { sys::is_culib_present() } {
+        return Ok(Found {
+            path: PathBuf::from("libnvrtc.so"),
+            origin: Origin::Loader,
+        });
+    }
+    let toolkit = locate::system_library_folders();
+    looked.extend(toolkit.iter().map(|f| f.display().to_string()));
+    if let Some(path) = locate::search(&toolkit, STEM) {
+        return Ok(Found {
+            path,
+            origin: Origin::Toolkit,
+        });
+    }
+    looked.push(".dgx/nvrtc".to_owned());
+    let local = locate::checkout_folder("nvrtc").map(|folder| locate::below(&folder));
+    if let Some(path) = local.and_then(|folders| locate::search(&folders, STEM)) {
+        return Ok(Found {
+            path,
+            origin: Origin::Checkout,
+        });
+    }
+    Err(Error::Missing {
+        looked: looked.join(", "),
+    })
+}
+
+/// An NVRTC program, destroyed on drop.
+struct Program(sys::nvrtcProgram);
+
+impl Program {
+    fn new(
+        source: &CStr,
+        name: &CStr,
+        header_names: &[CString],
+        headers: &[CString],
+    ) -> Result<Self, String> {
+        let pointers = |list: &[CString]| list.iter().map(|s| s.as_ptr()).collect::<Vec<_>>();
+        let (names, texts) = (pointers(header_names), pointers(headers));
+        let count = c_int::try_from(texts.len()).map_err(|e| e.to_string())?;
+        let mut program = std::ptr::null_mut();
+        // SAFETY: all strings outlive the call, which copies them; both lists
+        // have `count` entries.
+        let status = unsafe {
+            sys::nvrtcCreateProgram(
+                &mut program,
+                source.as_ptr(),
+                name.as_ptr(),
+                count,
+                texts.as_ptr(),
+                names.as_ptr(),
+            )
+        };
+        let made = status.result().map(|()| Self(program));
+        made.map_err(|e| format!("nvrtcCreateProgram: {e}"))
+    }
+
+    /// Whether it compiled; an error that is not the source's fault is an `Err`.
+    fn compile(&self, flags: &[CString]) -> Result<bool, String> {
+        let pointers: Vec<*const c_char> = flags.iter().map(|f| f.as_ptr()).collect();
+        let count = c_int::try_from(pointers.len()).map_err(|e| e.to_string())?;
+        // SAFETY: the program lives, and `flags` outlive the call.
+        let status = unsafe { sys::nvrtcCompileProgram(self.0, count, pointers.as_ptr()) };
+        match status {
+            sys::nvrtcResult::NVRTC_SUCCESS => Ok(true),
+            sys::nvrtcResult::NVRTC_ERROR_COMPILATION => Ok(false),
+            other => {
+                let log = self.log().unwrap_or_default();
+                Err(match log.trim() {
+                    "" => format!("nvrtcCompileProgram: {other:?}"),
+                    log => log.to_owned(),
+                })
+            }
+        }
+    }
+
+    fn log(&self) -> Result<String, String> {
+        // SAFETY: the program lives.
+        let bytes = unsafe { result::get_program_log(self.0) };
+        bytes
+            .map(|b| text(&b))
+            .map_err(|e| format!("nvrtcGetProgramLog: {e}"))
+    }
+
+    fn ptx(&self) -> Result<String, String> {
+        // SAFETY: the program lives.
+        let bytes = unsafe { result::get_ptx(self.0) };
+        bytes
+            .map(|b| text(&b))
+            .map_err(|e| format!("nvrtcGetPTX: {e}"))
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>, String> {
+        let mut size = 0;
+        // SAFETY: the program lives; the buffer has the size it asked for.
+        unsafe {
+            sys::nvrtcGetCUBINSize(self.0, &mut size)
+                .result()
+                .map_err(|e| format!("nvrtcGetCUBINSize: {e}"))?;
+            let mut bytes = vec![0u8; size];
+            sys::nvrtcGetCUBIN(self.0, bytes.as_mut_ptr().cast())
+                .result()
+                .map_err(|e| format!("nvrtcGetCUBIN: {e}"))?;
+            Ok(bytes)
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: made by nvrtcCreateProgram, destroyed once.
+        let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
+
+/// C text up to its NUL.
+fn text(bytes: &[c_char]) -> String {
+    let bytes: Vec<u8> = bytes
+        .iter()
+        .map(|&b| b as u8)
+        .take_while(|&b| b != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

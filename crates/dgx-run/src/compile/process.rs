@@ -1,0 +1,163 @@
+//! The supervisor's side of a compiling process.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::serve::{Delivery, Order};
+use crate::child::{self, Child, Silence};
+use dgx_core::domain::Bytes;
+
+/// Loading the compiler may take this long on a busy machine; no unit's time.
+const START: Duration = Duration::from_secs(120);
+/// A compiler that computes less than a tenth of the time is stuck, or its
+/// machine is.
+const STUCK: u32 = 10;
+
+/// What compiling one unit may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Of computing: what else a busy machine does meanwhile is no unit's doing.
+    pub time: Duration,
+    pub memory: Bytes,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(120),
+            memory: Bytes(4 << 30),
+        }
+    }
+}
+
+/// Why nothing came back.
+pub(super) enum Lost {
+    /// Ended by itself: how, and its last words.
+    Died(String),
+    /// Killed from outside: the unit may be innocent.
+    Killed(String),
+    /// Stopped because its time was up: after how much.
+    TimedOut(String),
+    /// The user asked to stop.
+    Stopped,
+}
+
+/// A process that compiles. Killed when dropped.
+pub(super) struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    deliveries: Receiver<(Delivery, Vec<u8>)>,
+}
+
+impl Process {
+    /// Starts one and waits until the compiler is loaded.
+    pub(super) fn start(
+        program: &Path,
+        limits: &Limits,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self, Lost> {
+        let mut command = Command::new(program);
+        command
+            .arg("compile-worker")
+            .args(["--memory", &limits.memory.0.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = Child::start(&mut command, |_| {})
+            .map_err(|e| Lost::Died(format!("cannot be started: {e}")))?;
+        let mut process = Self {
+            stdin: child.stdin(),
+            deliveries: listen(&mut child),
+            child,
+        };
+        match process.receive(START, stop) {
+            Ok((Delivery::Ready, _)) => Ok(process),
+            Ok(_) => Err(Lost::Died("spoke out of turn".to_owned())),
+            Err(Silence::Closed) => Err(process.obituary()),
+            Err(Silence::TimedOut) => Err(Lost::TimedOut(spent(START, "s"))),
+            Err(Silence::Stopped) => Err(Lost::Stopped),
+        }
+    }
+
+    /// Hands over one unit and waits for what becomes of it.
+    pub(super) fn make(
+        &mut self,
+        order: &Order,
+        time: Duration,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<(Delivery, Vec<u8>), Lost> {
+        let mut line = serde_json::to_vec(order).unwrap_or_default();
+        line.push(b'\n');
+        let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(&line));
+        if !matches!(sent, Some(Ok(()))) {
+            return Err(self.obituary());
+        }
+        let computed = || self.child.cpu_time().unwrap_or_default();
+        let before = computed();
+        let is_up = || computed().saturating_sub(before) > time;
+        match self.receive(time * STUCK, &|| stop() || is_up()) {
+            Ok(delivery) => Ok(delivery),
+            Err(Silence::Closed) => Err(self.obituary()),
+            Err(Silence::Stopped) if stop() => Err(Lost::Stopped),
+            Err(Silence::Stopped) => Err(Lost::TimedOut(spent(time, "s of computing"))),
+            Err(Silence::TimedOut) => {
+                let stuck = "s in which it hardly computed: the machine is very busy";
+                Err(Lost::TimedOut(spent(time * STUCK, stuck)))
+            }
+        }
+    }
+
+    fn receive(
+        &self,
+        patience: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(Delivery, Vec<u8>), Silence> {
+        child::receive(&self.deliveries, patience, stop)
+    }
+
+    fn obituary(&mut self) -> Lost {
+        let obituary = self.child.obituary();
+        match obituary.by_others() {
+            true => Lost::Killed(obituary.short()),
+            false => Lost::Died(obituary.short()),
+        }
+    }
+}
+
+fn spent(time: Duration, of: &str) -> String {
+    format!("{} {of}", time.as_secs_f64())
+}
+
+fn listen(child: &mut Child) -> Receiver<(Delivery, Vec<u8>)> {
+    let (sender, deliveries) = channel();
+    if let Some(stdout) = child.stdout() {
+        thread::spawn(move || {
+            let mut stdout = BufReader::new(stdout);
+            let mut line = Vec::new();
+            while matches!(stdout.read_until(b'\n', &mut line), Ok(1..)) {
+                // What is no delivery ends the conversation: nothing after it
+                // could be trusted.
+                let Ok(delivery) = serde_json::from_slice(&line) else {
+                    return;
+                };
+                let len = match &delivery {
+                    Delivery::Compiled { cubin, .. } => *cubin as u64,
+                    _ => 0,
+                };
+                let mut cubin = Vec::new();
+                let read = stdout.by_ref().take(len).read_to_end(&mut cubin);
+                if read.is_err() || cubin.len() as u64 != len {
+                    return;
+                }
+                if sender.send((delivery, cubin)).is_err() {
+                    return;
+                }
+                line.clear();
+            }
+        });
+    }
+    deliveries
+}

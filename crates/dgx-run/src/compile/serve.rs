@@ -1,0 +1,153 @@
+//! The compiling process's side: one unit after another, shut off from the
+//! file system, within its limits. A source that crashes, floods or never ends
+//! the compiler takes this process with it and nothing else.
+
+use std::io::{self, BufRead, Write};
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::nvrtc::{Nvrtc, Output};
+use crate::child::end_with_supervisor;
+use dgx_core::config::target::usual;
+
+/// More of a log than anybody reads.
+const MAX_LOG: usize = 64 << 10;
+/// A larger image is a mistake, and would be held several times over.
+const MAX_IMAGE: usize = 256 << 20;
+/// Compiled once before the files are closed off: NVRTC opens its own parts
+/// when they are first needed.
+const FIRST: &str = "extern \"C\" __global__ void dgx_first() {}";
+
+/// One unit as the supervisor sends it, on a line of its own.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub name: String,
+    pub source: String,
+    pub flags: Vec<String>,
+    /// Name and text of everything that can be included.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What comes back on a line of its own, before as many bytes of machine code
+/// as it says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Delivery {
+    /// The compiler is loaded; sent once, first.
+    Ready,
+    Compiled {
+        cubin: usize,
+        ptx: String,
+        log: String,
+    },
+    /// The source's fault.
+    Refused { ptx: String, log: String },
+    /// NVRTC's, or nobody's.
+    Failed { reason: String },
+}
+
+impl Delivery {
+    /// Whether the compiler gave up, and with more memory perhaps would not have.
+    pub(super) fn gave_up(&self) -> bool {
+        match self {
+            Self::Compiled { .. } => false,
+            Self::Refused { log, .. } => {
+                let log = log.to_lowercase();
+                log.contains("out of memory") || log.contains("memory allocation fail")
+            }
+            Self::Ready | Self::Failed { .. } => true,
+        }
+    }
+}
+
+/// Answers orders until there are no more.
+pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
+    end_with_supervisor();
+    let nvrtc = Nvrtc::find().map_err(io::Error::other)?;
+    let flags = [format!("--gpu-architecture={}", usual().chip.target())];
+    nvrtc
+        .compile("first.cu", FIRST, &flags, &[])
+        .map_err(io::Error::other)?;
+    // What the compiler has taken so far differs by machine (a heap for every
+    // core) and is no unit's doing. Address space would count reservations too.
+    limit(Resource::Data, data_in_use()?.saturating_add(memory))?;
+    // No file can be opened from here on, whatever it is and wherever it lies:
+    // a unit is made from what came with its order.
+    limit(Resource::Nofile, 0)?;
+    // A crash is expected of some sources, and of no use on disk.
+    limit(Resource::Core, 0)?;
+    send(&mut deliveries, &Delivery::Ready, &[])?;
+    for line in orders.lines() {
+        let order: Order = serde_json::from_str(&line?)?;
+        let (delivery, cubin) = make(nvrtc, &order);
+        send(&mut deliveries, &delivery, &cubin)?;
+    }
+    Ok(())
+}
+
+fn send(deliveries: &mut impl Write, delivery: &Delivery, cubin: &[u8]) -> io::Result<()> {
+    serde_json::to_writer(&mut *deliveries, delivery)?;
+    deliveries.write_all(b"\n")?;
+    deliveries.write_all(cubin)?;
+    deliveries.flush()
+}
+
+/// Bytes of private, writable memory this process has.
+fn data_in_use() -> io::Result<u64> {
+    const DATA: usize = 5;
+    let pages = std::fs::read_to_string("/proc/self/statm")?;
+    let pages = pages.split_whitespace().nth(DATA);
+    let pages = pages.and_then(|p| p.parse::<u64>().ok());
+    let page = rustix::param::page_size() as u64;
+    Ok(pages.ok_or(io::ErrorKind::InvalidData)? * page)
+}
+
+fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    Ok(setrlimit(resource, limit)?)
+}
+
+fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
+    let compiled = nvrtc.compile(&order.name, &order.source, &order.flags, &order.headers);
+    match compiled {
+        Err(reason) => (Delivery::Failed { reason }, Vec::new()),
+        Ok(Output { cubin, ptx, log }) => {
+            let size = ptx.len() + cubin.as_ref().map_or(0, Vec::len);
+            if size > MAX_IMAGE {
+                let reason = format!(
+                    "its image takes {} MiB, more than the {} MiB that are sensible",
+                    size >> 20,
+                    MAX_IMAGE >> 20
+                );
+                return (Delivery::Failed { reason }, Vec::new());
+            }
+            let log = shortened(log);
+            match cubin {
+                Some(cubin) => {
+                    let told = Delivery::Compiled {
+                        cubin: cubin.len(),
+                        ptx,
+                        log,
+                    };
+                    (told, cubin)
+                }
+                None => (Delivery::Refused { ptx, log }, Vec::new()),
+            }
+        }
+    }
+}
+
+/// A long log without its middle: what went wrong is told first or last.
+fn shortened(log: String) -> String {
+    if log.len() <= MAX_LOG {
+        return log;
+    }
+    let bytes = log.as_bytes();
+    let head = String::from_utf8_lossy(&bytes[..MAX_LOG / 2]);
+    let tail = String::from_utf8_lossy(&bytes[bytes.len() - MAX_LOG / 2..]);
+    format!("{head}\n… and more …\n{tail}")
+}

@@ -1,0 +1,372 @@
+//! Tensors and scratch of a call as files, as they lay in its memory.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use half::f16;
+
+use super::Call;
+use super::npy::npy;
+use super::{make_folder, scratch_lost, unwritten};
+use crate::backend::INPUTS;
+use crate::plan::OperatorCall;
+use dgx_core::diagnostic::{CommandError, InputError, nearest};
+use dgx_core::domain::{Exit, Group};
+
+/// How a dump is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// NumPy's format
+    Npy,
+    /// Numbers to read
+    Text,
+}
+
+/// A buffer by name, and what its bytes are to be read as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub name: String,
+    kind: Option<Element>,
+}
+
+impl FromStr for Request {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let (name, kind) = match word.split_once(':') {
+            Some((name, kind)) => (name, Some(kind.parse()?)),
+            None => (word, None),
+        };
+        match name.is_empty() {
+            true => Err("a name is empty".to_owned()),
+            false => Ok(Self {
+                name: name.to_owned(),
+                kind,
+            }),
+        }
+    }
+}
+
+/// What the oracle has to say, beside what lay in memory.
+const EXPECTED: &str = "expected";
+/// Every group's output, as `dgx::Group` names it; its inputs are [`INPUTS`].
+const OUTPUT: &str = "c";
+/// What the host hands over.
+const TABLES: [&str; 3] = ["groups", "maps", "deal"];
+
+/// What to dump, and where.
+#[derive(Clone, Debug)]
+pub struct Dump {
+    requests: Vec<Request>,
+    folder: PathBuf,
+    form: Form,
+}
+
+impl Dump {
+    /// What the call has to dump is known before it runs; its folder is made now.
+    pub fn new(
+        requests: Vec<Request>,
+        folder: PathBuf,
+        form: Form,
+        call: Option<&OperatorCall>,
+    ) -> Result<Self, CommandError> {
+        let lacks = |table: &str| match table {
+            "maps" => call.is_some_and(|call| call.maps.is_empty()),
+            "deal" => call.is_some_and(|call| call.deal.is_none()),
+            _ => false,
+        };
+        let scratch: Vec<&str> = call.map_or(Vec::new(), |call| {
+            call.scratch.iter().map(|s| s.name.as_str()).collect()
+        });
+        let known = || {
+            [OUTPUT]
+                .iter()
+                .chain(&INPUTS)
+                .chain(&[EXPECTED])
+                .chain(TABLES.iter().filter(|table| !lacks(table)))
+                .chain(&scratch)
+        };
+        for Request { name, .. } in &requests {
+            if !known().any(|known| known == name) {
+                let all: Vec<&str> = known().copied().collect();
+                let remedy = match nearest(name, all.iter().copied()) {
+                    Some(close) => format!("did you mean `{close}`? There are {}", all.join(", ")),
+                    None => format!("there are {}", all.join(", ")),
+                };
+                let message = match lacks(name) {
+                    true => format!("there is nothing to dump: the variant has no {name}"),
+                    false => format!("there is no buffer `{name}` to dump"),
+                };
+                return Err(InputError::new(message, remedy).into());
+            }
+        }
+        make_folder(&folder)?;
+        Ok(Self {
+            requests,
+            folder,
+            form,
+        })
+    }
+
+    /// What a backend must keep for it.
+    pub fn buffers(&self) -> Vec<String> {
+        let names = self.requests.iter().map(|r| r.name.clone());
+        names.filter(|name| name != EXPECTED).collect()
+    }
+
+    /// Writes what a call left; the files, in the order asked for.
+    pub fn write(&self, call: &Call) -> Result<Vec<PathBuf>, CommandError> {
+        let mut files = Vec::new();
+        for request in &self.requests {
+            for (group, array) in self.arrays(request, call)? {
+                let whose = group.map_or(String::new(), |group| format!("-g{group}"));
+                let (bytes, end) = match self.form {
+                    Form::Npy => (array.npy(), "npy"),
+                    Form::Text => (array.text().into_bytes(), "txt"),
+                };
+                let file = self.folder.join(format!("{}{whose}.{end}", request.name));
+                fs::write(&file, bytes).map_err(|e| unwritten(&file, &e))?;
+                files.push(file);
+            }
+        }
+        Ok(files)
+    }
+
+    fn arrays(
+        &self,
+        request: &Request,
+        call: &Call,
+    ) -> Result<Vec<(Option<usize>, Array)>, CommandError> {
+        let name = request.name.as_str();
+        if name == EXPECTED {
+            let groups = 0..call.oracle.groups.len();
+            return Ok(groups.map(|g| (Some(g), expected(call, g))).collect());
+        }
+        let kept = call.kept.bytes(name).map_err(|e| scratch_lost(&e))?;
+        if kept.is_empty() {
+            let why = call.kept.missing.as_deref();
+            return Err(CommandError::new(
+                Exit::CouldNotRun,
+                format!(
+                    "`{name}` cannot be dumped: {}",
+                    why.unwrap_or("the call has no bytes of it")
+                ),
+                match why {
+                    Some(_) => {
+                        "a call that took its device along leaves nothing; --backend emu does"
+                    }
+                    None => "leave it out of --dump",
+                },
+            ));
+        }
+        let arrays = kept.into_iter().map(|(group, bytes)| {
+            let own = group.map(|g| call.operands.groups[g].group);
+            let (kind, shape) = layout(name, own, bytes.len());
+            let (kind, shape) = match request.kind {
+                Some(asked) if asked != kind => (asked, vec![bytes.len() / asked.bytes()]),
+                _ => (kind, shape),
+            };
+            if bytes.len() % kind.bytes() != 0 {
+                return Err(divided(name, bytes.len(), kind));
+            }
+            let data = bytes;
+            Ok((group, Array { kind, shape, data }))
+        });
+        arrays.collect()
+    }
+}
+
+fn divided(name: &str, bytes: usize, kind: Element) -> CommandError {
+    CommandError::new(
+        Exit::Usage,
+        format!(
+            "`{name}` has {bytes} bytes, which numbers of {} each do not fill",
+            kind.bytes()
+        ),
+        format!("--dump {name}:u8 takes them one by one"),
+    )
+}
+
+/// What the right answer to this very call is.
+fn expected(call: &Call, group: usize) -> Array {
+    let answer = &call.oracle.groups[group];
+    let (m, n) = (answer.group.m as usize, answer.group.n as usize);
+    let value = |index: usize| answer.c(index) as f32;
+    Array {
+        kind: Element::F32,
+        shape: vec![m, n],
+        data: (0..m * n).flat_map(|i| value(i).to_le_bytes()).collect(),
+    }
+}
+
+/// How a buffer lies, as far as its name says; else it is bytes.
+fn layout(name: &str, group: Option<Group>, bytes: usize) -> (Element, Vec<usize>) {
+    let Some(Group { m, n, k }) = group else {
+        return (Element::U8, vec![bytes]);
+    };
+    let (m, n, k) = (m as usize, n as usize, k as usize);
+    let (kind, shape) = match name {
+        OUTPUT => (Element::F16, vec![m, n]),
+        "a" => (Element::U8, vec![m, k / 2]),
+        "b1" | "b2" => (Element::U8, vec![n, k / 2]),
+        "sfa" => (Element::U8, vec![m, k / 16]),
+        "sfb1" | "sfb2" => (Element::U8, vec![n, k / 16]),
+        _ => return (Element::U8, vec![bytes]),
+    };
+    match shape.iter().product::<usize>() * kind.bytes() == bytes {
+        true => (kind, shape),
+        // A scratch buffer of the same name.
+        false => (Element::U8, vec![bytes]),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    U8,
+    U16,
+    U32,
+    I32,
+    U64,
+    F16,
+    F32,
+    F64,
+}
+
+impl Element {
+    const ALL: [(&'static str, Self); 8] = [
+        ("u8", Self::U8),
+        ("u16", Self::U16),
+        ("u32", Self::U32),
+        ("i32", Self::I32),
+        ("u64", Self::U64),
+        ("f16", Self::F16),
+        ("f32", Self::F32),
+        ("f64", Self::F64),
+    ];
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 | Self::F16 => 2,
+            Self::U32 | Self::I32 | Self::F32 => 4,
+            Self::U64 | Self::F64 => 8,
+        }
+    }
+
+    fn descr(self) -> &'static str {
+        match self {
+            Self::U8 => "|u1",
+            Self::U16 => "<u2",
+            Self::U32 => "<u4",
+            Self::I32 => "<i4",
+            Self::U64 => "<u8",
+            Self::F16 => "<f2",
+            Self::F32 => "<f4",
+            Self::F64 => "<f8",
+        }
+    }
+
+    fn word(self, bytes: &[u8]) -> String {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let bits = u64::from_le_bytes(word);
+        match self {
+            Self::U8 => format!("{bits:02x}"),
+            Self::U16 | Self::U32 | Self::U64 => bits.to_string(),
+            Self::I32 => (bits as u32 as i32).to_string(),
+            Self::F16 => f16::from_bits(bits as u16).to_string(),
+            Self::F32 => f32::from_bits(bits as u32).to_string(),
+            Self::F64 => f64::from_bits(bits).to_string(),
+        }
+    }
+}
+
+impl FromStr for Element {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == word);
+        found.map(|(_, kind)| *kind).ok_or_else(|| {
+            let all: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+            format!("`{word}` is no type: write one of {}", all.join(", "))
+        })
+    }
+}
+
+/// Numbers in C order.
+struct Array {
+    kind: Element,
+    shape: Vec<usize>,
+    data: Vec<u8>,
+}
+
+/// Numbers in a line of text, where there is no row to go by.
+const PER_LINE: usize = 16;
+
+impl Array {
+    fn npy(&self) -> Vec<u8> {
+        npy(self.kind.descr(), &self.shape, &self.data)
+    }
+
+    /// A row a line, behind its number.
+    fn text(&self) -> String {
+        let (per_line, what) = match self.shape.as_slice() {
+            [_, columns] => ((*columns).max(1), "row"),
+            _ => (PER_LINE, "element"),
+        };
+        let step = match what {
+            "row" => 1,
+            _ => PER_LINE,
+        };
+        let mut text = String::new();
+        let lines = self.data.chunks(per_line * self.kind.bytes());
+        for (number, line) in lines.enumerate() {
+            let words: Vec<String> = line
+                .chunks_exact(self.kind.bytes())
+                .map(|bytes| self.kind.word(bytes))
+                .collect();
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{what} {}: {}", number * step, words.join(" "));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_names_a_buffer_and_perhaps_a_type() {
+        let parse = |word: &str| word.parse::<Request>();
+        assert_eq!(parse("c").unwrap().kind, None);
+        assert_eq!(parse("half_a:f16").unwrap().kind, Some(Element::F16));
+        assert!(parse("x:f8").unwrap_err().contains("`f8` is no type"));
+        assert!(parse(":f16").is_err());
+    }
+
+    #[test]
+    fn text_has_a_line_for_each_row() {
+        let array = |kind, shape: &[usize], data: &[u8]| Array {
+            kind,
+            shape: shape.to_vec(),
+            data: data.to_vec(),
+        };
+        let halves = [0x00, 0x3c, 0x00, 0xc0, 0x00, 0x38, 0x5a, 0x7e];
+        let text = array(Element::F16, &[2, 2], &halves).text();
+        assert_eq!(text, "row 0: 1 -2\nrow 1: 0.5 NaN\n");
+        let bytes: Vec<u8> = (0..18).collect();
+        let text = array(Element::U8, &[18], &bytes).text();
+        assert!(text.ends_with("element 16: 10 11\n"), "{text}");
+    }
+
+    #[test]
+    fn a_buffer_of_another_size_is_just_bytes() {
+        let group = Some(Group { m: 2, n: 8, k: 32 });
+        assert_eq!(layout("c", group, 32), (Element::F16, vec![2, 8]));
+        assert_eq!(layout("c", group, 33), (Element::U8, vec![33]));
+        assert_eq!(layout("half_a", group, 7), (Element::U8, vec![7]));
+    }
+}

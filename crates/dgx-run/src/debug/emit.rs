@@ -1,0 +1,147 @@
+//! The code of a contender as files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::unwritten;
+use crate::compile::{Image, python_library_folders, system_library_folders};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{ContenderId, Exit};
+
+/// A kind of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// What the emulator runs
+    Ptx,
+    /// Machine code, disassembled by nvdisasm or cuobjdump
+    Sass,
+    /// Machine code
+    Cubin,
+}
+
+impl Kind {
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Ptx => "ptx",
+            Self::Sass => "sass",
+            Self::Cubin => "cubin",
+        }
+    }
+}
+
+/// What was written, and what could not be.
+#[derive(Debug, Default)]
+pub struct Emission {
+    pub files: Vec<PathBuf>,
+    pub missing: Option<CommandError>,
+}
+
+/// Writes a contender's code into a folder that is there. That no disassembler is there is
+/// told when all the rest is written.
+pub fn emit(
+    image: &Image,
+    contender: &ContenderId,
+    kinds: &[Kind],
+    folder: &Path,
+) -> Result<Emission, CommandError> {
+    let mut emission = Emission::default();
+    for kind in kinds {
+        let file = folder.join(format!("{}.{}", stem(contender), kind.ending()));
+        let code = match kind {
+            Kind::Ptx => image.ptx.clone().into_bytes(),
+            Kind::Cubin => image.cubin.clone(),
+            Kind::Sass => match disassemble(&image.cubin) {
+                Ok(text) => text,
+                Err(why) => {
+                    emission.missing = Some(why);
+                    continue;
+                }
+            },
+        };
+        fs::write(&file, code).map_err(|e| unwritten(&file, &e))?;
+        emission.files.push(file);
+    }
+    Ok(emission)
+}
+
+/// `pipelined[STAGES=3]` is `pipelined-STAGES3` as a file.
+fn stem(contender: &ContenderId) -> String {
+    let kept = |c: char| match c {
+        '[' | ',' => Some('-'),
+        ']' | '=' => None,
+        c => Some(c),
+    };
+    contender.as_str().chars().filter_map(kept).collect()
+}
+
+/// Programs that disassemble, and the flags each needs.
+const DISASSEMBLERS: [(&str, &[&str]); 2] = [
+    ("nvdisasm", &["--print-code", "--print-line-info"]),
+    ("cuobjdump", &["--dump-sass"]),
+];
+
+fn disassemble(cubin: &[u8]) -> Result<Vec<u8>, CommandError> {
+    let found = DISASSEMBLERS
+        .iter()
+        .find_map(|(name, flags)| Some((program(name)?, flags)));
+    let Some((program, flags)) = found else {
+        return Err(CommandError::new(
+            Exit::CouldNotRun,
+            "there is no nvdisasm and no cuobjdump here, so there is no SASS",
+            "both are part of the CUDA toolkit: put its bin folder on PATH or set CUDA_HOME; \
+             the cubin can be disassembled elsewhere (--emit cubin)",
+        ));
+    };
+    let failed = |why: String| {
+        let message = format!("{} does not disassemble it: {why}", program.display());
+        CommandError::new(
+            Exit::CouldNotRun,
+            message,
+            "--emit cubin writes the code itself",
+        )
+    };
+    let file = tempfile::Builder::new().suffix(".cubin").tempfile();
+    let file = file.map_err(|e| failed(e.to_string()))?;
+    fs::write(file.path(), cubin).map_err(|e| failed(e.to_string()))?;
+    let output = Command::new(&program)
+        .args(*flags)
+        .arg(file.path())
+        .output();
+    let output = output.map_err(|e| failed(e.to_string()))?;
+    match output.status.success() {
+        true => Ok(output.stdout),
+        false => Err(failed(
+            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        )),
+    }
+}
+
+/// A program on PATH, or in the `bin` beside a library folder of a toolkit.
+fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let toolkits = system_library_folders();
+    let bins = toolkits
+        .iter()
+        .chain(&python_library_folders())
+        .filter_map(|lib| {
+            let above = lib.ancestors().map(|folder| folder.join("bin"));
+            above.into_iter().find(|bin| bin.join(name).is_file())
+        })
+        .collect::<Vec<_>>();
+    let folders = std::env::split_paths(&path).chain(bins);
+    folders
+        .map(|bin| bin.join(name))
+        .find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contender_is_a_plain_file_name() {
+        let id = ContenderId::from_text("pipelined[BN=64,STAGES=3]");
+        assert_eq!(stem(&id), "pipelined-BN64-STAGES3");
+    }
+}

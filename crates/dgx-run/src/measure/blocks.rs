@@ -1,0 +1,506 @@
+use std::time::{Duration, Instant};
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::lineup::{Lane, Lineup};
+use crate::backend::RunFailure;
+use crate::validate::Passed;
+use dgx_core::domain::{Block, ContenderId, Micros, Sample};
+use dgx_core::stats::decision::{Rule, decide};
+use dgx_core::stats::{Sampled, Tally};
+
+/// A sample at less than this share of the usual clock was throttled.
+const THROTTLED: f64 = 0.75;
+/// How often a throttled sample is taken again before it is kept as it is.
+const RETAKES: u32 = 3;
+/// How long a throttled device is left alone.
+const RECOVERY: Duration = Duration::from_millis(50);
+/// Blocks between two looks at what is decided.
+const STRIDE: u32 = 5;
+
+/// How much to measure in this process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    pub process: u32,
+    pub seed: u64,
+    pub warmup: u32,
+    pub min_blocks: u32,
+    pub max_seconds: f64,
+}
+
+/// Times one call of whoever a proof is for.
+pub trait Stopwatch {
+    fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure>;
+
+    /// Looks into a call of whoever a proof is for, once all are timed. What it
+    /// finds changes no time and no verdict.
+    fn dissect(&mut self, _passed: Passed) {}
+}
+
+/// What came of one timed call.
+#[derive(Debug, PartialEq)]
+pub struct Reading {
+    pub micros: Micros,
+    /// The SM clock where it could be read.
+    pub clock_mhz: Option<f64>,
+    /// The proof for the next call; none where this one was found wrong.
+    pub proof: Option<Passed>,
+}
+
+/// One entry of a block.
+#[derive(Clone, Copy, Debug)]
+struct Arm {
+    lane: usize,
+    /// 0, or 1 for the baseline's second entry.
+    arm: u32,
+}
+
+/// Every lane, and once more those that are entered twice.
+fn arms(lanes: &[Lane]) -> Vec<Arm> {
+    let entries = |lane: &Lane| if lane.twice() { 2 } else { 1 };
+    let lanes = lanes.iter().enumerate();
+    lanes
+        .flat_map(|(place, lane)| (0..entries(lane)).map(move |arm| Arm { lane: place, arm }))
+        .collect()
+}
+
+/// How measuring a shape in one process ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    pub blocks: u32,
+    /// `decided`, or what is still open.
+    pub decision: String,
+    /// Samples taken again because the clock had dropped.
+    pub retaken: u32,
+    pub seconds: f64,
+}
+
+/// Blocks over all lanes until the minimum is reached, then over the contested
+/// ones, until every pair is decided or time is up. Who is found wrong is not
+/// timed again. `emit` gets each block as it is finished.
+pub fn run(
+    stopwatch: &mut dyn Stopwatch,
+    lineup: Lineup,
+    schedule: &Schedule,
+    mut emit: impl FnMut(&Block),
+) -> Result<Outcome, (ContenderId, RunFailure)> {
+    let began = Instant::now();
+    let (shape, lanes) = lineup.into_parts();
+    // By their numbers, which are what the statistics know them by.
+    let all = arms(&lanes);
+    let mut taking = Taking {
+        stopwatch,
+        lanes,
+        clocks: Vec::new(),
+        retaken: 0,
+    };
+    for _ in 0..schedule.warmup {
+        for &arm in all.iter().filter(|arm| arm.arm == 0) {
+            taking.sample(arm)?;
+        }
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(schedule.seed ^ u64::from(schedule.process) << 32);
+    let mut tally = Tally::new(1, all.len());
+    let mut active: Vec<usize> = (0..all.len()).collect();
+    let decision = loop {
+        active.shuffle(&mut rng);
+        let (mut timed, mut samples) = (Vec::new(), Vec::new());
+        for &arm in &active {
+            if let Some(sample) = taking.sample(all[arm])? {
+                timed.push(arm);
+                samples.push(sample);
+            }
+        }
+        if samples.is_empty() {
+            break "nobody is left to time".to_owned();
+        }
+        let block = Block {
+            shape: shape.clone(),
+            process: schedule.process,
+            block: tally.blocks() as u32,
+            // Whose card it is, the supervisor knows.
+            card: None,
+            samples,
+        };
+        emit(&block);
+        tally.add(0, schedule.process, &sampled(&timed, &block.samples));
+        let count = tally.blocks() as u32;
+        let seconds = began.elapsed().as_secs_f64();
+        let over = seconds >= schedule.max_seconds;
+        if count < schedule.min_blocks && !(over && count >= 2) {
+            continue;
+        }
+        if !over && !count.is_multiple_of(STRIDE) {
+            continue;
+        }
+        let stands = |arm: &usize| taking.lanes[all[*arm].lane].stands();
+        let first: Vec<usize> = (0..all.len())
+            .filter(|arm| all[*arm].arm == 0 && stands(arm))
+            .collect();
+        let decision = decide(&tally, &first, &Rule::default());
+        if decision.decided() || over {
+            break decision.summary(seconds / f64::from(count));
+        }
+        // Both arms of a contender, so that the control goes on with it.
+        let contested = decision.contested();
+        let same = |a: usize, b: usize| all[a].lane == all[b].lane;
+        active = (0..all.len())
+            .filter(|&arm| contested.iter().any(|&c| same(arm, c)))
+            .collect();
+    };
+    for lane in &mut taking.lanes {
+        if let Some(passed) = lane.take() {
+            taking.stopwatch.dissect(passed);
+        }
+    }
+    Ok(Outcome {
+        blocks: tally.blocks() as u32,
+        decision,
+        retaken: taking.retaken,
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// A block as the statistics take it, its arms by their numbers.
+fn sampled(arms: &[usize], samples: &[Sample]) -> Vec<Sampled> {
+    let each = arms.iter().zip(samples);
+    each.map(|(&arm, sample)| Sampled {
+        arm,
+        log: sample.micros.0.ln(),
+        clock_mhz: sample.clock_mhz,
+    })
+    .collect()
+}
+
+/// Takes samples and watches the clock.
+struct Taking<'a> {
+    stopwatch: &'a mut dyn Stopwatch,
+    lanes: Vec<Lane>,
+    /// Every clock read so far, sorted.
+    clocks: Vec<f64>,
+    retaken: u32,
+}
+
+impl Taking<'_> {
+    /// Nothing where the lane was found wrong before.
+    fn sample(
+        &mut self,
+        Arm { lane, arm }: Arm,
+    ) -> Result<Option<Sample>, (ContenderId, RunFailure)> {
+        let mut taken = None;
+        for tries in 0..=RETAKES {
+            let lane = &mut self.lanes[lane];
+            let Some(passed) = lane.take() else {
+                break;
+            };
+            let reading = self
+                .stopwatch
+                .sample(passed)
+                .map_err(|failure| (lane.contender().clone(), failure))?;
+            lane.put_back(reading.proof);
+            taken = Some(Sample {
+                contender: lane.contender().clone(),
+                arm,
+                micros: reading.micros,
+                clock_mhz: reading.clock_mhz,
+            });
+            if !self.throttled(reading.clock_mhz) || tries == RETAKES {
+                break;
+            }
+            self.retaken += 1;
+            std::thread::sleep(RECOVERY);
+        }
+        Ok(taken)
+    }
+
+    /// Whether the clock had dropped, by all that were read before.
+    fn throttled(&mut self, clock_mhz: Option<f64>) -> bool {
+        let Some(clock) = clock_mhz else {
+            return false;
+        };
+        let usual = self.clocks.get(self.clocks.len() / 2).copied();
+        let at = self.clocks.partition_point(|&c| c < clock);
+        self.clocks.insert(at, clock);
+        usual.is_some_and(|usual| clock < THROTTLED * usual)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand::RngExt;
+
+    use super::*;
+    use crate::measure::lineup::tests::lineup;
+
+    /// One call: its time, its clock, whether its output was right.
+    type Call = (f64, f64, bool);
+
+    /// Answers by contender and by how many calls there were before.
+    struct Script<F> {
+        calls: u32,
+        told: Vec<String>,
+        answer: F,
+    }
+
+    impl<F: FnMut(&str, u32) -> Result<Call, RunFailure>> Stopwatch for Script<F> {
+        fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure> {
+            let name = passed.subject().contender.as_str().to_owned();
+            let (micros, clock, right) = (self.answer)(&name, self.calls)?;
+            self.calls += 1;
+            self.told.push(name);
+            Ok(Reading {
+                micros: Micros(micros),
+                clock_mhz: Some(clock),
+                proof: passed.spend(!right).renewed().ok(),
+            })
+        }
+    }
+
+    /// What became of a run: how it ended, its blocks, and who was called when.
+    struct Ran {
+        ended: Result<Outcome, (ContenderId, RunFailure)>,
+        blocks: Vec<Block>,
+        told: Vec<String>,
+    }
+
+    fn ran(schedule: &Schedule, answer: impl FnMut(&str, u32) -> Result<Call, RunFailure>) -> Ran {
+        let mut script = Script {
+            calls: 0,
+            told: Vec::new(),
+            answer,
+        };
+        let mut blocks = Vec::new();
+        let lineup = lineup(&["a", "b", "c"]);
+        let ended = run(&mut script, lineup, schedule, |b| blocks.push(b.clone()));
+        Ran {
+            ended,
+            blocks,
+            told: script.told,
+        }
+    }
+
+    /// Contenders a, b and c take 100, 90 and 80 µs with a little noise.
+    fn plain(name: &str, call: u32) -> Call {
+        let base = match name {
+            "a" => 100.0,
+            "b" => 90.0,
+            _ => 80.0,
+        };
+        (base * noise(call), 1700.0, true)
+    }
+
+    fn noise(call: u32) -> f64 {
+        1.0 + 1e-3 * f64::from((call + 1) * 7919 % 11 % 5)
+    }
+
+    fn schedule() -> Schedule {
+        Schedule {
+            process: 0,
+            seed: 1,
+            warmup: 1,
+            min_blocks: 20,
+            max_seconds: 30.0,
+        }
+    }
+
+    fn order(block: &Block) -> Vec<(String, u32)> {
+        let arm = |s: &Sample| (s.contender.to_string(), s.arm);
+        block.samples.iter().map(arm).collect()
+    }
+
+    fn names(block: &Block) -> BTreeSet<&str> {
+        block.samples.iter().map(|s| s.contender.as_str()).collect()
+    }
+
+    #[test]
+    fn complete_blocks_in_random_order_until_decided() {
+        let Ran {
+            ended,
+            blocks,
+            told,
+        } = ran(&schedule(), |name, call| Ok(plain(name, call)));
+        let outcome = ended.unwrap();
+        assert_eq!(outcome.decision, "decided");
+        assert_eq!((outcome.blocks, blocks.len()), (20, 20));
+        let arms = |of: [(&str, u32); 4]| BTreeSet::from(of.map(|(n, a)| (n.to_owned(), a)));
+        let whole = arms([("a", 0), ("a", 1), ("b", 0), ("c", 0)]);
+        for (place, block) in blocks.iter().enumerate() {
+            assert_eq!(block.block as usize, place);
+            assert_eq!(order(block).into_iter().collect::<BTreeSet<_>>(), whole);
+        }
+        // Warm-ups come first, each contender's once; then as the blocks say.
+        let samples = blocks.iter().flat_map(|b| &b.samples);
+        let sampled = samples.map(|s| s.contender.to_string());
+        assert_eq!(told[..3], ["a", "b", "c"]);
+        assert_eq!(told[3..], sampled.collect::<Vec<_>>());
+        // In every place everybody.
+        for place in 0..4 {
+            let there: BTreeSet<_> = blocks.iter().map(|b| order(b)[place].clone()).collect();
+            assert_eq!(there, whole, "place {place}");
+        }
+    }
+
+    #[test]
+    fn the_order_is_the_seeds_and_the_processes() {
+        let orders = |process, seed| -> Vec<_> {
+            let schedule = Schedule {
+                process,
+                seed,
+                ..schedule()
+            };
+            let ran = ran(&schedule, |name, call| Ok(plain(name, call)));
+            ran.blocks.iter().map(order).collect()
+        };
+        assert_eq!(orders(0, 1), orders(0, 1));
+        assert_ne!(orders(0, 1), orders(1, 1));
+        assert_ne!(orders(0, 1), orders(0, 2));
+    }
+
+    /// b and c are nearly alike and scatter, a is clear of both.
+    fn close(name: &str, call: u32) -> Call {
+        let draw: f64 = ChaCha8Rng::seed_from_u64(u64::from(call)).random();
+        let scatter = 1.0 + 0.06 * (draw - 0.5);
+        match name {
+            "a" => (200.0 * scatter, 1700.0, true),
+            "b" => (100.0 * scatter, 1700.0, true),
+            _ => (100.6 * scatter, 1700.0, true),
+        }
+    }
+
+    #[test]
+    fn after_the_minimum_only_contested_pairs_are_timed() {
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| Ok(close(name, call)));
+        assert_eq!(ended.unwrap().decision, "decided");
+        let (before, after) = blocks.split_at(20);
+        assert!(before.iter().all(|b| b.samples.len() == 4));
+        assert!(!after.is_empty());
+        let pair = BTreeSet::from(["b", "c"]);
+        assert!(after.iter().all(|b| names(b) == pair), "{after:?}");
+    }
+
+    #[test]
+    fn a_contested_baseline_goes_on_with_both_its_arms() {
+        let swapped = |name: &str, call| match name {
+            "a" => close("b", call),
+            "b" => close("a", call),
+            _ => close("c", call),
+        };
+        let Ran { blocks, .. } = ran(&schedule(), |name, call| Ok(swapped(name, call)));
+        assert!(blocks.len() > 20);
+        for block in &blocks[20..] {
+            let arms: BTreeSet<_> = order(block).into_iter().collect();
+            let wanted = [("a", 0), ("a", 1), ("c", 0)].map(|(n, a)| (n.to_owned(), a));
+            assert_eq!(arms, BTreeSet::from(wanted));
+        }
+    }
+
+    #[test]
+    fn time_that_is_up_ends_it_with_what_is_open() {
+        let short = Schedule {
+            max_seconds: 0.15,
+            min_blocks: 1000,
+            ..schedule()
+        };
+        let slow = |name: &str, call| {
+            std::thread::sleep(Duration::from_millis(4));
+            Ok(close(name, call))
+        };
+        let Ran { ended, blocks, .. } = ran(&short, slow);
+        let outcome = ended.unwrap();
+        assert!((2..=12).contains(&blocks.len()), "{}", blocks.len());
+        assert!(outcome.decision.starts_with("unresolved: "), "{outcome:?}");
+        // Two blocks there are, however little time.
+        let none = Schedule {
+            max_seconds: 0.0,
+            ..short
+        };
+        let ran = ran(&none, |name, call| Ok(plain(name, call)));
+        assert_eq!(ran.blocks.len(), 2);
+    }
+
+    #[test]
+    fn a_throttled_sample_is_taken_again() {
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| {
+            let (micros, _, right) = plain(name, call);
+            Ok(match call {
+                30 => (3.0 * micros, 800.0, right),
+                _ => (micros, 1700.0, right),
+            })
+        });
+        assert_eq!(ended.unwrap().retaken, 1);
+        let samples: Vec<&Sample> = blocks.iter().flat_map(|b| &b.samples).collect();
+        assert!(samples.iter().all(|s| s.clock_mhz == Some(1700.0)));
+        assert!(samples.iter().all(|s| s.micros.0 < 110.0));
+    }
+
+    #[test]
+    fn a_clock_that_stays_low_is_taken_as_it_is() {
+        // Three tries more for the first, and the others are as low.
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| {
+            let (micros, _, right) = plain(name, call);
+            let clock = if (40..44).contains(&call) {
+                1200.0
+            } else {
+                1700.0
+            };
+            Ok((micros, clock, right))
+        });
+        let outcome = ended.unwrap();
+        assert_eq!((outcome.retaken, outcome.blocks), (3, 20));
+        let low = |s: &&Sample| s.clock_mhz == Some(1200.0);
+        let kept = blocks.iter().flat_map(|b| &b.samples).filter(low);
+        assert_eq!(kept.count(), 1);
+        // Less than a quarter below the usual is no throttling.
+        let Ran { ended, .. } = ran(&schedule(), |name, call| {
+            let clock = if call == 30 { 1300.0 } else { 1700.0 };
+            Ok((plain(name, call).0, clock, true))
+        });
+        assert_eq!(ended.unwrap().retaken, 0);
+    }
+
+    #[test]
+    fn who_is_found_wrong_is_not_timed_again() {
+        let wrong = |who: &'static str| {
+            let mut calls = 0;
+            move |name: &str, call| {
+                let (micros, clock, _) = plain(name, call);
+                calls += u32::from(name == who);
+                Ok((micros, clock, name != who || calls < 8))
+            }
+        };
+        let Ran {
+            ended,
+            blocks,
+            told,
+        } = ran(&schedule(), wrong("b"));
+        assert_eq!(ended.unwrap().decision, "decided");
+        assert_eq!(told.iter().filter(|name| *name == "b").count(), 8);
+        assert_eq!(blocks.len(), 20);
+        assert_eq!(names(&blocks[19]), BTreeSet::from(["a", "c"]));
+        // The baseline's other arm goes with it.
+        let Ran { told, blocks, .. } = ran(&schedule(), wrong("a"));
+        assert_eq!(told.iter().filter(|name| *name == "a").count(), 8);
+        assert_eq!(names(&blocks[19]), BTreeSet::from(["b", "c"]));
+        let nobody = ran(&schedule(), |name, call| {
+            let (micros, clock, _) = plain(name, call);
+            Ok((micros, clock, false))
+        });
+        assert_eq!(nobody.ended.unwrap().decision, "nobody is left to time");
+        assert_eq!((nobody.blocks.len(), nobody.told.len()), (0, 3));
+    }
+
+    #[test]
+    fn a_failure_says_whose_it_is_and_blocks_before_it_are_kept() {
+        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| match (name, call) {
+            ("c", 30..) => Err(RunFailure::crashed("illegal address")),
+            _ => Ok(plain(name, call)),
+        });
+        let (who, failure) = ended.unwrap_err();
+        assert_eq!((who.as_str(), failure.fatal), ("c", true));
+        assert!((6..=8).contains(&blocks.len()), "{}", blocks.len());
+    }
+}

@@ -1,0 +1,155 @@
+use crate::validate::{Passed, Subject};
+use dgx_core::domain::ContenderId;
+
+/// One contender that is timed.
+#[derive(Debug)]
+pub(super) struct Lane {
+    contender: ContenderId,
+    /// Entered a second time in each block: the A/A arm.
+    twice: bool,
+    /// The proof that it is right, until it is found wrong.
+    proof: Option<Passed>,
+}
+
+impl Lane {
+    pub(super) fn contender(&self) -> &ContenderId {
+        &self.contender
+    }
+
+    pub(super) fn twice(&self) -> bool {
+        self.twice
+    }
+
+    /// Whether it may still be timed.
+    pub(super) fn stands(&self) -> bool {
+        self.proof.is_some()
+    }
+
+    /// The proof to time one call with. None is left until that call is judged.
+    pub(super) fn take(&mut self) -> Option<Passed> {
+        self.proof.take()
+    }
+
+    pub(super) fn put_back(&mut self, proof: Option<Passed>) {
+        self.proof = proof;
+    }
+}
+
+/// A proof that does not fit where it was brought.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a proof for {proof} was brought where {shape} is timed")]
+pub(crate) struct Unproven {
+    proof: String,
+    shape: String,
+}
+
+/// Everybody who is timed on one shape.
+#[derive(Debug)]
+pub struct Lineup {
+    shape: String,
+    lanes: Vec<Lane>,
+}
+
+impl Lineup {
+    pub fn new(shape: &str) -> Self {
+        Self {
+            shape: shape.to_owned(),
+            lanes: Vec::new(),
+        }
+    }
+
+    /// Lets in whoever the proof is for, if it is for this very shape.
+    pub(crate) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
+        let Subject {
+            contender,
+            shape,
+            image,
+        } = passed.subject();
+        if *shape != self.shape {
+            return Err(Unproven {
+                proof: format!("{contender} on {shape} (image {image})"),
+                shape: self.shape.clone(),
+            });
+        }
+        self.lanes.push(Lane {
+            contender: contender.clone(),
+            twice,
+            proof: Some(passed),
+        });
+        Ok(())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    pub(super) fn into_parts(self) -> (String, Vec<Lane>) {
+        (self.shape, self.lanes)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::operator::{GroupOracle, Operands, Oracle};
+
+    use crate::validate::{Exhibit, Tolerance, prove};
+    use dgx_core::domain::Distribution;
+
+    fn subject(contender: &str, shape: &str) -> Subject {
+        Subject {
+            contender: ContenderId::from_text(contender),
+            shape: shape.to_owned(),
+            image: "i".to_owned(),
+        }
+    }
+
+    /// There is no way to a proof but judging: so an output of one element is.
+    fn proof(subject: Subject) -> Passed {
+        let group = dgx_core::domain::Group { m: 1, n: 1, k: 16 };
+        let shape = dgx_core::domain::Shape {
+            name: subject.shape.clone(),
+            groups: vec![group],
+        };
+        let operands = Operands::draw(&shape, Distribution::Benchmark, 1);
+        let oracle = Oracle {
+            groups: vec![GroupOracle {
+                group,
+                gate: vec![0.0],
+                up: vec![1.0],
+            }],
+        };
+        let exhibit = Exhibit {
+            c: &[vec![0]],
+            trespasses: &[],
+        };
+        let tolerance = Tolerance {
+            rtol: 0.0,
+            atol: 0.0,
+        };
+        prove(subject, exhibit, &operands, &oracle, tolerance).unwrap()
+    }
+
+    /// A lineup of these names on shape `s`, the first entered twice.
+    pub(crate) fn lineup(names: &[&str]) -> Lineup {
+        let mut lineup = Lineup::new("s");
+        for (place, name) in names.iter().enumerate() {
+            lineup.enter(proof(subject(name, "s")), place == 0).unwrap();
+        }
+        lineup
+    }
+
+    #[test]
+    fn a_proof_opens_no_other_shape() {
+        let mut elsewhere = Lineup::new("t");
+        let refused = elsewhere.enter(proof(subject("x", "s")), false);
+        let text = refused.unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "a proof for x on s (image i) was brought where t is timed"
+        );
+        assert!(elsewhere.is_empty());
+        let mut here = Lineup::new("s");
+        assert!(here.enter(proof(subject("x", "s")), false).is_ok());
+    }
+}

@@ -1,0 +1,297 @@
+//! Answers kept on disk. They depend only on sizes, distribution, seed and
+//! this code; a file that is torn, foreign or stale is computed again.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+
+use super::{GroupOracle, Operands, Oracle};
+use dgx_core::domain::Distribution;
+use dgx_core::domain::Shape;
+use dgx_core::files;
+
+/// Raised by any change to how operands are drawn or answers computed.
+const VERSION: u32 = 6;
+/// The folder of the cache that answers are in.
+pub const ANSWERS: &str = "oracles";
+/// What is being written begins so.
+const STAGING: &str = ".new-";
+/// Bytes of answers that are kept.
+pub const ANSWERS_LIMIT: u64 = 4 << 30;
+
+/// A folder of answers, bounded in size.
+#[derive(Clone, Debug)]
+pub struct OracleCache {
+    folder: PathBuf,
+    limit: u64,
+}
+
+impl OracleCache {
+    /// Answers in `folder`, which is made when the first is kept.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            limit: ANSWERS_LIMIT,
+        }
+    }
+
+    /// The same with room for `limit` bytes.
+    #[cfg(test)]
+    pub(crate) fn with_limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// The answer from disk, or computed and kept. `operands` must be those of
+    /// `shape`, `distribution` and `seed`. A cache that cannot be read or
+    /// written costs time, never the answer.
+    pub fn answer(
+        &self,
+        shape: &Shape,
+        distribution: Distribution,
+        seed: u64,
+        operands: &Operands,
+    ) -> Oracle {
+        let key = key(shape, distribution, seed);
+        if let Ok(oracle) = load(&self.path(&key), &key, shape) {
+            return oracle;
+        }
+        let oracle = Oracle::compute(operands);
+        self.keep(shape, distribution, seed, &oracle);
+        oracle
+    }
+
+    /// Keeps an answer computed elsewhere. One that cannot be kept will be
+    /// computed again: losing the cache is no reason to lose the run.
+    pub fn keep(&self, shape: &Shape, distribution: Distribution, seed: u64, oracle: &Oracle) {
+        let key = key(shape, distribution, seed);
+        let _ = self.write(&self.path(&key), &key, oracle);
+    }
+
+    fn path(&self, key: &[u8; 32]) -> PathBuf {
+        self.folder.join(format!("{}.oracle", hex(key)))
+    }
+
+    /// Whether the answer is on disk already, without reading it.
+    pub fn has(&self, shape: &Shape, distribution: Distribution, seed: u64) -> bool {
+        self.path(&key(shape, distribution, seed)).is_file()
+    }
+
+    /// Written aside and renamed, so that no reader meets half a file.
+    fn write(&self, path: &Path, key: &[u8; 32], oracle: &Oracle) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(STAGING)
+            .tempfile_in(&self.folder)?;
+        file.write_all(key)?;
+        let mut sum = Checksum::default();
+        let mut bytes = Vec::new();
+        for group in &oracle.groups {
+            for values in [&group.gate, &group.up] {
+                bytes.clear();
+                bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+                sum.add(&bytes);
+                file.write_all(&bytes)?;
+            }
+        }
+        file.write_all(&sum.0.to_le_bytes())?;
+        // One that holds something is someone else's: the answer is not kept then.
+        if path.is_dir() {
+            fs::remove_dir(path)?;
+        }
+        file.persist(path).map_err(|error| error.error)?;
+        self.evict(path)
+    }
+
+    /// Removes what was used longest ago until the rest fits, sparing `newest`.
+    fn evict(&self, newest: &Path) -> io::Result<()> {
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            if is_answer(&path) {
+                let metadata = entry.metadata()?;
+                files.push((metadata.modified()?, metadata.len(), path));
+            }
+        }
+        files.sort();
+        let mut total: u64 = files.iter().map(|(_, len, _)| len).sum();
+        for (_, len, path) in files {
+            if total <= self.limit {
+                break;
+            }
+            if path != newest {
+                fs::remove_file(path)?;
+                total -= len;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names do not matter: two shapes of the same groups share an answer.
+fn key(shape: &Shape, distribution: Distribution, seed: u64) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(VERSION.to_le_bytes());
+    hash.update(seed.to_le_bytes());
+    hash.update(distribution.as_str());
+    for group in &shape.groups {
+        for extent in [group.m, group.n, group.k] {
+            hash.update(extent.to_le_bytes());
+        }
+    }
+    hash.finalize().into()
+}
+
+/// Whether this is a file of an answer, or one that is being written.
+pub fn is_ours(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    is_answer(path) || (name.starts_with(STAGING) && is_file(path))
+}
+
+fn is_answer(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let key = name.strip_suffix(".oracle").filter(|key| key.len() == 24);
+    key.is_some_and(|key| key.bytes().all(|b| b.is_ascii_hexdigit())) && is_file(path)
+}
+
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|about| about.is_file())
+}
+
+fn hex(key: &[u8; 32]) -> String {
+    key[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn load(path: &Path, key: &[u8; 32], shape: &Shape) -> io::Result<Oracle> {
+    let mut file = files::open(path)?;
+    let elements: usize = shape
+        .groups
+        .iter()
+        .map(|group| group.m as usize * group.n as usize)
+        .sum();
+    let expected = 32 + 8 * elements as u64 + 8;
+    let mut found = [0; 32];
+    file.read_exact(&mut found)?;
+    if found != *key || file.metadata()?.len() != expected {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut sum = Checksum::default();
+    let mut bytes = Vec::new();
+    let mut values = |count: usize| -> io::Result<Vec<f32>> {
+        bytes.resize(4 * count, 0);
+        file.read_exact(&mut bytes)?;
+        sum.add(&bytes);
+        let words = bytes.chunks_exact(4);
+        Ok(words
+            .map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+            .collect())
+    };
+    let mut groups = Vec::with_capacity(shape.groups.len());
+    for group in &shape.groups {
+        let count = group.m as usize * group.n as usize;
+        groups.push(GroupOracle {
+            group: *group,
+            gate: values(count)?,
+            up: values(count)?,
+        });
+    }
+    let mut stored = [0; 8];
+    file.read_exact(&mut stored)?;
+    if u64::from_le_bytes(stored) != sum.0 {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    // Marks it as used, for eviction; a read-only cache still serves.
+    let _ = file.set_modified(SystemTime::now());
+    Ok(Oracle { groups })
+}
+
+/// Against torn writes and flipped bits, not against malice: a cryptographic
+/// hash would take longer than reading the file.
+#[derive(Default)]
+struct Checksum(u64);
+
+impl Checksum {
+    fn add(&mut self, bytes: &[u8]) {
+        for word in bytes.chunks(8) {
+            let mut padded = [0; 8];
+            padded[..word.len()].copy_from_slice(word);
+            let mixed = self.0.rotate_left(5) ^ u64::from_le_bytes(padded);
+            self.0 = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::domain::Group;
+
+    fn shape() -> Shape {
+        let group = Group {
+            m: 5,
+            n: 128,
+            k: 256,
+        };
+        Shape {
+            name: "t".to_owned(),
+            groups: vec![group; 2],
+        }
+    }
+
+    #[test]
+    fn a_kept_answer_comes_back_and_a_torn_one_is_recomputed() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = OracleCache::new(folder.path());
+        let (shape, distribution) = (shape(), Distribution::Full);
+        let operands = Operands::draw(&shape, distribution, 3);
+        assert!(!cache.has(&shape, distribution, 3));
+        let computed = cache.answer(&shape, distribution, 3, &operands);
+        assert!(cache.has(&shape, distribution, 3));
+        let key = key(&shape, distribution, 3);
+        let path = folder.path().join(format!("{}.oracle", hex(&key)));
+        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[100] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert!(load(&path, &key, &shape).is_err());
+        fs::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+        fs::write(&path, &bytes[..50]).unwrap();
+        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+    }
+
+    #[test]
+    fn old_answers_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = OracleCache::new(folder.path()).with_limit(25_000);
+        let shape = shape();
+        for seed in 0..4 {
+            let operands = Operands::draw(&shape, Distribution::Full, seed);
+            cache.answer(&shape, Distribution::Full, seed, &operands);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert!(cache.has(&shape, Distribution::Full, 3));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_costs_nothing_but_time() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let cache = OracleCache::new(file.path().join("below-a-file"));
+        let shape = shape();
+        let operands = Operands::draw(&shape, Distribution::Benchmark, 1);
+        let oracle = cache.answer(&shape, Distribution::Benchmark, 1, &operands);
+        assert_eq!(oracle, Oracle::compute(&operands));
+    }
+}

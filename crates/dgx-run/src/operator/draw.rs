@@ -1,0 +1,241 @@
+//! Random operands. Each tensor of each group has its own stream of one
+//! generator, cut into chunks of rows, so that the data depend on the seed
+//! alone and not on the number of cores.
+
+use std::sync::LazyLock;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use rayon::prelude::*;
+
+use super::SCALE_BLOCK;
+use super::format::encode_e4m3;
+use dgx_core::domain::Distribution;
+
+mod kind;
+
+/// Rows drawn by one generator.
+const CHUNK_ROWS: usize = 32;
+
+/// Which of a group's tensors is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tensor {
+    A,
+    B1,
+    B2,
+}
+
+/// Which of a group's random streams is meant.
+#[derive(Clone, Copy, Debug)]
+enum Stream {
+    Levels = 0,
+    A = 1,
+    B1 = 2,
+    B2 = 3,
+    KindsOfA = 4,
+    KindsOfB = 5,
+}
+
+impl Tensor {
+    fn stream(self) -> Stream {
+        match self {
+            Self::A => Stream::A,
+            Self::B1 => Stream::B1,
+            Self::B2 => Stream::B2,
+        }
+    }
+
+    fn kinds(self) -> Stream {
+        match self {
+            Self::A => Stream::KindsOfA,
+            Self::B1 | Self::B2 => Stream::KindsOfB,
+        }
+    }
+}
+
+/// What draws the operands of one group.
+pub(super) struct Draw {
+    seed: u64,
+    group: usize,
+    distribution: Distribution,
+    /// For each block of 16 along K, the exponent around which A's scales lie;
+    /// B's lie around [`LEVEL`] less that. With scales over 18 binades on both
+    /// sides, most products would leave fp16 unless large ones met small ones.
+    levels: Vec<i32>,
+    /// A block where A's scales are the largest, and one where B's are.
+    high: usize,
+    low: usize,
+    /// Where rows of A, and of B, are padding together: see [`kind`].
+    runs: [[u32; 2]; 2],
+}
+
+/// Exponent of the product of two scales that meet in a block.
+const LEVEL: i32 = -8;
+/// Where one side's exponent is within this of [`LEVEL`], the other may peak.
+const PEAK_REACH: i32 = 1;
+/// Of 256 blocks of a row so many are peaks, where they may, and as many have a
+/// tiny scale.
+const SELDOM: u32 = 8;
+const TWICE_SELDOM: u32 = 2 * SELDOM;
+
+/// Uniform in [0, 1) by 16 random bits, as e4m3.
+static UNIFORM: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    (0..=u16::MAX)
+        .map(|u| encode_e4m3(f64::from(u) / 65536.0))
+        .collect()
+});
+
+impl Draw {
+    pub(super) fn new(seed: u64, group: usize, k: usize, distribution: Distribution) -> Self {
+        let blocks = k / SCALE_BLOCK;
+        let mut draw = Self {
+            seed,
+            group,
+            distribution,
+            levels: Vec::new(),
+            high: 0,
+            low: 0,
+            runs: [[0; 2]; 2],
+        };
+        let mut rng = draw.rng(Stream::Levels, 0);
+        let exponents = LEVEL.unsigned_abs() + 1;
+        let mut level = || LEVEL + (rng.next_u32() % exponents) as i32;
+        draw.levels = (0..blocks).map(|_| level()).collect();
+        // Even the shortest K sees the top binades on both sides.
+        draw.high = rng.next_u32() as usize % blocks;
+        draw.low = (draw.high + 1 + rng.next_u32() as usize % (blocks - 1).max(1)) % blocks;
+        draw.runs = [[(); 2]; 2].map(|run| run.map(|()| rng.next_u32()));
+        draw.levels[draw.low] = LEVEL;
+        draw.levels[draw.high] = 0;
+        draw
+    }
+
+    fn rng(&self, stream: Stream, chunk: usize) -> ChaCha8Rng {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&self.seed.to_le_bytes());
+        key[8..16].copy_from_slice(&(self.group as u64).to_le_bytes());
+        key[16] = self.distribution as u8;
+        let mut rng = ChaCha8Rng::from_seed(key);
+        rng.set_stream((stream as u64) << 48 | chunk as u64);
+        rng
+    }
+
+    /// Packed elements and row-major scales of a tensor of `rows` × `k`.
+    pub(super) fn tensor(&self, tensor: Tensor, rows: usize, k: usize) -> (Vec<u8>, Vec<u8>) {
+        let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
+        let mut elements = vec![0; rows * width];
+        let mut scales = vec![0; rows * scale_width];
+        elements
+            .par_chunks_mut(CHUNK_ROWS * width)
+            .zip(scales.par_chunks_mut(CHUNK_ROWS * scale_width))
+            .enumerate()
+            .for_each(|(chunk, (elements, scales))| {
+                let mut rng = self.rng(tensor.stream(), chunk);
+                if self.distribution == Distribution::Benchmark {
+                    return benchmark(&mut rng, elements, scales);
+                }
+                // B1 and B2 draw the same: some columns of C need both.
+                let mut kinds = self.rng(tensor.kinds(), chunk);
+                let lines = elements.chunks_mut(width);
+                for (place, (row, scales)) in lines.zip(scales.chunks_mut(scale_width)).enumerate()
+                {
+                    let index = chunk * CHUNK_ROWS + place;
+                    let kind = self.kind(tensor, rows, index, kinds.next_u64());
+                    self.full_row(&mut rng, tensor, row, scales);
+                    self.alter(&mut rng, tensor, kind, row, scales);
+                }
+            });
+        (elements, scales)
+    }
+
+    fn full_row(&self, rng: &mut ChaCha8Rng, tensor: Tensor, row: &mut [u8], scales: &mut [u8]) {
+        rng.fill_bytes(row);
+        let blocks = row.chunks_mut(SCALE_BLOCK / 2).zip(scales);
+        for ((elements, scale), e) in blocks.zip(&self.levels) {
+            let random = rng.next_u32();
+            let own = match tensor {
+                Tensor::A => *e,
+                Tensor::B1 | Tensor::B2 => LEVEL - e,
+            };
+            // What a scale is says nothing about its neighbours.
+            *scale = match random >> 24 {
+                0..SELDOM if own >= -PEAK_REACH => {
+                    only_one(elements, random >> 16);
+                    peak_scale(random)
+                }
+                SELDOM..TWICE_SELDOM => tiny_scale(random),
+                _ => level_scale(own, random),
+            };
+        }
+    }
+}
+
+/// Nibbles masked to |v| ≤ 1.5, scales uniform.
+fn benchmark(rng: &mut ChaCha8Rng, elements: &mut [u8], scales: &mut [u8]) {
+    rng.fill_bytes(elements);
+    for byte in elements {
+        *byte &= 0b1011_1011;
+    }
+    for pair in scales.chunks_mut(2) {
+        let random = rng.next_u32();
+        for (scale, half) in pair.iter_mut().zip([random as u16, (random >> 16) as u16]) {
+            *scale = UNIFORM[usize::from(half)];
+        }
+    }
+}
+
+/// Within a binade of 2^e, which lies between 2^LEVEL and 1.
+fn level_scale(e: i32, random: u32) -> u8 {
+    let jitter = (random >> 8) as i32 % 3 - 1;
+    BINADES[(e + jitter - (LEVEL - 1)) as usize][(random & 7) as usize]
+}
+
+/// The e4m3 codes of eight values in each binade from 2^(LEVEL - 1) to 2.
+static BINADES: LazyLock<[[u8; 8]; BINADE_COUNT]> = LazyLock::new(|| {
+    std::array::from_fn(|binade| {
+        let unit = 2f64.powi(binade as i32 + LEVEL - 1);
+        std::array::from_fn(|eighth| encode_e4m3(unit * (1.0 + eighth as f64 / 8.0)))
+    })
+});
+const BINADE_COUNT: usize = (3 - LEVEL) as usize;
+
+/// Codes of 1 to 448: the top nine binades.
+fn peak_scale(random: u32) -> u8 {
+    const FIRST: u32 = 0x38;
+    const COUNT: u32 = 0x7f - FIRST;
+    (FIRST + random % COUNT) as u8
+}
+
+/// Zero half the time, else one of the seven subnormals.
+fn tiny_scale(random: u32) -> u8 {
+    let code = (random & 15) as u8;
+    code.saturating_sub(8)
+}
+
+/// Clears all elements of a block but one.
+fn only_one(elements: &mut [u8], random: u32) {
+    let kept = random as usize % SCALE_BLOCK;
+    for (i, byte) in elements.iter_mut().enumerate() {
+        *byte &= match (kept / 2 == i, kept % 2) {
+            (false, _) => 0,
+            (true, 0) => 0x0f,
+            (true, _) => 0xf0,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_level_scales_is_their_definition() {
+        for e in LEVEL..=0 {
+            for random in (0..3 << 8).map(|r| r ^ 0xdead_0000) {
+                let jitter = (random >> 8) as i32 % 3 - 1;
+                let value = 2f64.powi(e + jitter) * (1.0 + f64::from(random & 7) / 8.0);
+                assert_eq!(level_scale(e, random), encode_e4m3(value));
+            }
+        }
+    }
+}

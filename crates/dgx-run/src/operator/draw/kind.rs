@@ -1,0 +1,175 @@
+//! Rows that are not like the others: padding, and the corners of the formats.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::Rng;
+
+use super::{Draw, Tensor};
+use crate::operator::SCALE_BLOCK;
+
+use dgx_core::domain::Distribution;
+
+/// A tensor of fewer rows has no row whose whole part of C is zero or NaN:
+/// little would be left to compare.
+const FEW_ROWS: usize = 8;
+/// One row in this many is padding, beside those of the run.
+const PADDING: u64 = 32;
+/// The run of padding is at most this part of the rows.
+const LONGEST_RUN: usize = 8;
+
+/// What is done to a row after it was drawn. Those of a single block are sums
+/// that fp32 holds exactly: what is expected of them is not a matter of order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ordinary,
+    /// All elements are zero, of either sign.
+    Empty,
+    /// All bits are.
+    Blank,
+    /// One scale is NaN; its elements may all be zero.
+    Nan {
+        empty: bool,
+    },
+    /// Half of the scales are negative.
+    Signed,
+    /// One block, with a scale from the top binade.
+    Summit,
+    /// One block, whose product with a summit is about fp16's largest.
+    Steep,
+    /// One element in that block, whose product with a summit is below 1.
+    Whisper,
+    /// One element, whose C is about fp16's smallest.
+    Faint,
+}
+
+impl Draw {
+    pub(super) fn kind(&self, tensor: Tensor, rows: usize, index: usize, random: u64) -> Kind {
+        let few = rows < FEW_ROWS;
+        if !few && (random.is_multiple_of(PADDING) || self.in_run(tensor, rows, index)) {
+            // Zeros in B1, in B2, in both.
+            let spared = match random >> 8 & 3 {
+                0 => tensor == Tensor::B1,
+                1 => tensor == Tensor::B2,
+                _ => false,
+            };
+            return match random >> 16 & 1 {
+                _ if spared => Kind::Ordinary,
+                0 => Kind::Empty,
+                _ => Kind::Blank,
+            };
+        }
+        if self.distribution == Distribution::Full {
+            return Kind::Ordinary;
+        }
+        match tensor {
+            Tensor::A => of_a(random >> 32 & 31, few),
+            Tensor::B1 => of_b(random >> 32 & 31)[0],
+            Tensor::B2 => of_b(random >> 32 & 31)[1],
+        }
+    }
+
+    /// Whether the row is one of those that are padding together.
+    fn in_run(&self, tensor: Tensor, rows: usize, index: usize) -> bool {
+        let [length, start] = match tensor {
+            Tensor::A => self.runs[0],
+            Tensor::B1 | Tensor::B2 => self.runs[1],
+        };
+        let length = length as usize % (rows / LONGEST_RUN + 1);
+        let start = start as usize % (rows - length + 1);
+        (start..start + length).contains(&index)
+    }
+
+    pub(super) fn alter(
+        &self,
+        rng: &mut ChaCha8Rng,
+        tensor: Tensor,
+        kind: Kind,
+        row: &mut [u8],
+        scales: &mut [u8],
+    ) {
+        let signed = self.distribution == Distribution::Corner;
+        let random = rng.next_u32();
+        let faint = match tensor {
+            Tensor::A => self.low,
+            Tensor::B1 | Tensor::B2 => self.high,
+        };
+        match kind {
+            Kind::Ordinary => {}
+            Kind::Empty => row.iter_mut().for_each(|byte| *byte &= 0x88),
+            Kind::Blank => {
+                row.fill(0);
+                scales.fill(0);
+            }
+            Kind::Nan { empty } => {
+                let block = random as usize % scales.len();
+                scales[block] = 0x7f | u8::from(signed && random >> 31 == 1) << 7;
+                if empty {
+                    elements(row, block).fill(0);
+                }
+            }
+            Kind::Signed if signed => {
+                for scale in scales {
+                    *scale ^= (rng.next_u32() as u8) & 0x80;
+                }
+            }
+            Kind::Signed => {}
+            Kind::Summit | Kind::Steep => {
+                row.fill(0);
+                rng.fill_bytes(elements(row, self.high));
+                let [first, count] = match kind {
+                    Kind::Summit => [0x78, 7],
+                    _ => [0x48, 24],
+                };
+                scales[self.high] = (first + random % count) as u8;
+            }
+            Kind::Whisper => {
+                row.fill(0);
+                lone(elements(row, self.high), random, 1);
+                scales[self.high] = 1;
+            }
+            Kind::Faint => {
+                row.fill(0);
+                lone(elements(row, faint), random, 1 + (random >> 8) as u8 % 7);
+                scales[faint] = 1 + (random >> 16) as u8 % 3;
+            }
+        }
+    }
+}
+
+/// Of 32 slots.
+fn of_a(slot: u64, few: bool) -> Kind {
+    match slot {
+        0 | 1 if few => Kind::Ordinary,
+        0 | 1 => Kind::Nan { empty: slot == 1 },
+        2..6 => Kind::Summit,
+        6..8 => Kind::Faint,
+        8..16 => Kind::Signed,
+        _ => Kind::Ordinary,
+    }
+}
+
+/// Of 32 slots, the rows of B1 and B2.
+fn of_b(slot: u64) -> [Kind; 2] {
+    match slot {
+        0 => [Kind::Nan { empty: false }, Kind::Ordinary],
+        1 => [Kind::Ordinary, Kind::Nan { empty: true }],
+        2 => [Kind::Summit; 2],
+        3..7 => [Kind::Steep, Kind::Whisper],
+        7..11 => [Kind::Whisper, Kind::Steep],
+        11..13 => [Kind::Faint; 2],
+        13..21 => [Kind::Signed; 2],
+        _ => [Kind::Ordinary; 2],
+    }
+}
+
+/// The packed elements of a block.
+fn elements(row: &mut [u8], block: usize) -> &mut [u8] {
+    &mut row[block * SCALE_BLOCK / 2..][..SCALE_BLOCK / 2]
+}
+
+/// One element of a block, of this magnitude and a random sign, among zeros.
+fn lone(elements: &mut [u8], random: u32, magnitude: u8) {
+    let place = random as usize % SCALE_BLOCK;
+    let code = magnitude | (random >> 28) as u8 & 8;
+    elements.fill(0);
+    elements[place / 2] = code << (4 * (place % 2));
+}

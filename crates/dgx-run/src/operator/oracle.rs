@@ -1,0 +1,424 @@
+//! The right answer, on the CPU: multiply on all cores, summing in f64, and keep
+//! both products, because how a wrong output relates to them says what went
+//! wrong. An answer from elsewhere is held against the definition before it is
+//! used.
+
+use gemm_common::Parallelism;
+use rand::{Rng, RngExt};
+use rayon::prelude::*;
+
+use super::format::{decode_e2m1, decode_e4m3};
+use super::operands::{GroupOperands, Operands, SCALE_BLOCK};
+use dgx_core::domain::Group;
+
+/// Rows dequantised at a time: what bounds the memory of the oracle.
+const N_BLOCK: usize = 512;
+const M_BLOCK: usize = 1024;
+/// Elements of each product of a group that a spot check computes.
+const SPOTS: usize = 64;
+
+/// x / (1 + e⁻ˣ)
+pub(crate) fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// The answer for a whole shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Oracle {
+    pub groups: Vec<GroupOracle>,
+}
+
+/// Both products of a group, row-major M × N: summed in f64 and rounded once
+/// to f32, an error four orders of magnitude below the tolerance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupOracle {
+    pub group: Group,
+    /// A·B1ᵀ
+    pub gate: Vec<f32>,
+    /// A·B2ᵀ
+    pub up: Vec<f32>,
+}
+
+impl GroupOracle {
+    fn empty(group: Group) -> Self {
+        let size = group.m as usize * group.n as usize;
+        Self {
+            group,
+            gate: vec![0.0; size],
+            up: vec![0.0; size],
+        }
+    }
+
+    /// Element `index` of C.
+    pub fn c(&self, index: usize) -> f64 {
+        silu(f64::from(self.gate[index])) * f64::from(self.up[index])
+    }
+}
+
+impl Oracle {
+    pub(crate) fn compute(operands: &Operands) -> Self {
+        let mut room = Room::default();
+        Self {
+            groups: operands.groups.iter().map(|g| room.solve(g)).collect(),
+        }
+    }
+
+    /// Holds an answer computed elsewhere against the definition: the corners
+    /// and a few places `rng` chooses in every product. Sums that fit f64 have
+    /// no order, so the bits must agree.
+    pub(crate) fn spot_check(
+        &self,
+        operands: &Operands,
+        rng: &mut impl Rng,
+    ) -> Result<(), Departure> {
+        for (index, (answer, given)) in self.groups.iter().zip(&operands.groups).enumerate() {
+            let (m, n) = (given.group.m as usize, given.group.n as usize);
+            let corners = [(0, 0), (0, n - 1), (m - 1, 0), (m - 1, n - 1)];
+            let drawn = (0..SPOTS).map(|_| (rng.random_range(0..m), rng.random_range(0..n)));
+            for (row, column) in corners.into_iter().chain(drawn) {
+                let products = [
+                    ("gate", &answer.gate, &given.b1, &given.sfb1),
+                    ("up", &answer.up, &given.b2, &given.sfb2),
+                ];
+                for (product, found, b, sfb) in products {
+                    let wanted = dot(given, b, sfb, row, column) as f32;
+                    let found = found[row * n + column];
+                    let nan = found.is_nan() && wanted.is_nan();
+                    if found.to_bits() != wanted.to_bits() && !nan {
+                        return Err(Departure {
+                            product,
+                            group: index,
+                            row,
+                            column,
+                            found,
+                            wanted,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An element of an answer that is not what the definition gives.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "{product} of group {group} at row {row}, column {column} is {found:e}, by the definition {wanted:e}"
+)]
+pub(crate) struct Departure {
+    pub product: &'static str,
+    pub group: usize,
+    pub row: usize,
+    pub column: usize,
+    pub found: f32,
+    pub wanted: f32,
+}
+
+/// The definition of one element of A·Bᵀ.
+fn dot(operands: &GroupOperands, b: &[u8], sfb: &[u8], row: usize, column: usize) -> f64 {
+    let k = operands.group.k as usize;
+    let value = |elements: &[u8], scales: &[u8], row: usize, i: usize| {
+        let byte = elements[row * k / 2 + i / 2];
+        let code = if i.is_multiple_of(2) {
+            byte & 15
+        } else {
+            byte >> 4
+        };
+        decode_e2m1(code) * decode_e4m3(scales[row * k / SCALE_BLOCK + i / SCALE_BLOCK])
+    };
+    (0..k)
+        .map(|i| value(&operands.a, &operands.sfa, row, i) * value(b, sfb, column, i))
+        .sum()
+}
+
+/// Buffers reused over blocks and groups.
+#[derive(Default)]
+struct Room {
+    a: Vec<f64>,
+    b: Vec<f64>,
+    product: Vec<f64>,
+}
+
+impl Room {
+    fn solve(&mut self, operands: &GroupOperands) -> GroupOracle {
+        #[cfg(target_arch = "x86_64")]
+        if super::blocks::available() {
+            return solve_by_blocks(operands);
+        }
+        self.solve_in_f64(operands)
+    }
+
+    /// Dequantises to f64 and multiplies.
+    fn solve_in_f64(&mut self, operands: &GroupOperands) -> GroupOracle {
+        let group = operands.group;
+        let mut oracle = GroupOracle::empty(group);
+        let (m, n, k) = (group.m as usize, group.n as usize, group.k as usize);
+        for first_row in (0..m).step_by(M_BLOCK) {
+            let rows = first_row..(first_row + M_BLOCK).min(m);
+            dequantise(&operands.a, &operands.sfa, k, rows.clone(), &mut self.a);
+            let out = first_row * n..rows.end * n;
+            self.multiply(
+                &operands.b1,
+                &operands.sfb1,
+                k,
+                n,
+                &mut oracle.gate[out.clone()],
+            );
+            self.multiply(&operands.b2, &operands.sfb2, k, n, &mut oracle.up[out]);
+        }
+        oracle
+    }
+
+    /// `out` (rows of A × n) = A · Bᵀ for the rows of A that are in the room.
+    fn multiply(&mut self, b: &[u8], sfb: &[u8], k: usize, n: usize, out: &mut [f32]) {
+        let m = self.a.len() / k;
+        for first in (0..n).step_by(N_BLOCK) {
+            let columns = first..(first + N_BLOCK).min(n);
+            let width = columns.len();
+            dequantise(b, sfb, k, columns.clone(), &mut self.b);
+            self.product.resize(m * width, 0.0);
+            multiply_transposed(&self.a, &self.b, k, &mut self.product);
+            out.par_chunks_mut(n)
+                .zip(self.product.par_chunks(width))
+                .for_each(|(row, product)| {
+                    for (c, p) in row[columns.clone()].iter_mut().zip(product) {
+                        *c = *p as f32;
+                    }
+                });
+        }
+    }
+}
+
+/// As [`Room::solve_in_f64`], by whole numbers.
+#[cfg(target_arch = "x86_64")]
+fn solve_by_blocks(operands: &GroupOperands) -> GroupOracle {
+    let group = operands.group;
+    let (n, k) = (group.n as usize, group.k as usize);
+    let mut oracle = GroupOracle::empty(group);
+    let rows = operands.a.chunks(M_BLOCK * k / 2);
+    let scales = operands.sfa.chunks(M_BLOCK * k / SCALE_BLOCK);
+    let gates = oracle.gate.chunks_mut(M_BLOCK * n);
+    let ups = oracle.up.chunks_mut(M_BLOCK * n);
+    for (((rows, scales), gate), up) in rows.zip(scales).zip(gates).zip(ups) {
+        let left = super::blocks::Left::new(rows, scales, k);
+        left.multiply(&operands.b1, &operands.sfb1, gate);
+        left.multiply(&operands.b2, &operands.sfb2, up);
+    }
+    oracle
+}
+
+/// `out` (a's rows × b's rows, row-major) = a · bᵀ, both of `k` columns.
+fn multiply_transposed(a: &[f64], b: &[f64], k: usize, out: &mut [f64]) {
+    let (m, n) = (a.len() / k, b.len() / k);
+    assert_eq!(out.len(), m * n);
+    let multiply = gemm_f64::gemm::f64::get_gemm_fn();
+    // The kernel writes columns fastest, so it is given the transpose: outᵀ = b · aᵀ.
+    // SAFETY: the strides describe exactly the three slices, whose lengths are
+    // m·k, n·k and m·n, and `out` does not overlap the inputs.
+    unsafe {
+        multiply(
+            n,
+            m,
+            k,
+            out.as_mut_ptr(),
+            n as isize,
+            1,
+            false,
+            b.as_ptr(),
+            1,
+            k as isize,
+            a.as_ptr(),
+            k as isize,
+            1,
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::Rayon(0),
+        );
+    }
+}
+
+/// Rows `rows` of a packed tensor as f64, exactly.
+fn dequantise(
+    elements: &[u8],
+    scales: &[u8],
+    k: usize,
+    rows: std::ops::Range<usize>,
+    out: &mut Vec<f64>,
+) {
+    let codes: [f64; 16] = std::array::from_fn(|code| decode_e2m1(code as u8));
+    let scale_values: [f64; 256] = std::array::from_fn(|code| decode_e4m3(code as u8));
+    let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
+    out.resize(rows.len() * k, 0.0);
+    out.par_chunks_mut(k)
+        .zip(elements[rows.start * width..].par_chunks(width))
+        .zip(scales[rows.start * scale_width..].par_chunks(scale_width))
+        .for_each(|((out, elements), scales)| {
+            let blocks = out
+                .chunks_exact_mut(SCALE_BLOCK)
+                .zip(elements.chunks_exact(SCALE_BLOCK / 2));
+            for ((out, packed), scale) in blocks.zip(scales) {
+                let scale = scale_values[usize::from(*scale)];
+                for (pair, byte) in out.chunks_exact_mut(2).zip(packed) {
+                    pair[0] = codes[usize::from(byte & 15)] * scale;
+                    pair[1] = codes[usize::from(byte >> 4)] * scale;
+                }
+            }
+        });
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::ChaCha8Rng;
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+    use dgx_core::domain::Distribution;
+    use dgx_core::domain::Shape;
+
+    fn shape(groups: &[(u32, u32, u32)]) -> Shape {
+        let groups = groups.iter().map(|&(m, n, k)| Group { m, n, k }).collect();
+        let name = "t".to_owned();
+        Shape { name, groups }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_on_ragged_groups() {
+        let shape = shape(&[(3, 128, 256), (37, 640, 512)]);
+        for distribution in Distribution::ALL {
+            let operands = Operands::draw(&shape, distribution, 11);
+            let oracle = Oracle::compute(&operands);
+            for (group, answer) in operands.groups.iter().zip(&oracle.groups) {
+                let (m, n) = (group.group.m as usize, group.group.n as usize);
+                for (row, column) in [(0, 0), (m - 1, n - 1), (m / 2, n / 3), (1, n - 2)] {
+                    let gate = dot(group, &group.b1, &group.sfb1, row, column);
+                    let up = dot(group, &group.b2, &group.sfb2, row, column);
+                    let at = row * n + column;
+                    assert_eq!(answer.gate[at], gate as f32);
+                    let c = silu(gate) * up;
+                    assert!((answer.c(at) - c).abs() <= 1e-6 * (1.0 + c.abs()));
+                }
+            }
+        }
+    }
+
+    /// Where there is a quicker way, it is taken.
+    #[test]
+    fn the_way_taken_gives_the_bits_of_f64() {
+        let shape = shape(&[(3, 128, 256), (37, 640, 512), (5, 48, 7168)]);
+        for distribution in Distribution::ALL {
+            let mut operands = Operands::draw(&shape, distribution, 7);
+            // The largest of everything in one row, a scale that is no number in another.
+            let group = &mut operands.groups[0];
+            group.a[..128].fill(0xf7);
+            group.sfa[..16].fill(0x7e);
+            group.b1[..128].fill(0x7f);
+            group.sfb2[17] = 0x7f;
+            for (index, group) in operands.groups.iter().enumerate() {
+                let mut room = Room::default();
+                let (plain, taken) = (room.solve_in_f64(group), room.solve(group));
+                let same = |a: &[f32], b: &[f32]| {
+                    let mut pairs = a.iter().zip(b);
+                    pairs.all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+                };
+                assert!(index > 0 || taken.up[1].is_nan());
+                assert!(same(&plain.gate, &taken.gate), "gate, {distribution}");
+                assert!(same(&plain.up, &taken.up), "up, {distribution}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_from_elsewhere_is_held_against_the_definition() {
+        let shape = shape(&[(40, 256, 512), (3, 384, 256)]);
+        for distribution in Distribution::ALL {
+            let operands = Operands::draw(&shape, distribution, 3);
+            let right = Oracle::compute(&operands);
+            let mut rng = ChaCha8Rng::seed_from_u64(1);
+            right.spot_check(&operands, &mut rng).unwrap();
+            // One bit in a corner, a product that belongs to the other weights, NaN.
+            let mut wrong = right.clone();
+            let last = wrong.groups[1].up.last_mut().unwrap();
+            *last = f32::from_bits(last.to_bits() ^ 1);
+            assert_eq!(wrong.spot_check(&operands, &mut rng).unwrap_err().group, 1);
+            let mut wrong = right.clone();
+            let group = &mut wrong.groups[0];
+            std::mem::swap(&mut group.gate, &mut group.up);
+            assert!(wrong.spot_check(&operands, &mut rng).is_err());
+            let mut wrong = right.clone();
+            wrong.groups[0].gate.fill(f32::NAN);
+            assert!(wrong.spot_check(&operands, &mut rng).is_err());
+        }
+    }
+
+    #[test]
+    fn outputs_stay_inside_fp16_and_are_not_all_tiny() {
+        for k in [256, 7168] {
+            let shape = shape(&[(64, 256, k)]);
+            for distribution in [Distribution::Benchmark, Distribution::Full] {
+                let oracle = Oracle::compute(&Operands::draw(&shape, distribution, 5));
+                let group = &oracle.groups[0];
+                let outputs: Vec<f64> = (0..group.gate.len()).map(|i| group.c(i)).collect();
+                let largest = outputs.iter().fold(0.0, |a: f64, c| a.max(c.abs()));
+                let telling = outputs.iter().filter(|c| c.abs() > 0.05).count();
+                assert!(largest < 65504.0, "{distribution} k {k}: {largest}");
+                assert!(
+                    telling * 3 > outputs.len(),
+                    "{distribution} k {k}: {telling}"
+                );
+            }
+        }
+    }
+
+    /// Every way out of fp16 occurs, and most of C is comparable all the same.
+    #[test]
+    fn corners_have_every_class_of_value() {
+        type Class<'c> = &'c dyn Fn(f64, f64, f64) -> bool;
+        for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
+            for seed in 0..8 {
+                let shape = shape(&[(100, 128, 256)]);
+                let operands = Operands::draw(&shape, distribution, seed);
+                let group = &Oracle::compute(&operands).groups[0];
+                let count = |of: Class<'_>| {
+                    let places = 0..group.gate.len();
+                    let values =
+                        |i: usize| (f64::from(group.gate[i]), f64::from(group.up[i]), group.c(i));
+                    let all = places.map(values);
+                    all.filter(|&(gate, up, c)| of(gate, up, c)).count()
+                };
+                let finite = count(&|_, _, c| c.abs() < 65000.0);
+                assert!(finite > 100 * 128 / 2, "{distribution} {seed}: {finite}");
+                let tiny = 2f64.powi(-23)..2f64.powi(-14);
+                let classes: [(&str, Class<'_>); 6] = [
+                    ("NaN", &|_, _, c| c.is_nan()),
+                    ("infinity", &|_, _, c| c > 65520.0),
+                    ("minus infinity", &|_, _, c| c < -65520.0),
+                    ("denormal", &|_, _, c| tiny.contains(&c.abs())),
+                    ("gate beyond fp16", &|gate, _, c| {
+                        gate > 70000.0 && c != 0.0 && c.abs() < 65000.0
+                    }),
+                    ("up beyond fp16", &|_, up, c| {
+                        up.abs() > 70000.0 && c != 0.0 && c.abs() < 65000.0
+                    }),
+                ];
+                for (class, of) in classes {
+                    assert!(count(of) > 0, "{distribution} {seed}: no {class}");
+                }
+                let scales = &operands.groups[0].sfa;
+                let negative = scales.iter().any(|scale| *scale > 0x80);
+                assert_eq!(negative, distribution == Distribution::Corner);
+            }
+        }
+    }
+
+    #[test]
+    fn silu_at_its_ends() {
+        assert_eq!(silu(0.0), 0.0);
+        assert_eq!(silu(-1000.0), 0.0);
+        assert_eq!(silu(1000.0), 1000.0);
+        assert!((silu(1.0) - 0.731_058_578_630_005).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,279 @@
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::{GroupOperands, GroupOracle, Operands, Oracle, SCALE_BLOCK};
+use dgx_core::domain::mix;
+
+/// Another problem of the same numbers: the rows of A, those of B1 and B2
+/// together, and the blocks along K change places, and whole rows change their
+/// sign. Its answer follows from the products of the first, but not from its C:
+/// silu(-x) is not -silu(x). tools.cu does the same on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shuffle(u64);
+
+/// What is drawn by a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    SignsOfA = 0,
+    SignsOfB1 = 1,
+    SignsOfB2 = 2,
+    RowsOfA = 3,
+    RowsOfB = 4,
+    Blocks = 5,
+}
+
+/// Keeps all this apart from addresses in what is hashed.
+const SHUFFLE: u64 = 1 << 63;
+
+impl Shuffle {
+    pub(crate) fn new(key: u64) -> Self {
+        Self(key)
+    }
+
+    /// Whether a row changes its sign.
+    pub(crate) fn negates(self, signs: Drawn, group: usize, row: u32) -> bool {
+        self.hash(signs, group, row) & 1 == 1
+    }
+
+    /// From where each of so many comes.
+    pub(crate) fn order(self, of: Drawn, group: usize, count: usize) -> Vec<u32> {
+        let permutation = Permutation::new(self.hash(of, group, 0), count as u32);
+        (0..count as u32)
+            .map(|index| permutation.at(index))
+            .collect()
+    }
+
+    fn hash(self, what: Drawn, group: usize, row: u32) -> u64 {
+        let what = (what as u64) << 56 | (group as u64) << 32 | u64::from(row);
+        mix(self.0 ^ mix(SHUFFLE | what))
+    }
+}
+
+/// A permutation of the numbers below a count, one at a time: rounds of a
+/// bijection of the next power of two, until a number is below the count.
+struct Permutation {
+    count: u32,
+    mask: u32,
+    shift: u32,
+    rounds: [(u32, u32); 3],
+}
+
+impl Permutation {
+    fn new(key: u64, count: u32) -> Self {
+        let bits = u32::BITS - count.saturating_sub(1).leading_zeros();
+        let round = |nth: u64| {
+            let key = mix(key.wrapping_add(nth));
+            (key as u32 | 1, (key >> 32) as u32)
+        };
+        Self {
+            count,
+            mask: (1_u64 << bits).wrapping_sub(1) as u32,
+            shift: bits / 2 + 1,
+            rounds: [1, 2, 3].map(round),
+        }
+    }
+
+    fn at(&self, index: u32) -> u32 {
+        let mut place = index;
+        loop {
+            for (factor, summand) in self.rounds {
+                place = place.wrapping_mul(factor).wrapping_add(summand) & self.mask;
+                place ^= place >> self.shift;
+            }
+            if place < self.count {
+                return place;
+            }
+        }
+    }
+}
+
+/// What is drawn for something of this name: the same in every process that has the seed.
+pub fn drawing(seed: u64, name: &str) -> ChaCha8Rng {
+    let hash = Sha256::new().chain_update(seed.to_le_bytes());
+    ChaCha8Rng::from_seed(hash.chain_update(name).finalize().into())
+}
+
+impl Operands {
+    pub(crate) fn shuffled(&self, shuffle: Shuffle) -> Self {
+        let groups = self.groups.iter().enumerate();
+        Self {
+            groups: groups.map(|(i, g)| g.shuffled(shuffle, i)).collect(),
+        }
+    }
+}
+
+impl GroupOperands {
+    fn shuffled(&self, shuffle: Shuffle, index: usize) -> Self {
+        let (m, n) = (self.group.m as usize, self.group.n as usize);
+        let blocks = self.group.k as usize / SCALE_BLOCK;
+        let order = |of, count| shuffle.order(of, index, count);
+        let (rows_a, rows_b) = (order(Drawn::RowsOfA, m), order(Drawn::RowsOfB, n));
+        let blocks = order(Drawn::Blocks, blocks);
+        let tensor = |elements: &[u8], scales: &[u8], rows: &[u32], signs: Drawn| {
+            let negates = |row: usize| shuffle.negates(signs, index, row as u32);
+            gathered(elements, scales, rows, &blocks, negates)
+        };
+        let (a, sfa) = tensor(&self.a, &self.sfa, &rows_a, Drawn::SignsOfA);
+        let (b1, sfb1) = tensor(&self.b1, &self.sfb1, &rows_b, Drawn::SignsOfB1);
+        let (b2, sfb2) = tensor(&self.b2, &self.sfb2, &rows_b, Drawn::SignsOfB2);
+        Self {
+            group: self.group,
+            a,
+            b1,
+            b2,
+            sfa,
+            sfb1,
+            sfb2,
+        }
+    }
+}
+
+/// Elements and scales of a tensor whose rows and blocks come from these.
+fn gathered(
+    elements: &[u8],
+    scales: &[u8],
+    rows: &[u32],
+    blocks: &[u32],
+    negates: impl Fn(usize) -> bool + Sync,
+) -> (Vec<u8>, Vec<u8>) {
+    const BYTES: usize = SCALE_BLOCK / 2;
+    const SIGNS: u64 = 0x8888_8888_8888_8888;
+    let (packed, _) = elements.as_chunks::<BYTES>();
+    let width = blocks.len();
+    let mut to_elements = vec![[0; BYTES]; packed.len()];
+    let mut to_scales = vec![0; scales.len()];
+    to_elements
+        .par_chunks_mut(width)
+        .zip(to_scales.par_chunks_mut(width))
+        .enumerate()
+        .for_each(|(row, (to_elements, to_scales))| {
+            let own = rows[row] as usize * width..(rows[row] as usize + 1) * width;
+            let (packed, scales) = (&packed[own.clone()], &scales[own]);
+            let signs = if negates(row) { SIGNS } else { 0 };
+            for ((to, to_scale), &block) in to_elements.iter_mut().zip(to_scales).zip(blocks) {
+                let word = u64::from_le_bytes(packed[block as usize]) ^ signs;
+                *to = word.to_le_bytes();
+                *to_scale = scales[block as usize];
+            }
+        });
+    (to_elements.into_flattened(), to_scales)
+}
+
+impl Oracle {
+    /// The answer to the shuffled operands.
+    pub(crate) fn shuffled(&self, shuffle: Shuffle) -> Self {
+        let groups = self.groups.iter().enumerate();
+        Self {
+            groups: groups.map(|(i, g)| g.shuffled(shuffle, i)).collect(),
+        }
+    }
+}
+
+impl GroupOracle {
+    fn shuffled(&self, shuffle: Shuffle, index: usize) -> Self {
+        let (m, n) = (self.group.m as usize, self.group.n as usize);
+        let rows = shuffle.order(Drawn::RowsOfA, index, m);
+        let columns = shuffle.order(Drawn::RowsOfB, index, n);
+        let product = |from: &[f32], signs: Drawn| {
+            let sign = |drawn: Drawn, row: usize| {
+                u32::from(shuffle.negates(drawn, index, row as u32)) << 31
+            };
+            let columns: Vec<(u32, u32)> = columns
+                .iter()
+                .enumerate()
+                .map(|(column, from)| (*from, sign(signs, column)))
+                .collect();
+            let mut to = vec![0.0; from.len()];
+            to.par_chunks_mut(n).enumerate().for_each(|(row, to)| {
+                let own = sign(Drawn::SignsOfA, row);
+                let from = &from[rows[row] as usize * n..][..n];
+                for (to, (column, sign)) in to.iter_mut().zip(&columns) {
+                    *to = f32::from_bits(from[*column as usize].to_bits() ^ own ^ sign);
+                }
+            });
+            to
+        };
+        Self {
+            group: self.group,
+            gate: product(&self.gate, Drawn::SignsOfB1),
+            up: product(&self.up, Drawn::SignsOfB2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::domain::Distribution;
+    use dgx_core::domain::{Group, Shape};
+
+    #[test]
+    fn everything_comes_from_somewhere_and_from_elsewhere_each_time() {
+        for count in [1, 2, 3, 5, 16, 17, 40, 100, 128, 448, 4096, 7168] {
+            let order = |key| Shuffle::new(key).order(Drawn::RowsOfB, 2, count);
+            let mut sorted = order(1);
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..count as u32).collect::<Vec<_>>());
+            if count > 10 {
+                let stay = order(1).into_iter().zip(order(2)).filter(|(a, b)| a == b);
+                assert!(stay.count() < 8, "{count}");
+            }
+        }
+        // Every place is reached from about everywhere.
+        let mut seen = [[0_u32; 5]; 5];
+        for key in 0..1000 {
+            let order = Shuffle::new(mix(key)).order(Drawn::RowsOfA, 0, 5);
+            order
+                .iter()
+                .enumerate()
+                .for_each(|(to, from)| seen[to][*from as usize] += 1);
+        }
+        let counts = seen.as_flattened();
+        assert!(counts.iter().all(|n| (100..320).contains(n)), "{seen:?}");
+    }
+
+    /// The products are those of the operands, and C is not what it was with
+    /// another sign.
+    #[test]
+    fn the_answer_to_shuffled_operands_is_the_shuffled_answer() {
+        let groups = [(3, 128, 256), (37, 144, 512)].map(|(m, n, k)| Group { m, n, k });
+        let shape = Shape {
+            name: "t".to_owned(),
+            groups: groups.to_vec(),
+        };
+        for distribution in Distribution::ALL {
+            let operands = Operands::draw(&shape, distribution, 7);
+            let oracle = Oracle::compute(&operands);
+            let shuffle = Shuffle::new(99);
+            let (posed, answer) = (operands.shuffled(shuffle), oracle.shuffled(shuffle));
+            let mut rng = rand::rng();
+            for (group, wanted) in Oracle::compute(&posed).groups.iter().zip(&answer.groups) {
+                let same = |a: &[f32], b: &[f32]| {
+                    let near = |(a, b): (&f32, &f32)| {
+                        a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-5 * a.abs()
+                    };
+                    a.iter().zip(b).all(near)
+                };
+                assert!(same(&group.gate, &wanted.gate), "{distribution}");
+                assert!(same(&group.up, &wanted.up), "{distribution}");
+            }
+            assert_ne!(posed, operands);
+            assert!(answer.spot_check(&operands, &mut rng).is_err());
+        }
+        let operands = Operands::draw(&shape, Distribution::Benchmark, 7);
+        let oracle = Oracle::compute(&operands);
+        let sizes = |shuffle| -> Vec<u64> {
+            let c = |g: &GroupOracle| (0..g.gate.len()).map(|i| g.c(i).abs()).collect::<Vec<_>>();
+            let groups = oracle.shuffled(shuffle).groups;
+            let mut sizes: Vec<u64> = groups.iter().flat_map(c).map(f64::to_bits).collect();
+            sizes.sort_unstable();
+            sizes
+        };
+        let (one, other) = (sizes(Shuffle::new(1)), sizes(Shuffle::new(2)));
+        let known = one.iter().filter(|size| other.binary_search(size).is_ok());
+        let share = known.count() as f64 / one.len() as f64;
+        assert!(share < 0.6, "{share} of all |C| were there before");
+    }
+}

@@ -1,0 +1,136 @@
+//! What the host does for one operator call, as numbers: every expression of
+//! the front matter evaluated for one shape on one device. Plain data: it is
+//! sent to worker processes as JSON, and both backends obey it alike.
+
+use serde::{Deserialize, Serialize};
+
+use super::deal::Hands;
+use crate::catalog::{Fill, MapType, OperandRef, Swizzle};
+
+/// One call of a contender on a shape. Every per-group list is in the order
+/// the kernel sees its groups (`group_order`), not in the shape's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorCall {
+    /// `group_order[i]` is the place in the shape of the kernel's group i.
+    pub group_order: Vec<usize>,
+    /// Tiles of all groups before this one.
+    pub tile_begin: Vec<u32>,
+    pub tile_count: u32,
+    /// Where the host deals the tiles out.
+    pub deal: Option<Deal>,
+    pub scratch: Vec<ScratchLayout>,
+    pub maps: Vec<MapLayout>,
+    pub launches: Vec<LaunchGeometry>,
+}
+
+/// Tiles dealt out to CTAs: worker w's tiles after its first, which is tile w,
+/// are `tiles[w]`, `tiles[workers + w]`, … up to one that is no tile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deal {
+    pub workers: u32,
+    pub tiles: Vec<u32>,
+    /// Cost of all tiles together, and of the worker who has most.
+    pub cost: u64,
+    pub makespan: u64,
+}
+
+impl Deal {
+    /// Lays out the workers' lists, `end` where there is no more.
+    pub(super) fn new(hands: &Hands, end: u32) -> Self {
+        let rows = hands.tiles.iter().map(Vec::len).max().unwrap_or(1);
+        let row = |i: usize| {
+            let hands = hands.tiles.iter();
+            hands.map(move |hand| hand.get(i).copied().unwrap_or(end))
+        };
+        Self {
+            workers: hands.tiles.len() as u32,
+            tiles: (1..=rows).flat_map(row).collect(),
+            cost: hands.cost,
+            makespan: hands.makespan,
+        }
+    }
+
+    /// Share of the workers' time, until the last is done, that they work.
+    pub(crate) fn evenness(&self) -> f64 {
+        match self.makespan {
+            0 => 1.0,
+            makespan => self.cost as f64 / (f64::from(self.workers) * makespan as f64),
+        }
+    }
+}
+
+/// Device memory of the variant's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScratchLayout {
+    pub name: String,
+    /// Index into `Group::scratch` or `Args::scratch`.
+    pub slot: usize,
+    pub size: ScratchSize,
+    /// Cleared once at allocation; the kernels must leave it cleared.
+    pub zero: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScratchSize {
+    /// Bytes for each group.
+    PerGroup(Vec<u64>),
+    /// Bytes shared by the whole call.
+    PerCall(u64),
+}
+
+impl ScratchSize {
+    pub fn total(&self) -> u64 {
+        match self {
+            Self::PerGroup(bytes) => bytes.iter().fold(0, |sum, b| sum.saturating_add(*b)),
+            Self::PerCall(bytes) => *bytes,
+        }
+    }
+}
+
+/// One tensor map per group; its index in [`OperatorCall::maps`] is `MAP_name`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapLayout {
+    pub name: String,
+    pub groups: Vec<MapGeometry>,
+}
+
+/// The arguments of one tensor map encoding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapGeometry {
+    pub operand: OperandRef,
+    pub dtype: MapType,
+    /// Elements, innermost first.
+    pub dims: Vec<u64>,
+    /// Bytes, for all dimensions but the innermost.
+    pub strides: Vec<u64>,
+    /// Elements, innermost first.
+    pub box_dims: Vec<u32>,
+    pub swizzle: Swizzle,
+    pub fill: Fill,
+}
+
+/// One kernel launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaunchGeometry {
+    pub kernel: String,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub cluster: [u32; 3],
+    /// Dynamic shared memory, bytes.
+    pub smem: u32,
+    /// Programmatic dependent launch on the launch before.
+    pub pdl: bool,
+}
+
+impl LaunchGeometry {
+    pub fn threads_per_block(&self) -> u32 {
+        self.block.iter().fold(1, |n, d| n.saturating_mul(*d))
+    }
+}

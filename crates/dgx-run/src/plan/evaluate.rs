@@ -1,0 +1,470 @@
+//! One contender on one shape: constants chosen, requirements asked, and every
+//! expression of the front matter turned into a number.
+
+use std::collections::BTreeMap;
+
+use super::Machine;
+use super::call::{
+    Deal, LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize,
+};
+use super::deal::{Hands, deal};
+use crate::catalog::{
+    Contender, Definition, Launch, MAKESPAN, MINIMUM, Pick, Scratch, TensorMap, Tune, Variant,
+    combinations,
+};
+use dgx_core::diagnostic::InputError;
+use dgx_core::document::Formula;
+use dgx_core::domain::{Group, Shape};
+use dgx_core::expr::{ExprError, Scope, Steps};
+
+/// Tiles that are dealt out one by one, and entries of the table that says how.
+const MAX_DEALT: usize = 1 << 20;
+const MAX_TABLE: usize = 1 << 24;
+/// Looking at so many exchanges takes about as long as a step of evaluating.
+const EXCHANGES_A_STEP: usize = 32;
+
+type Constants = BTreeMap<String, i64>;
+
+/// What a variant's own names mean on one shape.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    /// Parameters, tuned choices and constants.
+    pub(super) constants: Constants,
+    /// Of each group, in the shape's order.
+    lets: BTreeMap<String, Vec<i64>>,
+    /// What `minimise` says of the choice, where something is tuned.
+    minimum: Option<i64>,
+}
+
+/// Whether `pick`, of `variant`, is meant for `shape`.
+pub(super) fn applies(
+    pick: &Pick,
+    variant: &Variant,
+    shape: &Shape,
+    machine: &Machine,
+    steps: &Steps,
+) -> Result<bool, InputError> {
+    let none = Values::default();
+    match &pick.when {
+        Some(when) => {
+            Ok(Evaluator::new(variant, shape, machine, &none, steps).call_value(when)? != 0)
+        }
+        None => Ok(true),
+    }
+}
+
+/// The values of the terms of a pick's cost and those of its contender's names, or why
+/// it rules the shape out.
+pub(super) fn terms(
+    pick: &Pick,
+    shape: &Shape,
+    machine: &Machine,
+    steps: &Steps,
+) -> Result<Result<(Vec<i64>, Values), String>, InputError> {
+    let values = values(&pick.contender, shape, machine, steps)?;
+    let mut names = values.clone();
+    if let Some(minimum) = values.minimum {
+        names.constants.insert(MINIMUM.to_owned(), minimum);
+    }
+    let variant = &pick.contender.variant;
+    let mut evaluator = Evaluator::new(variant, shape, machine, &names, steps);
+    if let Some(reason) = evaluator.unmet_requirement()? {
+        return Ok(Err(reason));
+    }
+    evaluator.count_tiles()?;
+    let terms = pick.cost.iter().map(|term| evaluator.call_value(&term.of));
+    let terms = terms.collect::<Result<_, _>>()?;
+    Ok(Ok((terms, values)))
+}
+
+/// What the names of `contender` mean on `shape`.
+pub(super) fn values(
+    contender: &Contender,
+    shape: &Shape,
+    machine: &Machine,
+    steps: &Steps,
+) -> Result<Values, InputError> {
+    let variant = &contender.variant;
+    let with_choice = |choice: Constants| -> Result<Values, InputError> {
+        let mut known = Values {
+            constants: contender.params.clone(),
+            ..Values::default()
+        };
+        known.constants.extend(choice);
+        for Definition {
+            name,
+            formula,
+            per_group,
+        } in &variant.definitions
+        {
+            let evaluator = Evaluator::new(variant, shape, machine, &known, steps);
+            if *per_group {
+                let groups = 0..shape.groups.len();
+                let values = groups.map(|group| evaluator.value(formula, Some(group)));
+                let values = values.collect::<Result<_, _>>()?;
+                known.lets.insert(name.clone(), values);
+            } else {
+                let value = evaluator.call_value(formula)?;
+                known.constants.insert(name.clone(), value);
+            }
+        }
+        Ok(known)
+    };
+    let Some(tune) = &variant.tune else {
+        return with_choice(Constants::new());
+    };
+    let mut best: Option<(i64, Values)> = None;
+    for choice in combinations(&tune.choose) {
+        let known = with_choice(choice)?;
+        let cost = Evaluator::new(variant, shape, machine, &known, steps).cost_of_choice(tune)?;
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, known));
+        }
+    }
+    // `choose` is never empty of values, so there is always a best.
+    Ok(best.map_or_else(Values::default, |(least, known)| Values {
+        minimum: Some(least),
+        ..known
+    }))
+}
+
+/// The call, or why the variant rules this shape out.
+pub(super) fn call(
+    variant: &Variant,
+    shape: &Shape,
+    machine: &Machine,
+    values: &Values,
+    steps: &Steps,
+) -> Result<Result<OperatorCall, String>, InputError> {
+    let mut evaluator = Evaluator::new(variant, shape, machine, values, steps);
+    if let Some(reason) = evaluator.unmet_requirement()? {
+        return Ok(Err(reason));
+    }
+    evaluator.count_tiles()?;
+    Ok(Ok(evaluator.call()?))
+}
+
+struct Evaluator<'a> {
+    variant: &'a Variant,
+    shape: &'a Shape,
+    sms: u32,
+    values: &'a Values,
+    steps: &'a Steps,
+    /// Of each group in the shape's order, once counted.
+    tiles: Option<Vec<i64>>,
+}
+
+impl<'a> Evaluator<'a> {
+    fn new(
+        variant: &'a Variant,
+        shape: &'a Shape,
+        machine: &Machine,
+        values: &'a Values,
+        steps: &'a Steps,
+    ) -> Self {
+        Self {
+            variant,
+            shape,
+            sms: machine.device.limits.sms,
+            values,
+            steps,
+            tiles: None,
+        }
+    }
+
+    fn value(&self, formula: &Formula, group: Option<usize>) -> Result<i64, InputError> {
+        let scope = Scope {
+            constants: &self.values.constants,
+            lets: &self.values.lets,
+            groups: &self.shape.groups,
+            tiles: self.tiles.as_deref(),
+            group,
+            sms: self.sms,
+            steps: self.steps,
+        };
+        formula
+            .expr
+            .eval(&scope)
+            .map_err(|error| self.at(formula, error))
+    }
+
+    /// Where no group is meant.
+    fn call_value(&self, formula: &Formula) -> Result<i64, InputError> {
+        self.value(formula, None)
+    }
+
+    fn at(&self, formula: &Formula, mut error: ExprError) -> InputError {
+        error.message = format!("{} (on shape {})", error.message, self.shape.name);
+        formula.error(&error)
+    }
+
+    /// The value as an unsigned number of the width it is needed in.
+    fn fit<T: TryFrom<i64>>(
+        &self,
+        formula: &Formula,
+        group: Option<usize>,
+        what: &str,
+    ) -> Result<T, InputError> {
+        let value = self.value(formula, group)?;
+        T::try_from(value).map_err(|_| {
+            let span = 0..formula.text.len();
+            let message = format!("{what} of {value} is out of range");
+            let remedy = "see that it is neither negative nor huge for every shape of the round";
+            self.at(formula, ExprError::new(span, message, remedy))
+        })
+    }
+
+    /// What `minimise` says of the constants as they are.
+    fn cost_of_choice(mut self, tune: &Tune) -> Result<i64, InputError> {
+        self.count_tiles()?;
+        let mut names = self.values.clone();
+        let uses = tune.minimise.expr.names();
+        if uses.iter().any(|(name, _)| *name == MAKESPAN)
+            && let Some(hands) = self.hands(&self.group_order()?)?
+        {
+            let makespan = i64::try_from(hands.makespan).unwrap_or(i64::MAX);
+            names.constants.insert(MAKESPAN.to_owned(), makespan);
+        }
+        let with_makespan = Evaluator {
+            variant: self.variant,
+            shape: self.shape,
+            sms: self.sms,
+            values: &names,
+            steps: self.steps,
+            tiles: self.tiles,
+        };
+        with_makespan.call_value(&tune.minimise)
+    }
+
+    fn unmet_requirement(&self) -> Result<Option<String>, InputError> {
+        for formula in &self.variant.requires {
+            for group in 0..self.shape.groups.len() {
+                if self.value(formula, Some(group))? == 0 {
+                    return Ok(Some(self.explain_unmet(formula, group)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn explain_unmet(&self, formula: &Formula, group: usize) -> String {
+        let Group { m, n, k } = self.shape.groups[group];
+        let mut used: Vec<String> = Vec::new();
+        for (name, _) in formula.expr.names() {
+            let value = match name {
+                "m" => Some(i64::from(m)),
+                "n" => Some(i64::from(n)),
+                "k" => Some(i64::from(k)),
+                "groups" => Some(self.shape.groups.len() as i64),
+                "sms" => Some(i64::from(self.sms)),
+                _ => match self.values.lets.get(name) {
+                    Some(values) => values.get(group).copied(),
+                    None => self.values.constants.get(name).copied(),
+                },
+            };
+            let entry = value.map(|value| format!("{name} = {value}"));
+            used.extend(entry.filter(|entry| !used.contains(entry)));
+        }
+        let place = match self.shape.groups.len() {
+            1 => String::new(),
+            _ => format!(" in group {group}"),
+        };
+        format!("requires {}, but {}{place}", formula.text, used.join(", "))
+    }
+
+    fn count_tiles(&mut self) -> Result<(), InputError> {
+        if let Some(formula) = &self.variant.tiles {
+            let count = |group| self.fit::<u32>(formula, Some(group), "a tile count");
+            let tiles: Result<Vec<i64>, InputError> = (0..self.shape.groups.len())
+                .map(|group| count(group).map(i64::from))
+                .collect();
+            self.tiles = Some(tiles?);
+        }
+        Ok(())
+    }
+
+    fn call(&self) -> Result<OperatorCall, InputError> {
+        let order = self.group_order()?;
+        let (tile_begin, tile_count) = self.tile_ranges(&order)?;
+        let scratch = self.variant.scratch.iter();
+        let maps = self.variant.maps.iter();
+        let launches = self.variant.launches.iter();
+        Ok(OperatorCall {
+            tile_begin,
+            tile_count,
+            deal: self
+                .hands(&order)?
+                .map(|hands| Deal::new(&hands, tile_count)),
+            scratch: scratch
+                .map(|s| self.scratch(s, &order))
+                .collect::<Result<_, _>>()?,
+            maps: maps
+                .map(|m| self.map(m, &order))
+                .collect::<Result<_, _>>()?,
+            launches: launches.map(|l| self.launch(l)).collect::<Result<_, _>>()?,
+            group_order: order,
+        })
+    }
+
+    fn group_order(&self) -> Result<Vec<usize>, InputError> {
+        let mut order: Vec<usize> = (0..self.shape.groups.len()).collect();
+        if let Some(formula) = &self.variant.order {
+            let keys: Result<Vec<i64>, InputError> = order
+                .iter()
+                .map(|group| self.value(formula, Some(*group)))
+                .collect();
+            let keys = keys?;
+            order.sort_by_key(|group| keys[*group]);
+        }
+        Ok(order)
+    }
+
+    fn tile_ranges(&self, order: &[usize]) -> Result<(Vec<u32>, u32), InputError> {
+        let mut begin = Vec::with_capacity(order.len());
+        let mut total = 0_u32;
+        for group in order {
+            begin.push(total);
+            let tiles = self.tiles.as_ref().map_or(0, |tiles| tiles[*group]);
+            total = match u32::try_from(i64::from(total) + tiles) {
+                Ok(total) => total,
+                Err(_) => {
+                    let formula = self.variant.tiles.as_ref();
+                    let (file, place) =
+                        formula.map_or((&self.variant.file, 0..0), |f| (&f.file, f.place.clone()));
+                    return Err(file.error(
+                        place,
+                        format!("more than 2^32 tiles on shape {}", self.shape.name),
+                        "use larger tiles",
+                    ));
+                }
+            };
+        }
+        Ok((begin, total))
+    }
+
+    fn hands(&self, order: &[usize]) -> Result<Option<Hands>, InputError> {
+        let (Some(formulas), Some(tiles)) = (&self.variant.deal, &self.tiles) else {
+            return Ok(None);
+        };
+        let workers: u32 = self.fit(&formulas.workers, None, "a number of workers")?;
+        if workers == 0 {
+            let span = 0..formulas.workers.text.len();
+            let message = "tiles are dealt to no workers";
+            let remedy = "give the number of CTAs that take tiles";
+            return Err(self.at(&formulas.workers, ExprError::new(span, message, remedy)));
+        }
+        let refuse = |formula: &Formula, message: String, remedy: &str| {
+            let span = 0..formula.text.len();
+            Err(self.at(formula, ExprError::new(span, message, remedy)))
+        };
+        let count = tiles.iter().fold(0, |sum: i64, t| sum.saturating_add(*t));
+        if count > MAX_DEALT as i64 {
+            let message = format!("{count} tiles are dealt, {MAX_DEALT} at most");
+            return refuse(&formulas.workers, message, "use larger tiles, or no deal");
+        }
+        let mut costs: Vec<u64> = Vec::new();
+        for group in order {
+            let cost: u64 = self.fit(&formulas.cost, Some(*group), "a tile's cost")?;
+            costs.extend(std::iter::repeat_n(cost, tiles[*group] as usize));
+        }
+        let hands = deal(&costs, workers as usize);
+        let work = costs.len() + hands.looked_at / EXCHANGES_A_STEP;
+        let span = 0..formulas.workers.text.len();
+        let taken = self.steps.take_many(work as u64, span);
+        taken.map_err(|error| self.at(&formulas.workers, error))?;
+        let most = hands.tiles.iter().map(Vec::len).max().unwrap_or(0);
+        if most.saturating_mul(hands.tiles.len()) > MAX_TABLE {
+            let message = format!("one of {workers} workers is dealt {most} tiles");
+            return refuse(&formulas.cost, message, "give tiles a cost above 0");
+        }
+        Ok(Some(hands))
+    }
+
+    fn scratch(&self, scratch: &Scratch, order: &[usize]) -> Result<ScratchLayout, InputError> {
+        let bytes = |group| self.fit::<u64>(&scratch.bytes, group, "a scratch size");
+        let size = match scratch.per_group {
+            true => ScratchSize::PerGroup(
+                order
+                    .iter()
+                    .map(|group| bytes(Some(*group)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            false => ScratchSize::PerCall(bytes(None)?),
+        };
+        Ok(ScratchLayout {
+            name: scratch.name.clone(),
+            slot: scratch.slot,
+            size,
+            zero: scratch.zero,
+        })
+    }
+
+    fn map(&self, map: &TensorMap, order: &[usize]) -> Result<MapLayout, InputError> {
+        let groups = order
+            .iter()
+            .map(|group| self.map_geometry(map, *group))
+            .collect::<Result<_, _>>()?;
+        Ok(MapLayout {
+            name: map.name.clone(),
+            groups,
+        })
+    }
+
+    fn map_geometry(&self, map: &TensorMap, group: usize) -> Result<MapGeometry, InputError> {
+        let all = |formulas: &[Formula], what| -> Result<Vec<u64>, InputError> {
+            formulas
+                .iter()
+                .map(|formula| self.fit(formula, Some(group), what))
+                .collect()
+        };
+        let dims = all(&map.dims, "a tensor's extent")?;
+        let strides = match map.strides.is_empty() {
+            false => all(&map.strides, "a stride")?,
+            true => dense_strides(&dims, map.dtype.bits()),
+        };
+        let box_dims = map
+            .box_dims
+            .iter()
+            .map(|formula| self.fit(formula, Some(group), "a box extent"))
+            .collect::<Result<_, _>>()?;
+        Ok(MapGeometry {
+            operand: map.operand,
+            dtype: map.dtype,
+            dims,
+            strides,
+            box_dims,
+            swizzle: map.swizzle,
+            fill: map.fill,
+        })
+    }
+
+    fn launch(&self, launch: &Launch) -> Result<LaunchGeometry, InputError> {
+        let extent = |formulas: &[Formula], what| -> Result<[u32; 3], InputError> {
+            let mut extent = [1; 3];
+            for (slot, formula) in extent.iter_mut().zip(formulas) {
+                *slot = self.fit(formula, None, what)?;
+            }
+            Ok(extent)
+        };
+        let smem = launch.smem.as_ref();
+        Ok(LaunchGeometry {
+            kernel: launch.kernel.clone(),
+            grid: extent(&launch.grid, "a grid extent")?,
+            block: extent(&launch.block, "a block extent")?,
+            cluster: extent(&launch.cluster, "a cluster extent")?,
+            smem: smem.map_or(Ok(0), |smem| self.fit(smem, None, "shared memory"))?,
+            pdl: launch.pdl,
+        })
+    }
+}
+
+fn dense_strides(dims: &[u64], bits: u64) -> Vec<u64> {
+    let outer = dims.len().saturating_sub(1);
+    dims[..outer]
+        .iter()
+        .scan(bits, |stride, extent| {
+            *stride = stride.saturating_mul(*extent);
+            Some(*stride / 8)
+        })
+        .collect()
+}

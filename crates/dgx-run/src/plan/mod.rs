@@ -1,0 +1,302 @@
+//! A round and a catalog become a plan: which contenders meet which shapes,
+//! which images must be compiled for that, and every number of every launch.
+//! Nothing here compiles or runs.
+
+mod call;
+mod deal;
+mod evaluate;
+mod pick;
+mod resolve;
+mod shards;
+mod stamps;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use call::Deal;
+pub use call::ScratchSize;
+pub use call::{LaunchGeometry, MapGeometry, OperatorCall};
+pub use pick::{Offer, offers};
+pub use resolve::entrants;
+pub use shards::{cost, imbalance, shards};
+pub use stamps::Stamping;
+pub(crate) use stamps::{HEAD_BYTES, RECORD_BYTES, STAMPS};
+
+use crate::catalog::Headers;
+use crate::catalog::{Catalog, Contender};
+use dgx_core::config::{Round, target};
+use dgx_core::diagnostic::InputError;
+use dgx_core::domain::{Bytes, ContenderId, Device, Shape};
+use dgx_core::expr::Steps;
+
+/// What a plan must fit.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    pub device: &'a Device,
+    /// Memory of the host that data and answers must fit in, where it counts.
+    pub host: Option<Bytes>,
+}
+
+impl<'a> Machine<'a> {
+    /// For planning without running.
+    pub fn of(device: &'a Device) -> Self {
+        Self { device, host: None }
+    }
+
+    /// Why code for `arch` does not run here, and what can emulate it.
+    fn refusal(&self, arch: &str) -> Option<String> {
+        let reason = self.device.chip.refuses(arch)?;
+        let other = target::built_in().find(|(_, device)| device.chip.refuses(arch).is_none());
+        Some(match other {
+            Some((name, _)) => format!("{reason}; --target {name} emulates it"),
+            None => reason,
+        })
+    }
+}
+
+/// Everything a sweep will do, decided before anything is run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What it is planned for.
+    pub device: Device,
+    pub round: Round,
+    pub baseline: ContenderId,
+    pub contenders: Vec<Contender>,
+    pub shapes: Vec<Shape>,
+    /// Every contender on every shape, contender by contender.
+    pub cells: Vec<Cell>,
+    pub builds: Vec<BuildSpec>,
+}
+
+/// One contender on one shape, by their places in the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    pub contender: usize,
+    pub shape: usize,
+    pub work: Work,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    Run {
+        /// Place in [`Plan::builds`].
+        build: usize,
+        call: OperatorCall,
+    },
+    /// The variant rules this shape out.
+    Unsupported { reason: String },
+    /// The variant's front matter is no use, at all or on this shape.
+    Broken(InputError),
+}
+
+/// One image to compile; contenders whose constants depend on the shape have several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildSpec {
+    pub contender: ContenderId,
+    /// The `.cu`, for messages; the text below is what is compiled.
+    pub path: PathBuf,
+    pub source: Arc<str>,
+    /// All that it may include.
+    pub headers: Arc<Headers>,
+    pub arch: String,
+    /// All `-DNAME=value`: constants, map and scratch indices.
+    pub defines: BTreeMap<String, i64>,
+    /// Parameters, tuned choices and constants alone, for the record.
+    pub constants: BTreeMap<String, i64>,
+    /// Kernels the launches name, in order, without repeats.
+    pub kernels: Vec<String>,
+    /// Names of the shapes this image serves.
+    pub shapes: Vec<String>,
+}
+
+impl Plan {
+    /// Resolves the round's names against the catalog and evaluates every cell.
+    /// A mistake in a variant costs its own cells, unless it is the baseline.
+    pub fn new(round: Round, catalog: &Catalog, machine: &Machine) -> Result<Self, InputError> {
+        Self::within(round, catalog, machine, Steps::MOST_IN_ALL)
+    }
+
+    /// Evaluating may take every contender so many steps over all shapes.
+    fn within(
+        mut round: Round,
+        catalog: &Catalog,
+        machine: &Machine,
+        steps: u64,
+    ) -> Result<Self, InputError> {
+        let (contenders, baseline) = resolve::contenders(&round, catalog, machine.device.chip)?;
+        resolve::check_memory(&round, machine)?;
+        resolve::check_size(&round, contenders.len())?;
+        // Blackwell's tensor cores read scales as ue4m3.
+        let unsigned = machine.device.chip.multiplies_fp4();
+        let measured = &mut round.measurement.distribution;
+        for distribution in round.validation.distributions.iter_mut().chain([measured]) {
+            *distribution = distribution.with_scales(unsigned);
+        }
+        let mut plan = Self {
+            device: machine.device.clone(),
+            baseline,
+            contenders,
+            shapes: round.shapes.clone(),
+            cells: Vec::new(),
+            builds: Vec::new(),
+            round,
+        };
+        for contender in 0..plan.contenders.len() {
+            let mut left = steps;
+            for shape in 0..plan.shapes.len() {
+                let granted = left.min(Steps::MOST);
+                let steps = Steps::new(granted);
+                let found = plan.work(contender, shape, machine, &steps);
+                left -= granted - steps.left();
+                let work = match found {
+                    Ok(work) => work,
+                    Err(why) if plan.contenders[contender].id == plan.baseline => return Err(why),
+                    Err(why) => Work::Broken(why),
+                };
+                plan.cells.push(Cell {
+                    contender,
+                    shape,
+                    work,
+                });
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Whether anybody runs on the shape at this place.
+    pub fn runs(&self, shape: usize) -> bool {
+        let mut cells = self.cells.iter().filter(|cell| cell.shape == shape);
+        cells.any(|cell| matches!(cell.work, Work::Run { .. }))
+    }
+
+    /// The first mistake of each variant that has one.
+    pub fn mistakes(&self) -> Vec<&InputError> {
+        let mut mistaken: Vec<&str> = Vec::new();
+        let found = self.cells.iter().filter_map(|cell| match &cell.work {
+            Work::Broken(why) => Some((&*self.contenders[cell.contender].variant.name, why)),
+            _ => None,
+        });
+        found
+            .filter(|(name, _)| {
+                let new = !mistaken.contains(name);
+                mistaken.push(name);
+                new
+            })
+            .map(|(_, why)| why)
+            .collect()
+    }
+
+    fn work(
+        &mut self,
+        contender: usize,
+        shape: usize,
+        machine: &Machine,
+        steps: &Steps,
+    ) -> Result<Work, InputError> {
+        let (entrant, shape) = (&self.contenders[contender], &self.shapes[shape]);
+        if let Some(why) = &entrant.variant.broken {
+            return Err(why.clone());
+        }
+        let (contender, found) = match pick::picked(entrant, shape, machine, steps)? {
+            Ok(picked) => picked,
+            Err(reason) => return Ok(Work::Unsupported { reason }),
+        };
+        if let Some(reason) = machine.refusal(&contender.variant.arch) {
+            return Ok(Work::Unsupported { reason });
+        }
+        let values = match found {
+            Some(values) => values,
+            None => evaluate::values(contender, shape, machine, steps)?,
+        };
+        let call = match evaluate::call(&contender.variant, shape, machine, &values, steps)? {
+            Ok(call) => call,
+            Err(reason) if entrant.id != contender.id => {
+                let reason = format!("it picks {}: {reason}", contender.id);
+                return Ok(Work::Unsupported { reason });
+            }
+            Err(reason) => return Ok(Work::Unsupported { reason }),
+        };
+        let scratch: u64 = call
+            .scratch
+            .iter()
+            .fold(0, |sum, s| sum.saturating_add(s.size.total()));
+        let host = resolve::host_bytes(shape) + u128::from(scratch);
+        if let Some(there) = machine.host.filter(|there| host > u128::from(there.0)) {
+            let needed = Bytes(u64::try_from(host).unwrap_or(u64::MAX));
+            let reason = format!("needs {needed} of host memory, {there} is free");
+            return Ok(Work::Unsupported { reason });
+        }
+        let needed = resolve::operand_bytes(shape) + u128::from(scratch);
+        if needed > u128::from(machine.device.limits.memory.0) {
+            let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
+            let reason = format!(
+                "needs {needed} of device memory, {} is there",
+                machine.device.limits.memory
+            );
+            return Ok(Work::Unsupported { reason });
+        }
+        let spec = BuildSpec {
+            contender: entrant.id.clone(),
+            ..BuildSpec::new(contender, values.constants)
+        };
+        let build = self.share_build(spec, shape.name.clone());
+        Ok(Work::Run { build, call })
+    }
+
+    /// The place of `spec` among the builds, where shapes with the same
+    /// constants share one image.
+    fn share_build(&mut self, spec: BuildSpec, shape: String) -> usize {
+        let same = |build: &BuildSpec| build.path == spec.path && build.constants == spec.constants;
+        // A contender's builds stand together, the newest last.
+        let own = self.builds.iter().rev();
+        let own = own.take_while(|build| build.contender == spec.contender);
+        let place = match own.clone().position(same) {
+            Some(back) => self.builds.len() - 1 - back,
+            None => {
+                self.builds.push(spec);
+                self.builds.len() - 1
+            }
+        };
+        self.builds[place].shapes.push(shape);
+        place
+    }
+}
+
+impl BuildSpec {
+    fn new(contender: &Contender, constants: BTreeMap<String, i64>) -> Self {
+        let variant = &contender.variant;
+        let mut defines = constants.clone();
+        defines.insert("MAPS".to_owned(), variant.maps.len() as i64);
+        for (index, map) in variant.maps.iter().enumerate() {
+            defines.insert(macro_name("MAP", &map.name), index as i64);
+        }
+        for scratch in &variant.scratch {
+            defines.insert(macro_name("SCRATCH", &scratch.name), scratch.slot as i64);
+        }
+        let mut kernels: Vec<String> = Vec::new();
+        for launch in &variant.launches {
+            if !kernels.contains(&launch.kernel) {
+                kernels.push(launch.kernel.clone());
+            }
+        }
+        Self {
+            contender: contender.id.clone(),
+            path: variant.file.path.clone(),
+            source: Arc::clone(&variant.file.text),
+            headers: Arc::clone(&variant.headers),
+            arch: variant.arch.clone(),
+            defines,
+            constants,
+            kernels,
+            shapes: Vec::new(),
+        }
+    }
+}
+
+fn macro_name(prefix: &str, name: &str) -> String {
+    format!("{prefix}_{}", name.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Which contender a variant of `[[pick]]`s is on a shape.
+
+use super::Machine;
+use super::evaluate::{self, Values};
+use crate::catalog::{Contender, Pick, Variant};
+use dgx_core::diagnostic::InputError;
+use dgx_core::domain::Shape;
+use dgx_core::expr::Steps;
+
+/// A pick that can run a shape, and what its cost there is a sum of.
+pub struct Offer<'a> {
+    pub pick: &'a Pick,
+    /// Values of the terms, in their order.
+    pub terms: Vec<i64>,
+    /// What the names of its contender mean, where the terms took finding out.
+    values: Option<Values>,
+}
+
+impl Offer<'_> {
+    /// The cost by the coefficients of the front matter, nanoseconds.
+    pub fn nanos(&self) -> f64 {
+        let coefficients = self.pick.cost.iter().map(|term| term.nanos);
+        coefficients
+            .zip(&self.terms)
+            .map(|(nanos, value)| nanos * *value as f64)
+            .sum()
+    }
+}
+
+/// The picks of `variant` that apply to `shape` and can run it on the device, or why
+/// the first that applies cannot.
+pub fn offers<'a>(
+    variant: &'a Variant,
+    shape: &Shape,
+    machine: &Machine,
+    steps: &Steps,
+) -> Result<Result<Vec<Offer<'a>>, String>, InputError> {
+    let mut refused = None;
+    let mut offers = Vec::new();
+    for pick in &variant.picks {
+        if !evaluate::applies(pick, variant, shape, machine, steps)? {
+            continue;
+        }
+        let terms = match machine.refusal(&pick.contender.variant.arch) {
+            Some(why) => Err(why),
+            // Without costs the first that applies is taken, whatever becomes of it.
+            None if pick.cost.is_empty() => Ok((Vec::new(), None)),
+            None => evaluate::terms(pick, shape, machine, steps)?
+                .map(|(terms, values)| (terms, Some(values))),
+        };
+        match terms {
+            Ok((terms, values)) => offers.push(Offer {
+                pick,
+                terms,
+                values,
+            }),
+            Err(why) => {
+                refused.get_or_insert_with(|| format!("it picks {}: {why}", pick.contender.id));
+            }
+        }
+    }
+    Ok(match (offers.is_empty(), refused) {
+        (false, _) => Ok(offers),
+        (true, Some(why)) => Err(why),
+        (true, None) => Err("none of its picks applies".to_owned()),
+    })
+}
+
+/// Who runs where `contender` is asked to: itself, or the cheapest of its picks, the
+/// first where they have no cost; else why nobody does. With what its names mean, where
+/// that was found on the way.
+pub(super) fn picked<'a>(
+    contender: &'a Contender,
+    shape: &Shape,
+    machine: &Machine,
+    steps: &Steps,
+) -> Result<Result<(&'a Contender, Option<Values>), String>, InputError> {
+    if contender.variant.picks.is_empty() {
+        return Ok(Ok((contender, None)));
+    }
+    let offers = match offers(&contender.variant, shape, machine, steps)? {
+        Ok(offers) => offers,
+        Err(why) => return Ok(Err(why)),
+    };
+    let cheapest = offers
+        .into_iter()
+        .min_by(|a, b| a.nanos().total_cmp(&b.nanos()));
+    Ok(cheapest
+        .map(|offer| (&offer.pick.contender, offer.values))
+        .ok_or_else(|| "none of its picks applies".to_owned()))
+}

@@ -1,0 +1,255 @@
+//! The round's names become contenders; its shapes are held against the
+//! device's memory. Errors point into the round file.
+
+use crate::catalog::{Catalog, Contender, is_identifier};
+use dgx_core::config::{Baseline, Round, Selection};
+use dgx_core::diagnostic::{InputError, nearest};
+use dgx_core::domain::bounds::{self, CELLS, CONTENDERS};
+use dgx_core::domain::{Bytes, Chip, ContenderId, Pattern, Shape};
+
+use super::Machine;
+
+/// More calls, group by group, than anybody waits for: contenders times the
+/// groups of all shapes.
+const MAX_CALLS: usize = 1_000_000;
+
+/// The contenders in the round's order, and the baseline among them. A
+/// baseline that the round does not list competes too, at the end.
+pub(super) fn contenders(
+    round: &Round,
+    catalog: &Catalog,
+    chip: Chip,
+) -> Result<(Vec<Contender>, ContenderId), InputError> {
+    let mut contenders = entrants(round, catalog, chip)?;
+    let baseline = baseline(round, catalog, chip)?;
+    if let Some(why) = &baseline.variant.broken {
+        return Err(why.clone());
+    }
+    let id = baseline.id.clone();
+    if contenders.iter().all(|contender| contender.id != id) {
+        contenders.push(baseline);
+    }
+    Ok((contenders, id))
+}
+
+/// The contenders in the round's order, or those that the command line asks for.
+pub fn entrants(
+    round: &Round,
+    catalog: &Catalog,
+    chip: Chip,
+) -> Result<Vec<Contender>, InputError> {
+    match round.only.is_empty() {
+        true => listed(round, catalog, chip),
+        false => asked_for(round, catalog, chip),
+    }
+}
+
+/// Those the round lists.
+fn listed(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contender>, InputError> {
+    let mut contenders: Vec<Contender> = Vec::new();
+    for selection in &round.contenders {
+        for contender in select(round, catalog, chip, selection)? {
+            if contenders.iter().any(|other| other.id == contender.id) {
+                return Err(round.file.error(
+                    selection.span.clone(),
+                    format!("`{}` is selected twice", contender.id),
+                    "remove one of the two",
+                ));
+            }
+            contenders.push(contender);
+        }
+    }
+    Ok(contenders)
+}
+
+/// Those the command line asks for: whom it names, and whom the round lists
+/// that its patterns pick.
+fn asked_for(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contender>, InputError> {
+    let mut contenders: Vec<Contender> = Vec::new();
+    for word in &round.only {
+        let pattern = Pattern::new(word);
+        let found = match pattern.is_wild() {
+            true => matching(&pattern, listed(round, catalog, chip)?)?,
+            false => {
+                let selection = Selection::parse(word, 0..0);
+                let wrong = |why| InputError::new(why, "write NAME or NAME:PARAM=1");
+                select(round, catalog, chip, &selection.map_err(wrong)?)?
+            }
+        };
+        for contender in found {
+            // Two patterns may well pick the same.
+            if contenders.iter().all(|other| other.id != contender.id) {
+                contenders.push(contender);
+            }
+        }
+    }
+    Ok(contenders)
+}
+
+fn matching(pattern: &Pattern, listed: Vec<Contender>) -> Result<Vec<Contender>, InputError> {
+    let all: Vec<&str> = listed.iter().map(|c| c.id.as_str()).collect();
+    let nobody = InputError::new(
+        format!("no contender of the round is like `{pattern}`"),
+        format!("it has {}", all.join(", ")),
+    );
+    let picked: Vec<Contender> = (listed.into_iter())
+        .filter(|contender| pattern.picks(&contender.id))
+        .collect();
+    match picked.is_empty() {
+        true => Err(nobody),
+        false => Ok(picked),
+    }
+}
+
+fn baseline(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Contender, InputError> {
+    let selection = match &round.baseline {
+        Baseline::Contender(selection) => selection,
+        Baseline::WinnerOf { round: other, span } => {
+            return Err(round.file.error(
+                span.clone(),
+                format!("no run of {other} has a winner yet"),
+                format!("sweep {other} first, or name a contender with --baseline"),
+            ));
+        }
+    };
+    let mut found = select(round, catalog, chip, selection)?;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        count => {
+            let example = &found[0].id;
+            Err(round.file.error(
+                selection.span.clone(),
+                format!("the baseline `{}` is {count} contenders", selection.variant),
+                format!("fix its parameters: `{example}`"),
+            ))
+        }
+    }
+}
+
+/// Every contender a selection means; one at least.
+fn select(
+    round: &Round,
+    catalog: &Catalog,
+    chip: Chip,
+    selection: &Selection,
+) -> Result<Vec<Contender>, InputError> {
+    let error = |message: String, remedy: String| {
+        Err(match selection.span.is_empty() {
+            // It stands on the command line, and nowhere in the file.
+            true => InputError::new(message, remedy),
+            false => round.file.error(selection.span.clone(), message, remedy),
+        })
+    };
+    if let Err(missing) = catalog.knows(&selection.variant) {
+        let (message, remedy) = missing.explain();
+        return error(message, remedy);
+    }
+    let variant = catalog.entrant(&selection.variant, chip)?;
+    if variant.broken.is_some() {
+        return match plain(selection) {
+            Ok(()) => Ok(variant.contenders(&selection.params)),
+            Err(why) => error(why, "write NAME or NAME:PARAM=1".to_owned()),
+        };
+    }
+    for (name, value) in &selection.params {
+        let Some(values) = variant.params.get(name) else {
+            let known = variant.params.keys().map(String::as_str);
+            let remedy = match nearest(name, known) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None if variant.params.is_empty() => "it has no parameters".to_owned(),
+                None => "its front matter lists its `params`".to_owned(),
+            };
+            return error(
+                format!("`{}` has no parameter `{name}`", selection.variant),
+                remedy,
+            );
+        };
+        if !values.contains(value) {
+            let list: Vec<String> = values.iter().map(i64::to_string).collect();
+            return error(
+                format!("`{}` has no {name} = {value}", selection.variant),
+                format!("its values are {}", list.join(", ")),
+            );
+        }
+    }
+    Ok(variant.contenders(&selection.params))
+}
+
+/// Whether a selection could be a contender's name, whatever its variant says.
+fn plain(selection: &Selection) -> Result<(), String> {
+    if let Some(key) = selection.params.keys().find(|key| !is_identifier(key)) {
+        return Err(format!("`{key}` cannot be a parameter"));
+    }
+    let id = ContenderId::new(&selection.variant, &selection.params);
+    bounds::name("contender", id.as_str())
+}
+
+/// Refuses shapes whose operands alone do not fit.
+pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), InputError> {
+    for (shape, span) in round.shapes.iter().zip(&round.shape_spans) {
+        let needed = operand_bytes(shape);
+        if needed > u128::from(machine.device.limits.memory.0) {
+            let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
+            return Err(round.file.error(
+                span.clone(),
+                format!(
+                    "shape {} does not fit: its operands take {needed}, the device has {}",
+                    shape.name, machine.device.limits.memory
+                ),
+                "make it smaller, or split its groups over several shapes",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a round that is a product nobody meant.
+pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputError> {
+    let groups: usize = round.shapes.iter().map(|shape| shape.groups.len()).sum();
+    let calls = contenders.saturating_mul(groups);
+    let shapes = round.shapes.len();
+    let recordable = contenders <= CONTENDERS && contenders.saturating_mul(shapes) <= CELLS;
+    if recordable && calls <= MAX_CALLS {
+        return Ok(());
+    }
+    let span = round.contenders.first().map_or(0..0, |c| c.span.clone());
+    let message = match recordable {
+        true => format!(
+            "{contenders} contenders on {shapes} shapes of {groups} groups are {calls} calls, \
+             {MAX_CALLS} at most"
+        ),
+        false => format!(
+            "{contenders} contenders on {shapes} shapes are more than a table can hold: \
+             at most {CONTENDERS} contenders and {CELLS} cells"
+        ),
+    };
+    let remedy = "fix parameters, as in NAME:PARAM=1, or give fewer shapes";
+    Err(round.file.error(span, message, remedy))
+}
+
+/// Host memory that judging one call of `shape` takes: three sets of operands
+/// and answers in the worker, the one that is posed, one in the making, and the
+/// worker's outputs, which the emulator holds in host memory with the operands
+/// again.
+pub(super) fn host_bytes(shape: &Shape) -> u128 {
+    let output: u128 = shape
+        .groups
+        .iter()
+        .map(|g| u128::from(g.m) * u128::from(g.n))
+        .sum();
+    6 * operand_bytes(shape) + 40 * output
+}
+
+/// Device memory the operands of `shape` take, both scale layouts included.
+pub(super) fn operand_bytes(shape: &Shape) -> u128 {
+    let group_bytes = |m: u128, n: u128, k: u128| {
+        let padded = m.next_multiple_of(128) + 2 * n.next_multiple_of(128);
+        let rows = m + 2 * n;
+        rows * (k / 2) + rows * (k / 16) + padded * (k / 16) + m * n * 2
+    };
+    shape
+        .groups
+        .iter()
+        .map(|g| group_bytes(g.m.into(), g.n.into(), g.k.into()))
+        .sum()
+}

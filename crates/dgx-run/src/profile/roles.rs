@@ -1,0 +1,86 @@
+//! Warps by what they do, and what their time goes to.
+
+use ptx_time::{LaunchTimes, Spent};
+use serde::{Serialize, Serializer};
+
+use crate::backend::emu::{Laid, Role};
+
+/// The warps of a launch that do the same.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoleShare {
+    pub role: Role,
+    /// Of one CTA.
+    pub warps: usize,
+    /// Shares of their CTAs' time, by what it went to.
+    #[serde(serialize_with = "named")]
+    pub spent: [f64; Spent::ALL.len()],
+    /// They had ended, and their CTA had not.
+    pub ended: f64,
+}
+
+fn named<S: Serializer>(spent: &[f64; Spent::ALL.len()], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(Spent::ALL.map(spent_word).into_iter().zip(spent))
+}
+
+/// What a warp waits for, or does, in a word.
+pub fn spent_word(spent: Spent) -> &'static str {
+    match spent {
+        Spent::Issuing => "issuing",
+        Spent::Contending => "contending",
+        Spent::Result => "results",
+        Spent::Memory => "memory",
+        Spent::Phase => "mbarriers",
+        Spent::Barrier => "barriers",
+        Spent::Wgmma => "products",
+        Spent::Copies => "copies",
+        Spent::Launch => "launch",
+    }
+}
+
+pub(super) fn shares(times: &LaunchTimes, laid: &Laid) -> Vec<RoleShare> {
+    let role_of = |cta: usize, warp: usize| {
+        let number = times.ctas.get(cta)?.cta;
+        laid.roles.get(&number)?.get(warp).copied()
+    };
+    let mut found: Vec<(Role, [f64; Spent::ALL.len()])> = Vec::new();
+    for warp in &times.warps {
+        let role = role_of(warp.cta, warp.warp).unwrap_or(Role::Other);
+        match found.iter_mut().find(|(known, _)| *known == role) {
+            Some((_, spent)) => {
+                let pairs = spent.iter_mut().zip(warp.spent);
+                pairs.for_each(|(sum, cycles)| *sum += cycles);
+            }
+            None => found.push((role, warp.spent)),
+        }
+    }
+    found.sort_by_key(|(role, _)| *role);
+    let lives = |role: Role| {
+        let ctas = times.ctas.iter();
+        let lives = ctas.map(|cta| {
+            let warps = laid.roles.get(&cta.cta).into_iter().flatten();
+            (cta.end - cta.start) * warps.filter(|r| **r == role).count() as f64
+        });
+        lives.sum::<f64>()
+    };
+    found
+        .into_iter()
+        .map(|(role, spent)| {
+            let told: f64 = spent.iter().sum();
+            let life = lives(role).max(told).max(f64::MIN_POSITIVE);
+            let count = |warps: &Vec<Role>| warps.iter().filter(|r| **r == role).count();
+            RoleShare {
+                role,
+                warps: laid.roles.values().map(count).max().unwrap_or(0),
+                spent: spent.map(|cycles| cycles / life),
+                ended: (life - told) / life,
+            }
+        })
+        .collect()
+}
+
+/// `warp 0, producer`, for each warp of a CTA.
+pub(super) fn names(roles: Option<&Vec<Role>>) -> Vec<String> {
+    let roles = roles.into_iter().flatten().enumerate();
+    let name = |(warp, role): (usize, &Role)| format!("warp {warp}, {}", role.word());
+    roles.map(name).collect()
+}

@@ -1,0 +1,158 @@
+//! Who did what when on the SM that ends last.
+
+use ptx_time::{Span, Spent};
+
+use super::Stage;
+use dgx_core::domain::Micros;
+
+/// In µs after the start of the call's first CTA.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// By number in the grid, with start and end.
+    pub ctas: Vec<(u64, Micros, Micros)>,
+    /// Names of the warps of each of them.
+    pub warps: Vec<Vec<String>>,
+    pub stages: Vec<(Stage, Micros, Micros)>,
+    /// Warp by warp.
+    spans: Vec<Span>,
+    clock_mhz: f64,
+    start: f64,
+}
+
+/// A stretch of a warp's time that went to one thing, or for the most part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Piece {
+    pub from: f64,
+    pub to: f64,
+    pub spent: Spent,
+    pub line: u32,
+}
+
+impl Timeline {
+    /// An empty one of a launch that starts so many cycles after the call's first CTA.
+    pub(super) fn at_clock(clock_mhz: f64, start: f64) -> Self {
+        Self {
+            clock_mhz,
+            start,
+            ..Self::default()
+        }
+    }
+
+    /// Takes what a replay kept of its warps, which took turns.
+    pub(super) fn keep(&mut self, mut spans: Vec<Span>) {
+        spans.sort_by_key(|span| (span.cta, span.warp));
+        self.spans = spans;
+    }
+
+    /// The spans of one warp.
+    fn own(&self, warp: (usize, usize)) -> &[Span] {
+        let place = |span: &Span| (span.cta, span.warp);
+        let begin = self.spans.partition_point(|span| place(span) < warp);
+        let end = self.spans.partition_point(|span| place(span) <= warp);
+        &self.spans[begin..end]
+    }
+
+    fn at(&self, cycles: f64) -> f64 {
+        (self.start + cycles) / self.clock_mhz
+    }
+
+    /// A warp's spans, those together that `same` says are.
+    pub(super) fn row(
+        &self,
+        warp: (usize, usize),
+        same: impl Fn(&Span, &Span) -> bool,
+    ) -> Vec<Piece> {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut last: Option<&Span> = None;
+        for span in self.own(warp) {
+            let (from, to) = (self.at(span.from), self.at(span.to));
+            match pieces.last_mut().zip(last) {
+                Some((piece, last)) if last.to == span.from && same(last, span) => piece.to = to,
+                _ => pieces.push(Piece {
+                    from,
+                    to,
+                    spent: span.spent,
+                    line: span.line,
+                }),
+            }
+            last = Some(span);
+        }
+        pieces
+    }
+
+    /// A warp's row in at most so many pieces: each is told by what most of it
+    /// went to.
+    pub(super) fn coarse(
+        &self,
+        warp: (usize, usize),
+        (from, to): (f64, f64),
+        count: usize,
+    ) -> Vec<Piece> {
+        let width = (to - from) / count as f64;
+        let mut most = vec![[(0.0, 0); Spent::ALL.len()]; count];
+        for span in self.own(warp) {
+            let (begin, end) = (self.at(span.from), self.at(span.to).min(to));
+            let mut at = ((begin - from) / width).max(0.0) as usize;
+            while at < count {
+                let (left, right) = (from + at as f64 * width, from + (at + 1) as f64 * width);
+                let part = right.min(end) - left.max(begin);
+                if part <= 0.0 && left > begin {
+                    break;
+                }
+                let place: &mut (f64, u32) = &mut most[at][span.spent as usize];
+                place.0 += part.max(0.0);
+                place.1 = span.line;
+                at += 1;
+            }
+        }
+        let mut pieces: Vec<Piece> = Vec::new();
+        for (index, parts) in most.iter().enumerate() {
+            let told: f64 = parts.iter().map(|p| p.0).sum();
+            let best = (0..parts.len()).max_by(|a, b| parts[*a].0.total_cmp(&parts[*b].0));
+            let Some(best) = best.filter(|_| told > width / 2.0) else {
+                continue;
+            };
+            let (left, right) = (
+                from + index as f64 * width,
+                from + (index + 1) as f64 * width,
+            );
+            let (spent, line) = (Spent::ALL[best], parts[best].1);
+            match pieces.last_mut() {
+                Some(last) if last.spent == spent && (last.to - left).abs() < width / 2.0 => {
+                    last.to = right;
+                }
+                _ => pieces.push(Piece {
+                    from: left,
+                    to: right,
+                    spent,
+                    line,
+                }),
+            }
+        }
+        pieces
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::tests::profile;
+
+    #[test]
+    fn a_row_is_told_by_what_most_of_each_piece_went_to() {
+        let profile = profile();
+        let line = &profile.launches[0].timeline;
+        let row = line.coarse((0, 1), (0.0, 1.0), 600);
+        let told: Vec<Spent> = row.iter().map(|p| p.spent).collect();
+        assert_eq!(told, [Spent::Phase, Spent::Wgmma, Spent::Issuing]);
+        assert!((row[1].from - 0.3).abs() < 0.01 && (row[1].to - 0.9).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_follows_on_and_is_the_same_is_one_piece() {
+        let profile = profile();
+        let line = &profile.launches[0].timeline;
+        assert_eq!(line.row((0, 1), |_, _| true).len(), 1);
+        assert_eq!(line.row((0, 1), |a, b| a.spent == b.spent).len(), 3);
+    }
+}

@@ -1,0 +1,384 @@
+//! Whether contenders are right by luck: every call watched for hazards, in
+//! several legal orders of warps and copies, on small shapes. Nothing is timed
+//! and no run file written.
+
+mod shapes;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+
+pub use shapes::{any_round, parse as parse_shape, spelt};
+
+use crate::backend::emu::EmuBackend;
+use crate::backend::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Salt};
+use crate::catalog::{Catalog, Contender};
+use crate::compile::{Compiler, Image};
+use crate::operator::{Operands, Oracle};
+use dgx_core::config::Round;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Bytes, Device, Exit, Hazard, Status, Watch, add_hazard};
+use dgx_core::examination::{Course, Examined, Inquest, Inquiry, Odd};
+use dgx_core::interrupt::{self, Words};
+
+use crate::plan::{Plan, Work};
+use crate::sweep::{Bar, refusal_of, unit};
+use crate::validate::{Exhibit, Finding, Tolerance, examine};
+use dgx_core::domain::Distribution;
+
+/// Data and canaries are the same in every schedule.
+const SEED: u64 = 1;
+
+/// A contender, and where it is sent.
+#[derive(Debug)]
+pub struct Task {
+    pub contender: Contender,
+    pub course: Course,
+    plan: Plan,
+}
+
+/// Tasks of a contender on shapes chosen for it.
+pub fn tasks(
+    round: &Round,
+    contender: &Contender,
+    given: &[Course],
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Vec<Task>, InputError> {
+    let courses = match given {
+        [] => shapes::chosen(round, contender, catalog, device)?,
+        given => given.to_vec(),
+    };
+    let task = |course: Course| {
+        let plan = shapes::plan(round, contender, &course, catalog, device)?;
+        Ok(Task {
+            contender: contender.clone(),
+            course,
+            plan,
+        })
+    };
+    courses.into_iter().map(task).collect()
+}
+
+impl Task {
+    /// Why the contender does not take the shape, if so.
+    pub fn refusal(&self) -> Option<&str> {
+        match &self.plan.cells[0].work {
+            Work::Unsupported { reason } => Some(reason),
+            Work::Run { .. } | Work::Broken(_) => None,
+        }
+    }
+
+    fn ended(&self, status: Status, reason: impl Into<String>) -> Examined {
+        Examined {
+            contender: self.contender.id.clone(),
+            expect: self.contender.variant.expect,
+            course: self.course.clone(),
+            status,
+            reason: Some(reason.into()),
+            hazards: Vec::new(),
+            odd: None,
+            unwatched: Bytes(0),
+        }
+    }
+}
+
+const EXAMINING: Words = Words {
+    first: Some(
+        "stopping after the calls under way, with what was found; Ctrl-C again ends at once",
+    ),
+    second: "ended at once; --export-json has the cells that were done",
+};
+
+/// Puts aside what there is so far.
+pub type Keep<'a> = dyn Fn(&Inquest) + Sync + 'a;
+
+/// Compiles and examines them all, in their order, or as many as the user waits
+/// for. What there is of it is `kept` whenever there is more, lest it be lost
+/// with the process.
+pub fn examine_all(
+    tasks: &[Task],
+    inquiry: &Inquiry,
+    compiler: &Compiler,
+    bar: &Bar<'_>,
+    kept: Option<&Keep<'_>>,
+) -> Result<Inquest, CommandError> {
+    interrupt::install(EXAMINING);
+    let builds: Vec<_> = tasks
+        .iter()
+        .flat_map(|t| &t.plan.builds)
+        .map(unit)
+        .collect();
+    let compiled = compiler.compile_all(&builds, |_, _| {}, interrupt::requested);
+    let compiled = compiled.map_err(|error| {
+        let remedy = "`dgx doctor` shows what is here and what is missing";
+        CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
+    })?;
+    // A task has one build at most.
+    let mut images = compiled.into_iter();
+    let images: Vec<Option<Result<Image, String>>> = tasks
+        .iter()
+        .map(|task| match task.plan.builds.is_empty() {
+            true => None,
+            false => images.next().flatten().map(|compiled| compiled.outcome),
+        })
+        .collect();
+    let ended: Vec<OnceLock<Examined>> = tasks.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let keeping = Mutex::new(());
+    // Threads of their own: one of rayon's that waits for the CTAs of a call
+    // could take up another cell meanwhile, and the call's time would run out.
+    let work = || {
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(task) = tasks.get(index)
+            && !interrupt::requested()
+        {
+            // Hundreds of cells: on a terminal a bar shows them, in a log nobody
+            // reads them unless they were asked for.
+            let (contender, shape) = (&task.contender.id, &task.course.shape.name);
+            bar.at(format!("{contender} on {shape}"));
+            let Some(examined) = examined(task, images[index].as_ref(), inquiry) else {
+                continue;
+            };
+            // Each index is taken once.
+            let _ = ended[index].set(examined);
+            if let Some(kept) = kept {
+                let _alone = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+                kept(&inquest_of(tasks, &ended));
+            }
+            bar.step(1.0);
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..cores.min(tasks.len()) {
+            scope.spawn(work);
+        }
+    });
+    Ok(inquest_of(tasks, &ended))
+}
+
+fn examined(
+    task: &Task,
+    image: Option<&Result<Image, String>>,
+    inquiry: &Inquiry,
+) -> Option<Examined> {
+    let ended = |status, why: &str| Some(task.ended(status, why));
+    let call = match &task.plan.cells[0].work {
+        Work::Unsupported { reason } => return ended(Status::Unsupported, reason),
+        Work::Broken(why) => return ended(Status::CompileError, &why.to_string()),
+        Work::Run { call, .. } => call,
+    };
+    let image = match image {
+        Some(Ok(image)) => image,
+        Some(Err(message)) => return ended(Status::CompileError, message),
+        // The user did not wait for it.
+        None => return None,
+    };
+    if let Some(why) = refusal_of(&task.plan.device.limits, &image.kernels, call) {
+        return ended(Status::LaunchError, &why);
+    }
+    let mut emulator = EmuBackend::new(task.plan.device.clone());
+    let job = Job {
+        contender: &task.contender.id,
+        image,
+        call,
+    };
+    match emulator.load(job) {
+        Ok(mut loaded) => explore(task, loaded.as_mut(), inquiry),
+        Err(failure) => ended(failure.status, &failure.message),
+    }
+}
+
+/// Calls it in every schedule, unless the user asks to stop.
+fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Examined> {
+    let shape = &task.course.shape;
+    let operands = Operands::draw(shape, Distribution::Benchmark, SEED);
+    let salt = Salt::of_call(SEED, 0);
+    let oracle = Oracle::compute(&operands).shuffled(salt.shuffle());
+    let posed = operands.shuffled(salt.shuffle());
+    let validation = &task.plan.round.validation;
+    let tolerance = Tolerance {
+        rtol: validation.rtol,
+        atol: validation.atol,
+    };
+    let mut log = Log::default();
+    for &schedule in &inquiry.schedules {
+        if interrupt::requested() {
+            return None;
+        }
+        let ran = loaded.call(&Data {
+            operands: &operands,
+            key: &shape.name,
+            salt,
+            time_limit: inquiry.time_limit,
+            timed: false,
+            emulation: Emulation {
+                schedule,
+                watch: match inquiry.strict {
+                    true => Watch::Strict,
+                    false => Watch::All,
+                },
+                ..Emulation::default()
+            },
+        });
+        let judged = match ran {
+            Ok(observation) => {
+                let trespasses: Vec<String> = observation
+                    .trespasses
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
+                let exhibit = Exhibit {
+                    c: &observation.c,
+                    trespasses: &trespasses,
+                };
+                let finding = examine(exhibit, &posed, &oracle, tolerance);
+                Ok((observation, finding))
+            }
+            Err(failure) => Err(failure),
+        };
+        log.take(schedule, judged);
+    }
+    Some(log.ended(task))
+}
+
+/// What the schedules of one cell showed so far.
+#[derive(Default)]
+struct Log {
+    reference: Option<Vec<Vec<u16>>>,
+    hazards: Vec<Hazard>,
+    failure: Option<(Status, String)>,
+    odd: Option<Odd>,
+    unwatched: u64,
+    seen: u64,
+}
+
+impl Log {
+    fn take(&mut self, schedule: u64, ran: Result<(Observation, Finding), RunFailure>) {
+        let first = self.seen == 0;
+        self.seen += 1;
+        let (hazards, failed) = match ran {
+            Err(failure) => {
+                let RunFailure {
+                    status,
+                    message,
+                    hazards,
+                    ..
+                } = failure;
+                (hazards, Some((status, message)))
+            }
+            Ok((observation, finding)) => {
+                let differs = match &self.reference {
+                    Some(reference) => *reference != observation.c,
+                    None => false,
+                };
+                self.unwatched = self.unwatched.max(observation.unwatched.0);
+                if first {
+                    self.reference = Some(observation.c);
+                }
+                let failed = match finding {
+                    Finding::Wrong(wrong) => Some((Status::Wrong, wrong.reason)),
+                    Finding::Right { .. } => None,
+                };
+                if differs && failed.is_none() && self.odd.is_none() {
+                    // Sums in another order are no mistake.
+                    let what = "other bits, within tolerance".to_owned();
+                    self.odd = Some(Odd { schedule, what });
+                }
+                (observation.hazards, failed)
+            }
+        };
+        for hazard in hazards {
+            add_hazard(&mut self.hazards, hazard);
+        }
+        if let Some((status, why)) = failed.filter(|_| self.failure.is_none()) {
+            let what = format!("{status}: {why}");
+            self.odd = Some(Odd { schedule, what });
+            self.failure = Some((status, why));
+        }
+    }
+
+    fn ended(self, task: &Task) -> Examined {
+        let found = self.hazards.first().map(ToString::to_string);
+        let (status, reason) = match (self.failure, found) {
+            (Some((status, why)), _) => (status, Some(why)),
+            (None, Some(found)) => (Status::Racy, Some(found)),
+            (None, None) => (Status::Ok, None),
+        };
+        Examined {
+            reason,
+            hazards: self.hazards,
+            odd: self.odd,
+            unwatched: Bytes(self.unwatched),
+            ..task.ended(status, "")
+        }
+    }
+}
+
+/// As far as they have ended.
+fn inquest_of(tasks: &[Task], ended: &[OnceLock<Examined>]) -> Inquest {
+    let mut inquest = Inquest::default();
+    for (task, ended) in tasks.iter().zip(ended) {
+        match ended.get() {
+            Some(examined) => inquest.examined.push(examined.clone()),
+            None => {
+                let left = (task.contender.id.clone(), task.course.clone());
+                inquest.left.push(left);
+            }
+        }
+    }
+    inquest
+}
+
+#[cfg(test)]
+mod tests {
+    use dgx_core::examination::synthetic::{cell, hazard};
+
+    use super::*;
+
+    #[test]
+    fn the_first_schedule_that_differs_is_kept_and_a_failure_outranks_it() {
+        let ran = |bits: u16| {
+            let observation = Observation {
+                c: vec![vec![bits]],
+                ..Observation::default()
+            };
+            Ok((observation, Finding::Right { worst: 0.1 }))
+        };
+        let mut log = Log::default();
+        for (schedule, bits) in [(0, 5), (1, 5), (2, 6), (3, 7)] {
+            log.take(schedule, ran(bits));
+        }
+        assert_eq!(log.odd.as_ref().map(|odd| odd.schedule), Some(2));
+        assert_eq!(log.failure, None);
+        log.take(4, Err(RunFailure::hung("waits")));
+        log.take(5, Err(RunFailure::crashed("dies")));
+        let odd = log.odd.clone().unwrap();
+        assert_eq!((odd.schedule, odd.what.as_str()), (4, "hung: waits"));
+    }
+
+    #[test]
+    fn a_hazard_met_in_several_schedules_is_told_once() {
+        let mut log = Log::default();
+        for schedule in 0..3 {
+            let observation = Observation {
+                hazards: vec![hazard(1), hazard(2)],
+                ..Observation::default()
+            };
+            log.take(schedule, Ok((observation, Finding::Right { worst: 0.0 })));
+        }
+        let times: Vec<u64> = log.hazards.iter().map(|h| h.times).collect();
+        assert_eq!(times, [3, 3]);
+        let examined = vec![
+            cell("x", Status::Ok, Status::Racy, log.hazards.clone()),
+            cell("x", Status::Ok, Status::Racy, log.hazards),
+        ];
+        let inquest = Inquest {
+            examined,
+            left: Vec::new(),
+        };
+        let shapes: Vec<usize> = inquest.found().iter().map(|f| f.shapes.len()).collect();
+        assert_eq!(shapes, [2, 2]);
+    }
+}

@@ -1,0 +1,278 @@
+//! Which small shapes reach every path of a contender: one tile, ragged
+//! groups, a K that goes round its ring more than once and ends in a tail, few
+//! tokens whose K a cluster may share, and many tiles for each CTA, which a
+//! device of few multiprocessors has at once.
+
+use crate::catalog::{Catalog, Contender};
+use crate::plan::{Machine, OperatorCall, Plan, Work};
+use dgx_core::config::{Baseline, Round, Selection};
+use dgx_core::diagnostic::InputError;
+use dgx_core::domain::{Device, Group, Shape};
+use dgx_core::examination::Course;
+
+/// Multiprocessors of a device that a few tiles keep busy: so few that every
+/// CTA has several, or room for a cluster of the largest usual size.
+const FEW_SMS: [u32; 2] = [2, 8];
+/// Tiles for each CTA that go round whatever it keeps for the next ones:
+/// accumulators of two tiles, three teams.
+const LAPS: u64 = 6;
+
+/// Sizes to try for a purpose, the cheapest first: who needs more than the
+/// first has gets one of the others.
+struct Purpose {
+    reaches: &'static str,
+    /// Many tiles for each CTA of a device of few multiprocessors.
+    laps: bool,
+    sizes: &'static [&'static [(u32, u32, u32)]],
+}
+
+const PURPOSES: [Purpose; 6] = [
+    Purpose {
+        reaches: "a single tile",
+        laps: false,
+        sizes: &[
+            &[(5, 128, 256)],
+            &[(133, 128, 256)],
+            &[(5, 256, 1024)],
+            &[(261, 256, 1024)],
+        ],
+    },
+    Purpose {
+        reaches: "ragged groups",
+        laps: false,
+        sizes: &[
+            &[(40, 128, 512), (1, 256, 256), (129, 128, 768)],
+            &[(40, 128, 512), (1, 256, 256), (13, 128, 768)],
+            &[(133, 128, 512), (257, 256, 256), (130, 128, 768)],
+        ],
+    },
+    Purpose {
+        reaches: "a long K with a tail",
+        laps: false,
+        sizes: &[&[(37, 128, 2816)], &[(5, 128, 2816)], &[(133, 128, 2816)]],
+    },
+    Purpose {
+        reaches: "a token and a long K",
+        laps: false,
+        sizes: &[&[(1, 128, 4096)]],
+    },
+    Purpose {
+        reaches: "many tiles for each CTA",
+        laps: true,
+        sizes: &[
+            &[(37, 768, 512)],
+            &[(300, 768, 512)],
+            &[(300, 128, 512), (65, 512, 256), (290, 256, 512)],
+            &[(5, 768, 512)],
+            &[(5, 4096, 512)],
+            &[(9, 768, 512), (1, 768, 512), (8, 768, 512)],
+            &[(1300, 256, 512)],
+        ],
+    },
+    Purpose {
+        reaches: "many tiles of a long K",
+        laps: true,
+        sizes: &[
+            &[(8, 512, 4096)],
+            &[(9, 768, 2048), (1, 768, 2048)],
+            &[(133, 512, 2048)],
+            &[(390, 256, 2048)],
+        ],
+    },
+];
+
+/// The round that holds one contender and one shape.
+pub(super) fn plan(
+    round: &Round,
+    contender: &Contender,
+    course: &Course,
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Plan, InputError> {
+    let mut round = round.clone();
+    let selection = Selection {
+        variant: contender.variant.name.clone(),
+        params: contender.params.clone(),
+        span: 0..0,
+    };
+    round.contenders = vec![selection.clone()];
+    // Whom the command line asks for has been picked by now.
+    round.only.clear();
+    round.baseline = Baseline::Contender(selection);
+    round.shapes = vec![course.shape.clone()];
+    round.shape_spans = std::iter::once(0..0).collect();
+    let mut device = device.clone();
+    device.limits.sms = course.sms;
+    Plan::new(round, catalog, &Machine::of(&device))
+}
+
+/// The courses a contender can be sent over, each the cheapest of its purpose;
+/// why it takes none, where that is so.
+pub(super) fn chosen(
+    round: &Round,
+    contender: &Contender,
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Vec<Course>, InputError> {
+    let mut courses = Vec::new();
+    for purpose in &PURPOSES {
+        let sms = match purpose.laps {
+            true => FEW_SMS.map(|few| few.min(device.limits.sms)).to_vec(),
+            false => vec![device.limits.sms],
+        };
+        let sizes = purpose.sizes.iter();
+        let tries = sizes.flat_map(|sizes| sms.iter().map(move |&sms| (sizes, sms)));
+        // The first that does, or comes nearest.
+        let mut best: Option<(u64, Course)> = None;
+        for (sizes, sms) in tries {
+            let course = Course {
+                shape: shape(sizes),
+                sms,
+                reaches: purpose.reaches,
+            };
+            let planned = plan(round, contender, &course, catalog, device)?;
+            let Work::Run { call, .. } = &planned.cells[0].work else {
+                continue;
+            };
+            let reached = match purpose.laps {
+                true => tiles_each(call).min(LAPS),
+                false => LAPS,
+            };
+            if best.as_ref().is_none_or(|(before, _)| *before < reached) {
+                best = Some((reached, course));
+            }
+            if reached == LAPS {
+                break;
+            }
+        }
+        courses.extend(best.map(|(_, course)| course));
+    }
+    Ok(courses)
+}
+
+/// Tiles that a CTA of the last launch takes.
+fn tiles_each(call: &OperatorCall) -> u64 {
+    let last = call.launches.last();
+    let ctas: u64 = last.map_or(1, |l| l.grid.iter().map(|&side| u64::from(side)).product());
+    u64::from(call.tile_count) / ctas.max(1)
+}
+
+fn shape(sizes: &[(u32, u32, u32)]) -> Shape {
+    let groups: Vec<Group> = sizes.iter().map(|&(m, n, k)| Group { m, n, k }).collect();
+    Shape {
+        name: spelt(&groups),
+        groups,
+    }
+}
+
+/// A shape by its sizes, as `--shape` takes it.
+pub fn spelt(groups: &[Group]) -> String {
+    let one = |g: &Group| format!("{}x{}x{}", g.m, g.n, g.k);
+    groups.iter().map(one).collect::<Vec<_>>().join("+")
+}
+
+/// A shape as it is written on a command line: `MxNxK`, groups joined by `+`.
+pub fn parse(text: &str) -> Result<Shape, InputError> {
+    let wrong = |why: &str| {
+        let message = format!("`{text}` is no shape: {why}");
+        InputError::new(message, "write MxNxK, groups as 40x128x512+5x256x256")
+    };
+    let mut groups = Vec::new();
+    for group in text.split('+') {
+        let sizes: Result<Vec<u32>, _> = group.split('x').map(|n| n.trim().parse()).collect();
+        match sizes.as_deref() {
+            Ok(&[m, n, k]) => groups.push((m, n, k)),
+            Ok(_) => return Err(wrong("a group has three sizes")),
+            Err(_) => return Err(wrong("a size is no number")),
+        }
+    }
+    // What the operator is defined for, the reader of rounds knows.
+    let list: Vec<String> = (groups.iter())
+        .map(|(m, n, k)| format!("{{ m = {m}, n = {n}, k = {k} }}"))
+        .collect();
+    let toml = format!("{{ name = \"s\", groups = [{}] }}", list.join(", "));
+    let round = round(&toml).map_err(|e| {
+        let message = format!("`{text}`: {}", e.message());
+        InputError::new(message, e.remedy())
+    })?;
+    let groups = round.shapes[0].groups.clone();
+    Ok(Shape {
+        name: spelt(&groups),
+        groups,
+    })
+}
+
+/// A round nobody wrote down, for all but its contenders and shapes.
+pub fn any_round() -> Result<Round, InputError> {
+    round("{ m = 1, n = 128, k = 256 }")
+}
+
+fn round(shape: &str) -> Result<Round, InputError> {
+    let text = format!(
+        "question = \"Is it right by luck?\"\ncontenders = [\"x\"]\nbaseline = \"x\"\n\
+         yardstick = false\nshapes = [{shape}]\n"
+    );
+    Round::from_source(dgx_core::diagnostic::SourceFile {
+        path: "sanitize.toml".into(),
+        text: text.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::config::target::usual;
+
+    #[test]
+    fn a_shape_is_written_as_it_is_named() {
+        let shape = parse("40x128x512+5x256x256").unwrap();
+        assert_eq!(shape.name, "40x128x512+5x256x256");
+        assert_eq!(shape.groups.len(), 2);
+        for (text, why) in [
+            ("40x128", "three sizes"),
+            ("40x128xk", "no number"),
+            ("", "no number"),
+            ("40x100x512", "not a multiple of 128"),
+            ("0x128x512", "sizes start at 1"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_variant_finds_shapes_for_what_it_can_do() {
+        let here = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let catalog = Catalog::open(&[here.join("variants")]).unwrap();
+        let device = usual();
+        let round = any_round().unwrap();
+        let reached = |name: &str| -> Vec<&'static str> {
+            let variant = catalog.variant_on(name, device.chip).unwrap();
+            let contender = &variant.contenders(&Default::default())[0];
+            let courses = chosen(&round, contender, &catalog, device).unwrap();
+            courses.iter().map(|course| course.reaches).collect()
+        };
+        let all: Vec<&str> = PURPOSES.iter().map(|p| p.reaches).collect();
+        for name in ["sequential", "swap-ab", "decode", "grouped-scheduler"] {
+            assert_eq!(reached(name), all, "{name}");
+        }
+        // It takes no single token.
+        let several = [all[0], all[1], all[2], all[4], all[5]];
+        assert_eq!(reached("token-major"), several);
+        // It takes no groups.
+        assert_eq!(reached("stream"), [all[0], all[2], all[3], all[4], all[5]]);
+        // It takes nothing else.
+        assert_eq!(reached("experts"), [all[1], all[4], all[5]]);
+        for name in ["grouped-scheduler", "swap-ab", "decode", "experts"] {
+            let variant = catalog.variant_on(name, device.chip).unwrap();
+            let contender = &variant.contenders(&Default::default())[0];
+            let courses = chosen(&round, contender, &catalog, device).unwrap();
+            let many = courses.iter().find(|course| course.reaches == all[4]);
+            let many = plan(&round, contender, many.unwrap(), &catalog, device).unwrap();
+            let Work::Run { call, .. } = &many.cells[0].work else {
+                panic!("{:?}", many.cells[0].work);
+            };
+            assert!(tiles_each(call) >= LAPS, "{name}: {}", tiles_each(call));
+        }
+    }
+}

@@ -1,0 +1,432 @@
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::thread;
+
+use crate::backend::Opening;
+use crate::backend::cuda::{self, Presence};
+use crate::backend::fake::Script;
+use crate::compile::{Compiler, Image};
+use crate::plan::Machine;
+use crate::worker::{Worker, trace};
+use dgx_core::config::target;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{BackendKind, Bytes, Chip, Device, Exit};
+
+use super::could_not_run;
+
+/// Where to run, as asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum BackendChoice {
+    /// A GPU if there is one
+    Auto,
+    /// An NVIDIA GPU
+    Cuda,
+    /// The PTX emulator
+    Emu,
+    /// A script: nothing runs. For tests of dgx itself, and not offered
+    #[value(hide = true)]
+    Fake,
+}
+
+impl BackendChoice {
+    /// What runs then, taking it for granted that there is a GPU unless
+    /// somebody says otherwise.
+    pub fn kind(self) -> BackendKind {
+        match self {
+            Self::Auto | Self::Cuda => BackendKind::Cuda,
+            Self::Emu => BackendKind::Emu,
+            Self::Fake => BackendKind::Fake,
+        }
+    }
+}
+
+/// Which cards to run on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Gpus {
+    /// The first that is visible.
+    #[default]
+    First,
+    All,
+    /// By number, as CUDA_VISIBLE_DEVICES counts them.
+    These(Vec<u32>),
+}
+
+impl FromStr for Gpus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let numbers: Result<Vec<u32>, _> = text.split(',').map(|n| n.trim().parse()).collect();
+        let numbers = numbers.map_err(|_| "write `all`, or numbers as 0,1,3".to_owned())?;
+        let twice = (1..numbers.len()).find(|i| numbers[..*i].contains(&numbers[*i]));
+        match twice {
+            Some(at) => Err(format!("card {} is listed twice", numbers[at])),
+            None => Ok(Self::These(numbers)),
+        }
+    }
+}
+
+impl Gpus {
+    /// The numbers meant, of so many cards.
+    fn among(&self, count: u32) -> Result<Vec<u32>, CommandError> {
+        let numbers = match self {
+            Self::First => vec![0],
+            Self::All => (0..count).collect(),
+            Self::These(numbers) => numbers.clone(),
+        };
+        match numbers.iter().find(|number| **number >= count) {
+            None => Ok(numbers),
+            Some(number) => Err(CommandError::new(
+                Exit::Usage,
+                format!("there is no card {number}: {count} can be seen, counted from 0"),
+                "CUDA_VISIBLE_DEVICES says which are seen; --gpus all takes every one",
+            )),
+        }
+    }
+}
+
+/// What can be asked of the emulator alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Emulated {
+    /// What to model times for, where it is not the usual.
+    pub target: Option<String>,
+    /// Only times are asked for, of so many shapes.
+    pub times_of: Option<usize>,
+}
+
+impl Emulated {
+    /// A whole call keeps every core busy; the few CTAs that tell a time, and
+    /// their replay, do not.
+    fn workers(&self) -> u32 {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.times_of.map_or(1, |shapes| shapes.min(cores));
+        workers.max(1) as u32
+    }
+}
+
+/// What it takes to start a worker.
+#[derive(Clone, Debug)]
+pub(super) struct Starter {
+    opening: Opening,
+    cache: PathBuf,
+}
+
+impl Starter {
+    /// For the emulator as the target most like a device; none where there is
+    /// no such target.
+    pub(super) fn emulating(device: &Device, cache: &Path) -> Option<Self> {
+        let same = |named: bool| {
+            target::built_in().find(|(_, known)| match named {
+                true => known.name == device.name,
+                false => known.chip == device.chip,
+            })
+        };
+        let (name, known) = same(true).or_else(|| same(false))?;
+        let word = match known.limits.sms == device.limits.sms {
+            true => name.to_owned(),
+            false => format!("{name},sms={}", device.limits.sms),
+        };
+        Some(Self {
+            opening: Opening::Emu(Some(word)),
+            cache: cache.to_owned(),
+        })
+    }
+
+    /// One that keeps to a core and lets everybody else go first.
+    pub(super) fn start_aside(&self, core: usize) -> Result<Worker, String> {
+        Worker::start_on(&self.opening, &self.cache, Some(core))
+    }
+
+    pub(super) fn start(&self) -> Result<Worker, String> {
+        Worker::start(&self.opening, &self.cache)
+    }
+}
+
+/// A card that a sweep runs on, and its supply of fresh workers.
+pub(super) struct Stage {
+    starter: Starter,
+    device: Device,
+    /// cuBLASLt's version, or why there is none.
+    yardstick: Result<String, String>,
+    worker: Option<Worker>,
+    /// Why no worker can be had on it any more.
+    lost: Option<String>,
+}
+
+impl Stage {
+    /// Chooses the backend and starts a first worker on every card.
+    pub(super) fn open(
+        choice: BackendChoice,
+        gpus: &Gpus,
+        script: Option<&Path>,
+        emulated: &Emulated,
+        compiler: &Compiler,
+        cache: &Path,
+    ) -> Result<Vec<Self>, CommandError> {
+        let found = choose(choice)?;
+        if (choice == BackendChoice::Fake || found.is_some()) && *emulated != Emulated::default() {
+            return Err(emulator_only());
+        }
+        let (opening, numbers) = match (choice, found) {
+            (BackendChoice::Fake, _) => {
+                let (opening, count) = scripted(script)?;
+                (opening, gpus.among(count)?)
+            }
+            (_, Some((chip, count))) => {
+                let opening = Opening::Cuda(compile_tools(compiler, chip)?, 0);
+                (opening, gpus.among(count)?)
+            }
+            (_, None) if matches!(gpus, Gpus::These(_)) => {
+                return Err(no_gpu("--gpus names cards"));
+            }
+            (_, None) => {
+                let opening = Opening::Emu(emulated.target.clone());
+                (opening, (0..emulated.workers()).collect())
+            }
+        };
+        let open = |number: &u32| Self::start(opening.clone().on(*number), cache);
+        let stages: Vec<Result<Self, CommandError>> = thread::scope(|scope| {
+            let starts: Vec<_> = (numbers.iter())
+                .map(|number| scope.spawn(move || open(number)))
+                .collect();
+            let ended = starts.into_iter().map(|start| start.join());
+            ended
+                .map(|opened| opened.unwrap_or_else(|_| Err(could_not_run("no worker starts"))))
+                .collect()
+        });
+        let stages = stages.into_iter().collect::<Result<Vec<_>, _>>()?;
+        alike(&stages, &numbers)?;
+        Ok(stages)
+    }
+
+    fn start(opening: Opening, cache: &Path) -> Result<Self, CommandError> {
+        let kind = opening.kind();
+        let starter = Starter {
+            opening,
+            cache: cache.to_owned(),
+        };
+        let worker = starter
+            .start()
+            .map_err(|e| could_not_run(&format!("the {kind} backend cannot start: {e}")))?;
+        Ok(Self {
+            starter,
+            device: worker.device().clone(),
+            yardstick: worker.yardstick().clone(),
+            worker: Some(worker),
+            lost: None,
+        })
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What plans must fit: the device, and this host's free memory.
+    pub(super) fn machine(&self) -> Machine<'_> {
+        Machine {
+            device: &self.device,
+            host: free_memory(),
+        }
+    }
+
+    pub(super) fn kind(&self) -> BackendKind {
+        self.starter.opening.kind()
+    }
+
+    /// Whether times come from a clock.
+    pub(super) fn measures(&self) -> bool {
+        self.kind().timing().sampled()
+    }
+
+    /// For workers beside the one at hand.
+    pub(super) fn starter(&self) -> Starter {
+        self.starter.clone()
+    }
+
+    pub(super) fn yardstick(&self) -> &Result<String, String> {
+        &self.yardstick
+    }
+
+    /// The worker at hand, or a new one where the last was lost.
+    pub(super) fn worker(&mut self) -> Result<&mut Worker, CommandError> {
+        let worker = match self.worker.take() {
+            Some(worker) => worker,
+            None => {
+                trace(|| "starting a new worker".to_owned());
+                let fresh = self
+                    .starter
+                    .start()
+                    .and_then(|worker| self.same_card(worker));
+                fresh.map_err(|e| self.lose(&e))?
+            }
+        };
+        Ok(self.worker.insert(worker))
+    }
+
+    /// A card may come back as another.
+    fn same_card(&self, worker: Worker) -> Result<Worker, String> {
+        let uuid = |device: &Device| device.card.as_ref().and_then(|card| card.uuid.clone());
+        match (uuid(&self.device), uuid(worker.device())) {
+            (before, now) if before == now => Ok(worker),
+            (before, now) => Err(format!(
+                "{} was here, and now it is {}",
+                before.unwrap_or_default(),
+                now.unwrap_or_default()
+            )),
+        }
+    }
+
+    fn lose(&mut self, why: &str) -> CommandError {
+        let message = match self.card() {
+            Some(uuid) => format!("card {uuid} is lost: {why}"),
+            None => format!("a worker was lost for good: {why}"),
+        };
+        self.lost = Some(message.clone());
+        could_not_run(&message)
+    }
+
+    /// Why nothing can run on it any more, if so.
+    pub(super) fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// The uuid of its card, where it has one.
+    pub(super) fn card(&self) -> Option<&str> {
+        self.device.card.as_ref()?.uuid.as_deref()
+    }
+
+    /// Gives up the worker at hand; the next job starts a fresh one.
+    pub(super) fn replace(&mut self) {
+        self.worker = None;
+    }
+}
+
+/// Shapes from several cards stand in one table, so the cards are of one model.
+fn alike(stages: &[Stage], numbers: &[u32]) -> Result<(), CommandError> {
+    let model = |stage: &Stage| (stage.device.name.clone(), stage.device.limits.sms);
+    let first = model(&stages[0]);
+    let Some(other) = (1..stages.len()).find(|i| model(&stages[*i]) != first) else {
+        return Ok(());
+    };
+    let (name, sms) = model(&stages[other]);
+    Err(CommandError::new(
+        Exit::Usage,
+        format!(
+            "card {} is {} with {} SMs, and card {} is {name} with {sms}: shapes from both \
+             cannot stand in one table",
+            numbers[0], first.0, first.1, numbers[other]
+        ),
+        "name cards of one model with --gpus",
+    ))
+}
+
+/// Memory the host can give without swapping, where it says so.
+pub(super) fn free_memory() -> Option<Bytes> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let group = Path::new("/sys/fs/cgroup");
+    let left = group_memory(group).unwrap_or(u64::MAX);
+    Some(Bytes((kibibytes << 10).min(left)))
+}
+
+/// What a container may still take, where it has a limit.
+fn group_memory(group: &Path) -> Option<u64> {
+    let number = |name: &str| -> Option<u64> {
+        let text = std::fs::read_to_string(group.join(name)).ok()?;
+        text.trim().parse().ok()
+    };
+    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+}
+
+/// The first GPU's chip and how many there are, or nothing where none is used.
+pub fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError> {
+    let must = match choice {
+        BackendChoice::Emu | BackendChoice::Fake => return Ok(None),
+        BackendChoice::Auto => false,
+        BackendChoice::Cuda => true,
+    };
+    match cuda::presence() {
+        Presence::Gpu { chip, count } => Ok(Some((chip, count))),
+        _ if !must => Ok(None),
+        Presence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
+        Presence::NoGpu(why) => Err(no_gpu(&why)),
+    }
+}
+
+/// Read here as well: a mistake in it is the user's, and no worker's.
+fn scripted(script: Option<&Path>) -> Result<(Opening, u32), CommandError> {
+    let remedy = "src/backend/fake/ says what a script can say";
+    let said = |e| CommandError::new(Exit::Usage, e, remedy);
+    let script = script.ok_or_else(|| said("the fake backend needs --script".to_owned()))?;
+    let cards = Script::read(script).map_err(said)?.cards.len().max(1);
+    Ok((Opening::Fake(script.to_owned(), 0), cards as u32))
+}
+
+fn emulator_only() -> CommandError {
+    CommandError::new(
+        Exit::Usage,
+        "--target and --time-only are for the emulator: a card is what it is",
+        "add --backend emu, or leave them out",
+    )
+}
+
+fn no_gpu(why: &str) -> CommandError {
+    CommandError::new(
+        Exit::CouldNotRun,
+        format!("no GPU can be used: {why}"),
+        "run where there is one, or use --backend emu",
+    )
+}
+
+/// The harness's own kernels go through the same compiler and cache.
+fn compile_tools(compiler: &Compiler, chip: Chip) -> Result<PathBuf, CommandError> {
+    let image = tools(compiler, chip)?;
+    Ok(compiler.cache().folder(&image.key))
+}
+
+/// The harness's own kernels.
+pub(super) fn tools(compiler: &Compiler, chip: Chip) -> Result<Image, CommandError> {
+    let compiled = compiler
+        .compile(&cuda::tools_unit(&chip.target()))
+        .map_err(|e| could_not_run(&e.to_string()))?;
+    compiled.outcome.map_err(|message| {
+        could_not_run(&format!(
+            "the harness's own kernels do not compile:\n{message}"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_has_what_its_limit_leaves() {
+        let group = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(group.path().join(name), text).unwrap();
+        assert_eq!(group_memory(group.path()), None);
+        write("memory.current", "300\n");
+        write("memory.max", "max\n");
+        assert_eq!(group_memory(group.path()), None);
+        write("memory.max", "1000\n");
+        assert_eq!(group_memory(group.path()), Some(700));
+        write("memory.max", "200\n");
+        assert_eq!(group_memory(group.path()), Some(0));
+    }
+
+    #[test]
+    fn cards_are_named_by_number_or_all() {
+        let parse = |text: &str| text.parse::<Gpus>();
+        assert_eq!(parse("all"), Ok(Gpus::All));
+        assert_eq!(parse("0, 2"), Ok(Gpus::These(vec![0, 2])));
+        assert!(parse("1,1").unwrap_err().contains("card 1 is listed twice"));
+        assert!(parse("").is_err() && parse("0;1").is_err() && parse("-1").is_err());
+        assert_eq!(Gpus::All.among(3).unwrap(), [0, 1, 2]);
+        assert_eq!(Gpus::First.among(3).unwrap(), [0]);
+        let error = parse("0,3").unwrap().among(3).unwrap_err();
+        assert!(error.to_string().contains("there is no card 3"), "{error}");
+    }
+}

@@ -1,0 +1,280 @@
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use super::progress::Progress;
+use super::resume::Finished;
+use super::{append, could_not_run};
+use crate::compile::{
+    Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal, residency,
+};
+use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Bytes, Limits};
+use dgx_core::interrupt;
+use dgx_core::record::Writer;
+use dgx_core::record::schema::{Build, KernelResources, Line};
+
+/// Each build's image, or the compiler's message, once it is there: it is
+/// compiled beside the stages that ask for it.
+pub(super) struct Images {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+type Outcome = Result<Built, String>;
+
+struct State {
+    built: Vec<Option<Outcome>>,
+    /// No more will come.
+    ended: bool,
+    /// Nobody asks any more.
+    given_up: bool,
+}
+
+impl Images {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self {
+            state: Mutex::new(State {
+                built: vec![None; plan.builds.len()],
+                ended: false,
+                given_up: false,
+            }),
+            news: Condvar::new(),
+        }
+    }
+
+    /// The image of a build, waited for; none where it will not come.
+    pub(super) fn wait(&self, build: usize) -> Option<Outcome> {
+        let mut state = self.state();
+        while state.built[build].is_none() && !state.ended {
+            state = self.news.wait(state).unwrap_or_else(|e| e.into_inner());
+        }
+        state.built[build].clone()
+    }
+
+    /// Has the compiler stop.
+    pub(super) fn give_up(&self) {
+        self.tell(|state| state.given_up = true);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.news.notify_all();
+    }
+}
+
+/// Tells that no more images will come, however compiling ended.
+struct Last<'a>(&'a Images);
+
+impl Drop for Last<'_> {
+    fn drop(&mut self) {
+        self.0.tell(|state| state.ended = true);
+    }
+}
+
+/// An image that can be run.
+#[derive(Clone, Debug)]
+pub(super) struct Built {
+    /// Where the cache has it.
+    pub folder: PathBuf,
+    kernels: Vec<KernelReport>,
+}
+
+impl Built {
+    /// Why a device would refuse the call, as far as can be told before it.
+    pub(super) fn refusal(&self, limits: &Limits, call: &OperatorCall) -> Option<String> {
+        refusal_of(limits, &self.kernels, call)
+    }
+}
+
+pub(crate) fn refusal_of(
+    limits: &Limits,
+    kernels: &[KernelReport],
+    call: &OperatorCall,
+) -> Option<String> {
+    let kernel = |name: &str| kernels.iter().find(|k| k.name == name);
+    let mut launches = call.launches.iter();
+    launches.find_map(|launch| refusal(limits, kernel(&launch.kernel), launch))
+}
+
+/// Compiles what the plan needs, records each build once, and hands it out.
+pub(super) fn all(
+    compiler: &Compiler,
+    plan: &Plan,
+    finished: &Finished,
+    writer: &Mutex<Writer>,
+    images: &Images,
+    progress: &Progress,
+) -> Result<(), CommandError> {
+    let _last = Last(images);
+    let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
+    let bar = progress.stage("compile", units.len());
+    let broken = Mutex::new(None);
+    let done = |index: usize, compiled: &Compiled| {
+        let build = record(&plan.builds[index], index, compiled, plan);
+        let recorded = match finished.unrecorded(build) {
+            Some(build) => {
+                keep_code(writer, compiled).and_then(|()| append(writer, &Line::Build(build)))
+            }
+            None => Ok(()),
+        };
+        if let Err(error) = recorded {
+            let mut broken = broken.lock().unwrap_or_else(|e| e.into_inner());
+            broken.get_or_insert(error);
+        }
+        let built = match &compiled.outcome {
+            Ok(image) => Ok(Built {
+                folder: compiler.cache().folder(&image.key),
+                kernels: image.kernels.clone(),
+            }),
+            Err(message) => Err(message.clone()),
+        };
+        images.tell(|state| state.built[index] = Some(built));
+        bar.step(1.0);
+    };
+    let compiled = compiler
+        .compile_all(&units, done, || {
+            interrupt::requested() || images.state().given_up
+        })
+        .map_err(|e| could_not_run(&e.to_string()))?;
+    if let Some(error) = broken.into_inner().unwrap_or_else(|e| e.into_inner()) {
+        return Err(error);
+    }
+    let cached = compiled.iter().flatten().filter(|c| c.cached).count();
+    let ok = compiled.iter().flatten().filter(|c| c.outcome.is_ok());
+    let failed = compiled.iter().flatten().filter(|c| c.outcome.is_err());
+    bar.done(&compile_summary(
+        [units.len(), ok.count(), failed.count()],
+        cached,
+    ));
+    Ok(())
+}
+
+/// The machine code that was run belongs to the record: no compiler makes it
+/// again once it is replaced.
+fn keep_code(writer: &Mutex<Writer>, compiled: &Compiled) -> Result<(), CommandError> {
+    let Ok(image) = &compiled.outcome else {
+        return Ok(());
+    };
+    let writer = writer.lock().unwrap_or_else(|e| e.into_inner());
+    let kept = writer.keep_code(&image.key, &image.cubin);
+    kept.map_err(|error| CommandError::from(&error))
+}
+
+/// What compiling a plan showed.
+pub struct Inspection {
+    pub builds: Vec<Build>,
+    /// Cells, by contender and shape, that a device would refuse, and why.
+    pub refused: Vec<(usize, usize, String)>,
+}
+
+/// Compiles what the plan needs and says what came of it, recording nothing.
+pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
+    let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
+    let compiled = compiler
+        .compile_all(&units, |_, _| (), || false)
+        .map_err(|e| could_not_run(&e.to_string()))?;
+    let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
+    let refused = plan.cells.iter().filter_map(|cell| match &cell.work {
+        Work::Run { build, call } => {
+            let reason = refusal_of(&plan.device.limits, &image(*build)?.kernels, call)?;
+            Some((cell.contender, cell.shape, reason))
+        }
+        Work::Unsupported { .. } | Work::Broken(_) => None,
+    });
+    let refused = refused.collect();
+    let builds = plan.builds.iter().zip(&compiled).enumerate();
+    let builds = builds
+        .filter_map(|(index, (spec, compiled))| Some(record(spec, index, compiled.as_ref()?, plan)))
+        .collect();
+    Ok(Inspection { builds, refused })
+}
+
+fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
+    let mut text = format!("{ok}/{all}, {cached} from cache");
+    if failed > 0 {
+        text.push_str(&format!(", {failed} failed"));
+    }
+    text
+}
+
+/// What the compiler is given for a build.
+pub fn unit(spec: &BuildSpec) -> Unit {
+    Unit {
+        name: spec.path.display().to_string(),
+        source: Arc::clone(&spec.source),
+        arch: spec.arch.clone(),
+        defines: spec
+            .defines
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_string()))
+            .collect(),
+        headers: Arc::clone(&spec.headers),
+    }
+}
+
+fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> Build {
+    let launches: Vec<&LaunchGeometry> = plan
+        .cells
+        .iter()
+        .filter_map(|cell| match &cell.work {
+            Work::Run { build, call } if *build == index => Some(&call.launches),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let (kernels, remarks) = match &compiled.outcome {
+        Ok(image) => (
+            resources(&plan.device.limits, image, spec, &launches),
+            image.remarks.clone(),
+        ),
+        Err(_) => (Vec::new(), Vec::new()),
+    };
+    Build {
+        contender: spec.contender.clone(),
+        shapes: spec.shapes.clone(),
+        constants: spec.constants.clone(),
+        ok: compiled.outcome.is_ok(),
+        message: compiled.outcome.as_ref().err().cloned(),
+        kernels,
+        remarks,
+        cached: compiled.cached,
+        millis: compiled.millis,
+        image: compiled.outcome.as_ref().ok().map(|i| i.key.clone()),
+    }
+}
+
+/// What each launched kernel takes of an SM; the largest launch speaks for all.
+fn resources(
+    limits: &Limits,
+    image: &Image,
+    spec: &BuildSpec,
+    launches: &[&LaunchGeometry],
+) -> Vec<KernelResources> {
+    spec.kernels
+        .iter()
+        .filter_map(|name| image.kernels.iter().find(|k| &k.name == name))
+        .map(|kernel| {
+            let launched = || launches.iter().filter(|l| l.kernel == kernel.name);
+            let threads = launched().map(|l| l.threads_per_block()).max().unwrap_or(0);
+            let dynamic = launched().map(|l| l.smem).max().unwrap_or(0);
+            let smem = Bytes(u64::from(kernel.static_smem) + u64::from(dynamic));
+            let residency = residency(limits, kernel.registers, threads, smem);
+            let residency = residency.with_columns(kernel.tensor_columns);
+            KernelResources {
+                name: kernel.name.clone(),
+                registers: kernel.registers,
+                spill_bytes: kernel.spill_bytes,
+                static_smem: Bytes(u64::from(kernel.static_smem)),
+                dynamic_smem: Bytes(u64::from(dynamic)),
+                threads,
+                occupancy: occupancy(limits, threads, residency),
+                tensor_columns: kernel.tensor_columns,
+            }
+        })
+        .collect()
+}

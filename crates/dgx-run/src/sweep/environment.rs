@@ -1,0 +1,129 @@
+use std::process::Command;
+
+use jiff::Zoned;
+
+use super::backend::Stage;
+use super::yardstick_id;
+use crate::catalog::Contender;
+use crate::compile::Compiler;
+use crate::plan::Plan;
+use dgx_core::domain::content_hash;
+use dgx_core::record::schema::{
+    ConfigText, ContenderRecord, DeviceRecord, GitState, Header, Host, SCHEMA, Settings,
+};
+use dgx_core::record::{portable, portable_word};
+
+/// Part of a run file's name: local time to the minute.
+pub fn stamp() -> String {
+    Zoned::now().strftime("%Y%m%d-%H%M").to_string()
+}
+
+/// Everything the rest of the run file is read by.
+pub(super) fn header(
+    plan: &Plan,
+    settings: &Settings,
+    stages: &[Stage],
+    compiler: &Compiler,
+) -> Header {
+    let (round, stage) = (&plan.round, &stages[0]);
+    let mut device = DeviceRecord::new(stage.kind(), stage.device());
+    if stages.len() > 1 {
+        // Each block says which.
+        device.uuid = None;
+    }
+    let project = std::env::current_dir().unwrap_or_default();
+    let yardstick = round.yardstick && stage.measures() && stage.yardstick().is_ok();
+    Header {
+        schema: SCHEMA,
+        name: round.name.clone(),
+        question: round.question.clone(),
+        started: started(),
+        argv: argv(),
+        dgx: env!("CARGO_PKG_VERSION").to_owned(),
+        git: git_state(),
+        host: host(),
+        device,
+        compiler: Some(compiler.version()),
+        config: ConfigText {
+            path: portable(&round.file.path, &project),
+            text: round.file.text.to_string(),
+        },
+        baseline: plan.baseline.clone(),
+        yardstick: yardstick.then(yardstick_id),
+        contenders: plan.contenders.iter().map(contender_record).collect(),
+        shapes: plan.shapes.clone(),
+        settings: settings.clone(),
+        departures: Vec::new(),
+        shard: None,
+        parts: Vec::new(),
+    }
+}
+
+/// Now, as files tell it.
+pub fn started() -> String {
+    Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+/// The command line, without where on this machine anything lies.
+pub fn argv() -> Vec<String> {
+    let project = std::env::current_dir().unwrap_or_default();
+    let words = std::env::args_os().skip(1);
+    let words = words.map(|word| portable_word(&word.to_string_lossy(), &project));
+    std::iter::once("dgx".to_owned()).chain(words).collect()
+}
+
+/// A contender as run files tell of it.
+pub fn contender_record(contender: &Contender) -> ContenderRecord {
+    let variant = &contender.variant;
+    let picks = variant.picks.iter().map(|pick| &pick.contender.variant);
+    let sources = std::iter::once(variant).chain(picks);
+    let parts = sources.flat_map(|v| {
+        let extended = v.extended.iter().map(String::as_str);
+        let own = std::iter::once(&*v.file.text);
+        own.chain(extended).chain(v.headers.parts())
+    });
+    // What is broken may be mended elsewhere than in its own file.
+    let broken = variant.broken.as_ref().map(ToString::to_string);
+    let parts = parts.chain(broken.as_deref());
+    ContenderRecord {
+        id: contender.id.clone(),
+        variant: variant.name.clone(),
+        params: contender.params.clone(),
+        summary: variant.summary.clone(),
+        parent: variant.parent.clone(),
+        round: variant.round,
+        claim: variant.claim.clone(),
+        expect: variant.expect,
+        arch: variant.arch.clone(),
+        hash: content_hash(parts),
+    }
+}
+
+/// The commit of the checkout this runs in.
+pub fn git_state() -> Option<GitState> {
+    let ask = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    Some(GitState {
+        commit: ask(&["rev-parse", "HEAD"])?,
+        dirty: !ask(&["status", "--porcelain"])?.is_empty(),
+    })
+}
+
+/// The machine dgx itself runs on.
+pub fn host() -> Host {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("model name"))
+        .and_then(|line| line.split_once(':'))
+        .map_or_else(|| "unknown".to_owned(), |(_, name)| name.trim().to_owned());
+    Host {
+        os: std::env::consts::OS.to_owned(),
+        arch: std::env::consts::ARCH.to_owned(),
+        cpu,
+        cores: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+    }
+}

@@ -1,0 +1,321 @@
+//! Silicon hides most hazards. So while a card measures, cores that it leaves
+//! idle watch a sample of every cell's CTAs in the emulator, in processes that
+//! let everybody else go first.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::append;
+use super::backend::{Stage, Starter, free_memory};
+use super::pool::Field;
+use super::progress::Bar;
+use super::resume::Finished;
+use crate::child::cores;
+use crate::plan::{Cell, OperatorCall, Plan, Work};
+use crate::validate::Tolerance;
+use crate::worker::{Lost, Reply, Request, ValidateJob, Worker};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Hazard, Watch, counted};
+use dgx_core::interrupt;
+use dgx_core::record::schema::{Examined, Line};
+
+/// How long the rest may take when everything else is done.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long one cell may take where a sample is watched.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Drawing operands may take as long again.
+const PATIENCE: u32 = 2;
+/// Memory an emulator takes, over what the operands take: they are there as
+/// they were drawn, and as the call has them, beside what is remembered.
+const COPIES: u64 = 4;
+
+const TOO_LATE: &str = "the sweep was over first";
+
+/// The cells of a sweep that are watched in the emulator.
+pub(super) struct Examination<'a> {
+    field: &'a Field<'a>,
+    cells: Vec<&'a Cell>,
+    /// Where the emulators run, one on each.
+    cores: Vec<usize>,
+    starter: Option<Starter>,
+    /// Why nothing is watched, if so.
+    idle: Option<String>,
+    bar: Option<Bar<'a>>,
+    next: AtomicUsize,
+    /// When what is left is left out.
+    until: OnceLock<Instant>,
+    /// Why no emulator starts, if so.
+    broken: OnceLock<String>,
+    /// Nothing else is to be done, and nobody waits for anything else.
+    alone: bool,
+    tally: Mutex<Tally>,
+}
+
+/// What became of the cells.
+#[derive(Default)]
+struct Tally {
+    watched: usize,
+    /// Cells that were not, by the reason.
+    left: BTreeMap<String, usize>,
+    /// Cells that there is nothing to watch of.
+    needless: usize,
+    /// What could not be put on record.
+    lost: Option<CommandError>,
+}
+
+impl<'a> Examination<'a> {
+    pub(super) fn new(field: &'a Field<'a>, stages: &[Stage], finished: &Finished) -> Self {
+        let (plan, watch) = (field.plan, field.settings.hazards);
+        let device = stages[0].device();
+        let wanted = stages[0].measures() && watch != Watch::Off;
+        let mut cells: Vec<&Cell> = plan.cells.iter().filter(|_| wanted).collect();
+        cells.retain(|cell| {
+            let (contender, shape) = names(plan, cell);
+            matches!(cell.work, Work::Run { .. }) && !finished.was_examined(contender, shape)
+        });
+        // Their operands are drawn once for all of a shape that one emulator has.
+        cells.sort_by_key(|cell| cell.shape);
+        let starter = Starter::emulating(device, field.cache);
+        let most = largest(plan, &cells).map_or(usize::MAX, |bytes| {
+            let free = free_memory().map_or(u64::MAX, |free| free.0 / 2);
+            (free / (COPIES * bytes).max(1)) as usize
+        });
+        // A container may have fewer than it sees.
+        let allowed = thread::available_parallelism().map_or(1, usize::from);
+        let idle_cores = spare(&cores(), allowed, stages.len(), watch == Watch::All);
+        let idle = match (&starter, idle_cores.len(), most) {
+            (None, ..) => Some(format!("no target describes {}", device.name)),
+            (_, 0, _) => Some(format!(
+                "{} leave none idle beside a card that measures; --hazards all takes one",
+                counted(cores().len(), "core")
+            )),
+            (.., 0) => Some("there is too little free memory".to_owned()),
+            _ => None,
+        };
+        let workers = idle_cores.into_iter().take(cells.len().min(most));
+        Self {
+            field,
+            cores: workers.collect(),
+            bar: (!cells.is_empty() && idle.is_none())
+                .then(|| field.progress.stage("hazards", cells.len())),
+            cells,
+            starter: starter.filter(|_| idle.is_none()),
+            idle,
+            next: AtomicUsize::new(0),
+            until: OnceLock::new(),
+            broken: OnceLock::new(),
+            alone: finished.complete,
+            tally: Mutex::default(),
+        }
+    }
+
+    /// Begins, beside everything else.
+    pub(super) fn start<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) {
+        let Some(starter) = &self.starter else {
+            return;
+        };
+        for &core in &self.cores {
+            scope.spawn(move || self.work(starter, core));
+        }
+    }
+
+    /// Everything else is done, for better or worse.
+    pub(super) fn end(&self, well: bool) {
+        let grace = match (well, self.field.settings.hazards) {
+            (true, Watch::All) => return,
+            // Each cell has its own limit.
+            (true, _) if self.alone => return,
+            (true, _) => GRACE,
+            (false, _) => Duration::ZERO,
+        };
+        let _ = self.until.set(Instant::now() + grace);
+    }
+
+    fn over(&self) -> bool {
+        let late = self
+            .until
+            .get()
+            .is_some_and(|until| Instant::now() > *until);
+        late || self.broken.get().is_some() || interrupt::requested()
+    }
+
+    fn work(&self, starter: &Starter, core: usize) {
+        let mut worker = None;
+        while let index = self.next.fetch_add(1, Ordering::Relaxed)
+            && let Some(cell) = self.cells.get(index)
+            && !self.over()
+        {
+            let Work::Run { build, call } = &cell.work else {
+                continue;
+            };
+            let limits = &self.field.plan.device.limits;
+            match self.field.images.wait(*build) {
+                None => return,
+                Some(Ok(image)) if image.refusal(limits, call).is_none() => {
+                    if let Err(why) = ready(starter, core, &mut worker) {
+                        let _ = self.broken.set(format!("no emulator starts: {why}"));
+                        return;
+                    }
+                    let job = self.job(cell, call, image.folder);
+                    let outcome = ask(&mut worker, &job, &|| self.over());
+                    self.note(cell, outcome);
+                }
+                // Its verdict says that it does not compile or cannot be launched.
+                Some(_) => self.tally().needless += 1,
+            }
+            self.bar.iter().for_each(|bar| bar.step(1.0));
+        }
+    }
+
+    fn job(&self, cell: &Cell, call: &OperatorCall, image: std::path::PathBuf) -> ValidateJob {
+        let (plan, settings) = (self.field.plan, self.field.settings);
+        let contender = &plan.contenders[cell.contender];
+        ValidateJob {
+            contender: contender.id.clone(),
+            image,
+            call: call.clone(),
+            shape: plan.shapes[cell.shape].clone(),
+            distributions: plan.round.validation.distributions.clone(),
+            seed: settings.data_seed(),
+            tolerance: Tolerance {
+                rtol: settings.rtol,
+                atol: settings.atol,
+            },
+            time_limit: match settings.hazards {
+                Watch::All => Duration::from_secs_f64(plan.round.validation.timeout),
+                _ => LIMIT,
+            },
+            emulation: self.field.emulation(),
+            thorough: false,
+            expected: contender.variant.expect,
+            keep: None,
+        }
+    }
+
+    fn note(&self, cell: &Cell, outcome: Result<Vec<Hazard>, String>) {
+        let (contender, shape) = names(self.field.plan, cell);
+        let (hazards, left_out) = match outcome {
+            Ok(hazards) => (hazards, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        let examined = Examined {
+            contender: contender.clone(),
+            shape: shape.to_owned(),
+            left_out,
+            hazards,
+        };
+        // At once: a sweep may be killed.
+        let written = append(self.field.writer, &Line::Examined(examined.clone()));
+        let mut tally = self.tally();
+        match examined.left_out {
+            Some(why) => *tally.left.entry(why).or_default() += 1,
+            None => tally.watched += 1,
+        }
+        if let Err(error) = written {
+            tally.lost.get_or_insert(error);
+        }
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Says what was left out, and why.
+    pub(super) fn conclude(&self) -> Result<(), CommandError> {
+        let mut tally = std::mem::take(&mut *self.tally());
+        let all = self.cells.len() - tally.needless;
+        let rest = all - tally.watched - tally.left.values().sum::<usize>();
+        if rest > 0 {
+            let why = self.idle.as_ref().or(self.broken.get());
+            let why = why.map_or(TOO_LATE, String::as_str);
+            *tally.left.entry(why.to_owned()).or_default() += rest;
+        }
+        for (why, count) in tally.left {
+            let cells = counted(count, "cell");
+            let warning = format!("{cells} not examined for races and other hazards: {why}");
+            self.field.progress.warn(&warning);
+        }
+        if let Some(bar) = &self.bar {
+            bar.done(&format!("{}/{all} examined", tally.watched));
+        }
+        tally.lost.map_or(Ok(()), Err)
+    }
+}
+
+fn names<'p>(plan: &'p Plan, cell: &Cell) -> (&'p dgx_core::domain::ContenderId, &'p str) {
+    let shape = &plan.shapes[cell.shape].name;
+    (&plan.contenders[cell.contender].id, shape)
+}
+
+/// Bytes of the operands of the largest shape.
+fn largest(plan: &Plan, cells: &[&Cell]) -> Option<u64> {
+    let shapes = cells.iter().map(|cell| &plan.shapes[cell.shape]);
+    shapes.map(|shape| shape.min_bytes().0).max()
+}
+
+/// The cores that are left of those `allowed` where one stays free, and one for
+/// the worker of each card; at least one where that `must` be.
+fn spare(cores: &[usize], allowed: usize, cards: usize, must: bool) -> Vec<usize> {
+    let count = allowed.min(cores.len()).saturating_sub(1 + cards);
+    let count = count.max(usize::from(must));
+    cores.iter().rev().take(count).copied().collect()
+}
+
+/// Starts an emulator where there is none.
+fn ready(starter: &Starter, core: usize, worker: &mut Option<Worker>) -> Result<(), String> {
+    if worker.is_none() {
+        *worker = Some(starter.start_aside(core)?);
+    }
+    Ok(())
+}
+
+/// Has the emulator at hand watch one cell; one that fails is not used again.
+fn ask(
+    worker: &mut Option<Worker>,
+    job: &ValidateJob,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<Hazard>, String> {
+    let mut at_hand = worker.take().ok_or("there is no emulator")?;
+    let sent = at_hand.send(Request::Examine(Box::new(job.clone())));
+    match sent.and_then(|()| at_hand.receive(PATIENCE * job.time_limit, stop)) {
+        Ok(Reply::Examined { hazards, left_out }) => {
+            *worker = Some(at_hand);
+            left_out.map_or(Ok(hazards), Err)
+        }
+        Ok(Reply::Failed { message }) => Err(message),
+        Ok(other) => Err(format!("the emulator answered {other:?}")),
+        Err(Lost::Died(how) | Lost::Garbled(how)) => Err(how),
+        Err(Lost::TimedOut) => Err("the emulator did not answer".to_owned()),
+        Err(Lost::Stopped) => Err(TOO_LATE.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_stays_free_and_one_for_each_card() {
+        let cores: Vec<usize> = (0..64).collect();
+        for (allowed, left) in [
+            (1, [0, 0, 0]),
+            (2, [0, 0, 0]),
+            (3, [1, 0, 0]),
+            (8, [6, 5, 4]),
+            (64, [62, 61, 60]),
+        ] {
+            for (cards, left) in (1..).zip(left) {
+                let spare = |must| spare(&cores, allowed, cards, must);
+                assert_eq!(spare(false).len(), left, "{allowed} cores, {cards} cards");
+                assert_eq!(spare(true).len(), left.max(1));
+                assert!(spare(false).iter().all(|core| *core > cards));
+            }
+        }
+        // Fewer than a container may have.
+        assert!(spare(&[3, 5], 8, 1, false).is_empty());
+        assert_eq!(spare(&[3, 5], 8, 1, true), [5]);
+    }
+}

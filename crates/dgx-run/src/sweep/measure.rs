@@ -1,0 +1,423 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::oracles::timing_keys;
+use super::standing::Standing;
+use super::validate::verdict;
+use super::{Session, could_not_run, reread, yardstick_id};
+use crate::plan::Work;
+use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, trace};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{ContenderId, Shape, Status, Tuning, Verdict};
+use dgx_core::interrupt;
+use dgx_core::record::schema::{CallKernels, Line};
+
+/// Beyond its time limit, a measuring worker needs this long for operands,
+/// tuning of the yardstick and the check of timed outputs.
+const ALLOWANCE: Duration = Duration::from_secs(300);
+
+/// Times the contenders that passed, every shape of this card in every process;
+/// nothing where the backend has no clock.
+pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
+    if !session.stage.measures() {
+        return Ok(());
+    }
+    // Nothing else may use the card while it times.
+    session.oracles.wait_for_all("measure")?;
+    let (finished, bars) = (session.finished, session.field.bars);
+    let processes = session.settings.processes;
+    let begun = reread(&session.field.path())?;
+    let tuned = |shape: &Shape| Some((shape.name.clone(), begun.tuning(&shape.name)?.clone()));
+    let dissected = |shape: &Shape| {
+        let known = |id: &ContenderId| !begun.kernels(id, &shape.name).is_empty();
+        begun.entrants().any(known).then(|| shape.name.clone())
+    };
+    let mut timing = Timing {
+        standing: Standing::of(&begun),
+        tunings: begun.header.shapes.iter().filter_map(tuned).collect(),
+        dissected: begun.header.shapes.iter().filter_map(dissected).collect(),
+        session: &mut *session,
+        blocks: 0,
+    };
+    for round in 0..processes {
+        timing.session.stage.replace();
+        for &shape in timing.session.shapes {
+            let name = &timing.session.plan.shapes[shape].name;
+            let done = finished.measured(name, timing.share()).len() as u32;
+            if round < processes - processes.min(done) && !timing.session.stopped() {
+                bars.measure.at(format!("{name}, process {}", round + 1));
+                timing.shape(shape, finished.next_process(name) + round)?;
+                bars.measure.step(1.0);
+                bars.measure
+                    .past(&format!("{name}, process {} of {processes}", round + 1));
+            } else {
+                bars.measure.pass_by(1.0);
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Timing<'a, 'b> {
+    session: &'a mut Session<'b>,
+    standing: Standing,
+    /// How the yardstick does each shape it was timed on.
+    tunings: BTreeMap<String, Tuning>,
+    /// Shapes whose calls were looked into: once is enough.
+    dissected: BTreeSet<String>,
+    blocks: u32,
+}
+
+impl Timing<'_, '_> {
+    /// Blocks a process must take of each shape.
+    fn share(&self) -> u32 {
+        self.session.settings.share()
+    }
+
+    /// Times one shape in one process; contenders that fail under timing get a
+    /// verdict and the others are timed without them.
+    fn shape(&mut self, shape: usize, process: u32) -> Result<(), CommandError> {
+        let mut process = process;
+        let mut lost_before = false;
+        loop {
+            let before = self.blocks;
+            let job = self.job(shape, process, lost_before)?;
+            if job.entries.is_empty() || self.session.stopped() {
+                return Ok(());
+            }
+            match self.attempt(&job)? {
+                Attempt::Done => return Ok(()),
+                Attempt::Without(verdict) => self.reject(verdict)?,
+                // Somebody else may have killed it: once is nobody's fault.
+                Attempt::Lost(loss) if !lost_before => {
+                    let how = loss.how(&job.shape.name);
+                    let warning = format!("{how}; it is timed once more");
+                    self.session.progress.warn(&warning);
+                    lost_before = true;
+                }
+                Attempt::Lost(loss) => {
+                    self.reject(loss.verdict(&job.shape.name)?)?;
+                    lost_before = false;
+                }
+            }
+            // Another process takes over: its blocks must not be taken for
+            // those of the one that was lost.
+            if self.blocks > before {
+                process += self.session.settings.processes;
+            }
+        }
+    }
+
+    fn job(&self, shape: usize, process: u32, watched: bool) -> Result<MeasureJob, CommandError> {
+        let Session {
+            plan,
+            settings,
+            stage,
+            ..
+        } = &*self.session;
+        let name = &plan.shapes[shape].name;
+        let yardstick = plan.round.yardstick
+            && stage.yardstick().is_ok()
+            && !self.standing.rejected(&yardstick_id(), name);
+        Ok(MeasureJob {
+            shape: plan.shapes[shape].clone(),
+            problems: timing_keys(&plan.shapes[shape], plan, settings),
+            tolerance: self.session.tolerance(),
+            entries: self.entries(shape)?,
+            baseline: plan.baseline.clone(),
+            yardstick: yardstick.then(yardstick_id),
+            tuning: self.tunings.get(name).cloned(),
+            process,
+            order_seed: settings.data_seed(),
+            warmup: plan.round.measurement.warmup,
+            min_blocks: self.share(),
+            max_seconds: settings.max_seconds / f64::from(settings.processes.max(1)),
+            cold_l2: settings.cold_l2,
+            watched,
+            kernels: !watched && !self.dissected.contains(name),
+        })
+    }
+
+    fn entries(&self, shape: usize) -> Result<Vec<MeasureEntry>, CommandError> {
+        let plan = self.session.plan;
+        let name = &plan.shapes[shape].name;
+        let mut entries = Vec::new();
+        for cell in plan.cells.iter().filter(|c| c.shape == shape) {
+            let id = &plan.contenders[cell.contender].id;
+            let Work::Run { build, call } = &cell.work else {
+                continue;
+            };
+            if !self.standing.passed(id, name) {
+                continue;
+            }
+            if let Some(Ok(image)) = self.session.image(*build)? {
+                entries.push(MeasureEntry {
+                    contender: id.clone(),
+                    image: image.folder,
+                    call: call.clone(),
+                });
+            }
+        }
+        Ok(entries)
+    }
+
+    fn attempt(&mut self, job: &MeasureJob) -> Result<Attempt, CommandError> {
+        let shape = &job.shape.name;
+        let patience = ALLOWANCE + Duration::from_secs_f64(job.max_seconds);
+        let worker = self.session.stage.worker()?;
+        let mut sent = worker.send(Request::Measure(Box::new(job.clone())));
+        let mut blocks = 0;
+        // Whose code the worker is at.
+        let mut at = None;
+        loop {
+            let worker = self.session.stage.worker()?;
+            let heard = sent.and_then(|()| worker.receive(patience, &interrupt::requested));
+            sent = Ok(());
+            let heard = heard.and_then(|reply| match misfit(job, &reply, blocks) {
+                Some(misfit) => Err(worker.garbled(&misfit)),
+                None => Ok(reply),
+            });
+            let reply = match heard {
+                Ok(reply) => reply,
+                Err(lost) => {
+                    let printed = worker.printed();
+                    self.session.stage.replace();
+                    return lost_at(at, lost, patience, printed);
+                }
+            };
+            match reply {
+                Reply::Calling { contender } => at = Some(contender),
+                Reply::Running => at = None,
+                Reply::Tuned { tuning } => {
+                    self.session.append(&Line::Tuning(tuning.clone()))?;
+                    self.tunings.insert(tuning.shape.clone(), tuning);
+                }
+                Reply::Block { mut block } => {
+                    blocks += 1;
+                    self.blocks += 1;
+                    block.card = self.session.stage.card().map(str::to_owned);
+                    self.session.append(&Line::Block(block))?;
+                    let bars = self.session.field.bars;
+                    bars.measure.at(format!("{shape}, block {blocks}"));
+                    bars.blocks.fetch_add(1, Ordering::Relaxed);
+                }
+                Reply::Kernels { contender, kernels } => {
+                    self.dissected.insert(shape.clone());
+                    self.session.append(&Line::Kernels(CallKernels {
+                        contender,
+                        shape: shape.clone(),
+                        kernels,
+                    }))?;
+                }
+                Reply::Rejected { verdict } => self.reject(verdict)?,
+                Reply::Measured { decision, retaken } => {
+                    trace(|| format!("{shape}: {decision}"));
+                    let bars = self.session.field.bars;
+                    bars.retaken.fetch_add(retaken, Ordering::Relaxed);
+                    return Ok(Attempt::Done);
+                }
+                Reply::Fault { contender, failure } => {
+                    let printed = worker.printed();
+                    if failure.fatal {
+                        self.session.stage.replace();
+                    }
+                    let reason = match failure.status {
+                        Status::Unsupported => failure.message,
+                        _ => format!("while it was timed: {}", failure.message),
+                    };
+                    let mut found =
+                        verdict(&contender, shape, failure.status, &reason, failure.detail);
+                    found.printed = printed;
+                    return Ok(Attempt::Without(found));
+                }
+                Reply::Note { text } => self.session.progress.warn(&text),
+                Reply::Failed { message } => return Err(could_not_run(&message)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The later verdict replaces the earlier one that said ok, here and in
+    /// the run file.
+    fn reject(&mut self, verdict: Verdict) -> Result<(), CommandError> {
+        match self.standing.reject(&verdict) {
+            true => self.session.append(&Line::Verdict(verdict)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What becomes of a shape whose worker gave no answer.
+fn lost_at(
+    at: Option<ContenderId>,
+    lost: Lost,
+    patience: Duration,
+    printed: Option<String>,
+) -> Result<Attempt, CommandError> {
+    let (status, how) = match lost {
+        Lost::Died(how) => (Status::Crashed, how),
+        Lost::TimedOut => {
+            let how = format!("the worker said nothing for {} s", patience.as_secs());
+            (Status::Hung, how)
+        }
+        Lost::Garbled(message) => return Err(could_not_run(&message)),
+        Lost::Stopped => return Ok(Attempt::Done),
+    };
+    Ok(Attempt::Lost(Loss {
+        status,
+        how,
+        at,
+        printed,
+    }))
+}
+
+#[derive(Debug, PartialEq)]
+enum Attempt {
+    Done,
+    /// One contender failed; the rest must be timed again without it.
+    Without(Verdict),
+    Lost(Loss),
+}
+
+/// A worker that gave no answer.
+#[derive(Debug, PartialEq)]
+struct Loss {
+    status: Status,
+    how: String,
+    /// Whose code it was at, if that is known.
+    at: Option<ContenderId>,
+    printed: Option<String>,
+}
+
+impl Loss {
+    fn how(&self, shape: &str) -> String {
+        format!("while timing {shape}, {}", self.how)
+    }
+
+    /// What a second loss says of the contender it happened at. Nobody's code
+    /// ran where there is none: then the harness cannot do its work.
+    fn verdict(self, shape: &str) -> Result<Verdict, CommandError> {
+        let how = self.how(shape);
+        let contender = self.at.ok_or_else(|| could_not_run(&how))?;
+        let first = self.how.lines().next().unwrap_or("the worker was lost");
+        let reason = format!("twice, while it was timed, {first}");
+        Ok(Verdict {
+            printed: self.printed,
+            ..verdict(&contender, shape, self.status, &reason, Some(self.how))
+        })
+    }
+}
+
+/// Why a reply cannot belong to what was asked, if so.
+fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
+    match reply {
+        Reply::Block { block } => job.doubt_block(block, blocks),
+        Reply::Rejected { verdict } => job.doubt_verdict(verdict),
+        Reply::Tuned { tuning } => job.doubt_tuning(tuning),
+        Reply::Calling { contender }
+        | Reply::Kernels { contender, .. }
+        | Reply::Fault { contender, .. } => job.doubt_contender(contender),
+        Reply::Running | Reply::Note { .. } | Reply::Measured { .. } | Reply::Failed { .. } => None,
+        other => Some(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loss(at: Option<&str>) -> Loss {
+        Loss {
+            status: Status::Crashed,
+            how: "the worker was ended by signal 11, saying: oh\nno".to_owned(),
+            at: at.map(ContenderId::from_text),
+            printed: Some("hello".to_owned()),
+        }
+    }
+
+    #[test]
+    fn who_loses_the_worker_twice_gets_a_row_and_the_sweep_goes_on() {
+        let verdict = loss(Some("x")).verdict("s").unwrap();
+        assert_eq!(
+            (verdict.contender.as_str(), verdict.status),
+            ("x", Status::Crashed)
+        );
+        let reason = "twice, while it was timed, the worker was ended by signal 11, saying: oh";
+        assert_eq!(verdict.reason.as_deref(), Some(reason));
+        assert_eq!(verdict.printed.as_deref(), Some("hello"));
+    }
+
+    #[test]
+    fn a_worker_lost_at_nobodys_code_is_nobodys_fault() {
+        let error = loss(None).verdict("s").unwrap_err();
+        assert_eq!(error.exit(), dgx_core::domain::Exit::CouldNotRun);
+        assert!(error.to_string().contains("while timing s"), "{error}");
+    }
+
+    #[test]
+    fn a_lost_worker_is_its_contenders_unless_it_cannot_be_believed() {
+        let x = || Some(ContenderId::from_text("x"));
+        let lose = |lost| lost_at(x(), lost, Duration::from_secs(305), None);
+        let Ok(Attempt::Lost(hung)) = lose(Lost::TimedOut) else {
+            panic!("a worker that says nothing is lost");
+        };
+        assert_eq!((hung.status, &hung.at), (Status::Hung, &x()));
+        assert_eq!(hung.how, "the worker said nothing for 305 s");
+        let Ok(Attempt::Lost(died)) = lose(Lost::Died("the worker ended".to_owned())) else {
+            panic!("a worker that died is lost");
+        };
+        assert_eq!(died.status, Status::Crashed);
+        assert_eq!(lose(Lost::Stopped).unwrap(), Attempt::Done);
+        let garbled = lose(Lost::Garbled("a reply to nobody".to_owned())).unwrap_err();
+        assert_eq!(garbled.exit(), dgx_core::domain::Exit::CouldNotRun);
+    }
+
+    #[test]
+    fn a_reply_that_belongs_to_nothing_that_was_asked_is_a_misfit() {
+        let job = MeasureJob {
+            entries: Vec::new(),
+            problems: Vec::new(),
+            tolerance: crate::validate::Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            baseline: ContenderId::from_text("x"),
+            yardstick: Some(yardstick_id()),
+            tuning: None,
+            process: 0,
+            order_seed: 1,
+            warmup: 1,
+            min_blocks: 2,
+            max_seconds: 1.0,
+            cold_l2: true,
+            watched: false,
+            kernels: false,
+            shape: Shape {
+                name: "s".to_owned(),
+                groups: Vec::new(),
+            },
+        };
+        let verdict = |id: &ContenderId, shape: &str| Reply::Rejected {
+            verdict: Verdict::new(id, shape, Status::Wrong),
+        };
+        let calling = |id: ContenderId| Reply::Calling { contender: id };
+        let stranger = ContenderId::from_text("stranger");
+        for fits in [
+            Reply::Running,
+            calling(yardstick_id()),
+            verdict(&yardstick_id(), "s"),
+        ] {
+            assert_eq!(misfit(&job, &fits, 0), None);
+        }
+        for odd in [
+            Reply::Ran,
+            Reply::Answered,
+            calling(stranger.clone()),
+            verdict(&stranger, "s"),
+            verdict(&yardstick_id(), "t"),
+        ] {
+            assert!(misfit(&job, &odd, 0).is_some(), "{odd:?}");
+        }
+    }
+}

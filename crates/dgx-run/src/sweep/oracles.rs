@@ -1,0 +1,286 @@
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::backend::{Stage, Starter};
+use super::could_not_run;
+use crate::operator::{Operands, OracleCache};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Shape;
+use dgx_core::interrupt;
+
+use crate::plan::Plan;
+use crate::worker::{ProblemKey, Reply, Request, Worker, answers, trace};
+use dgx_core::domain::Distribution;
+use dgx_core::record::schema::Settings;
+
+/// Between two looks at whether the user asked to stop.
+const GLANCE: Duration = Duration::from_millis(200);
+/// No single answer takes longer on a GPU.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Data sets that timed calls change between.
+const TIMING_SETS: u64 = 3;
+
+/// Computes the answers in the background while the compiler runs, in the
+/// order they will be asked for, and lets the stages wait for one.
+pub(super) struct Oracles {
+    planned: Vec<String>,
+    desk: Arc<Desk>,
+    /// Seconds each stage stood waiting.
+    waited: RefCell<BTreeMap<&'static str, f64>>,
+}
+
+impl Oracles {
+    /// The answers to the shapes that a card has.
+    pub(super) fn start(
+        cache: &Path,
+        plan: &Plan,
+        settings: &Settings,
+        stage: &Stage,
+        places: &[usize],
+    ) -> Self {
+        // Nobody asks for the answer to a shape that nobody runs.
+        let shapes = || {
+            let run = places.iter().filter(|s| plan.runs(**s));
+            run.map(|s| &plan.shapes[*s])
+        };
+        let mut keys = Vec::new();
+        // Where nothing is validated, no answer is asked for.
+        for shape in shapes().filter(|_| !settings.time_only) {
+            for &distribution in &plan.round.validation.distributions {
+                keys.push(validation_key(shape, distribution, settings));
+            }
+        }
+        if stage.measures() {
+            keys.extend(shapes().flat_map(|shape| timing_keys(shape, plan, settings)));
+        }
+        let planned = keys.iter().map(text).collect();
+        let desk = Arc::new(Desk::default());
+        let (theirs, answers) = (Arc::clone(&desk), answers(cache));
+        // A GPU multiplies a hundred times faster than its host. It does so in
+        // a process where no contender runs.
+        let starter = stage.measures().then(|| stage.starter());
+        thread::spawn(move || {
+            // Dropped after the solver: who waits for the end waits for its
+            // process too, also where this thread panics.
+            let _end = End(Arc::clone(&theirs));
+            let mut solver = Solver::new(answers, starter);
+            for key in keys {
+                match solver.solve(&key) {
+                    Ok(()) => theirs.tell(|state| {
+                        state.ready.insert(text(&key));
+                    }),
+                    Err(message) => return theirs.tell(|state| state.failed = Some(message)),
+                }
+            }
+        });
+        Self {
+            planned,
+            desk,
+            waited: RefCell::default(),
+        }
+    }
+
+    /// Waits until the answer is on disk. One that was not planned for is
+    /// computed by the worker that needs it.
+    pub(super) fn wait(&self, stage: &'static str, key: &ProblemKey) -> Result<(), CommandError> {
+        let key = text(key);
+        match self.planned.contains(&key) {
+            true => self.wait_until(stage, |state| state.ready.contains(&key)),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until the background work is done and its process gone.
+    pub(super) fn wait_for_all(&self, stage: &'static str) -> Result<(), CommandError> {
+        let all = |state: &State| self.planned.iter().all(|key| state.ready.contains(key));
+        self.wait_until(stage, |state| state.ended && all(state))
+    }
+
+    fn wait_until(
+        &self,
+        stage: &'static str,
+        satisfied: impl Fn(&State) -> bool,
+    ) -> Result<(), CommandError> {
+        let began = Instant::now();
+        let mut state = self.desk.state();
+        while !satisfied(&state) && !interrupt::requested() {
+            if state.ended {
+                let message = state.failed.as_deref();
+                let message = message.unwrap_or("the oracle ended before all was answered");
+                return Err(could_not_run(message));
+            }
+            state = match self.desk.news.wait_timeout(state, GLANCE) {
+                Ok((next, _)) => next,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+        *self.waited.borrow_mut().entry(stage).or_default() += began.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    pub(super) fn waited(&self) -> BTreeMap<&'static str, f64> {
+        self.waited.borrow().clone()
+    }
+}
+
+/// Where the background work reports to those who wait for it.
+#[derive(Default)]
+struct Desk {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: HashSet<String>,
+    /// Why there are no further answers.
+    failed: Option<String>,
+    ended: bool,
+}
+
+/// Tells that the background work is over, however it ended.
+struct End(Arc<Desk>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.tell(|state| state.ended = true);
+    }
+}
+
+impl Desk {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state());
+        self.news.notify_all();
+    }
+}
+
+/// Who computes answers: a worker on the GPU, or this process.
+struct Solver {
+    answers: OracleCache,
+    /// Until the first answer that is not on disk.
+    starter: Option<Starter>,
+    worker: Option<Worker>,
+}
+
+impl Solver {
+    fn new(answers: OracleCache, starter: Option<Starter>) -> Self {
+        Self {
+            answers,
+            starter,
+            worker: None,
+        }
+    }
+
+    /// Leaves one answer in the cache. An error is a device that computes wrong.
+    fn solve(&mut self, key: &ProblemKey) -> Result<(), String> {
+        if self.answers.has(&key.shape, key.distribution, key.seed) {
+            return Ok(());
+        }
+        if let Some(starter) = self.starter.take() {
+            self.worker = starter
+                .start()
+                // Where no worker starts, the CPU has the time.
+                .inspect_err(|why| trace(|| format!("answers come from the CPU: {why}")))
+                .ok();
+        }
+        if let Some(worker) = &mut self.worker {
+            match ask(worker, key) {
+                Some(answered) => return answered,
+                None => self.worker = None,
+            }
+        }
+        let operands = Operands::draw(&key.shape, key.distribution, key.seed);
+        self.answers
+            .answer(&key.shape, key.distribution, key.seed, &operands);
+        Ok(())
+    }
+}
+
+/// Nothing where the worker was lost.
+fn ask(worker: &mut Worker, key: &ProblemKey) -> Option<Result<(), String>> {
+    let request = Request::Answer(Box::new(key.clone()));
+    worker.send(request).ok()?;
+    match worker.receive(PATIENCE, &interrupt::requested).ok()? {
+        Reply::Answered => Some(Ok(())),
+        Reply::Failed { message } => Some(Err(message)),
+        _ => None,
+    }
+}
+
+pub(super) fn validation_key(
+    shape: &Shape,
+    distribution: Distribution,
+    settings: &Settings,
+) -> ProblemKey {
+    ProblemKey {
+        shape: shape.clone(),
+        distribution,
+        seed: settings.data_seed(),
+    }
+}
+
+/// Data nobody was validated on. Every process times the same sets: which of
+/// them a call gets is drawn before it, and the signs of their rows are drawn
+/// anew, so that no two calls see them alike.
+pub(super) fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Vec<ProblemKey> {
+    let key = |set| ProblemKey {
+        shape: shape.clone(),
+        distribution: plan.round.measurement.distribution,
+        seed: settings.data_seed().wrapping_add(1 + set),
+    };
+    (0..TIMING_SETS).map(key).collect()
+}
+
+fn text(key: &ProblemKey) -> String {
+    serde_json::to_string(key).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn oracles(work: impl FnOnce(&Desk) + Send + 'static) -> Oracles {
+        let desk = Arc::new(Desk::default());
+        let theirs = Arc::clone(&desk);
+        thread::spawn(move || {
+            let end = End(theirs);
+            work(&end.0);
+        });
+        Oracles {
+            planned: vec!["a".to_owned(), "b".to_owned()],
+            desk,
+            waited: RefCell::default(),
+        }
+    }
+
+    fn ready(desk: &Desk, key: &str) {
+        desk.tell(|state| {
+            state.ready.insert(key.to_owned());
+        });
+    }
+
+    #[test]
+    fn whoever_waits_is_told_how_it_ended() {
+        let whole = oracles(|desk| ["a", "b"].iter().for_each(|key| ready(desk, key)));
+        whole.wait_for_all("measure").unwrap();
+        let wrong = oracles(|desk| {
+            ready(desk, "a");
+            desk.tell(|state| state.failed = Some("a faulty card".to_owned()));
+        });
+        let told = wrong.wait_for_all("measure").unwrap_err().to_string();
+        assert!(told.contains("a faulty card"), "{told}");
+        // A thread that panics must not leave others waiting for ever.
+        let lost = oracles(|_| std::panic::resume_unwind(Box::new(())));
+        let told = lost.wait_for_all("measure").unwrap_err().to_string();
+        assert!(told.contains("ended before"), "{told}");
+    }
+}

@@ -1,0 +1,327 @@
+//! A sweep on its cards. Each has a thread, its own workers and its own
+//! shapes: the contenders of a shape are compared, and cards differ. What all
+//! of them share is here; a card that is lost leaves its shapes to the others.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use super::backend::Stage;
+use super::build::Images;
+use super::oracles::Oracles;
+use super::progress::{Bar, Progress};
+use super::resume::Finished;
+use super::{Session, StageClock, append, could_not_run, measure, reread, validate};
+use crate::backend::Emulation;
+use crate::plan::{Plan, cost};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Shape, Status, Timing};
+use dgx_core::interrupt;
+use dgx_core::record::schema::{Line, Settings, Void};
+use dgx_core::record::{Run, Writer};
+
+/// What the cards share.
+pub(super) struct Field<'a> {
+    pub plan: &'a Plan,
+    pub settings: &'a Settings,
+    pub cache: &'a Path,
+    pub images: &'a Images,
+    pub writer: &'a Mutex<Writer>,
+    pub progress: &'a Progress,
+    pub bars: &'a Bars<'a>,
+    /// A card met what ends the sweep, and the others begin nothing more.
+    pub failed: AtomicBool,
+}
+
+/// The one view of what all cards do.
+pub(super) struct Bars<'a> {
+    pub validate: Bar<'a>,
+    pub measure: Bar<'a>,
+    pub blocks: AtomicU32,
+    pub retaken: AtomicU32,
+    progress: &'a Progress,
+}
+
+impl<'a> Bars<'a> {
+    pub(super) fn new(
+        progress: &'a Progress,
+        plan: &Plan,
+        settings: &Settings,
+        timing: Timing,
+    ) -> Self {
+        let cells = &plan.cells;
+        let weight = cells.iter().map(|cell| validate::weight(plan, cell)).sum();
+        let stage = match settings.time_only {
+            true => "model",
+            false => "validate",
+        };
+        let shares = plan.shapes.len() * settings.processes as usize;
+        let validate = progress.weighed(stage, cells.len(), weight);
+        let measure = match timing.sampled() {
+            true => progress.stage("measure", shares),
+            false => progress.none("measure"),
+        };
+        Self {
+            validate,
+            measure,
+            blocks: AtomicU32::new(0),
+            retaken: AtomicU32::new(0),
+            progress,
+        }
+    }
+
+    /// Takes them away and keeps what came of them.
+    pub(super) fn end(&self, run: &Run) {
+        let shapes = &run.header.shapes;
+        let (wanted, word): (fn(Status) -> bool, _) = match run.header.settings.time_only {
+            true => (|status| status == Status::NotValidated, "not validated"),
+            false => (|status| status == Status::Ok, "ok"),
+        };
+        let right =
+            |id| (shapes.iter()).filter(move |s| run.status(id, &s.name).is_some_and(wanted));
+        let contenders = || run.header.contenders.iter();
+        let ok: usize = contenders().map(|c| right(&c.id).count()).sum();
+        let cells = contenders().count() * shapes.len();
+        self.validate.done(&format!("{ok}/{cells} {word}"));
+        if run.timing().sampled() {
+            let blocks = self.blocks.load(Ordering::Relaxed);
+            self.measure
+                .done(&format!("{} shapes, {blocks} blocks", shapes.len()));
+        }
+        let retaken = self.retaken.load(Ordering::Relaxed);
+        if retaken > 0 {
+            self.progress.warn(&format!(
+                "{retaken} samples were taken again: the clock had dropped"
+            ));
+        }
+    }
+}
+
+/// Seconds of the card that took longest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spent {
+    validate: f64,
+    measure: f64,
+    /// Waited in each stage, for answers and for the compiler.
+    answers: BTreeMap<&'static str, f64>,
+    compiler: f64,
+}
+
+impl Spent {
+    fn total(&self) -> f64 {
+        self.validate + self.measure
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.validate += other.validate;
+        self.measure += other.measure;
+        self.compiler += other.compiler;
+        for (stage, seconds) in &other.answers {
+            *self.answers.entry(stage).or_default() += seconds;
+        }
+    }
+
+    pub(super) fn measuring(&self) -> f64 {
+        self.measure
+    }
+
+    pub(super) fn tell(&self, clock: &mut StageClock) {
+        clock.add("validate", self.validate);
+        clock.add("measure", self.measure);
+        clock.carve("compile", &BTreeMap::from([("validate", self.compiler)]));
+        clock.carve("oracle", &self.answers);
+    }
+}
+
+impl Field<'_> {
+    pub(super) fn emulation(&self) -> Emulation {
+        Emulation {
+            schedule: self.settings.schedule,
+            exact_sums: self.settings.exact_sums,
+            time_only: self.settings.time_only,
+            watch: self.settings.hazards,
+            alone: false,
+        }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        let writer = self.writer.lock().unwrap_or_else(|e| e.into_inner());
+        writer.path().to_owned()
+    }
+
+    /// Validates and times every shape, each on one card.
+    pub(super) fn sweep(
+        &self,
+        stages: &mut Vec<Stage>,
+        mut finished: Finished,
+    ) -> Result<Spent, CommandError> {
+        let mut spent = Spent::default();
+        loop {
+            let hands = self.deal(stages, &finished)?;
+            let ended: Vec<(Spent, Result<(), CommandError>)> = thread::scope(|scope| {
+                let cards = stages.iter_mut().zip(&hands);
+                let running: Vec<_> = cards
+                    .map(|(stage, shapes)| {
+                        let finished = &finished;
+                        scope.spawn(move || self.card(stage, shapes, finished))
+                    })
+                    .collect();
+                let lost = || (Spent::default(), Err(could_not_run("a card's thread died")));
+                running
+                    .into_iter()
+                    .map(|card| card.join().unwrap_or_else(|_| lost()))
+                    .collect()
+            });
+            let longest = ended
+                .iter()
+                .map(|(spent, _)| spent)
+                .max_by(|a, b| a.total().total_cmp(&b.total()));
+            spent.add(longest.unwrap_or(&Spent::default()));
+            let mut gone = None;
+            for (stage, (_, outcome)) in stages.iter().zip(ended) {
+                match (outcome, stage.lost()) {
+                    (Ok(()), _) => {}
+                    (Err(error), Some(_)) => gone = gone.or(Some(error)),
+                    (Err(error), None) => return Err(error),
+                }
+            }
+            let Some(error) = gone else {
+                return Ok(spent);
+            };
+            if interrupt::requested() || stages.iter().all(|stage| stage.lost().is_some()) {
+                return Err(error);
+            }
+            for why in stages.iter().filter_map(Stage::lost) {
+                self.progress
+                    .warn(&format!("{why}; its shapes go to the other cards"));
+            }
+            stages.retain(|stage| stage.lost().is_none());
+            finished = Finished::of(&reread(&self.path())?);
+        }
+    }
+
+    /// Everything for the shapes of one card.
+    fn card(
+        &self,
+        stage: &mut Stage,
+        shapes: &[usize],
+        finished: &Finished,
+    ) -> (Spent, Result<(), CommandError>) {
+        let oracles = Oracles::start(self.cache, self.plan, self.settings, stage, shapes);
+        let mut session = Session {
+            field: self,
+            plan: self.plan,
+            settings: self.settings,
+            stage,
+            shapes,
+            oracles: &oracles,
+            finished,
+            progress: self.progress,
+            waited: Cell::new(0.0),
+        };
+        let began = Instant::now();
+        let validated = validate::all(&mut session);
+        let validate = began.elapsed().as_secs_f64();
+        let compiler = session.waited.get();
+        let outcome = validated.and_then(|()| measure::all(&mut session));
+        if outcome.is_err() && session.stage.lost().is_none() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        let spent = Spent {
+            validate,
+            measure: began.elapsed().as_secs_f64() - validate,
+            answers: oracles.waited(),
+            compiler,
+        };
+        (spent, outcome)
+    }
+
+    /// The shapes of each card. One that was timed stays where it was; where
+    /// that card is gone, what it timed of the shape is void.
+    fn deal(&self, stages: &[Stage], finished: &Finished) -> Result<Vec<Vec<usize>>, CommandError> {
+        let cards: Vec<Option<&str>> = stages.iter().map(Stage::card).collect();
+        let timing = stages[0].kind().timing();
+        let settings = self.settings;
+        // The few CTAs that tell a time are as many on every shape.
+        let weight = |shape: &Shape| match settings.time_only {
+            true => 1.0,
+            false => cost(shape, timing),
+        };
+        let dealt = deal(self.plan, &cards, timing, weight, |name| {
+            let whole = finished.measured(name, settings.share()).len();
+            match finished.card(name) {
+                None => Held::Nowhere,
+                Some(_) if whole >= settings.processes as usize => Held::Done,
+                Some(card) => Held::On(card.clone()),
+            }
+        });
+        for place in dealt.void {
+            let shape = self.plan.shapes[place].name.clone();
+            let reason = "the card that timed it is not here any more".to_owned();
+            append(self.writer, &Line::Void(Void { shape, reason }))?;
+        }
+        Ok(dealt.hands)
+    }
+}
+
+/// Where a shape was timed before.
+enum Held {
+    Nowhere,
+    On(Option<String>),
+    /// Nothing of it is left to time.
+    Done,
+}
+
+struct Dealt {
+    /// Shapes by card, in the plan's order.
+    hands: Vec<Vec<usize>>,
+    /// Shapes whose blocks count no more.
+    void: Vec<usize>,
+}
+
+/// Longest shape first, each to the card it was timed on, or to the one that
+/// would be done soonest.
+fn deal(
+    plan: &Plan,
+    cards: &[Option<&str>],
+    timing: Timing,
+    weight: impl Fn(&Shape) -> f64,
+    held: impl Fn(&str) -> Held,
+) -> Dealt {
+    let shapes = &plan.shapes;
+    let mut order: Vec<usize> = (0..shapes.len()).collect();
+    let cost = |place: usize| weight(&shapes[place]);
+    order.sort_by(|a, b| cost(*b).total_cmp(&cost(*a)));
+    let mut loads: Vec<f64> = vec![0.0; cards.len()];
+    let mut dealt = Dealt {
+        hands: vec![Vec::new(); cards.len()],
+        void: Vec::new(),
+    };
+    // Those that are bound to a card are there before the others choose.
+    let bound = |place: &usize| match held(&shapes[*place].name) {
+        Held::On(card) => cards.iter().position(|c| *c == card.as_deref()),
+        Held::Nowhere | Held::Done => None,
+    };
+    let (fixed, free): (Vec<usize>, Vec<usize>) =
+        order.into_iter().partition(|place| bound(place).is_some());
+    for place in fixed.into_iter().chain(free) {
+        let state = held(&shapes[place].name);
+        let hand = bound(&place).unwrap_or_else(|| {
+            if timing.sampled() && matches!(state, Held::On(_)) {
+                dealt.void.push(place);
+            }
+            let least = (0..loads.len()).min_by(|a, b| loads[*a].total_cmp(&loads[*b]));
+            least.unwrap_or(0)
+        });
+        if !matches!(state, Held::Done) {
+            loads[hand] += cost(place);
+        }
+        dealt.hands[hand].push(place);
+    }
+    dealt.hands.iter_mut().for_each(|hand| hand.sort_unstable());
+    dealt
+}

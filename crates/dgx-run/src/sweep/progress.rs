@@ -1,0 +1,283 @@
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::plan::Plan;
+use dgx_core::domain::{Timing, counted, printable, typed};
+use dgx_core::record::schema::DeviceRecord;
+use dgx_core::speech::{Level, can_draw, level};
+
+/// What the user sees while much is done, on stderr: bars where there is a
+/// terminal to draw them on, and elsewhere a line for each stage and shape.
+pub struct Progress {
+    bars: MultiProgress,
+    done: Mutex<Vec<String>>,
+}
+
+impl Progress {
+    pub fn begin() -> Self {
+        let target = match level() >= Level::Usual && can_draw() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        Self {
+            bars: MultiProgress::with_draw_target(target),
+            done: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Which round, on what.
+    pub(super) fn announce(&self, plan: &Plan, device: &DeviceRecord, cards: usize) {
+        let round = &plan.round;
+        let place = match device.timing {
+            Timing::Measured => format!("{} ({}, measured)", device.name, device.backend),
+            Timing::Modelled => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                format!(
+                    "{cores} CPU cores, PTX emulated; times are modelled for {}",
+                    device.name
+                )
+            }
+            Timing::Scripted => format!(
+                "{} ({}, scripted: nothing runs)",
+                device.name, device.backend
+            ),
+            Timing::Recorded => device.name.clone(),
+        };
+        let cards = match cards {
+            0 | 1 => String::new(),
+            n => format!(", {n} cards"),
+        };
+        inform!(
+            "{}: {} × {}\n  on {place}{cards}",
+            round.name,
+            counted(plan.contenders.len(), "contender"),
+            counted(plan.shapes.len(), "shape"),
+        );
+    }
+
+    /// A stage of so many steps, all alike.
+    pub fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
+        self.weighed(name, steps, steps as f64)
+    }
+
+    /// A stage that there is not: nothing is drawn for it.
+    pub(super) fn none(&self, name: &'static str) -> Bar<'_> {
+        Bar {
+            bar: ProgressBar::hidden(),
+            name,
+            left: Arc::new(Mutex::new(Left::new(0.0))),
+            progress: self,
+        }
+    }
+
+    /// A few steps, each of which may take long: how long they have taken so
+    /// far is shown.
+    pub fn slow(&self, name: &'static str, steps: usize) -> Bar<'_> {
+        let bar = self.stage(name, steps);
+        let style = "{prefix:>8}  {bar:30}  {pos}/{len}  {wide_msg} {elapsed:>6}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.bar.set_style(style);
+        }
+        bar.bar.enable_steady_tick(Duration::from_secs(1));
+        bar
+    }
+
+    /// What comes of one step that may take long.
+    pub fn during<T>(&self, name: &'static str, what: &str, step: impl FnOnce() -> T) -> T {
+        let bar = self.slow(name, 1);
+        bar.begin(what);
+        let found = step();
+        bar.done("");
+        found
+    }
+
+    /// A stage of steps that take longer the more they weigh: so much together.
+    pub(super) fn weighed(&self, name: &'static str, steps: usize, weight: f64) -> Bar<'_> {
+        let bar = self.bars.add(ProgressBar::new(steps as u64));
+        let left = Arc::new(Mutex::new(Left::new(weight)));
+        let shown = Arc::clone(&left);
+        let time_left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let text = shown.lock().map_or(String::new(), |left| left.text());
+            // A bar that cannot be drawn is no reason to stop.
+            let _ = out.write_str(&text);
+        };
+        let style = "{prefix:>8}  {bar:30}  {pos}/{len}  {wide_msg} {left:>11}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.with_key("left", time_left));
+        }
+        bar.set_prefix(name);
+        Bar {
+            bar,
+            name,
+            left,
+            progress: self,
+        }
+    }
+
+    /// A line the user should not miss.
+    pub(super) fn warn(&self, text: &str) {
+        self.tell(&format!("warning: {text}"));
+    }
+
+    /// The stages in one line.
+    pub(super) fn summary(&self, decision: &str, seconds: f64) {
+        let mut parts = match self.done.lock() {
+            Ok(done) => done.clone(),
+            Err(_) => Vec::new(),
+        };
+        if !decision.is_empty() {
+            parts.push(decision.to_owned());
+        }
+        parts.push(format!("{seconds:.0} s"));
+        inform!("{}\n", parts.join(" · "));
+    }
+
+    /// A line above the bars, where there are any.
+    fn tell(&self, text: &str) {
+        self.bars.suspend(|| remark!("{text}"));
+    }
+
+    pub(super) fn resume_hint(&self, path: &Path) {
+        remark!(
+            "stopped; what is finished is kept: dgx sweep --resume {}",
+            typed(path)
+        );
+    }
+}
+
+/// How much of a stage is done, by weight.
+struct Left {
+    /// When it was first heard of.
+    began: Option<Instant>,
+    done: f64,
+    total: f64,
+}
+
+impl Left {
+    fn new(total: f64) -> Self {
+        Self {
+            began: None,
+            done: 0.0,
+            total,
+        }
+    }
+
+    fn text(&self) -> String {
+        let Some(began) = self.began.filter(|_| self.done > 0.0) else {
+            return String::new();
+        };
+        let rest = (self.total - self.done).max(0.0) / self.done;
+        spoken(began.elapsed().as_secs_f64() * rest)
+    }
+}
+
+/// `9 s left`, `4 min left`, `3 h left`.
+fn spoken(seconds: f64) -> String {
+    match seconds {
+        s if s < 99.5 => format!("{s:.0} s left"),
+        s if s < 5970.0 => format!("{:.0} min left", s / 60.0),
+        s => format!("{:.0} h left", s / 3600.0),
+    }
+}
+
+/// One stage's bar.
+pub struct Bar<'a> {
+    bar: ProgressBar,
+    name: &'static str,
+    left: Arc<Mutex<Left>>,
+    progress: &'a Progress,
+}
+
+impl Bar<'_> {
+    pub fn at(&self, what: impl Into<String>) {
+        if let Ok(mut left) = self.left.lock() {
+            left.began.get_or_insert_with(Instant::now);
+        }
+        let what = what.into();
+        if level() >= Level::Verbose {
+            self.progress.tell(&format!("{} {what}", self.name));
+        }
+        self.bar.set_message(printable(&what));
+    }
+
+    /// Begins a step; where there is no bar, a line says so.
+    pub fn begin(&self, what: &str) {
+        self.at(what);
+        if !can_draw() && level() < Level::Verbose {
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            inform!("{} {}/{all}: {what}", self.name, done + 1);
+        }
+    }
+
+    /// Says that a shape is done, and how long the rest will take, where no
+    /// bar does.
+    pub(crate) fn past(&self, shape: &str) {
+        if level() < Level::Usual || can_draw() {
+            return;
+        }
+        let left = self.left.lock().map_or(String::new(), |left| left.text());
+        let left = match left.is_empty() {
+            true => left,
+            false => format!(" · {left}"),
+        };
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        inform!("{} {done}/{all}: {shape}{left}", self.name);
+    }
+
+    pub fn step(&self, weight: f64) {
+        self.count(|left| left.done += weight);
+    }
+
+    /// A step that took no time, because it was done before: it says nothing
+    /// about how long the others take.
+    pub(super) fn pass_by(&self, weight: f64) {
+        self.count(|left| left.total -= weight);
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Left)) {
+        // The bar locks itself, and asks for what is left while it draws: the
+        // two locks are never held by the same hand.
+        if let Ok(mut left) = self.left.lock() {
+            change(&mut left);
+        }
+        self.bar.inc(1);
+    }
+
+    /// Takes the bar away and keeps a few words for the summary.
+    pub fn done(&self, words: &str) {
+        self.bar.finish_and_clear();
+        if !can_draw() && !words.is_empty() {
+            inform!("{} {words}", self.name);
+        }
+        if let Ok(mut done) = self.progress.done.lock() {
+            done.push(format!("{} {words}", self.name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_said_in_a_unit_that_fits() {
+        assert_eq!(spoken(0.4), "0 s left");
+        assert_eq!(spoken(99.0), "99 s left");
+        assert_eq!(spoken(100.0), "2 min left");
+        assert_eq!(spoken(7200.0), "2 h left");
+    }
+
+    #[test]
+    fn steps_done_before_do_not_count() {
+        let progress = Progress::begin();
+        let bar = progress.weighed("test", 3, 9.0);
+        bar.pass_by(5.0);
+        assert_eq!(bar.left.lock().unwrap().text(), "");
+        bar.step(1.0);
+        let left = bar.left.lock().unwrap();
+        assert_eq!((left.done, left.total), (1.0, 4.0));
+    }
+}

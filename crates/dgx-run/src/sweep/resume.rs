@@ -1,0 +1,336 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::write_error;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{ContenderId, Exit, Timing, Verdict};
+use dgx_core::record::schema::{Build, Header, Settings};
+use dgx_core::record::{Run, WriteError, Writer, newest_first};
+
+/// A run to go on with, held so that nobody else does meanwhile.
+#[derive(Debug)]
+pub struct Resumed {
+    writer: Writer,
+    run: Run,
+}
+
+impl Resumed {
+    /// Opens the run file named.
+    pub fn file(path: &Path) -> Result<Self, CommandError> {
+        let (writer, run) = Writer::reopen(path).map_err(|e| write_error(&e))?;
+        match unfinished(&run) {
+            true => Ok(Self { writer, run }),
+            false => Err(refused(path, "it is complete")),
+        }
+    }
+
+    /// Opens the run file named, or hands back the run in it that is complete.
+    pub fn unless_complete(path: &Path) -> Result<Result<Self, Box<Run>>, CommandError> {
+        let (writer, run) = Writer::reopen(path).map_err(|e| write_error(&e))?;
+        Ok(match unfinished(&run) {
+            true => Ok(Self { writer, run }),
+            false => Err(Box::new(run)),
+        })
+    }
+
+    /// Opens the newest run of a folder that did not end and that no other
+    /// sweep is writing. What cannot be read is passed over, and said to be.
+    pub fn newest(results: &Path) -> Result<Self, CommandError> {
+        let mut taken = None;
+        for path in newest_first(&[results]) {
+            match Writer::reopen(&path) {
+                Ok((writer, run)) if unfinished(&run) => return Ok(Self { writer, run }),
+                Ok(_) => {}
+                Err(error @ WriteError::Taken { .. }) => {
+                    taken.get_or_insert(error);
+                }
+                Err(error) => remark!("warning: passed over: {error}"),
+            }
+        }
+        Err(match taken {
+            Some(error) => write_error(&error),
+            None => CommandError::new(
+                Exit::Usage,
+                format!("no run in {} is left to go on with", results.display()),
+                "start one with `dgx sweep ROUND.toml`, or name a run file",
+            ),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.writer.path()
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.run.header
+    }
+
+    /// Goes on with the run. Its config, variants and device must be what they
+    /// were: otherwise its halves would not belong together.
+    pub(crate) fn go_on(
+        mut self,
+        now: &Header,
+        cards: &[Option<String>],
+    ) -> Result<(Writer, Finished), CommandError> {
+        if let Some(why) = changed(&self.run.header, now, cards) {
+            return Err(refused(self.writer.path(), &why));
+        }
+        if !self.writer.is_locked() {
+            remark!(
+                "warning: no lock can be had on {}: see to it that no other sweep writes it",
+                self.writer.path().display()
+            );
+        }
+        let finished = Finished::of(&self.run);
+        self.writer
+            .mend(self.run.torn)
+            .map_err(|e| write_error(&e))?;
+        Ok((self.writer, finished))
+    }
+}
+
+fn refused(path: &Path, why: &str) -> CommandError {
+    CommandError::new(
+        Exit::Usage,
+        format!("{} cannot be resumed: {why}", path.display()),
+        "start a new sweep",
+    )
+}
+
+fn unfinished(run: &Run) -> bool {
+    let ended = run.end.as_ref().is_some_and(|end| end.complete);
+    !ended && run.timing() != Timing::Recorded
+}
+
+/// What is not as it was when the run began.
+fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<String> {
+    if then.config.text != now.config.text {
+        return Some(format!("{} has changed since", now.config.path));
+    }
+    if then.contenders != now.contenders || then.baseline != now.baseline {
+        return Some("its contenders, or their sources, have changed since".to_owned());
+    }
+    if then.shapes != now.shapes {
+        return Some("its shapes have changed since".to_owned());
+    }
+    let (then, now) = (&then.device, &now.device);
+    if then.backend != now.backend || then.name != now.name {
+        return Some(format!(
+            "it ran on {} ({}), and this is {} ({})",
+            then.name, then.backend, now.name, now.backend
+        ));
+    }
+    // A run on several cards may go on on any of their model.
+    let uuid = then.uuid.as_ref()?;
+    let here = cards.iter().flatten().cloned().collect::<Vec<_>>();
+    (!here.contains(uuid)).then(|| {
+        let here = here.join(", ");
+        format!("it ran on card {uuid}, and here is {here}")
+    })
+}
+
+/// What an earlier try has done already.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Finished {
+    pub settings: Option<Settings>,
+    /// Nothing is left to validate or time.
+    pub(super) complete: bool,
+    /// Cells whose image is on record.
+    built: BTreeSet<(ContenderId, String)>,
+    verdicts: BTreeMap<(ContenderId, String), Verdict>,
+    estimates: BTreeSet<(ContenderId, String)>,
+    examined: BTreeSet<(ContenderId, String)>,
+    /// The card that timed a shape, where that is known.
+    cards: BTreeMap<String, Option<String>>,
+    /// Blocks on record by shape and process.
+    blocks: BTreeMap<(String, u32), u32>,
+}
+
+impl Finished {
+    /// What of a build is not on record: in a merged run, its shapes may be
+    /// spread over several.
+    pub(crate) fn unrecorded(&self, build: Build) -> Option<Build> {
+        let known =
+            |shape: &String| (self.built).contains(&(build.contender.clone(), shape.clone()));
+        let shapes = build.shapes.iter().filter(|s| !known(s));
+        let shapes: Vec<String> = shapes.cloned().collect();
+        (!shapes.is_empty()).then_some(Build { shapes, ..build })
+    }
+
+    pub(crate) fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
+        self.verdicts.get(&(contender.clone(), shape.to_owned()))
+    }
+
+    pub(crate) fn has_estimate(&self, contender: &ContenderId, shape: &str) -> bool {
+        self.estimates
+            .contains(&(contender.clone(), shape.to_owned()))
+    }
+
+    pub(super) fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
+        self.examined
+            .contains(&(contender.clone(), shape.to_owned()))
+    }
+
+    /// Processes whose share of a shape's blocks is on record.
+    pub(crate) fn measured(&self, shape: &str, enough: u32) -> BTreeSet<u32> {
+        let whole = |count: &u32| *count >= enough;
+        self.of_shape(shape)
+            .filter(|(_, count)| whole(count))
+            .map(|(process, _)| process)
+            .collect()
+    }
+
+    /// The card a shape was timed on, if it was at all.
+    pub(super) fn card(&self, shape: &str) -> Option<&Option<String>> {
+        self.cards.get(shape)
+    }
+
+    /// A process number no block of the shape has: half a process's blocks are
+    /// kept as they are, and never continued by another process.
+    pub(crate) fn next_process(&self, shape: &str) -> u32 {
+        self.of_shape(shape)
+            .map(|(process, _)| process + 1)
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn of_shape(&self, shape: &str) -> impl Iterator<Item = (u32, u32)> {
+        self.blocks
+            .iter()
+            .filter(move |((s, _), _)| s == shape)
+            .map(|((_, process), count)| (*process, *count))
+    }
+
+    pub(super) fn of(run: &Run) -> Self {
+        let mut finished = Self {
+            settings: Some(run.header.settings.clone()),
+            complete: (run.header.shapes.iter()).all(|shape| run.finished(&shape.name)),
+            built: (run.builds.iter())
+                .flat_map(|b| b.shapes.iter().map(|s| (b.contender.clone(), s.clone())))
+                .collect(),
+            ..Self::default()
+        };
+        for contender in &run.header.contenders {
+            for shape in &run.header.shapes {
+                let key = (contender.id.clone(), shape.name.clone());
+                if run.estimate(&contender.id, &shape.name).is_some() {
+                    finished.estimates.insert(key.clone());
+                }
+                if run.was_examined(&contender.id, &shape.name) {
+                    finished.examined.insert(key.clone());
+                }
+                if let Some(verdict) = run.verdict(&contender.id, &shape.name) {
+                    finished.verdicts.insert(key, verdict.clone());
+                }
+            }
+        }
+        for (index, shape) in run.header.shapes.iter().enumerate() {
+            if run.blocks_of(&shape.name) > 0 {
+                let card = run.card(&shape.name).map(str::to_owned);
+                finished.cards.insert(shape.name.clone(), card);
+            }
+            for (process, count) in run.tally.processes(index) {
+                finished.blocks.insert((shape.name.clone(), process), count);
+            }
+        }
+        finished
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::SystemTime;
+
+    use super::*;
+    use dgx_core::record::schema::Line;
+    use dgx_core::record::synthetic::Synthetic;
+
+    /// A run that was killed after `keep` lines.
+    fn killed(folder: &Path, keep: usize) -> (PathBuf, Header) {
+        let lines = Synthetic::round4().lines();
+        let Line::Header(header) = &lines[0] else {
+            panic!("a run begins with its header");
+        };
+        let text: String = lines[..keep]
+            .iter()
+            .map(|l| serde_json::to_string(l).unwrap() + "\n")
+            .collect();
+        let path = folder.join("round4.jsonl");
+        std::fs::write(&path, text + "{\"type\":\"blo").unwrap();
+        (path, (**header).clone())
+    }
+
+    #[test]
+    fn what_is_on_record_is_not_done_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = Synthetic::round4().lines();
+        let is_block = |l: &Line| matches!(l, Line::Block(_));
+        let first_block = lines.iter().position(is_block).unwrap();
+        // One whole process of the first shape, and half of the next.
+        let (path, header) = killed(folder.path(), first_block + 15);
+        let (_, finished) = Resumed::file(&path)
+            .unwrap()
+            .go_on(&header, &[None])
+            .unwrap();
+        for contender in &header.contenders {
+            for shape in &header.shapes {
+                assert!(finished.verdict(&contender.id, &shape.name).is_some());
+            }
+        }
+        assert_eq!(finished.settings.as_ref(), Some(&header.settings));
+        let blocks: u32 = finished.blocks.values().sum();
+        assert_eq!(blocks, 15);
+        let whole = |shape: &str| finished.measured(shape, 10).len();
+        let done: usize = header.shapes.iter().map(|s| whole(&s.name)).sum();
+        assert_eq!(done, 1);
+        for (shape, process) in finished.blocks.keys() {
+            assert!(finished.next_process(shape) > *process);
+        }
+    }
+
+    #[test]
+    fn another_variant_or_a_complete_run_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = Synthetic::round4().lines().len();
+        let (path, mut header) = killed(folder.path(), all - 1);
+        header.contenders[1].hash = "changed".to_owned();
+        let before = std::fs::read(&path).unwrap();
+        let refused = Resumed::file(&path).unwrap().go_on(&header, &[None]);
+        assert!(refused.unwrap_err().to_string().contains("sources"));
+        assert_eq!(std::fs::read(&path).unwrap(), before, "left as it was");
+        let (path, _) = killed(folder.path(), all);
+        let refused = Resumed::file(&path);
+        assert!(refused.unwrap_err().to_string().contains("complete"));
+    }
+
+    #[test]
+    fn the_newest_run_that_nobody_writes_is_the_one_to_go_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = Synthetic::round4().lines().len();
+        let named = |name: &str, keep, minutes: u64| {
+            let path = folder.path().join(name);
+            std::fs::rename(killed(folder.path(), keep).0, &path).unwrap();
+            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(60 * minutes);
+            let file = std::fs::File::options().append(true).open(&path);
+            file.unwrap().set_modified(at).unwrap();
+            path
+        };
+        let old = named("old.jsonl", 5, 1);
+        let killed = named("killed.jsonl", 5, 2);
+        let live = named("live.jsonl", 5, 3);
+        named("complete.jsonl", all, 4);
+        std::fs::write(folder.path().join("foreign.jsonl"), "no run\n").unwrap();
+        let _sweeping = Writer::reopen(&live).unwrap();
+        let found = Resumed::newest(folder.path()).unwrap();
+        assert_eq!(found.run.path, killed);
+        assert_eq!(Resumed::newest(folder.path()).unwrap().run.path, old);
+        let _other = Writer::reopen(&old).unwrap();
+        let error = Resumed::newest(folder.path()).unwrap_err();
+        assert!(
+            error.to_string().contains("live.jsonl is being written"),
+            "{error}"
+        );
+        assert_eq!(error.exit(), Exit::CouldNotRun);
+    }
+}

@@ -1,0 +1,353 @@
+use std::time::{Duration, Instant};
+
+use rand::seq::IndexedRandom;
+
+use super::backend::Stage;
+use super::oracles::validation_key;
+use super::{Session, could_not_run};
+use crate::backend::{Emulation, Modelled};
+use crate::compile::says_error;
+use crate::operator::drawing;
+use crate::plan::{Cell, OperatorCall, Plan, Work, cost};
+use crate::worker::{Lost, Reply, Request, ValidateJob, Worker, trace};
+use dgx_core::diagnostic::{CommandError, render};
+use dgx_core::domain::{BackendKind, ContenderId, Status, Timing, Verdict, Watch};
+use dgx_core::interrupt;
+use dgx_core::record::schema::{Estimate, Line, Settings};
+
+/// Drawing operands and comparing outputs may take this long; a kernel's own
+/// limit is the round's.
+const PREPARATION: Duration = Duration::from_secs(600);
+/// The emulator ends a call at its time limit itself and says where it was;
+/// only one that is stuck beyond this is ended with its process.
+const EMULATION_GRACE: Duration = Duration::from_secs(60);
+
+/// Judges every cell of this card that has no verdict yet, shape by shape, so
+/// that a shape's operands are drawn and uploaded once.
+pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
+    let (plan, bar) = (session.plan, &session.field.bars.validate);
+    for &shape in session.shapes {
+        for cell in plan.cells.iter().filter(|c| c.shape == shape) {
+            if session.stopped() {
+                return Ok(());
+            }
+            let contender = &plan.contenders[cell.contender].id;
+            let name = &plan.shapes[shape].name;
+            bar.at(format!("{contender} on {name}"));
+            if session.finished.verdict(contender, name).is_some() {
+                bar.pass_by(weight(plan, cell));
+                continue;
+            }
+            let Some((verdict, modelled)) = judge(session, cell)? else {
+                return Ok(());
+            };
+            record(session, &verdict, modelled)?;
+            bar.step(weight(plan, cell));
+        }
+        bar.past(&plan.shapes[shape].name);
+    }
+    Ok(())
+}
+
+/// About how long a cell takes beside the others.
+pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
+    match cell.work {
+        Work::Run { .. } => cost(&plan.shapes[cell.shape], Timing::Modelled),
+        Work::Unsupported { .. } | Work::Broken(_) => 0.0,
+    }
+}
+
+/// The shape on which a contender gets all its calls, however long they take:
+/// drawn, and the likelier the less work it is.
+fn thorough(plan: &Plan, settings: &Settings, contender: usize) -> Option<usize> {
+    let name = plan.contenders[contender].id.as_str();
+    let mut rng = drawing(settings.data_seed(), name);
+    let run = |cell: &&Cell| cell.contender == contender && weight(plan, cell) > 0.0;
+    let cells: Vec<&Cell> = plan.cells.iter().filter(run).collect();
+    let chosen = cells.choose_weighted(&mut rng, |cell| 1.0 / weight(plan, cell));
+    chosen.ok().map(|cell| cell.shape)
+}
+
+fn record(
+    session: &Session<'_>,
+    verdict: &Verdict,
+    modelled: Option<Modelled>,
+) -> Result<(), CommandError> {
+    // A sweep that was killed between the two lines has left the first.
+    let (contender, shape) = (&verdict.contender, &verdict.shape);
+    let known = session.finished.has_estimate(contender, shape);
+    let due = verdict.status.may_be_timed() && !known;
+    if let Some(modelled) = modelled.filter(|_| due) {
+        session.append(&Line::Estimate(Estimate {
+            contender: verdict.contender.clone(),
+            shape: verdict.shape.clone(),
+            micros: modelled.micros,
+            bound: Some(modelled.bound),
+            kernels: modelled.kernels,
+        }))?;
+    }
+    // Last: a cell with a verdict is finished, and a resumed sweep passes it by.
+    session.append(&Line::Verdict(verdict.clone()))
+}
+
+/// One cell's verdict; none if the user asked to stop.
+fn judge(
+    session: &mut Session<'_>,
+    cell: &Cell,
+) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
+    let (plan, settings) = (session.plan, session.settings);
+    let contender = &plan.contenders[cell.contender].id;
+    let shape = &plan.shapes[cell.shape];
+    let decided = |status, reason: &str, detail: Option<String>| {
+        let verdict = verdict(contender, &shape.name, status, reason, detail);
+        Ok(Some((verdict, None)))
+    };
+    let (build, call) = match &cell.work {
+        Work::Unsupported { reason } => return decided(Status::Unsupported, reason, None),
+        Work::Broken(why) => {
+            let whole = Some(render(why, false));
+            return decided(Status::CompileError, &why.to_string(), whole);
+        }
+        Work::Run { build, call } => (*build, call),
+    };
+    let Some(image) = session.image(build)? else {
+        return Ok(None);
+    };
+    let image = match &image {
+        Ok(built) => match built.refusal(&session.plan.device.limits, call) {
+            Some(reason) => return decided(Status::LaunchError, &reason, None),
+            None => built.folder.clone(),
+        },
+        Err(message) => {
+            let first = first_error(message);
+            return decided(Status::CompileError, first, Some(message.clone()));
+        }
+    };
+    for &distribution in &plan.round.validation.distributions {
+        let key = validation_key(shape, distribution, settings);
+        session.oracles.wait("validate", &key)?;
+    }
+    let time_limit = Duration::from_secs_f64(plan.round.validation.timeout);
+    let job = ValidateJob {
+        contender: contender.clone(),
+        image,
+        call: OperatorCall::clone(call),
+        shape: shape.clone(),
+        distributions: plan.round.validation.distributions.clone(),
+        seed: settings.data_seed(),
+        tolerance: session.tolerance(),
+        time_limit,
+        emulation: match session.stage.kind() {
+            BackendKind::Emu => session.field.emulation(),
+            // Its hazards are looked for elsewhere.
+            _ => Emulation {
+                watch: Watch::Off,
+                ..session.field.emulation()
+            },
+        },
+        thorough: thorough(plan, settings, cell.contender) == Some(cell.shape),
+        expected: plan.contenders[cell.contender].variant.expect,
+        keep: None,
+    };
+    judge_job(session.stage, &job)
+}
+
+/// Has a worker judge one cell; no verdict if the user asked to stop.
+pub(super) fn judge_job(
+    stage: &mut Stage,
+    job: &ValidateJob,
+) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
+    let patience = match stage.measures() {
+        true => job.time_limit,
+        false => job.time_limit + EMULATION_GRACE,
+    };
+    let began = Instant::now();
+    let answer = ask_twice(stage, job, patience);
+    let millis = began.elapsed().as_secs_f64() * 1e3;
+    match answer {
+        Ok(Judged {
+            mut verdict,
+            modelled,
+            fatal,
+        }) => {
+            verdict.millis = millis;
+            if fatal {
+                stage.replace();
+            }
+            Ok(Some((verdict, modelled)))
+        }
+        Err(Unanswered::Command(error)) => Err(error),
+        Err(Unanswered::Lost(Lost::Garbled(message), _)) => {
+            stage.replace();
+            Err(could_not_run(&message))
+        }
+        Err(Unanswered::Lost(Lost::Stopped, _)) => {
+            stage.replace();
+            Ok(None)
+        }
+        Err(Unanswered::Lost(lost, printed)) => {
+            stage.replace();
+            let mut verdict = lost_verdict(&job.contender, &job.shape.name, lost, patience);
+            verdict.millis = millis;
+            verdict.printed = printed;
+            Ok(Some((verdict, None)))
+        }
+    }
+}
+
+enum Unanswered {
+    /// And what was printed before.
+    Lost(Lost, Option<String>),
+    Command(CommandError),
+}
+
+struct Judged {
+    verdict: Verdict,
+    modelled: Option<Modelled>,
+    /// The worker can do nothing more.
+    fatal: bool,
+}
+
+/// Asks for one cell. A worker that died may have been killed by somebody
+/// else (a user, a watchdog, the host short of memory), so a fresh one is
+/// asked once more before it is the contender's fault.
+fn ask_twice(
+    stage: &mut Stage,
+    job: &ValidateJob,
+    patience: Duration,
+) -> Result<Judged, Unanswered> {
+    let ask_once = |stage: &mut Stage| {
+        let worker = stage.worker().map_err(Unanswered::Command)?;
+        ask(worker, job, patience)
+    };
+    match ask_once(stage) {
+        Err(Unanswered::Lost(Lost::Died(how), _)) => {
+            trace(|| format!("{} is tried once more: {how}", job.contender));
+            stage.replace();
+            ask_once(stage)
+        }
+        answered => answered,
+    }
+}
+
+/// Sends one cell to the worker and waits; the kernel's time limit runs from
+/// the moment it is started.
+fn ask(worker: &mut Worker, job: &ValidateJob, patience: Duration) -> Result<Judged, Unanswered> {
+    let request = Request::Validate(Box::new(job.clone()));
+    if let Err(lost) = worker.send(request) {
+        return Err(Unanswered::Lost(lost, worker.printed()));
+    }
+    let mut running = false;
+    loop {
+        let limit = if running { patience } else { PREPARATION };
+        let reply = match worker.receive(limit, &interrupt::requested) {
+            Ok(reply) => reply,
+            Err(lost) => return Err(unanswered(lost, running, &job.shape.name, worker.printed())),
+        };
+        let misfit = match reply {
+            Reply::Running => {
+                running = true;
+                continue;
+            }
+            Reply::Ran => {
+                running = false;
+                continue;
+            }
+            Reply::Judged {
+                mut verdict,
+                modelled,
+                fatal,
+            } => match job.doubt(&verdict) {
+                Some(misfit) => misfit,
+                None => {
+                    verdict.printed = worker.printed();
+                    return Ok(Judged {
+                        verdict,
+                        modelled,
+                        fatal,
+                    });
+                }
+            },
+            Reply::Failed { message } => {
+                return Err(Unanswered::Command(could_not_run(&message)));
+            }
+            other => format!("{other:?}"),
+        };
+        return Err(Unanswered::Lost(worker.garbled(&misfit), None));
+    }
+}
+
+/// Only what takes too long while its own code is at work is a contender's fault.
+fn unanswered(lost: Lost, running: bool, shape: &str, printed: Option<String>) -> Unanswered {
+    if lost != Lost::TimedOut || running {
+        return Unanswered::Lost(lost, printed);
+    }
+    Unanswered::Command(could_not_run(&format!(
+        "drawing the operands of {shape} or comparing an output took longer than {} s",
+        PREPARATION.as_secs()
+    )))
+}
+
+fn lost_verdict(contender: &ContenderId, shape: &str, lost: Lost, patience: Duration) -> Verdict {
+    match lost {
+        Lost::Died(how) => {
+            let reason = how.lines().next().unwrap_or("the worker died");
+            let reason = format!("twice, {reason}");
+            verdict(contender, shape, Status::Crashed, &reason, Some(how))
+        }
+        Lost::TimedOut | Lost::Stopped | Lost::Garbled(_) => {
+            let reason = format!("did not return within {} s", patience.as_secs_f64());
+            verdict(contender, shape, Status::Hung, &reason, None)
+        }
+    }
+}
+
+/// A verdict that no output was compared for.
+pub(super) fn verdict(
+    contender: &ContenderId,
+    shape: &str,
+    status: Status,
+    reason: &str,
+    detail: Option<String>,
+) -> Verdict {
+    Verdict {
+        reason: Some(reason.to_owned()),
+        detail,
+        ..Verdict::new(contender, shape, status)
+    }
+}
+
+/// The line of a compiler message that says what is wrong.
+pub(super) fn first_error(message: &str) -> &str {
+    let lines = || message.lines().filter(|l| !l.trim().is_empty());
+    lines()
+        .find(|l| says_error(l))
+        .or_else(|| lines().next())
+        .unwrap_or("the compiler gave no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_harness_is_not_the_contenders_fault() {
+        let lost = |lost, running| unanswered(lost, running, "s", None);
+        let Unanswered::Command(error) = lost(Lost::TimedOut, false) else {
+            panic!("nobody's kernel ran");
+        };
+        assert!(error.to_string().contains("longer than 600 s"), "{error}");
+        let died = || Lost::Died("the worker ended".to_owned());
+        for unanswered in [
+            lost(Lost::TimedOut, true),
+            lost(died(), true),
+            lost(Lost::Stopped, false),
+        ] {
+            assert!(matches!(unanswered, Unanswered::Lost(..)));
+        }
+        let contender = ContenderId::from_text("x");
+        let hung = lost_verdict(&contender, "s", Lost::TimedOut, Duration::from_secs(7));
+        assert_eq!(hung.status, Status::Hung);
+        assert_eq!(hung.reason.as_deref(), Some("did not return within 7 s"));
+    }
+}

@@ -1,0 +1,378 @@
+//! What a wrong output looks like. Each hypothesis is a value the element
+//! would have if one thing had gone wrong; one that fits nearly every wrong
+//! element of a sample is told.
+
+use std::collections::BTreeSet;
+
+use half::f16;
+
+use super::{
+    Element, Evidence, FP16_OVERFLOW, POISON, elsewhere, nearly, reduction, scales, small,
+};
+use crate::operator::{Oracle, silu};
+
+/// Wrong elements that hypotheses are held against.
+pub(super) const SAMPLE: usize = 512;
+/// Share of the sample a hypothesis must explain: wrong kernels are seldom
+/// wrong in one way alone.
+pub(super) const ENOUGH: f64 = 0.95;
+/// A hypothesis is computed as a kernel would not: allow it some more error.
+const SLACK: f64 = 4.0;
+/// Fewer wrong elements than this fit anything.
+pub(super) const LEAST: usize = 4;
+
+/// Wrong elements whose sums are done again: each costs K multiplications for
+/// every hypothesis.
+const REDONE: usize = 32;
+
+/// Below this share a hypothesis is not worth telling, however closely one looks.
+const WORTH: f64 = 0.3;
+/// Hypotheses told of one output at most.
+const TOLD: usize = 4;
+
+/// A hypothesis, and how much of the sample it explains.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// Begins with a verb: "equals A·B1ᵀ: …".
+    pub what: String,
+    /// Of the wrong elements it was held against and that can tell.
+    pub share: f64,
+    /// How many it was held against.
+    pub of: usize,
+}
+
+impl Fit {
+    pub(super) fn new(what: impl Into<String>, share: f64, sample: &[Element]) -> Self {
+        Self {
+            what: what.into(),
+            share,
+            of: sample.len(),
+        }
+    }
+}
+
+/// A few elements of the sample, evenly spread: those whose sums are done
+/// again. None where they are too few to tell.
+pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
+    let stride = sample.len().div_ceil(REDONE).max(1);
+    let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
+    match few.len() < LEAST {
+        true => Vec::new(),
+        false => few,
+    }
+}
+
+/// Reads on from the place: "every element" + "equals A·B1ᵀ: …".
+pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
+    let mut fits = hypotheses(evidence, sample);
+    let found = fits.find(|fit| fit.share >= ENOUGH);
+    let found = found.or_else(|| nearly::few_bits(evidence, sample));
+    found.map(|fit| fit.what)
+}
+
+/// Everything that fits, the best first: what explains nearly all, or else what
+/// explains a good part.
+pub(super) fn fits(
+    evidence: &Evidence<'_>,
+    sample: &[Element],
+    earlier: Option<&Oracle>,
+) -> Vec<Fit> {
+    let stale = earlier.and_then(|earlier| stale(evidence, sample, earlier));
+    let anywhere = elsewhere::anywhere(evidence, sample);
+    let all = hypotheses(evidence, sample).chain(stale).chain(anywhere);
+    let mut fits: Vec<Fit> = all.filter(|fit| fit.share >= WORTH).collect();
+    // Of those that fit alike, the simpler come first.
+    fits.sort_by(|a, b| b.share.total_cmp(&a.share));
+    if fits.first().is_some_and(|best| best.share >= ENOUGH) {
+        fits.retain(|fit| fit.share >= ENOUGH);
+    } else if let Some(nearly) =
+        nearly::few_bits(evidence, sample).or_else(|| nearly::near(evidence, sample))
+    {
+        // Whatever is nearly right also meets a few of any other values.
+        fits = vec![nearly];
+    }
+    let mut told = BTreeSet::new();
+    fits.retain(|fit| told.insert(fit.what.clone()));
+    fits.truncate(TOLD);
+    fits
+}
+
+/// Every hypothesis there is, made when asked for: the cheap ones come first.
+fn hypotheses<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    let factor = move || {
+        let one = by_factor(sample);
+        one.into_iter().chain(nearly::scaled(evidence, sample))
+    };
+    by_bits(sample)
+        .chain(by_formula(evidence, sample))
+        .chain(std::iter::once_with(factor).flatten())
+        .chain(by_power_of_two(evidence, sample))
+        .chain(elsewhere::displaced(evidence, sample))
+        .chain(reduction::hypotheses(evidence, sample))
+        .chain(scales::hypotheses(evidence, sample))
+}
+
+/// How much of the sample `explains` holds for.
+fn share(sample: &[Element], explains: impl Fn(&Element) -> bool) -> f64 {
+    let explained = sample.iter().filter(|element| explains(element)).count();
+    explained as f64 / sample.len().max(1) as f64
+}
+
+/// Of what a hypothesis explains, at least this share must not be zero: many
+/// mistakes make a zero, and one that is zero tells none of them from another.
+const NOT_ZERO: f64 = 0.25;
+
+/// How much of `of` elements a hypothesis explains that holds for these.
+pub(super) fn weighed<'e>(explained: impl Iterator<Item = &'e Element>, of: usize) -> f64 {
+    let (mut all, mut telling) = (0, 0);
+    for element in explained {
+        all += 1;
+        telling += usize::from(element.got() != 0.0);
+    }
+    match (telling as f64) < NOT_ZERO * all as f64 {
+        true => 0.0,
+        false => all as f64 / of.max(1) as f64,
+    }
+}
+
+/// As [`share`], of those that can tell; nothing where too few can.
+pub(super) fn share_of_telling(
+    sample: &[Element],
+    tells: impl Fn(&Element) -> Option<bool>,
+) -> f64 {
+    let telling = sample.iter().filter_map(|e| Some((e, tells(e)?)));
+    let telling: Vec<(&Element, bool)> = telling.collect();
+    let yes = telling.iter().filter(|(_, yes)| *yes).map(|(e, _)| *e);
+    match telling.len() >= LEAST.max(sample.len() / 2) {
+        true => weighed(yes, telling.len()),
+        false => 0.0,
+    }
+}
+
+/// How much nearer than the right value a hypothesis must come: one that
+/// changes nothing explains nothing.
+const NEARER: f64 = 0.5;
+
+/// Whether the element holds `value`, give or take rounding, and not as well
+/// the right one.
+pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> bool {
+    let error = |value| evidence.tolerance.error(element.bits, value);
+    let (off, right) = (error(value), error(element.expected));
+    off <= SLACK && off <= NEARER * right
+}
+
+fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
+    type Looks = fn(&Element) -> bool;
+    const LOOKS: [(Looks, &str); 7] = [
+        (|e| e.bits == POISON, "was never written"),
+        (
+            |e| e.expected.is_nan() && !e.got().is_nan(),
+            "is a number where a scale that goes in is NaN",
+        ),
+        (
+            |e| e.expected.abs() >= FP16_OVERFLOW && e.got().is_finite(),
+            "is finite where C is beyond fp16 and so infinite",
+        ),
+        (
+            |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::NORMAL,
+            "is zero where C is below the normal numbers of fp16",
+        ),
+        (
+            |e| e.bits != POISON && f16::from_bits(e.bits).is_nan(),
+            "is NaN",
+        ),
+        (|e| f16::from_bits(e.bits).is_infinite(), "is infinite"),
+        (|e| e.got() == 0.0, "is zero"),
+    ];
+    let looks = LOOKS.into_iter();
+    looks.map(|(looks, what)| Fit::new(what, share(sample, looks), sample))
+}
+
+type Formula = fn(f64, f64) -> f64;
+
+/// What comes out when a part of the formula is left out or mistaken.
+const FORMULAS: &[(Formula, &str)] = &[
+    (|gate, _| gate, "equals A·B1ᵀ: no gate, no second GEMM"),
+    (|_, up| up, "equals A·B2ᵀ: no gate, no first GEMM"),
+    (
+        |gate, up| gate * up,
+        "equals (A·B1ᵀ)⊙(A·B2ᵀ): silu is missing",
+    ),
+    (
+        |gate, up| silu(up) * gate,
+        "equals silu(A·B2ᵀ)⊙(A·B1ᵀ): B1 and B2 are swapped",
+    ),
+    (
+        |gate, _| silu(gate),
+        "equals silu(A·B1ᵀ): the second GEMM is missing",
+    ),
+    (
+        |gate, up| up / (1.0 + (-gate).exp()),
+        "has a sigmoid in place of silu",
+    ),
+    (|gate, up| gate.max(0.0) * up, "has relu in place of silu"),
+    (
+        |gate, up| gate / (1.0 + gate.exp()) * up,
+        "has exp(x) for exp(-x) in silu",
+    ),
+    (
+        |gate, up| gate / (1.0 + (-gate).exp2()) * up,
+        "has 2ˣ for eˣ in silu: the factor log₂e is missing",
+    ),
+    (
+        |gate, up| gate * (1.0 + (-gate).exp()) * up,
+        "has silu's quotient multiplied, not divided",
+    ),
+    (
+        |gate, up| gate / (-gate).exp() * up,
+        "has silu without the 1 of 1 + exp(-x)",
+    ),
+    (
+        |gate, up| gate * gelu(gate) * up,
+        "has gelu in place of silu",
+    ),
+    (
+        |gate, up| gate / (1.0 + (-1.702 * gate).exp()) * up,
+        "has gelu's approximation, x·sigmoid(1.702 x), in place of silu",
+    ),
+    (|gate, up| gate.tanh() * up, "has tanh in place of silu"),
+    (
+        |gate, up| silu(gate) * silu(up),
+        "has silu on both products",
+    ),
+    (|gate, up| silu(silu(gate)) * up, "has silu twice"),
+    (
+        |gate, up| silu(gate * up),
+        "has silu behind the product of the two, not before",
+    ),
+    (
+        |gate, _| silu(gate) * gate,
+        "equals silu(A·B1ᵀ)⊙(A·B1ᵀ): B1 is used for B2",
+    ),
+    (
+        |_, up| silu(up) * up,
+        "equals silu(A·B2ᵀ)⊙(A·B2ᵀ): B2 is used for B1",
+    ),
+    (
+        |gate, up| silu(gate) + up,
+        "has the products added, not multiplied",
+    ),
+    (|gate, up| -silu(gate) * up, "has the wrong sign"),
+];
+
+/// The share of a value that gelu lets through, by its usual formula with tanh.
+fn gelu(x: f64) -> f64 {
+    let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+    0.5 * (1.0 + inner.tanh())
+}
+
+fn by_formula<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    let enough = sample.len() >= LEAST;
+    FORMULAS
+        .iter()
+        .filter(move |_| enough)
+        .map(|(formula, name)| {
+            let explained = sample.iter().filter(|element| {
+                let (gate, up) = products(evidence, element);
+                holds(evidence, element, formula(gate, up))
+            });
+            Fit::new(*name, weighed(explained, sample.len()), sample)
+        })
+}
+
+/// Powers of two by which scales are mistaken.
+const POWERS: std::ops::RangeInclusive<i32> = 1..=8;
+
+/// A product that is off by a power of two before the gate bends it: scales
+/// whose exponent is read with another bias, or applied twice.
+fn by_power_of_two<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
+    type Scaled = fn(f64, f64, f64) -> f64;
+    const SCALED: [(Scaled, &str); 2] = [
+        (|gate, up, by| silu(gate * by) * up * by, "both products"),
+        (|gate, up, by| silu(gate * by) * up, "A·B1ᵀ"),
+    ];
+    let enough = sample.len() >= LEAST;
+    let powers = POWERS.filter(move |_| enough).flat_map(|p| [p, -p]);
+    powers.flat_map(move |power| {
+        SCALED.into_iter().map(move |(scaled, what)| {
+            let explained = sample.iter().filter(|element| {
+                let (gate, up) = products(evidence, element);
+                holds(evidence, element, scaled(gate, up, 2f64.powi(power)))
+            });
+            let power = superscript(power);
+            Fit::new(
+                format!("has {what} times 2{power}: a scale is off"),
+                weighed(explained, sample.len()),
+                sample,
+            )
+        })
+    })
+}
+
+/// Another row or column, by how far it is from where one stands.
+pub(super) fn away(noun: &str, by: isize) -> String {
+    let side = if by < 0 { "before" } else { "after" };
+    match by.unsigned_abs() {
+        1 => format!("the {noun} {side}"),
+        far => format!("the {noun} {far} {side}"),
+    }
+}
+
+fn superscript(number: i32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let raised = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
+    number.to_string().chars().map(raised).collect()
+}
+
+fn products(evidence: &Evidence<'_>, element: &Element) -> (f64, f64) {
+    let answer = &evidence.oracle.groups[element.group];
+    let index = element.row * answer.group.n as usize + element.column;
+    (f64::from(answer.gate[index]), f64::from(answer.up[index]))
+}
+
+/// Below this, rounding to fp16 and the tolerance hide what the factor is.
+pub(super) const TELLING: f64 = 0.01;
+
+/// What still counts as a factor of one.
+const ONE: f64 = 0.005;
+
+/// One factor for all: a scale forgotten or applied twice.
+fn by_factor(sample: &[Element]) -> Option<Fit> {
+    let telling = |e: &&Element| e.expected.abs() > TELLING && e.got().is_finite();
+    let mut factors: Vec<f64> = sample
+        .iter()
+        .filter(telling)
+        .map(|e| e.got() / e.expected)
+        .collect();
+    if factors.len() < LEAST.max(sample.len() / 4) {
+        return None;
+    }
+    factors.sort_by(f64::total_cmp);
+    let middle = factors[factors.len() / 2];
+    let fits = |e: &Element| !telling(&e) || (e.got() / e.expected / middle - 1.0).abs() < 0.01;
+    let what = format!("is off by a factor of {middle:.3}");
+    // A factor of one says nothing: it is noise around the right value.
+    let telling = middle != 0.0 && (middle - 1.0).abs() > ONE;
+    telling.then(|| Fit::new(what, share(sample, fits), sample))
+}
+
+/// Whether it is what the call before should have left.
+fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Option<Fit> {
+    let explained = sample.iter().filter(|element| {
+        let answer = &earlier.groups[element.group];
+        let value = answer.c(element.row * answer.group.n as usize + element.column);
+        holds(evidence, element, value)
+    });
+    let what = "holds what belongs to the call before: stale data";
+    let explained = weighed(explained, sample.len());
+    (sample.len() >= LEAST).then(|| Fit::new(what, explained, sample))
+}

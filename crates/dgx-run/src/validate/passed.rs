@@ -1,0 +1,225 @@
+use super::{Element, Judgement, Tolerance, judge};
+use crate::operator::{Operands, Oracle};
+use dgx_core::domain::ContenderId;
+
+/// What a verdict is about: one image of one contender on one shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    pub contender: ContenderId,
+    pub shape: String,
+    /// Names the code that ran.
+    pub image: String,
+}
+
+/// Proof that this very code gave a right output on this shape, here and now.
+/// Whatever reads the clock takes it, and it is used up: the next call is
+/// timed with a proof that comes of judging this one. [`prove`] makes the
+/// first, by judging an output, and nothing else can: it cannot be built
+/// elsewhere, copied, or read from anywhere.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Passed {
+    subject: Subject,
+}
+
+impl Passed {
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// Uses the proof up for one timed call, of whose output the device that
+    /// judged it has doubts, or none.
+    pub(crate) fn spend(self, suspect: bool) -> Spent {
+        Spent {
+            subject: self.subject,
+            suspect,
+        }
+    }
+}
+
+/// What is left of a proof when the clock was read with it. Only judging the
+/// output of that call makes it a proof again.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spent {
+    subject: Subject,
+    suspect: bool,
+}
+
+impl Spent {
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// A proof for the next call, where the device judged this one right; else
+    /// the host must judge.
+    pub(crate) fn renewed(self) -> Result<Passed, Self> {
+        match self.suspect {
+            true => Err(self),
+            false => Ok(Passed {
+                subject: self.subject,
+            }),
+        }
+    }
+
+    /// A proof for the next call, if the host finds this one right.
+    pub(crate) fn proven(
+        self,
+        exhibit: Exhibit<'_>,
+        operands: &Operands,
+        oracle: &Oracle,
+        tolerance: Tolerance,
+    ) -> Result<Passed, Wrong> {
+        prove(self.subject, exhibit, operands, oracle, tolerance)
+    }
+}
+
+/// Does not compile where a type has one of the traits: then two impls answer.
+macro_rules! never {
+    ($($type:ty: $trait:path;)*) => {$(
+        const _: fn() = || {
+            struct Has;
+            trait Answer<A> {
+                fn answer() {}
+            }
+            impl<T> Answer<()> for T {}
+            impl<T: $trait> Answer<Has> for T {}
+            <$type as Answer<_>>::answer();
+        };
+    )*};
+}
+
+// Each would be a second way to a proof.
+never! {
+    Passed: Clone;
+    Passed: Default;
+    Passed: serde::de::DeserializeOwned;
+    Spent: Clone;
+    Spent: Default;
+    Spent: serde::de::DeserializeOwned;
+}
+
+/// What a call did, as far as it is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Exhibit<'a> {
+    /// fp16 bits of each group, in the shape's order.
+    pub c: &'a [Vec<u16>],
+    /// What it changed and should not have, in words.
+    pub trespasses: &'a [String],
+}
+
+/// What judging it shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// Right; the largest error over its tolerance.
+    Right {
+        worst: f64,
+    },
+    Wrong(Wrong),
+}
+
+/// How a call is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wrong {
+    /// One line.
+    pub reason: String,
+    pub detail: Option<String>,
+    /// The largest error over its tolerance, where outputs were compared.
+    pub worst: Option<f64>,
+    /// The first element that is wrong, likewise.
+    pub first: Option<Element>,
+}
+
+/// Holds a call against the oracle, and against what it may touch.
+pub(crate) fn examine(
+    exhibit: Exhibit<'_>,
+    operands: &Operands,
+    oracle: &Oracle,
+    tolerance: Tolerance,
+) -> Finding {
+    if let Some(first) = exhibit.trespasses.first() {
+        return Finding::Wrong(Wrong {
+            reason: first.clone(),
+            detail: (exhibit.trespasses.len() > 1).then(|| exhibit.trespasses.join("\n")),
+            worst: None,
+            first: None,
+        });
+    }
+    match judge(exhibit.c, operands, oracle, tolerance) {
+        Judgement::Right { worst } => Finding::Right { worst },
+        Judgement::Wrong(mismatch) => Finding::Wrong(Wrong {
+            reason: mismatch.reason(),
+            detail: Some(mismatch.detail()),
+            // JSON has no infinity: NaN in the output is past any number.
+            worst: Some(mismatch.worst.min(f64::MAX)),
+            first: Some(mismatch.first),
+        }),
+    }
+}
+
+/// The proof that `subject` is right, if the call shows it; else why not.
+pub fn prove(
+    subject: Subject,
+    exhibit: Exhibit<'_>,
+    operands: &Operands,
+    oracle: &Oracle,
+    tolerance: Tolerance,
+) -> Result<Passed, Wrong> {
+    match examine(exhibit, operands, oracle, tolerance) {
+        Finding::Right { .. } => Ok(Passed { subject }),
+        Finding::Wrong(wrong) => Err(wrong),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::f16;
+
+    use super::*;
+    use dgx_core::domain::Distribution;
+    use dgx_core::domain::{Group, Shape};
+
+    #[test]
+    fn only_a_right_output_that_left_the_rest_alone_is_proof() {
+        let shape = Shape {
+            name: "s".to_owned(),
+            groups: vec![Group {
+                m: 3,
+                n: 128,
+                k: 256,
+            }],
+        };
+        let subject = || Subject {
+            contender: ContenderId::from_text("x"),
+            shape: "s".to_owned(),
+            image: "i".to_owned(),
+        };
+        let tolerance = Tolerance {
+            rtol: 1e-3,
+            atol: 1e-3,
+        };
+        let operands = Operands::draw(&shape, Distribution::Benchmark, 1);
+        let oracle = Oracle::compute(&operands);
+        let answer = &oracle.groups[0];
+        let bits = |i| f16::from_f64(answer.c(i)).to_bits();
+        let mut c = vec![(0..3 * 128).map(bits).collect::<Vec<u16>>()];
+        let proof = |c: &[Vec<u16>], trespasses: &[String]| {
+            let exhibit = Exhibit { c, trespasses };
+            prove(subject(), exhibit, &operands, &oracle, tolerance)
+        };
+        assert_eq!(proof(&c, &[]).unwrap().subject(), &subject());
+        assert!(proof(&c, &["wrote out of bounds".to_owned()]).is_err());
+        for wrong in [0x7fff, 0x7c00, bits(7) ^ 0x8000] {
+            let right = std::mem::replace(&mut c[0][7], wrong);
+            assert!(proof(&c, &[]).is_err(), "{wrong:#x}");
+            c[0][7] = right;
+        }
+        let spent = |suspect| proof(&c, &[]).unwrap().spend(suspect);
+        assert_eq!(spent(false).renewed().unwrap().subject(), &subject());
+        assert_eq!(spent(true).renewed().unwrap_err().subject(), &subject());
+        let again = |c: &[Vec<u16>]| {
+            let exhibit = Exhibit { c, trespasses: &[] };
+            spent(true).proven(exhibit, &operands, &oracle, tolerance)
+        };
+        assert_eq!(again(&c).unwrap().subject(), &subject());
+        assert!(again(&[vec![0; 3 * 128]]).is_err());
+    }
+}

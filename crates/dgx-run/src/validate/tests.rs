@@ -1,0 +1,320 @@
+//! The verifier, verified: right outputs pass, and every way to be wrong that
+//! we know is caught and named.
+
+mod guesses;
+
+use super::*;
+use crate::operator::silu;
+use dgx_core::domain::{Group, Shape};
+
+use dgx_core::domain::Distribution;
+
+const TOLERANCE: Tolerance = Tolerance {
+    rtol: 1e-3,
+    atol: 1e-3,
+};
+
+struct Case {
+    operands: Operands,
+    oracle: Oracle,
+    c: Vec<Vec<u16>>,
+}
+
+fn case_of(groups: &[(u32, u32, u32)], distribution: Distribution) -> Case {
+    let shape = Shape {
+        name: "t".to_owned(),
+        groups: groups.iter().map(|&(m, n, k)| Group { m, n, k }).collect(),
+    };
+    let operands = Operands::draw(&shape, distribution, 42);
+    let oracle = Oracle::compute(&operands);
+    let c = oracle
+        .groups
+        .iter()
+        .map(|g| (0..g.gate.len()).map(|i| bits(g.c(i))).collect())
+        .collect();
+    Case {
+        operands,
+        oracle,
+        c,
+    }
+}
+
+fn case() -> Case {
+    case_of(
+        &[(40, 256, 512), (150, 256, 256), (40, 256, 512)],
+        Distribution::Full,
+    )
+}
+
+fn bits(value: f64) -> u16 {
+    f16::from_f64(value).to_bits()
+}
+
+impl Case {
+    fn judge(&self) -> Judgement {
+        judge(&self.c, &self.operands, &self.oracle, TOLERANCE)
+    }
+
+    fn mismatch(&self) -> Mismatch {
+        match self.judge() {
+            Judgement::Wrong(mismatch) => *mismatch,
+            Judgement::Right { worst } => panic!("passed with worst {worst}"),
+        }
+    }
+
+    fn reason(&self) -> String {
+        self.mismatch().reason()
+    }
+
+    /// Replaces every element by a function of both products.
+    fn with(mut self, formula: impl Fn(f64, f64) -> f64) -> Self {
+        for (c, answer) in self.c.iter_mut().zip(&self.oracle.groups) {
+            for (i, c) in c.iter_mut().enumerate() {
+                *c = bits(formula(answer.gate[i].into(), answer.up[i].into()));
+            }
+        }
+        self
+    }
+
+    /// The answer to operands that were tampered with: what a kernel with a
+    /// mistake in reading its inputs computes.
+    fn answering(mut self, tamper: impl Fn(&mut GroupOperandsMut)) -> Self {
+        let mut wrong = self.operands.clone();
+        wrong.groups.iter_mut().for_each(tamper);
+        let oracle = Oracle::compute(&wrong);
+        for (c, answer) in self.c.iter_mut().zip(&oracle.groups) {
+            for (i, c) in c.iter_mut().enumerate() {
+                *c = bits(answer.c(i));
+            }
+        }
+        self
+    }
+}
+
+type GroupOperandsMut = crate::operator::GroupOperands;
+
+#[test]
+fn the_right_output_passes_on_every_distribution() {
+    for distribution in Distribution::ALL {
+        let case = case_of(&[(40, 256, 512), (1, 128, 256)], distribution);
+        let Judgement::Right { worst } = case.judge() else {
+            panic!("{distribution}: {}", case.reason());
+        };
+        assert!(worst > 0.0 && worst <= 1.0);
+    }
+}
+
+#[test]
+fn tolerance_accepts_only_what_is_near() {
+    assert!(TOLERANCE.accepts(bits(1.0), 1.0015));
+    assert!(!TOLERANCE.accepts(bits(1.0), 1.0025));
+    for never in [POISON, 0x7fff, 0xffff, 0x7c00, 0xfc00] {
+        for expected in [0.0, 1.0, -1.0] {
+            assert!(!TOLERANCE.accepts(never, expected));
+        }
+    }
+    let exact = Tolerance {
+        rtol: 0.0,
+        atol: 0.0,
+    };
+    assert!(exact.accepts(bits(2.0), 2.0));
+    assert!(!exact.accepts(bits(2.0), 2.001));
+}
+
+#[test]
+fn values_are_compared_by_their_class() {
+    let (nan, infinity, largest) = (0x7fff, 0x7c00, 0x7bff);
+    assert!(TOLERANCE.accepts(nan, f64::NAN) && TOLERANCE.accepts(nan | 0x8000, f64::NAN));
+    for never in [POISON, 0, bits(480.0), infinity] {
+        assert!(!TOLERANCE.accepts(never, f64::NAN), "{never:#x}");
+    }
+    assert!(TOLERANCE.accepts(infinity, 1e6));
+    for never in [infinity | 0x8000, largest, 0, nan] {
+        assert!(!TOLERANCE.accepts(never, 1e6), "{never:#x}");
+    }
+    // At the border both are right.
+    for expected in [65470.0, 65510.0, 65530.0, 65560.0] {
+        assert!(TOLERANCE.accepts(infinity, expected), "{expected}");
+        assert!(TOLERANCE.accepts(largest, expected), "{expected}");
+    }
+    assert!(!TOLERANCE.accepts(infinity, 65400.0));
+    assert!(!TOLERANCE.accepts(largest, 65600.0));
+}
+
+#[test]
+fn what_is_below_the_normal_numbers_is_not_taken_for_zero() {
+    let flushed = |mut case: Case| {
+        let small = |bits: &u16| (1..0x400).contains(&(bits & 0x7fff));
+        let mut count = 0;
+        for bits in case.c.iter_mut().flatten().filter(|bits| small(bits)) {
+            count += usize::from(*bits & 0x7fff > 2);
+            *bits &= 0x8000;
+        }
+        (count, case.judge())
+    };
+    let corner = || case_of(&[(100, 256, 256)], Distribution::Corner);
+    assert!(matches!(corner().judge(), Judgement::Right { .. }));
+    let (count, Judgement::Wrong(mismatch)) = flushed(corner()) else {
+        panic!("zeros pass");
+    };
+    assert!(count > 100 && mismatch.wrong > count / 2, "{count}");
+    let reason = mismatch.reason();
+    assert!(reason.contains("below the normal numbers"), "{reason}");
+}
+
+#[test]
+fn one_wrong_element_is_enough() {
+    let mut case = case();
+    let at = 77 * 256 + 13;
+    case.c[1][at] = bits(case.oracle.groups[1].c(at) * 1.01 + 0.01);
+    let mismatch = case.mismatch();
+    assert_eq!((mismatch.wrong, mismatch.first.group), (1, 1));
+    assert_eq!((mismatch.first.row, mismatch.first.column), (77, 13));
+    assert!(
+        mismatch
+            .reason()
+            .starts_with("one element (row 77, column 13) of group 1")
+    );
+    assert!(mismatch.detail().contains("row 77, column 13: got"));
+}
+
+#[test]
+fn nan_never_passes() {
+    let mut case = case();
+    case.c[0][5] = 0x7fff;
+    let mismatch = case.mismatch();
+    assert_eq!(mismatch.nan, 1);
+    assert!(mismatch.reason().contains("NaN"));
+    assert!(mismatch.worst.is_infinite());
+}
+
+#[test]
+fn what_was_never_written_is_told_by_place() {
+    let mut nothing = case();
+    nothing.c.iter_mut().for_each(|c| c.fill(POISON));
+    assert_eq!(nothing.reason(), "every element was never written");
+
+    let mut group = case();
+    group.c[2].fill(POISON);
+    assert_eq!(group.reason(), "every element of group 2 was never written");
+
+    let mut rows = case();
+    rows.c[1][64 * 256..].fill(POISON);
+    let reason = rows.reason();
+    assert!(reason.starts_with("rows ≥ 64 of group 1"), "{reason}");
+    assert!(reason.ends_with("were never written"), "{reason}");
+}
+
+#[test]
+fn rows_of_each_tile_are_seen() {
+    let mut case = case_of(&[(256, 128, 256)], Distribution::Benchmark);
+    for row in (0..256).filter(|row| row % 128 >= 64) {
+        for column in 0..128 {
+            case.c[0][row * 128 + column] = bits(0.0);
+        }
+    }
+    let reason = case.reason();
+    assert!(reason.starts_with("rows ≥ 64 of each 128"), "{reason}");
+}
+
+#[test]
+fn a_wrong_output_without_a_pattern_still_says_where_and_how_far() {
+    let mut state = 1_u32;
+    let mut case = case();
+    for bits in &mut case.c[1] {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *bits = (state >> 18) as u16;
+    }
+    let mismatch = case.mismatch();
+    assert_eq!(mismatch.guess, None, "{}", mismatch.reason());
+    assert!(mismatch.reason().contains("group 1"));
+    assert!(mismatch.detail().contains("where:"));
+}
+
+/// A gate of at least 8 over a product that cancels: the element of least |up|.
+fn most_cancelled(case: &Case) -> Element {
+    let answer = &case.oracle.groups[0];
+    let candidates = (0..answer.up.len()).filter(|i| answer.gate[*i] > 8.0);
+    let index = candidates
+        .min_by(|i, j| answer.up[*i].abs().total_cmp(&answer.up[*j].abs()))
+        .expect("half the gates are positive");
+    let columns = answer.group.n as usize;
+    Element {
+        group: 0,
+        row: index / columns,
+        column: index % columns,
+        bits: case.c[0][index],
+        expected: answer.c(index),
+    }
+}
+
+#[test]
+fn a_sum_may_lose_what_its_partial_sums_lose_but_seldom_and_no_more() {
+    let mut case = case_of(&[(16, 128, 8192)], Distribution::Benchmark);
+    let element = most_cancelled(&case);
+    let at = element.row * 128 + element.column;
+    let allowed = rounding::allowance(&case.operands.groups[0], &element);
+    let lost = bits(element.expected + allowed / 2.0);
+    assert!(
+        !TOLERANCE.accepts(lost, element.expected),
+        "needs no excuse"
+    );
+    case.c[0][at] = lost;
+    assert_eq!(case.judge(), Judgement::Right { worst: 1.0 });
+    case.c[0][at] = bits(element.expected + 3.0 * allowed);
+    assert_eq!(case.mismatch().wrong, 1, "more than a sum loses");
+    case.c[0][at] = lost;
+    let other = usize::from(at == 0);
+    case.c[0][other] = bits(case.oracle.groups[0].c(other) * 1.002 + 0.002);
+    assert_eq!(case.mismatch().wrong, 2, "too many of so few");
+}
+
+/// What an H200 once gave, and the rule of its tensor cores gives, where fp32
+/// can hardly do better: A·B2ᵀ climbs to 142 and comes back to −0.0837.
+#[test]
+fn the_element_that_no_kernel_got_right_is_right() {
+    let k = 16384;
+    // A row of A, of B1 and of B2, each with its scales behind it.
+    let mut rest = include_bytes!("tests/cancelled.bin").as_slice();
+    let mut next = |bytes: usize| {
+        let (row, behind) = rest.split_at(bytes);
+        rest = behind;
+        row.to_vec()
+    };
+    let mut row = || (next(k / 2), next(k / 16));
+    let ((a, sfa), (b1, sfb1), (b2, sfb2)) = (row(), row(), row());
+    let operands = Operands {
+        groups: vec![GroupOperandsMut {
+            group: Group {
+                m: 1,
+                n: 1,
+                k: k as u32,
+            },
+            a,
+            b1,
+            b2,
+            sfa,
+            sfb1,
+            sfb2,
+        }],
+    };
+    let oracle = Oracle::compute(&operands);
+    let expected = oracle.groups[0].c(0);
+    assert!((expected + 5.036_610_6).abs() < 1e-6, "{expected}");
+    let judged = |value: f64| judge(&[vec![bits(value)]], &operands, &oracle, TOLERANCE);
+    assert!(TOLERANCE.error(bits(-5.046_707), expected) > 1.5);
+    assert!(matches!(judged(-5.046_707), Judgement::Right { .. }));
+    let element = Element {
+        group: 0,
+        row: 0,
+        column: 0,
+        bits: 0,
+        expected,
+    };
+    let allowed = rounding::allowance(&operands.groups[0], &element);
+    assert!(allowed < 4.0, "{allowed}: C is 1000 on average here");
+    assert!(matches!(
+        judged(expected - 3.0 * allowed),
+        Judgement::Wrong(_)
+    ));
+}

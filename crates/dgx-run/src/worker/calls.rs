@@ -1,0 +1,124 @@
+//! Which calls a validation makes of a cell. What one call leaves behind, in
+//! the variables of its module or elsewhere, is there for the next to stumble
+//! over, so there are several; how many, on which data and in which order is
+//! drawn, so that none of them can be told from the others.
+
+use rand::seq::SliceRandom;
+use rand::{Rng, RngExt};
+
+use crate::operator::drawing;
+
+use dgx_core::domain::Distribution;
+
+/// Calls of a cell.
+const LEAST: usize = 4;
+const MOST: usize = 6;
+
+/// What a call is made for, beside its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Its time is modelled, where that is done.
+    Time,
+    /// It is watched for hazards, where that is done.
+    Hazards,
+    Result,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub distribution: Distribution,
+    pub purpose: Purpose,
+    /// Added to the schedule: another order for each, whenever it comes; what
+    /// one hides, another may show.
+    pub schedule: u64,
+}
+
+/// The calls of a cell in their order. The first two are for time and hazards,
+/// so that there are both where a cell has no others.
+pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Vec<Call> {
+    let mut rng = drawing(seed, cell);
+    if distributions.is_empty() {
+        return Vec::new();
+    }
+    // Times are compared between contenders, so they are of the same data.
+    let timed = match distributions.contains(&Distribution::Benchmark) {
+        true => Distribution::Benchmark,
+        false => pick(distributions, &mut rng),
+    };
+    let mut others: Vec<Distribution> = distributions.to_vec();
+    others.retain(|d| *d != timed);
+    others.shuffle(&mut rng);
+    // A kernel that looks at its data may be racy on those it is timed on alone.
+    others.push(timed);
+    let count = rng.random_range(LEAST..=MOST).max(others.len() + 1);
+    while others.len() + 1 < count {
+        others.push(pick(distributions, &mut rng));
+    }
+    let mut calls: Vec<Call> = [timed]
+        .into_iter()
+        .chain(others)
+        .zip(0..)
+        .map(|(distribution, schedule)| Call {
+            distribution,
+            purpose: match schedule {
+                0 => Purpose::Time,
+                1 => Purpose::Hazards,
+                _ if distribution == timed => Purpose::Hazards,
+                _ => Purpose::Result,
+            },
+            schedule,
+        })
+        .collect();
+    calls[..2].shuffle(&mut rng);
+    calls[2..].shuffle(&mut rng);
+    calls
+}
+
+fn pick(from: &[Distribution], rng: &mut impl Rng) -> Distribution {
+    from[rng.random_range(0..from.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn number_and_order_of_calls_are_drawn_and_all_data_come_up() {
+        let (mut counts, mut orders) = (BTreeSet::new(), BTreeSet::new());
+        for seed in 0..200 {
+            let calls = calls(&Distribution::USUAL, seed, "x on y");
+            counts.insert(calls.len());
+            let names: Vec<Distribution> = calls.iter().map(|c| c.distribution).collect();
+            assert!(Distribution::USUAL.iter().all(|d| names.contains(d)));
+            let purposes = |wanted| calls[..2].iter().filter(|c| c.purpose == wanted).count();
+            assert_eq!(
+                (purposes(Purpose::Time), purposes(Purpose::Hazards)),
+                (1, 1)
+            );
+            let timed = calls.iter().find(|c| c.purpose == Purpose::Time).unwrap();
+            assert_eq!(timed.distribution, Distribution::Benchmark);
+            assert_eq!(timed.schedule, 0);
+            let watched = calls.iter().filter(|c| c.purpose == Purpose::Hazards);
+            let watched: Vec<Distribution> = watched.map(|c| c.distribution).collect();
+            assert!(watched.contains(&Distribution::Benchmark), "{calls:?}");
+            assert!(
+                calls[..2]
+                    .iter()
+                    .any(|c| c.distribution != Distribution::Benchmark)
+            );
+            orders.insert(names);
+        }
+        assert_eq!(counts, BTreeSet::from([4, 5, 6]));
+        assert!(orders.len() > 20, "{}", orders.len());
+    }
+
+    #[test]
+    fn one_distribution_is_called_with_again() {
+        let calls = calls(&[Distribution::Full], 1, "x on y");
+        assert!(calls.len() >= 4);
+        assert!(calls.iter().all(|c| c.distribution == Distribution::Full));
+        assert!(super::calls(&[], 1, "x on y").is_empty());
+    }
+}

@@ -1,0 +1,515 @@
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use super::calls::{Call, Purpose, calls};
+use super::keep::{Kept, keep};
+use super::problems::{Problem, Problems};
+use super::protocol::{ProblemKey, Reply, ValidateJob};
+use crate::backend::{
+    Backend, Data, Emulation, Job, Loaded, Modelled, Observation, RunFailure, Salt,
+};
+use crate::compile::Cache;
+use crate::operator::Operands;
+use dgx_core::domain::{BackendKind, Hazard, Status, Verdict, Watch};
+
+use crate::validate::{self, Element, Exhibit, Finding, Tolerance, Wrong};
+use dgx_core::domain::Distribution;
+
+/// An emulated call that takes longer makes its cell an expensive one.
+const CHEAP: Duration = Duration::from_secs(1);
+/// Calls of an expensive cell that need not be thorough.
+const FEW_CALLS: usize = 2;
+
+/// How long the call may take that looks for the cause of a failure: whoever is wrong on large
+/// shapes may be wrong on all of them.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Holds a run against the oracle, and against what it may touch.
+pub(super) fn examine(
+    observation: &Observation,
+    problem: &Problem,
+    salt: Salt,
+    tolerance: Tolerance,
+) -> Finding {
+    let (operands, oracle) = problem.posed(salt);
+    let trespasses = words(observation);
+    let exhibit = Exhibit {
+        c: &observation.c,
+        trespasses: &trespasses,
+    };
+    validate::examine(exhibit, &operands, &oracle, tolerance)
+}
+
+/// What a run changed and should not have.
+pub(super) fn words(observation: &Observation) -> Vec<String> {
+    let trespasses = observation.trespasses.iter();
+    trespasses.map(ToString::to_string).collect()
+}
+
+/// Calls one cell with every distribution until one shows it wrong, and answers
+/// with its verdict. False when this process can do nothing more.
+pub(super) fn judge(
+    backend: &mut dyn Backend,
+    problems: &mut Problems,
+    job: &ValidateJob,
+    send: &mut dyn FnMut(&Reply),
+) -> bool {
+    let image = match Cache::fetch(&job.image) {
+        Ok(Ok(image)) => image,
+        Ok(Err(message)) => return unreadable(job, &message, send),
+        Err(error) => return unreadable(job, &error.to_string(), send),
+    };
+    let mut state = Judging::new(job);
+    let began = Instant::now();
+    let emulated = backend.kind() == BackendKind::Emu;
+    // Reading a contender's code is its own time as well.
+    send(&Reply::Running);
+    let loaded = backend.load(Job {
+        contender: &job.contender,
+        image: &image,
+        call: &job.call,
+    });
+    send(&Reply::Ran);
+    match loaded {
+        Ok(mut loaded) if job.emulation.time_only => {
+            time_only(loaded.as_mut(), job, &mut state, send);
+        }
+        Ok(mut loaded) => {
+            call_all(loaded.as_mut(), problems, job, emulated, &mut state, send);
+        }
+        Err(failure) => state.fail(failure),
+    }
+    if state.harness {
+        // Nothing is known of the contender.
+        let message = state.verdict.reason.unwrap_or_default();
+        send(&Reply::Failed { message });
+        return false;
+    }
+    state.verdict.millis = began.elapsed().as_secs_f64() * 1e3;
+    let fatal = state.fatal;
+    send(&Reply::Judged {
+        verdict: state.verdict,
+        modelled: state.modelled,
+        fatal,
+    });
+    !fatal
+}
+
+fn call_all(
+    loaded: &mut dyn Loaded,
+    problems: &mut Problems,
+    job: &ValidateJob,
+    emulated: bool,
+    state: &mut Judging,
+    send: &mut dyn FnMut(&Reply),
+) {
+    let thorough = job.thorough || !emulated;
+    let cell = format!("{} on {}", job.contender, job.shape.name);
+    let calls = calls(&job.distributions, job.seed, &cell);
+    let mut took = Duration::ZERO;
+    let mut before = None;
+    for (place, &planned) in calls.iter().enumerate() {
+        if place >= FEW_CALLS && took > CHEAP && !thorough {
+            break;
+        }
+        let problem = problems.get(&ProblemKey {
+            shape: job.shape.clone(),
+            distribution: planned.distribution,
+            seed: job.seed,
+        });
+        let call = ValidationCall {
+            place,
+            planned,
+            problem: &problem,
+            salt: Salt::of_call(job.seed, place as u64),
+            before,
+            job,
+        };
+        if state.verdict.status != Status::Ok {
+            call.count(loaded, state, send);
+            break;
+        }
+        let began = Instant::now();
+        call.make(loaded, state, send);
+        took = took.max(began.elapsed());
+        // The timed call is still to come. A card has no counters.
+        let uncounted = emulated && place == 0 && !state.counted;
+        match state.verdict.status {
+            Status::Ok => {}
+            Status::Wrong | Status::Racy if uncounted => {}
+            _ => break,
+        }
+        before = Some((planned.distribution, call.salt));
+    }
+}
+
+/// One of a validation's calls.
+struct ValidationCall<'a> {
+    place: usize,
+    planned: Call,
+    problem: &'a Problem,
+    salt: Salt,
+    /// What the call before this one was made with.
+    before: Option<(Distribution, Salt)>,
+    job: &'a ValidateJob,
+}
+
+impl ValidationCall<'_> {
+    fn data(&self, watch: Watch, time_limit: Duration) -> Data<'_> {
+        let emulation = &self.job.emulation;
+        Data {
+            operands: &self.problem.operands,
+            key: &self.problem.name,
+            salt: self.salt,
+            time_limit,
+            timed: watch == Watch::Off && self.planned.purpose == Purpose::Time,
+            emulation: Emulation {
+                schedule: emulation.schedule.wrapping_add(self.planned.schedule),
+                watch,
+                ..*emulation
+            },
+        }
+    }
+
+    /// Makes the call for its counters alone: they repeat from run to run only
+    /// with the schedule of the timed call.
+    fn count(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
+        send(&Reply::Running);
+        let ran = loaded.call(&self.data(Watch::Off, self.job.time_limit));
+        send(&Reply::Ran);
+        match ran {
+            Ok(observation) => state.verdict.counters = observation.counters,
+            // The verdict is known already.
+            Err(failure) => state.fatal |= failure.fatal,
+        }
+    }
+
+    fn make(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
+        let job = self.job;
+        let call = |loaded: &mut dyn Loaded, data: Data<'_>, send: &mut dyn FnMut(&Reply)| {
+            send(&Reply::Running);
+            let ran = loaded.call(&data);
+            send(&Reply::Ran);
+            ran
+        };
+        let watch = match self.planned.purpose {
+            Purpose::Hazards => job.emulation.watch,
+            Purpose::Time | Purpose::Result => Watch::Off,
+        };
+        let ran = call(loaded, self.data(watch, job.time_limit), send);
+        let (said, returned) = match &ran {
+            Ok(observation) => (observation.printed.clone(), true),
+            Err(failure) => (failure.printed.to_string(), false),
+        };
+        let first = state.take(ran, self);
+        if let Some(wish) = &job.keep {
+            // Searching calls it once more; one that does not return is not
+            // asked again.
+            send(&Reply::Running);
+            let data = self.data(Watch::Off, job.time_limit);
+            let element = first.map(|first| at(first, self.problem));
+            let distribution = self.planned.distribution;
+            let note = Kept::new(self.place, distribution, self.salt, self.before, said);
+            keep(wish, loaded, note, |loaded| match returned {
+                true => loaded.search(&data, element),
+                false => None,
+            });
+            send(&Reply::Ran);
+        }
+        if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
+            // The same once more, to find out why.
+            let limit = job.time_limit.min(PATIENCE);
+            state.blame(match call(loaded, self.data(closer, limit), send) {
+                Ok(observation) => observation.hazards,
+                Err(failure) => failure.hazards,
+            });
+        }
+    }
+}
+
+/// An element's group, and its place there.
+fn at(element: Element, problem: &Problem) -> (usize, usize) {
+    let columns = problem.operands.groups[element.group].group.n as usize;
+    (element.group, element.row * columns + element.column)
+}
+
+/// One call for its time. What it computes is not looked at, nor is it whole.
+fn time_only(
+    loaded: &mut dyn Loaded,
+    job: &ValidateJob,
+    state: &mut Judging,
+    send: &mut dyn FnMut(&Reply),
+) {
+    let Some(&distribution) = job.distributions.first() else {
+        return;
+    };
+    let key = ProblemKey {
+        shape: job.shape.clone(),
+        distribution,
+        seed: job.seed,
+    };
+    // Where a kernel goes does not depend on its elements, and nobody looks at what it makes of them.
+    let operands = Operands::blank(&job.shape);
+    send(&Reply::Running);
+    let ran = loaded.call(&Data {
+        operands: &operands,
+        key: &key.name(),
+        salt: Salt::of_call(job.seed, 0),
+        time_limit: job.time_limit,
+        timed: true,
+        emulation: job.emulation,
+    });
+    send(&Reply::Ran);
+    state.verdict.status = Status::NotValidated;
+    match ran {
+        Ok(observation) => state.time(observation.modelled),
+        Err(failure) => state.fail(failure),
+    }
+}
+
+fn unreadable(job: &ValidateJob, why: &str, send: &mut dyn FnMut(&Reply)) -> bool {
+    let message = format!("cannot read the image of {}: {why}", job.contender);
+    send(&Reply::Failed { message });
+    true
+}
+
+/// A verdict in the making.
+struct Judging {
+    verdict: Verdict,
+    /// A wrong result's cause is known.
+    caused: bool,
+    /// The timed call was made.
+    counted: bool,
+    modelled: Option<Modelled>,
+    fatal: bool,
+    /// Something failed that was not the contender's doing.
+    harness: bool,
+}
+
+impl Judging {
+    fn new(job: &ValidateJob) -> Self {
+        Self {
+            verdict: Verdict::new(&job.contender, &job.shape.name, Status::Ok),
+            caused: false,
+            counted: false,
+            modelled: None,
+            fatal: false,
+            harness: false,
+        }
+    }
+
+    fn fail(&mut self, failure: RunFailure) {
+        // Where a GPU's kernels print to. What cannot be said is not missed.
+        let _ = std::io::stdout().write_all(failure.printed.as_bytes());
+        self.verdict.status = failure.status;
+        self.verdict.reason = Some(failure.message);
+        self.verdict.detail = failure.detail;
+        self.fatal = failure.fatal;
+        self.harness = failure.harness;
+        self.blame(failure.hazards);
+    }
+
+    /// How closely a failure is to be watched when it is called once more; not at all where that
+    /// would tell nothing. The CTAs of a sample may all be innocent of a wrong result.
+    fn closer(&self, job: &ValidateJob) -> Option<Watch> {
+        let watch = job.emulation.watch;
+        let unexplained = !self.caused && self.verdict.hazards.is_empty();
+        match self.verdict.status {
+            _ if watch == Watch::Off => None,
+            Status::Wrong if unexplained && job.expected != Status::Wrong => Some(match watch {
+                Watch::Some => Watch::All,
+                whole => whole,
+            }),
+            Status::Wrong | Status::Crashed => Some(watch),
+            _ => None,
+        }
+    }
+
+    /// Adds what was found to what is known already: as the reason of what is
+    /// right in spite of it, as the likely cause of what is not.
+    fn blame(&mut self, hazards: Vec<Hazard>) {
+        self.verdict.blame(hazards);
+    }
+
+    fn time(&mut self, modelled: Option<Result<Modelled, String>>) {
+        match modelled.transpose() {
+            Ok(modelled) => {
+                let remark = modelled.as_ref().and_then(|told| told.remark.clone());
+                self.verdict.reason = remark.or(self.verdict.reason.take());
+                self.modelled = modelled;
+            }
+            Err(why) => self.verdict.reason = Some(format!("no time can be modelled: {why}")),
+        }
+    }
+
+    /// Takes in what a call did; the first wrong element, if there is one.
+    fn take(
+        &mut self,
+        ran: Result<Observation, RunFailure>,
+        call: &ValidationCall<'_>,
+    ) -> Option<Element> {
+        let observation = match ran {
+            Ok(observation) => observation,
+            Err(failure) => {
+                self.fail(failure);
+                return None;
+            }
+        };
+        let _ = std::io::stdout().write_all(observation.printed.as_bytes());
+        let finding = examine(&observation, call.problem, call.salt, call.job.tolerance);
+        let (cause, hazards) = (observation.read_early, observation.hazards);
+        // The timed call speaks for the cell: its counters and time are the
+        // ones compared between contenders. What a wrong design did is counted
+        // too, but it has no time.
+        if call.planned.purpose == Purpose::Time {
+            self.counted = true;
+            self.verdict.counters = observation.counters;
+            if matches!(finding, Finding::Right { .. }) {
+                self.time(observation.modelled);
+            }
+        }
+        let first = match finding {
+            Finding::Right { worst } => {
+                let so_far = self.verdict.worst.unwrap_or(0.0);
+                self.verdict.worst = Some(so_far.max(worst));
+                None
+            }
+            Finding::Wrong(Wrong {
+                reason,
+                detail,
+                worst,
+                first,
+            }) => {
+                self.verdict.status = Status::Wrong;
+                let distribution = call.planned.distribution;
+                let mut reason = format!("{reason} ({distribution} data)");
+                let mut story = detail;
+                if let Some(cause) = cause {
+                    self.caused = true;
+                    let cause = format!("cause: {cause}");
+                    reason = format!("{reason}; {cause}");
+                    story = Some(story.map_or(cause.clone(), |s| format!("{cause}\n{s}")));
+                }
+                self.verdict.reason = Some(reason);
+                self.verdict.detail = story;
+                self.verdict.worst = worst;
+                first
+            }
+        };
+        self.blame(hazards);
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::plan::OperatorCall;
+    use dgx_core::domain::{ContenderId, Group, Shape};
+
+    /// Is wrong whenever it returns, and counts its timed call.
+    struct Stub {
+        calls: usize,
+        second: Option<RunFailure>,
+    }
+
+    impl Loaded for Stub {
+        fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+            self.calls += 1;
+            if let Some(failure) = self.second.clone().filter(|_| self.calls == 2) {
+                return Err(failure);
+            }
+            let counted = data.timed.then(|| ("loads".to_owned(), 1.0));
+            Ok(Observation {
+                c: vec![vec![0x3c00; 128]],
+                counters: BTreeMap::from_iter(counted),
+                ..Observation::default()
+            })
+        }
+    }
+
+    fn judged(stub: &mut Stub, seed: u64, emulated: bool) -> Judging {
+        let folder = tempfile::tempdir().unwrap();
+        let (m, n, k) = (1, 128, 256);
+        let job = ValidateJob {
+            contender: ContenderId::new("x", &BTreeMap::new()),
+            image: folder.path().to_owned(),
+            call: OperatorCall {
+                group_order: vec![0],
+                tile_begin: vec![0],
+                tile_count: 1,
+                deal: None,
+                scratch: Vec::new(),
+                maps: Vec::new(),
+                launches: Vec::new(),
+            },
+            shape: Shape {
+                name: "s".to_owned(),
+                groups: vec![Group { m, n, k }],
+            },
+            distributions: Distribution::USUAL.to_vec(),
+            seed,
+            tolerance: Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            time_limit: PATIENCE,
+            emulation: Emulation::default(),
+            thorough: true,
+            expected: Status::Ok,
+            keep: None,
+        };
+        let mut state = Judging::new(&job);
+        let mut problems = Problems::new(folder.path());
+        call_all(stub, &mut problems, &job, emulated, &mut state, &mut |_| {});
+        state
+    }
+
+    #[test]
+    fn what_is_wrong_is_counted_in_the_emulator_and_called_no_more_on_a_card() {
+        for seed in 0..8 {
+            let mut stub = Stub {
+                calls: 0,
+                second: None,
+            };
+            let state = judged(&mut stub, seed, true);
+            assert_eq!(state.verdict.status, Status::Wrong);
+            assert_eq!(state.verdict.counters.len(), 1, "seed {seed}");
+            let mut stub = Stub {
+                calls: 0,
+                second: None,
+            };
+            judged(&mut stub, seed, false);
+            assert_eq!(stub.calls, 1, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_call_for_counters_that_fails_leaves_the_verdict() {
+        let mut fatal = 0;
+        for seed in 0..8 {
+            let mut stub = Stub {
+                calls: 0,
+                second: Some(RunFailure::crashed("gone")),
+            };
+            let state = judged(&mut stub, seed, true);
+            assert_eq!(state.verdict.status, Status::Wrong);
+            let reason = state.verdict.reason.unwrap();
+            assert!(!reason.contains("gone"), "{reason}");
+            assert_eq!(state.fatal, stub.calls == 2);
+            fatal += usize::from(state.fatal);
+        }
+        assert!((1..8).contains(&fatal), "{fatal}");
+    }
+
+    #[test]
+    fn the_harness_failed_and_not_the_contender() {
+        let mut stub = Stub {
+            calls: 1,
+            second: Some(RunFailure::harness("no SM was met")),
+        };
+        assert!(judged(&mut stub, 1, false).harness);
+    }
+}

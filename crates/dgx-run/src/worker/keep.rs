@@ -1,0 +1,150 @@
+//! What is left of a call for somebody to look into: its buffers as files, and
+//! a note of what they are.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::Keep;
+use crate::backend::{Buffer, Loaded, Salt, Whereabouts};
+use dgx_core::clean;
+use dgx_core::domain::Distribution;
+
+/// The note's name in its folder.
+const NOTE: &str = "kept.json";
+
+/// A call, and what it left in memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Which call of its validation, from 0.
+    pub call: usize,
+    pub distribution: Distribution,
+    salt: u64,
+    /// The same of the call before it.
+    before: Option<(Distribution, u64)>,
+    /// What its kernels printed, where the backend has it by call.
+    pub printed: String,
+    /// Who wrote the first wrong element, and who read where there is nothing.
+    pub search: Option<Whereabouts>,
+    pub buffers: Vec<KeptBuffer>,
+    /// Why there are none, if so.
+    pub missing: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptBuffer {
+    /// As asked for.
+    pub name: String,
+    /// The group it belongs to; none for those of a whole call.
+    pub group: Option<usize>,
+    file: PathBuf,
+}
+
+impl Kept {
+    pub(super) fn new(
+        call: usize,
+        distribution: Distribution,
+        salt: Salt,
+        before: Option<(Distribution, Salt)>,
+        printed: String,
+    ) -> Self {
+        Self {
+            call,
+            distribution,
+            salt: salt.0,
+            before: before.map(|(distribution, salt)| (distribution, salt.0)),
+            printed,
+            search: None,
+            buffers: Vec::new(),
+            missing: None,
+        }
+    }
+
+    /// Reads what a worker left in `folder`; nothing where it did not come to it.
+    pub fn read(folder: &Path) -> Option<Self> {
+        let text = fs::read(folder.join(NOTE)).ok()?;
+        clean::parse(&text).ok()
+    }
+
+    pub fn salt(&self) -> Salt {
+        Salt(self.salt)
+    }
+
+    /// What the call before was made with.
+    pub fn before(&self) -> Option<(Distribution, Salt)> {
+        self.before
+            .map(|(distribution, salt)| (distribution, Salt(salt)))
+    }
+
+    /// The bytes of every buffer of this name.
+    pub fn bytes(&self, name: &str) -> io::Result<Vec<(Option<usize>, Vec<u8>)>> {
+        let named = self.buffers.iter().filter(|b| b.name == name);
+        named
+            .map(|buffer| Ok((buffer.group, fs::read(&buffer.file)?)))
+            .collect()
+    }
+}
+
+/// Keeps what a call left. What cannot be kept is said in the note; that a note
+/// cannot be written shows by its absence.
+pub(super) fn keep(
+    wish: &Keep,
+    loaded: &mut dyn Loaded,
+    mut note: Kept,
+    search: impl FnOnce(&mut dyn Loaded) -> Option<Whereabouts>,
+) {
+    let wanted = |zone: &str| {
+        let (name, _) = parts(zone);
+        name == "c" || wish.buffers.iter().any(|buffer| buffer == name)
+    };
+    let written = loaded.buffers(&wanted).and_then(|buffers| {
+        let files = buffers.into_iter().enumerate();
+        let written = files.map(|(number, buffer)| write(&wish.folder, number, buffer));
+        written
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(|e| e.to_string())
+    });
+    match written {
+        Ok(buffers) => note.buffers = buffers,
+        Err(why) => note.missing = Some(why),
+    }
+    // Last: it leaves its own traces in memory.
+    note.search = search(loaded);
+    let text = serde_json::to_string(&note).unwrap_or_default();
+    let _ = fs::write(wish.folder.join(NOTE), text);
+}
+
+fn write(folder: &Path, number: usize, (zone, bytes): Buffer) -> io::Result<KeptBuffer> {
+    let file = folder.join(format!("{number}.bin"));
+    fs::write(&file, bytes)?;
+    let (name, group) = parts(&zone);
+    Ok(KeptBuffer {
+        name: name.to_owned(),
+        group,
+        file,
+    })
+}
+
+/// `scratch half_a of group 2` is buffer `half_a` of group 2.
+fn parts(zone: &str) -> (&str, Option<usize>) {
+    let (name, group) = match zone.rsplit_once(" of group ") {
+        Some((name, group)) => (name, group.parse().ok()),
+        None => (zone, None),
+    };
+    (name.strip_prefix("scratch ").unwrap_or(name), group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_have_the_names_their_author_gave_them() {
+        assert_eq!(parts("c of group 12"), ("c", Some(12)));
+        assert_eq!(parts("scratch half_a of group 2"), ("half_a", Some(2)));
+        assert_eq!(parts("scratch tickets"), ("tickets", None));
+        assert_eq!(parts("maps"), ("maps", None));
+    }
+}

@@ -1,0 +1,229 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use super::protocol::{Answer, Asked, Reply, Request};
+use super::trace::trace;
+use super::words::Words;
+use crate::backend::Opening;
+use crate::child::{self, Child, Silence};
+use dgx_core::clean;
+use dgx_core::domain::Device;
+
+/// Opening a backend (context, module loading) may take this long.
+const START: Duration = Duration::from_secs(60);
+/// How long what a kernel printed may be on its way.
+const HEARING: Duration = Duration::from_secs(10);
+/// How long a healthy worker may take to end when told to.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// Why a worker gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Ended by itself: how, and its last words.
+    Died(String),
+    /// Did not answer in time, and was killed.
+    TimedOut,
+    /// The user asked to stop, and it was killed.
+    Stopped,
+    /// Said something that is no answer to what it was asked, and was killed.
+    Garbled(String),
+}
+
+/// A line from a worker, or what came instead of one.
+type Heard = Result<Answer, String>;
+
+/// A worker process and the line to it. Killed when dropped.
+pub struct Worker {
+    child: Child,
+    line: UnixStream,
+    replies: Receiver<Heard>,
+    /// The request it is at.
+    number: u64,
+    words: Words,
+    device: Device,
+    yardstick: Result<String, String>,
+}
+
+impl Worker {
+    /// Starts `dgx worker` on a backend and waits until it is ready.
+    pub fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
+        Self::start_on(opening, cache, None)
+    }
+
+    /// The same; with a core, it keeps to that one and lets everybody else go
+    /// first.
+    pub(crate) fn start_on(
+        opening: &Opening,
+        cache: &Path,
+        core: Option<usize>,
+    ) -> Result<Self, String> {
+        let program =
+            std::env::current_exe().map_err(|e| format!("cannot find dgx itself: {e}"))?;
+        let mut command = Command::new(program);
+        command.arg("worker").args(opening.words());
+        command.arg("--cache").arg(cache);
+        if let Some(core) = core {
+            command.arg("--core").arg(core.to_string());
+            command.env("RAYON_NUM_THREADS", "1");
+        }
+        // Requests and replies share a socket, which is the worker's stdin:
+        // nothing a kernel can print to.
+        let (line, theirs) =
+            UnixStream::pair().map_err(|e| format!("cannot talk to a worker: {e}"))?;
+        command.stdin(OwnedFd::from(theirs)).stdout(Stdio::piped());
+        let mut child = Child::start(&mut command, |line| trace(|| line.to_owned()))
+            .map_err(|e| format!("cannot start a worker: {e}"))?;
+        // The worker's end must be its alone, for its death to end the line.
+        drop(command);
+        let words = Words::default();
+        listen_to_kernels(&mut child, &words);
+        let replies = listen(&line).map_err(|e| format!("cannot talk to a worker: {e}"))?;
+        let (device, yardstick) = greet(&mut child, &replies)?;
+        trace(|| format!("worker ready on {}", device.name));
+        Ok(Self {
+            child,
+            line,
+            replies,
+            number: 0,
+            words,
+            device,
+            yardstick,
+        })
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// cuBLASLt's version, or why there is no yardstick.
+    pub fn yardstick(&self) -> &Result<String, String> {
+        &self.yardstick
+    }
+
+    /// Hands over one request.
+    pub fn send(&mut self, request: Request) -> Result<(), Lost> {
+        self.number += 1;
+        let mark = format!("{:032x}", rand::random::<u128>());
+        self.words.expect(&mark);
+        let asked = Asked {
+            number: self.number,
+            mark,
+            request,
+        };
+        let mut text = serde_json::to_string(&asked).unwrap_or_default();
+        text.push('\n');
+        let sent = self.line.write_all(text.as_bytes());
+        sent.map_err(|_| Lost::Died(self.obituary()))
+    }
+
+    /// The next reply to the request at hand, waited for until `patience` is
+    /// over or `stop` says so; then the worker is killed.
+    pub(crate) fn receive(
+        &mut self,
+        patience: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Reply, Lost> {
+        match child::receive(&self.replies, patience, stop) {
+            Ok(Ok(answer)) if answer.to == self.number => Ok(answer.reply),
+            Ok(Ok(answer)) => {
+                let what = format!("request {} was answered", answer.to);
+                Err(self.garbled(&format!("asked request {}, {what}", self.number)))
+            }
+            Ok(Err(line)) => Err(self.garbled(&format!("it said {line}"))),
+            Err(Silence::Closed) => Err(Lost::Died(self.obituary())),
+            Err(Silence::Stopped) => {
+                self.child.kill();
+                Err(Lost::Stopped)
+            }
+            Err(Silence::TimedOut) => {
+                self.child.kill();
+                Err(Lost::TimedOut)
+            }
+        }
+    }
+
+    /// Ends a worker that cannot be believed.
+    pub(crate) fn garbled(&mut self, what: &str) -> Lost {
+        self.child.kill();
+        Lost::Garbled(format!("a worker's reply does not fit: {what}"))
+    }
+
+    /// What kernels printed during the request that was just answered, or
+    /// during which the worker was lost.
+    pub fn printed(&self) -> Option<String> {
+        self.words.take(HEARING)
+    }
+
+    /// How the worker ended, and what it said last.
+    fn obituary(&mut self) -> String {
+        format!("the worker {}", self.child.obituary().whole())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // A closed line tells a healthy worker to end; one in a kernel is
+        // killed with its child.
+        let _ = self.line.shutdown(Shutdown::Write);
+        self.child.ends_within(FAREWELL);
+    }
+}
+
+/// What a worker says first: whether it can work, and on what.
+fn greet(
+    child: &mut Child,
+    replies: &Receiver<Heard>,
+) -> Result<(Device, Result<String, String>), String> {
+    match child::receive(replies, START, &|| false) {
+        Ok(Ok(answer)) => match answer.reply {
+            Reply::Ready { device, yardstick } => Ok((*device, yardstick)),
+            Reply::Failed { message } => Err(message),
+            other => Err(format!("a worker spoke out of turn: {other:?}")),
+        },
+        Ok(Err(line)) => Err(format!("a worker spoke out of turn: {line}")),
+        Err(Silence::Closed) => Err(format!("the worker {}", child.obituary().whole())),
+        Err(Silence::TimedOut | Silence::Stopped) => Err(format!(
+            "a worker was not ready within {} s",
+            START.as_secs()
+        )),
+    }
+}
+
+/// Reads replies on a thread of their own.
+fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
+    let line = line.try_clone()?;
+    let (sender, replies) = channel();
+    thread::spawn(move || {
+        for text in BufReader::new(line).split(b'\n').map_while(Result::ok) {
+            let heard = clean::parse(&text).map_err(|e| {
+                let start: String = String::from_utf8_lossy(&text).chars().take(200).collect();
+                format!("{start:?}, which is no reply: {e}")
+            });
+            if sender.send(heard).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(replies)
+}
+
+/// Keeps reading what kernels print, however much it is.
+fn listen_to_kernels(child: &mut Child, words: &Words) {
+    if let Some(mut stdout) = child.stdout() {
+        let words = words.clone();
+        thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(count @ 1..) = stdout.read(&mut buffer) {
+                words.hear(&buffer[..count]);
+            }
+            words.close();
+        });
+    }
+}

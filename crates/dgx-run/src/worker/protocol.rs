@@ -1,0 +1,375 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Emulation, Modelled, RunFailure};
+use crate::plan::OperatorCall;
+use crate::validate::Tolerance;
+use dgx_core::domain::Distribution;
+use dgx_core::domain::{
+    Block, ContenderId, Device, Hazard, KernelTime, Shape, Status, Tuning, Verdict,
+};
+
+/// A request under its number, one JSON object a line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Asked {
+    pub number: u64,
+    /// What the worker writes to stdout when it is done: between two marks
+    /// stands what kernels printed.
+    pub mark: String,
+    pub request: Request,
+}
+
+/// A reply and the number of the request it is to, one JSON object a line; 0
+/// before the first.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Answer {
+    pub to: u64,
+    pub reply: Reply,
+}
+
+/// What the supervisor asks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub enum Request {
+    Validate(Box<ValidateJob>),
+    Measure(Box<MeasureJob>),
+    /// Call one cell once and watch it for hazards; its output is not looked at.
+    Examine(Box<ValidateJob>),
+    /// Compute an answer and leave it in the cache.
+    Answer(Box<ProblemKey>),
+}
+
+/// One shape's data, by what it is made from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProblemKey {
+    pub shape: Shape,
+    pub distribution: Distribution,
+    pub seed: u64,
+}
+
+impl ProblemKey {
+    /// What it is called by.
+    pub fn name(&self) -> String {
+        format!("{} {} {}", self.shape.name, self.distribution, self.seed)
+    }
+}
+
+/// Judge one cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValidateJob {
+    pub contender: ContenderId,
+    /// Folder of the compiled image.
+    pub image: PathBuf,
+    pub call: OperatorCall,
+    pub shape: Shape,
+    pub distributions: Vec<Distribution>,
+    pub seed: u64,
+    pub tolerance: Tolerance,
+    /// How long one call may take.
+    pub time_limit: Duration,
+    pub emulation: Emulation,
+    /// Make all calls, however long they take.
+    pub thorough: bool,
+    /// What the contender declares that it is.
+    pub expected: Status,
+    /// What to keep of the last call that was made, for whoever looks into it.
+    pub keep: Option<Keep>,
+}
+
+/// What is to be kept of a call, and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Keep {
+    pub folder: PathBuf,
+    /// Names of buffers, as front matter and `dgx::Group` have them; C is
+    /// always kept.
+    pub buffers: Vec<String>,
+}
+
+/// Time the contenders of one shape that were found right.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MeasureJob {
+    pub shape: Shape,
+    /// Data sets to change between, from call to call.
+    pub problems: Vec<ProblemKey>,
+    pub tolerance: Tolerance,
+    /// Contenders that were found right.
+    pub entries: Vec<MeasureEntry>,
+    pub baseline: ContenderId,
+    /// Name of the yardstick, if it is to be timed along.
+    pub yardstick: Option<ContenderId>,
+    /// How the yardstick does this shape in this run; found now if not yet.
+    pub tuning: Option<Tuning>,
+    pub process: u32,
+    pub order_seed: u64,
+    pub warmup: u32,
+    pub min_blocks: u32,
+    pub max_seconds: f64,
+    pub cold_l2: bool,
+    /// A worker was lost at this: say of every call whose it is.
+    pub watched: bool,
+    /// Tell at the end what each kernel of a call takes.
+    pub kernels: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MeasureEntry {
+    pub contender: ContenderId,
+    pub image: PathBuf,
+    pub call: OperatorCall,
+}
+
+/// What a worker answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "kebab-case")]
+pub(crate) enum Reply {
+    /// The backend is open; sent once, first.
+    Ready {
+        device: Box<Device>,
+        /// cuBLASLt's version, or why there is no yardstick.
+        yardstick: Result<String, String>,
+    },
+    /// A kernel is about to run: from here on the contender's own time counts.
+    Running,
+    /// The kernel is back.
+    Ran,
+    /// The answer to [`Request::Validate`].
+    Judged {
+        verdict: Verdict,
+        modelled: Option<Modelled>,
+        /// The worker can do nothing more and is ending.
+        fatal: bool,
+    },
+    /// The yardstick's algorithms for this shape, found as the job left them open.
+    Tuned { tuning: Tuning },
+    /// A finished block.
+    Block { block: Block },
+    /// What each kernel of a call takes, apart from all blocks.
+    Kernels {
+        contender: ContenderId,
+        kernels: Vec<KernelTime>,
+    },
+    /// This contender is about to be loaded or called: should the worker be
+    /// lost now, it is whom to ask.
+    Calling { contender: ContenderId },
+    /// A timed output or time turned out wrong.
+    Rejected { verdict: Verdict },
+    /// A contender failed while it was timed.
+    Fault {
+        contender: ContenderId,
+        failure: RunFailure,
+    },
+    /// Something the user should know that is nobody's verdict.
+    Note { text: String },
+    /// The answer to [`Request::Measure`].
+    Measured { decision: String, retaken: u32 },
+    /// The answer to [`Request::Examine`].
+    Examined {
+        hazards: Vec<Hazard>,
+        /// Why it could not be watched, if so.
+        left_out: Option<String>,
+    },
+    /// The answer asked for by [`Request::Answer`] is in the cache.
+    Answered,
+    /// The worker cannot do what was asked, through no contender's fault.
+    Failed { message: String },
+}
+
+impl Reply {
+    /// Whether the request is done with it.
+    pub(crate) fn is_last(&self) -> bool {
+        match self {
+            Self::Judged { .. }
+            | Self::Fault { .. }
+            | Self::Measured { .. }
+            | Self::Examined { .. }
+            | Self::Answered
+            | Self::Failed { .. } => true,
+            Self::Ready { .. }
+            | Self::Running
+            | Self::Ran
+            | Self::Tuned { .. }
+            | Self::Block { .. }
+            | Self::Kernels { .. }
+            | Self::Calling { .. }
+            | Self::Rejected { .. }
+            | Self::Note { .. } => false,
+        }
+    }
+}
+
+impl ValidateJob {
+    /// Why this cannot be the verdict that was asked for, if so.
+    pub fn doubt(&self, verdict: &Verdict) -> Option<String> {
+        let fits = verdict.contender == self.contender && verdict.shape == self.shape.name;
+        (!fits).then(|| {
+            format!(
+                "asked about {} on {}, it spoke of {} on {}",
+                self.contender, self.shape.name, verdict.contender, verdict.shape
+            )
+        })
+    }
+}
+
+impl MeasureJob {
+    fn timed(&self, contender: &ContenderId) -> bool {
+        let entered = |entry: &MeasureEntry| entry.contender == *contender;
+        self.yardstick.as_ref() == Some(contender) || self.entries.iter().any(entered)
+    }
+
+    /// Why this cannot be block number `next` of what was asked for, if so.
+    pub(crate) fn doubt_block(&self, block: &Block, next: u32) -> Option<String> {
+        let stranger = block.samples.iter().find(|s| !self.timed(&s.contender));
+        if let Some(sample) = stranger {
+            return Some(format!("nobody asked for {}", sample.contender));
+        }
+        let fits = block.shape == self.shape.name
+            && block.process == self.process
+            && block.block == next
+            && !block.samples.is_empty();
+        (!fits).then(|| {
+            format!(
+                "block {next} of process {} on {} was due, and block {} of process {} on {} came",
+                self.process, self.shape.name, block.block, block.process, block.shape
+            )
+        })
+    }
+
+    /// Why this cannot be how the yardstick does the shape asked about, if so.
+    pub(crate) fn doubt_tuning(&self, tuning: &Tuning) -> Option<String> {
+        let open = self.yardstick.is_some() && self.tuning.is_none();
+        let fits = tuning.shape == self.shape.name;
+        (!open || !fits).then(|| {
+            format!(
+                "nobody asked how the yardstick does {} while timing {}",
+                tuning.shape, self.shape.name
+            )
+        })
+    }
+
+    /// Why this contender cannot have failed in what was asked for, if so.
+    pub(crate) fn doubt_contender(&self, contender: &ContenderId) -> Option<String> {
+        (!self.timed(contender)).then(|| format!("nobody asked for {contender}"))
+    }
+
+    /// Why this verdict cannot come of what was asked for, if so.
+    pub(crate) fn doubt_verdict(&self, verdict: &Verdict) -> Option<String> {
+        let elsewhere = (verdict.shape != self.shape.name).then(|| {
+            format!(
+                "a verdict on {} came for {}",
+                verdict.shape, self.shape.name
+            )
+        });
+        elsewhere.or_else(|| self.doubt_contender(&verdict.contender))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::domain::Sample;
+    use dgx_core::domain::{Group, Micros};
+
+    fn shape() -> Shape {
+        Shape {
+            name: "s".to_owned(),
+            groups: vec![Group { m: 1, n: 8, k: 16 }],
+        }
+    }
+
+    fn job() -> MeasureJob {
+        MeasureJob {
+            shape: shape(),
+            problems: Vec::new(),
+            tolerance: Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            entries: Vec::new(),
+            baseline: ContenderId::from_text("x"),
+            yardstick: Some(ContenderId::from_text("cublas")),
+            tuning: None,
+            process: 2,
+            order_seed: 1,
+            warmup: 1,
+            min_blocks: 2,
+            max_seconds: 1.0,
+            cold_l2: true,
+            watched: false,
+            kernels: false,
+        }
+    }
+
+    fn block(contender: &str) -> Block {
+        Block {
+            shape: "s".to_owned(),
+            process: 2,
+            block: 0,
+            card: None,
+            samples: vec![Sample {
+                contender: ContenderId::from_text(contender),
+                arm: 0,
+                micros: Micros(1.0),
+                clock_mhz: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_believed() {
+        let job = job();
+        assert_eq!(job.doubt_block(&block("cublas"), 0), None);
+        let doubted = [
+            (block("x"), 0),
+            (block("cublas"), 1),
+            (
+                Block {
+                    process: 3,
+                    ..block("cublas")
+                },
+                0,
+            ),
+            (
+                Block {
+                    shape: "t".to_owned(),
+                    ..block("cublas")
+                },
+                0,
+            ),
+            (
+                Block {
+                    samples: Vec::new(),
+                    ..block("cublas")
+                },
+                0,
+            ),
+        ];
+        for (block, next) in doubted {
+            assert!(job.doubt_block(&block, next).is_some(), "{block:?}");
+        }
+        assert!(job.doubt_contender(&ContenderId::from_text("x")).is_some());
+    }
+
+    #[test]
+    fn the_yardstick_is_tuned_once_and_where_asked() {
+        let tuning = |shape: &str| Tuning {
+            shape: shape.to_owned(),
+            library: "cuBLASLt 13.0.0".to_owned(),
+            gemms: Vec::new(),
+        };
+        let open = job();
+        assert_eq!(open.doubt_tuning(&tuning("s")), None);
+        assert!(open.doubt_tuning(&tuning("t")).is_some());
+        let kept = MeasureJob {
+            tuning: Some(tuning("s")),
+            ..job()
+        };
+        assert!(kept.doubt_tuning(&tuning("s")).is_some());
+        let none = MeasureJob {
+            yardstick: None,
+            ..job()
+        };
+        assert!(none.doubt_tuning(&tuning("s")).is_some());
+    }
+}

@@ -1,0 +1,127 @@
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use super::examine::examine;
+use super::judge::judge;
+use super::problems::Problems;
+use super::protocol::{Answer, Asked, Reply, Request};
+use super::timing;
+use super::trace::trace;
+use crate::backend::Opening;
+use crate::child::end_with_supervisor;
+
+/// The worker's side: opens its backend, then answers requests until there are
+/// no more. Returns early when the backend can do nothing more. Stdout is left
+/// to what kernels print.
+pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: impl Write) {
+    end_with_supervisor();
+    let mut line = Outbox {
+        replies,
+        number: 0,
+        mark: String::new(),
+    };
+    let mut opened = match opening.open() {
+        Ok(opened) => opened,
+        Err(message) => {
+            line.send(&Reply::Failed { message });
+            return;
+        }
+    };
+    line.send(&Reply::Ready {
+        device: Box::new(opened.device().clone()),
+        yardstick: opened.yardstick(),
+    });
+    let mut problems = Problems::new(cache);
+    for text in requests.lines().map_while(Result::ok) {
+        let request = match serde_json::from_str(&text) {
+            Ok(Asked {
+                number,
+                mark,
+                request,
+            }) => {
+                (line.number, line.mark) = (number, mark);
+                request
+            }
+            Err(error) => {
+                line.send(&Reply::Failed {
+                    message: format!("a request that is none: {error}"),
+                });
+                continue;
+            }
+        };
+        let usable = match request {
+            Request::Validate(job) => {
+                trace(|| format!("validate {} on {}", job.contender, job.shape.name));
+                judge(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
+            }
+            Request::Examine(job) => {
+                trace(|| format!("examine {} on {}", job.contender, job.shape.name));
+                let reply = examine(opened.as_mut(), &mut problems, &job);
+                line.send(&reply);
+                true
+            }
+            Request::Answer(key) => {
+                trace(|| format!("answer {} {}", key.shape.name, key.distribution));
+                match problems.answer(&key, opened.as_mut()) {
+                    Ok(()) => line.send(&Reply::Answered),
+                    Err(message) => line.send(&Reply::Failed { message }),
+                }
+                true
+            }
+            Request::Measure(job) => {
+                trace(|| format!("measure {}", job.shape.name));
+                timing::measure(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
+            }
+        };
+        if !usable {
+            return;
+        }
+    }
+}
+
+/// Writes replies to the request at hand.
+struct Outbox<W: Write> {
+    replies: W,
+    number: u64,
+    mark: String,
+}
+
+impl<W: Write> Outbox<W> {
+    fn send(&mut self, reply: &Reply) {
+        if reply.is_last() {
+            self.end_words();
+        }
+        let answer = Answer {
+            to: self.number,
+            reply: reply.clone(),
+        };
+        let mut text = serde_json::to_string(&answer).unwrap_or_default();
+        text.push('\n');
+        let sent = self
+            .replies
+            .write_all(text.as_bytes())
+            .and_then(|()| self.replies.flush());
+        if sent.is_err() {
+            // The supervisor is gone; nobody is left to work for.
+            std::process::exit(0);
+        }
+    }
+
+    /// Tells the supervisor that all the kernels printed is out.
+    fn end_words(&self) {
+        flush_printed();
+        let mut stdout = std::io::stdout().lock();
+        // Words that cannot be delivered are no reason to lose the answer.
+        let _ = writeln!(stdout, "\n{}", self.mark).and_then(|()| stdout.flush());
+    }
+}
+
+/// A GPU's driver prints what kernels print through the C library, which keeps
+/// it to itself while stdout is a pipe.
+fn flush_printed() {
+    unsafe extern "C" {
+        fn fflush(stream: *mut std::ffi::c_void) -> std::ffi::c_int;
+    }
+    // SAFETY: a null stream means all of them.
+    unsafe { fflush(std::ptr::null_mut()) };
+}

@@ -1,0 +1,467 @@
+//! An account in words.
+
+use half::f16;
+
+use crate::present::{Align, Column, Grid, Met, Style, hazards_of_cell, percent};
+use dgx_core::domain::{BackendKind, Hazard, Shape, Status};
+use dgx_core::speech::{self, Level};
+use dgx_run::backend::POISON;
+use dgx_run::backend::emu::STILL_RUNNING;
+use dgx_run::debug::{Account, Call};
+use dgx_run::validate::{Chart, Patch, Story, Tolerance, significant};
+
+/// Lines shown of what kernels printed; all of it is in the run file of a sweep.
+const PRINTED: usize = 60;
+/// Seconds that are worth a try where time was up before anything was proved.
+const PATIENCE: u32 = 600;
+/// Pairs of lines shown of each kind of hazard.
+const PAIRS: usize = 3;
+/// Charts shown, and groups listed.
+const CHARTS: usize = 3;
+const GROUPS: usize = 8;
+
+/// What is told beside the account itself.
+pub(crate) struct Telling<'a> {
+    pub shape: &'a Shape,
+    pub tolerance: Tolerance,
+    /// Rows and columns of a tile, where the variant says so.
+    pub tile: (Option<usize>, Option<usize>),
+    /// What the command that helps next is about.
+    pub met: Met<'a>,
+}
+
+/// An account to be put into words.
+pub(crate) struct AccountText<'a> {
+    pub account: &'a Account,
+}
+
+impl AccountText<'_> {
+    /// Everything known, section by section.
+    pub(crate) fn text(&self, telling: &Telling<'_>, style: &Style) -> String {
+        let mut parts = vec![self.headline(style)];
+        match (self.account.verdict.status, &self.account.call) {
+            (Status::Wrong, Some(call)) => {
+                if let Some(story) = &call.story {
+                    parts.extend(told(call, story, telling, style));
+                }
+                parts.extend(whose(call, style));
+            }
+            // What it left behind is what it had not come to.
+            (Status::CompileError, _) => {}
+            _ => parts.extend(self.story(style)),
+        }
+        parts.extend(self.hazards(style));
+        parts.extend(self.strays(style));
+        parts.extend(self.data(style));
+        parts.extend(self.printed());
+        parts.join("\n\n")
+    }
+
+    fn headline(&self, style: &Style) -> String {
+        let verdict = &self.account.verdict;
+        let word = match verdict.status {
+            Status::Ok => style.good(verdict.status),
+            Status::Unsupported => style.doubtful(verdict.status),
+            status => style.bad(status),
+        };
+        let on = match self.account.backend {
+            BackendKind::Emu => format!("emulated as {}", self.account.device.name),
+            _ => format!("on {}", self.account.device.name),
+        };
+        // What is racy is told below, kind by kind.
+        let why = verdict.reason.as_ref();
+        let why = why.filter(|_| verdict.status != Status::Racy);
+        let why = why.map_or(String::new(), |why| {
+            let first = why.lines().next().unwrap_or_default();
+            format!("\n{}", indented(&narrower(style).fold(first, 0)))
+        });
+        let worst = match (verdict.status, verdict.worst) {
+            (Status::Ok, Some(worst)) => {
+                format!(": the worst error is {} of the tolerance", percent(worst))
+            }
+            _ => String::new(),
+        };
+        format!("{} {on}{worst}{why}", style.bold(word))
+    }
+
+    /// What the verdict tells besides its hazards, which it begins with.
+    fn story(&self, style: &Style) -> Option<String> {
+        let detail = self.account.verdict.detail.as_deref()?;
+        let stories: Vec<String> = self
+            .account
+            .verdict
+            .hazards
+            .iter()
+            .map(Hazard::story)
+            .collect();
+        let rest = detail.strip_prefix(&stories.join("\n\n")).unwrap_or(detail);
+        let rest = rest.trim_start();
+        (!rest.is_empty()).then(|| section("The whole story", &folded(rest, style)))
+    }
+
+    /// What it has to thank luck for, which may be the cause of what is wrong;
+    /// every kind under its own head.
+    fn hazards(&self, style: &Style) -> Vec<String> {
+        let most = match speech::level() >= Level::Verbose {
+            true => usize::MAX,
+            false => PAIRS,
+        };
+        hazards_of_cell(&self.account.verdict.hazards, most, style)
+    }
+
+    /// Reads where there is nothing to read: no fault, and seldom meant.
+    fn strays(&self, style: &Style) -> Option<String> {
+        let call = self.account.call.as_ref()?;
+        let strays = &call.kept.search.as_ref()?.strays;
+        let lines = folded(&strays.join("\n"), style);
+        (!strays.is_empty()).then(|| section("Reads outside of all buffers", &lines))
+    }
+
+    /// How each distribution fares by itself.
+    fn data(&self, style: &Style) -> Option<String> {
+        let lines: Vec<String> = self
+            .account
+            .others
+            .iter()
+            .map(|(distribution, verdict)| {
+                let why = verdict.reason.as_deref().unwrap_or_default();
+                let same = verdict.reason == self.account.verdict.reason;
+                let why = why.lines().next().unwrap_or_default();
+                match why {
+                    "" => format!("{distribution}: {}", verdict.status),
+                    _ if same => format!("{distribution}: {}, the same", verdict.status),
+                    why => format!("{distribution}: {}: {why}", verdict.status),
+                }
+            })
+            .collect();
+        let lines = folded(&lines.join("\n"), style);
+        (!lines.is_empty()).then(|| section("Each kind of data alone", &lines))
+    }
+
+    fn printed(&self) -> Option<String> {
+        let by_call = self.account.call.as_ref().map(|call| &call.kept.printed);
+        let printed = by_call.filter(|text| !text.is_empty());
+        let printed = printed.or(self.account.verdict.printed.as_ref())?;
+        let lines: Vec<&str> = printed.lines().collect();
+        let mut shown = lines[..lines.len().min(PRINTED)].join("\n");
+        if lines.len() > PRINTED {
+            shown.push_str(&format!("\n… and {} lines more", lines.len() - PRINTED));
+        }
+        Some(section("What its kernels printed", &shown))
+    }
+
+    /// Whether time was up before a hang was proved: the emulator says so, or
+    /// says nothing because its process was ended.
+    fn proves_nothing(&self) -> bool {
+        let story = self.account.verdict.detail.as_deref();
+        story.is_none_or(|story| story.contains(STILL_RUNNING))
+    }
+
+    /// The command that most likely helps now.
+    pub(crate) fn next(&self, telling: &Telling<'_>, style: &Style) -> Option<String> {
+        let verdict = &self.account.verdict;
+        let reason = verdict.reason.as_deref();
+        let again = || {
+            let cell = telling.met.cell(&verdict.contender, &verdict.shape);
+            format!("dgx debug {cell}")
+        };
+        let step = match verdict.status {
+            Status::Ok | Status::Unsupported | Status::NotValidated => return None,
+            // The compiler has said all there is to say.
+            Status::CompileError => return None,
+            Status::Wrong => {
+                let call = self.account.call.as_ref();
+                call.and_then(|call| call.story.as_ref())?;
+                format!("{} --dump c,expected dump", again())
+            }
+            // A card says that it was lost; the emulator, where.
+            Status::Crashed | Status::Hung if self.account.backend != BackendKind::Emu => {
+                format!("{} --backend emu", again())
+            }
+            Status::Hung if self.proves_nothing() => {
+                format!("{} --timeout {PATIENCE}", again())
+            }
+            // The story names lines of the PTX.
+            Status::Crashed | Status::Hung => format!("{} --emit ptx out", again()),
+            Status::LaunchError | Status::Racy => {
+                let (contender, shape) = (&verdict.contender, &verdict.shape);
+                telling.met.next(contender, shape, verdict.status, reason)?
+            }
+        };
+        Some(style.dim(format!("next: {step}")))
+    }
+}
+
+fn told(call: &Call, story: &Story, telling: &Telling<'_>, style: &Style) -> Vec<String> {
+    let mismatch = &story.mismatch;
+    let mut parts = vec![section(
+        &format!(
+            "First of {} wrong elements, of {} in all (call {}, {} data)",
+            mismatch.wrong,
+            mismatch.total,
+            call.kept.call + 1,
+            call.kept.distribution
+        ),
+        &elements(story, telling.tolerance, style),
+    )];
+    let around = || story.patch.rows.iter().flatten();
+    if around().any(|(element, _)| element.bits != POISON) {
+        let group = mismatch.first.group;
+        parts.push(section(
+            &format!("Around the first, in group {group}: got over expected, * is wrong"),
+            &patch(&story.patch, style),
+        ));
+    }
+    parts.push(section("Where", &places(story, telling)));
+    parts.push(section("What it looks like", &folded(&fits(story), style)));
+    parts
+}
+
+/// Who wrote the first wrong element.
+fn whose(call: &Call, style: &Style) -> Option<String> {
+    let writers = call.kept.search.as_ref()?.writers.as_ref()?;
+    let lines = folded(writers, style);
+    Some(section("Who wrote the first wrong element", &lines))
+}
+
+fn elements(story: &Story, tolerance: Tolerance, style: &Style) -> String {
+    let right = |title: &str| Column::new(title, Align::Right, 9);
+    let mut grid = Grid::new(vec![
+        right("group"),
+        right("row"),
+        right("column"),
+        right("got"),
+        right("expected"),
+        right("error/tolerance"),
+    ]);
+    for element in &story.elements {
+        let error = tolerance.error(element.bits, element.expected);
+        grid.push(vec![
+            element.group.to_string(),
+            element.row.to_string(),
+            element.column.to_string(),
+            got(element.bits),
+            significant(element.expected),
+            match error.is_finite() {
+                true => format!("{error:.3}"),
+                false => "–".to_owned(),
+            },
+        ]);
+    }
+    grid.render(style)
+}
+
+fn patch(patch: &Patch, style: &Style) -> String {
+    let mut columns = vec![Column::new("", Align::Left, 9)];
+    let width = patch.rows.first().map_or(0, Vec::len);
+    for column in 0..width {
+        let title = format!("column {}", patch.first_column + column);
+        columns.push(Column::new(title, Align::Right, 9));
+    }
+    let mut grid = Grid::new(columns);
+    for (place, row) in patch.rows.iter().enumerate() {
+        let number = format!("row {}", patch.first_row + place);
+        let top = row.iter().map(|(element, wrong)| match wrong {
+            true => format!("*{}", got(element.bits)),
+            false => got(element.bits),
+        });
+        grid.push(std::iter::once(number).chain(top).collect());
+        let below = row.iter().map(|(element, _)| significant(element.expected));
+        grid.push(std::iter::once(String::new()).chain(below).collect());
+    }
+    grid.render(style)
+}
+
+fn places(story: &Story, telling: &Telling<'_>) -> String {
+    let mut lines = vec![story.mismatch.place.clone()];
+    if story.by_group.len() > 1 {
+        lines.extend(by_group(story, telling.shape));
+    }
+    // Where all is wrong there is nothing to see.
+    let partly = || story.charts.iter().filter(|chart| !chart.is_full());
+    lines.extend(partly().take(CHARTS).map(|chart| drawn(chart, telling)));
+    let more = partly().count().saturating_sub(CHARTS);
+    if more > 0 {
+        lines.push(format!("… and {more} groups more"));
+    }
+    lines.join("\n")
+}
+
+fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
+    let groups = story.by_group.iter().zip(&shape.groups).enumerate();
+    let hit = groups.filter(|(_, (wrong, _))| **wrong > 0);
+    let mut lines: Vec<String> = hit
+        .map(|(index, (wrong, group))| {
+            let all = group.m as usize * group.n as usize;
+            format!(
+                "group {index} ({}x{}x{}): {wrong} of {all}",
+                group.m, group.n, group.k
+            )
+        })
+        .collect();
+    let more = lines.len().saturating_sub(GROUPS);
+    lines.truncate(GROUPS);
+    if more > 0 {
+        lines.push(format!("… and {more} groups more"));
+    }
+    lines
+}
+
+/// `#` where all of a field is wrong, `+` where some, `.` where none; gaps
+/// between tiles.
+fn drawn(chart: &Chart, telling: &Telling<'_>) -> String {
+    let (rows, columns) = chart.field;
+    let (tile_rows, tile_columns) = telling.tile;
+    let begins = |at: usize, tile: Option<usize>| {
+        at > 0 && tile.is_some_and(|tile| tile > 0 && at.is_multiple_of(tile))
+    };
+    let mut lines = vec![format!(
+        "group {}, a field is {rows} rows by {columns} columns: # all wrong, + some, . none",
+        chart.group
+    )];
+    for (place, fields) in chart.rows.iter().enumerate() {
+        if begins(place * rows, tile_rows) {
+            lines.push(String::new());
+        }
+        let mut line = format!("{:>7} ", place * rows);
+        for (place, (wrong, all)) in fields.iter().enumerate() {
+            if begins(place * columns, tile_columns) {
+                line.push(' ');
+            }
+            line.push(match wrong {
+                0 => '.',
+                some if some == all => '#',
+                _ => '+',
+            });
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+fn fits(story: &Story) -> String {
+    if story.fits.is_empty() {
+        return "nothing that is known".to_owned();
+    }
+    let lines = story.fits.iter().map(|fit| {
+        let share = percent(fit.share);
+        format!("{} ({share} of the {} looked at)", fit.what, fit.of)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn got(bits: u16) -> String {
+    match bits {
+        POISON => "unwritten".to_owned(),
+        bits => significant(f16::from_bits(bits).to_f64()),
+    }
+}
+
+fn section(title: &str, body: &str) -> String {
+    format!("{title}\n{}", indented(body))
+}
+
+fn indented(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.is_empty() {
+        true => String::new(),
+        false => format!("  {line}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Each line within the width that is left inside a section.
+fn folded(text: &str, style: &Style) -> String {
+    let style = narrower(style);
+    let lines = text.lines().map(|line| {
+        let indent = line.len() - line.trim_start().len();
+        let folded = style.fold(line, indent + 2);
+        format!("{}{folded}", " ".repeat(indent))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn narrower(style: &Style) -> Style {
+    Style {
+        width: style.width.saturating_sub(2),
+        ..*style
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::present::Folders;
+    use dgx_core::config::target::usual;
+    use dgx_core::domain::{ContenderId, Group, Verdict};
+
+    #[test]
+    fn whoever_ran_out_of_time_is_given_more() {
+        let told = |detail: Option<&str>| {
+            let id = ContenderId::from_text("x");
+            let account = Account {
+                backend: BackendKind::Emu,
+                device: usual().clone(),
+                verdict: Verdict {
+                    detail: detail.map(str::to_owned),
+                    ..Verdict::new(&id, "s", Status::Hung)
+                },
+                call: None,
+                others: Vec::new(),
+                folder: tempfile::tempdir().unwrap(),
+            };
+            let shape = Shape {
+                name: "s".to_owned(),
+                groups: Vec::new(),
+            };
+            let folders = Folders::default();
+            AccountText { account: &account }.next(&telling(&shape, &folders), &Style::PLAIN)
+        };
+        let slow = format!("{STILL_RUNNING} 3.0s of wall-clock time");
+        let patient = Some("next: dgx debug x round.toml --shape s --timeout 600");
+        assert_eq!(told(Some(&slow)).as_deref(), patient);
+        assert_eq!(told(None).as_deref(), patient, "its process was ended");
+        let proved = told(Some("hung: all CTAs poll"));
+        assert!(proved.unwrap().ends_with("--emit ptx out"));
+    }
+
+    fn telling<'a>(shape: &'a Shape, folders: &'a Folders) -> Telling<'a> {
+        Telling {
+            shape,
+            tolerance: Tolerance {
+                rtol: 1e-3,
+                atol: 1e-3,
+            },
+            tile: (Some(16), Some(128)),
+            met: Met {
+                of: "round.toml".as_ref(),
+                round: "round.toml",
+                folders,
+            },
+        }
+    }
+
+    #[test]
+    fn a_chart_shows_tiles_apart() {
+        let chart = Chart {
+            group: 1,
+            field: (8, 64),
+            rows: vec![vec![(0, 512), (512, 512), (3, 512), (0, 512)]; 3],
+        };
+        let shape = Shape {
+            name: "s".to_owned(),
+            groups: vec![
+                Group {
+                    m: 24,
+                    n: 256,
+                    k: 64
+                };
+                2
+            ],
+        };
+        let folders = Folders::default();
+        let text = drawn(&chart, &telling(&shape, &folders));
+        let told = "group 1, a field is 8 rows by 64 columns: # all wrong, + some, . none\n      \
+                    0 .# +.\n      8 .# +.\n\n     16 .# +.";
+        assert_eq!(text, told);
+    }
+}

@@ -1,8 +1,0 @@
-use crate::speech::{Level, level};
-
-/// Says on stderr what is being done, where `DGX_LOG=trace` asks for it.
-pub(crate) fn trace(text: impl FnOnce() -> String) {
-    if level() >= Level::Trace {
-        remark!("[dgx {}] {}", std::process::id(), text());
-    }
-}
