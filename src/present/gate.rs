@@ -1,7 +1,9 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
 use super::{Align, Column, Grid, Style, count, interval, percent, speedup, threshold};
-use dgx_core::gate::{self, Finding, Found, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
+use dgx_core::gate::{
+    self, Finding, Found, Gap, GateReport, Impossible, Note, Reason, Ruling, Wanted, Whose,
+};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
 
@@ -124,8 +126,25 @@ pub(crate) fn gap(gap: &Gap) -> String {
         Gap::NotValidated => {
             "nothing in it was validated (--time-only), so nobody knows who is right".to_owned()
         }
+        Gap::Impossible(cells) => impossible(cells),
         Gap::Scripted => "its times are scripted, so they prove nothing".to_owned(),
     }
+}
+
+/// Times that no device of the kind reaches.
+pub(crate) fn impossible(cells: &[Impossible]) -> String {
+    let one = |cell: &Impossible| {
+        let (contender, shape) = (&cell.contender, &cell.shape);
+        format!(
+            "{contender} on {shape} took {:.2} µs, where the device needs {:.2} µs at least",
+            cell.time.0, cell.least.0
+        )
+    };
+    let mut list: Vec<String> = cells.iter().take(NAMED).map(one).collect();
+    if cells.len() > NAMED {
+        list.push(format!("{} more", cells.len() - NAMED));
+    }
+    format!("impossible times: {}", list.join(", "))
 }
 
 /// Shapes named before the rest is counted.

@@ -25,8 +25,8 @@ pub(crate) use counters::{Counted, counters_of_run, counters_table};
 pub(crate) use debug::{AccountText, Telling};
 pub(crate) use failures::{failed, failures, first_wrong};
 pub(crate) use gate::{
-    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, lacks, reason,
-    ruling_word, wanted,
+    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, impossible, lacks,
+    reason, ruling_word, wanted,
 };
 pub(crate) use grid::{Align, Column, Grid};
 pub(crate) use hazards::{hazards_of_cell, hazards_summary, hazards_text};
