@@ -28,8 +28,8 @@ pub(crate) use counters::{Counted, all_counters, counters_of_run, counters_table
 pub(crate) use debug::{AccountText, Telling};
 pub(crate) use failures::{failed, failures, first_wrong};
 pub(crate) use gate::{
-    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, lacks,
-    reason, ruling_word, wanted,
+    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, impossible,
+    lacks, reason, ruling_word, wanted,
 };
 pub(crate) use hazards::{examined_table, hazards_of_cell, hazards_summary, hazards_text};
 pub(crate) use matrix::{matrix, matrix_table};
