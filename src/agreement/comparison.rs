@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Cell, Difference, Order, Step, differences, orders};
+use super::{Difference, ModelledCell, Order, Step, differences, orders};
 use crate::contest::lineage::lineage;
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{ContenderId, Device, Group, Timing};
@@ -11,20 +11,20 @@ use dgx_core::record::Run;
 
 /// A run and its cells.
 #[derive(Debug)]
-pub(crate) struct Comparison {
+pub(crate) struct ModelComparison {
     pub(crate) run: Run,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<ModelledCell>,
     pub(crate) orders: Vec<Order>,
     pub(crate) differences: Vec<Difference>,
     /// Contenders whose sources are not what was measured.
     pub(crate) changed: Vec<ContenderId>,
 }
 
-impl Comparison {
+impl ModelComparison {
     pub(crate) fn new(
         run: Run,
         ranking: &Ranking,
-        cells: Vec<Cell>,
+        cells: Vec<ModelledCell>,
         changed: Vec<ContenderId>,
     ) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Comparison {
     }
 
     /// What makes a cell the same in another run.
-    fn key(&self, cell: &Cell) -> (ContenderId, Vec<Group>) {
+    fn key(&self, cell: &ModelledCell) -> (ContenderId, Vec<Group>) {
         let shape = self.run.shape(&cell.shape);
         let groups = shape.map_or_else(Vec::new, |shape| shape.groups.clone());
         (cell.contender.clone(), groups)
@@ -74,9 +74,9 @@ pub(crate) fn measured_on(run: &Run, device: &Device) -> Result<(), InputError> 
 
 /// Marks the cells that somebody looked at while the model was made: those of
 /// the rounds with these names, and the same cells in other runs.
-pub(crate) fn mark_seen(comparisons: &mut [Comparison], rounds: &[String]) {
+pub(crate) fn mark_seen(comparisons: &mut [ModelComparison], rounds: &[String]) {
     let mut seen: HashSet<(ContenderId, Vec<Group>)> = HashSet::new();
-    let is_seen = |comparison: &&Comparison| rounds.contains(&comparison.run.header.name);
+    let is_seen = |comparison: &&ModelComparison| rounds.contains(&comparison.run.header.name);
     for comparison in comparisons.iter().filter(is_seen) {
         seen.extend(comparison.cells.iter().map(|cell| comparison.key(cell)));
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use dgx_core::record::synthetic::{Entry, Synthetic};
 
-    fn compared(name: &str) -> Comparison {
+    fn compared(name: &str) -> ModelComparison {
         let mut run = Synthetic {
             entries: vec![
                 Entry::ok("base[S=1]", 1.0),
@@ -128,7 +128,7 @@ mod tests {
         name.clone_into(&mut run.header.name);
         let ranking = Ranking::of(&run);
         let shape = run.header.shapes[0].name.clone();
-        let cells = run.header.contenders.iter().map(|contender| Cell {
+        let cells = run.header.contenders.iter().map(|contender| ModelledCell {
             contender: contender.id.clone(),
             shape: shape.clone(),
             measured: ranking
@@ -144,7 +144,7 @@ mod tests {
             seen: false,
         });
         let cells = cells.collect();
-        Comparison::new(run, &ranking, cells, Vec::new())
+        ModelComparison::new(run, &ranking, cells, Vec::new())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Comparison, Difference, Errors, Order};
+use super::{Difference, Errors, ModelComparison, ModelledCell, Order};
 use crate::present::{percent, signed_percent};
 use crate::table::{Column, Table, Value, row};
 use dgx_core::diagnostic::{InputError, SourceFile};
@@ -33,7 +33,7 @@ pub(crate) struct RunAgreement {
     pub(crate) file: String,
     pub(crate) round: String,
     pub(crate) errors: Option<Errors>,
-    pub(crate) cells: Vec<Cell>,
+    pub(crate) cells: Vec<ModelledCell>,
     /// One for each shape, then the geometric mean.
     pub(crate) orders: Vec<Order>,
     pub(crate) differences: Vec<Difference>,
@@ -42,7 +42,7 @@ pub(crate) struct RunAgreement {
 }
 
 impl Agreement {
-    pub(crate) fn of(device: &Device, comparisons: &[Comparison]) -> Self {
+    pub(crate) fn of(device: &Device, comparisons: &[ModelComparison]) -> Self {
         let all = |seen: bool| {
             let cells = comparisons.iter().flat_map(|c| &c.cells);
             Errors::of(cells.filter(move |cell| cell.seen == seen))
@@ -97,7 +97,7 @@ impl Agreement {
 }
 
 impl RunAgreement {
-    fn of(comparison: &Comparison) -> Self {
+    fn of(comparison: &ModelComparison) -> Self {
         Self {
             file: comparison.name(),
             round: comparison.run.header.name.clone(),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use dgx_core::domain::ContenderId;
 use dgx_core::stats::kendall_tau;
 
-pub(crate) use comparison::{Comparison, mark_seen, measured_on};
+pub(crate) use comparison::{ModelComparison, mark_seen, measured_on};
 pub(crate) use document::Agreement;
 
 /// Measured differences from this share on have a sign that counts.
@@ -21,7 +21,7 @@ pub(crate) const NOTABLE: f64 = 0.02;
 /// One contender on one shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Cell {
+pub(crate) struct ModelledCell {
     pub(crate) contender: ContenderId,
     pub(crate) shape: String,
     /// Microseconds.
@@ -33,7 +33,7 @@ pub(crate) struct Cell {
     pub(crate) seen: bool,
 }
 
-impl Cell {
+impl ModelledCell {
     /// The modelled time over the measured, less one.
     pub(crate) fn error(&self) -> f64 {
         self.modelled / self.measured - 1.0
@@ -55,8 +55,8 @@ pub(crate) struct Errors {
 
 impl Errors {
     /// Of some cells; none of none.
-    pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<Self> {
-        Self::over(cells.into_iter().map(Cell::error))
+    pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a ModelledCell>) -> Option<Self> {
+        Self::over(cells.into_iter().map(ModelledCell::error))
     }
 
     /// Of modelled over measured times, each less one.
@@ -133,7 +133,7 @@ struct Field<'a> {
 
 /// A field for each shape of a run in the order of its cells; the last is the
 /// geometric mean of those contenders that are in all of them.
-fn fields(cells: &[Cell]) -> Vec<Field<'_>> {
+fn fields(cells: &[ModelledCell]) -> Vec<Field<'_>> {
     let mut fields: Vec<Field<'_>> = Vec::new();
     let mut sums: BTreeMap<&ContenderId, (usize, f64, f64)> = BTreeMap::new();
     for cell in cells {
@@ -167,7 +167,7 @@ fn fields(cells: &[Cell]) -> Vec<Field<'_>> {
 }
 
 /// How the cells of one run are ordered.
-fn orders(cells: &[Cell]) -> Vec<Order> {
+fn orders(cells: &[ModelledCell]) -> Vec<Order> {
     let error = Errors::of(cells).map_or(0.0, |errors| errors.median);
     let fields = fields(cells);
     fields
@@ -210,7 +210,10 @@ impl Field<'_> {
 }
 
 /// The notable differences between neighbours, on each shape and in the mean.
-fn differences(cells: &[Cell], neighbours: &[(Step, ContenderId, ContenderId)]) -> Vec<Difference> {
+fn differences(
+    cells: &[ModelledCell],
+    neighbours: &[(Step, ContenderId, ContenderId)],
+) -> Vec<Difference> {
     let mut found = Vec::new();
     for field in fields(cells) {
         for (step, from, to) in neighbours {
@@ -237,8 +240,8 @@ fn differences(cells: &[Cell], neighbours: &[(Step, ContenderId, ContenderId)]) 
 mod tests {
     use super::*;
 
-    fn cell(contender: &str, shape: &str, measured: f64, modelled: f64) -> Cell {
-        Cell {
+    fn cell(contender: &str, shape: &str, measured: f64, modelled: f64) -> ModelledCell {
+        ModelledCell {
             contender: ContenderId::from_text(contender),
             shape: shape.to_owned(),
             measured,
@@ -255,7 +258,8 @@ mod tests {
     #[test]
     fn errors_are_told_by_their_middle_their_tail_and_their_lean() {
         let of = |modelled: &[f64]| {
-            let cells: Vec<Cell> = modelled.iter().map(|m| cell("a", "s", 100.0, *m)).collect();
+            let cells: Vec<ModelledCell> =
+                modelled.iter().map(|m| cell("a", "s", 100.0, *m)).collect();
             Errors::of(&cells)
         };
         assert_eq!(of(&[]), None);

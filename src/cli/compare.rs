@@ -4,8 +4,8 @@ use super::Globals;
 use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
-use crate::export::Document;
-use crate::present::{self, Agreed, Align, Column, Grid, Style};
+use crate::export::RunExport;
+use crate::present::{self, Align, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, row};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Exit, typed};
@@ -82,7 +82,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
         )
     })?;
     let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
-    let document = Document::of_comparison(sides[0], sides[1], &comparison);
+    let document = RunExport::of_comparison(sides[0], sides[1], &comparison);
     let written = args.exports.write(&document);
     say!("{}\n", present::headline(&run, false, style));
     let table = present::comparison_table(&[(sides, &comparison)]);
@@ -136,7 +136,7 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
             true => side.contender.to_string(),
             false => format!("{label} {}", side.contender),
         };
-        (shapes == comparison.shapes.len()).then_some(present::Counted { name, counts })
+        (shapes == comparison.shapes.len()).then_some(present::CounterRow { name, counts })
     };
     let rows: Option<Vec<_>> = sides.into_iter().zip(["A", "B"]).map(counted).collect();
     if let Some(rows) = rows {
@@ -191,8 +191,8 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     };
     let sides = [(&a, &ranking_a), (&b, &ranking_b)];
     let only = args.contender.is_some().then_some(*first);
-    let agreed = Agreed::of(sides, &compared, only.is_some());
-    let document = Document::of_runs(sides, &compared, only, &agreed);
+    let agreed = Repetition::of(sides, &compared, only.is_some());
+    let document = RunExport::of_runs(sides, &compared, only, &agreed);
     let written = args.exports.write(&document);
     for (name, run) in [("A", &a), ("B", &b)] {
         let card = run.header.device.uuid.as_deref();
@@ -239,7 +239,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
 
 /// How far the runs lie apart, in times and in speedups within each run; and
 /// whether they rank alike.
-fn print_agreement(agreed: &Agreed, style: &Style) {
+fn print_agreement(agreed: &Repetition, style: &Style) {
     if let Some(times) = &agreed.times {
         say!("{}", style.fold(times, 2));
     }
@@ -270,7 +270,7 @@ fn followed(args: &Args, a: &Run, b: &Run) -> Result<Vec<ContenderId>, CommandEr
 }
 
 fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &Style) -> String {
-    let mut grid = Grid::new(vec![
+    let mut grid = Table::new(vec![
         Column::new("contender", Align::Left, 9),
         Column::new("B over A", Align::Left, 9),
         Column::new("differs", Align::Left, 8),

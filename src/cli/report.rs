@@ -10,7 +10,7 @@ use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::lineage;
 use crate::contest::story;
 use crate::export;
-use crate::report::{Subject, page};
+use crate::report::{RankedRun, page};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::Exit;
 use dgx_core::rank::mismatch;
@@ -75,7 +75,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     say!("{}", output.display());
     if args.open {
         let opened = match has_display() {
-            true => opener::open(&output).map_err(|error| error.to_string()),
+            true => open(&output),
             // What opens pages would say so to nobody.
             false => Err("there is no display (DISPLAY, WAYLAND_DISPLAY, BROWSER)".to_owned()),
         };
@@ -87,14 +87,22 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
+fn open(page: &Path) -> Result<(), String> {
+    let ended = std::process::Command::new("xdg-open").arg(page).status();
+    match ended.map_err(|error| format!("xdg-open: {error}"))? {
+        status if status.success() => Ok(()),
+        status => Err(format!("xdg-open: {status}")),
+    }
+}
+
 fn has_display() -> bool {
     let set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let at_all = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"];
     !cfg!(target_os = "linux") || at_all.iter().any(set)
 }
 
-fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<Subject>, CommandError> {
-    let mut subjects: Vec<Subject> = Vec::new();
+fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<RankedRun>, CommandError> {
+    let mut subjects: Vec<RankedRun> = Vec::new();
     for path in paths {
         let (run, hash) = rayon::join(|| record::read(path), || digest(path));
         let run = run?;
@@ -112,7 +120,7 @@ fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<Subject>, CommandError
             path: path.clone(),
             source,
         };
-        subjects.push(Subject::new(run, hash.map_err(io)?));
+        subjects.push(RankedRun::new(run, hash.map_err(io)?));
     }
     Ok(subjects)
 }

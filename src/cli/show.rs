@@ -4,7 +4,7 @@ use super::Globals;
 use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
-use crate::export::Document;
+use crate::export::RunExport;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::rank::Ranking;
@@ -28,7 +28,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let read = runs::readable(args.run.as_deref());
     args.exports.probe(read.iter().map(PathBuf::as_path))?;
     let run = runs::load_part(args.run.as_deref(), &args.shapes)?;
-    let document = Document::of_run(&run, &Ranking::of(&run));
+    let document = RunExport::of_run(&run, &Ranking::of(&run));
     let written = args.exports.write(&document);
     runs::show(&run, args.counters, globals);
     written?;

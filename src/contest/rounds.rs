@@ -19,20 +19,20 @@ use dgx_core::record::{ReadError, Run, header, is_called_after, runs_in};
 use dgx_core::stats::CONFIDENCE;
 
 /// One round of the history.
-pub(crate) struct Chapter {
+pub(crate) struct RoundHistory {
     pub round: Round,
-    pub found: Option<Found>,
+    pub found: Option<RoundResult>,
 }
 
 /// What a round's newest run says: of those that count, or where none does, of
 /// all.
-pub(crate) struct Found {
+pub(crate) struct RoundResult {
     pub run: Run,
     pub ranking: Ranking,
     /// Why the run promotes nobody, whatever it found; empty where it counts.
     pub departures: Vec<String>,
     /// Newer runs that do not count, each with why.
-    pub passed_over: Vec<(PathBuf, Vec<String>)>,
+    pub skipped: Vec<(PathBuf, Vec<String>)>,
     pub gate: Option<GateReport>,
     pub promoted: Option<Promotion>,
     pub outcomes: Vec<Outcome>,
@@ -51,12 +51,12 @@ pub(crate) struct Promotion {
 
 /// Reads every round in `configs` and its newest run in `results` (or in
 /// `results/baselines`), in the order of the rounds' names.
-pub(crate) fn history(configs: &Path, results: &Path) -> Result<Vec<Chapter>, InputError> {
+pub(crate) fn history(configs: &Path, results: &Path) -> Result<Vec<RoundHistory>, InputError> {
     let mut chapters = Vec::new();
     for path in round_files(configs)? {
         let round = Round::read(&path)?;
         let found = evidence(&round, results)?.map(|e| find(&round, e));
-        chapters.push(Chapter { round, found });
+        chapters.push(RoundHistory { round, found });
     }
     chain(&mut chapters);
     Ok(chapters)
@@ -94,14 +94,14 @@ pub(crate) struct Evidence {
     pub run: Run,
     ranking: Ranking,
     departures: Vec<String>,
-    passed_over: Vec<(PathBuf, Vec<String>)>,
+    skipped: Vec<(PathBuf, Vec<String>)>,
 }
 
 /// The newest run of a round that counts, or where none does, the newest.
 /// Measured runs come before modelled ones, and those before recorded numbers,
 /// whatever their dates.
 pub(crate) fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>, InputError> {
-    let mut passed_over = Vec::new();
+    let mut skipped = Vec::new();
     let mut first = None;
     for path in runs_of(&round.name, results) {
         let run = dgx_core::record::read(&path).map_err(read_error)?;
@@ -112,17 +112,17 @@ pub(crate) fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>
                 run,
                 ranking,
                 departures,
-                passed_over,
+                skipped,
             }));
         }
-        passed_over.push((path, departures.clone()));
+        skipped.push((path, departures.clone()));
         first.get_or_insert((run, ranking, departures));
     }
     Ok(first.map(|(run, ranking, departures)| Evidence {
         run,
         ranking,
         departures,
-        passed_over: Vec::new(),
+        skipped: Vec::new(),
     }))
 }
 
@@ -211,12 +211,12 @@ fn departures(round: &Round, run: &Run, ranking: &Ranking) -> Vec<String> {
     why
 }
 
-fn find(round: &Round, evidence: Evidence) -> Found {
+fn find(round: &Round, evidence: Evidence) -> RoundResult {
     let Evidence {
         run,
         ranking,
         departures,
-        passed_over,
+        skipped,
     } = evidence;
     let gate = round
         .gate
@@ -240,11 +240,11 @@ fn find(round: &Round, evidence: Evidence) -> Found {
             .map(|c| c.id.to_string()),
     );
     let outcomes = outcomes(round, &names, Some((&run, &ranking)));
-    Found {
+    RoundResult {
         run,
         ranking,
         departures,
-        passed_over,
+        skipped,
         gate,
         promoted,
         outcomes,
@@ -311,7 +311,7 @@ fn promotion(
 }
 
 /// Multiplies promotions where a round started from the one before.
-fn chain(chapters: &mut [Chapter]) {
+fn chain(chapters: &mut [RoundHistory]) {
     let mut champion: Option<Promotion> = None;
     for chapter in chapters {
         let Some(found) = &mut chapter.found else {
@@ -433,7 +433,7 @@ mod tests {
         }
     }
 
-    fn chapters(dir: &tempfile::TempDir) -> Vec<Chapter> {
+    fn chapters(dir: &tempfile::TempDir) -> Vec<RoundHistory> {
         history(&dir.path().join("configs"), &dir.path().join("results")).unwrap()
     }
 
@@ -529,11 +529,11 @@ mod tests {
             assert_eq!(baseline(&dir).as_deref(), Some("interleaved"), "{why}");
             let told = chapters(&dir);
             let found = told[0].found.as_ref().unwrap();
-            assert_eq!(found.passed_over.len(), 1, "{why}");
+            assert_eq!(found.skipped.len(), 1, "{why}");
             assert!(
-                found.passed_over[0].1.join("; ").contains(why),
+                found.skipped[0].1.join("; ").contains(why),
                 "{:?}",
-                found.passed_over
+                found.skipped
             );
             // By itself it is shown, and promotes nobody.
             std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();

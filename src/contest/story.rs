@@ -3,7 +3,7 @@
 use super::dispatch::Dispatch;
 use super::jury::{Outcome, Recount};
 use super::lineage::Node;
-use super::rounds::{Chapter, Found};
+use super::rounds::{RoundHistory, RoundResult};
 use crate::present::{claim_tone, gate_outcome, interval, speedup};
 use crate::table::{Align, Column, Style, Table, Value, maybe, row};
 use dgx_core::domain::ContenderId;
@@ -139,12 +139,12 @@ pub(crate) fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
 }
 
 /// The whole history.
-pub(crate) fn history(chapters: &[Chapter], style: &Style) -> String {
+pub(crate) fn history(chapters: &[RoundHistory], style: &Style) -> String {
     let parts: Vec<String> = chapters.iter().map(|c| chapter(c, style)).collect();
     parts.join("\n\n")
 }
 
-fn chapter(chapter: &Chapter, style: &Style) -> String {
+fn chapter(chapter: &RoundHistory, style: &Style) -> String {
     let round = &chapter.round;
     let mut lines = vec![style.titled(&round.name, &round.question)];
     match &chapter.found {
@@ -162,12 +162,12 @@ fn chapter(chapter: &Chapter, style: &Style) -> String {
     lines.join("\n")
 }
 
-fn findings(found: &Found, style: &Style) -> Vec<String> {
+fn findings(found: &RoundResult, style: &Style) -> Vec<String> {
     let mut lines = Vec::new();
     let run = &found.run;
     let origin = format!("{} {}", run.path.display(), dgx_core::rank::describe(run));
     lines.push(style.dim(format!(" {}", style.narrower(1).fold(&origin, 3))));
-    for (path, why) in &found.passed_over {
+    for (path, why) in &found.skipped {
         let line = format!("{} does not count, {}", path.display(), why.join("; "));
         lines.push(format!(" {}", style.narrower(1).fold(&line, 3)));
     }
@@ -209,7 +209,7 @@ fn findings(found: &Found, style: &Style) -> Vec<String> {
     lines
 }
 
-fn why_nobody(found: &Found) -> String {
+fn why_nobody(found: &RoundResult) -> String {
     if !found.departures.is_empty() {
         return format!("the run does not count, {}", found.departures.join("; "));
     }

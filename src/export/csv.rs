@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, HashMap};
 
-use super::document::{CellExport, Change, RunOrigin};
-use super::{Document, Quantity};
+use super::run::{CellExport, Change, RunOrigin};
+use super::{Quantity, RunExport};
 use crate::table::{Table, Value, maybe, row};
 use dgx_core::domain::Counter;
 
@@ -15,7 +15,7 @@ const COMMON: &str = "run,device,change,change_lower,change_upper,model_error,ca
 
 /// One line per cell. Times are microseconds, speedups ratios over the reference
 /// of the run, changes ratios of the second of two runs over the first.
-pub(crate) fn csv(document: &Document) -> String {
+pub(crate) fn csv(document: &RunExport) -> String {
     let changes = Changes::of(document);
     let mut table = table(CELLS, Some("reason"));
     for cell in &document.cells {
@@ -44,7 +44,7 @@ pub(crate) fn csv(document: &Document) -> String {
 }
 
 /// One line per contender: its rank, and its mean over all shapes.
-pub(crate) fn csv_summary(document: &Document) -> String {
+pub(crate) fn csv_summary(document: &RunExport) -> String {
     let changes = Changes::of(document);
     let mut table = table(SUMMARY, None);
     for standing in &document.ranking {
@@ -84,7 +84,7 @@ struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    fn of(document: &'a Document) -> Self {
+    fn of(document: &'a RunExport) -> Self {
         let changes = document.changes.iter();
         let found = changes.map(|c| ((c.contender.as_str(), c.shape.as_deref()), c));
         Self {

@@ -2,23 +2,23 @@
 //! the data, and a field that does not apply is null rather than absent.
 
 mod csv;
-mod document;
 mod file;
 pub(crate) mod gate;
 pub(crate) mod hazards;
 mod junit;
 mod markdown;
+mod run;
 #[cfg(test)]
 mod tests;
 
 use schemars::{Schema, SchemaGenerator};
 
 pub(crate) use csv::{csv, csv_summary};
-pub(crate) use document::{Document, Quantity};
 pub(crate) use file::{is_standard_output, probe, replaces, write};
 pub(crate) use markdown::markdown;
+pub(crate) use run::{Quantity, RunExport};
 
 /// What an export says, for those who read it.
 pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
-    generator.into_root_schema_for::<Document>()
+    generator.into_root_schema_for::<RunExport>()
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::present::{Agreed, Commands, Folders, Style, SummaryOptions, sweep_summary};
+use crate::present::{Commands, Folders, Repetition, Style, SummaryOptions, sweep_summary};
 use dgx_core::domain::{ContenderId, Status};
 use dgx_core::rank::{Ranking, Side};
 use dgx_core::record::Run;
@@ -16,7 +16,7 @@ fn small() -> Synthetic {
 #[test]
 fn a_run_in_every_format() {
     let run = small().run();
-    let document = Document::of_run(&run, &Ranking::of(&run));
+    let document = RunExport::of_run(&run, &Ranking::of(&run));
     insta::assert_snapshot!("json", document.json());
     insta::assert_snapshot!("csv", csv(&document));
     insta::assert_snapshot!("csv summary", csv_summary(&document));
@@ -34,7 +34,7 @@ fn a_comparison_ranks_the_two() {
         ranking: &ranking,
         contender,
     };
-    let document = Document::of_comparison(side(&a), side(&b), &comparison);
+    let document = RunExport::of_comparison(side(&a), side(&b), &comparison);
     let ranks: Vec<_> = document
         .ranking
         .iter()
@@ -125,7 +125,7 @@ fn exports_are_the_screen() {
                 ..Style::PLAIN
             },
         );
-        let document = Document::of_run(&run, &ranking);
+        let document = RunExport::of_run(&run, &ranking);
         let (page, json) = (words(&markdown(&document)), document.json());
         let (tables, prose) = screen.split_once("fastest on its shape").unwrap();
         let mut lines = tables.lines().skip_while(|line| !line.starts_with(" rank"));
@@ -156,7 +156,7 @@ fn exports_are_the_screen() {
         assert!(told > 0, "{screen}");
     }
     let run = talkative();
-    let document = Document::of_run(&run, &Ranking::of(&run));
+    let document = RunExport::of_run(&run, &Ranking::of(&run));
     let first = "first: group 0, row 0, column 1: got 2, expected 1";
     for text in [document.json(), csv(&document), markdown(&document)] {
         assert!(text.contains(first), "{text}");
@@ -192,8 +192,8 @@ fn two_runs_in_every_format() {
     let compare = |id| Some((id, dgx_core::rank::compare_runs(side(0, id), side(1, id))?));
     let compared: Vec<_> = ids.iter().filter_map(compare).collect();
     let sides = [(&a, &rankings[0]), (&b, &rankings[1])];
-    let agreed = |one| Agreed::of(sides, &compared, one);
-    let both = Document::of_runs(sides, &compared, None, &agreed(false));
+    let agreed = |one| Repetition::of(sides, &compared, one);
+    let both = RunExport::of_runs(sides, &compared, None, &agreed(false));
     let value: serde_json::Value = serde_json::from_str(&both.json()).unwrap();
     assert_eq!(value["runs"].as_array().unwrap().len(), 2);
     let rows = value["ranking"].as_array().unwrap();
@@ -228,7 +228,7 @@ fn two_runs_in_every_format() {
     insta::assert_snapshot!("two runs csv", csv(&both));
     insta::assert_snapshot!("two runs csv summary", csv_summary(&both));
     insta::assert_snapshot!("two runs markdown", markdown(&both));
-    let only = Document::of_runs(sides, &compared[..1], Some(&ids[0]), &agreed(true));
+    let only = RunExport::of_runs(sides, &compared[..1], Some(&ids[0]), &agreed(true));
     assert_eq!((only.ranking.len(), only.cells.len()), (2, 4));
 }
 
@@ -236,7 +236,7 @@ fn two_runs_in_every_format() {
 #[test]
 fn every_table_says_what_its_times_are() {
     let run = small().run();
-    let document = Document::of_run(&run, &Ranking::of(&run));
+    let document = RunExport::of_run(&run, &Ranking::of(&run));
     let headings = |text: &str| -> Vec<String> {
         let lines: Vec<&str> = text.lines().collect();
         let titled = lines.windows(2).filter(|w| w[1].starts_with("|---"));
@@ -259,7 +259,7 @@ fn every_table_says_what_its_times_are() {
 #[test]
 fn cells_and_summaries_are_in_files_of_their_own() {
     let run = small().run();
-    let document = Document::of_run(&run, &Ranking::of(&run));
+    let document = RunExport::of_run(&run, &Ranking::of(&run));
     let table = |text: &str| -> Vec<Vec<String>> {
         let rows = text
             .lines()

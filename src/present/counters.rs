@@ -7,7 +7,7 @@ use dgx_core::record::Run;
 use dgx_core::record::counters::Counts;
 
 /// One line of the tables.
-pub(crate) struct Counted {
+pub(crate) struct CounterRow {
     pub name: String,
     pub counts: Counts,
 }
@@ -30,7 +30,7 @@ pub(crate) fn all_counters(run: &Run, ranking: &Ranking) -> Table {
     table.transposed("counter").titled(title)
 }
 
-fn counted(run: &Run, ranking: &Ranking) -> Vec<Counted> {
+fn counted(run: &Run, ranking: &Ranking) -> Vec<CounterRow> {
     let all = run.header.shapes.len();
     let rows = ranking.rows.iter().filter_map(|row| {
         let shapes = run.header.shapes.iter().map(|s| s.name.as_str());
@@ -40,7 +40,7 @@ fn counted(run: &Run, ranking: &Ranking) -> Vec<Counted> {
             // Sums over fewer shapes are not to be compared unawares.
             false => format!("{} on {counted} of {all} shapes", row.contender),
         };
-        Some(Counted { name, counts })
+        Some(CounterRow { name, counts })
     });
     rows.collect()
 }
@@ -49,7 +49,7 @@ fn counted(run: &Run, ranking: &Ranking) -> Vec<Counted> {
 /// first stands below.
 pub(crate) fn counters_tables(
     (kind, what): (&str, &str),
-    rows: &[Counted],
+    rows: &[CounterRow],
     ratio: bool,
 ) -> Vec<Table> {
     let mut tables: Vec<Table> = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) fn counters_tables(
 }
 
 /// The counters that are not zero for all.
-fn table(kind: &str, counters: &[Counter], rows: &[Counted], ratio: bool) -> Table {
+fn table(kind: &str, counters: &[Counter], rows: &[CounterRow], ratio: bool) -> Table {
     let used = |c: &&Counter| rows.iter().any(|row| c.value(&row.counts) > Some(0.0));
     let counters: Vec<&Counter> = counters.iter().filter(used).collect();
     let titles = counters.iter().map(|c| Column::right(c.title()));

@@ -2,7 +2,9 @@
 
 use super::{count, interval, percent, speedup, threshold};
 use crate::table::{Align, Column, Style, Table, Tone, Value, maybe, row};
-use dgx_core::gate::{self, Finding, Found, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
+use dgx_core::gate::{
+    self, Finding, Found, Gap, GateReport, Impossible, Note, Reason, Ruling, Wanted, Whose,
+};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
 
@@ -132,8 +134,25 @@ pub(crate) fn gap(gap: &Gap) -> String {
         Gap::NotValidated => {
             "nothing in it was validated (--time-only), so no result was checked".to_owned()
         }
+        Gap::Impossible(cells) => impossible(cells),
         Gap::Scripted => "its times are scripted, so they prove nothing".to_owned(),
     }
+}
+
+/// Times that no device of the kind reaches.
+pub(crate) fn impossible(cells: &[Impossible]) -> String {
+    let one = |cell: &Impossible| {
+        let (contender, shape) = (&cell.contender, &cell.shape);
+        format!(
+            "{contender} on {shape} took {:.2} µs, where the device needs {:.2} µs at least",
+            cell.time.0, cell.least.0
+        )
+    };
+    let mut list: Vec<String> = cells.iter().take(NAMED).map(one).collect();
+    if cells.len() > NAMED {
+        list.push(format!("{} more", cells.len() - NAMED));
+    }
+    format!("impossible times: {}", list.join(", "))
 }
 
 /// Shapes named before the rest is counted.

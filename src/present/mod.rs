@@ -4,6 +4,7 @@
 mod belief;
 mod comparison;
 mod counters;
+#[cfg(feature = "run")]
 mod debug;
 mod failures;
 mod gate;
@@ -17,17 +18,18 @@ mod ranking;
 mod repetition;
 mod summary;
 
-pub(crate) use crate::table::{Align, Column, Style, Table as Grid};
+pub(crate) use crate::table::{Align, Column, Style, Table};
 pub(crate) use belief::{
     belief, belief_again, belief_in, between, micros_title, model_error, times,
 };
 pub(crate) use comparison::{UNPAIRED, comparison_table};
-pub(crate) use counters::{Counted, all_counters, counters_of_run, counters_tables, rendered};
+pub(crate) use counters::{CounterRow, all_counters, counters_of_run, counters_tables, rendered};
+#[cfg(feature = "run")]
 pub(crate) use debug::{DebugContext, account_text, next_command};
 pub(crate) use failures::{failure_lines, failures, first_wrong};
 pub(crate) use gate::{
-    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, lacks,
-    reason, ruling_word, wanted,
+    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, impossible,
+    lacks, reason, ruling_word, wanted,
 };
 pub(crate) use hazards::{examined_table, hazards_of_cell, hazards_summary, hazards_text};
 pub(crate) use matrix::{matrix, matrix_table};
@@ -36,5 +38,5 @@ pub(crate) use number::{count, interval, percent, signed_percent, speedup, thres
 pub(crate) use ranking::{
     bound_text, claim_tone, mean_clock, mean_micros, over_title, ranking_table, status_tone,
 };
-pub(crate) use repetition::Agreed;
+pub(crate) use repetition::Repetition;
 pub(crate) use summary::{SummaryOptions, headline, notes, sweep_summary, unranked};

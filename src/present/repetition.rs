@@ -49,7 +49,7 @@ fn table(repeat: &Repeat, unit: &str) -> Table {
 }
 
 /// What is said of two runs as a whole.
-pub(crate) struct Agreed {
+pub(crate) struct Repetition {
     /// How far their times lie apart.
     pub times: Option<String>,
     /// Each run within itself, where both can be read so.
@@ -60,7 +60,7 @@ pub(crate) struct Agreed {
     pub words: Vec<String>,
 }
 
-impl Agreed {
+impl Repetition {
     /// Of the contenders compared; of one alone there are no ranks to agree on.
     pub(crate) fn of(
         sides: [(&Run, &Ranking); 2],

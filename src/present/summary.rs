@@ -3,6 +3,7 @@ use super::{
     ranking_table, rendered,
 };
 use dgx_core::domain::{Status, Timing, counted, typed};
+use dgx_core::gate;
 use dgx_core::rank::{Kind, Ranking};
 use dgx_core::record::{Run, printable};
 use dgx_core::speech::{self, Level};
@@ -138,6 +139,13 @@ fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
         notes.push(format!(
             "The baseline {} is not valid on every shape, so {instead}.",
             header.baseline
+        ));
+    }
+    let impossible = gate::impossible(run, ranking);
+    if !impossible.is_empty() {
+        notes.push(format!(
+            "Warning: {}. Sweeps reject such times, so do not believe this file.",
+            super::impossible(&impossible)
         ));
     }
     notes.extend(unranked(ranking));

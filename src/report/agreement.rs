@@ -4,7 +4,7 @@
 use maud::{Markup, PreEscaped, html};
 
 use super::plot::{Scale, data, decades, range, short};
-use crate::agreement::{Agreement, Cell};
+use crate::agreement::{Agreement, ModelledCell};
 use crate::table::{Table, row};
 
 const SIZE: f64 = 760.0;
@@ -69,13 +69,13 @@ pub(crate) fn svg(found: &Agreement) -> String {
     drawn(&title, &cells.collect::<Vec<_>>())
 }
 
-fn drawn(title: &str, cells: &[(&str, &Cell)]) -> String {
+fn drawn(title: &str, cells: &[(&str, &ModelledCell)]) -> String {
     let times = cells.iter().flat_map(|(_, c)| [c.measured, c.modelled]);
     let (low, high) = range(times).unwrap_or((1.0, 10.0));
     let (low, high) = (low * 0.8, high * 1.25);
     let across = Scale::log((low, high), (LEFT, SIZE - RIGHT));
     let up = Scale::log((low, high), (SIZE - BOTTOM, TOP));
-    let mut farthest: Vec<&(&str, &Cell)> = cells.iter().collect();
+    let mut farthest: Vec<&(&str, &ModelledCell)> = cells.iter().collect();
     farthest.sort_by(|a, b| off(b.1).total_cmp(&off(a.1)));
     farthest.truncate(NAMED);
     let line = |ratio: f64| {
@@ -111,11 +111,11 @@ fn drawn(title: &str, cells: &[(&str, &Cell)]) -> String {
     drawing.into_string() + "\n"
 }
 
-fn off(cell: &Cell) -> f64 {
+fn off(cell: &ModelledCell) -> f64 {
     cell.error().ln_1p().abs()
 }
 
-fn label(cell: &Cell) -> String {
+fn label(cell: &ModelledCell) -> String {
     format!("{} on {}", cell.contender, cell.shape)
 }
 
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_point_a_cell_and_names_are_escaped() {
-        let cell = |name: &str, modelled: f64| Cell {
+        let cell = |name: &str, modelled: f64| ModelledCell {
             contender: ContenderId::from_text(name),
             shape: "s".to_owned(),
             measured: 10.0,
@@ -144,7 +144,7 @@ mod tests {
             seen: name == "a",
         };
         let cells = [cell("a", 11.0), cell("<b>", 20.0)];
-        let cells: Vec<(&str, &Cell)> = cells.iter().map(|cell| ("round1", cell)).collect();
+        let cells: Vec<(&str, &ModelledCell)> = cells.iter().map(|cell| ("round1", cell)).collect();
         let drawn = drawn("x & y", &cells);
         assert_eq!(drawn.matches("<circle").count(), 2);
         assert!(drawn.contains("&lt;b&gt; on s (round1): 20 modelled, 10 measured, +100.0 %"));

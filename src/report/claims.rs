@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use super::plot::{Scale, range};
 use super::ranking::ruler;
 use crate::contest::jury::{foresight, recount};
@@ -12,7 +12,7 @@ use dgx_core::config::Round;
 use dgx_core::diagnostic::SourceFile;
 
 /// Promise against finding, drawn; and the jury, where the round had one.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let rows = subject.ranking.rows.iter();
     let claims: Vec<(&str, ClaimResult)> = rows
         .filter_map(|r| Some((r.contender.as_str(), subject.claim(&r.contender)?)))
@@ -72,7 +72,7 @@ fn drawn(result: &ClaimResult, scale: &Scale) -> Markup {
 }
 
 /// The jury of the round the run was made from.
-fn jury(subject: &Subject) -> Markup {
+fn jury(subject: &RankedRun) -> Markup {
     let config = &subject.run.header.config;
     let file = SourceFile {
         path: config.path.clone().into(),

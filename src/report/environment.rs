@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use crate::present::percent;
 use crate::table::{Column, Table, row};
 use dgx_core::domain::Tuning;
@@ -8,14 +8,14 @@ use dgx_core::record::Run;
 use dgx_core::record::schema::ContenderRecord;
 
 /// Machine, tools and settings of every run, and what the numbers mean.
-pub(super) fn section(subjects: &[Subject]) -> Markup {
+pub(super) fn section(subjects: &[RankedRun]) -> Markup {
     html! {
         @for subject in subjects.iter().rev() { (one(subject, subjects.len() > 1)) }
         (method(subjects))
     }
 }
 
-fn one(subject: &Subject, several: bool) -> Markup {
+fn one(subject: &RankedRun, several: bool) -> Markup {
     let header = &subject.run.header;
     let device = &header.device;
     let settings = &header.settings;
@@ -113,7 +113,7 @@ fn calls(tunings: &[&Tuning]) -> Table {
     table
 }
 
-fn method(subjects: &[Subject]) -> Markup {
+fn method(subjects: &[RankedRun]) -> Markup {
     let measured = subjects.iter().any(|s| s.run.timing().sampled());
     html! {
         h3 { "What the numbers mean" }

@@ -2,13 +2,13 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use crate::present::{Commands, Folders, failures};
 use dgx_core::domain::{Status, counted};
 
 /// Everything that is not ok: why, the details, and the command that helps;
 /// what its variant declares is folded, and so is what its kernels printed.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let run = &subject.run;
     // A page travels, as its run file does.
     let folders = Folders::of(&run.header);
@@ -47,7 +47,7 @@ fn output(printed: &str) -> Markup {
 }
 
 /// Shapes that contenders are not made for, and why not.
-pub(super) fn unsupported(subject: &Subject) -> Markup {
+pub(super) fn unsupported(subject: &RankedRun) -> Markup {
     let mut refused: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for cell in &subject.ranking.cells {
         if cell.status == Some(Status::Unsupported) {
@@ -68,7 +68,7 @@ pub(super) fn unsupported(subject: &Subject) -> Markup {
 }
 
 /// What the compiler remarked on what it took.
-pub(super) fn remarks(subject: &Subject) -> Markup {
+pub(super) fn remarks(subject: &RankedRun) -> Markup {
     let contenders = subject.run.header.contenders.iter();
     let remarks: Vec<(String, Vec<&str>)> = contenders
         .map(|c| (c.id.to_string(), subject.run.remarks(&c.id)))
@@ -83,7 +83,7 @@ pub(super) fn remarks(subject: &Subject) -> Markup {
     }
 }
 
-fn places(subject: &Subject, shapes: &[&str]) -> String {
+fn places(subject: &RankedRun, shapes: &[&str]) -> String {
     match shapes.len() == subject.run.header.shapes.len() {
         true => "on every shape".to_owned(),
         false => format!("on {}", shapes.join(", ")),

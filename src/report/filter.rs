@@ -1,10 +1,10 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 
 /// Fields that leave only some contenders and shapes on the page. The page's
 /// script does it, and shows them.
-pub(super) fn bar(subject: &Subject) -> Markup {
+pub(super) fn bar(subject: &RankedRun) -> Markup {
     let contenders = subject.ranking.rows.len();
     let shapes = subject.run.header.shapes.len();
     html! {

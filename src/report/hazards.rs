@@ -1,13 +1,13 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use super::page::document;
 use crate::present::{examined_table, hazards_summary};
 use dgx_core::domain::{Access, Found, each_once};
 use dgx_core::examination::{Examined, Inquest};
 
 /// What the emulator found that results do not show, each once.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let cells = subject.ranking.cells.iter();
     let found = each_once(cells.flat_map(|cell| {
         let verdict = subject.run.verdict(&cell.contender, &cell.shape);

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use crate::present::{interval, matrix_table, percent};
 use dgx_core::domain::ContenderId;
 use dgx_core::rank::{Cell, Comparison, Timed};
@@ -14,7 +14,7 @@ const HOTTEST: f64 = 0.75;
 const LEAST_SPAN: f64 = 1.25;
 
 /// Shape × contender: times, the best of each shape marked, slower ones warmer.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let (run, ranking) = (&subject.run, &subject.ranking);
     let reference = ranking.reference.as_ref();
     let over: HashMap<&ContenderId, Comparison> = (ranking.rows.iter())
@@ -52,7 +52,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
 }
 
 /// ln of the largest slowdown beside the best of a shape.
-fn slowest(subject: &Subject) -> f64 {
+fn slowest(subject: &RankedRun) -> f64 {
     let shapes = subject.run.header.shapes.len();
     let beside = (0..shapes).flat_map(|shape| {
         let best = best(subject, shape);
@@ -76,7 +76,7 @@ fn legend(slowest: f64) -> Markup {
 }
 
 /// The least ln(µs) on the shape of this number.
-fn best(subject: &Subject, shape: usize) -> Option<f64> {
+fn best(subject: &RankedRun, shape: usize) -> Option<f64> {
     let shapes = subject.run.header.shapes.len();
     let on_shape = subject.ranking.cells.iter().skip(shape).step_by(shapes);
     on_shape
@@ -86,7 +86,7 @@ fn best(subject: &Subject, shape: usize) -> Option<f64> {
 }
 
 /// Where a cell's number comes from.
-fn source(subject: &Subject, cell: &Cell, time: &Timed, over: Option<&Comparison>) -> String {
+fn source(subject: &RankedRun, cell: &Cell, time: &Timed, over: Option<&Comparison>) -> String {
     let micros = time.micros();
     let bounds = match (micros.lower, micros.upper) {
         (Some(low), Some(high)) => format!("{:.2} µs [{low:.2} {high:.2}]", micros.estimate),

@@ -1,15 +1,15 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use super::plot::{Scale, across, clip, data, hue, range, short, ticks, up};
-use crate::present::{Agreed, interval};
+use crate::present::{Repetition, interval};
 use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::{ContenderId, Interval};
 use dgx_core::rank::{Comparison, Side, compare_runs};
 use dgx_core::stats::CONFIDENCE;
 
 /// Several runs: every contender in each, over the first run that has it.
-pub(super) fn section(subjects: &[Subject]) -> Markup {
+pub(super) fn section(subjects: &[RankedRun]) -> Markup {
     if subjects.len() < 2 {
         return html! {};
     }
@@ -27,12 +27,12 @@ pub(super) fn section(subjects: &[Subject]) -> Markup {
 }
 
 /// Whether the last run says what the one before it said.
-fn repeated(subjects: &[Subject]) -> Markup {
+fn repeated(subjects: &[RankedRun]) -> Markup {
     let [.., first, second] = subjects else {
         return html! {};
     };
     let sides = [first, second].map(|s| (&s.run, &s.ranking));
-    let agreed = Agreed::of(sides, &[], false);
+    let agreed = Repetition::of(sides, &[], false);
     let Some(table) = &agreed.table else {
         return html! {};
     };
@@ -45,7 +45,7 @@ fn repeated(subjects: &[Subject]) -> Markup {
 }
 
 /// A run by its minute, and by its commit where it has one.
-fn label(subject: &Subject) -> String {
+fn label(subject: &RankedRun) -> String {
     let header = &subject.run.header;
     let started = header.started.get(..16).unwrap_or(&header.started);
     let minute = started.replace('T', " ");
@@ -58,7 +58,7 @@ fn label(subject: &Subject) -> String {
     }
 }
 
-fn contenders(subjects: &[Subject]) -> Vec<ContenderId> {
+fn contenders(subjects: &[RankedRun]) -> Vec<ContenderId> {
     let mut all: Vec<ContenderId> = Vec::new();
     for id in subjects.iter().rev().flat_map(|s| s.run.entrants()) {
         if !all.contains(id) {
@@ -68,12 +68,12 @@ fn contenders(subjects: &[Subject]) -> Vec<ContenderId> {
     all
 }
 
-fn first_with(subjects: &[Subject], contender: &ContenderId) -> Option<usize> {
-    let timed = |s: &Subject| s.ranking.row(contender).is_some_and(|r| r.valid_shapes > 0);
+fn first_with(subjects: &[RankedRun], contender: &ContenderId) -> Option<usize> {
+    let timed = |s: &RankedRun| s.ranking.row(contender).is_some_and(|r| r.valid_shapes > 0);
     subjects.iter().position(timed)
 }
 
-fn over_first(subjects: &[Subject], index: usize, contender: &ContenderId) -> Option<Comparison> {
+fn over_first(subjects: &[RankedRun], index: usize, contender: &ContenderId) -> Option<Comparison> {
     let first = first_with(subjects, contender).filter(|f| *f < index)?;
     let side = |i: usize| Side {
         run: &subjects[i].run,
@@ -83,8 +83,8 @@ fn over_first(subjects: &[Subject], index: usize, contender: &ContenderId) -> Op
     compare_runs(side(first), side(index))
 }
 
-fn table(subjects: &[Subject], contenders: &[ContenderId]) -> Table {
-    let run = |s: &Subject| Column::right(label(s)).hint(s.run.path.display());
+fn table(subjects: &[RankedRun], contenders: &[ContenderId]) -> Table {
+    let run = |s: &RankedRun| Column::right(label(s)).hint(s.run.path.display());
     let mut table = Table::keyed("contender", subjects.iter().map(run));
     for contender in contenders {
         let values = (0..subjects.len()).map(|run| value(subjects, run, contender));
@@ -93,7 +93,7 @@ fn table(subjects: &[Subject], contenders: &[ContenderId]) -> Table {
     table
 }
 
-fn value(subjects: &[Subject], index: usize, contender: &ContenderId) -> Value {
+fn value(subjects: &[RankedRun], index: usize, contender: &ContenderId) -> Value {
     let Some(row) = subjects[index].ranking.row(contender) else {
         return "–".into();
     };
@@ -125,7 +125,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of(subjects: &[Subject], contender: &'a ContenderId) -> Option<Self> {
+    fn of(subjects: &[RankedRun], contender: &'a ContenderId) -> Option<Self> {
         let run = first_with(subjects, contender)?;
         let first = Step {
             run,
@@ -167,7 +167,7 @@ fn names(lines: &[Line], y: &Scale, bottom: f64) -> Vec<(usize, f64)> {
 }
 
 /// Speed of each contender over the runs.
-fn chart(subjects: &[Subject], contenders: &[ContenderId]) -> Markup {
+fn chart(subjects: &[RankedRun], contenders: &[ContenderId]) -> Markup {
     let lines: Vec<Line> = contenders
         .iter()
         .filter_map(|c| Line::of(subjects, c))
@@ -219,7 +219,7 @@ fn chart(subjects: &[Subject], contenders: &[ContenderId]) -> Markup {
 }
 
 /// A run at the axis: its day and minute where there is room beside others.
-fn edge(subject: &Subject, place: f64, last: f64) -> String {
+fn edge(subject: &RankedRun, place: f64, last: f64) -> String {
     let label = label(subject);
     match last < 5.0 || place == 0.0 || place == last {
         true => label,
@@ -227,7 +227,7 @@ fn edge(subject: &Subject, place: f64, last: f64) -> String {
     }
 }
 
-fn csv(subjects: &[Subject], lines: &[Line]) -> String {
+fn csv(subjects: &[RankedRun], lines: &[Line]) -> String {
     let mut table = Table::named(["contender", "run", "speedup", "lower", "upper"]);
     for line in lines {
         for Step { run, speed } in &line.steps {

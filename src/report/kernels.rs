@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use super::plot::{Scale, across, clip, data, hue, range, short, ticks};
 use crate::table::{Table, row};
 use dgx_core::domain::{ContenderId, KernelTime, Timing};
@@ -9,7 +9,7 @@ const ROW: f64 = 18.0;
 
 /// What each kernel of a call takes, where the record has it: when it starts
 /// and how long it runs, one plot a shape.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let shapes = subject.run.header.shapes.iter();
     let panels: Vec<(&str, Vec<Bar>)> = shapes
         .map(|shape| (shape.name.as_str(), bars(subject, &shape.name)))
@@ -65,7 +65,7 @@ struct Bar<'a> {
     kernels: &'a [KernelTime],
 }
 
-fn bars<'a>(subject: &'a Subject, shape: &str) -> Vec<Bar<'a>> {
+fn bars<'a>(subject: &'a RankedRun, shape: &str) -> Vec<Bar<'a>> {
     let rows = subject.ranking.rows.iter();
     rows.filter_map(|row| {
         let kernels = subject.run.kernels(&row.contender, shape);

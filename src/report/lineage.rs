@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use crate::contest::dispatch::{Dispatch, dispatch};
 use crate::contest::lineage::{Node, lineage};
 use crate::present::{interval, speedup};
@@ -9,7 +9,7 @@ use dgx_core::domain::Timing;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// Each change over what it changed, per shape; and the best choice per shape.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let nodes = lineage(&subject.run, &subject.ranking);
     let has_tree = nodes.iter().any(|n| n.depth > 0);
     html! {
@@ -61,7 +61,7 @@ fn tree(nodes: &[Node], depth: usize) -> Markup {
     }
 }
 
-fn table(subject: &Subject, nodes: &[Node]) -> Table {
+fn table(subject: &RankedRun, nodes: &[Node]) -> Table {
     let shapes = &subject.run.header.shapes;
     let noise = subject.ranking.noise();
     let mut columns = vec![
@@ -108,7 +108,7 @@ fn ratio(estimate: Option<&LogEstimate>, noise: f64) -> Value {
         .hint(interval(&found))
 }
 
-fn choice(subject: &Subject) -> Markup {
+fn choice(subject: &RankedRun) -> Markup {
     let Some(table) = dispatch(&subject.run, &subject.ranking) else {
         return html! {};
     };

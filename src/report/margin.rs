@@ -1,13 +1,13 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use crate::present::percent;
 use crate::table::{Column, Table, Tone, Value};
 use dgx_core::rank::{Kind, Row};
 
 /// How near each cell came to being wrong: its largest error over the
 /// tolerance there.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let rows = subject.ranking.rows.iter();
     let rows: Vec<&Row> = rows.filter(|r| r.kind != Kind::Yardstick).collect();
     let worst = |row: &Row, shape: &str| subject.run.verdict(&row.contender, shape)?.worst;

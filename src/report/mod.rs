@@ -33,14 +33,14 @@ pub(crate) use hazards::hazards_page;
 pub(crate) use page::page;
 
 /// A run with what was found in it.
-pub(crate) struct Subject {
+pub(crate) struct RankedRun {
     pub run: Run,
     pub ranking: Ranking,
     /// SHA-256 of the run file, so that a page can be traced to it.
     pub hash: String,
 }
 
-impl Subject {
+impl RankedRun {
     pub(crate) fn new(run: Run, hash: String) -> Self {
         Self {
             ranking: Ranking::of(&run),

@@ -1,7 +1,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{
-    Subject, agreement, claims, counters, environment, failures, filter, hazards, heat, history,
+    RankedRun, agreement, claims, counters, environment, failures, filter, hazards, heat, history,
     kernels, lineage, margin, pairs, ranking, roofline, samples, summary,
 };
 use crate::agreement::Agreement;
@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The whole page. The last subject is the one told in full; the others are
 /// what it is compared with, oldest first.
-pub(crate) fn page(subjects: &[Subject], modelled: Option<&Agreement>) -> String {
+pub(crate) fn page(subjects: &[RankedRun], modelled: Option<&Agreement>) -> String {
     let Some(subject) = subjects.last() else {
         return String::new();
     };
@@ -45,7 +45,7 @@ pub(super) fn document(title: &str, body: Markup) -> String {
     markup.into_string()
 }
 
-fn body(subjects: &[Subject], subject: &Subject, modelled: Option<&Agreement>) -> Markup {
+fn body(subjects: &[RankedRun], subject: &RankedRun, modelled: Option<&Agreement>) -> Markup {
     let how = match subject.run.timing() {
         Timing::Measured => "How it was measured",
         Timing::Modelled => "How it was emulated and modelled",
@@ -106,7 +106,7 @@ fn body(subjects: &[Subject], subject: &Subject, modelled: Option<&Agreement>) -
     }
 }
 
-fn across(subjects: &[Subject]) -> Option<String> {
+fn across(subjects: &[RankedRun]) -> Option<String> {
     let last = subjects.last()?;
     let others = subjects.iter().filter_map(|s| mismatch(&s.run, &last.run));
     let first = others.into_iter().next()?;

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use crate::present::{interval, speedup};
 use crate::table::{Column, Table, Tone, Value};
 use dgx_core::domain::ContenderId;
@@ -10,7 +10,7 @@ use dgx_core::rank::{Pair, Row};
 use dgx_core::stats::CONFIDENCE;
 
 /// Who beats whom, by how much, and whether that is decided.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let ranking = &subject.ranking;
     let rows: Vec<&Row> = ranking.rows.iter().filter(|r| r.place.is_some()).collect();
     let arm = |id: &ContenderId| subject.run.arm(id);

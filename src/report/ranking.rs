@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use super::plot::{Scale, across, decades, range, short, ticks};
 use crate::present::{belief, interval, over_title, ranking_table};
 use crate::table::{Column, Value};
@@ -9,7 +9,7 @@ use dgx_core::rank::{Kind, Row};
 use dgx_core::record::Run;
 
 /// The ranked table, each interval drawn on one common axis.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let (run, ranking) = (&subject.run, &subject.ranking);
     let mut table = ranking_table(run, ranking);
     if let Some((scale, low, high)) = axis(subject) {
@@ -58,7 +58,7 @@ pub(super) fn ruler(scale: &Scale, low: f64, high: f64) -> Markup {
 }
 
 /// The axis all intervals are drawn on, and its ends.
-fn axis(subject: &Subject) -> Option<(Scale, f64, f64)> {
+fn axis(subject: &RankedRun) -> Option<(Scale, f64, f64)> {
     let rows = subject
         .ranking
         .rows
@@ -70,7 +70,7 @@ fn axis(subject: &Subject) -> Option<(Scale, f64, f64)> {
     Some((Scale::log((low, high), (10.0, 190.0)), low, high))
 }
 
-fn drawn(subject: &Subject, row: &Row, scale: &Scale) -> Markup {
+fn drawn(subject: &RankedRun, row: &Row, scale: &Scale) -> Markup {
     let found = match subject.ranking.reference.as_ref() == Some(&row.contender) {
         true => Some(Interval::point(1.0)),
         false => row.speedup_interval(),

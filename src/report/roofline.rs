@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use super::plot::{Scale, across, clip, data, decades, range, short, ticks, up};
 use crate::table::{Table, row};
 use dgx_core::domain::roofline::{Ceiling, Work};
@@ -13,7 +13,7 @@ const ROW: f64 = 18.0;
 
 /// One small plot a shape: what each contender achieves against the ceiling of
 /// the device there, and one over all shapes.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     let shapes = &subject.run.header.shapes;
     let Some(ceiling) = subject.run.header.device.ceiling() else {
         return html! { p.note { "The record does not say what the device can do." } };
@@ -59,7 +59,7 @@ struct Point<'a> {
 
 /// The classic picture: every shape by its intensity, its best contender and
 /// its baseline under the roof.
-fn overall(subject: &Subject, ceiling: &Ceiling) -> Markup {
+fn overall(subject: &RankedRun, ceiling: &Ceiling) -> Markup {
     let run = &subject.run;
     let peak = ceiling.tensor_flops * ceiling.clock_mhz / 1e6;
     let slope = ceiling.bandwidth / 1e12;
@@ -186,7 +186,7 @@ fn class(kind: Kind, best: bool) -> &'static str {
 }
 
 /// Best contender, baseline and yardstick of each shape.
-fn points(subject: &Subject) -> Vec<Point<'_>> {
+fn points(subject: &RankedRun) -> Vec<Point<'_>> {
     let mut points = Vec::new();
     for shape in &subject.run.header.shapes {
         for row in &subject.ranking.rows {
@@ -209,7 +209,7 @@ fn points(subject: &Subject) -> Vec<Point<'_>> {
     points
 }
 
-fn plot(subject: &Subject, ceiling: &Ceiling, shape: &Shape) -> Markup {
+fn plot(subject: &RankedRun, ceiling: &Ceiling, shape: &Shape) -> Markup {
     let timed: Vec<(&ContenderId, f64, &str, Option<f64>)> = subject
         .ranking
         .rows

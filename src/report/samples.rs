@@ -1,6 +1,6 @@
 use maud::{Markup, html};
 
-use super::Subject;
+use super::RankedRun;
 use super::plot::{Scale, across, clip, data, range, short, ticks};
 use crate::table::csv_field as field;
 use dgx_core::domain::ContenderId;
@@ -16,7 +16,7 @@ const BEYOND: f64 = 0.01;
 
 /// Every cell's samples twice: how they are distributed, and in the order they
 /// were taken, with the clock. All plots have one range of times.
-pub(super) fn section(subject: &Subject) -> Markup {
+pub(super) fn section(subject: &RankedRun) -> Markup {
     if subject.run.tally.is_empty() {
         return html! {};
     }
@@ -86,13 +86,13 @@ impl Strip<'_> {
     }
 }
 
-fn strips<'a>(subject: &'a Subject, shape: &str) -> Vec<Strip<'a>> {
+fn strips<'a>(subject: &'a RankedRun, shape: &str) -> Vec<Strip<'a>> {
     let rows = subject.ranking.rows.iter();
     rows.filter_map(|r| strip(subject, &r.contender, shape))
         .collect()
 }
 
-fn strip<'a>(subject: &'a Subject, contender: &'a ContenderId, shape: &str) -> Option<Strip<'a>> {
+fn strip<'a>(subject: &'a RankedRun, contender: &'a ContenderId, shape: &str) -> Option<Strip<'a>> {
     let time = subject.ranking.cell(contender, shape)?.time.as_ref()?;
     let taken = subject.run.samples(contender, shape)?.in_order();
     let mut logs: Vec<f64> = taken.iter().map(|s| f64::from(s.log)).collect();

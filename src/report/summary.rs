@@ -1,11 +1,11 @@
-use super::Subject;
+use super::RankedRun;
 use crate::present::{self, belief, interval, percent};
 use dgx_core::claims::ClaimVerdict;
 use dgx_core::domain::{Status, Timing, counted};
 use dgx_core::rank::{Kind, describe};
 
 /// What ran where, when.
-pub(super) fn place(subject: &Subject) -> String {
+pub(super) fn place(subject: &RankedRun) -> String {
     let header = &subject.run.header;
     format!(
         "{} · {} × {} on {} · {} · {}",
@@ -20,14 +20,14 @@ pub(super) fn place(subject: &Subject) -> String {
 
 /// The run in three sentences: who won, who was right, how sure. Of half a run
 /// that comes first.
-pub(super) fn sentences(subject: &Subject) -> Vec<String> {
+pub(super) fn sentences(subject: &RankedRun) -> Vec<String> {
     let lacks = present::lacks(&subject.run, &subject.ranking);
     let lacks = lacks.map(|lacks| format!("This run is not complete: {lacks}."));
     let told = [winner(subject), rightness(subject), certainty(subject)];
     lacks.into_iter().chain(told).collect()
 }
 
-fn winner(subject: &Subject) -> String {
+fn winner(subject: &RankedRun) -> String {
     let ranking = &subject.ranking;
     let ranked = ranking.rows.iter().filter(|r| r.place.is_some()).count();
     let Some(first) = ranking.winners().next() else {
@@ -59,7 +59,7 @@ fn winner(subject: &Subject) -> String {
     }
 }
 
-fn rightness(subject: &Subject) -> String {
+fn rightness(subject: &RankedRun) -> String {
     let rows = || {
         subject
             .ranking
@@ -118,7 +118,7 @@ fn rightness(subject: &Subject) -> String {
     }
 }
 
-fn certainty(subject: &Subject) -> String {
+fn certainty(subject: &RankedRun) -> String {
     let run = &subject.run;
     match run.timing() {
         Timing::Modelled => belief(run).unwrap_or_default(),

@@ -3,8 +3,8 @@ use dgx_core::domain::Status;
 use dgx_core::record::schema::Line;
 use dgx_core::record::synthetic::{Entry, Synthetic};
 
-fn subject(field: &Synthetic) -> Subject {
-    Subject::new(field.run(), "ab".repeat(32))
+fn subject(field: &Synthetic) -> RankedRun {
+    RankedRun::new(field.run(), "ab".repeat(32))
 }
 
 fn sentences(field: &Synthetic) -> String {
@@ -31,7 +31,7 @@ fn right_and_without_a_time() {
     let json = text.map(|line| serde_json::to_string(&line).unwrap() + "\n");
     let text: String = json.collect();
     let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
-    let said = summary::sentences(&Subject::new(run, "ab".repeat(32))).join("\n");
+    let said = summary::sentences(&RankedRun::new(run, "ab".repeat(32))).join("\n");
     for told in [
         "Nothing is ranked: 3 of 4 contenders are right, but none has a time on every shape.",
         "3 of 4 contenders are right on every shape (3 not timed); single-gemm is wrong",
@@ -142,7 +142,10 @@ fn kernels_of_a_call_are_drawn_and_named() {
         let (head, end) = text.trim_end().rsplit_once('\n').expect("lines");
         let text = format!("{head}\n{line}\n{end}\n");
         let run = dgx_core::record::read_text(std::path::Path::new("r.jsonl"), text.as_bytes());
-        page(&[Subject::new(run.expect("a run"), "ab".repeat(32))], None)
+        page(
+            &[RankedRun::new(run.expect("a run"), "ab".repeat(32))],
+            None,
+        )
     };
     let text = of(&["gemm_one", "gemm_two", "gate"]);
     assert!(text.contains("<h2 id=\"kernels\">") && numbers_are_finite(&text));
@@ -239,7 +242,7 @@ fn hazards_have_a_section() {
     }
     assert!(page(&[subject], None).contains("<h2 id=\"hazards\">"));
     let none = page(
-        &[super::Subject::new(
+        &[super::RankedRun::new(
             Synthetic::round4().run(),
             "ab".repeat(32),
         )],
@@ -271,7 +274,7 @@ fn failures_give_the_reason_and_what_to_do() {
     });
     let text: String = text.collect();
     let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
-    let subject = Subject::new(run, "ab".repeat(32));
+    let subject = RankedRun::new(run, "ab".repeat(32));
     let text = failures::section(&subject).into_string();
     let place = |words: &str| {
         text.find(words)

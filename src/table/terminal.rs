@@ -3,7 +3,11 @@
 //! until the rest fits; and what does not fit without them either is continued
 //! in tables below.
 
-use unicode_width::UnicodeWidthStr;
+use tabled::builder::Builder;
+use tabled::grid::util::string::get_text_width as text_width;
+use tabled::settings::object::Columns;
+use tabled::settings::style::Style as Border;
+use tabled::settings::{Alignment, Margin, Padding};
 
 use super::{Align, Column, Style, Table, Value};
 
@@ -204,35 +208,33 @@ impl Table {
     }
 
     fn draw(&self, style: &Style) -> String {
+        let mut builder = Builder::default();
         let titles = self.columns.iter().map(|c| Value::from(&c.title));
-        let titles: Vec<Value> = titles.map(|t| t.tone(super::Tone::Faint)).collect();
-        let rows = std::iter::once(&titles).chain(&self.rows);
-        let widths = self.widths();
-        let drawn: Vec<String> = rows.map(|row| self.draw_row(row, &widths, style)).collect();
-        drawn.join("\n")
-    }
-
-    fn draw_row(&self, row: &[Value], widths: &[usize], style: &Style) -> String {
-        let height = row.iter().map(|v| v.text.lines().count()).max();
-        let mut lines = vec![String::from(" "); height.unwrap_or(0).max(1)];
-        for ((value, column), width) in row.iter().zip(&self.columns).zip(widths) {
-            // The lines of a text stay below each other.
-            let before = match column.align {
-                Align::Left => 0,
-                Align::Right => width - text_width(&value.text),
-            };
-            let mut texts = value.text.lines();
-            for line in &mut lines {
-                let text = texts.next().unwrap_or_default();
-                let after = width + GAP - before - text.width();
-                line.push_str(&" ".repeat(before));
-                line.push_str(&coloured(value, text, style));
-                line.push_str(&" ".repeat(after));
-            }
+        builder.push_record(titles.map(|t| drawn(&t.tone(super::Tone::Faint), style)));
+        for row in &self.rows {
+            builder.push_record(row.iter().map(|value| drawn(value, style)));
         }
-        let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+        let mut table = builder.build();
+        table
+            .with(Border::empty())
+            .with(Padding::new(0, GAP, 0, 0))
+            .with(Margin::new(1, 0, 0, 0));
+        for (index, column) in self.columns.iter().enumerate() {
+            let alignment = match column.align {
+                Align::Left => Alignment::left(),
+                Align::Right => Alignment::right(),
+            };
+            table.modify(Columns::one(index), alignment);
+        }
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
         lines.join("\n")
     }
+}
+
+fn drawn(value: &Value, style: &Style) -> String {
+    let lines = value.text.lines().map(|line| coloured(value, line, style));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A line of a value; of one with a badge, that alone is coloured.
@@ -250,11 +252,6 @@ fn coloured(value: &Value, line: &str, style: &Style) -> String {
         true => style.bold(text),
         false => text,
     }
-}
-
-/// Of the widest line.
-fn text_width(text: &str) -> usize {
-    text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
 }
 
 /// Of a table of these columns, with its margin; what stands between the last

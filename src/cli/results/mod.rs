@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use super::{Globals, runs};
-use crate::present::{Align, Column, Grid};
+use crate::present::{Align, Column, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, Timing, counted, printable_line};
 use dgx_core::record;
@@ -151,8 +151,8 @@ fn entries(results: &Path) -> Vec<Entry> {
     paths.iter().map(|path| Entry::of(path)).collect()
 }
 
-fn table(entries: &[Entry]) -> Grid {
-    let mut grid = Grid::new(vec![
+fn table(entries: &[Entry]) -> Table {
+    let mut grid = Table::new(vec![
         Column::key("run"),
         Column::new("round", Align::Left, 6),
         Column::new("started", Align::Left, 5),

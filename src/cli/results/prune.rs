@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::mentions::mentions;
 use super::{Entry, code};
-use crate::present::{Align, Column, Grid, Style};
+use crate::present::{Align, Column, Style, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, counted, printable_line, typed};
 use dgx_core::record::{Claim, claim};
@@ -39,7 +39,7 @@ pub(super) fn run(
     let old = rule.old(results, entries);
     let paths: Vec<&Path> = old.iter().map(|entry| entry.file.as_path()).collect();
     let named = mentions(&paths, results)?;
-    let mut grid = Grid::new(vec![
+    let mut grid = Table::new(vec![
         Column::key("run"),
         Column::new("state", Align::Left, 6),
         Column::new("size", Align::Right, 7),
