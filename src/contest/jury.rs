@@ -96,7 +96,7 @@ fn favourite(tallies: &[Tally], juror: usize) -> String {
     best.map_or(String::new(), |t| t.candidate.clone())
 }
 
-/// What became of a candidate.
+/// The status of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub candidate: String,
@@ -127,47 +127,41 @@ pub(crate) fn outcomes(
 
 fn outcome(round: &Round, name: &str, found: Option<(&Run, &Ranking)>) -> Outcome {
     let pitch: Option<&Pitch> = round.pitches.iter().find(|p| p.design == name);
-    let built = built_as(round, name);
-    let contender = found.and_then(|(run, ranking)| entrant(run, ranking, built));
-    let own = found
-        .zip(contender.as_ref())
-        .and_then(|((run, ranking), id)| {
-            let judged = claims::judge(run, ranking, id)?;
-            Some((judged.claim.geomean, judged.over))
-        });
-    let claimed = pitch
-        .and_then(|p| p.claim)
-        .or(own.as_ref().map(|(geomean, _)| (*geomean, *geomean)));
-    // A pitch in a round is over that round's baseline.
-    let over = match (pitch.and_then(|p| p.claim), own) {
-        (None, Some((_, over))) => over,
-        _ => found.and_then(|(_, ranking)| ranking.reference.clone()),
-    };
-    let measured = found
-        .zip(contender.as_ref())
-        .and_then(|((run, ranking), id)| {
-            let over = over.as_ref().filter(|o| *o != id)?;
-            let whole = ranking.row(id)?.valid_shapes == run.header.shapes.len();
-            let comparison = ranking.compare(run, over, id).filter(|_| whole)?;
-            Some(comparison.geomean.ratio(CONFIDENCE))
-        });
-    let noise = found.map_or(0.0, |(_, ranking)| ranking.noise());
-    let verdict = match (&claimed, &measured) {
-        (Some((least, _)), Some(measured)) => ClaimVerdict::of(*least, measured, noise),
-        _ => ClaimVerdict::Untested,
-    };
-    Outcome {
+    let promised = pitch.and_then(|p| p.claim);
+    let mut outcome = Outcome {
         candidate: name.to_owned(),
-        status: found
-            .zip(contender.as_ref())
-            .and_then(|((_, r), id)| r.row(id)?.status),
-        contender,
-        claimed,
-        over,
-        measured,
-        verdict,
+        contender: None,
+        status: None,
+        claimed: promised,
+        over: found.and_then(|(_, ranking)| ranking.reference.clone()),
+        measured: None,
+        verdict: ClaimVerdict::Untested,
         story: pitch.and_then(|p| p.outcome.clone()),
+    };
+    let Some((run, ranking)) = found else {
+        return outcome;
+    };
+    let Some(id) = entrant(run, ranking, built_as(round, name)) else {
+        return outcome;
+    };
+    // A pitch in a round is over that round's baseline, a variant's claim over
+    // what it names.
+    if let (None, Some(own)) = (promised, claims::judge(run, ranking, &id)) {
+        outcome.claimed = Some((own.claim.geomean, own.claim.geomean));
+        outcome.over = own.over;
     }
+    outcome.status = ranking.row(&id).and_then(|row| row.status);
+    outcome.measured = outcome.over.as_ref().and_then(|over| {
+        let whole = ranking.row(&id)?.valid_shapes == run.header.shapes.len();
+        let other = whole && *over != id;
+        let comparison = other.then(|| ranking.compare(run, over, &id))??;
+        Some(comparison.geomean.ratio(CONFIDENCE))
+    });
+    if let (Some((least, _)), Some(measured)) = (&outcome.claimed, &outcome.measured) {
+        outcome.verdict = ClaimVerdict::of(*least, measured, ranking.noise());
+    }
+    outcome.contender = Some(id);
+    outcome
 }
 
 /// The name a candidate was built under.

@@ -312,10 +312,10 @@ pub(crate) fn reason(reason: &Reason) -> String {
             )
         }
         Reason::Short(by) => format!("{} short", speedup(*by)),
-        Reason::Slower { loss, other_card } => match other_card {
-            true => format!("{} slower, on another card", percent(*loss)),
-            false => format!("{} slower", percent(*loss)),
-        },
+        Reason::Slower { loss, other_card } => {
+            let card = if *other_card { ", on another card" } else { "" };
+            format!("{} slower{card}", percent(*loss))
+        }
         Reason::Open(loss) => format!(
             "a loss of {} cannot be ruled out: measure longer",
             percent(*loss)

@@ -104,7 +104,7 @@ fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
     };
     let text = format!(
         "{what} differ by {} in the median of {contenders} contenders and by {} at most{cards}; \
-         for {beyond} of {contenders} that is more than both runs can tell.",
+         for {beyond} of {contenders} that is more than both runs can detect.",
         percent(median),
         percent(most)
     );

@@ -4,7 +4,7 @@ use super::{
 };
 use dgx_core::domain::{Status, Timing, counted, typed};
 use dgx_core::gate;
-use dgx_core::rank::{Kind, Ranking};
+use dgx_core::rank::{Kind, Ranking, Timed};
 use dgx_core::record::{Run, printable};
 use dgx_core::speech::{self, Level};
 
@@ -121,7 +121,7 @@ pub(crate) fn unranked(ranking: &Ranking) -> Option<String> {
 pub(crate) fn notes(run: &Run, ranking: &Ranking) -> Vec<String> {
     let mut notes: Vec<String> = unvalidated(run).into_iter().collect();
     notes.extend(remarks(run, ranking));
-    notes.push(can_tell(run, ranking));
+    notes.push(detectable_note(run, ranking));
     notes.extend(open_decision(run).map(str::to_owned));
     notes.retain(|note| !note.is_empty());
     notes
@@ -154,66 +154,79 @@ fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
 }
 
 fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
-    let mut notes = Vec::new();
-    let timed = || ranking.cells.iter().filter_map(|c| c.time.as_ref());
-    let samples: usize = timed().map(|t| t.samples).sum();
-    let outliers: usize = timed().map(|t| t.outliers).sum();
-    if outliers > 0 {
-        let about = match timed().any(|t| t.outliers_scaled) {
-            true => "About ",
-            false => "",
-        };
-        notes.push(format!(
-            "{about}{outliers} of {samples} samples are outliers; they are counted, not dropped."
-        ));
-    }
-    let cards = run.cards().len();
-    if run.timing().sampled() && cards > 1 {
-        notes.push(format!(
-            "Each shape was timed on one card; geometric means are over shapes from {cards} cards \
-             of one model, and hold for these."
-        ));
-    } else if run.timing() == Timing::Measured && timed().any(|t| t.log.se.is_some()) {
-        notes.push(
-            "Intervals hold for this card; another of its kind can differ by more.".to_owned(),
-        );
-    }
-    if let Some(shard) = &run.header.shard {
-        notes.push(format!(
+    let timed: Vec<&Timed> = (ranking.cells.iter())
+        .filter_map(|cell| cell.time.as_ref())
+        .collect();
+    let shard = run.header.shard.as_ref().map(|shard| {
+        format!(
             "This is shard {} of {}: {} of the round's {} shapes; `dgx merge` joins them.",
             shard.number,
             shard.of,
             run.header.shapes.len(),
             shard.shapes.len()
+        )
+    });
+    let torn = "The last line of the file was half written and is not counted.";
+    let notes = [
+        outlier_note(&timed),
+        card_note(run, &timed),
+        shard,
+        interval_note(run, &timed),
+        run.torn.then(|| torn.to_owned()),
+        incomplete_note(run),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+fn outlier_note(timed: &[&Timed]) -> Option<String> {
+    let samples: usize = timed.iter().map(|t| t.samples).sum();
+    let outliers: usize = timed.iter().map(|t| t.outliers).sum();
+    let about = match timed.iter().any(|t| t.outliers_scaled) {
+        true => "About ",
+        false => "",
+    };
+    (outliers > 0).then(|| {
+        format!(
+            "{about}{outliers} of {samples} samples are outliers; they are counted, not dropped."
+        )
+    })
+}
+
+fn card_note(run: &Run, timed: &[&Timed]) -> Option<String> {
+    let cards = run.cards().len();
+    if run.timing().sampled() && cards > 1 {
+        return Some(format!(
+            "Each shape was timed on one card; geometric means are over shapes from {cards} cards \
+             of one model, and hold for these."
         ));
     }
-    if samples > 0 && timed().all(|t| t.log.se.is_none()) {
-        notes.push(
-            "One block per shape: there is no interval, so no difference can be detected."
-                .to_owned(),
-        );
-    } else if samples > 0 && run.tally.process_count() == 1 {
-        notes.push(
+    let measured = run.timing() == Timing::Measured && timed.iter().any(|t| t.log.se.is_some());
+    let note = "Intervals hold for this card; another of its kind can differ by more.";
+    measured.then(|| note.to_owned())
+}
+
+fn interval_note(run: &Run, timed: &[&Timed]) -> Option<String> {
+    let note = match timed.iter().all(|t| t.log.se.is_none()) {
+        true => "One block per shape: there is no interval, so no difference can be detected.",
+        false if run.tally.process_count() == 1 => {
             "All blocks come from one process; differences between processes are not in the \
              intervals."
-                .to_owned(),
-        );
-    }
-    if run.torn {
-        notes.push("The last line of the file was half written and is not counted.".to_owned());
-    }
-    let reason = match &run.end {
-        None if run.timing() != Timing::Recorded => Some("it did not end"),
-        Some(end) if !end.complete => Some(end.reason.as_deref().unwrap_or("it was stopped")),
-        _ => None,
+        }
+        false => return None,
     };
-    if let Some(reason) = reason {
-        notes.push(format!(
-            "The run is not complete ({reason}); `dgx sweep --resume {}` continues it.",
-            printable(&typed(&run.path))
-        ));
-    }
-    notes
+    timed.iter().any(|t| t.samples > 0).then(|| note.to_owned())
+}
+
+fn incomplete_note(run: &Run) -> Option<String> {
+    let reason = match &run.end {
+        None if run.timing() != Timing::Recorded => "it did not end",
+        Some(end) if !end.complete => end.reason.as_deref().unwrap_or("it was stopped"),
+        _ => return None,
+    };
+    Some(format!(
+        "The run is not complete ({reason}); `dgx sweep --resume {}` continues it.",
+        printable(&typed(&run.path))
+    ))
 }
 
 /// What the measuring left open.
@@ -222,8 +235,8 @@ fn open_decision(run: &Run) -> Option<&str> {
     decision.filter(|d| *d != "decided")
 }
 
-/// What differences the times can tell.
-fn can_tell(run: &Run, ranking: &Ranking) -> String {
+/// Which differences the times can detect.
+fn detectable_note(run: &Run, ranking: &Ranking) -> String {
     match (run.timing(), &ranking.detectable) {
         (Timing::Measured, Some(d)) => format!(
             "This run can detect differences of {} or more.",
@@ -246,9 +259,9 @@ fn can_tell(run: &Run, ranking: &Ranking) -> String {
 }
 
 fn ending(run: &Run, ranking: &Ranking, options: &SummaryOptions<'_>, style: &Style) -> String {
-    let can_tell = can_tell(run, ranking);
+    let detectable_note = detectable_note(run, ranking);
     let path = printable(&run.path.display().to_string());
-    let mut text = style.joined(&[can_tell, path], 0);
+    let mut text = style.joined(&[detectable_note, path], 0);
     if let Some(open) = open_decision(run) {
         text.push_str(&format!("\n{}", style.doubtful(style.fold(open, 2))));
     }

@@ -2,7 +2,7 @@ use super::RankedRun;
 use crate::present::{self, belief, interval, percent};
 use dgx_core::claims::ClaimVerdict;
 use dgx_core::domain::{Status, Timing, counted};
-use dgx_core::rank::{Kind, describe};
+use dgx_core::rank::{Kind, Row, describe};
 
 /// What ran where, when.
 pub(super) fn place(subject: &RankedRun) -> String {
@@ -23,8 +23,8 @@ pub(super) fn place(subject: &RankedRun) -> String {
 pub(super) fn sentences(subject: &RankedRun) -> Vec<String> {
     let lacks = present::lacks(&subject.run, &subject.ranking);
     let lacks = lacks.map(|lacks| format!("This run is not complete: {lacks}."));
-    let told = [winner(subject), rightness(subject), certainty(subject)];
-    lacks.into_iter().chain(told).collect()
+    let rest = [winner(subject), rightness(subject), certainty(subject)];
+    lacks.into_iter().chain(rest).collect()
 }
 
 fn winner(subject: &RankedRun) -> String {
@@ -60,61 +60,52 @@ fn winner(subject: &RankedRun) -> String {
 }
 
 fn rightness(subject: &RankedRun) -> String {
-    let rows = || {
-        subject
-            .ranking
-            .rows
-            .iter()
-            .filter(|r| r.kind != Kind::Yardstick)
-    };
-    let all = rows().count();
-    let right = rows().filter(|r| r.status == Some(Status::Ok)).count();
-    let untimed = rows().filter(|r| r.status == Some(Status::Ok) && r.place.is_none());
-    let untimed = match untimed.count() {
+    let rows = subject.ranking.rows.iter();
+    let rows: Vec<&Row> = rows.filter(|r| r.kind != Kind::Yardstick).collect();
+    let claims = claims(subject, &rows);
+    let recorded = subject.run.timing() == Timing::Recorded;
+    let unchecked = recorded && rows.iter().all(|r| r.status.is_none());
+    if unchecked || subject.run.header.settings.time_only {
+        return format!("Nothing here was checked against an oracle{claims}.");
+    }
+    let right = || rows.iter().filter(|r| r.status == Some(Status::Ok));
+    let untimed = match right().filter(|r| r.place.is_none()).count() {
         0 => String::new(),
         n => format!(" ({n} not timed)"),
     };
-    let failed: Vec<String> = rows()
-        .filter_map(|r| {
-            Some(format!(
-                "{} is {}",
-                r.contender,
-                r.status.filter(|s| !s.may_be_timed())?
-            ))
-        })
-        .collect();
-    let shown = match failed.len() {
+    let failed = rows.iter().filter_map(|r| {
+        let status = r.status.filter(|s| !s.may_be_timed())?;
+        Some(format!("{} is {status}", r.contender))
+    });
+    let failed: Vec<String> = failed.collect();
+    let failed = match failed.len() {
         0 => String::new(),
         n if n > 4 => format!("; {} and {} more failed", failed[..3].join(", "), n - 3),
         _ => format!("; {}", failed.join(", ")),
     };
-    let verdicts: Vec<ClaimVerdict> = rows()
+    let (right, all) = (right().count(), rows.len());
+    format!("{right} of {all} contenders are right on every shape{untimed}{failed}{claims}.")
+}
+
+/// How many claims were met, missed and so on.
+fn claims(subject: &RankedRun, rows: &[&Row]) -> String {
+    let verdicts: Vec<ClaimVerdict> = (rows.iter())
         .filter_map(|r| Some(subject.claim(&r.contender)?.verdict))
         .collect();
-    let count = |v: ClaimVerdict| verdicts.iter().filter(|x| **x == v).count();
-    let claims = match verdicts.is_empty() {
+    use ClaimVerdict::{Met, Missed, Reversed, Untested};
+    let counts = [Met, Missed, Reversed, Untested]
+        .map(|verdict| (verdict, verdicts.iter().filter(|v| **v == verdict).count()));
+    let counts = counts.iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(verdict, n)| format!("{n} {verdict}"))
+        .collect();
+    match verdicts.is_empty() {
         true => String::new(),
-        false => {
-            use ClaimVerdict::{Met, Missed, Reversed, Untested};
-            let told: Vec<String> = [Met, Missed, Reversed, Untested]
-                .into_iter()
-                .filter(|v| count(*v) > 0)
-                .map(|v| format!("{} {v}", count(v)))
-                .collect();
-            let noun = if verdicts.len() == 1 {
-                "claim"
-            } else {
-                "claims"
-            };
-            format!("; of {} {noun}, {}", verdicts.len(), told.join(", "))
-        }
-    };
-    let recorded = subject.run.timing() == Timing::Recorded && rows().all(|r| r.status.is_none());
-    match recorded || subject.run.header.settings.time_only {
-        true => format!("Nothing here was checked against an oracle{claims}."),
-        false => {
-            format!("{right} of {all} contenders are right on every shape{untimed}{shown}{claims}.")
-        }
+        false => format!(
+            "; of {}, {}",
+            counted(verdicts.len(), "claim"),
+            counts.join(", ")
+        ),
     }
 }
 
