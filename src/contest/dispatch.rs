@@ -27,7 +27,7 @@ pub(crate) struct Choice {
     pub over_single: Option<LogEstimate>,
 }
 
-/// The table, or `None` where nobody is ranked. A contender replaces the
+/// The table, or `None` where no contender is ranked. A contender replaces the
 /// single best only where it is surely faster: taking each shape's least
 /// estimate would count luck as gain.
 pub(crate) fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
@@ -119,7 +119,7 @@ impl Dispatch {
         text
     }
 
-    /// The table as a variant: it picks on each shape of the run who won there,
+    /// The table as a variant: it picks the fastest contender of each shape of the run,
     /// in whatever order the groups come, and elsewhere the single best.
     pub(crate) fn picks(&self, arch: &str) -> String {
         let mut text = format!(

@@ -24,7 +24,7 @@ pub(crate) struct Node {
 pub(crate) fn lineage(run: &Run, ranking: &Ranking) -> Vec<Node> {
     let tree = Tree::of(run);
     let mut nodes = Vec::new();
-    // What is still to be told, last first: depth, contender, last sibling.
+    // What is still to come, last first: depth, contender, last sibling.
     let mut ahead: Vec<(usize, usize, bool)> = Vec::new();
     push_siblings(&mut ahead, 0, &tree.roots);
     while let Some((depth, id, last)) = ahead.pop() {

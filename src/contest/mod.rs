@@ -1,5 +1,5 @@
 //! What is only about the contest: the jury and how well it foresaw, the rounds
-//! and whom they promoted, which idea bought what over its parent, and what
+//! and what they promoted, which idea bought what over its parent, and what
 //! choosing per shape would bring. Nothing else may need this room.
 
 pub(crate) mod dispatch;

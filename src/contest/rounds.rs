@@ -1,5 +1,5 @@
-//! The story of the rounds: what each asked, what its newest run found, who
-//! was promoted, and what that came to.
+//! The history of the rounds: what each asked, what its newest run found, which
+//! design was promoted, and what that came to.
 //!
 //! A design is promoted only by a complete run of the round as it is written,
 //! in which it validated on every shape and passed that round's gate; among
@@ -29,7 +29,7 @@ pub(crate) struct RoundHistory {
 pub(crate) struct RoundResult {
     pub run: Run,
     pub ranking: Ranking,
-    /// Why the run promotes nobody, whatever it found; empty where it counts.
+    /// Why the run promotes no design, whatever it found; empty where it counts.
     pub departures: Vec<String>,
     /// Newer runs that do not count, each with why.
     pub skipped: Vec<(PathBuf, Vec<String>)>,
@@ -89,7 +89,7 @@ fn round_files(configs: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(files)
 }
 
-/// The run a round's story is told by.
+/// The run that stands for a round.
 pub(crate) struct Evidence {
     pub run: Run,
     ranking: Ranking,
@@ -227,7 +227,7 @@ fn find(round: &Round, evidence: Evidence) -> RoundResult {
         false => None,
     };
     let mut names: Vec<String> = round.pitches.iter().map(|p| p.design.clone()).collect();
-    // A claim in front matter is told unless a pitch told it already.
+    // A claim in front matter counts unless a pitch stands for it.
     let pitched = |id: &ContenderId| {
         let built = |p: &dgx_core::config::Pitch| p.contender.clone().unwrap_or(p.design.clone());
         let same = |name: String| name == id.as_str() || name == id.variant();
@@ -336,7 +336,7 @@ fn winner(round: &Round, results: &Path) -> Result<Option<ContenderId>, InputErr
     if !found.departures.is_empty() {
         return Ok(None);
     }
-    // A round that promoted nobody leaves its baseline standing.
+    // A round that promoted none leaves its baseline standing.
     let standing = found
         .ranking
         .reference

@@ -197,11 +197,7 @@ fn findings(found: &RoundResult, style: &Style) -> Vec<String> {
         }
         None => {
             let word = "no design promoted";
-            (
-                word,
-                style.doubtful(word),
-                format!(": {}", why_nobody(found)),
-            )
+            (word, style.doubtful(word), format!(": {}", why_none(found)))
         }
     };
     let line = style.narrower(1).fold(&format!("{word}{rest}"), 3);
@@ -209,7 +205,7 @@ fn findings(found: &RoundResult, style: &Style) -> Vec<String> {
     lines
 }
 
-fn why_nobody(found: &RoundResult) -> String {
+fn why_none(found: &RoundResult) -> String {
     if !found.departures.is_empty() {
         return format!("the run does not count, {}", found.departures.join("; "));
     }

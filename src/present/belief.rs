@@ -1,4 +1,4 @@
-//! How much to believe of times that nobody measured.
+//! How much to believe of times that were not measured.
 
 use super::percent;
 use dgx_core::domain::{Calibration, Timing};

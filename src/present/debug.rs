@@ -58,7 +58,7 @@ fn headline(account: &Account, style: &Style) -> String {
         BackendKind::Emu => format!("emulated as {}", account.device.name),
         _ => format!("on {}", account.device.name),
     };
-    // What is racy is told below, kind by kind.
+    // Hazards are listed below, kind by kind.
     let why = verdict.reason.as_ref();
     let why = why.filter(|_| verdict.status != Status::Racy);
     let why = why.map_or(String::new(), |why| {

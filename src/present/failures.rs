@@ -9,7 +9,7 @@ use dgx_core::record::Run;
 /// Characters shown of what kernels printed; the report has the rest.
 const QUOTED: usize = 60;
 
-/// A failure, told once for all shapes where it is the same.
+/// A failure, once for all shapes where it is the same.
 pub(crate) struct Failure<'r> {
     pub row: &'r Row,
     pub status: Status,

@@ -58,13 +58,13 @@ pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
 }
 
 fn reasons(report: &GateReport, style: &Style) -> String {
-    let told = report.findings.iter().filter_map(|f| {
+    let lines = report.findings.iter().filter_map(|f| {
         let reason = reason(f.reason.as_ref()?);
         let (place, ruling) = (place(f), ruling_word(f.ruling));
         let line = format!("{} {place}: {ruling}, {reason}", f.rule);
         Some(format!(" {}", style.fold(&line, 3)))
     });
-    told.collect::<Vec<_>>().join("\n")
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn place(finding: &Finding) -> String {
@@ -105,9 +105,9 @@ pub(crate) fn ruling_word(ruling: Ruling) -> &'static str {
 pub(crate) fn lacks(run: &Run, ranking: &Ranking) -> Option<String> {
     let gaps = gate::gaps(run, ranking);
     // Scripted times are called so in every table.
-    let told = gaps.iter().filter(|g| !matches!(g, Gap::Scripted));
-    let told: Vec<String> = told.map(gap).collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    let gaps = gaps.iter().filter(|g| !matches!(g, Gap::Scripted));
+    let gaps: Vec<String> = gaps.map(gap).collect();
+    (!gaps.is_empty()).then(|| gaps.join("; "))
 }
 
 /// Why a run is not whole.
@@ -282,11 +282,19 @@ pub(crate) fn found(found: &Found) -> String {
 pub(crate) fn reason(reason: &Reason) -> String {
     match reason {
         Reason::Said(words) => words.clone(),
-        Reason::NotValid { who, lacks, of } if lacks == of => {
-            format!("{who} is valid on no shape")
+        Reason::NotValid {
+            who: contender,
+            lacks,
+            of,
+        } if lacks == of => {
+            format!("{contender} is valid on no shape")
         }
-        Reason::NotValid { who, lacks, of } => {
-            format!("{who} is not valid on {lacks} of {of} shapes")
+        Reason::NotValid {
+            who: contender,
+            lacks,
+            of,
+        } => {
+            format!("{contender} is not valid on {lacks} of {of} shapes")
         }
         Reason::OneProcess => {
             "from one process: differences between processes are not in the interval".to_owned()

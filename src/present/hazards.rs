@@ -16,7 +16,7 @@ pub(crate) fn hazards_text(
         false => vec![examined_table(examined).render(style)],
     };
     let all = inquest.found();
-    parts.extend(all.iter().map(|found| told(found, style)));
+    parts.extend(all.iter().map(|found| hazard_text(found, style)));
     for cell in examined.iter().filter(|cell| cell.odd.is_some()) {
         parts.push(odd(cell, again, style));
     }
@@ -55,7 +55,7 @@ pub(crate) fn examined_table(examined: &[Examined]) -> Table {
 }
 
 /// One hazard: both accesses, what is missing, and what is usually done.
-fn told(found: &Found<'_>, style: &Style) -> String {
+fn hazard_text(found: &Found<'_>, style: &Style) -> String {
     let hazard = found.hazard;
     let head = format!(
         "{}: {} at {}, on {}",
@@ -171,7 +171,7 @@ fn odd(cell: &Examined, again: &dyn Fn(&Examined) -> String, style: &Style) -> S
     format!("{}\n  again: {}", style.fold(&head, 2), again(cell))
 }
 
-/// How many were found, and who does not do what it declares.
+/// How many were found, and which contenders do not have the status they declare.
 pub(crate) fn hazards_summary(inquest: &Inquest, hazards: usize, schedules: usize) -> String {
     let Inquest { examined, left } = inquest;
     let mut text = format!(

@@ -6,7 +6,7 @@ use dgx_core::domain::{ContenderId, Status, is_undeclared, typed};
 use dgx_core::record::schema::Header;
 use dgx_core::record::{Run, is_elided};
 
-/// Folders of variants that a command must be told of; none for the usual one.
+/// Folders of variants that a command must be given; none for the usual one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Folders(Vec<Option<PathBuf>>);
 
@@ -22,7 +22,7 @@ impl Folders {
         Self(folders.map(|folder| folder.map(PathBuf::from)).collect())
     }
 
-    /// Those that this command was told of, which are where they are, or else
+    /// Those that this command was given, which are where they are, or else
     /// those of the run.
     pub(crate) fn here(named: &[PathBuf], header: &Header) -> Self {
         match named {
@@ -37,7 +37,7 @@ impl Folders {
     }
 
     /// As words of a command line, each with a space before it; a folder that
-    /// nobody knows is the reader's to fill in.
+    /// is not known is the reader's to fill in.
     pub(crate) fn flags(&self) -> String {
         let word = |folder: &Option<PathBuf>| match folder {
             Some(folder) => format!(" --variants {}", typed(folder)),

@@ -129,7 +129,7 @@ fn ties(repeat: &Repeat) -> String {
             "The tie groups agree: {pairs} of {pairs} pairs of contenders are ordered or tied alike in both runs."
         );
     }
-    let told: Vec<String> = repeat.disputes.iter().take(SHOWN).map(dispute).collect();
+    let listed: Vec<String> = repeat.disputes.iter().take(SHOWN).map(dispute).collect();
     let rest = repeat.disputes.len().saturating_sub(SHOWN);
     let more = match rest {
         0 => String::new(),
@@ -138,7 +138,7 @@ fn ties(repeat: &Repeat) -> String {
     format!(
         "The tie groups differ in {} of {pairs} pairs: {}{more}.",
         repeat.disputes.len(),
-        told.join("; ")
+        listed.join("; ")
     )
 }
 

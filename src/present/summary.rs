@@ -37,9 +37,9 @@ pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Sty
     if !failed.is_empty() {
         parts.push(failed);
     }
-    let told = remarks(run, ranking);
-    let told: Vec<String> = told.iter().map(|note| style.fold(note, 2)).collect();
-    parts.push(told.join("\n"));
+    let notes = remarks(run, ranking);
+    let notes: Vec<String> = notes.iter().map(|note| style.fold(note, 2)).collect();
+    parts.push(notes.join("\n"));
     parts.push(ending(run, ranking, options, style));
     parts.retain(|p| !p.is_empty());
     parts.join("\n\n")
@@ -98,7 +98,7 @@ fn place(run: &Run) -> String {
     }
 }
 
-/// Why nobody has a rank, where nobody has.
+/// Why no contender has a rank, where none has.
 pub(crate) fn unranked(ranking: &Ranking) -> Option<String> {
     if ranking.rows.iter().any(|row| row.place.is_some()) {
         return None;

@@ -11,7 +11,7 @@ use dgx_core::rank::mismatch;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The whole page. The last subject is the one told in full; the others are
+/// The whole page. The last run is shown in full; the others are
 /// what it is compared with, oldest first.
 pub(crate) fn page(subjects: &[RankedRun], modelled: Option<&Agreement>) -> String {
     let Some(subject) = subjects.last() else {
@@ -51,7 +51,7 @@ fn body(subjects: &[RankedRun], subject: &RankedRun, modelled: Option<&Agreement
         Timing::Modelled => "How it was emulated and modelled",
         Timing::Recorded | Timing::Scripted => "Where it comes from",
     };
-    // Whatever is wrong comes before who is fast.
+    // Failures come before the ranking.
     let sections: Vec<(&str, &str, Markup)> = vec![
         ("failures", "Failures", failures::section(subject)),
         ("hazards", "Races and hazards", hazards::section(subject)),

@@ -9,7 +9,7 @@ use dgx_core::domain::ContenderId;
 use dgx_core::rank::{Pair, Row};
 use dgx_core::stats::CONFIDENCE;
 
-/// Who beats whom, by how much, and whether that is decided.
+/// Every contender over every other, and whether they differ.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let ranking = &subject.ranking;
     let rows: Vec<&Row> = ranking.rows.iter().filter(|r| r.place.is_some()).collect();

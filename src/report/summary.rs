@@ -18,7 +18,7 @@ pub(super) fn place(subject: &RankedRun) -> String {
     )
 }
 
-/// The run in three sentences: who won, who was right, how sure. Of half a run
+/// The run in three sentences: the fastest, the right ones, the certainty. Of half a run
 /// that comes first.
 pub(super) fn sentences(subject: &RankedRun) -> Vec<String> {
     let lacks = present::lacks(&subject.run, &subject.ranking);
