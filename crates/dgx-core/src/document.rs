@@ -2,13 +2,19 @@
 //! `.cu`. Turns what the parser refuses into errors that point into the file.
 
 use std::borrow::{Borrow, Cow};
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Range, RangeInclusive};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{
+    self, DeserializeOwned, Deserializer, IntoDeserializer, SeqAccess, Unexpected, Visitor,
+};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::diagnostic::{InputError, SourceFile, nearest};
+use crate::domain::short;
 use crate::expr::{Expr, ExprError};
 
 /// A value and where it stands in its TOML. A schema of it is one of the value.
@@ -54,6 +60,194 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
     }
 }
 
+/// A table whose order matters: sort the entries by the place of their key.
+pub type Table<T> = BTreeMap<Spanned<String>, T>;
+
+/// Between a message and its remedy, in what serde is given.
+const REMEDY: char = '\u{1e}';
+/// Stands for the key of the value in a message.
+const KEY: char = '\u{1f}';
+
+/// Refuses a value while it is read. The error is placed where the value stands.
+pub fn refused<E: de::Error>(message: impl fmt::Display, remedy: impl fmt::Display) -> E {
+    E::custom(format_args!("{message}{REMEDY}{remedy}"))
+}
+
+/// A number as TOML has it, and what is read from it.
+pub trait Number: Copy + PartialOrd + fmt::Display + Serialize {
+    type Written: DeserializeOwned + Copy;
+    const SCHEMA_TYPE: &str;
+    fn read(written: Self::Written) -> Option<Self>;
+    fn shown(written: Self::Written) -> String;
+}
+
+impl Number for f64 {
+    type Written = f64;
+    const SCHEMA_TYPE: &str = "number";
+    fn read(written: f64) -> Option<f64> {
+        Some(written)
+    }
+    fn shown(written: f64) -> String {
+        short(written)
+    }
+}
+
+impl Number for u32 {
+    type Written = i64;
+    const SCHEMA_TYPE: &str = "integer";
+    fn read(written: i64) -> Option<u32> {
+        written.try_into().ok()
+    }
+    fn shown(written: i64) -> String {
+        written.to_string()
+    }
+}
+
+/// What the number of some keys may be.
+pub trait Allowed {
+    type Number: Number;
+    const RANGE: RangeInclusive<Self::Number>;
+}
+
+/// Reads a number that is allowed, and describes it: for `#[serde(with = …)]`.
+pub struct Within<A>(PhantomData<A>);
+
+impl<A: Allowed> Within<A> {
+    /// Writes a default into a schema.
+    pub fn serialize<S: Serializer>(number: &A::Number, wire: S) -> Result<S::Ok, S::Error> {
+        number.serialize(wire)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(wire: D) -> Result<A::Number, D::Error> {
+        let written = <A::Number as Number>::Written::deserialize(wire)?;
+        let read = <A::Number as Number>::read(written);
+        read.filter(|number| A::RANGE.contains(number))
+            .ok_or_else(|| {
+                let (least, most) = A::RANGE.into_inner();
+                let shown = <A::Number as Number>::shown(written);
+                refused(
+                    format_args!("{KEY} = {shown} is out of range"),
+                    format_args!("give between {least} and {most}"),
+                )
+            })
+    }
+}
+
+impl<A: Allowed> JsonSchema for Within<A> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Within".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let (least, most) = A::RANGE.into_inner();
+        let number = |number: A::Number| number.to_string().parse::<serde_json::Number>().ok();
+        json_schema!({
+            "type": <A::Number as Number>::SCHEMA_TYPE,
+            "minimum": number(least),
+            "maximum": number(most),
+        })
+    }
+}
+
+/// As [`Within`], of a key that may be left out.
+pub fn perhaps<'de, A: Allowed, D: Deserializer<'de>>(
+    wire: D,
+) -> Result<Option<A::Number>, D::Error> {
+    Within::<A>::deserialize(wire).map(Some)
+}
+
+/// An integer, or text: an expression, for example.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected an integer or an expression in quotes")]
+pub enum Value {
+    Integer(i64),
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(value) => value.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// What can stand alone or in a list.
+pub trait Single: DeserializeOwned {
+    const CALLED: &str;
+}
+
+impl Single for i64 {
+    const CALLED: &str = "an integer";
+}
+
+impl Single for Value {
+    const CALLED: &str = "an integer or an expression in quotes";
+}
+
+/// One value, or a list of up to `MOST` of them.
+#[derive(Debug)]
+pub enum OneOrMany<T, const MOST: usize> {
+    One(T),
+    Many(Vec<Spanned<T>>),
+}
+
+impl<T: JsonSchema, const MOST: usize> JsonSchema for OneOrMany<T, MOST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("OneOrMany{}{MOST}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({
+            "anyOf": [one, { "type": "array", "minItems": 1, "maxItems": MOST, "items": one }]
+        })
+    }
+}
+
+impl<'de, T: Single, const MOST: usize> Deserialize<'de> for OneOrMany<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(wire: D) -> Result<Self, D::Error> {
+        wire.deserialize_any(Either(PhantomData))
+    }
+}
+
+struct Either<T, const MOST: usize>(PhantomData<T>);
+
+impl<'de, T: Single, const MOST: usize> Visitor<'de> for Either<T, MOST> {
+    type Value = OneOrMany<T, MOST>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, or a list of them", T::CALLED)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
+        T::deserialize(value.into_deserializer()).map(OneOrMany::One)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        let one = T::deserialize(text.into_deserializer());
+        one.map(OneOrMany::One)
+            .map_err(|_: E| E::invalid_type(Unexpected::Str(text), &self))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(OneOrMany::Many(values))
+    }
+}
+
 /// A stretch of TOML in a file.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
@@ -68,6 +262,11 @@ impl<'a> Document<'a> {
         Self { file, range, guide }
     }
 
+    /// A whole file of TOML.
+    pub fn whole(file: &'a SourceFile, guide: &'static str) -> Self {
+        Self::new(file, 0..file.text.len(), guide)
+    }
+
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
         let text = &self.file.text[self.range.clone()];
         toml::from_str(text).map_err(|error| {
@@ -77,7 +276,13 @@ impl<'a> Document<'a> {
             let first_line = text[span.start.min(text.len())..]
                 .find('\n')
                 .map_or(span.end, |len| span.end.min(span.start + len));
-            let (message, remedy) = self.explain(error.message());
+            let (message, remedy) = match error.message().split_once(REMEDY) {
+                Some((message, remedy)) => {
+                    let key = key_before(&text[..span.start.min(text.len())]);
+                    (message.replace(KEY, key), remedy.to_owned())
+                }
+                None => self.explain(error.message()),
+            };
             self.error(span.start..first_line, message, remedy)
         })
     }
@@ -149,6 +354,13 @@ impl<'a> Document<'a> {
         let message = message.replace('\n', "; ");
         (message, guide.to_owned())
     }
+}
+
+/// The key whose value comes next.
+fn key_before(text: &str) -> &str {
+    let text = text.trim_end().trim_end_matches('=').trim_end();
+    let other = |c: char| !c.is_alphanumeric() && !"-_".contains(c);
+    text.rsplit(other).next().unwrap_or_default()
 }
 
 /// Enough of a text to know it by.
@@ -240,7 +452,7 @@ mod tests {
             path: "a.toml".into(),
             text: "grid = \"1 / zz\"".into(),
         };
-        let document = Document::new(&file, 0..file.text.len(), "");
+        let document = Document::whole(&file, "");
         let formula = document.formula("1 / zz", 7..15).unwrap();
         let error = ExprError::new(4..6, "unknown", "know");
         assert_eq!(
