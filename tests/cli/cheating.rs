@@ -133,10 +133,7 @@ fn data_cannot_be_known_beforehand_and_are_on_record() {
     // A test may fix them, and the run says so.
     let (fixed, printed, said, _) = swept(&["--data-seed", "7"]);
     assert_eq!(printed, swept(&["--data-seed", "7"]).1);
-    assert!(
-        said.contains("The data could be known beforehand"),
-        "{said}"
-    );
+    assert!(said.contains("The data were predictable"), "{said}");
     assert_eq!(
         lines(&fixed, "header", "")[0]["settings"]["secret_given"],
         true
