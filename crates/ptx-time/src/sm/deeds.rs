@@ -26,18 +26,16 @@ impl Sim<'_> {
         match *deed {
             Deed::Shared {
                 wavefronts,
-                atomic,
-                writes,
+                atomic: true,
                 ..
+            } => self.update_shared(index, now, wavefronts, issued, (board, operands)),
+            Deed::Shared {
+                wavefronts, writes, ..
             } => {
                 let state = &mut self.sms[sm];
                 let start = state.shared.max(now);
                 state.shared = start + ticks(f64::from(wavefronts) * m.shared_interval);
-                let latency = match atomic {
-                    true => m.shared_atomic_latency,
-                    false => m.shared_latency,
-                };
-                let done = state.shared + ticks(latency - m.shared_interval);
+                let done = state.shared + ticks(m.shared_latency - m.shared_interval);
                 self.warps[index].unfenced |= writes;
                 // What is stored is read when it is stored, addresses at once.
                 let read = if writes { state.shared } else { now };
@@ -71,8 +69,7 @@ impl Sim<'_> {
                     let read = self.sms[sm].lsu + ticks(m.operands_latency);
                     self.occupy(index, operands, read, Spent::Memory, Cause::L2);
                     if atomic {
-                        let done = left + ticks(m.atomic_latency);
-                        self.occupy(index, board, done, Spent::Memory, Cause::Latency);
+                        self.update_global(index, now, left, issued, board);
                     }
                 } else {
                     let read = now + ticks(m.operands_latency);
@@ -88,6 +85,7 @@ impl Sim<'_> {
                     self.occupy(index, board, done, Spent::Memory, cause);
                 }
             }
+            Deed::Update { at, turns } => self.warps[index].updates.push((at, turns)),
             Deed::LaneCopy { at } => {
                 let (done, cause) = self.fetch(index, now, &at, false, false);
                 let warp = &mut self.warps[index];
