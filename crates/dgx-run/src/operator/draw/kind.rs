@@ -100,7 +100,7 @@ impl Draw {
         let apart = rows.checked_div(all)?;
         let [row, block] = self.nans.map(|drawn| drawn as usize);
         let place = (index + rows - row % rows) % rows;
-        let nth = Some(place / apart).filter(|nth| place % apart == 0 && *nth < all)?;
+        let nth = Some(place / apart).filter(|nth| place.is_multiple_of(apart) && *nth < all)?;
         let nth = match (tensor, nth % 2) {
             (Tensor::A, _) => nth,
             _ if nth >= 2 * each => nth - 2 * each,
