@@ -2,7 +2,7 @@
 //! or in the emulator, checked against the oracle and timed.
 //!
 //! ```text
-//! catalog → plan → compile → backend → validate → measure → record
+//! catalog → plan → compile → backend → validate, measure → record
 //! ```
 //!
 //! Only `sweep` knows all the stages.
@@ -29,8 +29,6 @@ pub mod validate;
 pub mod backend;
 
 pub mod profile;
-
-pub mod measure;
 
 pub mod worker;
 

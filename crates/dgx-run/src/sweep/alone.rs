@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::backend::{Emulated, Stage};
 use super::build::{refusal_of, unit};
+use super::runner::{Emulated, Stage};
 use super::validate::{first_error, judge_job, verdict};
 use super::{BackendChoice, Gpus, could_not_run};
 use crate::backend::Emulation;

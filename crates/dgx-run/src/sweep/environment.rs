@@ -2,7 +2,7 @@ use std::process::Command;
 
 use jiff::Zoned;
 
-use super::backend::Stage;
+use super::runner::Stage;
 use super::yardstick_id;
 use crate::catalog::Contender;
 use crate::compile::Compiler;

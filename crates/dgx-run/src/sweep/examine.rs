@@ -9,10 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::append;
-use super::backend::{Stage, Starter, free_memory};
 use super::pool::Field;
 use super::progress::Bar;
 use super::resume::Finished;
+use super::runner::{Stage, Starter, free_memory};
 use crate::child::cores;
 use crate::plan::{Cell, OperatorCall, Plan, Work};
 use crate::validate::Tolerance;

@@ -2,7 +2,6 @@
 //! stage left of the run file. Each stage appends what it finds as it finds it.
 
 mod alone;
-mod backend;
 mod build;
 mod environment;
 mod examine;
@@ -11,6 +10,7 @@ mod oracles;
 mod pool;
 mod progress;
 mod resume;
+mod runner;
 mod shard;
 mod standing;
 mod trace;
@@ -27,12 +27,12 @@ use std::thread;
 use std::time::Instant;
 
 pub use alone::{Booth, LoneCell, Trial};
-pub use backend::{BackendChoice, Gpus, choose};
 pub(crate) use build::refusal_of;
 pub use build::{inspect, unit};
 pub use environment::{argv, contender_record, git_state, host, stamp, started};
 pub use progress::{Bar, Progress};
 pub use resume::Resumed;
+pub use runner::{BackendChoice, Gpus, choose};
 pub use shard::ShardOf;
 pub use trace::CompiledCell;
 pub use verdict::verdict_exit;
@@ -42,7 +42,6 @@ use crate::catalog::{Catalog, YARDSTICK};
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::plan::{Machine, Plan};
 use crate::validate::Tolerance;
-use backend::{Emulated, Stage};
 use build::{Built, Images};
 use dgx_core::config::Round;
 use dgx_core::config::target::usual;
@@ -55,6 +54,7 @@ use examine::Examination;
 use oracles::Oracles;
 use pool::{Bars, Field, Spent};
 use resume::Finished;
+use runner::{Emulated, Stage};
 
 const SWEEPING: Words = Words {
     first: Some("stopping after what is under way; Ctrl-C again ends at once"),

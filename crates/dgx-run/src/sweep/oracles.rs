@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::backend::{Stage, Starter};
 use super::could_not_run;
+use super::runner::{Stage, Starter};
 use crate::operator::{Operands, OracleCache};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Shape;

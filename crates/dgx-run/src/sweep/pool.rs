@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use super::backend::Stage;
 use super::build::Images;
 use super::oracles::Oracles;
 use super::progress::{Bar, Progress};
 use super::resume::Finished;
+use super::runner::Stage;
 use super::{Session, StageClock, append, could_not_run, measure, reread, validate};
 use crate::backend::Emulation;
 use crate::plan::{Plan, cost};

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::backend::tools;
 use super::build::{refusal_of, unit};
 use super::could_not_run;
+use super::runner::tools;
 use crate::backend::cuda::{CudaBackend, StampedCalls};
 use crate::backend::emu::{EmuBackend, Traced};
 use crate::backend::{Data, Emulation, Job, RunFailure, Salt};

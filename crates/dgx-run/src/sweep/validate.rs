@@ -2,8 +2,8 @@ use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom;
 
-use super::backend::Stage;
 use super::oracles::validation_key;
+use super::runner::Stage;
 use super::{Session, could_not_run};
 use crate::backend::{Emulation, Modelled};
 use crate::compile::says_error;

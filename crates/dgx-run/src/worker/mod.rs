@@ -5,16 +5,16 @@
 
 mod calls;
 mod examine;
-mod judge;
 mod keep;
+mod measure;
+mod printed;
 mod problems;
 mod process;
 mod protocol;
 mod rejections;
 mod serve;
-mod timing;
 mod trace;
-mod words;
+mod validate;
 
 pub use keep::Kept;
 pub use problems::answers;

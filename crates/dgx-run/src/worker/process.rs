@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use super::printed::Words;
 use super::protocol::{Answer, Asked, Reply, Request};
 use super::trace::trace;
-use super::words::Words;
 use crate::backend::Opening;
 use crate::child::{self, Child, Silence};
 use dgx_core::clean;

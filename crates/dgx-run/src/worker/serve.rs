@@ -2,11 +2,11 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use super::examine::examine;
-use super::judge::judge;
+use super::measure::measure;
 use super::problems::Problems;
 use super::protocol::{Answer, Asked, Reply, Request};
-use super::timing;
 use super::trace::trace;
+use super::validate::judge;
 use crate::backend::Opening;
 use crate::child::end_with_supervisor;
 
@@ -70,7 +70,7 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
             }
             Request::Measure(job) => {
                 trace(|| format!("measure {}", job.shape.name));
-                timing::measure(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
+                measure(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
             }
         };
         if !usable {

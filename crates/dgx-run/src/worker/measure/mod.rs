@@ -1,18 +1,29 @@
+//! Times contenders side by side in randomised blocks. Only those with a
+//! [`Passed`](crate::validate::Passed) get in, and what reads the clock uses it
+//! up: timing a wrong kernel does not type-check, nor does timing one on after
+//! it was found wrong.
+
+mod audit;
+mod blocks;
+mod lineup;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::judge::words;
 use super::problems::{Problem, Problems};
 use super::protocol::{MeasureEntry, MeasureJob, Reply};
 use super::rejections::Rejections;
 use super::trace::trace;
+use super::validate::words;
 use crate::backend::{Backend, Bench, Course, Deal, Job, RunFailure, Salt, Set, Timed};
 use crate::compile::Cache;
-use crate::measure::{Audit, Calls, Dealt, Lineup, Outcome, Reading, Schedule, Stopwatch, run};
 use crate::operator::{Operands, Oracle};
 use crate::validate::{Exhibit, Passed, Spent, Subject, Tolerance, Wrong, prove};
+use audit::{Audit, Calls, Dealt};
+use blocks::{Outcome, Reading, Schedule, Stopwatch, run};
 use dgx_core::domain::roofline::Work;
 use dgx_core::domain::{ContenderId, KernelTime, Micros};
+use lineup::Lineup;
 
 /// The yardstick rounds both products to fp16, as its users do; its output is
 /// held to this many tolerances, so that only a wrong one is called wrong.

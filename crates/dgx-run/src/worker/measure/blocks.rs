@@ -233,8 +233,8 @@ mod tests {
 
     use rand::RngExt;
 
+    use super::super::lineup::tests::lineup;
     use super::*;
-    use crate::measure::lineup::tests::lineup;
 
     /// One call: its time, its clock, whether its output was right.
     type Call = (f64, f64, bool);
