@@ -7,7 +7,7 @@ use dgx_core::domain::{BackendKind, Hazard, Shape, Status};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::POISON;
 use dgx_run::backend::emu::STILL_RUNNING;
-use dgx_run::debug::{Account, Call};
+use dgx_run::debug::{Call, Diagnosis};
 use dgx_run::validate::{Chart, Patch, Story, Tolerance, significant};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
@@ -32,7 +32,7 @@ pub(crate) struct Telling<'a> {
 
 /// An account to be put into words.
 pub(crate) struct AccountText<'a> {
-    pub account: &'a Account,
+    pub account: &'a Diagnosis,
 }
 
 impl AccountText<'_> {
@@ -398,7 +398,7 @@ mod tests {
     fn whoever_ran_out_of_time_is_given_more() {
         let told = |detail: Option<&str>| {
             let id = ContenderId::from_text("x");
-            let account = Account {
+            let account = Diagnosis {
                 backend: BackendKind::Emu,
                 device: usual().clone(),
                 verdict: Verdict {

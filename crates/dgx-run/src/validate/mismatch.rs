@@ -100,7 +100,7 @@ impl Mismatch {
     fn how_far(&self) -> String {
         match self.worst.is_finite() {
             true => format!("the worst error is {:.3e} times the tolerance", self.worst),
-            false => "some beyond comparing".to_owned(),
+            false => "some are NaN or infinite".to_owned(),
         }
     }
 }

@@ -66,9 +66,9 @@ impl Stream {
 
 /// A [`Stream`] that one thread fills and another waits on.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Words(Arc<(Mutex<Stream>, Condvar)>);
+pub(super) struct KernelOutput(Arc<(Mutex<Stream>, Condvar)>);
 
-impl Words {
+impl KernelOutput {
     /// From here on words are those of a request that ends with `mark`.
     pub(super) fn expect(&self, mark: &str) {
         self.with(|stream| stream.expect(mark));
@@ -118,7 +118,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(5);
 
     fn after(chunks: &[&[u8]]) -> Option<String> {
-        let words = Words::default();
+        let words = KernelOutput::default();
         words.expect(MARK);
         chunks.iter().for_each(|chunk| words.hear(chunk));
         words.take(SOON)
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_words_of_a_worker_that_died_are_all_there_are() {
-        let words = Words::default();
+        let words = KernelOutput::default();
         words.expect(MARK);
         words.hear(b"the end is n");
         words.close();
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn each_request_has_its_own_words() {
-        let words = Words::default();
+        let words = KernelOutput::default();
         words.expect(MARK);
         words.hear(format!("one\n{MARK}\n").as_bytes());
         assert_eq!(words.take(SOON).as_deref(), Some("one"));

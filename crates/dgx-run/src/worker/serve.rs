@@ -4,7 +4,7 @@ use std::path::Path;
 use super::examine::examine;
 use super::measure::measure;
 use super::problems::Problems;
-use super::protocol::{Answer, Asked, Reply, Request};
+use super::protocol::{Reply, ReplyLine, Request, RequestLine};
 use super::trace::trace;
 use super::validate::judge;
 use crate::backend::Opening;
@@ -34,7 +34,7 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
     let mut problems = Problems::new(cache);
     for text in requests.lines().map_while(Result::ok) {
         let request = match serde_json::from_str(&text) {
-            Ok(Asked {
+            Ok(RequestLine {
                 number,
                 mark,
                 request,
@@ -51,11 +51,11 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
         };
         let usable = match request {
             Request::Validate(job) => {
-                trace(|| format!("validate {} on {}", job.contender, job.shape.name));
+                trace(|| format!("validate {} on {}", job.code.contender, job.shape.name));
                 judge(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
             }
             Request::Examine(job) => {
-                trace(|| format!("examine {} on {}", job.contender, job.shape.name));
+                trace(|| format!("examine {} on {}", job.code.contender, job.shape.name));
                 let reply = examine(opened.as_mut(), &mut problems, &job);
                 line.send(&reply);
                 true
@@ -91,7 +91,7 @@ impl<W: Write> Outbox<W> {
         if reply.is_last() {
             self.end_words();
         }
-        let answer = Answer {
+        let answer = ReplyLine {
             to: self.number,
             reply: reply.clone(),
         };
