@@ -341,11 +341,11 @@ fn drawn(chart: &Chart, telling: &Telling<'_>) -> String {
 
 fn fits(story: &Story) -> String {
     if story.fits.is_empty() {
-        return "nothing that is known".to_owned();
+        return "no known mistake".to_owned();
     }
     let lines = story.fits.iter().map(|fit| {
         let share = percent(fit.share);
-        format!("{} ({share} of the {} looked at)", fit.what, fit.of)
+        format!("{} ({share} of the {} examined)", fit.what, fit.of)
     });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -24,7 +24,7 @@ const TIMES: [(&str, &str); 2] = [
 const CLOCKS: &str = "nv/json/freqs-bin:nv/cold/sample_freqs";
 
 #[derive(Deserialize)]
-struct Document {
+pub(super) struct Document {
     meta: Meta,
     #[serde(default)]
     devices: Option<Vec<Device>>,
@@ -103,8 +103,7 @@ impl Named {
     }
 }
 
-pub(super) fn read(path: &Path, document: Value) -> Result<Foreign, String> {
-    let document: Document = serde_json::from_value(document).map_err(|e| e.to_string())?;
+pub(super) fn read(path: &Path, document: Document) -> Result<Foreign, String> {
     let version = &document.meta.version;
     if version.json.major != 1 {
         return Err(format!(

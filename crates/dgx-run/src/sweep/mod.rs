@@ -14,7 +14,6 @@ mod runner;
 mod shard;
 mod standing;
 mod validate;
-mod verdict;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -28,12 +27,11 @@ use std::time::Instant;
 pub use build::{inspect, unit};
 pub use cell::CompiledCell;
 pub(crate) use cell::{launchable, planned};
-pub use environment::{argv, contender_record, git_state, host, stamp, started};
+pub use environment::{contender_record, git_state, host, started};
 pub use progress::{Bar, Progress};
 pub use resume::Resumed;
 pub use runner::{BackendChoice, FakeFlags, Gpus, Runner, choose};
 pub use shard::ShardOf;
-pub use verdict::verdict_exit;
 
 use crate::catalog::{Catalog, YARDSTICK};
 use crate::compile::{Compiler, Limits, cache_root};
@@ -46,6 +44,7 @@ use dgx_core::domain::{ContenderId, Exit};
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::schema::{End, Header, Line, Settings};
 use dgx_core::record::{Run, WriteError, Writer};
+use dgx_core::record::{stamp, verdict_exit};
 use examine::Examination;
 use oracles::Oracles;
 use pool::{Bars, CardSeconds, Sweep};
@@ -227,7 +226,7 @@ fn begin(
     }
     let writer = match &options.into {
         Some(file) => Writer::begin(file, header),
-        None => Writer::create(&options.results, header, &environment::stamp()),
+        None => Writer::create(&options.results, header, &stamp()),
     };
     let writer = writer.map_err(|e| write_error(&e))?;
     let begun = reread(writer.path())?;

@@ -1,0 +1,54 @@
+use std::io::{BufReader, stdin};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use crate::cli::Globals;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Exit;
+use dgx_run::backend::Opening;
+use dgx_run::child::step_aside;
+use dgx_run::worker::serve;
+
+/// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    opening: Opening,
+    /// Keep to this core, and let every other process go first
+    #[arg(long, value_name = "N")]
+    core: Option<usize>,
+    /// Cache folder
+    #[arg(long, value_name = "DIR")]
+    cache: PathBuf,
+}
+
+pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+    // A signal to everybody (a batch system's, a closed session's) is for the
+    // supervisor to act on: a worker that died of it would look crashed.
+    let _ = ctrlc::set_handler(|| {});
+    if let Some(core) = args.core {
+        step_aside(core).map_err(|e| {
+            CommandError::new(
+                Exit::CouldNotRun,
+                format!("cannot let others go first: {e}"),
+                "`dgx sweep` starts its workers itself",
+            )
+        })?;
+    }
+    let line = || stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let (requests, replies) = line().and_then(|one| Ok((one, line()?))).map_err(|e| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("a worker has nobody to talk to: {e}"),
+            "`dgx sweep` starts its workers itself",
+        )
+    })?;
+    serve(
+        &args.opening,
+        &args.cache,
+        BufReader::new(requests),
+        replies,
+    );
+    Ok(Exit::Done)
+}

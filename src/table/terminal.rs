@@ -1,0 +1,424 @@
+//! Tables that fit. Where one is too wide though titles and prose are folded,
+//! columns of little weight are left out, the least first, and named below it,
+//! until the rest fits; and what does not fit without them either is continued
+//! in tables below.
+
+use tabled::builder::Builder;
+use tabled::grid::util::string::get_text_width as text_width;
+use tabled::settings::object::Columns;
+use tabled::settings::style::Style as Border;
+use tabled::settings::{Alignment, Margin, Padding};
+
+use super::{Align, Column, Style, Table, Value};
+
+/// Blanks between columns.
+const GAP: usize = 2;
+/// Columns of less weight are left out rather than continued below.
+const ESSENTIAL: u8 = 4;
+/// Prose is not folded into less, if there is a way.
+const PROSE: usize = 24;
+/// Names are folded only where nothing else helps.
+const NAME: usize = 20;
+
+impl Table {
+    /// Draws it within the style's width, below its title.
+    pub(crate) fn render(&self, style: &Style) -> String {
+        let drawn = self.on_screen().fitted(style);
+        match self.title.is_empty() {
+            true => drawn,
+            false => format!("{}\n{drawn}", style.fold(&self.title, 2)),
+        }
+    }
+
+    /// Its width when nothing is folded or left out.
+    pub(crate) fn full_width(&self) -> usize {
+        total(&self.on_screen().widths())
+    }
+
+    /// The columns that a terminal shows, with all that it shows of a value in
+    /// its text.
+    fn on_screen(&self) -> Self {
+        let shown = |place: &usize| self.columns[*place].weight > 0;
+        let mut table = self.only(&(0..self.columns.len()).filter(shown).collect::<Vec<_>>());
+        let mut values = table.rows.iter().flatten();
+        let aside = match values.any(|value| value.mark.is_some()) {
+            true => " ",
+            false => "",
+        };
+        for row in &mut table.rows {
+            for (column, value) in table.columns.iter().zip(row) {
+                value.text = value.plain();
+                if value.mark.take().is_none() && column.align == Align::Right {
+                    value.text.push_str(aside);
+                }
+            }
+        }
+        table
+    }
+
+    fn fitted(mut self, style: &Style) -> String {
+        if total(&self.widths()) <= style.width {
+            return self.draw(style);
+        }
+        self.fold_titles(style.width);
+        self.fold_prose(style.width, PROSE);
+        let (mut panels, left_out) = self.panels(style.width);
+        for panel in panels.iter_mut().skip(1) {
+            panel.drop_empty_rows();
+        }
+        for panel in &mut panels {
+            panel.fold_prose(style.width, 1);
+            panel.fold_names(style.width);
+        }
+        let drawn: Vec<String> = panels.iter().map(|panel| panel.draw(style)).collect();
+        let drawn = drawn.join("\n\n");
+        if left_out.is_empty() {
+            return drawn;
+        }
+        let titles = left_out
+            .iter()
+            .map(|place| self.columns[*place].title.replace('\n', " "));
+        let titles = titles.collect::<Vec<_>>().join(", ");
+        let text = format!("in {} columns without: {titles}", style.width);
+        format!("{drawn}\n {}", style.dim(style.fold(&text, 3)))
+    }
+
+    /// Removes rows that have a name and nothing else.
+    fn drop_empty_rows(&mut self) {
+        let columns = &self.columns;
+        let filled = |row: &Vec<Value>| {
+            let mut values = columns.iter().zip(row);
+            values.any(|(column, value)| !column.key && !value.text.is_empty())
+        };
+        self.rows.retain(filled);
+    }
+
+    /// The tables it takes for all that has weight, and what is left out: the
+    /// least first, as few as do. So a narrower screen never shows more.
+    fn panels(&self, width: usize) -> (Vec<Self>, Vec<usize>) {
+        let mut kept: Vec<usize> = (0..self.columns.len()).collect();
+        let mut left_out: Vec<usize> = Vec::new();
+        let fits = |places: &[usize]| total(&self.only(places).widths()) <= width;
+        while !fits(&kept) {
+            let light = |place: &&usize| self.columns[**place].weight < ESSENTIAL;
+            let least = kept.iter().filter(light);
+            let Some(least) = least.min_by_key(|i| (self.columns[**i].weight, usize::MAX - **i))
+            else {
+                break;
+            };
+            let least = *least;
+            kept.retain(|place| *place != least);
+            left_out.push(least);
+        }
+        left_out.sort_unstable();
+        if fits(&kept) {
+            return (vec![self.only(&kept)], left_out);
+        }
+        let mut keys: Vec<usize> = (kept.iter().copied())
+            .filter(|place| self.columns[*place].key)
+            .collect();
+        if keys.is_empty() {
+            keys.push(0);
+        }
+        let mut panels: Vec<Vec<usize>> = vec![keys.clone()];
+        for place in kept.into_iter().filter(|place| !keys.contains(place)) {
+            let last = panels.last_mut().expect("the first is there");
+            let wider: Vec<usize> = last.iter().copied().chain([place]).collect();
+            match fits(&wider) || *last == keys {
+                true => *last = wider,
+                false => panels.push([keys.clone(), vec![place]].concat()),
+            }
+        }
+        (
+            panels.iter().map(|places| self.only(places)).collect(),
+            left_out,
+        )
+    }
+
+    /// Folds titles that are wider than what stands below them, the one that
+    /// saves most first, until all fits.
+    fn fold_titles(&mut self, width: usize) {
+        let mut left: Vec<usize> = (0..self.columns.len()).collect();
+        while total(&self.widths()) > width {
+            let cells = |i: usize| {
+                let cells = self.rows.iter().map(|row| text_width(&row[i].text));
+                cells.max().unwrap_or(0)
+            };
+            let saves = |i: &usize| text_width(&self.columns[*i].title).saturating_sub(cells(*i));
+            let Some(most) = left
+                .iter()
+                .copied()
+                .max_by_key(saves)
+                .filter(|i| saves(i) > 0)
+            else {
+                return;
+            };
+            let narrow = folded(&self.columns[most].title, cells(most), false);
+            self.columns[most].title = narrow;
+            left.retain(|place| *place != most);
+        }
+    }
+
+    /// Folds prose, the widest first, until all fits or none has more than
+    /// `least` to spare.
+    fn fold_prose(&mut self, width: usize, least: usize) {
+        let prose = |column: &Column| column.wraps;
+        self.fold_columns(width, prose, least, false);
+    }
+
+    fn fold_names(&mut self, width: usize) {
+        let left = |column: &Column| column.align == Align::Left;
+        self.fold_columns(width, left, NAME, true);
+    }
+
+    fn fold_columns(
+        &mut self,
+        width: usize,
+        may: impl Fn(&Column) -> bool,
+        least: usize,
+        words: bool,
+    ) {
+        loop {
+            let over = total(&self.widths()).saturating_sub(width);
+            let widths = self.widths();
+            let candidates = (0..widths.len()).filter(|i| may(&self.columns[*i]));
+            let widest = candidates.max_by_key(|i| widths[*i]);
+            let Some(index) = widest.filter(|i| over > 0 && widths[*i] > least) else {
+                return;
+            };
+            let target = widths[index].saturating_sub(over).max(least);
+            for row in &mut self.rows {
+                row[index].text = folded(&row[index].text, target, words);
+            }
+            self.columns[index].title = folded(&self.columns[index].title, target, words);
+            // A word that is longer than that stays whole.
+            if self.widths()[index] >= widths[index] {
+                return;
+            }
+        }
+    }
+
+    /// What each column needs, without drawing anything: a table is tried in
+    /// many layouts before one fits.
+    fn widths(&self) -> Vec<usize> {
+        let column = |(index, column): (usize, &Column)| {
+            let cells = self.rows.iter().map(|row| text_width(&row[index].text));
+            cells.fold(text_width(&column.title), usize::max)
+        };
+        self.columns.iter().enumerate().map(column).collect()
+    }
+
+    fn draw(&self, style: &Style) -> String {
+        let mut builder = Builder::default();
+        let titles = self.columns.iter().map(|c| Value::from(&c.title));
+        builder.push_record(titles.map(|t| drawn(&t.tone(super::Tone::Faint), style)));
+        for row in &self.rows {
+            builder.push_record(row.iter().map(|value| drawn(value, style)));
+        }
+        let mut table = builder.build();
+        table
+            .with(Border::empty())
+            .with(Padding::new(0, GAP, 0, 0))
+            .with(Margin::new(1, 0, 0, 0));
+        for (index, column) in self.columns.iter().enumerate() {
+            let alignment = match column.align {
+                Align::Left => Alignment::left(),
+                Align::Right => Alignment::right(),
+            };
+            table.modify(Columns::one(index), alignment);
+        }
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        lines.join("\n")
+    }
+}
+
+fn drawn(value: &Value, style: &Style) -> String {
+    let lines = value.text.lines().map(|line| coloured(value, line, style));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line of a value; of one with a badge, that alone is coloured.
+fn coloured(value: &Value, line: &str, style: &Style) -> String {
+    if line.is_empty() {
+        return String::new();
+    }
+    let (before, toned) = match line.strip_suffix(&value.badge) {
+        Some(before) if !value.badge.is_empty() => (before, &*value.badge),
+        None => (line, ""),
+        Some(_) => ("", line),
+    };
+    let text = format!("{before}{}", style.toned(value.tone, toned));
+    match value.strong {
+        true => style.bold(text),
+        false => text,
+    }
+}
+
+/// Of a table of these columns, with its margin; what stands between the last
+/// column and the edge is not drawn.
+fn total(widths: &[usize]) -> usize {
+    let columns: usize = widths.iter().map(|w| w + GAP).sum();
+    (columns + 1).saturating_sub(GAP)
+}
+
+/// `text` in lines of so many characters, parted at blanks; with `words`,
+/// words that are longer are parted too.
+fn folded(text: &str, width: usize, words: bool) -> String {
+    if text_width(text) <= width {
+        return text.to_owned();
+    }
+    let width = width.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    // A number and its unit stay together.
+    let text = text.replace(" %", "\u{a0}%");
+    for line in text.lines() {
+        lines.push(String::new());
+        for word in line.split(' ') {
+            let mut word: Vec<char> = word.chars().collect();
+            let last = lines.last_mut().expect("one was pushed");
+            let length = last.chars().count();
+            if length > 0 && length + 1 + word.len() <= width {
+                last.push(' ');
+                last.extend(&word);
+                continue;
+            }
+            if length > 0 {
+                lines.push(String::new());
+            }
+            while words && word.len() > width {
+                let rest = word.split_off(width);
+                lines.last_mut().expect("one was pushed").extend(&word);
+                lines.push(String::new());
+                word = rest;
+            }
+            lines.last_mut().expect("one was pushed").extend(&word);
+        }
+    }
+    lines.join("\n").replace('\u{a0}', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::row;
+
+    #[test]
+    fn widths_are_those_of_the_drawing() {
+        let mut grid = Table::new(vec![
+            Column::new("shape", Align::Left, 9),
+            Column::new("a long\ntitle", Align::Right, 3),
+            Column::new("µs", Align::Right, 9),
+        ]);
+        grid.push(row!["x", 1, Value::from("12.5 µs").mark('*')]);
+        grid.push(row!["256x4096", 1, 7]);
+        let drawn = grid.render(&Style::PLAIN);
+        let widest = drawn.lines().map(text_width).max().unwrap();
+        assert_eq!(grid.full_width(), widest, "{drawn}");
+    }
+
+    fn wide() -> Table {
+        let mut grid = Table::new(vec![
+            Column::new("rank", Align::Left, 9),
+            Column::key("contender"),
+            Column::new("over the baseline", Align::Right, 8),
+            Column::new("said of it", Align::Left, 6).wraps(),
+            Column::new("regs", Align::Right, 2),
+            Column::new("bound by", Align::Left, 3),
+        ]);
+        let row = [
+            "1",
+            "pipelined[STAGES=3]",
+            "1.22×",
+            "it is faster than it was",
+            "168",
+            "memory",
+        ];
+        grid.push(row.to_vec());
+        grid
+    }
+
+    #[test]
+    fn what_has_weight_is_shown_at_any_width_and_what_is_left_out_is_named() {
+        let grid = wide();
+        for width in 40..=grid.full_width() {
+            let style = Style {
+                width,
+                ..Style::PLAIN
+            };
+            let drawn = grid.render(&style);
+            for line in drawn.lines() {
+                assert!(text_width(line) <= width, "{width}: {line}\n{drawn}");
+            }
+            let named = drawn.contains("columns without:");
+            for (column, cell) in grid.columns.iter().zip(&grid.rows[0]) {
+                // Folded, a text is there word by word.
+                let there = |text: &str| text.split(' ').all(|word| drawn.contains(word));
+                assert!(
+                    there(&column.title),
+                    "{width}: no {}\n{drawn}",
+                    column.title
+                );
+                let light = named && column.weight < ESSENTIAL;
+                assert!(there(&cell.text) || light, "{width}: no {cell:?}\n{drawn}");
+            }
+        }
+        let style = Style {
+            width: 60,
+            ..Style::PLAIN
+        };
+        insta::assert_snapshot!(grid.render(&style));
+    }
+
+    /// The columns that are left out at a width.
+    fn left_out(grid: &Table, width: usize) -> Vec<usize> {
+        let mut grid = grid.on_screen();
+        grid.fold_titles(width);
+        grid.fold_prose(width, PROSE);
+        grid.panels(width).1
+    }
+
+    #[test]
+    fn a_narrower_screen_never_shows_more() {
+        let grid = wide();
+        for width in 40..grid.full_width() {
+            let (narrow, wider) = (left_out(&grid, width), left_out(&grid, width + 1));
+            let kept = wider.iter().all(|place| narrow.contains(place));
+            assert!(kept, "{width}: {narrow:?}, and then {wider:?}");
+        }
+    }
+
+    #[test]
+    fn folding_keeps_words() {
+        assert_eq!(folded("one two three", 7, false), "one two\nthree");
+        assert_eq!(
+            folded("pipelined[STAGES=3] x", 9, true),
+            "pipelined\n[STAGES=3\n] x"
+        );
+        assert_eq!(folded("longer", 3, false), "longer");
+    }
+
+    #[test]
+    fn colours_stand_on_every_line_and_on_the_badge_alone() {
+        let style = Style {
+            colour: true,
+            ..Style::PLAIN
+        };
+        let of = |value: Value| {
+            let mut table = Table::new(vec![Column::left("x")]);
+            table.push(vec![value]);
+            table.render(&style)
+        };
+        let folded = of(Value::from("one\ntwo").tone(crate::table::Tone::Good));
+        let lines: Vec<&str> = folded.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [" \u{1b}[32mone\u{1b}[0m", " \u{1b}[32mtwo\u{1b}[0m"]
+        );
+        let badge = of(Value::from("1.2×").badge(crate::table::Tone::Bad, "missed"));
+        assert!(
+            badge.ends_with(" 1.2× \u{1b}[31mmissed\u{1b}[0m"),
+            "{badge}"
+        );
+    }
+}
