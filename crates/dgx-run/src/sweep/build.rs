@@ -44,11 +44,9 @@ impl Images {
 
     /// The image of a build, waited for; none where it will not come.
     pub(super) fn wait(&self, build: usize) -> Option<Outcome> {
-        let mut state = self.state();
-        while state.built[build].is_none() && !state.ended {
-            state = self.news.wait(state).unwrap_or_else(|e| e.into_inner());
-        }
-        state.built[build].clone()
+        let waiting = |state: &mut State| state.built[build].is_none() && !state.ended;
+        let state = self.news.wait_while(self.state(), waiting);
+        state.unwrap_or_else(|e| e.into_inner()).built[build].clone()
     }
 
     /// Has the compiler stop.

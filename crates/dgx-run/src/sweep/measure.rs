@@ -8,6 +8,7 @@ use super::resume::{measured, next_process};
 use super::standing::Standing;
 use super::validate::verdict;
 use super::{Session, could_not_run, reread, yardstick_id};
+use crate::backend::RunFailure;
 use crate::plan::Work;
 use crate::worker::{CellCode, MeasureJob, NoReply, Reply, Request, trace};
 use dgx_core::diagnostic::CommandError;
@@ -210,14 +211,8 @@ impl Timing<'_, '_> {
                     if failure.fatal {
                         self.session.runner.replace();
                     }
-                    let reason = match failure.status {
-                        Status::Unsupported => failure.message,
-                        _ => format!("while it was timed: {}", failure.message),
-                    };
-                    let mut found =
-                        verdict(&contender, shape, failure.status, &reason, failure.detail);
-                    found.printed = printed;
-                    return Ok(Attempt::Without(found));
+                    let found = fault_verdict(&contender, shape, failure);
+                    return Ok(Attempt::Without(Verdict { printed, ..found }));
                 }
                 Reply::Note { text } => self.session.sweep.progress.warn(&text),
                 Reply::Failed { message } => return Err(could_not_run(&message)),
@@ -234,6 +229,15 @@ impl Timing<'_, '_> {
             false => Ok(()),
         }
     }
+}
+
+/// The verdict on a contender that failed while it was timed.
+fn fault_verdict(contender: &ContenderId, shape: &str, failure: RunFailure) -> Verdict {
+    let reason = match failure.status {
+        Status::Unsupported => failure.message,
+        _ => format!("while it was timed: {}", failure.message),
+    };
+    verdict(contender, shape, failure.status, &reason, failure.detail)
 }
 
 /// What becomes of a shape whose worker gave no answer.

@@ -162,11 +162,11 @@ impl Starter {
 
     /// One that keeps to a core and lets everybody else go first.
     pub(super) fn start_aside(&self, core: usize) -> Result<Worker, String> {
-        Worker::start_on(&self.opening, &self.cache, Some(core))
+        Worker::start(&self.opening, &self.cache, Some(core))
     }
 
     pub(super) fn start(&self) -> Result<Worker, String> {
-        Worker::start(&self.opening, &self.cache)
+        Worker::start(&self.opening, &self.cache, None)
     }
 }
 

@@ -1,5 +1,5 @@
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dgx_core::domain::printable;
 
@@ -93,15 +93,10 @@ impl KernelOutput {
     /// What was printed up to the mark, or up to the end, or up to now where
     /// neither comes in time.
     pub(super) fn take(&self, patience: Duration) -> Option<String> {
-        let began = Instant::now();
-        let mut stream = self.0.0.lock().ok()?;
-        while stream.done.is_none() && !stream.closed {
-            let left = patience.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                break;
-            }
-            stream = self.0.1.wait_timeout(stream, left).ok()?.0;
-        }
+        let (lock, news) = &*self.0;
+        let waiting = |stream: &mut Stream| stream.done.is_none() && !stream.closed;
+        let waited = news.wait_timeout_while(lock.lock().ok()?, patience, waiting);
+        let mut stream = waited.ok()?.0;
         let text = match stream.done.take() {
             Some(text) => text,
             None => stream.words(stream.heard),

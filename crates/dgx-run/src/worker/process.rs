@@ -52,14 +52,9 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts `dgx worker` on a backend and waits until it is ready.
-    pub(crate) fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
-        Self::start_on(opening, cache, None)
-    }
-
-    /// The same; with a core, it keeps to that one and lets everybody else go
-    /// first.
-    pub(crate) fn start_on(
+    /// Starts `dgx worker` on a backend and waits until it is ready. With a core,
+    /// it keeps to that one and lets every other process go first.
+    pub(crate) fn start(
         opening: &Opening,
         cache: &Path,
         core: Option<usize>,

@@ -7,7 +7,7 @@ use super::problems::Problems;
 use super::protocol::{Reply, ReplyLine, Request, RequestLine};
 use super::trace::trace;
 use super::validate::judge;
-use crate::backend::Opening;
+use crate::backend::{Backend, Opening};
 use crate::child::end_with_supervisor;
 
 /// The worker's side: opens its backend, then answers requests until there are
@@ -49,32 +49,43 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
                 continue;
             }
         };
-        let usable = match request {
-            Request::Validate(job) => {
-                trace(|| format!("validate {} on {}", job.code.contender, job.shape.name));
-                judge(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
-            }
-            Request::Examine(job) => {
-                trace(|| format!("examine {} on {}", job.code.contender, job.shape.name));
-                let reply = examine(opened.as_mut(), &mut problems, &job);
-                line.send(&reply);
-                true
-            }
-            Request::Answer(key) => {
-                trace(|| format!("answer {} {}", key.shape.name, key.distribution));
-                match problems.answer(&key, opened.as_mut()) {
-                    Ok(()) => line.send(&Reply::Answered),
-                    Err(message) => line.send(&Reply::Failed { message }),
-                }
-                true
-            }
-            Request::Measure(job) => {
-                trace(|| format!("measure {}", job.shape.name));
-                measure(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
-            }
-        };
+        let usable = answer(request, opened.as_mut(), &mut problems, &mut |r| {
+            line.send(r)
+        });
         if !usable {
             return;
+        }
+    }
+}
+
+/// Does what a request asks for. False when this process can do nothing more.
+fn answer(
+    request: Request,
+    backend: &mut dyn Backend,
+    problems: &mut Problems,
+    send: &mut dyn FnMut(&Reply),
+) -> bool {
+    match request {
+        Request::Validate(job) => {
+            trace(|| format!("validate {} on {}", job.code.contender, job.shape.name));
+            judge(backend, problems, &job, send)
+        }
+        Request::Examine(job) => {
+            trace(|| format!("examine {} on {}", job.code.contender, job.shape.name));
+            send(&examine(backend, problems, &job));
+            true
+        }
+        Request::Answer(key) => {
+            trace(|| format!("answer {} {}", key.shape.name, key.distribution));
+            send(&match problems.answer(&key, backend) {
+                Ok(()) => Reply::Answered,
+                Err(message) => Reply::Failed { message },
+            });
+            true
+        }
+        Request::Measure(job) => {
+            trace(|| format!("measure {}", job.shape.name));
+            measure(backend, problems, &job, send)
         }
     }
 }
