@@ -8,7 +8,7 @@ use dgx_core::domain::{BackendKind, Hazard, Shape, Status};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::POISON;
 use dgx_run::backend::emu::STILL_RUNNING;
-use dgx_run::debug::{Account, Call};
+use dgx_run::debug::{Call, Diagnosis};
 use dgx_run::validate::{Chart, Patch, Story, Tolerance, significant};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
@@ -31,7 +31,11 @@ pub(crate) struct DebugContext<'a> {
 }
 
 /// Everything known, section by section.
-pub(crate) fn account_text(account: &Account, context: &DebugContext<'_>, style: &Style) -> String {
+pub(crate) fn account_text(
+    account: &Diagnosis,
+    context: &DebugContext<'_>,
+    style: &Style,
+) -> String {
     let mut parts = vec![headline(account, style)];
     match (account.verdict.status, &account.call) {
         (Status::Wrong, Some(call)) => {
@@ -51,7 +55,7 @@ pub(crate) fn account_text(account: &Account, context: &DebugContext<'_>, style:
     parts.join("\n\n")
 }
 
-fn headline(account: &Account, style: &Style) -> String {
+fn headline(account: &Diagnosis, style: &Style) -> String {
     let verdict = &account.verdict;
     let word = style.toned(status_tone(verdict.status), verdict.status);
     let on = match account.backend {
@@ -75,7 +79,7 @@ fn headline(account: &Account, style: &Style) -> String {
 }
 
 /// What the verdict tells besides its hazards, which it begins with.
-fn story(account: &Account, style: &Style) -> Option<String> {
+fn story(account: &Diagnosis, style: &Style) -> Option<String> {
     let detail = account.verdict.detail.as_deref()?;
     let hazards = account.verdict.hazards.iter();
     let stories: Vec<String> = hazards.map(Hazard::story).collect();
@@ -86,7 +90,7 @@ fn story(account: &Account, style: &Style) -> Option<String> {
 
 /// What it has to thank luck for, which may be the cause of what is wrong;
 /// every kind under its own head.
-fn hazards(account: &Account, style: &Style) -> Vec<String> {
+fn hazards(account: &Diagnosis, style: &Style) -> Vec<String> {
     let most = match speech::level() >= Level::Verbose {
         true => usize::MAX,
         false => PAIRS,
@@ -95,7 +99,7 @@ fn hazards(account: &Account, style: &Style) -> Vec<String> {
 }
 
 /// Reads where there is nothing to read: no fault, and seldom meant.
-fn strays(account: &Account, style: &Style) -> Option<String> {
+fn strays(account: &Diagnosis, style: &Style) -> Option<String> {
     let call = account.call.as_ref()?;
     let strays = &call.kept.search.as_ref()?.strays;
     let lines = folded(&strays.join("\n"), style);
@@ -103,7 +107,7 @@ fn strays(account: &Account, style: &Style) -> Option<String> {
 }
 
 /// How each distribution fares by itself.
-fn data(account: &Account, style: &Style) -> Option<String> {
+fn data(account: &Diagnosis, style: &Style) -> Option<String> {
     let lines = account.others.iter().map(|(distribution, verdict)| {
         let why = verdict.reason.as_deref().unwrap_or_default();
         let same = verdict.reason == account.verdict.reason;
@@ -119,7 +123,7 @@ fn data(account: &Account, style: &Style) -> Option<String> {
     (!lines.is_empty()).then(|| section("Each kind of data alone", &lines))
 }
 
-fn printed(account: &Account) -> Option<String> {
+fn printed(account: &Diagnosis) -> Option<String> {
     let by_call = account.call.as_ref().map(|call| &call.kept.printed);
     let printed = by_call.filter(|text| !text.is_empty());
     let printed = printed.or(account.verdict.printed.as_ref())?;
@@ -133,14 +137,14 @@ fn printed(account: &Account) -> Option<String> {
 
 /// Whether time was up before a hang was proved: the emulator says so, or
 /// says nothing because its process was ended.
-fn proves_nothing(account: &Account) -> bool {
+fn proves_nothing(account: &Diagnosis) -> bool {
     let story = account.verdict.detail.as_deref();
     story.is_none_or(|story| story.contains(STILL_RUNNING))
 }
 
 /// The command that most likely helps now.
 pub(crate) fn next_command(
-    account: &Account,
+    account: &Diagnosis,
     context: &DebugContext<'_>,
     style: &Style,
 ) -> Option<String> {
@@ -380,7 +384,7 @@ mod tests {
     fn whoever_ran_out_of_time_is_given_more() {
         let told = |detail: Option<&str>| {
             let id = ContenderId::from_text("x");
-            let account = Account {
+            let account = Diagnosis {
                 backend: BackendKind::Emu,
                 device: usual().clone(),
                 verdict: Verdict {

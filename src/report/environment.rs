@@ -42,7 +42,7 @@ fn one(subject: &RankedRun, several: bool) -> Markup {
             }
             @if let Some(driver) = &device.driver { dt { "driver" } dd { (driver) } }
             dt { "host" } dd { (header.host.cpu) ", " (header.host.cores) " cores, " (header.host.os) " " (header.host.arch) }
-            dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.join(", ")) ", seed " (settings.seed) }
+            dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.iter().map(|d| d.as_str()).collect::<Vec<_>>().join(", ")) ", seed " (settings.seed) }
             @if subject.run.timing().sampled() {
                 dt { "measuring" } dd {
                     "at least " (settings.min_blocks) " blocks a shape, at most " (settings.max_seconds) " s, "

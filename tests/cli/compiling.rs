@@ -290,7 +290,7 @@ fn a_damaged_image_is_compiled_anew() {
     )
     .expect("a file");
     let text = workspace.run(&["check", "round.toml"]);
-    assert!(text.contains("was damaged: it is compiled anew"), "{text}");
+    assert!(text.contains("was damaged: it is compiled again"), "{text}");
     assert_eq!(shared_memory(&text)[0].1, "64", "{text}");
     let text = workspace.run(&["check", "round.toml"]);
     assert!(!text.contains("damaged"), "{text}");

@@ -284,7 +284,7 @@ fn who_loses_two_workers_is_crashed_and_the_others_are_timed() {
     assert_eq!((status.as_str(), verdicts), ("crashed", 2));
     assert_eq!(
         reason,
-        "twice, while it was timed, the worker was ended by signal 9"
+        "lost twice while it was timed: the worker was ended by signal 9"
     );
     for contender in ["plain", "quick"] {
         assert_eq!(stage.verdict(contender, "large").0, "ok");

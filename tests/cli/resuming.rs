@@ -150,7 +150,7 @@ fn a_signal_keeps_what_is_finished_and_says_how_to_go_on() {
         let output = child.output();
         let said = explain(&output);
         assert_eq!(output.status.code(), Some(4), "{signal}: {said}");
-        assert!(said.contains("Ctrl-C again ends at once"), "{said}");
+        assert!(said.contains("press Ctrl-C again to end now"), "{said}");
         let file = stage.run_file().display().to_string();
         assert!(
             said.contains(&format!("dgx sweep --resume {file}")),

@@ -420,7 +420,7 @@ fn what_was_found_before_an_interruption_is_told_and_written() {
     let output = child.output();
     let text = said(&output);
     assert_eq!(output.status.code(), Some(4), "{text}");
-    assert!(text.contains("Ctrl-C again ends at once"), "{text}");
+    assert!(text.contains("press Ctrl-C again to end now"), "{text}");
     assert!(text.contains("no-sync: race at shared nibbles"), "{text}");
     let left = "37x128x1024";
     assert!(

@@ -2,10 +2,13 @@
 //! or in the emulator, checked against the oracle and timed.
 //!
 //! ```text
-//! catalog → plan → compile → backend → validate → measure → record
+//! catalog → plan → compile → backend → validate, measure → record
 //! ```
 //!
-//! Only `sweep` knows all the stages.
+//! Only `sweep` knows all the stages. It is the host side, and asks; `worker` is
+//! the device side, a process that does: `worker/validate` what `sweep/validate`
+//! asks for, and so with `measure` and `examine`. What is asked of a run travels
+//! as one `Settings`, from the command line into the header and every request.
 //!
 //! The modules are listed so that each uses only those above it; a test in the
 //! `dgx` crate reads the sources and says where one does not.
@@ -29,8 +32,6 @@ pub mod validate;
 pub mod backend;
 
 pub mod profile;
-
-pub mod measure;
 
 pub mod worker;
 

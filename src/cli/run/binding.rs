@@ -26,7 +26,7 @@ pub(super) fn binding(
     let Some(cell) = cells.find(|cell| matches!(cell.work, Work::Run { .. })) else {
         return "Nothing is modelled: it runs on none of these shapes.".to_owned();
     };
-    let found = CompiledCell::new(plan, contender, cell.shape, compiler).and_then(|cell| {
+    let found = CompiledCell::runnable(plan, contender, cell.shape, compiler).and_then(|cell| {
         cell.traced(|traced| {
             let replay = |m: &_| traced.replay(m, false);
             savings(machine(device)?, replay)

@@ -10,15 +10,15 @@ use crate::cli::{Globals, named, runs};
 use crate::present::{Commands, DebugContext, Folders, account_text, next_command};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
+use dgx_core::domain::{BackendKind, ContenderId, Exit, Pattern, Shape, Status, Watch};
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::Run;
-use dgx_run::backend::Emulation;
+use dgx_core::record::schema::Settings;
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::cache_root;
-use dgx_run::debug::{Account, Dump, Form, Kind, Request, emit, investigate, make_folder};
+use dgx_run::debug::{Diagnosis, Dump, DumpItem, Form, Investigation, Kind, emit, make_folder};
 use dgx_run::plan::{Plan, Work};
-use dgx_run::sweep::{BackendChoice, Booth, LoneCell, Trial, choose};
+use dgx_run::sweep::{BackendChoice, CompiledCell, Runner, choose};
 use dgx_run::validate::Tolerance;
 
 #[derive(Debug, clap::Args)]
@@ -90,24 +90,32 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     let (mut exit, mut unwritten) = (Exit::Done, None);
     for (place, (choice, target)) in backends(&args, run.as_ref())?.into_iter().enumerate() {
-        let mut booth = Booth::open(choice, target, &compiler, &cache)?;
+        let mut settings = Settings {
+            target,
+            ..case.settings.clone()
+        };
+        let mut runner = Runner::open_one(choice, &settings, &compiler, &cache)?;
         let plan = plan_for_machine(
             &args.contender,
             case.round.clone(),
             &catalog,
-            &booth.machine(),
+            &runner.machine(),
         )?;
         let [contender] = plan.contenders.as_slice() else {
             let ids = plan.contenders.iter().map(|c| &c.id);
             return Err(ambiguous(&args.contender, ids));
         };
         let dump = dump(&args, &plan)?;
-        let trial = Trial {
+        settings.distributions = plan.round.validation.distributions.clone();
+        let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
+        let investigation = Investigation {
+            cell: &cell,
+            compiler: &compiler,
+            cache: &cache,
+            settings: &settings,
+            time_limit: case.time_limit,
             buffers: dump.as_ref().map_or(Vec::new(), Dump::buffers),
-            distributions: plan.round.validation.distributions.clone(),
-            ..case.trial.clone()
         };
-        let cell = LoneCell::compile(&plan, &compiler)?;
         if place == 0 {
             introduce(&plan, &case);
         }
@@ -118,7 +126,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
                 0 => cell.log(&compiler),
                 _ => Ok(None),
             });
-            let account = investigate(&mut booth, &cell, shape, &compiler, &trial, &cache);
+            let account = investigation.diagnose(&mut runner);
             let lost = || Err(interrupted());
             (account, log.join().unwrap_or_else(|_| lost()))
         });
@@ -136,7 +144,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         {
             wrote(&dump.write(call)?);
         }
-        if let (Some((kinds, folder)), Some(image), 0) = (&kinds, &cell.image, place) {
+        if let (Some((kinds, folder)), Some(image), 0) = (&kinds, cell.image(), place) {
             let emission = emit(image, &contender.id, kinds, folder)?;
             wrote(&emission.files);
             unwritten = emission.missing;
@@ -154,7 +162,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 /// What is looked into, and how.
 struct Case {
     round: Round,
-    trial: Trial,
+    settings: Settings,
+    time_limit: Duration,
     /// As a command names it.
     of: PathBuf,
     /// The file of the round.
@@ -174,33 +183,28 @@ impl Case {
         let wanted = args.shape.as_deref().or(failed.as_deref());
         round.shapes = vec![shape(&round, wanted, &of)?];
         round.shape_spans.truncate(1);
-        let settings = run.map(|run| &run.header.settings);
-        let validation = &round.validation;
         let swept = run.map(|run| run.header.data_seed(&round.shapes[0].name));
-        let seed = args.seed.or(swept).or(validation.seed);
-        let (rtol, atol) = match settings {
-            Some(settings) => (settings.rtol, settings.atol),
-            None => (validation.rtol, validation.atol),
+        let seed = args.seed.or(swept).or(round.validation.seed).unwrap_or(1);
+        let of_round = || Settings {
+            hazards: Watch::Some,
+            ..Settings::of(&round, seed)
         };
-        let schedule = args.schedule.or(settings.map(|s| s.schedule));
-        let exact = settings.is_some_and(|settings| settings.exact_sums);
-        let trial = Trial {
-            distributions: validation.distributions.clone(),
-            seed: seed.unwrap_or(1),
-            tolerance: Tolerance { rtol, atol },
-            time_limit: Duration::from_secs_f64(args.timeout.unwrap_or(validation.timeout)),
-            emulation: Emulation {
-                schedule: schedule.unwrap_or_default(),
-                exact_sums: args.exact_sums || exact,
-                watch: settings.map_or(Watch::Some, |settings| settings.hazards),
-                ..Emulation::default()
-            },
-            buffers: Vec::new(),
+        let of_run = run.map(|run| run.header.settings.clone());
+        let settings = of_run.unwrap_or_else(of_round);
+        let settings = Settings {
+            seed,
+            secret: None,
+            schedule: args.schedule.unwrap_or(settings.schedule),
+            exact_sums: args.exact_sums || settings.exact_sums,
+            time_only: false,
+            ..settings
         };
+        let timeout = args.timeout.unwrap_or(round.validation.timeout);
         Ok(Self {
             config: round.file.path.display().to_string(),
             round,
-            trial,
+            settings,
+            time_limit: Duration::from_secs_f64(timeout),
             of,
             folders: Folders::named(&globals.variants),
         })
@@ -235,8 +239,8 @@ fn backends(
         target::find(word)?;
     }
     match args.backend {
-        Some(BackendChoice::Fake) => Err(InputError::new(
-            "a script computes nothing that could be looked into",
+        Some(choice) if choice.kind() == BackendKind::Fake => Err(InputError::new(
+            "a scripted backend computes nothing to debug",
             "choose --backend cuda or emu",
         )
         .into()),
@@ -246,12 +250,10 @@ fn backends(
             "leave out --target, or --backend cuda",
         )
         .into()),
-        Some(choice @ (BackendChoice::Cuda | BackendChoice::Auto)) => {
-            Ok(match choose(choice)?.is_some() {
-                true => vec![(BackendChoice::Cuda, None)],
-                false => vec![emulated],
-            })
-        }
+        Some(choice) => Ok(match choose(choice)?.is_some() {
+            true => vec![(BackendChoice::Cuda, None)],
+            false => vec![emulated],
+        }),
         None if args.target.is_some() => Ok(vec![emulated]),
         None => Ok(match choose(BackendChoice::Auto)? {
             None => vec![emulated],
@@ -268,7 +270,7 @@ fn dump(args: &Args, plan: &Plan) -> Result<Option<Dump>, CommandError> {
     let Some([names, folder]) = args.dump.as_deref() else {
         return Ok(None);
     };
-    let requests: Result<Vec<Request>, String> = names.split(',').map(str::parse).collect();
+    let requests: Result<Vec<DumpItem>, String> = names.split(',').map(str::parse).collect();
     let requests = requests.map_err(|why| {
         InputError::new(
             format!("--dump {names}: {why}"),
@@ -303,14 +305,11 @@ fn introduce(plan: &Plan, case: &Case) {
     let contender = &plan.contenders[0];
     let file = contender.variant.file.path.display();
     say!("{} on {}  ({file})", contender.id, plan.shapes[0].name);
-    let Trial {
-        seed, emulation, ..
-    } = &case.trial;
-    let exact = match emulation.exact_sums {
+    let Settings { seed, schedule, .. } = &case.settings;
+    let exact = match case.settings.exact_sums {
         true => ", exact sums",
         false => "",
     };
-    let schedule = emulation.schedule;
     say!(
         "of {}; data of seed {seed}, schedule {schedule}{exact}\n",
         case.of.display()
@@ -336,7 +335,7 @@ fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a
     };
     DebugContext {
         shape,
-        tolerance: case.trial.tolerance,
+        tolerance: Tolerance::from(&case.settings),
         tile: (constant("BM"), constant("BN")),
         commands: Commands {
             run: &case.of,
@@ -346,7 +345,7 @@ fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a
     }
 }
 
-fn surprising(account: &Account, expected: Status) -> bool {
+fn surprising(account: &Diagnosis, expected: Status) -> bool {
     let status = account.verdict.status;
     status != expected && status != Status::Unsupported
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::cli::Globals;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Exit};
+use dgx_core::domain::Exit;
 use dgx_run::backend::Opening;
 use dgx_run::child::step_aside;
 use dgx_run::worker::serve;
@@ -13,15 +13,8 @@ use dgx_run::worker::serve;
 /// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Backend to open
-    #[arg(long)]
-    backend: BackendKind,
-    /// What it is opened with: the harness's own kernels, a target, or a script
-    #[arg(long, value_name = "PATH")]
-    with: Option<PathBuf>,
-    /// Which of several cards, as CUDA_VISIBLE_DEVICES counts them
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    card: u32,
+    #[command(flatten)]
+    opening: Opening,
     /// Keep to this core, and let every other process go first
     #[arg(long, value_name = "N")]
     core: Option<usize>,
@@ -51,8 +44,11 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
             "`dgx sweep` starts its workers itself",
         )
     })?;
-    let opening = Opening::new(args.backend, args.with, args.card)
-        .map_err(|e| CommandError::new(Exit::Usage, e, "`dgx sweep` starts its workers itself"))?;
-    serve(&opening, &args.cache, BufReader::new(requests), replies);
+    serve(
+        &args.opening,
+        &args.cache,
+        BufReader::new(requests),
+        replies,
+    );
     Ok(Exit::Done)
 }

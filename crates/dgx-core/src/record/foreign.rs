@@ -10,7 +10,7 @@ use super::schema::{
     ConfigText, ContenderRecord, DeviceRecord, Estimate, Header, Host, SCHEMA, Settings,
 };
 use crate::domain::{
-    BackendKind, Bytes, ContenderId, Micros, Shape, Status, Verdict, Watch, printable_line,
+    BackendKind, Bytes, ContenderId, Micros, Shape, Status, Verdict, printable_line,
 };
 use crate::stats::{PROCESSES, Sampled};
 
@@ -255,21 +255,8 @@ fn header(
         contenders: contenders.iter().map(record).collect(),
         shapes: shapes.iter().map(shape).collect(),
         settings: Settings {
-            seed: 0,
-            rtol: 0.0,
-            atol: 0.0,
-            secret: None,
-            secret_given: false,
-            distributions: Vec::new(),
-            min_blocks: 0,
-            max_seconds: 0.0,
             processes: found.processes.len() as u32,
-            cold_l2: false,
-            schedule: 0,
-            exact_sums: false,
-            time_only: false,
-            hazards: Watch::Off,
-            target: None,
+            ..Settings::default()
         },
         departures: Vec::new(),
         shard: None,

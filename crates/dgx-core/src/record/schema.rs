@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::is_elided;
+use crate::config::Round;
 use crate::domain::mix;
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
-    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Hazard, KernelTime, Micros,
-    Shape, Status, Timing, Tuning, Verdict, Watch,
+    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Distribution, Hazard,
+    KernelTime, Micros, Shape, Status, Timing, Tuning, Verdict, Watch,
 };
 
 /// Raised by any change that an older dgx would misread.
@@ -269,8 +270,10 @@ impl Header {
     }
 }
 
-/// How the run was asked to validate and measure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What is asked of a run: how its data are drawn, and how cells are validated,
+/// timed and emulated. The command line makes it, the header records it, and
+/// workers get it with every request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     pub seed: u64,
@@ -283,7 +286,7 @@ pub struct Settings {
     pub secret_given: bool,
     pub rtol: f64,
     pub atol: f64,
-    pub distributions: Vec<String>,
+    pub distributions: Vec<Distribution>,
     pub min_blocks: u32,
     pub max_seconds: f64,
     pub processes: u32,
@@ -314,6 +317,22 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Settings {
+    /// What a round asks for, on the data of this seed.
+    pub fn of(round: &Round, seed: u64) -> Self {
+        let (validation, measurement) = (&round.validation, &round.measurement);
+        Self {
+            seed,
+            rtol: validation.rtol,
+            atol: validation.atol,
+            distributions: validation.distributions.clone(),
+            min_blocks: measurement.min_blocks,
+            max_seconds: measurement.max_seconds,
+            processes: measurement.processes,
+            cold_l2: measurement.cold_l2,
+            ..Self::default()
+        }
+    }
+
     /// What data, calls and their order are drawn by.
     pub fn data_seed(&self) -> u64 {
         mixed(self.seed, self.secret)
@@ -322,6 +341,11 @@ impl Settings {
     /// Blocks each process must take of each shape.
     pub fn share(&self) -> u32 {
         self.min_blocks.div_ceil(self.processes.max(1)).max(2)
+    }
+
+    /// Seconds each process may take of each shape.
+    pub fn seconds(&self) -> f64 {
+        self.max_seconds / f64::from(self.processes.max(1))
     }
 }
 

@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use super::schema::*;
 use super::{Run, read_text};
 use crate::domain::{
-    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Group, Hazard, Micros, Sample,
-    Shape, Status, Timing, Verdict, Watch,
+    BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Distribution, Group, Hazard,
+    Micros, Sample, Shape, Status, Timing, Verdict,
 };
 
 /// A contender and how long it truly takes, relative to a shape's base time.
@@ -232,18 +232,13 @@ impl Synthetic {
                 seed: self.seed,
                 rtol: 1e-3,
                 atol: 1e-3,
-                secret: None,
-                secret_given: false,
-                distributions: vec!["benchmark".to_owned()],
+                distributions: vec![Distribution::Benchmark],
                 min_blocks: self.blocks,
                 max_seconds: 10.0,
                 processes: self.processes,
                 cold_l2: true,
-                schedule: 0,
-                exact_sums: false,
                 time_only: self.unlooked(),
-                hazards: Watch::Off,
-                target: None,
+                ..Settings::default()
             },
             departures: Vec::new(),
             shard: None,

@@ -2,12 +2,12 @@
 
 use super::{Job, Observation, RunFailure, Salt};
 use crate::operator::{Operands, Oracle};
-use crate::validate::{Passed, Spent, Subject, Tolerance};
+use crate::validate::{Passed, Subject, Tolerance, UsedProof};
 use dgx_core::domain::{ContenderId, KernelTime, Micros, Shape, Tuning};
 
 /// Where a bench is set up: one shape, in one process of a sweep.
 #[derive(Clone, Copy)]
-pub struct Course<'a> {
+pub struct BenchSetup<'a> {
     pub shape: &'a Shape,
     /// Data to change between from call to call. A backend that has no room
     /// for all of them takes the first few.
@@ -29,7 +29,7 @@ pub struct Set<'a> {
 
 /// The data of one call: which set, and what makes this call unlike the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
+pub struct CallData {
     pub set: usize,
     pub salt: Salt,
 }
@@ -41,14 +41,14 @@ pub struct Timed {
     /// Mean SM clock over the call, where it could be read.
     pub clock_mhz: Option<f64>,
     /// What is left of the proof the call was timed with.
-    pub spent: Spent,
+    pub spent: UsedProof,
 }
 
 /// Calls contenders of one shape, again and again, and times them. Every call
-/// finds its memory laid out anew, with the data it is dealt, and has its
+/// finds its memory laid out anew, with its own data, and has its
 /// output judged before the next.
 pub trait Bench {
-    /// How many data sets there are to deal.
+    /// How many data sets there are.
     fn sets(&self) -> usize;
 
     /// Makes a contender ready for calls; what a proof for it must be about.
@@ -66,20 +66,24 @@ pub trait Bench {
     /// Calls without looking at the clock, and says whether the device has
     /// doubts about what the call did. What earlier calls left in the
     /// variables of its module stays there.
-    fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure>;
+    fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure>;
 
     /// Times one call of whoever the proof is for, and uses the proof up.
     /// Errors say whether the device survived.
-    fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure>;
+    fn time(&mut self, passed: Passed, data: CallData) -> Result<Timed, RunFailure>;
 
     /// What each kernel of one more call takes, where that can be told: the
     /// kernels wait for one another, so this is not how the call is timed.
-    fn kernels(&mut self, _passed: &Passed, _deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
+    fn kernels(
+        &mut self,
+        _passed: &Passed,
+        _data: CallData,
+    ) -> Result<Vec<KernelTime>, RunFailure> {
         Ok(Vec::new())
     }
 
     /// Reads back what the call just made left in memory.
-    fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure>;
+    fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure>;
 }
 
 /// The entry a proof is for: nobody else's can be timed with it.

@@ -8,6 +8,7 @@
 mod bench;
 pub mod cuda;
 pub mod emu;
+#[cfg(any(test, feature = "fake"))]
 pub mod fake;
 mod opening;
 mod pieces;
@@ -23,14 +24,16 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Image;
 use crate::operator::{Operands, Oracle};
 use crate::plan::OperatorCall;
+use crate::validate::Exhibit;
 pub use crate::validate::POISON;
 pub use bench::Bench;
-pub use bench::Deal;
+pub use bench::CallData;
 pub(crate) use bench::proven;
-pub use bench::{Course, Set, Timed};
+pub use bench::{BenchSetup, Set, Timed};
 use dgx_core::domain::{
     BackendKind, Bytes, ContenderId, Device, Hazard, KernelTime, Micros, Status, Watch,
 };
+use dgx_core::record::schema::Settings;
 pub use opening::Opening;
 pub use salt::Salt;
 pub(crate) use tables::INPUTS;
@@ -54,7 +57,7 @@ pub trait Backend {
     }
 
     /// Sets up a stopwatch, where this backend has a clock.
-    fn bench<'a>(&'a mut self, _course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+    fn bench<'a>(&'a mut self, _course: &BenchSetup<'_>) -> Result<Box<dyn Bench + 'a>, String> {
         Err(format!("the {} backend has no clock", self.kind()))
     }
 
@@ -74,7 +77,7 @@ pub trait Loaded {
     /// What lies now in the buffers whose names are wanted, byte by byte as
     /// the last call left them; or why nobody can tell.
     fn buffers(&mut self, _wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, String> {
-        Err("memory cannot be looked at here".to_owned())
+        Err("memory cannot be read on this backend".to_owned())
     }
 
     /// Makes such a call once more to see who does what, where that can be told;
@@ -127,7 +130,7 @@ pub struct Data<'a> {
 
 /// What the emulator may choose and a GPU may not. None of it changes what a
 /// correct kernel computes beyond the rounding of sums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Emulation {
     /// Which of the legal orders of warps and copies to take.
     pub schedule: u64,
@@ -138,12 +141,22 @@ pub struct Emulation {
     /// nothing.
     pub time_only: bool,
     /// Look for what a result does not show.
-    #[serde(default)]
     pub watch: Watch,
     /// Run only the CTAs that are watched for that; what is computed is worth
     /// nothing.
-    #[serde(default)]
     pub alone: bool,
+}
+
+impl From<&Settings> for Emulation {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            schedule: settings.schedule,
+            exact_sums: settings.exact_sums,
+            time_only: settings.time_only,
+            watch: settings.hazards,
+            alone: false,
+        }
+    }
 }
 
 /// What a run left behind.
@@ -169,6 +182,16 @@ pub struct Observation {
     pub hazards: Vec<Hazard>,
     /// Global memory that nobody watched meanwhile, for want of memory.
     pub unwatched: Bytes,
+}
+
+impl Observation {
+    /// What of it is judged.
+    pub(crate) fn exhibit(&self) -> Exhibit<'_> {
+        Exhibit {
+            c: &self.c,
+            trespasses: self.trespasses.iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 /// A time replayed from what warps did.

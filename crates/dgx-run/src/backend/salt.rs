@@ -1,4 +1,5 @@
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::POISON;
 use crate::operator::Shuffle;
@@ -9,7 +10,7 @@ use dgx_core::domain::mix;
 /// shuffled, what poisons outputs and scratch, what canaries look like. Whatever
 /// a kernel kept of an earlier call is wrong in this one. tools.cu computes the
 /// same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Salt(pub u64);
 
 impl Salt {

@@ -63,7 +63,7 @@ impl Reader<'_> {
             return Err(self.document.error(
                 0..0,
                 format!("{} constants and lets, {MAX_ENTRIES} at most", all.len()),
-                "leave some out, here or in what is extended",
+                "remove some, here or in the extended variant",
             ));
         }
         let tiles = wire.tiles.is_some() || parent.is_some_and(|p| p.tiles.is_some());

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::Asked;
+use super::Lookup;
 use super::front_matter::Reader;
 use super::variant::{Launch, Scratch, TensorMap, Variant};
 use super::wire::FrontMatter;
@@ -28,7 +28,7 @@ impl Reader<'_> {
             // Said with its reason where picks are read.
             return Ok(None);
         }
-        let mut heirs = self.asked.heirs.clone();
+        let mut heirs = self.lookup.heirs.clone();
         heirs.push(self.name.to_owned());
         if let Some(at) = heirs.iter().position(|heir| heir == parent) {
             let circle = [&heirs[at..], std::slice::from_ref(parent)].concat();
@@ -39,19 +39,19 @@ impl Reader<'_> {
         }
         if heirs.len() > MOST_GENERATIONS {
             let message = format!("more than {MOST_GENERATIONS} variants extend one another");
-            return error(message, "extend one that stands on its own");
+            return error(message, "extend a variant that extends none");
         }
         if let Err(missing) = self.catalog.knows(parent) {
             let (message, remedy) = missing.explain();
             return error(message, &remedy);
         }
         // From a source of the same kind: what the host does differs by chip.
-        let asked = Asked {
+        let lookup = Lookup {
             heirs,
-            beside: self.asked.beside.clone(),
-            ..Asked::default()
+            beside: self.lookup.beside.clone(),
+            ..Lookup::default()
         };
-        let found = self.catalog.read(parent, &asked);
+        let found = self.catalog.read(parent, &lookup);
         let found = found.map_err(|why| self.inherited_mistake(why))?;
         if !found.picks.is_empty() {
             let message = format!("`{parent}` picks others, and has nothing to extend");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::maps::tensor_named;
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per};
-use super::{Asked, Catalog};
+use super::{Catalog, Lookup};
 use super::{Headers, Library};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::{Document, Formula, Spanned, Value};
@@ -31,7 +31,7 @@ pub(super) fn read(
     file: SourceFile,
     library: &Library,
     catalog: &Catalog,
-    asked: &Asked,
+    lookup: &Lookup,
 ) -> Result<Variant, InputError> {
     let range = locate(&file)?;
     let document = Document::new(&file, range.clone(), GUIDE);
@@ -45,7 +45,7 @@ pub(super) fn read(
         later: BTreeSet::new(),
         has_tiles: false,
         catalog,
-        asked,
+        lookup,
     };
     reader.parent = reader.extended(&wire)?;
     let extended = match &reader.parent {
@@ -111,7 +111,7 @@ pub(super) struct Reader<'a> {
     pub(super) has_tiles: bool,
     /// Where others are found.
     pub(super) catalog: &'a Catalog,
-    pub(super) asked: &'a Asked,
+    pub(super) lookup: &'a Lookup,
 }
 
 impl Reader<'_> {
@@ -180,7 +180,7 @@ impl Reader<'_> {
     /// Whether there is such a target is the compiler's to say: what it
     /// refuses is this variant's row.
     fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
-        match (&wire.arch, &self.asked.beside, &self.parent) {
+        match (&wire.arch, &self.lookup.beside, &self.parent) {
             (Some(arch), Some(folder), _) if arch.get_ref() != folder => Err(self.document.error(
                 arch.span(),
                 format!("`arch` is not that of its folder, {folder}"),

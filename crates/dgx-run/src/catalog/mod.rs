@@ -51,7 +51,7 @@ pub const DEFAULT_FOLDER: &str = "variants";
 /// chip in particular first.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    files: BTreeMap<String, Vec<Entry>>,
+    files: BTreeMap<String, Vec<Source>>,
     folders: Vec<Folder>,
     include: Vec<PathBuf>,
     /// What lies among the variants, looks like one and is none: why, and what
@@ -67,7 +67,7 @@ struct Folder {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct Source {
     path: PathBuf,
     /// Place among the folders.
     folder: usize,
@@ -168,7 +168,7 @@ impl Catalog {
             other.refused = Some(InputError::new(message, "rename one of the files"));
             return;
         }
-        sources.push(Entry {
+        sources.push(Source {
             path,
             folder,
             arch: arch.map(str::to_owned),
@@ -192,24 +192,24 @@ impl Catalog {
     /// no chip in particular.
     #[cfg(test)]
     pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
-        self.read(name, &Asked::default())
+        self.read(name, &Lookup::default())
     }
 
     /// The source of `name` that runs on `chip`; where none does, one that says
     /// what it is for.
     pub fn variant_on(&self, name: &str, chip: Chip) -> Result<Arc<Variant>, InputError> {
-        let asked = Asked {
+        let lookup = Lookup {
             chip: Some(chip),
-            ..Asked::default()
+            ..Lookup::default()
         };
-        self.read(name, &asked)
+        self.read(name, &lookup)
     }
 
     /// Every source of `name`.
     pub fn sources(&self, name: &str) -> Vec<Result<Arc<Variant>, InputError>> {
         let entries = self.files.get(name).into_iter().flatten();
         entries
-            .map(|entry| self.read_entry(name, entry, &Asked::default()))
+            .map(|entry| self.read_source(name, entry, &Lookup::default()))
             .collect()
     }
 
@@ -234,20 +234,20 @@ impl Catalog {
         }
     }
 
-    fn read(&self, name: &str, asked: &Asked) -> Result<Arc<Variant>, InputError> {
-        let entry = self.entry(name, asked.chip, asked.beside.as_deref());
+    fn read(&self, name: &str, lookup: &Lookup) -> Result<Arc<Variant>, InputError> {
+        let entry = self.entry(name, lookup.chip, lookup.beside.as_deref());
         let entry = entry.map_err(|missing| {
             let (message, remedy) = missing.explain();
             InputError::new(message, remedy)
         })?;
-        self.read_entry(name, entry, asked)
+        self.read_source(name, entry, lookup)
     }
 
-    fn read_entry(
+    fn read_source(
         &self,
         name: &str,
-        entry: &Entry,
-        asked: &Asked,
+        entry: &Source,
+        lookup: &Lookup,
     ) -> Result<Arc<Variant>, InputError> {
         if let Some(error) = &entry.refused {
             return Err(error.clone());
@@ -266,11 +266,11 @@ impl Catalog {
         let library = folder
             .library
             .get_or_init(|| Library::gather(&folder.path, &self.include));
-        let asked = Asked {
+        let lookup = Lookup {
             beside: entry.arch.clone(),
-            ..asked.clone()
+            ..lookup.clone()
         };
-        front_matter::read(name, file, library, self, &asked).map(Arc::new)
+        front_matter::read(name, file, library, self, &lookup).map(Arc::new)
     }
 
     /// Whether there is a variant `name`. Names are looked up, never joined to
@@ -286,7 +286,7 @@ impl Catalog {
         name: &str,
         chip: Option<Chip>,
         beside: Option<&str>,
-    ) -> Result<&Entry, NoSuchVariant> {
+    ) -> Result<&Source, NoSuchVariant> {
         let sources = self.files.get(name).map_or(&[][..], Vec::as_slice);
         let near = || {
             sources
@@ -331,7 +331,7 @@ fn passed_over(path: &Path) -> Option<InputError> {
         let mut entries = std::fs::read_dir(path).ok()?.flatten();
         entries.find(|entry| is_source(&entry.path()))?;
         return Some(InputError::new(
-            format!("the variants in {shown} are left out: its name is no chip's"),
+            format!("the variants in {shown} are left out: its name is not a compile target"),
             format!("call it sm_90a, sm_100a, …, or say --variants {shown}"),
         ));
     }
@@ -345,7 +345,7 @@ fn passed_over(path: &Path) -> Option<InputError> {
 
 /// On whose behalf a variant is read.
 #[derive(Clone, Debug, Default)]
-struct Asked {
+struct Lookup {
     /// What it is to run on.
     chip: Option<Chip>,
     /// The target's folder whose sources come first: those of who extends it,

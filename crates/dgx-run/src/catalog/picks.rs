@@ -1,6 +1,6 @@
 //! `[[pick]]`: a variant that is others, each on the shapes it is meant for.
 
-use super::Asked;
+use super::Lookup;
 use super::front_matter::Reader;
 use super::variant::{MINIMUM, Pick, Term, Variant};
 use super::wire::{self, FrontMatter};
@@ -81,7 +81,7 @@ impl Reader<'_> {
             self.document.error(pick.contender.span(), message, remedy)
         };
         let text = pick.contender.get_ref();
-        if self.asked.picked {
+        if self.lookup.picked {
             let message = "a variant that is picked picks others itself".to_owned();
             return Err(error(message, "name those it picks in the first place"));
         }
@@ -92,13 +92,13 @@ impl Reader<'_> {
             let (message, remedy) = missing.explain();
             error(message, &remedy)
         })?;
-        let asked = Asked {
+        let lookup = Lookup {
             picked: true,
-            chip: self.asked.chip,
-            beside: self.asked.beside.clone(),
-            ..Asked::default()
+            chip: self.lookup.chip,
+            beside: self.lookup.beside.clone(),
+            ..Lookup::default()
         };
-        let variant = self.catalog.read(&selection.variant, &asked)?;
+        let variant = self.catalog.read(&selection.variant, &lookup)?;
         let unknown = selection
             .params
             .keys()
@@ -119,7 +119,7 @@ impl Reader<'_> {
                 &format!("fix its parameters: `{}`", last.id),
             )),
             (None, _) => Err(error(
-                format!("`{text}` is no choice of its parameters"),
+                format!("`{text}` is not one of its parameter choices"),
                 "its front matter lists their values",
             )),
         }

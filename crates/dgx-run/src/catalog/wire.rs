@@ -66,7 +66,7 @@ pub(super) struct FrontMatter {
 fn expectation<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Status>, D::Error> {
     match Status::deserialize(wire)? {
         Status::NotValidated => Err(serde::de::Error::custom(
-            "no validation finds `not-validated`: that is what nobody validated",
+            "`not-validated` cannot be expected: it marks cells that were not validated",
         )),
         status => Ok(Some(status)),
     }

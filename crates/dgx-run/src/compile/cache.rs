@@ -59,28 +59,16 @@ struct Report {
 
 impl Report {
     fn new(key: &str, outcome: &Result<Image, String>) -> io::Result<Self> {
-        let report = match outcome {
-            Ok(image) => Self {
-                error: None,
-                kernels: image.kernels.clone(),
-                remarks: image.remarks.clone(),
-                checksum: String::new(),
-            },
-            Err(message) => Self {
-                error: Some(message.clone()),
-                kernels: Vec::new(),
-                remarks: Vec::new(),
-                checksum: String::new(),
-            },
+        let image = outcome.as_ref().ok();
+        let mut report = Self {
+            error: outcome.as_ref().err().cloned(),
+            kernels: image.map_or(Vec::new(), |image| image.kernels.clone()),
+            remarks: image.map_or(Vec::new(), |image| image.remarks.clone()),
+            checksum: String::new(),
         };
-        let (cubin, ptx) = match outcome {
-            Ok(image) => (&*image.cubin, &*image.ptx),
-            Err(_) => (&[][..], ""),
-        };
-        Ok(Self {
-            checksum: report.sum(key, cubin, ptx)?,
-            ..report
-        })
+        let (cubin, ptx) = image.map_or((&[][..], ""), |image| (&*image.cubin, &*image.ptx));
+        report.checksum = report.sum(key, cubin, ptx)?;
+        Ok(report)
     }
 
     fn sum(&self, key: &str, cubin: &[u8], ptx: &str) -> io::Result<String> {
@@ -96,7 +84,7 @@ impl Report {
 
 /// What the cache has under a key.
 #[derive(Debug, PartialEq)]
-pub enum Entry {
+pub enum Cached {
     Absent,
     /// Something that is not what was published.
     Damaged,
@@ -120,12 +108,12 @@ impl Cache {
     }
 
     /// The entry for `key`.
-    pub fn load(&self, key: &str) -> Entry {
+    pub fn load(&self, key: &str) -> Cached {
         let folder = self.folder(key);
         match Self::read(&folder) {
-            Ok(outcome) => Entry::Whole(outcome),
-            Err(_) if fs::symlink_metadata(&folder).is_err() => Entry::Absent,
-            Err(_) => Entry::Damaged,
+            Ok(outcome) => Cached::Whole(outcome),
+            Err(_) if fs::symlink_metadata(&folder).is_err() => Cached::Absent,
+            Err(_) => Cached::Damaged,
         }
     }
 
@@ -271,7 +259,7 @@ mod tests {
     fn a_damaged_entry_is_never_used_and_made_again() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::open(root.path()).unwrap();
-        assert_eq!(cache.load("k"), Entry::Absent);
+        assert_eq!(cache.load("k"), Cached::Absent);
         let outcome = Ok(image("k"));
         let report = |from: &str, to: &str| {
             let path = cache.folder("k").join("report.json");
@@ -306,9 +294,9 @@ mod tests {
         ];
         for (place, damage) in damages.iter().enumerate() {
             cache.publish("k", &outcome).unwrap();
-            assert_eq!(cache.load("k"), Entry::Whole(outcome.clone()));
+            assert_eq!(cache.load("k"), Cached::Whole(outcome.clone()));
             damage();
-            assert_eq!(cache.load("k"), Entry::Damaged, "{place}");
+            assert_eq!(cache.load("k"), Cached::Damaged, "{place}");
         }
     }
 
@@ -318,13 +306,13 @@ mod tests {
         let cache = Cache::open(root.path()).unwrap();
         let outcome = Err("variants/x.cu(1): error".to_owned());
         cache.publish("k", &outcome).unwrap();
-        assert_eq!(cache.load("k"), Entry::Whole(outcome));
+        assert_eq!(cache.load("k"), Cached::Whole(outcome));
         fs::rename(cache.folder("k"), cache.folder("j")).unwrap();
-        assert_eq!(cache.load("j"), Entry::Damaged);
+        assert_eq!(cache.load("j"), Cached::Damaged);
         fs::write(cache.folder("k"), "not a folder").unwrap();
-        assert_eq!(cache.load("k"), Entry::Damaged);
+        assert_eq!(cache.load("k"), Cached::Damaged);
         cache.publish("k", &Ok(image("k"))).unwrap();
-        assert_eq!(cache.load("k"), Entry::Whole(Ok(image("k"))));
+        assert_eq!(cache.load("k"), Cached::Whole(Ok(image("k"))));
     }
 
     #[test]
@@ -337,7 +325,7 @@ mod tests {
                 scope.spawn(|| cache.publish("k", &Ok(image("k"))).unwrap());
             }
         });
-        assert_eq!(cache.load("k"), Entry::Whole(Ok(image("k"))));
+        assert_eq!(cache.load("k"), Cached::Whole(Ok(image("k"))));
         assert_eq!(fs::read_dir(root.path().join("images")).unwrap().count(), 1);
     }
 
@@ -361,7 +349,7 @@ mod tests {
                     });
                 }
             });
-            assert_eq!(cache.load("k"), Entry::Whole(Ok(image("k"))));
+            assert_eq!(cache.load("k"), Cached::Whole(Ok(image("k"))));
         }
         assert_eq!(fs::read_dir(root.path().join("images")).unwrap().count(), 1);
     }

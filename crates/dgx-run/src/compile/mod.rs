@@ -30,10 +30,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::Headers;
 use dgx_core::domain::{content_hash, printable};
-use process::{Lost, Process};
+use process::{NoImage, Process};
 use serve::{Delivery, Order};
 
-pub use cache::{Cache, Entry, cache_root};
+pub use cache::{Cache, Cached, cache_root};
 pub(crate) use diagnostics::says_error;
 pub use launchable::{geometry, refusal};
 pub use locate::search;
@@ -232,9 +232,9 @@ impl Compiler {
         let began = Instant::now();
         let key = self.key(unit);
         let entry = self.cache.load(&key);
-        if entry == Entry::Damaged {
+        if entry == Cached::Damaged {
             remark!(
-                "warning: the cached image of {} was damaged: it is compiled anew",
+                "warning: the cached image of {} was damaged: it is compiled again",
                 printable(&unit.name)
             );
         }
@@ -245,7 +245,7 @@ impl Compiler {
                 millis: began.elapsed().as_secs_f64() * 1e3,
             })
         };
-        if let Entry::Whole(outcome) = entry {
+        if let Cached::Whole(outcome) = entry {
             return Ok(compiled(outcome, true));
         }
         let outcome = match self.build(unit, &key, stop)? {
@@ -275,9 +275,9 @@ impl Compiler {
             Ok((Delivery::Refused { ptx, log }, _)) => self.complaint(unit, &log, &ptx),
             Ok((Delivery::Failed { reason }, _)) => reason,
             Ok((Delivery::Ready, _)) => String::new(),
-            Err(Lost::TimedOut(spent)) => stopped_after(&spent),
-            Err(Lost::Died(how) | Lost::Killed(how)) => format!("the compiler {how}"),
-            Err(Lost::Stopped) => String::new(),
+            Err(NoImage::TimedOut(spent)) => stopped_after(&spent),
+            Err(NoImage::Died(how) | NoImage::Killed(how)) => format!("the compiler {how}"),
+            Err(NoImage::Stopped) => String::new(),
         })
     }
 
@@ -313,9 +313,9 @@ impl Compiler {
         // kill one: neither is the unit's doing before a fresh one fails too.
         let perhaps_innocent = match &made {
             Ok((delivery, _)) => used && delivery.gave_up(),
-            Err(Lost::Died(_)) => used,
-            Err(Lost::Killed(_)) => true,
-            Err(Lost::TimedOut(_) | Lost::Stopped) => false,
+            Err(NoImage::Died(_)) => used,
+            Err(NoImage::Killed(_)) => true,
+            Err(NoImage::TimedOut(_) | NoImage::Stopped) => false,
         };
         if perhaps_innocent {
             drop(process);
@@ -327,9 +327,9 @@ impl Compiler {
         }
         let (delivery, cubin) = match made {
             Ok(made) => made,
-            Err(Lost::Stopped) => return Ok(Built::Stopped),
-            Err(Lost::TimedOut(spent)) => return Ok(Built::Gave(stopped_after(&spent))),
-            Err(Lost::Died(how) | Lost::Killed(how)) => {
+            Err(NoImage::Stopped) => return Ok(Built::Stopped),
+            Err(NoImage::TimedOut(spent)) => return Ok(Built::Gave(stopped_after(&spent))),
+            Err(NoImage::Died(how) | NoImage::Killed(how)) => {
                 return Ok(Built::Gave(format!(
                     "the compiler {how}; it may take {memory} of memory"
                 )));
@@ -370,9 +370,9 @@ impl Compiler {
     fn fresh(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Process>, Error> {
         let reason = match Process::start(&self.program, &self.limits, stop) {
             Ok(process) => return Ok(Some(process)),
-            Err(Lost::Stopped) => return Ok(None),
-            Err(Lost::TimedOut(spent)) => format!("is not ready after {spent}"),
-            Err(Lost::Died(how) | Lost::Killed(how)) => how,
+            Err(NoImage::Stopped) => return Ok(None),
+            Err(NoImage::TimedOut(spent)) => format!("is not ready after {spent}"),
+            Err(NoImage::Died(how) | NoImage::Killed(how)) => how,
         };
         let reason = format!("the compiling process {reason}");
         Err(Error::NoProcess { reason })

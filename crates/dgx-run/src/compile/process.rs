@@ -35,7 +35,7 @@ impl Default for Limits {
 }
 
 /// Why nothing came back.
-pub(super) enum Lost {
+pub(super) enum NoImage {
     /// Ended by itself: how, and its last words.
     Died(String),
     /// Killed from outside: the unit may be innocent.
@@ -59,7 +59,7 @@ impl Process {
         program: &Path,
         limits: &Limits,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Self, Lost> {
+    ) -> Result<Self, NoImage> {
         let mut command = Command::new(program);
         command
             .arg("compile-worker")
@@ -67,7 +67,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = Child::start(&mut command, |_| {})
-            .map_err(|e| Lost::Died(format!("cannot be started: {e}")))?;
+            .map_err(|e| NoImage::Died(format!("cannot be started: {e}")))?;
         let mut process = Self {
             stdin: child.stdin(),
             deliveries: listen(&mut child),
@@ -75,10 +75,10 @@ impl Process {
         };
         match process.receive(START, stop) {
             Ok((Delivery::Ready, _)) => Ok(process),
-            Ok(_) => Err(Lost::Died("spoke out of turn".to_owned())),
+            Ok(_) => Err(NoImage::Died("spoke out of turn".to_owned())),
             Err(Silence::Closed) => Err(process.obituary()),
-            Err(Silence::TimedOut) => Err(Lost::TimedOut(spent(START, "s"))),
-            Err(Silence::Stopped) => Err(Lost::Stopped),
+            Err(Silence::TimedOut) => Err(NoImage::TimedOut(spent(START, "s"))),
+            Err(Silence::Stopped) => Err(NoImage::Stopped),
         }
     }
 
@@ -88,7 +88,7 @@ impl Process {
         order: &Order,
         time: Duration,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Delivery, Vec<u8>), Lost> {
+    ) -> Result<(Delivery, Vec<u8>), NoImage> {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
         let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(&line));
@@ -101,11 +101,11 @@ impl Process {
         match self.receive(time * STUCK, &|| stop() || is_up()) {
             Ok(delivery) => Ok(delivery),
             Err(Silence::Closed) => Err(self.obituary()),
-            Err(Silence::Stopped) if stop() => Err(Lost::Stopped),
-            Err(Silence::Stopped) => Err(Lost::TimedOut(spent(time, "s of computing"))),
+            Err(Silence::Stopped) if stop() => Err(NoImage::Stopped),
+            Err(Silence::Stopped) => Err(NoImage::TimedOut(spent(time, "s of computing"))),
             Err(Silence::TimedOut) => {
                 let stuck = "s in which it hardly computed: the machine is very busy";
-                Err(Lost::TimedOut(spent(time * STUCK, stuck)))
+                Err(NoImage::TimedOut(spent(time * STUCK, stuck)))
             }
         }
     }
@@ -118,11 +118,11 @@ impl Process {
         child::receive(&self.deliveries, patience, stop)
     }
 
-    fn obituary(&mut self) -> Lost {
+    fn obituary(&mut self) -> NoImage {
         let obituary = self.child.obituary();
         match obituary.by_others() {
-            true => Lost::Killed(obituary.short()),
-            false => Lost::Died(obituary.short()),
+            true => NoImage::Killed(obituary.short()),
+            false => NoImage::Died(obituary.short()),
         }
     }
 }

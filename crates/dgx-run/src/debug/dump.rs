@@ -26,12 +26,12 @@ pub enum Form {
 
 /// A buffer by name, and what its bytes are to be read as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct DumpItem {
     pub name: String,
     kind: Option<Element>,
 }
 
-impl FromStr for Request {
+impl FromStr for DumpItem {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
@@ -59,7 +59,7 @@ const TABLES: [&str; 3] = ["groups", "maps", "deal"];
 /// What to dump, and where.
 #[derive(Clone, Debug)]
 pub struct Dump {
-    requests: Vec<Request>,
+    requests: Vec<DumpItem>,
     folder: PathBuf,
     form: Form,
 }
@@ -67,7 +67,7 @@ pub struct Dump {
 impl Dump {
     /// What the call has to dump is known before it runs; its folder is made now.
     pub fn new(
-        requests: Vec<Request>,
+        requests: Vec<DumpItem>,
         folder: PathBuf,
         form: Form,
         call: Option<&OperatorCall>,
@@ -88,7 +88,7 @@ impl Dump {
                 .chain(TABLES.iter().filter(|table| !lacks(table)))
                 .chain(&scratch)
         };
-        for Request { name, .. } in &requests {
+        for DumpItem { name, .. } in &requests {
             if !known().any(|known| known == name) {
                 let all: Vec<&str> = known().copied().collect();
                 let remedy = match nearest(name, all.iter().copied()) {
@@ -136,7 +136,7 @@ impl Dump {
 
     fn arrays(
         &self,
-        request: &Request,
+        request: &DumpItem,
         call: &Call,
     ) -> Result<Vec<(Option<usize>, Array)>, CommandError> {
         let name = request.name.as_str();
@@ -222,63 +222,40 @@ fn layout(name: &str, group: Option<Group>, bytes: usize) -> (Element, Vec<usize
     }
 }
 
+/// A type of numbers: its name, and NumPy's, which ends with its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Element {
-    U8,
-    U16,
-    U32,
-    I32,
-    U64,
-    F16,
-    F32,
-    F64,
-}
+struct Element(&'static str, &'static str);
 
 impl Element {
-    const ALL: [(&'static str, Self); 8] = [
-        ("u8", Self::U8),
-        ("u16", Self::U16),
-        ("u32", Self::U32),
-        ("i32", Self::I32),
-        ("u64", Self::U64),
-        ("f16", Self::F16),
-        ("f32", Self::F32),
-        ("f64", Self::F64),
+    const U8: Self = Self("u8", "|u1");
+    const F16: Self = Self("f16", "<f2");
+    const F32: Self = Self("f32", "<f4");
+    const ALL: [Self; 8] = [
+        Self::U8,
+        Self("u16", "<u2"),
+        Self("u32", "<u4"),
+        Self("i32", "<i4"),
+        Self("u64", "<u8"),
+        Self::F16,
+        Self::F32,
+        Self("f64", "<f8"),
     ];
 
     fn bytes(self) -> usize {
-        match self {
-            Self::U8 => 1,
-            Self::U16 | Self::F16 => 2,
-            Self::U32 | Self::I32 | Self::F32 => 4,
-            Self::U64 | Self::F64 => 8,
-        }
-    }
-
-    fn descr(self) -> &'static str {
-        match self {
-            Self::U8 => "|u1",
-            Self::U16 => "<u2",
-            Self::U32 => "<u4",
-            Self::I32 => "<i4",
-            Self::U64 => "<u8",
-            Self::F16 => "<f2",
-            Self::F32 => "<f4",
-            Self::F64 => "<f8",
-        }
+        usize::from(self.1.as_bytes()[2] - b'0')
     }
 
     fn word(self, bytes: &[u8]) -> String {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         let bits = u64::from_le_bytes(word);
-        match self {
-            Self::U8 => format!("{bits:02x}"),
-            Self::U16 | Self::U32 | Self::U64 => bits.to_string(),
-            Self::I32 => (bits as u32 as i32).to_string(),
-            Self::F16 => f16::from_bits(bits as u16).to_string(),
-            Self::F32 => f32::from_bits(bits as u32).to_string(),
-            Self::F64 => f64::from_bits(bits).to_string(),
+        match self.0 {
+            "u8" => format!("{bits:02x}"),
+            "i32" => (bits as u32 as i32).to_string(),
+            "f16" => f16::from_bits(bits as u16).to_string(),
+            "f32" => f32::from_bits(bits as u32).to_string(),
+            "f64" => f64::from_bits(bits).to_string(),
+            _ => bits.to_string(),
         }
     }
 }
@@ -287,9 +264,9 @@ impl FromStr for Element {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let found = Self::ALL.iter().find(|(name, _)| *name == word);
-        found.map(|(_, kind)| *kind).ok_or_else(|| {
-            let all: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+        let found = Self::ALL.into_iter().find(|kind| kind.0 == word);
+        found.ok_or_else(|| {
+            let all = Self::ALL.map(|kind| kind.0);
             format!("`{word}` is no type: write one of {}", all.join(", "))
         })
     }
@@ -307,7 +284,7 @@ const PER_LINE: usize = 16;
 
 impl Array {
     fn npy(&self) -> Vec<u8> {
-        npy(self.kind.descr(), &self.shape, &self.data)
+        npy(self.kind.1, &self.shape, &self.data)
     }
 
     /// A row a line, behind its number.
@@ -340,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_request_names_a_buffer_and_perhaps_a_type() {
-        let parse = |word: &str| word.parse::<Request>();
+        let parse = |word: &str| word.parse::<DumpItem>();
         assert_eq!(parse("c").unwrap().kind, None);
         assert_eq!(parse("half_a:f16").unwrap().kind, Some(Element::F16));
         assert!(parse("x:f8").unwrap_err().contains("`f8` is no type"));

@@ -7,25 +7,25 @@ mod emit;
 mod npy;
 
 use std::path::Path;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::backend::Salt;
 use crate::compile::Compiler;
-use crate::operator::{Operands, Oracle, OracleCache};
+use crate::operator::{Operands, Oracle};
+use crate::sweep::{Bar, CompiledCell, Progress, Runner};
+use crate::validate::{Story, Tolerance, story};
+use crate::worker::{Keep, Kept, answers};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Device, Exit, Shape, Status, Verdict};
+use dgx_core::domain::{BackendKind, Device, Distribution, Exit, Status, Verdict};
+use dgx_core::record::schema::Settings;
 
-use crate::sweep::{Bar, Booth, LoneCell, Progress, Trial};
-use crate::validate::{Story, story};
-use crate::worker::{Kept, answers};
-use dgx_core::domain::Distribution;
-
-pub use dump::{Dump, Form, Request};
+pub use dump::{Dump, DumpItem, Form};
 pub use emit::{Kind, emit};
 
 /// What one backend shows of a cell.
-pub struct Account {
+pub struct Diagnosis {
     pub backend: BackendKind,
     pub device: Device,
     pub verdict: Verdict,
@@ -47,110 +47,117 @@ pub struct Call {
     pub story: Option<Story>,
 }
 
-/// Judges a cell on one backend and looks into what it did. No account if the
-/// user asked to stop.
-pub fn investigate(
-    booth: &mut Booth,
-    cell: &LoneCell<'_>,
-    shape: &Shape,
-    compiler: &Compiler,
-    trial: &Trial,
-    cache: &Path,
-) -> Result<Option<Account>, CommandError> {
-    let alone = match trial.distributions.len() {
-        0 | 1 => 0,
-        several => several,
-    };
-    let progress = Progress::begin();
-    let bar = progress.slow("debug", 1 + alone);
-    let account = looked_into(booth, cell, shape, compiler, trial, cache, &bar);
-    bar.done("");
-    account
+/// A cell to look into, and how.
+pub struct Investigation<'a> {
+    pub cell: &'a CompiledCell<'a>,
+    pub compiler: &'a Compiler,
+    pub cache: &'a Path,
+    pub settings: &'a Settings,
+    pub time_limit: Duration,
+    /// Buffers to keep beside C.
+    pub buffers: Vec<String>,
 }
 
-fn looked_into(
-    booth: &mut Booth,
-    cell: &LoneCell<'_>,
-    shape: &Shape,
-    compiler: &Compiler,
-    trial: &Trial,
-    cache: &Path,
-    bar: &Bar<'_>,
-) -> Result<Option<Account>, CommandError> {
-    let place = match booth.kind() {
-        BackendKind::Emu => format!("emulated as {}", booth.device().name),
-        _ => format!("on {}", booth.device().name),
-    };
-    bar.begin(&format!("all kinds of data, {place}"));
-    let folder = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
-    let judged = booth.judge(cell, compiler, trial, folder.path().to_owned())?;
-    let Some((verdict, kept)) = judged else {
-        return Ok(None);
-    };
-    bar.step(1.0);
-    let answers = answers(cache);
-    let call = match kept {
-        Some(kept) => Some(Call::of(kept, shape, trial, &answers).map_err(|e| scratch_lost(&e))?),
-        None => None,
-    };
-    let mut others = Vec::new();
-    let ran = call.is_some();
-    if ran && verdict.status != Status::Ok && trial.distributions.len() > 1 {
-        for &distribution in &trial.distributions {
-            let alone = Trial {
-                distributions: vec![distribution],
-                buffers: Vec::new(),
-                ..trial.clone()
-            };
-            bar.begin(&format!("{distribution} data alone"));
-            let passing = tempfile::tempdir().map_err(|e| scratch_lost(&e))?;
-            let judged = booth.judge(cell, compiler, &alone, passing.path().to_owned())?;
-            let Some((verdict, _)) = judged else {
-                return Ok(None);
-            };
-            bar.step(1.0);
-            others.push((distribution, verdict));
-        }
+impl Investigation<'_> {
+    /// Judges the cell on one backend and looks into what it did. No diagnosis if
+    /// the user asked to stop.
+    pub fn diagnose(&self, runner: &mut Runner) -> Result<Option<Diagnosis>, CommandError> {
+        let alone = match self.settings.distributions.len() {
+            0 | 1 => 0,
+            several => several,
+        };
+        let progress = Progress::begin();
+        let bar = progress.slow("debug", 1 + alone);
+        let diagnosis = self.look(runner, &bar);
+        bar.done("");
+        diagnosis
     }
-    Ok(Some(Account {
-        backend: booth.kind(),
-        device: booth.device().clone(),
-        verdict,
-        call,
-        others,
-        folder,
-    }))
-}
 
-impl Call {
-    fn of(
-        kept: Kept,
-        shape: &Shape,
-        trial: &Trial,
-        answers: &OracleCache,
-    ) -> std::io::Result<Self> {
+    fn look(&self, runner: &mut Runner, bar: &Bar<'_>) -> Result<Option<Diagnosis>, CommandError> {
+        let place = match runner.kind() {
+            BackendKind::Emu => format!("emulated as {}", runner.device().name),
+            _ => format!("on {}", runner.device().name),
+        };
+        bar.begin(&format!("all kinds of data, {place}"));
+        let folder = temporary()?;
+        let judged = self.judge(runner, self.settings, &self.buffers, &folder)?;
+        let Some((verdict, kept)) = judged else {
+            return Ok(None);
+        };
+        bar.step(1.0);
+        let call = kept.map(|kept| self.call(kept)).transpose()?;
+        let mut others = Vec::new();
+        let distributions = &self.settings.distributions;
+        if call.is_some() && verdict.status != Status::Ok && distributions.len() > 1 {
+            for &distribution in distributions {
+                let alone = Settings {
+                    distributions: vec![distribution],
+                    ..self.settings.clone()
+                };
+                bar.begin(&format!("{distribution} data alone"));
+                let judged = self.judge(runner, &alone, &[], &temporary()?)?;
+                let Some((verdict, _)) = judged else {
+                    return Ok(None);
+                };
+                bar.step(1.0);
+                others.push((distribution, verdict));
+            }
+        }
+        Ok(Some(Diagnosis {
+            backend: runner.kind(),
+            device: runner.device().clone(),
+            verdict,
+            call,
+            others,
+            folder,
+        }))
+    }
+
+    fn judge(
+        &self,
+        runner: &mut Runner,
+        settings: &Settings,
+        buffers: &[String],
+        folder: &TempDir,
+    ) -> Result<Option<(Verdict, Option<Kept>)>, CommandError> {
+        let keep = Keep {
+            folder: folder.path().to_owned(),
+            buffers: buffers.to_vec(),
+        };
+        self.cell
+            .judge(runner, self.compiler, settings, self.time_limit, keep)
+    }
+
+    fn call(&self, kept: Kept) -> Result<Call, CommandError> {
+        let (shape, seed) = (self.cell.shape, self.settings.data_seed());
+        let answers = answers(self.cache);
         let problem = |distribution, salt: Salt| {
-            let operands = Operands::draw(shape, distribution, trial.seed);
-            let oracle = answers.answer(shape, distribution, trial.seed, &operands);
+            let operands = Operands::draw(shape, distribution, seed);
+            let oracle = answers.answer(shape, distribution, seed, &operands);
             let shuffle = salt.shuffle();
             (operands.shuffled(shuffle), oracle.shuffled(shuffle))
         };
-        let salt = kept.salt();
+        let salt = kept.salt;
         let (operands, oracle) = problem(kept.distribution, salt);
-        let written = kept.bytes("c")?.into_iter();
+        let written = kept.bytes("c").map_err(|e| scratch_lost(&e))?.into_iter();
         let c: Vec<Vec<u16>> = written.map(|(_, bytes)| salt.written(&bytes)).collect();
-        let before = kept.before();
-        let earlier = before.map(|(distribution, salt)| problem(distribution, salt).1);
+        let earlier = kept
+            .before
+            .map(|(distribution, salt)| problem(distribution, salt).1);
         let whole = c.len() == shape.groups.len();
-        let tolerance = trial.tolerance;
-        let told = whole.then(|| story(&c, &operands, &oracle, tolerance, earlier.as_ref()));
-        Ok(Self {
-            story: told.flatten(),
+        let tolerance = Tolerance::from(self.settings);
+        let story = whole.then(|| story(&c, &operands, &oracle, tolerance, earlier.as_ref()));
+        Ok(Call {
+            story: story.flatten(),
             kept,
             operands,
             oracle,
         })
     }
+}
+
+fn temporary() -> Result<TempDir, CommandError> {
+    tempfile::tempdir().map_err(|e| scratch_lost(&e))
 }
 
 fn scratch_lost(error: &std::io::Error) -> CommandError {

@@ -9,7 +9,7 @@ use crate::catalog::{Fill, MapType, OperandRef, Swizzle};
 
 /// One call of a contender on a shape. Every per-group list is in the order
 /// the kernel sees its groups (`group_order`), not in the shape's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorCall {
     /// `group_order[i]` is the place in the shape of the kernel's group i.

@@ -226,12 +226,8 @@ impl<'a> Evaluator<'a> {
             names.constants.insert(MAKESPAN.to_owned(), makespan);
         }
         let with_makespan = Evaluator {
-            variant: self.variant,
-            shape: self.shape,
-            sms: self.sms,
             values: &names,
-            steps: self.steps,
-            tiles: self.tiles,
+            ..self
         };
         with_makespan.call_value(&tune.minimise)
     }
@@ -347,19 +343,18 @@ impl<'a> Evaluator<'a> {
             return Ok(None);
         };
         let workers: u32 = self.fit(&formulas.workers, None, "a number of workers")?;
-        if workers == 0 {
-            let span = 0..formulas.workers.text.len();
-            let message = "tiles are dealt to no workers";
-            let remedy = "give the number of CTAs that take tiles";
-            return Err(self.at(&formulas.workers, ExprError::new(span, message, remedy)));
-        }
         let refuse = |formula: &Formula, message: String, remedy: &str| {
             let span = 0..formula.text.len();
             Err(self.at(formula, ExprError::new(span, message, remedy)))
         };
+        if workers == 0 {
+            let message = "`deal.workers` is 0".to_owned();
+            let remedy = "give the number of CTAs that take tiles";
+            return refuse(&formulas.workers, message, remedy);
+        }
         let count = tiles.iter().fold(0, |sum: i64, t| sum.saturating_add(*t));
         if count > MAX_DEALT as i64 {
-            let message = format!("{count} tiles are dealt, {MAX_DEALT} at most");
+            let message = format!("{count} tiles are assigned, {MAX_DEALT} at most");
             return refuse(&formulas.workers, message, "use larger tiles, or no deal");
         }
         let mut costs: Vec<u64> = Vec::new();
@@ -374,7 +369,7 @@ impl<'a> Evaluator<'a> {
         taken.map_err(|error| self.at(&formulas.workers, error))?;
         let most = hands.tiles.iter().map(Vec::len).max().unwrap_or(0);
         if most.saturating_mul(hands.tiles.len()) > MAX_TABLE {
-            let message = format!("one of {workers} workers is dealt {most} tiles");
+            let message = format!("one of {workers} workers gets {most} tiles");
             return refuse(&formulas.cost, message, "give tiles a cost above 0");
         }
         Ok(Some(hands))

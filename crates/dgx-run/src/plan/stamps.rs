@@ -39,7 +39,7 @@ impl Stamping {
         for (index, kernel) in kernels.clone().enumerate() {
             if kernels.clone().take(index).any(|before| before == kernel) {
                 return Err(format!(
-                    "it launches {kernel} twice, and stamps could not tell which is which"
+                    "it launches {kernel} twice, and stamps could not distinguish the two"
                 ));
             }
         }

@@ -353,7 +353,7 @@ fn expressions_that_fail_point_into_the_cu() {
         (
             "order ",
             "deal = { workers = \"groups / 9\", cost = 1 }\norder ",
-            "dealt to no workers",
+            "`deal.workers` is 0",
         ),
     ];
     for (from, to, expected) in cases {

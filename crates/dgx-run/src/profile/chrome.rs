@@ -48,7 +48,7 @@ pub fn chrome(profiles: &[&Profile], sources: &Sources) -> String {
             "micros": profile.micros.0,
         });
         if coarsest > 0.0 {
-            said["pieces"] = json!(format!("told in pieces of {:.0} ns", 1e3 * coarsest));
+            said["pieces"] = json!(format!("merged into pieces of {:.0} ns", 1e3 * coarsest));
         }
         about.push(said);
     }

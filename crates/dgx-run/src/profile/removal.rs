@@ -1,9 +1,8 @@
 //! What it would give at most to be rid of one thing: the same call replayed
 //! on a machine for which that thing costs nothing.
 
-use std::thread;
-
 use ptx_time::{Call, Cause, Machine};
+use rayon::prelude::*;
 
 use dgx_core::domain::Micros;
 
@@ -11,10 +10,10 @@ use dgx_core::domain::Micros;
 #[derive(Clone, Copy, Debug)]
 struct Removal {
     cause: Cause,
-    /// Numbers that become nothing.
-    none: &'static [&'static str],
-    /// Rates that become endless.
-    endless: &'static [&'static str],
+    /// Names of the numbers that become nothing.
+    none: &'static str,
+    /// Names of the rates that become endless.
+    endless: &'static str,
 }
 
 impl Removal {
@@ -22,135 +21,65 @@ impl Removal {
     const ALL: [Self; 8] = [
         Self {
             cause: Cause::Launch,
-            none: &[
-                "launch_micros",
-                "cold_start_micros",
-                "next_launch_micros",
-                "dependent_start_micros",
-                "dependent_wait_micros",
-                "spread_micros",
-                "start_cycles",
-                "turnover_cycles",
-            ],
-            endless: &[],
+            none: "launch_micros cold_start_micros next_launch_micros \
+                   dependent_start_micros dependent_wait_micros spread_micros start_cycles \
+                   turnover_cycles",
+            endless: "",
         },
         Self {
             cause: Cause::Tensor,
-            none: &[
-                "wgmma_column",
-                "wgmma_least",
-                "wgmma_latency",
-                "wgmma_wait_latency",
-                "wgmma_settled_latency",
-                "wgmma_steal",
-                "wgmma_steal_column",
-                "mma_interval",
-                "mma_latency",
-                "mma_read_interval",
-                "tmem_product_column",
-                "tmem_operand_line",
-                "tmem_pair_operands",
-                "tmem_product_latency",
-                "tmem_a_latency",
-                "tmem_pair_latency",
-                "tmem_copy_line",
-                "tmem_copy_latency",
-                "tmem_shift_cycles",
-                "tmem_move_column",
-                "tmem_wide_column",
-                "tmem_load_latency",
-                "resume_micros",
-            ],
-            endless: &[],
+            none: "wgmma_column wgmma_least wgmma_latency wgmma_wait_latency \
+                   wgmma_settled_latency wgmma_steal wgmma_steal_column mma_interval \
+                   mma_latency mma_read_interval tmem_product_column tmem_operand_line \
+                   tmem_pair_operands tmem_product_latency tmem_a_latency tmem_pair_latency \
+                   tmem_copy_line tmem_copy_latency tmem_shift_cycles tmem_move_column \
+                   tmem_wide_column tmem_load_latency resume_micros",
+            endless: "",
         },
         Self {
             cause: Cause::Arithmetic,
-            none: &[
-                "alu_interval",
-                "imad_interval",
-                "imad_high_interval",
-                "fma_interval",
-                "half_interval",
-                "double_interval",
-                "mufu_interval",
-                "mufu_latency",
-                "pack_interval",
-                "convert_interval",
-                "convert_latency",
-                "shuffle_interval",
-                "shuffle_latency",
-                "to_uniform_latency",
-                "constant_latency",
-                "special_latency",
-            ],
-            endless: &[],
+            none: "alu_interval imad_interval imad_high_interval fma_interval half_interval \
+                   double_interval mufu_interval mufu_latency pack_interval \
+                   convert_interval convert_latency shuffle_interval shuffle_latency \
+                   to_uniform_latency constant_latency special_latency",
+            endless: "",
         },
         Self {
             cause: Cause::Shared,
-            none: &["shared_interval", "shared_latency", "shared_atomic_latency"],
-            endless: &[],
+            none: "shared_interval shared_latency shared_atomic_latency",
+            endless: "",
         },
         Self {
             cause: Cause::Memory,
-            none: &["memory_piece"],
-            endless: &["memory_bandwidth", "dirty_bandwidth"],
+            none: "memory_piece",
+            endless: "memory_bandwidth dirty_bandwidth",
         },
         Self {
             cause: Cause::L2,
-            none: &["bulk_interval", "row_interval", "line_interval"],
-            endless: &[
-                "l2_bandwidth",
-                "l2_port",
-                "store_bandwidth",
-                "store_port",
-                "sectors_per_cycle",
-            ],
+            none: "bulk_interval row_interval line_interval",
+            endless: "l2_bandwidth l2_port store_bandwidth store_port sectors_per_cycle",
         },
         Self {
             cause: Cause::Latency,
-            none: &[
-                "l1_latency",
-                "l2_latency",
-                "l2_spread",
-                "constant_line_latency",
-                "constant_cold_latency",
-                "memory_latency",
-                "memory_spread",
-                "memory_row_spread",
-                "memory_beside",
-                "memory_busy_latency",
-                "atomic_latency",
-                "bulk_latency",
-                "map_latency",
-                "map_l2_latency",
-                "bulk_store_latency",
-            ],
-            endless: &[],
+            none: "l1_latency l2_latency l2_spread constant_line_latency \
+                   constant_cold_latency memory_latency memory_spread memory_row_spread \
+                   memory_beside memory_busy_latency atomic_latency bulk_latency \
+                   map_latency map_l2_latency bulk_store_latency",
+            endless: "",
         },
         Self {
             cause: Cause::Barriers,
-            none: &[
-                "phase_latency",
-                "wake_latency",
-                "arrive_latency",
-                "syncs_interval",
-                "barrier_latency",
-                "barrier_interval",
-                "cluster_latency",
-                "fence_latency",
-                "fence_interval",
-                "far_fence_latency",
-                "remote_latency",
-                "tmem_alloc_latency",
-            ],
-            endless: &["remote_port"],
+            none: "phase_latency wake_latency arrive_latency syncs_interval barrier_latency \
+                   barrier_interval cluster_latency fence_latency fence_interval \
+                   far_fence_latency remote_latency tmem_alloc_latency",
+            endless: "remote_port",
         },
     ];
 
     fn of(&self, machine: &Machine) -> Machine {
         let mut machine = machine.clone();
         for (names, value) in [(self.none, 0.0), (self.endless, f64::INFINITY)] {
-            for name in names {
+            for name in names.split_whitespace() {
                 if let Some(number) = machine.number_mut(name) {
                     *number = value;
                 }
@@ -177,24 +106,13 @@ pub fn savings<E: Send>(
     replay: impl Fn(&Machine) -> Result<Call, E> + Sync,
 ) -> Result<(Micros, Vec<Saving>), E> {
     let whole = replay(machine)?;
-    let one = |removal: &Removal| {
+    let one = |removal: &Removal| -> Result<(Cause, Micros), E> {
         let left = replay(&removal.of(machine))?;
         // Who is early may be in another's way; that is no loss of it.
         Ok((removal.cause, Micros((whole.micros - left.micros).max(0.0))))
     };
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    let share = Removal::ALL.len().div_ceil(cores);
-    let found: Result<Vec<Vec<(Cause, Micros)>>, E> = thread::scope(|scope| {
-        let parts = Removal::ALL.chunks(share);
-        let parts: Vec<_> = parts
-            .map(|part| scope.spawn(|| part.iter().map(&one).collect::<Result<Vec<_>, E>>()))
-            .collect();
-        let joined = parts.into_iter().map(|part| part.join());
-        joined
-            .map(|part| part.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    let saved = found?.concat();
+    let saved = Removal::ALL.par_iter().map(one);
+    let saved = saved.collect::<Result<Vec<_>, E>>()?;
     let way = whole.way();
     let mut savings: Vec<Saving> = (Cause::ALL.into_iter())
         .map(|cause| Saving {
@@ -215,7 +133,8 @@ mod tests {
     fn every_removal_changes_numbers_that_there_are() {
         let machine = Machine::from_numbers(|_| Some(1.0)).unwrap();
         for removal in Removal::ALL {
-            let names = [removal.none, removal.endless].concat();
+            let names = format!("{} {}", removal.none, removal.endless);
+            let names: Vec<&str> = names.split_whitespace().collect();
             for name in &names {
                 assert!(Machine::NAMES.contains(name), "{name}");
             }
@@ -252,7 +171,13 @@ mod tests {
     #[test]
     fn every_number_is_removed_by_one_or_kept_on_purpose() {
         for name in Machine::NAMES {
-            let has = |r: &&Removal| r.none.contains(name) || r.endless.contains(name);
+            let has = |r: &&Removal| {
+                let mut names = r
+                    .none
+                    .split_whitespace()
+                    .chain(r.endless.split_whitespace());
+                names.any(|n| n == *name)
+            };
             let removed = Removal::ALL.iter().filter(has).count();
             let kept = usize::from(KEPT.contains(name));
             assert_eq!(removed + kept, 1, "{name}");

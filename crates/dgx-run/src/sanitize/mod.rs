@@ -22,8 +22,8 @@ use dgx_core::examination::{Course, Examined, Inquest, Inquiry, Odd};
 use dgx_core::interrupt::{self, Words};
 
 use crate::plan::{Plan, Work};
-use crate::sweep::{Bar, refusal_of, unit};
-use crate::validate::{Exhibit, Finding, Tolerance, examine};
+use crate::sweep::{Bar, launchable, planned, unit};
+use crate::validate::{Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
 
 /// Data and canaries are the same in every schedule.
@@ -85,9 +85,9 @@ impl Task {
 
 const EXAMINING: Words = Words {
     first: Some(
-        "stopping after the calls under way, with what was found; Ctrl-C again ends at once",
+        "stopping after the running calls and printing the findings; press Ctrl-C again to end now",
     ),
-    second: "ended at once; --export-json has the cells that were done",
+    second: "ended; --export-json has the cells that were done",
 };
 
 /// Puts aside what there is so far.
@@ -111,7 +111,7 @@ pub fn examine_all(
         .collect();
     let compiled = compiler.compile_all(&builds, |_, _| {}, interrupt::requested);
     let compiled = compiled.map_err(|error| {
-        let remedy = "`dgx doctor` shows what is here and what is missing";
+        let remedy = "`dgx doctor` shows what is installed and what is missing";
         CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
     })?;
     // A task has one build at most.
@@ -164,20 +164,17 @@ fn examined(
     inquiry: &Inquiry,
 ) -> Option<Examined> {
     let ended = |status, why: &str| Some(task.ended(status, why));
-    let call = match &task.plan.cells[0].work {
-        Work::Unsupported { reason } => return ended(Status::Unsupported, reason),
-        Work::Broken(why) => return ended(Status::CompileError, &why.to_string()),
-        Work::Run { call, .. } => call,
+    let call = match planned(&task.plan.cells[0].work) {
+        Ok((_, call)) => call,
+        Err(no) => return ended(no.status, &no.reason),
     };
-    let image = match image {
-        Some(Ok(image)) => image,
-        Some(Err(message)) => return ended(Status::CompileError, message),
-        // The user did not wait for it.
-        None => return None,
+    // None where the user did not wait for it.
+    let compiled = image?;
+    let limits = &task.plan.device.limits;
+    let image = match launchable(compiled, |image| &image.kernels, limits, call) {
+        Ok(image) => image,
+        Err(no) => return ended(no.status, no.detail.as_deref().unwrap_or(&no.reason)),
     };
-    if let Some(why) = refusal_of(&task.plan.device.limits, &image.kernels, call) {
-        return ended(Status::LaunchError, &why);
-    }
     let mut emulator = EmuBackend::new(task.plan.device.clone());
     let job = Job {
         contender: &task.contender.id,
@@ -198,10 +195,8 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Ex
     let oracle = Oracle::compute(&operands).shuffled(salt.shuffle());
     let posed = operands.shuffled(salt.shuffle());
     let validation = &task.plan.round.validation;
-    let tolerance = Tolerance {
-        rtol: validation.rtol,
-        atol: validation.atol,
-    };
+    let (rtol, atol) = (validation.rtol, validation.atol);
+    let tolerance = Tolerance { rtol, atol };
     let mut log = Log::default();
     for &schedule in &inquiry.schedules {
         if interrupt::requested() {
@@ -222,22 +217,10 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Ex
                 ..Emulation::default()
             },
         });
-        let judged = match ran {
-            Ok(observation) => {
-                let trespasses: Vec<String> = observation
-                    .trespasses
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect();
-                let exhibit = Exhibit {
-                    c: &observation.c,
-                    trespasses: &trespasses,
-                };
-                let finding = examine(exhibit, &posed, &oracle, tolerance);
-                Ok((observation, finding))
-            }
-            Err(failure) => Err(failure),
-        };
+        let judged = ran.map(|observation| {
+            let finding = examine(observation.exhibit(), &posed, &oracle, tolerance);
+            (observation, finding)
+        });
         log.take(schedule, judged);
     }
     Some(log.ended(task))
@@ -255,7 +238,7 @@ struct Log {
 }
 
 impl Log {
-    fn take(&mut self, schedule: u64, ran: Result<(Observation, Finding), RunFailure>) {
+    fn take(&mut self, schedule: u64, ran: Result<(Observation, Result<f64, Wrong>), RunFailure>) {
         let first = self.seen == 0;
         self.seen += 1;
         let (hazards, failed) = match ran {
@@ -277,10 +260,7 @@ impl Log {
                 if first {
                     self.reference = Some(observation.c);
                 }
-                let failed = match finding {
-                    Finding::Wrong(wrong) => Some((Status::Wrong, wrong.reason)),
-                    Finding::Right { .. } => None,
-                };
+                let failed = finding.err().map(|wrong| (Status::Wrong, wrong.reason));
                 if differs && failed.is_none() && self.odd.is_none() {
                     // Sums in another order are no mistake.
                     let what = "other bits, within tolerance".to_owned();
@@ -344,7 +324,7 @@ mod tests {
                 c: vec![vec![bits]],
                 ..Observation::default()
             };
-            Ok((observation, Finding::Right { worst: 0.1 }))
+            Ok((observation, Ok(0.1)))
         };
         let mut log = Log::default();
         for (schedule, bits) in [(0, 5), (1, 5), (2, 6), (3, 7)] {
@@ -366,7 +346,7 @@ mod tests {
                 hazards: vec![hazard(1), hazard(2)],
                 ..Observation::default()
             };
-            log.take(schedule, Ok((observation, Finding::Right { worst: 0.0 })));
+            log.take(schedule, Ok((observation, Ok(0.0))));
         }
         let times: Vec<u64> = log.hazards.iter().map(|h| h.times).collect();
         assert_eq!(times, [3, 3]);

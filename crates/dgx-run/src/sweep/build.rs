@@ -1,8 +1,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-use super::progress::Progress;
-use super::resume::Finished;
+use super::pool::Sweep;
 use super::{append, could_not_run};
 use crate::compile::{
     Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal, residency,
@@ -11,8 +10,8 @@ use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Limits};
 use dgx_core::interrupt;
-use dgx_core::record::Writer;
 use dgx_core::record::schema::{Build, KernelResources, Line};
+use dgx_core::record::{Run, Writer};
 
 /// Each build's image, or the compiler's message, once it is there: it is
 /// compiled beside the stages that ask for it.
@@ -45,11 +44,9 @@ impl Images {
 
     /// The image of a build, waited for; none where it will not come.
     pub(super) fn wait(&self, build: usize) -> Option<Outcome> {
-        let mut state = self.state();
-        while state.built[build].is_none() && !state.ended {
-            state = self.news.wait(state).unwrap_or_else(|e| e.into_inner());
-        }
-        state.built[build].clone()
+        let waiting = |state: &mut State| state.built[build].is_none() && !state.ended;
+        let state = self.news.wait_while(self.state(), waiting);
+        state.unwrap_or_else(|e| e.into_inner()).built[build].clone()
     }
 
     /// Has the compiler stop.
@@ -81,17 +78,11 @@ impl Drop for Last<'_> {
 pub(super) struct Built {
     /// Where the cache has it.
     pub folder: PathBuf,
-    kernels: Vec<KernelReport>,
+    pub kernels: Vec<KernelReport>,
 }
 
-impl Built {
-    /// Why a device would refuse the call, as far as can be told before it.
-    pub(super) fn refusal(&self, limits: &Limits, call: &OperatorCall) -> Option<String> {
-        refusal_of(limits, &self.kernels, call)
-    }
-}
-
-pub(crate) fn refusal_of(
+/// Why a device would refuse the call, as far as can be told before it.
+pub(super) fn refusal_of(
     limits: &Limits,
     kernels: &[KernelReport],
     call: &OperatorCall,
@@ -102,21 +93,21 @@ pub(crate) fn refusal_of(
 }
 
 /// Compiles what the plan needs, records each build once, and hands it out.
-pub(super) fn all(
-    compiler: &Compiler,
-    plan: &Plan,
-    finished: &Finished,
-    writer: &Mutex<Writer>,
-    images: &Images,
-    progress: &Progress,
-) -> Result<(), CommandError> {
+pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result<(), CommandError> {
+    let Sweep {
+        plan,
+        images,
+        writer,
+        progress,
+        ..
+    } = *sweep;
     let _last = Last(images);
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     let bar = progress.stage("compile", units.len());
     let broken = Mutex::new(None);
     let done = |index: usize, compiled: &Compiled| {
         let build = record(&plan.builds[index], index, compiled, plan);
-        let recorded = match finished.unrecorded(build) {
+        let recorded = match unrecorded(begun, build) {
             Some(build) => {
                 keep_code(writer, compiled).and_then(|()| append(writer, &Line::Build(build)))
             }
@@ -152,6 +143,20 @@ pub(super) fn all(
         cached,
     ));
     Ok(())
+}
+
+/// What of a build is not on record: in a merged run, its shapes may be spread
+/// over several.
+fn unrecorded(run: &Run, build: Build) -> Option<Build> {
+    let of = |known: &&Build| known.contender == build.contender;
+    let known = |shape: &String| {
+        (run.builds.iter())
+            .filter(of)
+            .any(|b| b.shapes.contains(shape))
+    };
+    let shapes = build.shapes.iter().filter(|s| !known(s));
+    let shapes: Vec<String> = shapes.cloned().collect();
+    (!shapes.is_empty()).then_some(Build { shapes, ..build })
 }
 
 /// The machine code that was run belongs to the record: no compiler makes it

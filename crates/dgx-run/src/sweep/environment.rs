@@ -2,7 +2,7 @@ use std::process::Command;
 
 use jiff::Zoned;
 
-use super::backend::Stage;
+use super::runner::Runner;
 use super::yardstick_id;
 use crate::catalog::Contender;
 use crate::compile::Compiler;
@@ -17,17 +17,17 @@ use dgx_core::record::{argv, portable};
 pub(super) fn header(
     plan: &Plan,
     settings: &Settings,
-    stages: &[Stage],
+    runners: &[Runner],
     compiler: &Compiler,
 ) -> Header {
-    let (round, stage) = (&plan.round, &stages[0]);
-    let mut device = DeviceRecord::new(stage.kind(), stage.device());
-    if stages.len() > 1 {
+    let (round, runner) = (&plan.round, &runners[0]);
+    let mut device = DeviceRecord::new(runner.kind(), runner.device());
+    if runners.len() > 1 {
         // Each block says which.
         device.uuid = None;
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let yardstick = round.yardstick && stage.measures() && stage.yardstick().is_ok();
+    let yardstick = round.yardstick && runner.measures() && runner.yardstick().is_ok();
     Header {
         schema: SCHEMA,
         name: round.name.clone(),

@@ -3,23 +3,24 @@
 //! let everybody else go first.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::append;
-use super::backend::{Stage, Starter, free_memory};
-use super::pool::Field;
+use super::cell::launchable;
+use super::pool::Sweep;
 use super::progress::Bar;
-use super::resume::Finished;
+use super::runner::{Runner, Starter, free_memory};
 use crate::child::cores;
 use crate::plan::{Cell, OperatorCall, Plan, Work};
-use crate::validate::Tolerance;
-use crate::worker::{Lost, Reply, Request, ValidateJob, Worker};
+use crate::worker::{CellCode, CellJob, NoReply, Reply, Request, Worker};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Hazard, Watch, counted};
+use dgx_core::domain::{ContenderId, Hazard, Watch, counted};
 use dgx_core::interrupt;
+use dgx_core::record::Run;
 use dgx_core::record::schema::{Examined, Line};
 
 /// How long the rest may take when everything else is done.
@@ -36,7 +37,7 @@ const TOO_LATE: &str = "the sweep was over first";
 
 /// The cells of a sweep that are watched in the emulator.
 pub(super) struct Examination<'a> {
-    field: &'a Field<'a>,
+    sweep: &'a Sweep<'a>,
     cells: Vec<&'a Cell>,
     /// Where the emulators run, one on each.
     cores: Vec<usize>,
@@ -67,25 +68,25 @@ struct Tally {
 }
 
 impl<'a> Examination<'a> {
-    pub(super) fn new(field: &'a Field<'a>, stages: &[Stage], finished: &Finished) -> Self {
-        let (plan, watch) = (field.plan, field.settings.hazards);
-        let device = stages[0].device();
-        let wanted = stages[0].measures() && watch != Watch::Off;
+    pub(super) fn new(sweep: &'a Sweep<'a>, runners: &[Runner], begun: &Run) -> Self {
+        let (plan, watch) = (sweep.plan, sweep.settings.hazards);
+        let device = runners[0].device();
+        let wanted = runners[0].measures() && watch != Watch::Off;
         let mut cells: Vec<&Cell> = plan.cells.iter().filter(|_| wanted).collect();
         cells.retain(|cell| {
             let (contender, shape) = names(plan, cell);
-            matches!(cell.work, Work::Run { .. }) && !finished.was_examined(contender, shape)
+            matches!(cell.work, Work::Run { .. }) && !begun.was_examined(contender, shape)
         });
         // Their operands are drawn once for all of a shape that one emulator has.
         cells.sort_by_key(|cell| cell.shape);
-        let starter = Starter::emulating(device, field.cache);
+        let starter = Starter::emulating(device, sweep.cache);
         let most = largest(plan, &cells).map_or(usize::MAX, |bytes| {
             let free = free_memory().map_or(u64::MAX, |free| free.0 / 2);
             (free / (COPIES * bytes).max(1)) as usize
         });
         // A container may have fewer than it sees.
         let allowed = thread::available_parallelism().map_or(1, usize::from);
-        let idle_cores = spare(&cores(), allowed, stages.len(), watch == Watch::All);
+        let idle_cores = spare(&cores(), allowed, runners.len(), watch == Watch::All);
         let idle = match (&starter, idle_cores.len(), most) {
             (None, ..) => Some(format!("no target describes {}", device.name)),
             (_, 0, _) => Some(format!(
@@ -97,17 +98,17 @@ impl<'a> Examination<'a> {
         };
         let workers = idle_cores.into_iter().take(cells.len().min(most));
         Self {
-            field,
+            sweep,
             cores: workers.collect(),
             bar: (!cells.is_empty() && idle.is_none())
-                .then(|| field.progress.stage("hazards", cells.len())),
+                .then(|| sweep.progress.stage("hazards", cells.len())),
             cells,
             starter: starter.filter(|_| idle.is_none()),
             idle,
             next: AtomicUsize::new(0),
             until: OnceLock::new(),
             broken: OnceLock::new(),
-            alone: finished.complete,
+            alone: (begun.header.shapes.iter()).all(|shape| begun.finished(&shape.name)),
             tally: Mutex::default(),
         }
     }
@@ -124,7 +125,7 @@ impl<'a> Examination<'a> {
 
     /// Everything else is done, for better or worse.
     pub(super) fn end(&self, well: bool) {
-        let grace = match (well, self.field.settings.hazards) {
+        let grace = match (well, self.sweep.settings.hazards) {
             (true, Watch::All) => return,
             // Each cell has its own limit.
             (true, _) if self.alone => return,
@@ -151,44 +152,42 @@ impl<'a> Examination<'a> {
             let Work::Run { build, call } = &cell.work else {
                 continue;
             };
-            let limits = &self.field.plan.device.limits;
-            match self.field.images.wait(*build) {
-                None => return,
-                Some(Ok(image)) if image.refusal(limits, call).is_none() => {
+            let limits = &self.sweep.plan.device.limits;
+            let Some(compiled) = self.sweep.images.wait(*build) else {
+                return;
+            };
+            match launchable(&compiled, |built| &built.kernels, limits, call) {
+                Ok(built) => {
                     if let Err(why) = ready(starter, core, &mut worker) {
                         let _ = self.broken.set(format!("no emulator starts: {why}"));
                         return;
                     }
-                    let job = self.job(cell, call, image.folder);
+                    let job = self.job(cell, call, built.folder.clone());
                     let outcome = ask(&mut worker, &job, &|| self.over());
                     self.note(cell, outcome);
                 }
                 // Its verdict says that it does not compile or cannot be launched.
-                Some(_) => self.tally().needless += 1,
+                Err(_) => self.tally().needless += 1,
             }
             self.bar.iter().for_each(|bar| bar.step(1.0));
         }
     }
 
-    fn job(&self, cell: &Cell, call: &OperatorCall, image: std::path::PathBuf) -> ValidateJob {
-        let (plan, settings) = (self.field.plan, self.field.settings);
+    fn job(&self, cell: &Cell, call: &OperatorCall, image: PathBuf) -> CellJob {
+        let (plan, settings) = (self.sweep.plan, self.sweep.settings);
         let contender = &plan.contenders[cell.contender];
-        ValidateJob {
-            contender: contender.id.clone(),
-            image,
-            call: call.clone(),
-            shape: plan.shapes[cell.shape].clone(),
-            distributions: plan.round.validation.distributions.clone(),
-            seed: settings.data_seed(),
-            tolerance: Tolerance {
-                rtol: settings.rtol,
-                atol: settings.atol,
+        CellJob {
+            code: CellCode {
+                contender: contender.id.clone(),
+                image,
+                call: call.clone(),
             },
+            shape: plan.shapes[cell.shape].clone(),
+            settings: settings.clone(),
             time_limit: match settings.hazards {
                 Watch::All => Duration::from_secs_f64(plan.round.validation.timeout),
                 _ => LIMIT,
             },
-            emulation: self.field.emulation(),
             thorough: false,
             expected: contender.variant.expect,
             keep: None,
@@ -196,7 +195,7 @@ impl<'a> Examination<'a> {
     }
 
     fn note(&self, cell: &Cell, outcome: Result<Vec<Hazard>, String>) {
-        let (contender, shape) = names(self.field.plan, cell);
+        let (contender, shape) = names(self.sweep.plan, cell);
         let (hazards, left_out) = match outcome {
             Ok(hazards) => (hazards, None),
             Err(why) => (Vec::new(), Some(why)),
@@ -208,7 +207,7 @@ impl<'a> Examination<'a> {
             hazards,
         };
         // At once: a sweep may be killed.
-        let written = append(self.field.writer, &Line::Examined(examined.clone()));
+        let written = append(self.sweep.writer, &Line::Examined(examined.clone()));
         let mut tally = self.tally();
         match examined.left_out {
             Some(why) => *tally.left.entry(why).or_default() += 1,
@@ -236,7 +235,7 @@ impl<'a> Examination<'a> {
         for (why, count) in tally.left {
             let cells = counted(count, "cell");
             let warning = format!("{cells} not examined for races and other hazards: {why}");
-            self.field.progress.warn(&warning);
+            self.sweep.progress.warn(&warning);
         }
         if let Some(bar) = &self.bar {
             bar.done(&format!("{}/{all} examined", tally.watched));
@@ -245,7 +244,7 @@ impl<'a> Examination<'a> {
     }
 }
 
-fn names<'p>(plan: &'p Plan, cell: &Cell) -> (&'p dgx_core::domain::ContenderId, &'p str) {
+fn names<'p>(plan: &'p Plan, cell: &Cell) -> (&'p ContenderId, &'p str) {
     let shape = &plan.shapes[cell.shape].name;
     (&plan.contenders[cell.contender].id, shape)
 }
@@ -275,7 +274,7 @@ fn ready(starter: &Starter, core: usize, worker: &mut Option<Worker>) -> Result<
 /// Has the emulator at hand watch one cell; one that fails is not used again.
 fn ask(
     worker: &mut Option<Worker>,
-    job: &ValidateJob,
+    job: &CellJob,
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Hazard>, String> {
     let mut at_hand = worker.take().ok_or("there is no emulator")?;
@@ -287,9 +286,9 @@ fn ask(
         }
         Ok(Reply::Failed { message }) => Err(message),
         Ok(other) => Err(format!("the emulator answered {other:?}")),
-        Err(Lost::Died(how) | Lost::Garbled(how)) => Err(how),
-        Err(Lost::TimedOut) => Err("the emulator did not answer".to_owned()),
-        Err(Lost::Stopped) => Err(TOO_LATE.to_owned()),
+        Err(NoReply::Died(how) | NoReply::Garbled(how)) => Err(how),
+        Err(NoReply::TimedOut) => Err("the emulator did not answer".to_owned()),
+        Err(NoReply::Stopped) => Err(TOO_LATE.to_owned()),
     }
 }
 

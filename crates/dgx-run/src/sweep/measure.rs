@@ -3,11 +3,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::oracles::timing_keys;
+use super::pool::Sweep;
+use super::resume::{measured, next_process};
 use super::standing::Standing;
 use super::validate::verdict;
 use super::{Session, could_not_run, reread, yardstick_id};
+use crate::backend::RunFailure;
 use crate::plan::Work;
-use crate::worker::{Lost, MeasureEntry, MeasureJob, Reply, Request, trace};
+use crate::worker::{CellCode, MeasureJob, NoReply, Reply, Request, trace};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Shape, Status, Tuning, Verdict};
 use dgx_core::interrupt;
@@ -20,14 +23,14 @@ const ALLOWANCE: Duration = Duration::from_secs(300);
 /// Times the contenders that passed, every shape of this card in every process;
 /// nothing where the backend has no clock.
 pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
-    if !session.stage.measures() {
+    if !session.runner.measures() {
         return Ok(());
     }
     // Nothing else may use the card while it times.
     session.oracles.wait_for_all("measure")?;
-    let (finished, bars) = (session.finished, session.field.bars);
-    let processes = session.settings.processes;
-    let begun = reread(&session.field.path())?;
+    let (before, bars) = (session.begun, session.sweep.bars);
+    let processes = session.sweep.settings.processes;
+    let begun = reread(&session.sweep.path())?;
     let tuned = |shape: &Shape| Some((shape.name.clone(), begun.tuning(&shape.name)?.clone()));
     let dissected = |shape: &Shape| {
         let known = |id: &ContenderId| !begun.kernels(id, &shape.name).is_empty();
@@ -41,13 +44,13 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
         blocks: 0,
     };
     for round in 0..processes {
-        timing.session.stage.replace();
+        timing.session.runner.replace();
         for &shape in timing.session.shapes {
-            let name = &timing.session.plan.shapes[shape].name;
-            let done = finished.measured(name, timing.share()).len() as u32;
+            let name = &timing.session.sweep.plan.shapes[shape].name;
+            let done = measured(before, name);
             if round < processes - processes.min(done) && !timing.session.stopped() {
                 bars.measure.at(format!("{name}, process {}", round + 1));
-                timing.shape(shape, finished.next_process(name) + round)?;
+                timing.shape(shape, next_process(before, name) + round)?;
                 bars.measure.step(1.0);
                 bars.measure
                     .past(&format!("{name}, process {} of {processes}", round + 1));
@@ -70,11 +73,6 @@ struct Timing<'a, 'b> {
 }
 
 impl Timing<'_, '_> {
-    /// Blocks a process must take of each shape.
-    fn share(&self) -> u32 {
-        self.session.settings.share()
-    }
-
     /// Times one shape in one process; contenders that fail under timing get a
     /// verdict and the others are timed without them.
     fn shape(&mut self, shape: usize, process: u32) -> Result<(), CommandError> {
@@ -83,7 +81,7 @@ impl Timing<'_, '_> {
         loop {
             let before = self.blocks;
             let job = self.job(shape, process, lost_before)?;
-            if job.entries.is_empty() || self.session.stopped() {
+            if job.cells.is_empty() || self.session.stopped() {
                 return Ok(());
             }
             match self.attempt(&job)? {
@@ -93,7 +91,7 @@ impl Timing<'_, '_> {
                 Attempt::Lost(loss) if !lost_before => {
                     let how = loss.how(&job.shape.name);
                     let warning = format!("{how}; it is timed once more");
-                    self.session.progress.warn(&warning);
+                    self.session.sweep.progress.warn(&warning);
                     lost_before = true;
                 }
                 Attempt::Lost(loss) => {
@@ -104,74 +102,65 @@ impl Timing<'_, '_> {
             // Another process takes over: its blocks must not be taken for
             // those of the one that was lost.
             if self.blocks > before {
-                process += self.session.settings.processes;
+                process += self.session.sweep.settings.processes;
             }
         }
     }
 
     fn job(&self, shape: usize, process: u32, watched: bool) -> Result<MeasureJob, CommandError> {
-        let Session {
-            plan,
-            settings,
-            stage,
-            ..
-        } = &*self.session;
+        let Sweep { plan, settings, .. } = *self.session.sweep;
         let name = &plan.shapes[shape].name;
         let yardstick = plan.round.yardstick
-            && stage.yardstick().is_ok()
+            && self.session.runner.yardstick().is_ok()
             && !self.standing.rejected(&yardstick_id(), name);
         Ok(MeasureJob {
             shape: plan.shapes[shape].clone(),
+            settings: settings.clone(),
             problems: timing_keys(&plan.shapes[shape], plan, settings),
-            tolerance: self.session.tolerance(),
-            entries: self.entries(shape)?,
+            cells: self.cells(shape)?,
             baseline: plan.baseline.clone(),
             yardstick: yardstick.then(yardstick_id),
             tuning: self.tunings.get(name).cloned(),
             process,
-            order_seed: settings.data_seed(),
             warmup: plan.round.measurement.warmup,
-            min_blocks: self.share(),
-            max_seconds: settings.max_seconds / f64::from(settings.processes.max(1)),
-            cold_l2: settings.cold_l2,
             watched,
             kernels: !watched && !self.dissected.contains(name),
         })
     }
 
-    fn entries(&self, shape: usize) -> Result<Vec<MeasureEntry>, CommandError> {
-        let plan = self.session.plan;
+    fn cells(&self, shape: usize) -> Result<Vec<CellCode>, CommandError> {
+        let plan = self.session.sweep.plan;
         let name = &plan.shapes[shape].name;
-        let mut entries = Vec::new();
+        let mut cells = Vec::new();
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
-            let id = &plan.contenders[cell.contender].id;
+            let contender = &plan.contenders[cell.contender].id;
             let Work::Run { build, call } = &cell.work else {
                 continue;
             };
-            if !self.standing.passed(id, name) {
+            if !self.standing.passed(contender, name) {
                 continue;
             }
             if let Some(Ok(image)) = self.session.image(*build)? {
-                entries.push(MeasureEntry {
-                    contender: id.clone(),
+                cells.push(CellCode {
+                    contender: contender.clone(),
                     image: image.folder,
                     call: call.clone(),
                 });
             }
         }
-        Ok(entries)
+        Ok(cells)
     }
 
     fn attempt(&mut self, job: &MeasureJob) -> Result<Attempt, CommandError> {
         let shape = &job.shape.name;
-        let patience = ALLOWANCE + Duration::from_secs_f64(job.max_seconds);
-        let worker = self.session.stage.worker()?;
+        let patience = ALLOWANCE + Duration::from_secs_f64(job.settings.seconds());
+        let worker = self.session.runner.worker()?;
         let mut sent = worker.send(Request::Measure(Box::new(job.clone())));
         let mut blocks = 0;
         // Whose code the worker is at.
         let mut at = None;
         loop {
-            let worker = self.session.stage.worker()?;
+            let worker = self.session.runner.worker()?;
             let heard = sent.and_then(|()| worker.receive(patience, &interrupt::requested));
             sent = Ok(());
             let heard = heard.and_then(|reply| match misfit(job, &reply, blocks) {
@@ -182,7 +171,7 @@ impl Timing<'_, '_> {
                 Ok(reply) => reply,
                 Err(lost) => {
                     let printed = worker.printed();
-                    self.session.stage.replace();
+                    self.session.runner.replace();
                     return lost_at(at, lost, patience, printed);
                 }
             };
@@ -196,9 +185,9 @@ impl Timing<'_, '_> {
                 Reply::Block { mut block } => {
                     blocks += 1;
                     self.blocks += 1;
-                    block.card = self.session.stage.card().map(str::to_owned);
+                    block.card = self.session.runner.card().map(str::to_owned);
                     self.session.append(&Line::Block(block))?;
-                    let bars = self.session.field.bars;
+                    let bars = self.session.sweep.bars;
                     bars.measure.at(format!("{shape}, block {blocks}"));
                     bars.blocks.fetch_add(1, Ordering::Relaxed);
                 }
@@ -213,25 +202,19 @@ impl Timing<'_, '_> {
                 Reply::Rejected { verdict } => self.reject(verdict)?,
                 Reply::Measured { decision, retaken } => {
                     trace(|| format!("{shape}: {decision}"));
-                    let bars = self.session.field.bars;
+                    let bars = self.session.sweep.bars;
                     bars.retaken.fetch_add(retaken, Ordering::Relaxed);
                     return Ok(Attempt::Done);
                 }
                 Reply::Fault { contender, failure } => {
                     let printed = worker.printed();
                     if failure.fatal {
-                        self.session.stage.replace();
+                        self.session.runner.replace();
                     }
-                    let reason = match failure.status {
-                        Status::Unsupported => failure.message,
-                        _ => format!("while it was timed: {}", failure.message),
-                    };
-                    let mut found =
-                        verdict(&contender, shape, failure.status, &reason, failure.detail);
-                    found.printed = printed;
-                    return Ok(Attempt::Without(found));
+                    let found = fault_verdict(&contender, shape, failure);
+                    return Ok(Attempt::Without(Verdict { printed, ..found }));
                 }
-                Reply::Note { text } => self.session.progress.warn(&text),
+                Reply::Note { text } => self.session.sweep.progress.warn(&text),
                 Reply::Failed { message } => return Err(could_not_run(&message)),
                 _ => {}
             }
@@ -248,21 +231,30 @@ impl Timing<'_, '_> {
     }
 }
 
+/// The verdict on a contender that failed while it was timed.
+fn fault_verdict(contender: &ContenderId, shape: &str, failure: RunFailure) -> Verdict {
+    let reason = match failure.status {
+        Status::Unsupported => failure.message,
+        _ => format!("while it was timed: {}", failure.message),
+    };
+    verdict(contender, shape, failure.status, &reason, failure.detail)
+}
+
 /// What becomes of a shape whose worker gave no answer.
 fn lost_at(
     at: Option<ContenderId>,
-    lost: Lost,
+    lost: NoReply,
     patience: Duration,
     printed: Option<String>,
 ) -> Result<Attempt, CommandError> {
     let (status, how) = match lost {
-        Lost::Died(how) => (Status::Crashed, how),
-        Lost::TimedOut => {
+        NoReply::Died(how) => (Status::Crashed, how),
+        NoReply::TimedOut => {
             let how = format!("the worker said nothing for {} s", patience.as_secs());
             (Status::Hung, how)
         }
-        Lost::Garbled(message) => return Err(could_not_run(&message)),
-        Lost::Stopped => return Ok(Attempt::Done),
+        NoReply::Garbled(message) => return Err(could_not_run(&message)),
+        NoReply::Stopped => return Ok(Attempt::Done),
     };
     Ok(Attempt::Lost(Loss {
         status,
@@ -301,7 +293,7 @@ impl Loss {
         let how = self.how(shape);
         let contender = self.at.ok_or_else(|| could_not_run(&how))?;
         let first = self.how.lines().next().unwrap_or("the worker was lost");
-        let reason = format!("twice, while it was timed, {first}");
+        let reason = format!("lost twice while it was timed: {first}");
         Ok(Verdict {
             printed: self.printed,
             ..verdict(&contender, shape, self.status, &reason, Some(self.how))
@@ -343,7 +335,7 @@ mod tests {
             (verdict.contender.as_str(), verdict.status),
             ("x", Status::Crashed)
         );
-        let reason = "twice, while it was timed, the worker was ended by signal 11, saying: oh";
+        let reason = "lost twice while it was timed: the worker was ended by signal 11, saying: oh";
         assert_eq!(verdict.reason.as_deref(), Some(reason));
         assert_eq!(verdict.printed.as_deref(), Some("hello"));
     }
@@ -359,45 +351,23 @@ mod tests {
     fn a_lost_worker_is_its_contenders_unless_it_cannot_be_believed() {
         let x = || Some(ContenderId::from_text("x"));
         let lose = |lost| lost_at(x(), lost, Duration::from_secs(305), None);
-        let Ok(Attempt::Lost(hung)) = lose(Lost::TimedOut) else {
+        let Ok(Attempt::Lost(hung)) = lose(NoReply::TimedOut) else {
             panic!("a worker that says nothing is lost");
         };
         assert_eq!((hung.status, &hung.at), (Status::Hung, &x()));
         assert_eq!(hung.how, "the worker said nothing for 305 s");
-        let Ok(Attempt::Lost(died)) = lose(Lost::Died("the worker ended".to_owned())) else {
+        let Ok(Attempt::Lost(died)) = lose(NoReply::Died("the worker ended".to_owned())) else {
             panic!("a worker that died is lost");
         };
         assert_eq!(died.status, Status::Crashed);
-        assert_eq!(lose(Lost::Stopped).unwrap(), Attempt::Done);
-        let garbled = lose(Lost::Garbled("a reply to nobody".to_owned())).unwrap_err();
+        assert_eq!(lose(NoReply::Stopped).unwrap(), Attempt::Done);
+        let garbled = lose(NoReply::Garbled("a reply to nobody".to_owned())).unwrap_err();
         assert_eq!(garbled.exit(), dgx_core::domain::Exit::CouldNotRun);
     }
 
     #[test]
     fn a_reply_that_belongs_to_nothing_that_was_asked_is_a_misfit() {
-        let job = MeasureJob {
-            entries: Vec::new(),
-            problems: Vec::new(),
-            tolerance: crate::validate::Tolerance {
-                rtol: 1e-3,
-                atol: 1e-3,
-            },
-            baseline: ContenderId::from_text("x"),
-            yardstick: Some(yardstick_id()),
-            tuning: None,
-            process: 0,
-            order_seed: 1,
-            warmup: 1,
-            min_blocks: 2,
-            max_seconds: 1.0,
-            cold_l2: true,
-            watched: false,
-            kernels: false,
-            shape: Shape {
-                name: "s".to_owned(),
-                groups: Vec::new(),
-            },
-        };
+        let job = MeasureJob::sample();
         let verdict = |id: &ContenderId, shape: &str| Reply::Rejected {
             verdict: Verdict::new(id, shape, Status::Wrong),
         };

@@ -1,9 +1,8 @@
 //! A round, from its file to its verdicts: the one module that knows every
 //! stage left of the run file. Each stage appends what it finds as it finds it.
 
-mod alone;
-mod backend;
 mod build;
+mod cell;
 mod environment;
 mod examine;
 mod measure;
@@ -11,9 +10,9 @@ mod oracles;
 mod pool;
 mod progress;
 mod resume;
+mod runner;
 mod shard;
 mod standing;
-mod trace;
 mod validate;
 
 use std::cell::Cell;
@@ -25,42 +24,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-pub use alone::{Booth, LoneCell, Trial};
-pub use backend::{BackendChoice, Gpus, choose};
-pub(crate) use build::refusal_of;
 pub use build::{inspect, unit};
+pub use cell::CompiledCell;
+pub(crate) use cell::{launchable, planned};
 pub use environment::{contender_record, git_state, host, started};
 pub use progress::{Bar, Progress};
 pub use resume::Resumed;
+pub use runner::{BackendChoice, FakeFlags, Gpus, Runner, choose};
 pub use shard::ShardOf;
-pub use trace::CompiledCell;
 
-use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::plan::{Machine, Plan};
-use crate::validate::Tolerance;
-use backend::{Emulated, Stage};
 use build::{Built, Images};
 use dgx_core::config::Round;
 use dgx_core::config::target::usual;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Exit};
 use dgx_core::interrupt::{self, Words};
-use dgx_core::record::schema::{End, Line, Settings};
+use dgx_core::record::schema::{End, Header, Line, Settings};
 use dgx_core::record::{Run, WriteError, Writer};
 use dgx_core::record::{stamp, verdict_exit};
 use examine::Examination;
 use oracles::Oracles;
-use pool::{Bars, Field, Spent};
-use resume::Finished;
+use pool::{Bars, CardSeconds, Sweep};
 
 const SWEEPING: Words = Words {
-    first: Some("stopping after what is under way; Ctrl-C again ends at once"),
-    second: "ended at once; finished cells are kept: dgx sweep --resume",
+    first: Some("stopping after the running calls; press Ctrl-C again to end now"),
+    second: "ended; finished cells are kept: dgx sweep --resume",
 };
 
-/// Everything a sweep is told, resolved.
+/// What a sweep gets from the command line.
 #[derive(Debug)]
 pub struct Options {
     pub round: Round,
@@ -75,14 +69,9 @@ pub struct Options {
     pub backend: BackendChoice,
     /// Which cards to run on, where there are several.
     pub gpus: Gpus,
-    /// What the fake backend plays.
-    pub script: Option<PathBuf>,
-    pub seed: u64,
-    /// In place of a secret that is drawn.
-    pub data_seed: Option<u64>,
-    pub emulation: Emulation,
-    /// What to model times for, where it is not the usual.
-    pub target: Option<String>,
+    pub fake: FakeFlags,
+    /// Of the run that is resumed, where one is.
+    pub settings: Settings,
     /// What compiling one image may take.
     pub limits: Limits,
     pub resume: Option<Resumed>,
@@ -99,36 +88,27 @@ pub struct Swept {
 
 /// What the stages that run contenders work with on one card.
 struct Session<'a> {
-    field: &'a Field<'a>,
-    plan: &'a Plan,
-    settings: &'a Settings,
-    stage: &'a mut Stage,
-    /// The places of those dealt to this card.
+    sweep: &'a Sweep<'a>,
+    runner: &'a mut Runner,
+    /// The places of the shapes that this card has.
     shapes: &'a [usize],
     oracles: &'a Oracles,
-    finished: &'a Finished,
-    progress: &'a Progress,
+    /// What was on record when it began.
+    begun: &'a Run,
     /// Seconds it stood waiting for the compiler.
     waited: Cell<f64>,
 }
 
 impl Session<'_> {
-    fn tolerance(&self) -> Tolerance {
-        Tolerance {
-            rtol: self.settings.rtol,
-            atol: self.settings.atol,
-        }
-    }
-
     fn append(&self, line: &Line) -> Result<(), CommandError> {
-        append(self.field.writer, line)
+        append(self.sweep.writer, line)
     }
 
     /// The image of a build, or the compiler's message; none if the sweep is
     /// to stop.
     fn image(&self, build: usize) -> Result<Option<Result<Built, String>>, CommandError> {
         let began = Instant::now();
-        let image = self.field.images.wait(build);
+        let image = self.sweep.images.wait(build);
         self.waited
             .set(self.waited.get() + began.elapsed().as_secs_f64());
         match image {
@@ -139,7 +119,7 @@ impl Session<'_> {
 
     /// Whether to begin nothing more.
     fn stopped(&self) -> bool {
-        interrupt::requested() || self.field.failed.load(Ordering::Relaxed)
+        interrupt::requested() || self.sweep.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -156,122 +136,61 @@ pub(crate) fn yardstick_id() -> ContenderId {
 /// Runs a round, or what is left of one.
 pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     interrupt::install(SWEEPING);
-    let folder = match options.into.as_deref().map(Path::parent) {
-        Some(Some(folder)) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(Some(folder)) => folder,
-        _ => &options.results,
-    };
-    Writer::probe(folder).map_err(|e| write_error(&e))?;
+    Writer::probe(options.folder()).map_err(|e| write_error(&e))?;
     let catalog = Catalog::open(&options.variants)?;
     let here = std::env::current_dir().unwrap_or_default();
     let cache = cache_root(&here);
     let compiler =
         Compiler::new(&cache, options.limits).map_err(|e| could_not_run(&e.to_string()))?;
     let mut clock = StageClock::start();
-
-    let emulated = Emulated {
-        target: options.target.clone(),
-        times_of: (options.emulation.time_only).then_some(options.round.shapes.len()),
-    };
     // Opening the device belongs to running on it.
-    let opened = clock.time("validate", || {
-        Stage::open(
-            options.backend,
-            &options.gpus,
-            options.script.as_deref(),
-            &emulated,
-            &compiler,
-            &cache,
-        )
-    });
-    let mut stages = match opened {
-        Ok(stages) => stages,
+    let opened = clock.time("validate", || Runner::open(&options, &compiler, &cache));
+    let mut runners = match opened {
+        Ok(runners) => runners,
         Err(mistake) if mistake.exit() == Exit::Usage => return Err(mistake),
         Err(why) => return Err(compile_only(&options, &catalog, &compiler, &why)),
     };
     let mut round = options.round.clone();
     let shard = match options.shard {
-        Some(shard) => Some(shard.cut(&mut round, stages[0].kind().timing())?),
+        Some(shard) => Some(shard.cut(&mut round, runners[0].kind().timing())?),
         None => None,
     };
-    let plan = Plan::new(round, &catalog, &stages[0].machine())?;
-    let mut settings = settings(&plan.round, &options);
-    settings.target = options.target.take();
-    let mut header = environment::header(&plan, &settings, &stages, &compiler);
+    let plan = Plan::new(round, &catalog, &runners[0].machine())?;
+    options.settings.distributions = plan.round.validation.distributions.clone();
+    let mut header = environment::header(&plan, &options.settings, &runners, &compiler);
     header.departures = std::mem::take(&mut options.departures);
     header.shard = shard;
-    let (writer, finished) = match options.resume.take() {
-        Some(resumed) => {
-            let uuid = |stage: &Stage| stage.card().map(str::to_owned);
-            let cards: Vec<Option<String>> = stages.iter().map(uuid).collect();
-            resumed.go_on(&header, &cards)?
-        }
-        None => {
-            let begun = match &options.into {
-                Some(file) => Writer::begin(file, &header),
-                None => Writer::create(&options.results, &header, &stamp()),
-            };
-            (begun.map_err(|e| write_error(&e))?, Finished::default())
-        }
-    };
-    // A resumed run goes on with the data and the emulator it began with.
-    let settings = finished.settings.clone().unwrap_or(settings);
-    let progress = Progress::begin();
-    let cards = stages.iter().filter(|stage| stage.measures()).count();
-    progress.announce(&plan, &header.device, cards);
-    if let (true, Err(why)) = (
-        plan.round.yardstick && stages[0].measures(),
-        stages[0].yardstick(),
-    ) {
-        progress.warn(&format!("no cublas row: {why}"));
-    }
-
-    let (images, writer) = (Images::of(&plan), Mutex::new(writer));
-    let bars = Bars::new(&progress, &plan, &settings, header.device.timing);
-    let field = Field {
+    let (writer, begun) = begin(&mut options, &header, &runners)?;
+    let progress = announced(&plan, &header, &runners);
+    let bars = Bars::new(&progress, &plan, &options.settings, header.device.timing);
+    let sweep = Sweep {
         plan: &plan,
-        settings: &settings,
+        settings: &options.settings,
         cache: &cache,
-        images: &images,
-        writer: &writer,
+        images: &Images::of(&plan),
+        writer: &Mutex::new(writer),
         progress: &progress,
         bars: &bars,
         failed: AtomicBool::new(false),
     };
-    let examination = Examination::new(&field, &stages, &finished);
-    let outcome = thread::scope(|scope| {
-        examination.start(scope);
-        let compile = || build::all(&compiler, &plan, &finished, &writer, &images, &progress);
-        let compiling = scope.spawn(compile);
-        let swept = field.sweep(&mut stages, finished.clone());
-        examination.end(swept.is_ok());
-        images.give_up();
-        let compiled = compiling
-            .join()
-            .unwrap_or_else(|panic| resume_unwind(panic));
-        compiled.and(swept)
-    });
-    let examined = examination.conclude();
-    let outcome = outcome.and_then(|spent| examined.map(|()| spent));
-    let spent = match &outcome {
-        Ok(spent) => spent.clone(),
-        Err(_) => Spent::default(),
-    };
-    spent.tell(&mut clock);
-    let mut writer = writer.into_inner().unwrap_or_else(|e| e.into_inner());
+    let outcome = run(&sweep, &mut runners, &compiler, &begun);
+    let path = sweep.path();
+    if let Ok(spent) = &outcome {
+        spent.add_to(&mut clock);
+    }
     let outcome = outcome.and_then(|spent| {
-        let run = reread(writer.path())?;
+        let run = reread(&path)?;
         bars.end(&run);
         Ok(run.decision(spent.measuring()))
     });
-    let decision = finish(outcome, &mut writer, &clock)
-        .inspect_err(|_| progress.resume_hint(writer.path()))?;
+    let decision =
+        finish(outcome, sweep.writer, &clock).inspect_err(|_| progress.resume_hint(&path))?;
     progress.summary(&decision, clock.total());
 
-    let run = dgx_core::record::read(writer.path()).map_err(CommandError::from)?;
+    let run = dgx_core::record::read(&path).map_err(CommandError::from)?;
     let exit = match interrupt::requested() {
         true => {
-            progress.resume_hint(writer.path());
+            progress.resume_hint(&path);
             Exit::CouldNotRun
         }
         false => verdict_exit(&run),
@@ -281,6 +200,71 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         exit,
         seconds: clock.seconds(),
     })
+}
+
+impl Options {
+    /// Where the run file will lie.
+    fn folder(&self) -> &Path {
+        match self.into.as_deref().map(Path::parent) {
+            Some(Some(folder)) if folder.as_os_str().is_empty() => Path::new("."),
+            Some(Some(folder)) => folder,
+            _ => &self.results,
+        }
+    }
+}
+
+/// Begins a run file, or opens the one to be resumed; what is on record in it.
+fn begin(
+    options: &mut Options,
+    header: &Header,
+    runners: &[Runner],
+) -> Result<(Writer, Run), CommandError> {
+    if let Some(resumed) = options.resume.take() {
+        let uuid = |runner: &Runner| runner.card().map(str::to_owned);
+        let cards: Vec<Option<String>> = runners.iter().map(uuid).collect();
+        return resumed.go_on(header, &cards);
+    }
+    let writer = match &options.into {
+        Some(file) => Writer::begin(file, header),
+        None => Writer::create(&options.results, header, &stamp()),
+    };
+    let writer = writer.map_err(|e| write_error(&e))?;
+    let begun = reread(writer.path())?;
+    Ok((writer, begun))
+}
+
+fn announced(plan: &Plan, header: &Header, runners: &[Runner]) -> Progress {
+    let progress = Progress::begin();
+    let cards = runners.iter().filter(|runner| runner.measures()).count();
+    progress.announce(plan, &header.device, cards);
+    let wanted = plan.round.yardstick && runners[0].measures();
+    if let (true, Err(why)) = (wanted, runners[0].yardstick()) {
+        progress.warn(&format!("no cublas row: {why}"));
+    }
+    progress
+}
+
+/// Compiles, validates, times and examines, side by side.
+fn run(
+    sweep: &Sweep<'_>,
+    runners: &mut Vec<Runner>,
+    compiler: &Compiler,
+    begun: &Run,
+) -> Result<CardSeconds, CommandError> {
+    let examination = Examination::new(sweep, runners, begun);
+    let outcome = thread::scope(|scope| {
+        examination.start(scope);
+        let compiling = scope.spawn(|| build::all(sweep, compiler, begun));
+        let swept = sweep.run(runners, begun);
+        examination.end(swept.is_ok());
+        sweep.images.give_up();
+        let compiled = compiling
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic));
+        compiled.and(swept)
+    });
+    let examined = examination.conclude();
+    outcome.and_then(|spent| examined.map(|()| spent))
 }
 
 /// Where nothing can run, compiling still tells whether the round would.
@@ -318,7 +302,7 @@ fn compile_only(
 /// Writes the last line, also when a stage could not go on.
 fn finish(
     outcome: Result<String, CommandError>,
-    writer: &mut Writer,
+    writer: &Mutex<Writer>,
     clock: &StageClock,
 ) -> Result<String, CommandError> {
     let interrupted = interrupt::requested();
@@ -333,37 +317,12 @@ fn finish(
         seconds: clock.seconds(),
         decision: outcome.as_ref().ok().filter(|d| !d.is_empty()).cloned(),
     };
+    let mut writer = writer.lock().unwrap_or_else(|e| e.into_inner());
     writer
         .append(&Line::End(end))
         .and_then(|()| writer.sync())
         .map_err(|e| write_error(&e))?;
     outcome
-}
-
-fn settings(round: &Round, options: &Options) -> Settings {
-    let emulation = options.emulation;
-    Settings {
-        seed: options.seed,
-        secret: Some(options.data_seed.unwrap_or_else(rand::random)),
-        secret_given: options.data_seed.is_some(),
-        rtol: round.validation.rtol,
-        atol: round.validation.atol,
-        distributions: round
-            .validation
-            .distributions
-            .iter()
-            .map(|d| d.as_str().to_owned())
-            .collect(),
-        min_blocks: round.measurement.min_blocks,
-        max_seconds: round.measurement.max_seconds,
-        processes: round.measurement.processes,
-        cold_l2: round.measurement.cold_l2,
-        schedule: emulation.schedule,
-        exact_sums: emulation.exact_sums,
-        time_only: emulation.time_only,
-        hazards: emulation.watch,
-        target: None,
-    }
 }
 
 /// Whether a run was begun in this file.
@@ -384,7 +343,7 @@ fn could_not_run(message: &str) -> CommandError {
     CommandError::new(
         Exit::CouldNotRun,
         message,
-        "`dgx doctor` shows what is here and what is missing",
+        "`dgx doctor` shows what is installed and what is missing",
     )
 }
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::backend::{Stage, Starter};
 use super::could_not_run;
+use super::runner::{Runner, Starter};
 use crate::operator::{Operands, OracleCache};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Shape;
@@ -14,7 +14,6 @@ use dgx_core::interrupt;
 
 use crate::plan::Plan;
 use crate::worker::{ProblemKey, Reply, Request, Worker, answers, trace};
-use dgx_core::domain::Distribution;
 use dgx_core::record::schema::Settings;
 
 /// Between two looks at whether the user asked to stop.
@@ -40,7 +39,7 @@ impl Oracles {
         cache: &Path,
         plan: &Plan,
         settings: &Settings,
-        stage: &Stage,
+        runner: &Runner,
         places: &[usize],
     ) -> Self {
         // Nobody asks for the answer to a shape that nobody runs.
@@ -51,11 +50,10 @@ impl Oracles {
         let mut keys = Vec::new();
         // Where nothing is validated, no answer is asked for.
         for shape in shapes().filter(|_| !settings.time_only) {
-            for &distribution in &plan.round.validation.distributions {
-                keys.push(validation_key(shape, distribution, settings));
-            }
+            let distributions = settings.distributions.iter();
+            keys.extend(distributions.map(|d| ProblemKey::validating(shape, *d, settings)));
         }
-        if stage.measures() {
+        if runner.measures() {
             keys.extend(shapes().flat_map(|shape| timing_keys(shape, plan, settings)));
         }
         let planned = keys.iter().map(text).collect();
@@ -63,7 +61,7 @@ impl Oracles {
         let (theirs, answers) = (Arc::clone(&desk), answers(cache));
         // A GPU multiplies a hundred times faster than its host. It does so in
         // a process where no contender runs.
-        let starter = stage.measures().then(|| stage.starter());
+        let starter = runner.measures().then(|| runner.starter());
         thread::spawn(move || {
             // Dropped after the solver: who waits for the end waits for its
             // process too, also where this thread panics.
@@ -213,18 +211,6 @@ fn ask(worker: &mut Worker, key: &ProblemKey) -> Option<Result<(), String>> {
         Reply::Answered => Some(Ok(())),
         Reply::Failed { message } => Some(Err(message)),
         _ => None,
-    }
-}
-
-pub(super) fn validation_key(
-    shape: &Shape,
-    distribution: Distribution,
-    settings: &Settings,
-) -> ProblemKey {
-    ProblemKey {
-        shape: shape.clone(),
-        distribution,
-        seed: settings.data_seed(),
     }
 }
 

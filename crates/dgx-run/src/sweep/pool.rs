@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use super::backend::Stage;
 use super::build::Images;
 use super::oracles::Oracles;
 use super::progress::{Bar, Progress};
-use super::resume::Finished;
+use super::resume::measured;
+use super::runner::Runner;
 use super::{Session, StageClock, append, could_not_run, measure, reread, validate};
-use crate::backend::Emulation;
 use crate::plan::{Plan, cost};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Shape, Status, Timing};
@@ -24,8 +23,8 @@ use dgx_core::interrupt;
 use dgx_core::record::schema::{Line, Settings, Void};
 use dgx_core::record::{Run, Writer};
 
-/// What the cards share.
-pub(super) struct Field<'a> {
+/// What the cards of a sweep share.
+pub(super) struct Sweep<'a> {
     pub plan: &'a Plan,
     pub settings: &'a Settings,
     pub cache: &'a Path,
@@ -103,7 +102,7 @@ impl<'a> Bars<'a> {
 
 /// Seconds of the card that took longest.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct CardSeconds {
     validate: f64,
     measure: f64,
     /// Waited in each stage, for answers and for the compiler.
@@ -111,7 +110,7 @@ pub(super) struct Spent {
     compiler: f64,
 }
 
-impl Spent {
+impl CardSeconds {
     fn total(&self) -> f64 {
         self.validate + self.measure
     }
@@ -129,7 +128,7 @@ impl Spent {
         self.measure
     }
 
-    pub(super) fn tell(&self, clock: &mut StageClock) {
+    pub(super) fn add_to(&self, clock: &mut StageClock) {
         clock.add("validate", self.validate);
         clock.add("measure", self.measure);
         clock.carve("compile", &BTreeMap::from([("validate", self.compiler)]));
@@ -137,40 +136,34 @@ impl Spent {
     }
 }
 
-impl Field<'_> {
-    pub(super) fn emulation(&self) -> Emulation {
-        Emulation {
-            schedule: self.settings.schedule,
-            exact_sums: self.settings.exact_sums,
-            time_only: self.settings.time_only,
-            watch: self.settings.hazards,
-            alone: false,
-        }
-    }
-
+impl Sweep<'_> {
     pub(super) fn path(&self) -> PathBuf {
         let writer = self.writer.lock().unwrap_or_else(|e| e.into_inner());
         writer.path().to_owned()
     }
 
     /// Validates and times every shape, each on one card.
-    pub(super) fn sweep(
+    pub(super) fn run(
         &self,
-        stages: &mut Vec<Stage>,
-        mut finished: Finished,
-    ) -> Result<Spent, CommandError> {
-        let mut spent = Spent::default();
+        runners: &mut Vec<Runner>,
+        begun: &Run,
+    ) -> Result<CardSeconds, CommandError> {
+        let mut spent = CardSeconds::default();
+        let mut later = None;
         loop {
-            let hands = self.deal(stages, &finished)?;
-            let ended: Vec<(Spent, Result<(), CommandError>)> = thread::scope(|scope| {
-                let cards = stages.iter_mut().zip(&hands);
+            let begun = later.as_ref().unwrap_or(begun);
+            let shares = self.assign(runners, begun)?;
+            let ended: Vec<(CardSeconds, Result<(), CommandError>)> = thread::scope(|scope| {
+                let cards = runners.iter_mut().zip(&shares);
                 let running: Vec<_> = cards
-                    .map(|(stage, shapes)| {
-                        let finished = &finished;
-                        scope.spawn(move || self.card(stage, shapes, finished))
-                    })
+                    .map(|(runner, shapes)| scope.spawn(move || self.card(runner, shapes, begun)))
                     .collect();
-                let lost = || (Spent::default(), Err(could_not_run("a card's thread died")));
+                let lost = || {
+                    (
+                        CardSeconds::default(),
+                        Err(could_not_run("a card's thread died")),
+                    )
+                };
                 running
                     .into_iter()
                     .map(|card| card.join().unwrap_or_else(|_| lost()))
@@ -180,10 +173,10 @@ impl Field<'_> {
                 .iter()
                 .map(|(spent, _)| spent)
                 .max_by(|a, b| a.total().total_cmp(&b.total()));
-            spent.add(longest.unwrap_or(&Spent::default()));
+            spent.add(longest.unwrap_or(&CardSeconds::default()));
             let mut gone = None;
-            for (stage, (_, outcome)) in stages.iter().zip(ended) {
-                match (outcome, stage.lost()) {
+            for (runner, (_, outcome)) in runners.iter().zip(ended) {
+                match (outcome, runner.lost()) {
                     (Ok(()), _) => {}
                     (Err(error), Some(_)) => gone = gone.or(Some(error)),
                     (Err(error), None) => return Err(error),
@@ -192,35 +185,32 @@ impl Field<'_> {
             let Some(error) = gone else {
                 return Ok(spent);
             };
-            if interrupt::requested() || stages.iter().all(|stage| stage.lost().is_some()) {
+            if interrupt::requested() || runners.iter().all(|runner| runner.lost().is_some()) {
                 return Err(error);
             }
-            for why in stages.iter().filter_map(Stage::lost) {
+            for why in runners.iter().filter_map(Runner::lost) {
                 self.progress
                     .warn(&format!("{why}; its shapes go to the other cards"));
             }
-            stages.retain(|stage| stage.lost().is_none());
-            finished = Finished::of(&reread(&self.path())?);
+            runners.retain(|runner| runner.lost().is_none());
+            later = Some(reread(&self.path())?);
         }
     }
 
     /// Everything for the shapes of one card.
     fn card(
         &self,
-        stage: &mut Stage,
+        runner: &mut Runner,
         shapes: &[usize],
-        finished: &Finished,
-    ) -> (Spent, Result<(), CommandError>) {
-        let oracles = Oracles::start(self.cache, self.plan, self.settings, stage, shapes);
+        begun: &Run,
+    ) -> (CardSeconds, Result<(), CommandError>) {
+        let oracles = Oracles::start(self.cache, self.plan, self.settings, runner, shapes);
         let mut session = Session {
-            field: self,
-            plan: self.plan,
-            settings: self.settings,
-            stage,
+            sweep: self,
+            runner,
             shapes,
             oracles: &oracles,
-            finished,
-            progress: self.progress,
+            begun,
             waited: Cell::new(0.0),
         };
         let began = Instant::now();
@@ -228,10 +218,10 @@ impl Field<'_> {
         let validate = began.elapsed().as_secs_f64();
         let compiler = session.waited.get();
         let outcome = validated.and_then(|()| measure::all(&mut session));
-        if outcome.is_err() && session.stage.lost().is_none() {
+        if outcome.is_err() && session.runner.lost().is_none() {
             self.failed.store(true, Ordering::Relaxed);
         }
-        let spent = Spent {
+        let spent = CardSeconds {
             validate,
             measure: began.elapsed().as_secs_f64() - validate,
             answers: oracles.waited(),
@@ -242,86 +232,85 @@ impl Field<'_> {
 
     /// The shapes of each card. One that was timed stays where it was; where
     /// that card is gone, what it timed of the shape is void.
-    fn deal(&self, stages: &[Stage], finished: &Finished) -> Result<Vec<Vec<usize>>, CommandError> {
-        let cards: Vec<Option<&str>> = stages.iter().map(Stage::card).collect();
-        let timing = stages[0].kind().timing();
-        let settings = self.settings;
-        // The few CTAs that tell a time are as many on every shape.
-        let weight = |shape: &Shape| match settings.time_only {
+    fn assign(&self, runners: &[Runner], begun: &Run) -> Result<Vec<Vec<usize>>, CommandError> {
+        let timing = runners[0].kind().timing();
+        // The few CTAs that a time is modelled from are as many on every shape.
+        let weight = |shape: &Shape| match self.settings.time_only {
             true => 1.0,
             false => cost(shape, timing),
         };
-        let dealt = deal(self.plan, &cards, timing, weight, |name| {
-            let whole = finished.measured(name, settings.share()).len();
-            match finished.card(name) {
-                None => Held::Nowhere,
-                Some(_) if whole >= settings.processes as usize => Held::Done,
-                Some(card) => Held::On(card.clone()),
+        let cards: Vec<Option<&str>> = runners.iter().map(Runner::card).collect();
+        let assigned = assign(&self.plan.shapes, &cards, weight, |name| {
+            match begun.blocks_of(name) {
+                0 => Before::Untimed,
+                _ if measured(begun, name) >= self.settings.processes => Before::Done,
+                _ => Before::On(begun.card(name).map(str::to_owned)),
             }
         });
-        for place in dealt.void {
+        for place in assigned.void.into_iter().filter(|_| timing.sampled()) {
             let shape = self.plan.shapes[place].name.clone();
             let reason = "the card that timed it is not here any more".to_owned();
             append(self.writer, &Line::Void(Void { shape, reason }))?;
         }
-        Ok(dealt.hands)
+        Ok(assigned.shares)
     }
 }
 
 /// Where a shape was timed before.
-enum Held {
-    Nowhere,
+enum Before {
+    Untimed,
     On(Option<String>),
     /// Nothing of it is left to time.
     Done,
 }
 
-struct Dealt {
+struct Assigned {
     /// Shapes by card, in the plan's order.
-    hands: Vec<Vec<usize>>,
-    /// Shapes whose blocks count no more.
+    shares: Vec<Vec<usize>>,
+    /// Shapes whose card is gone: their blocks count no more.
     void: Vec<usize>,
 }
 
 /// Longest shape first, each to the card it was timed on, or to the one that
 /// would be done soonest.
-fn deal(
-    plan: &Plan,
+fn assign(
+    shapes: &[Shape],
     cards: &[Option<&str>],
-    timing: Timing,
     weight: impl Fn(&Shape) -> f64,
-    held: impl Fn(&str) -> Held,
-) -> Dealt {
-    let shapes = &plan.shapes;
+    before: impl Fn(&str) -> Before,
+) -> Assigned {
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     let cost = |place: usize| weight(&shapes[place]);
     order.sort_by(|a, b| cost(*b).total_cmp(&cost(*a)));
     let mut loads: Vec<f64> = vec![0.0; cards.len()];
-    let mut dealt = Dealt {
-        hands: vec![Vec::new(); cards.len()],
+    let mut assigned = Assigned {
+        shares: vec![Vec::new(); cards.len()],
         void: Vec::new(),
     };
     // Those that are bound to a card are there before the others choose.
-    let bound = |place: &usize| match held(&shapes[*place].name) {
-        Held::On(card) => cards.iter().position(|c| *c == card.as_deref()),
-        Held::Nowhere | Held::Done => None,
+    let bound = |place: &usize| match before(&shapes[*place].name) {
+        Before::On(card) => cards.iter().position(|c| *c == card.as_deref()),
+        Before::Untimed | Before::Done => None,
     };
     let (fixed, free): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|place| bound(place).is_some());
     for place in fixed.into_iter().chain(free) {
-        let state = held(&shapes[place].name);
-        let hand = bound(&place).unwrap_or_else(|| {
-            if timing.sampled() && matches!(state, Held::On(_)) {
-                dealt.void.push(place);
+        let state = before(&shapes[place].name);
+        let card = bound(&place).unwrap_or_else(|| {
+            if matches!(state, Before::On(_)) {
+                assigned.void.push(place);
             }
             let least = (0..loads.len()).min_by(|a, b| loads[*a].total_cmp(&loads[*b]));
             least.unwrap_or(0)
         });
-        if !matches!(state, Held::Done) {
-            loads[hand] += cost(place);
+        if !matches!(state, Before::Done) {
+            loads[card] += cost(place);
         }
-        dealt.hands[hand].push(place);
+        assigned.shares[card].push(place);
     }
-    dealt.hands.iter_mut().for_each(|hand| hand.sort_unstable());
-    dealt
+    assigned
+        .shares
+        .iter_mut()
+        .for_each(|share| share.sort_unstable());
+    assigned
 }

@@ -142,7 +142,7 @@ impl Progress {
 
     pub(super) fn resume_hint(&self, path: &Path) {
         remark!(
-            "stopped; what is finished is kept: dgx sweep --resume {}",
+            "stopped; finished cells are kept: dgx sweep --resume {}",
             typed(path)
         );
     }

@@ -1,10 +1,9 @@
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::write_error;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{ContenderId, Exit, Timing, Verdict};
-use dgx_core::record::schema::{Build, Header, Settings};
+use dgx_core::domain::{Exit, Timing};
+use dgx_core::record::schema::Header;
 use dgx_core::record::{Run, WriteError, Writer, newest_first};
 
 /// A run to go on with, held so that nobody else does meanwhile.
@@ -51,7 +50,7 @@ impl Resumed {
             Some(error) => write_error(&error),
             None => CommandError::new(
                 Exit::Usage,
-                format!("no run in {} is left to go on with", results.display()),
+                format!("no run in {} is unfinished", results.display()),
                 "start one with `dgx sweep ROUND.toml`, or name a run file",
             ),
         })
@@ -71,21 +70,20 @@ impl Resumed {
         mut self,
         now: &Header,
         cards: &[Option<String>],
-    ) -> Result<(Writer, Finished), CommandError> {
+    ) -> Result<(Writer, Run), CommandError> {
         if let Some(why) = changed(&self.run.header, now, cards) {
             return Err(refused(self.writer.path(), &why));
         }
         if !self.writer.is_locked() {
             remark!(
-                "warning: no lock can be had on {}: see to it that no other sweep writes it",
+                "warning: cannot lock {}: make sure that no other sweep writes it",
                 self.writer.path().display()
             );
         }
-        let finished = Finished::of(&self.run);
         self.writer
             .mend(self.run.torn)
             .map_err(|e| write_error(&e))?;
-        Ok((self.writer, finished))
+        Ok((self.writer, self.run))
     }
 }
 
@@ -129,112 +127,26 @@ fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<Stri
     })
 }
 
-/// What an earlier try has done already.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Finished {
-    pub settings: Option<Settings>,
-    /// Nothing is left to validate or time.
-    pub(super) complete: bool,
-    /// Cells whose image is on record.
-    built: BTreeSet<(ContenderId, String)>,
-    verdicts: BTreeMap<(ContenderId, String), Verdict>,
-    estimates: BTreeSet<(ContenderId, String)>,
-    examined: BTreeSet<(ContenderId, String)>,
-    /// The card that timed a shape, where that is known.
-    cards: BTreeMap<String, Option<String>>,
-    /// Blocks on record by shape and process.
-    blocks: BTreeMap<(String, u32), u32>,
+/// Processes of a shape that are on record, each with its number of blocks.
+fn processes<'a>(run: &'a Run, shape: &str) -> impl Iterator<Item = (u32, u32)> + 'a {
+    let mut shapes = run.header.shapes.iter();
+    let place = shapes.position(|s| s.name == shape);
+    place.into_iter().flat_map(|s| run.tally.processes(s))
 }
 
-impl Finished {
-    /// What of a build is not on record: in a merged run, its shapes may be
-    /// spread over several.
-    pub(crate) fn unrecorded(&self, build: Build) -> Option<Build> {
-        let known =
-            |shape: &String| (self.built).contains(&(build.contender.clone(), shape.clone()));
-        let shapes = build.shapes.iter().filter(|s| !known(s));
-        let shapes: Vec<String> = shapes.cloned().collect();
-        (!shapes.is_empty()).then_some(Build { shapes, ..build })
-    }
+/// How many processes have taken their share of a shape's blocks.
+pub(super) fn measured(run: &Run, shape: &str) -> u32 {
+    let share = run.header.settings.share();
+    processes(run, shape)
+        .filter(|(_, count)| *count >= share)
+        .count() as u32
+}
 
-    pub(crate) fn verdict(&self, contender: &ContenderId, shape: &str) -> Option<&Verdict> {
-        self.verdicts.get(&(contender.clone(), shape.to_owned()))
-    }
-
-    pub(crate) fn has_estimate(&self, contender: &ContenderId, shape: &str) -> bool {
-        self.estimates
-            .contains(&(contender.clone(), shape.to_owned()))
-    }
-
-    pub(super) fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
-        self.examined
-            .contains(&(contender.clone(), shape.to_owned()))
-    }
-
-    /// Processes whose share of a shape's blocks is on record.
-    pub(crate) fn measured(&self, shape: &str, enough: u32) -> BTreeSet<u32> {
-        let whole = |count: &u32| *count >= enough;
-        self.of_shape(shape)
-            .filter(|(_, count)| whole(count))
-            .map(|(process, _)| process)
-            .collect()
-    }
-
-    /// The card a shape was timed on, if it was at all.
-    pub(super) fn card(&self, shape: &str) -> Option<&Option<String>> {
-        self.cards.get(shape)
-    }
-
-    /// A process number no block of the shape has: half a process's blocks are
-    /// kept as they are, and never continued by another process.
-    pub(crate) fn next_process(&self, shape: &str) -> u32 {
-        self.of_shape(shape)
-            .map(|(process, _)| process + 1)
-            .max()
-            .unwrap_or(0)
-    }
-
-    fn of_shape(&self, shape: &str) -> impl Iterator<Item = (u32, u32)> {
-        self.blocks
-            .iter()
-            .filter(move |((s, _), _)| s == shape)
-            .map(|((_, process), count)| (*process, *count))
-    }
-
-    pub(super) fn of(run: &Run) -> Self {
-        let mut finished = Self {
-            settings: Some(run.header.settings.clone()),
-            complete: (run.header.shapes.iter()).all(|shape| run.finished(&shape.name)),
-            built: (run.builds.iter())
-                .flat_map(|b| b.shapes.iter().map(|s| (b.contender.clone(), s.clone())))
-                .collect(),
-            ..Self::default()
-        };
-        for contender in &run.header.contenders {
-            for shape in &run.header.shapes {
-                let key = (contender.id.clone(), shape.name.clone());
-                if run.estimate(&contender.id, &shape.name).is_some() {
-                    finished.estimates.insert(key.clone());
-                }
-                if run.was_examined(&contender.id, &shape.name) {
-                    finished.examined.insert(key.clone());
-                }
-                if let Some(verdict) = run.verdict(&contender.id, &shape.name) {
-                    finished.verdicts.insert(key, verdict.clone());
-                }
-            }
-        }
-        for (index, shape) in run.header.shapes.iter().enumerate() {
-            if run.blocks_of(&shape.name) > 0 {
-                let card = run.card(&shape.name).map(str::to_owned);
-                finished.cards.insert(shape.name.clone(), card);
-            }
-            for (process, count) in run.tally.processes(index) {
-                finished.blocks.insert((shape.name.clone(), process), count);
-            }
-        }
-        finished
-    }
+/// A process number no block of the shape has: half a process's blocks are
+/// kept as they are, and never continued by another process.
+pub(super) fn next_process(run: &Run, shape: &str) -> u32 {
+    let next = processes(run, shape).map(|(process, _)| process + 1);
+    next.max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -269,23 +181,27 @@ mod tests {
         let first_block = lines.iter().position(is_block).unwrap();
         // One whole process of the first shape, and half of the next.
         let (path, header) = killed(folder.path(), first_block + 15);
-        let (_, finished) = Resumed::file(&path)
+        let (_, mut run) = Resumed::file(&path)
             .unwrap()
             .go_on(&header, &[None])
             .unwrap();
+        run.header.settings.min_blocks = 10 * run.header.settings.processes;
         for contender in &header.contenders {
             for shape in &header.shapes {
-                assert!(finished.verdict(&contender.id, &shape.name).is_some());
+                assert!(run.verdict(&contender.id, &shape.name).is_some());
             }
         }
-        assert_eq!(finished.settings.as_ref(), Some(&header.settings));
-        let blocks: u32 = finished.blocks.values().sum();
-        assert_eq!(blocks, 15);
-        let whole = |shape: &str| finished.measured(shape, 10).len();
-        let done: usize = header.shapes.iter().map(|s| whole(&s.name)).sum();
-        assert_eq!(done, 1);
-        for (shape, process) in finished.blocks.keys() {
-            assert!(finished.next_process(shape) > *process);
+        let blocks = |shape: &str| {
+            processes(&run, shape)
+                .map(|(_, blocks)| blocks)
+                .sum::<u32>()
+        };
+        let shapes = || header.shapes.iter().map(|s| s.name.as_str());
+        assert_eq!(shapes().map(blocks).sum::<u32>(), 15);
+        assert_eq!(shapes().map(|shape| measured(&run, shape)).sum::<u32>(), 1);
+        for shape in shapes() {
+            let next = next_process(&run, shape);
+            assert!(processes(&run, shape).all(|(process, _)| process < next));
         }
     }
 

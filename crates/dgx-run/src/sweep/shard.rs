@@ -28,7 +28,7 @@ impl ShardOf {
                     self.of,
                     all.len()
                 ),
-                format!("deal it out to {} shards at most", all.len()),
+                format!("use at most {} shards", all.len()),
             )
         };
         if self.of as usize > all.len() {

@@ -2,16 +2,15 @@ use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom;
 
-use super::backend::Stage;
-use super::oracles::validation_key;
+use super::cell::{Unrunnable, launchable, planned};
+use super::runner::Runner;
 use super::{Session, could_not_run};
-use crate::backend::{Emulation, Modelled};
-use crate::compile::says_error;
+use crate::backend::Modelled;
 use crate::operator::drawing;
-use crate::plan::{Cell, OperatorCall, Plan, Work, cost};
-use crate::worker::{Lost, Reply, Request, ValidateJob, Worker, trace};
-use dgx_core::diagnostic::{CommandError, render};
-use dgx_core::domain::{BackendKind, ContenderId, Status, Timing, Verdict, Watch};
+use crate::plan::{Cell, Plan, Work, cost};
+use crate::worker::{CellCode, CellJob, NoReply, ProblemKey, Reply, Request, Worker, trace};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{ContenderId, Status, Timing, Verdict};
 use dgx_core::interrupt;
 use dgx_core::record::schema::{Estimate, Line, Settings};
 
@@ -25,7 +24,7 @@ const EMULATION_GRACE: Duration = Duration::from_secs(60);
 /// Judges every cell of this card that has no verdict yet, shape by shape, so
 /// that a shape's operands are drawn and uploaded once.
 pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
-    let (plan, bar) = (session.plan, &session.field.bars.validate);
+    let (plan, bar) = (session.sweep.plan, &session.sweep.bars.validate);
     for &shape in session.shapes {
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
             if session.stopped() {
@@ -34,7 +33,7 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
             let contender = &plan.contenders[cell.contender].id;
             let name = &plan.shapes[shape].name;
             bar.at(format!("{contender} on {name}"));
-            if session.finished.verdict(contender, name).is_some() {
+            if session.begun.verdict(contender, name).is_some() {
                 bar.pass_by(weight(plan, cell));
                 continue;
             }
@@ -75,7 +74,7 @@ fn record(
 ) -> Result<(), CommandError> {
     // A sweep that was killed between the two lines has left the first.
     let (contender, shape) = (&verdict.contender, &verdict.shape);
-    let known = session.finished.has_estimate(contender, shape);
+    let known = session.begun.estimate(contender, shape).is_some();
     let due = verdict.status.may_be_timed() && !known;
     if let Some(modelled) = modelled.filter(|_| due) {
         session.append(&Line::Estimate(Estimate {
@@ -95,74 +94,53 @@ fn judge(
     session: &mut Session<'_>,
     cell: &Cell,
 ) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
-    let (plan, settings) = (session.plan, session.settings);
-    let contender = &plan.contenders[cell.contender].id;
+    let (plan, settings) = (session.sweep.plan, session.sweep.settings);
+    let contender = &plan.contenders[cell.contender];
     let shape = &plan.shapes[cell.shape];
-    let decided = |status, reason: &str, detail: Option<String>| {
-        let verdict = verdict(contender, &shape.name, status, reason, detail);
-        Ok(Some((verdict, None)))
+    let decided = |no: Unrunnable| Ok(Some((no.verdict(&contender.id, &shape.name), None)));
+    let (build, call) = match planned(&cell.work) {
+        Ok(planned) => planned,
+        Err(no) => return decided(no),
     };
-    let (build, call) = match &cell.work {
-        Work::Unsupported { reason } => return decided(Status::Unsupported, reason, None),
-        Work::Broken(why) => {
-            let whole = Some(render(why, false));
-            return decided(Status::CompileError, &why.to_string(), whole);
-        }
-        Work::Run { build, call } => (*build, call),
-    };
-    let Some(image) = session.image(build)? else {
+    let Some(compiled) = session.image(build)? else {
         return Ok(None);
     };
-    let image = match &image {
-        Ok(built) => match built.refusal(&session.plan.device.limits, call) {
-            Some(reason) => return decided(Status::LaunchError, &reason, None),
-            None => built.folder.clone(),
-        },
-        Err(message) => {
-            let first = first_error(message);
-            return decided(Status::CompileError, first, Some(message.clone()));
-        }
+    let limits = &plan.device.limits;
+    let image = match launchable(&compiled, |built| &built.kernels, limits, call) {
+        Ok(built) => built.folder.clone(),
+        Err(no) => return decided(no),
     };
-    for &distribution in &plan.round.validation.distributions {
-        let key = validation_key(shape, distribution, settings);
+    for &distribution in &settings.distributions {
+        let key = ProblemKey::validating(shape, distribution, settings);
         session.oracles.wait("validate", &key)?;
     }
-    let time_limit = Duration::from_secs_f64(plan.round.validation.timeout);
-    let job = ValidateJob {
-        contender: contender.clone(),
-        image,
-        call: OperatorCall::clone(call),
-        shape: shape.clone(),
-        distributions: plan.round.validation.distributions.clone(),
-        seed: settings.data_seed(),
-        tolerance: session.tolerance(),
-        time_limit,
-        emulation: match session.stage.kind() {
-            BackendKind::Emu => session.field.emulation(),
-            // Its hazards are looked for elsewhere.
-            _ => Emulation {
-                watch: Watch::Off,
-                ..session.field.emulation()
-            },
+    let job = CellJob {
+        code: CellCode {
+            contender: contender.id.clone(),
+            image,
+            call: call.clone(),
         },
+        shape: shape.clone(),
+        settings: settings.clone(),
+        time_limit: Duration::from_secs_f64(plan.round.validation.timeout),
         thorough: thorough(plan, settings, cell.contender) == Some(cell.shape),
-        expected: plan.contenders[cell.contender].variant.expect,
+        expected: contender.variant.expect,
         keep: None,
     };
-    judge_job(session.stage, &job)
+    judge_job(session.runner, &job)
 }
 
 /// Has a worker judge one cell; no verdict if the user asked to stop.
 pub(super) fn judge_job(
-    stage: &mut Stage,
-    job: &ValidateJob,
+    runner: &mut Runner,
+    job: &CellJob,
 ) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
-    let patience = match stage.measures() {
+    let patience = match runner.measures() {
         true => job.time_limit,
         false => job.time_limit + EMULATION_GRACE,
     };
     let began = Instant::now();
-    let answer = ask_twice(stage, job, patience);
+    let answer = ask_twice(runner, job, patience);
     let millis = began.elapsed().as_secs_f64() * 1e3;
     match answer {
         Ok(Judged {
@@ -172,22 +150,22 @@ pub(super) fn judge_job(
         }) => {
             verdict.millis = millis;
             if fatal {
-                stage.replace();
+                runner.replace();
             }
             Ok(Some((verdict, modelled)))
         }
         Err(Unanswered::Command(error)) => Err(error),
-        Err(Unanswered::Lost(Lost::Garbled(message), _)) => {
-            stage.replace();
+        Err(Unanswered::Lost(NoReply::Garbled(message), _)) => {
+            runner.replace();
             Err(could_not_run(&message))
         }
-        Err(Unanswered::Lost(Lost::Stopped, _)) => {
-            stage.replace();
+        Err(Unanswered::Lost(NoReply::Stopped, _)) => {
+            runner.replace();
             Ok(None)
         }
         Err(Unanswered::Lost(lost, printed)) => {
-            stage.replace();
-            let mut verdict = lost_verdict(&job.contender, &job.shape.name, lost, patience);
+            runner.replace();
+            let mut verdict = lost_verdict(&job.code.contender, &job.shape.name, lost, patience);
             verdict.millis = millis;
             verdict.printed = printed;
             Ok(Some((verdict, None)))
@@ -197,7 +175,7 @@ pub(super) fn judge_job(
 
 enum Unanswered {
     /// And what was printed before.
-    Lost(Lost, Option<String>),
+    Lost(NoReply, Option<String>),
     Command(CommandError),
 }
 
@@ -211,20 +189,16 @@ struct Judged {
 /// Asks for one cell. A worker that died may have been killed by somebody
 /// else (a user, a watchdog, the host short of memory), so a fresh one is
 /// asked once more before it is the contender's fault.
-fn ask_twice(
-    stage: &mut Stage,
-    job: &ValidateJob,
-    patience: Duration,
-) -> Result<Judged, Unanswered> {
-    let ask_once = |stage: &mut Stage| {
-        let worker = stage.worker().map_err(Unanswered::Command)?;
+fn ask_twice(runner: &mut Runner, job: &CellJob, patience: Duration) -> Result<Judged, Unanswered> {
+    let ask_once = |runner: &mut Runner| {
+        let worker = runner.worker().map_err(Unanswered::Command)?;
         ask(worker, job, patience)
     };
-    match ask_once(stage) {
-        Err(Unanswered::Lost(Lost::Died(how), _)) => {
-            trace(|| format!("{} is tried once more: {how}", job.contender));
-            stage.replace();
-            ask_once(stage)
+    match ask_once(runner) {
+        Err(Unanswered::Lost(NoReply::Died(how), _)) => {
+            trace(|| format!("{} is tried once more: {how}", job.code.contender));
+            runner.replace();
+            ask_once(runner)
         }
         answered => answered,
     }
@@ -232,7 +206,7 @@ fn ask_twice(
 
 /// Sends one cell to the worker and waits; the kernel's time limit runs from
 /// the moment it is started.
-fn ask(worker: &mut Worker, job: &ValidateJob, patience: Duration) -> Result<Judged, Unanswered> {
+fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged, Unanswered> {
     let request = Request::Validate(Box::new(job.clone()));
     if let Err(lost) = worker.send(request) {
         return Err(Unanswered::Lost(lost, worker.printed()));
@@ -278,8 +252,8 @@ fn ask(worker: &mut Worker, job: &ValidateJob, patience: Duration) -> Result<Jud
 }
 
 /// Only what takes too long while its own code is at work is a contender's fault.
-fn unanswered(lost: Lost, running: bool, shape: &str, printed: Option<String>) -> Unanswered {
-    if lost != Lost::TimedOut || running {
+fn unanswered(lost: NoReply, running: bool, shape: &str, printed: Option<String>) -> Unanswered {
+    if lost != NoReply::TimedOut || running {
         return Unanswered::Lost(lost, printed);
     }
     Unanswered::Command(could_not_run(&format!(
@@ -288,14 +262,19 @@ fn unanswered(lost: Lost, running: bool, shape: &str, printed: Option<String>) -
     )))
 }
 
-fn lost_verdict(contender: &ContenderId, shape: &str, lost: Lost, patience: Duration) -> Verdict {
+fn lost_verdict(
+    contender: &ContenderId,
+    shape: &str,
+    lost: NoReply,
+    patience: Duration,
+) -> Verdict {
     match lost {
-        Lost::Died(how) => {
+        NoReply::Died(how) => {
             let reason = how.lines().next().unwrap_or("the worker died");
             let reason = format!("twice, {reason}");
             verdict(contender, shape, Status::Crashed, &reason, Some(how))
         }
-        Lost::TimedOut | Lost::Stopped | Lost::Garbled(_) => {
+        NoReply::TimedOut | NoReply::Stopped | NoReply::Garbled(_) => {
             let reason = format!("did not return within {} s", patience.as_secs_f64());
             verdict(contender, shape, Status::Hung, &reason, None)
         }
@@ -317,15 +296,6 @@ pub(super) fn verdict(
     }
 }
 
-/// The line of a compiler message that says what is wrong.
-pub(super) fn first_error(message: &str) -> &str {
-    let lines = || message.lines().filter(|l| !l.trim().is_empty());
-    lines()
-        .find(|l| says_error(l))
-        .or_else(|| lines().next())
-        .unwrap_or("the compiler gave no message")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,20 +303,20 @@ mod tests {
     #[test]
     fn a_slow_harness_is_not_the_contenders_fault() {
         let lost = |lost, running| unanswered(lost, running, "s", None);
-        let Unanswered::Command(error) = lost(Lost::TimedOut, false) else {
+        let Unanswered::Command(error) = lost(NoReply::TimedOut, false) else {
             panic!("nobody's kernel ran");
         };
         assert!(error.to_string().contains("longer than 600 s"), "{error}");
-        let died = || Lost::Died("the worker ended".to_owned());
+        let died = || NoReply::Died("the worker ended".to_owned());
         for unanswered in [
-            lost(Lost::TimedOut, true),
+            lost(NoReply::TimedOut, true),
             lost(died(), true),
-            lost(Lost::Stopped, false),
+            lost(NoReply::Stopped, false),
         ] {
             assert!(matches!(unanswered, Unanswered::Lost(..)));
         }
         let contender = ContenderId::from_text("x");
-        let hung = lost_verdict(&contender, "s", Lost::TimedOut, Duration::from_secs(7));
+        let hung = lost_verdict(&contender, "s", NoReply::TimedOut, Duration::from_secs(7));
         assert_eq!(hung.status, Status::Hung);
         assert_eq!(hung.reason.as_deref(), Some("did not return within 7 s"));
     }

@@ -107,7 +107,7 @@ impl Mismatch {
                 self.worst
             ),
             (false, true) => format!("the worst error is {:.3e} times the tolerance", self.worst),
-            (false, false) => "some beyond comparing".to_owned(),
+            (false, false) => "some are NaN or infinite".to_owned(),
         }
     }
 }

@@ -22,10 +22,11 @@ pub use mismatch::Mismatch;
 pub use mismatch::significant;
 pub use passed::Exhibit;
 pub(crate) use passed::examine;
-pub use passed::{Finding, Passed, Spent, Subject, Wrong, prove};
+pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
 pub use story::{Chart, Patch, Story, story};
 
 use crate::operator::{GroupOracle, Operands, Oracle};
+use dgx_core::record::schema::Settings;
 
 /// What every element of C holds before a call: an fp16 NaN that no arithmetic
 /// makes, so that an element nobody wrote can neither pass nor be mistaken for
@@ -45,6 +46,13 @@ const FP16_OVERFLOW: f64 = 65520.0;
 pub struct Tolerance {
     pub rtol: f64,
     pub atol: f64,
+}
+
+impl From<&Settings> for Tolerance {
+    fn from(settings: &Settings) -> Self {
+        let &Settings { rtol, atol, .. } = settings;
+        Self { rtol, atol }
+    }
 }
 
 impl Tolerance {

@@ -28,8 +28,8 @@ impl Passed {
 
     /// Uses the proof up for one timed call, of whose output the device that
     /// judged it has doubts, or none.
-    pub(crate) fn spend(self, suspect: bool) -> Spent {
-        Spent {
+    pub(crate) fn spend(self, suspect: bool) -> UsedProof {
+        UsedProof {
             subject: self.subject,
             suspect,
         }
@@ -39,12 +39,12 @@ impl Passed {
 /// What is left of a proof when the clock was read with it. Only judging the
 /// output of that call makes it a proof again.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct UsedProof {
     subject: Subject,
     suspect: bool,
 }
 
-impl Spent {
+impl UsedProof {
     pub fn subject(&self) -> &Subject {
         &self.subject
     }
@@ -92,28 +92,18 @@ never! {
     Passed: Clone;
     Passed: Default;
     Passed: serde::de::DeserializeOwned;
-    Spent: Clone;
-    Spent: Default;
-    Spent: serde::de::DeserializeOwned;
+    UsedProof: Clone;
+    UsedProof: Default;
+    UsedProof: serde::de::DeserializeOwned;
 }
 
 /// What a call did, as far as it is judged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Exhibit<'a> {
     /// fp16 bits of each group, in the shape's order.
     pub c: &'a [Vec<u16>],
     /// What it changed and should not have, in words.
-    pub trespasses: &'a [String],
-}
-
-/// What judging it shows.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Finding {
-    /// Right; the largest error over its tolerance.
-    Right {
-        worst: f64,
-    },
-    Wrong(Wrong),
+    pub trespasses: Vec<String>,
 }
 
 /// How a call is wrong.
@@ -128,15 +118,16 @@ pub struct Wrong {
     pub first: Option<Element>,
 }
 
-/// Holds a call against the oracle, and against what it may touch.
+/// Checks a call against the oracle, and against what it may touch: the largest
+/// error over its tolerance where it is right.
 pub(crate) fn examine(
     exhibit: Exhibit<'_>,
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
-) -> Finding {
+) -> Result<f64, Wrong> {
     if let Some(first) = exhibit.trespasses.first() {
-        return Finding::Wrong(Wrong {
+        return Err(Wrong {
             reason: first.clone(),
             detail: (exhibit.trespasses.len() > 1).then(|| exhibit.trespasses.join("\n")),
             worst: None,
@@ -144,8 +135,8 @@ pub(crate) fn examine(
         });
     }
     match judge(exhibit.c, operands, oracle, tolerance) {
-        Judgement::Right { worst } => Finding::Right { worst },
-        Judgement::Wrong(mismatch) => Finding::Wrong(Wrong {
+        Judgement::Right { worst } => Ok(worst),
+        Judgement::Wrong(mismatch) => Err(Wrong {
             reason: mismatch.reason(),
             detail: Some(mismatch.detail()),
             // JSON has no infinity: NaN in the output is past any number.
@@ -163,10 +154,7 @@ pub fn prove(
     oracle: &Oracle,
     tolerance: Tolerance,
 ) -> Result<Passed, Wrong> {
-    match examine(exhibit, operands, oracle, tolerance) {
-        Finding::Right { .. } => Ok(Passed { subject }),
-        Finding::Wrong(wrong) => Err(wrong),
-    }
+    examine(exhibit, operands, oracle, tolerance).map(|_| Passed { subject })
 }
 
 #[cfg(test)]
@@ -202,6 +190,7 @@ mod tests {
         let bits = |i| f16::from_f64(answer.c(i)).to_bits();
         let mut c = vec![(0..3 * 128).map(bits).collect::<Vec<u16>>()];
         let proof = |c: &[Vec<u16>], trespasses: &[String]| {
+            let trespasses = trespasses.to_vec();
             let exhibit = Exhibit { c, trespasses };
             prove(subject(), exhibit, &operands, &oracle, tolerance)
         };
@@ -216,7 +205,8 @@ mod tests {
         assert_eq!(spent(false).renewed().unwrap().subject(), &subject());
         assert_eq!(spent(true).renewed().unwrap_err().subject(), &subject());
         let again = |c: &[Vec<u16>]| {
-            let exhibit = Exhibit { c, trespasses: &[] };
+            let trespasses = Vec::new();
+            let exhibit = Exhibit { c, trespasses };
             spent(true).proven(exhibit, &operands, &oracle, tolerance)
         };
         assert_eq!(again(&c).unwrap().subject(), &subject());

@@ -1,17 +1,12 @@
 use std::time::{Duration, Instant};
 
 use super::problems::Problems;
-use super::protocol::{ProblemKey, Reply, ValidateJob};
-use crate::backend::{Backend, Data, Emulation, Job, Loaded, RunFailure, Salt};
-use crate::compile::Cache;
+use super::protocol::{CellJob, Reply};
+use crate::backend::{Backend, Data, Emulation, Loaded, RunFailure, Salt};
 use dgx_core::domain::{Hazard, Watch};
 
 /// Calls one cell once, watched for hazards.
-pub(super) fn examine(
-    backend: &mut dyn Backend,
-    problems: &mut Problems,
-    job: &ValidateJob,
-) -> Reply {
+pub(super) fn examine(backend: &mut dyn Backend, problems: &mut Problems, job: &CellJob) -> Reply {
     match watched(backend, problems, job) {
         Ok(hazards) => Reply::Examined {
             hazards,
@@ -27,36 +22,29 @@ pub(super) fn examine(
 fn watched(
     backend: &mut dyn Backend,
     problems: &mut Problems,
-    job: &ValidateJob,
+    job: &CellJob,
 ) -> Result<Vec<Hazard>, String> {
-    let image = Cache::fetch(&job.image).map_err(|e| e.to_string())??;
-    let distribution = job.distributions.last().ok_or("there are no data")?;
-    let key = ProblemKey {
-        shape: job.shape.clone(),
-        distribution: *distribution,
-        seed: job.seed,
-    };
+    let image = job.code.fetch()?;
+    let settings = &job.settings;
+    let distribution = settings.distributions.last().ok_or("there are no data")?;
+    let key = job.problem(*distribution);
     let (operands, name) = (problems.operands(&key), key.name());
-    let call = Job {
-        contender: &job.contender,
-        image: &image,
-        call: &job.call,
-    };
-    let mut loaded = backend.load(call).map_err(|failure| failure.message)?;
+    let loaded = backend.load(job.code.job(&image));
+    let mut loaded = loaded.map_err(|failure| failure.message)?;
     let data = |alone: bool, time_limit: Duration| Data {
         operands: &operands,
         key: &name,
-        salt: Salt::of_call(job.seed, 1),
+        salt: Salt::of_call(settings.data_seed(), 1),
         time_limit,
         timed: false,
         emulation: Emulation {
             alone,
-            ..job.emulation
+            ..Emulation::from(settings)
         },
     };
     let mut call = |alone, limit| hazards(loaded.as_mut(), &data(alone, limit));
     let began = Instant::now();
-    let sampled = job.emulation.watch == Watch::Some;
+    let sampled = settings.hazards == Watch::Some;
     let left = |found: Result<_, RunFailure>| found.map_err(|failure| failure.message);
     match call(sampled, job.time_limit) {
         // Without the other CTAs it may have waited for what never came, or

@@ -21,9 +21,9 @@ pub struct Kept {
     /// Which call of its validation, from 0.
     pub call: usize,
     pub distribution: Distribution,
-    salt: u64,
+    pub salt: Salt,
     /// The same of the call before it.
-    before: Option<(Distribution, u64)>,
+    pub before: Option<(Distribution, Salt)>,
     /// What its kernels printed, where the backend has it by call.
     pub printed: String,
     /// Who wrote the first wrong element, and who read where there is nothing.
@@ -43,39 +43,10 @@ pub struct KeptBuffer {
 }
 
 impl Kept {
-    pub(super) fn new(
-        call: usize,
-        distribution: Distribution,
-        salt: Salt,
-        before: Option<(Distribution, Salt)>,
-        printed: String,
-    ) -> Self {
-        Self {
-            call,
-            distribution,
-            salt: salt.0,
-            before: before.map(|(distribution, salt)| (distribution, salt.0)),
-            printed,
-            search: None,
-            buffers: Vec::new(),
-            missing: None,
-        }
-    }
-
     /// Reads what a worker left in `folder`; nothing where it did not come to it.
     pub fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(NOTE)).ok()?;
         clean::parse(&text).ok()
-    }
-
-    pub fn salt(&self) -> Salt {
-        Salt(self.salt)
-    }
-
-    /// What the call before was made with.
-    pub fn before(&self) -> Option<(Distribution, Salt)> {
-        self.before
-            .map(|(distribution, salt)| (distribution, Salt(salt)))
     }
 
     /// The bytes of every buffer of this name.

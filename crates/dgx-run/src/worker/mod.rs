@@ -1,29 +1,26 @@
 //! Contenders run in worker processes, so that one that crashes, hangs or
 //! breaks its context costs a process and not the sweep. [`Worker`] is the
-//! supervisor's end of the line; [`mod@serve`] is the worker's. They speak over a
-//! socket that is the worker's stdin; its stdout belongs to what kernels print.
+//! supervisor's end of the line; [`mod@serve`] is the worker's, and `validate`,
+//! `measure` and `examine` do what the modules of these names in `sweep` ask for.
+//! They speak over a socket that is the worker's stdin; its stdout belongs to what
+//! kernels print.
 
 mod calls;
 mod examine;
-mod judge;
 mod keep;
+mod measure;
+mod printed;
 mod problems;
 mod process;
 mod protocol;
 mod rejections;
 mod serve;
-mod timing;
 mod trace;
-mod words;
+mod validate;
 
 pub use keep::Kept;
 pub use problems::answers;
-pub use process::{Lost, Worker};
-pub use protocol::MeasureEntry;
-pub use protocol::MeasureJob;
-pub use protocol::ProblemKey;
-pub(crate) use protocol::Reply;
-pub use protocol::ValidateJob;
-pub use protocol::{Keep, Request};
+pub(crate) use process::{NoReply, Worker};
+pub(crate) use protocol::{CellCode, CellJob, Keep, MeasureJob, ProblemKey, Reply, Request};
 pub use serve::serve;
 pub use trace::trace;

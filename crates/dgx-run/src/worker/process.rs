@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::protocol::{Answer, Asked, Reply, Request};
+use super::printed::KernelOutput;
+use super::protocol::{Reply, ReplyLine, Request, RequestLine};
 use super::trace::trace;
-use super::words::Words;
 use crate::backend::Opening;
 use crate::child::{self, Child, Silence};
 use dgx_core::clean;
@@ -25,7 +25,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Why a worker gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub(crate) enum NoReply {
     /// Ended by itself: how, and its last words.
     Died(String),
     /// Did not answer in time, and was killed.
@@ -37,29 +37,24 @@ pub enum Lost {
 }
 
 /// A line from a worker, or what came instead of one.
-type Heard = Result<Answer, String>;
+type Heard = Result<ReplyLine, String>;
 
 /// A worker process and the line to it. Killed when dropped.
-pub struct Worker {
+pub(crate) struct Worker {
     child: Child,
     line: UnixStream,
     replies: Receiver<Heard>,
     /// The request it is at.
     number: u64,
-    words: Words,
+    output: KernelOutput,
     device: Device,
     yardstick: Result<String, String>,
 }
 
 impl Worker {
-    /// Starts `dgx worker` on a backend and waits until it is ready.
-    pub fn start(opening: &Opening, cache: &Path) -> Result<Self, String> {
-        Self::start_on(opening, cache, None)
-    }
-
-    /// The same; with a core, it keeps to that one and lets everybody else go
-    /// first.
-    pub(crate) fn start_on(
+    /// Starts `dgx worker` on a backend and waits until it is ready. With a core,
+    /// it keeps to that one and lets every other process go first.
+    pub(crate) fn start(
         opening: &Opening,
         cache: &Path,
         core: Option<usize>,
@@ -82,8 +77,8 @@ impl Worker {
             .map_err(|e| format!("cannot start a worker: {e}"))?;
         // The worker's end must be its alone, for its death to end the line.
         drop(command);
-        let words = Words::default();
-        listen_to_kernels(&mut child, &words);
+        let output = KernelOutput::default();
+        listen_to_kernels(&mut child, &output);
         let replies = listen(&line).map_err(|e| format!("cannot talk to a worker: {e}"))?;
         let (device, yardstick) = greet(&mut child, &replies)?;
         trace(|| format!("worker ready on {}", device.name));
@@ -92,27 +87,27 @@ impl Worker {
             line,
             replies,
             number: 0,
-            words,
+            output,
             device,
             yardstick,
         })
     }
 
-    pub fn device(&self) -> &Device {
+    pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
     /// cuBLASLt's version, or why there is no yardstick.
-    pub fn yardstick(&self) -> &Result<String, String> {
+    pub(crate) fn yardstick(&self) -> &Result<String, String> {
         &self.yardstick
     }
 
     /// Hands over one request.
-    pub fn send(&mut self, request: Request) -> Result<(), Lost> {
+    pub(crate) fn send(&mut self, request: Request) -> Result<(), NoReply> {
         self.number += 1;
         let mark = format!("{:032x}", rand::random::<u128>());
-        self.words.expect(&mark);
-        let asked = Asked {
+        self.output.expect(&mark);
+        let asked = RequestLine {
             number: self.number,
             mark,
             request,
@@ -120,7 +115,7 @@ impl Worker {
         let mut text = serde_json::to_string(&asked).unwrap_or_default();
         text.push('\n');
         let sent = self.line.write_all(text.as_bytes());
-        sent.map_err(|_| Lost::Died(self.obituary()))
+        sent.map_err(|_| NoReply::Died(self.obituary()))
     }
 
     /// The next reply to the request at hand, waited for until `patience` is
@@ -129,7 +124,7 @@ impl Worker {
         &mut self,
         patience: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Reply, Lost> {
+    ) -> Result<Reply, NoReply> {
         match child::receive(&self.replies, patience, stop) {
             Ok(Ok(answer)) if answer.to == self.number => Ok(answer.reply),
             Ok(Ok(answer)) => {
@@ -137,28 +132,28 @@ impl Worker {
                 Err(self.garbled(&format!("asked request {}, {what}", self.number)))
             }
             Ok(Err(line)) => Err(self.garbled(&format!("it said {line}"))),
-            Err(Silence::Closed) => Err(Lost::Died(self.obituary())),
+            Err(Silence::Closed) => Err(NoReply::Died(self.obituary())),
             Err(Silence::Stopped) => {
                 self.child.kill();
-                Err(Lost::Stopped)
+                Err(NoReply::Stopped)
             }
             Err(Silence::TimedOut) => {
                 self.child.kill();
-                Err(Lost::TimedOut)
+                Err(NoReply::TimedOut)
             }
         }
     }
 
     /// Ends a worker that cannot be believed.
-    pub(crate) fn garbled(&mut self, what: &str) -> Lost {
+    pub(crate) fn garbled(&mut self, what: &str) -> NoReply {
         self.child.kill();
-        Lost::Garbled(format!("a worker's reply does not fit: {what}"))
+        NoReply::Garbled(format!("a worker's reply does not fit: {what}"))
     }
 
     /// What kernels printed during the request that was just answered, or
     /// during which the worker was lost.
-    pub fn printed(&self) -> Option<String> {
-        self.words.take(HEARING)
+    pub(crate) fn printed(&self) -> Option<String> {
+        self.output.take(HEARING)
     }
 
     /// How the worker ended, and what it said last.
@@ -215,15 +210,15 @@ fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
 }
 
 /// Keeps reading what kernels print, however much it is.
-fn listen_to_kernels(child: &mut Child, words: &Words) {
+fn listen_to_kernels(child: &mut Child, output: &KernelOutput) {
     if let Some(mut stdout) = child.stdout() {
-        let words = words.clone();
+        let output = output.clone();
         thread::spawn(move || {
             let mut buffer = vec![0; 64 << 10];
             while let Ok(count @ 1..) = stdout.read(&mut buffer) {
-                words.hear(&buffer[..count]);
+                output.hear(&buffer[..count]);
             }
-            words.close();
+            output.close();
         });
     }
 }

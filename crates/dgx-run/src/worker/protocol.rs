@@ -3,17 +3,17 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::{Emulation, Modelled, RunFailure};
+use crate::backend::{Job, Modelled, RunFailure};
+use crate::compile::{Cache, Image};
 use crate::plan::OperatorCall;
-use crate::validate::Tolerance;
-use dgx_core::domain::Distribution;
 use dgx_core::domain::{
-    Block, ContenderId, Device, Hazard, KernelTime, Shape, Status, Tuning, Verdict,
+    Block, ContenderId, Device, Distribution, Hazard, KernelTime, Shape, Status, Tuning, Verdict,
 };
+use dgx_core::record::schema::Settings;
 
 /// A request under its number, one JSON object a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct RequestLine {
     pub number: u64,
     /// What the worker writes to stdout when it is done: between two marks
     /// stands what kernels printed.
@@ -24,7 +24,7 @@ pub(super) struct Asked {
 /// A reply and the number of the request it is to, one JSON object a line; 0
 /// before the first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct ReplyLine {
     pub to: u64,
     pub reply: Reply,
 }
@@ -32,50 +32,101 @@ pub(super) struct Answer {
 /// What the supervisor asks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
-pub enum Request {
-    Validate(Box<ValidateJob>),
+pub(crate) enum Request {
+    Validate(Box<CellJob>),
     Measure(Box<MeasureJob>),
     /// Call one cell once and watch it for hazards; its output is not looked at.
-    Examine(Box<ValidateJob>),
+    Examine(Box<CellJob>),
     /// Compute an answer and leave it in the cache.
     Answer(Box<ProblemKey>),
 }
 
 /// One shape's data, by what it is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ProblemKey {
+pub(crate) struct ProblemKey {
     pub shape: Shape,
     pub distribution: Distribution,
     pub seed: u64,
 }
 
 impl ProblemKey {
+    /// What a cell is validated on.
+    pub(crate) fn validating(
+        shape: &Shape,
+        distribution: Distribution,
+        settings: &Settings,
+    ) -> Self {
+        Self {
+            shape: shape.clone(),
+            distribution,
+            seed: settings.data_seed(),
+        }
+    }
+
     /// What it is called by.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} {} {}", self.shape.name, self.distribution, self.seed)
     }
 }
 
-/// Judge one cell.
+/// The code of one contender for one shape.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct ValidateJob {
+pub(crate) struct CellCode {
     pub contender: ContenderId,
     /// Folder of the compiled image.
     pub image: PathBuf,
     pub call: OperatorCall,
+}
+
+impl CellCode {
+    pub(super) fn fetch(&self) -> Result<Image, String> {
+        let image = Cache::fetch(&self.image).map_err(|e| e.to_string());
+        let said = |why| format!("cannot read the image of {}: {why}", self.contender);
+        image.and_then(|image| image).map_err(said)
+    }
+
+    pub(super) fn job<'a>(&'a self, image: &'a Image) -> Job<'a> {
+        Job {
+            contender: &self.contender,
+            image,
+            call: &self.call,
+        }
+    }
+}
+
+/// Judge one cell, or watch it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CellJob {
+    pub code: CellCode,
     pub shape: Shape,
-    pub distributions: Vec<Distribution>,
-    pub seed: u64,
-    pub tolerance: Tolerance,
+    pub settings: Settings,
     /// How long one call may take.
     pub time_limit: Duration,
-    pub emulation: Emulation,
     /// Make all calls, however long they take.
     pub thorough: bool,
     /// What the contender declares that it is.
     pub expected: Status,
     /// What to keep of the last call that was made, for whoever looks into it.
     pub keep: Option<Keep>,
+}
+
+impl CellJob {
+    /// Data of this cell.
+    pub(super) fn problem(&self, distribution: Distribution) -> ProblemKey {
+        ProblemKey::validating(&self.shape, distribution, &self.settings)
+    }
+
+    /// Why this cannot be the verdict that was asked for, if so.
+    pub(crate) fn doubt(&self, verdict: &Verdict) -> Option<String> {
+        let contender = &self.code.contender;
+        let fits = verdict.contender == *contender && verdict.shape == self.shape.name;
+        (!fits).then(|| {
+            format!(
+                "asked about {contender} on {}, it replied about {} on {}",
+                self.shape.name, verdict.contender, verdict.shape
+            )
+        })
+    }
 }
 
 /// What is to be kept of a call, and where.
@@ -89,35 +140,24 @@ pub struct Keep {
 
 /// Time the contenders of one shape that were found right.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MeasureJob {
+pub(crate) struct MeasureJob {
     pub shape: Shape,
+    pub settings: Settings,
     /// Data sets to change between, from call to call.
     pub problems: Vec<ProblemKey>,
-    pub tolerance: Tolerance,
     /// Contenders that were found right.
-    pub entries: Vec<MeasureEntry>,
+    pub cells: Vec<CellCode>,
     pub baseline: ContenderId,
     /// Name of the yardstick, if it is to be timed along.
     pub yardstick: Option<ContenderId>,
     /// How the yardstick does this shape in this run; found now if not yet.
     pub tuning: Option<Tuning>,
     pub process: u32,
-    pub order_seed: u64,
     pub warmup: u32,
-    pub min_blocks: u32,
-    pub max_seconds: f64,
-    pub cold_l2: bool,
     /// A worker was lost at this: say of every call whose it is.
     pub watched: bool,
     /// Tell at the end what each kernel of a call takes.
     pub kernels: bool,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct MeasureEntry {
-    pub contender: ContenderId,
-    pub image: PathBuf,
-    pub call: OperatorCall,
 }
 
 /// What a worker answers.
@@ -199,30 +239,17 @@ impl Reply {
     }
 }
 
-impl ValidateJob {
-    /// Why this cannot be the verdict that was asked for, if so.
-    pub fn doubt(&self, verdict: &Verdict) -> Option<String> {
-        let fits = verdict.contender == self.contender && verdict.shape == self.shape.name;
-        (!fits).then(|| {
-            format!(
-                "asked about {} on {}, it spoke of {} on {}",
-                self.contender, self.shape.name, verdict.contender, verdict.shape
-            )
-        })
-    }
-}
-
 impl MeasureJob {
     fn timed(&self, contender: &ContenderId) -> bool {
-        let entered = |entry: &MeasureEntry| entry.contender == *contender;
-        self.yardstick.as_ref() == Some(contender) || self.entries.iter().any(entered)
+        let mut cells = self.cells.iter().map(|cell| &cell.contender);
+        self.yardstick.as_ref() == Some(contender) || cells.any(|id| id == contender)
     }
 
     /// Why this cannot be block number `next` of what was asked for, if so.
     pub(crate) fn doubt_block(&self, block: &Block, next: u32) -> Option<String> {
         let stranger = block.samples.iter().find(|s| !self.timed(&s.contender));
         if let Some(sample) = stranger {
-            return Some(format!("nobody asked for {}", sample.contender));
+            return Some(unrequested(&sample.contender));
         }
         let fits = block.shape == self.shape.name
             && block.process == self.process
@@ -242,7 +269,7 @@ impl MeasureJob {
         let fits = tuning.shape == self.shape.name;
         (!open || !fits).then(|| {
             format!(
-                "nobody asked how the yardstick does {} while timing {}",
+                "unrequested reply about the yardstick on {} while timing {}",
                 tuning.shape, self.shape.name
             )
         })
@@ -250,7 +277,7 @@ impl MeasureJob {
 
     /// Why this contender cannot have failed in what was asked for, if so.
     pub(crate) fn doubt_contender(&self, contender: &ContenderId) -> Option<String> {
-        (!self.timed(contender)).then(|| format!("nobody asked for {contender}"))
+        (!self.timed(contender)).then(|| unrequested(contender))
     }
 
     /// Why this verdict cannot come of what was asked for, if so.
@@ -265,39 +292,52 @@ impl MeasureJob {
     }
 }
 
+fn unrequested(contender: &ContenderId) -> String {
+    format!("unrequested reply about {contender}")
+}
+
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use dgx_core::domain::Sample;
-    use dgx_core::domain::{Group, Micros};
-
-    fn shape() -> Shape {
-        Shape {
-            name: "s".to_owned(),
-            groups: vec![Group { m: 1, n: 8, k: 16 }],
-        }
-    }
-
-    fn job() -> MeasureJob {
-        MeasureJob {
-            shape: shape(),
-            problems: Vec::new(),
-            tolerance: Tolerance {
+impl MeasureJob {
+    /// Of no cells, on a shape `s`.
+    pub(crate) fn sample() -> Self {
+        let group = dgx_core::domain::Group { m: 1, n: 8, k: 16 };
+        Self {
+            shape: Shape {
+                name: "s".to_owned(),
+                groups: vec![group],
+            },
+            settings: Settings {
+                seed: 1,
                 rtol: 1e-3,
                 atol: 1e-3,
+                min_blocks: 20,
+                max_seconds: 30.0,
+                processes: 1,
+                cold_l2: true,
+                ..Settings::default()
             },
-            entries: Vec::new(),
+            problems: Vec::new(),
+            cells: Vec::new(),
             baseline: ContenderId::from_text("x"),
             yardstick: Some(ContenderId::from_text("cublas")),
             tuning: None,
-            process: 2,
-            order_seed: 1,
+            process: 0,
             warmup: 1,
-            min_blocks: 2,
-            max_seconds: 1.0,
-            cold_l2: true,
             watched: false,
             kernels: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::domain::{Micros, Sample};
+
+    fn job() -> MeasureJob {
+        MeasureJob {
+            process: 2,
+            ..MeasureJob::sample()
         }
     }
 

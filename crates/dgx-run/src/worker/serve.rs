@@ -2,12 +2,12 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use super::examine::examine;
-use super::judge::judge;
+use super::measure::measure;
 use super::problems::Problems;
-use super::protocol::{Answer, Asked, Reply, Request};
-use super::timing;
+use super::protocol::{Reply, ReplyLine, Request, RequestLine};
 use super::trace::trace;
-use crate::backend::Opening;
+use super::validate::judge;
+use crate::backend::{Backend, Opening};
 use crate::child::end_with_supervisor;
 
 /// The worker's side: opens its backend, then answers requests until there are
@@ -34,7 +34,7 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
     let mut problems = Problems::new(cache);
     for text in requests.lines().map_while(Result::ok) {
         let request = match serde_json::from_str(&text) {
-            Ok(Asked {
+            Ok(RequestLine {
                 number,
                 mark,
                 request,
@@ -49,32 +49,43 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
                 continue;
             }
         };
-        let usable = match request {
-            Request::Validate(job) => {
-                trace(|| format!("validate {} on {}", job.contender, job.shape.name));
-                judge(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
-            }
-            Request::Examine(job) => {
-                trace(|| format!("examine {} on {}", job.contender, job.shape.name));
-                let reply = examine(opened.as_mut(), &mut problems, &job);
-                line.send(&reply);
-                true
-            }
-            Request::Answer(key) => {
-                trace(|| format!("answer {} {}", key.shape.name, key.distribution));
-                match problems.answer(&key, opened.as_mut()) {
-                    Ok(()) => line.send(&Reply::Answered),
-                    Err(message) => line.send(&Reply::Failed { message }),
-                }
-                true
-            }
-            Request::Measure(job) => {
-                trace(|| format!("measure {}", job.shape.name));
-                timing::measure(opened.as_mut(), &mut problems, &job, &mut |r| line.send(r))
-            }
-        };
+        let usable = answer(request, opened.as_mut(), &mut problems, &mut |r| {
+            line.send(r)
+        });
         if !usable {
             return;
+        }
+    }
+}
+
+/// Does what a request asks for. False when this process can do nothing more.
+fn answer(
+    request: Request,
+    backend: &mut dyn Backend,
+    problems: &mut Problems,
+    send: &mut dyn FnMut(&Reply),
+) -> bool {
+    match request {
+        Request::Validate(job) => {
+            trace(|| format!("validate {} on {}", job.code.contender, job.shape.name));
+            judge(backend, problems, &job, send)
+        }
+        Request::Examine(job) => {
+            trace(|| format!("examine {} on {}", job.code.contender, job.shape.name));
+            send(&examine(backend, problems, &job));
+            true
+        }
+        Request::Answer(key) => {
+            trace(|| format!("answer {} {}", key.shape.name, key.distribution));
+            send(&match problems.answer(&key, backend) {
+                Ok(()) => Reply::Answered,
+                Err(message) => Reply::Failed { message },
+            });
+            true
+        }
+        Request::Measure(job) => {
+            trace(|| format!("measure {}", job.shape.name));
+            measure(backend, problems, &job, send)
         }
     }
 }
@@ -91,7 +102,7 @@ impl<W: Write> Outbox<W> {
         if reply.is_last() {
             self.end_words();
         }
-        let answer = Answer {
+        let answer = ReplyLine {
             to: self.number,
             reply: reply.clone(),
         };

@@ -93,7 +93,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => None,
     };
     let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
-    let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
+    let cell = CompiledCell::runnable(&plan, 0, 0, &compiler)?;
     let progress = Progress::begin();
     let what = format!("{contender} on {}", cell.shape.name);
     let modelled = progress.during("profile", &what, || modelled(&cell, contender, &device));
@@ -126,7 +126,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             &runs::style(globals)
         )
     );
-    let sources = Sources::read(&cell.image.ptx);
+    let sources = Sources::read(cell.image().map_or("", |image| &image.ptx));
     runs::write_all([
         (&args.json, &|| json(&told)),
         (&args.trace, &|| chrome(&told, &sources)),
@@ -142,7 +142,7 @@ fn device(
 ) -> Result<(Device, Option<Chip>), CommandError> {
     let refused = |message: &str, remedy: &str| Err(InputError::new(message, remedy).into());
     match (choice, target) {
-        (BackendChoice::Fake, _) => refused(
+        (choice, _) if choice.kind() == BackendKind::Fake => refused(
             "a script has no warps to profile",
             "choose --backend cuda or emu",
         ),

@@ -7,7 +7,7 @@ use crate::present::{Align, Column, Style, Table, percent, signed_percent, speed
 use dgx_core::config::Round;
 use dgx_core::domain::{Micros, Timing};
 use dgx_run::backend::cuda::StampedCalls;
-use dgx_run::profile::stamps::Lost;
+use dgx_run::profile::stamps::MissingStamps;
 use dgx_run::profile::{LaunchProfile, Profile, RoleShare, Stage, StageTime, spent_word};
 
 /// The bar that round 3 set before an epilogue is worth work.
@@ -136,7 +136,7 @@ fn tail(profile: &Profile) -> Option<String> {
 }
 
 /// What stamps cost, and what they leave out.
-pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: Lost) -> String {
+pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: MissingStamps) -> String {
     let middle = |all: &[Micros]| {
         let mut all = all.to_vec();
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -334,7 +334,7 @@ mod tests {
             stamped: vec![Micros(10.4); 3],
             plain: vec![Micros(10.0); 3],
         };
-        let lost = Lost {
+        let lost = MissingStamps {
             silent: 0,
             full: 2,
             all: 8,

@@ -15,14 +15,13 @@ use crate::contest::rounds;
 use crate::export::RunExport;
 use dgx_core::config::{Array, Baseline, Measurement, Round};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Device, Exit, Watch, content_hash};
+use dgx_core::domain::{BackendKind, Device, Exit, Watch, content_hash};
 use dgx_core::rank::Ranking;
-use dgx_core::record::schema::Header;
+use dgx_core::record::schema::{Header, Settings};
 use dgx_core::record::verdict_exit;
-use dgx_run::backend::Emulation;
 use dgx_run::catalog::Catalog;
 use dgx_run::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
-use dgx_run::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep};
+use dgx_run::sweep::{BackendChoice, FakeFlags, Gpus, Options, Resumed, ShardOf, begun, sweep};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
@@ -47,14 +46,8 @@ pub(crate) struct Args {
     /// CUDA_VISIBLE_DEVICES, or on all; shapes are dealt out to them
     #[arg(long, value_name = "LIST")]
     gpus: Option<Gpus>,
-    /// What the fake backend plays
-    #[arg(
-        long,
-        value_name = "FILE",
-        hide = true,
-        required_if_eq("backend", "fake")
-    )]
-    script: Option<PathBuf>,
+    #[command(flatten)]
+    fake: FakeFlags,
     /// Blocks per shape before any pair may count as decided; min_blocks of the round
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     min_blocks: Option<u32>,
@@ -177,18 +170,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let resumed = resume.as_ref().map(Resumed::path);
     args.exports
         .probe(args.config.as_deref().into_iter().chain(resumed))?;
-    let drawn = || match args.shard {
-        // Parts of one round are merged only if they were begun alike.
-        Some(_) => shared_seed(&round),
-        None => rand::random(),
-    };
-    let seed = args.seed.or(round.validation.seed).unwrap_or_else(drawn);
-    let settings = resume.as_ref().map(|resumed| &resumed.header().settings);
-    let target = args.target.clone();
-    let target = target.or_else(|| settings.and_then(|then| then.target.clone()));
-    let time_only = args.time_only || settings.is_some_and(|then| then.time_only);
     let swept = sweep(Options {
-        round,
         departures: departures(&args),
         variants: globals.variants.clone(),
         results: args.results.clone(),
@@ -197,22 +179,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         shard: args.shard.filter(|_| resume.is_none()),
         backend: args.backend,
         gpus: gpus(&args, resume.as_ref()),
-        script: args.script.clone(),
-        seed,
-        data_seed: args.data_seed,
-        emulation: Emulation {
-            schedule: args.schedule.unwrap_or_default(),
-            exact_sums: args.exact_sums,
-            time_only,
-            watch: match (time_only, args.backend) {
-                (true, _) => Watch::Off,
-                // Nothing of what it plays runs.
-                (false, BackendChoice::Fake) => args.hazards.unwrap_or(Watch::Off),
-                (false, _) => args.hazards.unwrap_or(Watch::Some),
-            },
-            ..Emulation::default()
+        fake: args.fake.clone(),
+        settings: match &resume {
+            Some(resumed) => resumed.header().settings.clone(),
+            None => settings(&args, &round),
         },
-        target,
+        round,
         limits: args.compile.limits(),
         resume,
     })?;
@@ -227,6 +199,31 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
     }
     Ok(swept.exit)
+}
+
+/// What a new run is asked for.
+fn settings(args: &Args, round: &Round) -> Settings {
+    let drawn = || match args.shard {
+        // Parts of one round are merged only if they were begun alike.
+        Some(_) => shared_seed(round),
+        None => rand::random(),
+    };
+    let seed = args.seed.or(round.validation.seed).unwrap_or_else(drawn);
+    Settings {
+        secret: Some(args.data_seed.unwrap_or_else(rand::random)),
+        secret_given: args.data_seed.is_some(),
+        schedule: args.schedule.unwrap_or_default(),
+        exact_sums: args.exact_sums,
+        time_only: args.time_only,
+        hazards: match (args.time_only, args.backend.kind()) {
+            (true, _) => Watch::Off,
+            // Nothing of what it plays runs.
+            (false, BackendKind::Fake) => args.hazards.unwrap_or(Watch::Off),
+            (false, _) => args.hazards.unwrap_or(Watch::Some),
+        },
+        target: args.target.clone(),
+        ..Settings::of(round, seed)
+    }
 }
 
 /// A file that is gone on with holds what was asked for, or exit 0 would be a lie.

@@ -107,7 +107,7 @@ fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<
     let mut say = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
     // A task that finds no GPU has not what it was to run on.
     say("--backend", args.backend.kind().to_string());
-    if let Some(script) = &args.script {
+    if let Some(script) = &args.fake.script {
         say("--script", script.display().to_string());
     }
     for name in args.only.iter().flat_map(|list| &list.0) {

@@ -2,13 +2,15 @@ use std::rc::Rc;
 
 use super::cublas::{Yardstick, find as find_cublas};
 use super::driver::{Stream, free_memory};
-use super::entry::Entry;
 use super::instance::{DataSet, Instance};
 use super::prepared::Prepared;
+use super::timed::TimedCall;
 use super::timer::Timer;
 use super::tools::Tools;
 use super::{CudaBackend, CudaError};
-use crate::backend::{Bench, Course, Deal, Job, Observation, RunFailure, Set, Timed, proven};
+use crate::backend::{
+    Bench, BenchSetup, CallData, Job, Observation, RunFailure, Set, Timed, proven,
+};
 use crate::operator::Oracle;
 use crate::validate::{Passed, Subject, Tolerance};
 use dgx_core::domain::{ContenderId, KernelTime, Tuning};
@@ -16,7 +18,7 @@ use dgx_core::domain::{ContenderId, KernelTime, Tuning};
 /// The contenders of one shape on the GPU, ready to be called and timed.
 pub(super) struct CudaBench<'a> {
     // Dropped first: what follows is what it was made with.
-    entries: Vec<Entry>,
+    entries: Vec<TimedCall>,
     timer: Timer,
     sets: Vec<Rc<DataSet>>,
     instance: Rc<Instance>,
@@ -28,23 +30,26 @@ pub(super) struct CudaBench<'a> {
 }
 
 impl<'a> CudaBench<'a> {
-    pub(super) fn new(backend: &'a mut CudaBackend, course: &Course<'_>) -> Result<Self, String> {
+    pub(super) fn new(
+        backend: &'a mut CudaBackend,
+        setup: &BenchSetup<'_>,
+    ) -> Result<Self, String> {
         let say = |e: CudaError| e.to_string();
-        let first = course.sets.first().ok_or("there are no data to time on")?;
+        let first = setup.sets.first().ok_or("there are no data to time on")?;
         // Before the data sets: a new shape takes the place of the old.
         let instance = backend.instance(first.operands).map_err(say)?;
         let (tools, stream) = (Rc::clone(&backend.tools), Rc::clone(&backend.stream));
-        let sets = data_sets(course, &stream).map_err(say)?;
+        let sets = data_sets(setup, &stream).map_err(say)?;
         let timer = Timer::new(
             &backend.device,
             &tools,
             &backend.scrub,
             Rc::clone(&stream),
-            course.cold_l2,
+            setup.cold_l2,
         );
         let timer = timer.map_err(say)?;
         Ok(Self {
-            shape: course.shape.name.clone(),
+            shape: setup.shape.name.clone(),
             instance,
             sets,
             timer,
@@ -63,7 +68,7 @@ impl<'a> CudaBench<'a> {
         }
     }
 
-    fn admit(&mut self, entry: Entry) -> Subject {
+    fn admit(&mut self, entry: TimedCall) -> Subject {
         let subject = entry.subject().clone();
         self.entries.push(entry);
         subject
@@ -80,7 +85,7 @@ impl Bench for CudaBench<'_> {
         let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.stream));
         let prepared = Prepared::new(job.image, instance, job.call, stream)?;
         let prepared = prepared.forget_between_calls(job.image)?;
-        let entry = Entry::contender(subject, prepared, &self.sets, tolerance)?;
+        let entry = TimedCall::contender(subject, prepared, &self.sets, tolerance)?;
         Ok(self.admit(entry))
     }
 
@@ -97,7 +102,7 @@ impl Bench for CudaBench<'_> {
         let (yardstick, gemms) =
             Yardstick::new(&self.tools, stream, &self.instance, kept, &mut self.timer)?;
         let subject = self.subject(name, library.clone());
-        let entry = Entry::yardstick(subject, yardstick, &self.sets, tolerance);
+        let entry = TimedCall::yardstick(subject, yardstick, &self.sets, tolerance);
         let entry = entry.map_err(|e| e.message)?;
         let tuning = Tuning {
             shape: self.shape.clone(),
@@ -107,31 +112,31 @@ impl Bench for CudaBench<'_> {
         Ok((self.admit(entry), tuning))
     }
 
-    fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure> {
-        let entry = proven(&self.entries, Entry::subject, subject)?;
-        self.timer.rehearse(entry, deal)
+    fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure> {
+        let entry = proven(&self.entries, TimedCall::subject, subject)?;
+        self.timer.rehearse(entry, data)
     }
 
-    fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure> {
-        self.timer.time(passed, &self.entries, deal)
+    fn time(&mut self, passed: Passed, data: CallData) -> Result<Timed, RunFailure> {
+        self.timer.time(passed, &self.entries, data)
     }
 
-    fn kernels(&mut self, passed: &Passed, deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
-        let entry = proven(&self.entries, Entry::subject, passed.subject())?;
-        self.timer.dissect(entry, deal)
+    fn kernels(&mut self, passed: &Passed, data: CallData) -> Result<Vec<KernelTime>, RunFailure> {
+        let entry = proven(&self.entries, TimedCall::subject, passed.subject())?;
+        self.timer.dissect(entry, data)
     }
 
-    fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {
-        let entry = proven(&self.entries, Entry::subject, subject)?;
-        self.timer.observe(entry, deal)
+    fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure> {
+        let entry = proven(&self.entries, TimedCall::subject, subject)?;
+        self.timer.observe(entry, data)
     }
 }
 
 /// The data sets with their answers on the device: all of them, or as many as
 /// leave half of its memory to the contenders.
-fn data_sets(course: &Course<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, CudaError> {
+fn data_sets(setup: &BenchSetup<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, CudaError> {
     let mut sets = Vec::new();
-    for (place, set) in course.sets.iter().enumerate() {
+    for (place, set) in setup.sets.iter().enumerate() {
         let Set {
             name,
             operands,
@@ -142,7 +147,7 @@ fn data_sets(course: &Course<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, C
         if !sets.is_empty() && 2 * needed > free_memory()? {
             break;
         }
-        let seal = course.seal.wrapping_add(place as u64);
+        let seal = setup.seal.wrapping_add(place as u64);
         let set = DataSet::upload(name, operands, stream)?;
         sets.push(Rc::new(set.with_answer(&products, seal, stream)?));
     }

@@ -6,7 +6,6 @@ mod bench;
 mod cublas;
 mod device;
 mod driver;
-mod entry;
 mod ground;
 mod instance;
 mod oracle;
@@ -18,6 +17,7 @@ mod stamping;
 mod tensor_map;
 #[cfg(test)]
 mod tests;
+mod timed;
 mod timer;
 mod tools;
 mod tuning;
@@ -32,7 +32,7 @@ pub(crate) use probing::REPORT_BYTES;
 pub use probing::{ProbeBench, Reading, SEED, Trial, WARP_STAMPS};
 pub use stamping::StampedCalls;
 
-use super::{Backend, Bench, Buffer, Course, Data, Job, Loaded, Observation, RunFailure};
+use super::{Backend, Bench, BenchSetup, Buffer, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
 use crate::operator::{Operands, Oracle};
 use bench::CudaBench;
@@ -155,8 +155,8 @@ impl Backend for CudaBackend {
         oracle::solve(&self.tools, &self.stream, operands).map_err(|e| e.to_string())
     }
 
-    fn bench<'a>(&'a mut self, course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
-        Ok(Box::new(CudaBench::new(self, course)?))
+    fn bench<'a>(&'a mut self, setup: &BenchSetup<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+        Ok(Box::new(CudaBench::new(self, setup)?))
     }
 
     fn yardstick(&self) -> Result<String, String> {

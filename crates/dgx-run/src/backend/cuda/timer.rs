@@ -2,11 +2,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
-use super::entry::Entry;
 use super::prepared::Prepared;
 use super::scrub::Scrub;
+use super::timed::TimedCall;
 use super::tools::{Tools, argument};
-use crate::backend::{Deal, Observation, RunFailure, Timed, proven};
+use crate::backend::{CallData, Observation, RunFailure, Timed, proven};
 use crate::validate::Passed;
 use dgx_core::domain::{Device, KernelTime, Micros};
 
@@ -69,11 +69,11 @@ impl Timer {
     pub(super) fn time(
         &mut self,
         passed: Passed,
-        entries: &[Entry],
-        deal: Deal,
+        entries: &[TimedCall],
+        data: CallData,
     ) -> Result<Timed, RunFailure> {
-        let entry = proven(entries, Entry::subject, passed.subject())?;
-        let queued = self.queue(entry, deal);
+        let entry = proven(entries, TimedCall::subject, passed.subject())?;
+        let queued = self.queue(entry, data);
         // Also where something was refused: what holds the stream must end.
         self.flag.set(self.ticket);
         queued?;
@@ -94,13 +94,13 @@ impl Timer {
     /// Calls an entry once without looking at the clock, and says whether the
     /// device has doubts about what it did. What earlier calls left in the
     /// variables of its module stays there.
-    pub(super) fn rehearse(&self, entry: &Entry, deal: Deal) -> Result<bool, RunFailure> {
-        self.lay(entry, deal, false)?;
+    pub(super) fn rehearse(&self, entry: &TimedCall, data: CallData) -> Result<bool, RunFailure> {
+        self.lay(entry, data, false)?;
         self.stream
             .fill(self.stamps.address, 0, self.stamps.bytes)?;
         entry.graph().launch(&self.stream)?;
         self.stop.record(&self.stream)?;
-        self.look(entry, deal)?;
+        self.look(entry, data)?;
         self.wait()?;
         let (_, suspect) = self.read_back().map_err(CudaError::crashed)?;
         self.scrub.verify(&self.stream, entry.local_bytes())?;
@@ -110,15 +110,15 @@ impl Timer {
     /// Calls an entry once with an event between its kernels.
     pub(super) fn dissect(
         &mut self,
-        entry: &Entry,
-        deal: Deal,
+        entry: &TimedCall,
+        data: CallData,
     ) -> Result<Vec<KernelTime>, RunFailure> {
         let Some(prepared) = entry.prepared() else {
             return Ok(Vec::new());
         };
         let events = prepared.kernels().map(|_| Event::new());
         let events = events.collect::<Result<Vec<_>, _>>()?;
-        let queued = self.queue_apart(entry, prepared, &events, deal);
+        let queued = self.queue_apart(entry, prepared, &events, data);
         // Also where something was refused: what holds the stream must end.
         self.flag.set(self.ticket);
         queued?;
@@ -136,22 +136,26 @@ impl Timer {
     }
 
     /// Reads back what the call just made left in memory.
-    pub(super) fn observe(&self, entry: &Entry, deal: Deal) -> Result<Observation, RunFailure> {
-        let (program, _) = entry.round(deal.set);
+    pub(super) fn observe(
+        &self,
+        entry: &TimedCall,
+        data: CallData,
+    ) -> Result<Observation, RunFailure> {
+        let (program, _) = entry.round(data.set);
         entry
             .ground()
-            .observe(program, &self.tools, deal.salt)
+            .observe(program, &self.tools, data.salt)
             .map_err(CudaError::crashed)
     }
 
     /// Queues putting the data in place, in the one place they ever have, and
     /// overwriting what launches left elsewhere.
-    fn lay(&self, entry: &Entry, deal: Deal, forget: bool) -> Result<(), CudaError> {
-        let (program, _) = entry.round(deal.set);
-        program.lay(&self.tools, &self.stream, deal.salt, forget)?;
+    fn lay(&self, entry: &TimedCall, data: CallData, forget: bool) -> Result<(), CudaError> {
+        let (program, _) = entry.round(data.set);
+        program.lay(&self.tools, &self.stream, data.salt, forget)?;
         entry.follow()?;
         self.scrub
-            .queue(&self.stream, deal.salt, entry.local_bytes())
+            .queue(&self.stream, data.salt, entry.local_bytes())
     }
 
     /// Times work of the harness's own as a call is timed.
@@ -174,21 +178,21 @@ impl Timer {
         Ok((micros, clock_mhz))
     }
 
-    fn queue(&mut self, entry: &Entry, deal: Deal) -> Result<(), RunFailure> {
-        self.lay(entry, deal, true)?;
+    fn queue(&mut self, entry: &TimedCall, data: CallData) -> Result<(), RunFailure> {
+        self.lay(entry, data, true)?;
         self.queue_timed(entry.graph())?;
-        self.look(entry, deal)?;
+        self.look(entry, data)?;
         Ok(())
     }
 
     fn queue_apart(
         &mut self,
-        entry: &Entry,
+        entry: &TimedCall,
         prepared: &Prepared,
         events: &[Event],
-        deal: Deal,
+        data: CallData,
     ) -> Result<(), RunFailure> {
-        self.lay(entry, deal, true)?;
+        self.lay(entry, data, true)?;
         self.hold()?;
         prepared.queue_apart(events)?;
         self.stop.record(&self.stream)?;
@@ -224,10 +228,10 @@ impl Timer {
 
     /// Queues judging the output, and looking at all that is not an operand:
     /// operands are laid anew for everybody.
-    fn look(&self, entry: &Entry, deal: Deal) -> Result<(), CudaError> {
-        let (program, judge) = entry.round(deal.set);
+    fn look(&self, entry: &TimedCall, data: CallData) -> Result<(), CudaError> {
+        let (program, judge) = entry.round(data.set);
         let findings = self.stamps.address + FINDINGS;
-        program.check(&self.tools, &self.stream, deal.salt, false, findings)?;
+        program.check(&self.tools, &self.stream, data.salt, false, findings)?;
         let Some(judge) = judge else {
             return Ok(());
         };
@@ -235,7 +239,7 @@ impl Timer {
         judge.queue(
             &self.tools,
             &self.stream,
-            deal.salt,
+            data.salt,
             tolerance,
             findings + 8,
         )

@@ -102,7 +102,7 @@ fn told(touches: &Touches) -> String {
     let mut lines: Vec<String> = touches.first.iter().map(ToString::to_string).collect();
     let more = touches.times.saturating_sub(lines.len() as u64);
     match (lines.is_empty(), more) {
-        (true, _) => return "nobody wrote it".to_owned(),
+        (true, _) => return "it was never written".to_owned(),
         (false, 0) => {}
         (false, more) => lines.push(format!("and {more} times more")),
     }

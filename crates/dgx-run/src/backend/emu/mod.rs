@@ -5,8 +5,8 @@
 mod culprit;
 mod fault;
 mod hazards;
+mod memory;
 mod model;
-mod place;
 mod printed;
 pub mod probing;
 mod role;
@@ -19,9 +19,9 @@ use std::time::Duration;
 use ptx_emu::{Class, Config, Counters, MemoryError, MmaMode, Module, Profile, Sanitize};
 
 pub use self::fault::STILL_RUNNING;
+use self::memory::CallMemory;
 use self::model::Ended;
 pub use self::model::{Traced, cause_word, machine};
-use self::place::Place;
 pub use self::role::Laid;
 pub use self::role::Role;
 use super::tables;
@@ -113,7 +113,7 @@ struct Cell<'a> {
     device: &'a Device,
     module: &'a Module,
     job: Job<'a>,
-    place: Option<Place>,
+    place: Option<CallMemory>,
 }
 
 /// What a call is listened to for.
@@ -143,7 +143,7 @@ impl<'a> Cell<'a> {
     ) -> Result<Vec<Ended<'a>>, RunFailure> {
         let place = match self.place.take() {
             Some(place) => place,
-            None => Place::new(&self.job, data.operands)?,
+            None => CallMemory::new(&self.job, data.operands)?,
         };
         let place = self.place.insert(place);
         let operands = posed(data);

@@ -202,7 +202,7 @@ fn kernels(call: &Call, launches: &[Ended<'_>]) -> Vec<KernelTime> {
 /// The numbers that a device's times are made of.
 pub fn machine(device: &Device) -> Result<&Machine, String> {
     let known = device.model.as_ref();
-    known.ok_or_else(|| format!("nobody knows how fast {} is", device.name))
+    known.ok_or_else(|| format!("no target describes the speed of {}", device.name))
 }
 
 /// What a launch's traces are told in, and whether its CTAs find room beside
@@ -220,7 +220,7 @@ fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec
         if code.leaves(&ended.whole) {
             let kernel = &ended.geometry.kernel;
             return Err(format!(
-                "{kernel} calls a function that was not inlined, which no time is told of"
+                "{kernel} calls a function that was not inlined, which cannot be modelled"
             ));
         }
         Ok(Script {

@@ -22,7 +22,7 @@ use std::path::Path;
 use half::f16;
 
 use super::{
-    Backend, Bench, Course, Data, Deal, Job, Loaded, Observation, RunFailure, Salt, Timed,
+    Backend, Bench, BenchSetup, CallData, Data, Job, Loaded, Observation, RunFailure, Salt, Timed,
     Trespass, TrespassKind, proven,
 };
 use crate::operator::Oracle;
@@ -74,7 +74,12 @@ impl FakeBackend {
     }
 
     /// Has one call happen as the script wants it.
-    fn act(&mut self, call: &Call<'_>, deal: Option<Deal>, salt: Salt) -> Result<Cue, RunFailure> {
+    fn act(
+        &mut self,
+        call: &Call<'_>,
+        data: Option<CallData>,
+        salt: Salt,
+    ) -> Result<Cue, RunFailure> {
         let cue = self.prompter.cue(call);
         self.journal.note(&Note {
             worker: std::process::id(),
@@ -82,7 +87,7 @@ impl FakeBackend {
             contender: call.contender.to_string(),
             shape: call.shape.to_owned(),
             process: call.process,
-            set: deal.map(|deal| deal.set),
+            set: data.map(|data| data.set),
             salt: salt.0,
             observed: false,
             once: cue.once.clone(),
@@ -137,13 +142,13 @@ impl Backend for FakeBackend {
         }))
     }
 
-    fn bench<'a>(&'a mut self, course: &Course<'_>) -> Result<Box<dyn Bench + 'a>, String> {
-        let room = self.prompter.script().sets.unwrap_or(course.sets.len());
-        let answers = course.sets.iter().take(room);
+    fn bench<'a>(&'a mut self, setup: &BenchSetup<'_>) -> Result<Box<dyn Bench + 'a>, String> {
+        let room = self.prompter.script().sets.unwrap_or(setup.sets.len());
+        let answers = setup.sets.iter().take(room);
         Ok(Box::new(FakeBench {
-            shape: course.shape.name.clone(),
-            process: course.process,
-            groups: course.shape.groups.clone(),
+            shape: setup.shape.name.clone(),
+            process: setup.process,
+            groups: setup.shape.groups.clone(),
             answers: answers.map(|set| set.oracle.clone()).collect(),
             entries: Vec::new(),
             memories: Vec::new(),
@@ -268,7 +273,12 @@ impl FakeBench<'_> {
     }
 
     /// One call; what it was to do, and whether the device has doubts.
-    fn call(&mut self, act: Act, subject: &Subject, deal: Deal) -> Result<(Cue, bool), RunFailure> {
+    fn call(
+        &mut self,
+        act: Act,
+        subject: &Subject,
+        data: CallData,
+    ) -> Result<(Cue, bool), RunFailure> {
         let place = self.place(subject)?;
         let call = Call {
             card: self.backend.card,
@@ -277,9 +287,9 @@ impl FakeBench<'_> {
             shape: &self.shape,
             process: self.process,
         };
-        let cue = self.backend.act(&call, Some(deal), deal.salt)?;
+        let cue = self.backend.act(&call, Some(data), data.salt)?;
         let memory = &mut self.memories[place];
-        let answer = rounded(&self.answers[deal.set], deal.salt);
+        let answer = rounded(&self.answers[data.set], data.salt);
         memory.write(&cue, answer.clone());
         let seen = memory.read();
         let right = seen.c == answer && seen.trespasses.is_empty();
@@ -321,13 +331,13 @@ impl Bench for FakeBench<'_> {
         Ok((self.admit(name, library, Vec::new()), tuning))
     }
 
-    fn rehearse(&mut self, subject: &Subject, deal: Deal) -> Result<bool, RunFailure> {
-        let (_, suspect) = self.call(Act::Rehearsal, subject, deal)?;
+    fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure> {
+        let (_, suspect) = self.call(Act::Rehearsal, subject, data)?;
         Ok(suspect)
     }
 
-    fn time(&mut self, passed: Passed, deal: Deal) -> Result<Timed, RunFailure> {
-        let (cue, suspect) = self.call(Act::Timing, passed.subject(), deal)?;
+    fn time(&mut self, passed: Passed, data: CallData) -> Result<Timed, RunFailure> {
+        let (cue, suspect) = self.call(Act::Timing, passed.subject(), data)?;
         Ok(Timed {
             micros: Micros(cue.micros),
             clock_mhz: Some(cue.clock_mhz),
@@ -336,13 +346,13 @@ impl Bench for FakeBench<'_> {
     }
 
     /// All take the same.
-    fn kernels(&mut self, passed: &Passed, deal: Deal) -> Result<Vec<KernelTime>, RunFailure> {
+    fn kernels(&mut self, passed: &Passed, data: CallData) -> Result<Vec<KernelTime>, RunFailure> {
         let place = self.place(passed.subject())?;
         let names = self.kernels[place].clone();
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let (cue, _) = self.call(Act::Dissection, passed.subject(), deal)?;
+        let (cue, _) = self.call(Act::Dissection, passed.subject(), data)?;
         let each = cue.micros / names.len() as f64;
         let kernels = names.into_iter().enumerate();
         let told = kernels.map(|(nth, name)| KernelTime {
@@ -353,7 +363,7 @@ impl Bench for FakeBench<'_> {
         Ok(told.collect())
     }
 
-    fn observe(&mut self, subject: &Subject, deal: Deal) -> Result<Observation, RunFailure> {
+    fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure> {
         let place = self.place(subject)?;
         self.backend.journal.note(&Note {
             worker: std::process::id(),
@@ -361,8 +371,8 @@ impl Bench for FakeBench<'_> {
             contender: subject.contender.to_string(),
             shape: self.shape.clone(),
             process: self.process,
-            set: Some(deal.set),
-            salt: deal.salt.0,
+            set: Some(data.set),
+            salt: data.salt.0,
             observed: true,
             once: Vec::new(),
             card: self.backend.card,

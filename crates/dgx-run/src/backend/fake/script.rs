@@ -171,7 +171,7 @@ impl Script {
             return Err(format!("event {} says of no call what happens", place + 1));
         }
         if script.on.iter().any(|e| e.once || e.vanishes) && script.journal.is_none() {
-            return Err("an event that happens once needs a `journal` to be told in".to_owned());
+            return Err("an event that happens once needs a `journal`".to_owned());
         }
         Ok(script)
     }

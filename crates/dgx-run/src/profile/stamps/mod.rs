@@ -14,7 +14,7 @@ use log::{WarpLog, What};
 
 /// What could not be read of a call's stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lost {
+pub struct MissingStamps {
     /// Warps of which nothing is known, and of which something may be missing.
     pub silent: u64,
     pub full: u64,
@@ -32,11 +32,11 @@ pub fn told(
     whole: Micros,
     sms: u64,
     known: &[Laid],
-) -> Result<(Call, Vec<Laid>, Lost), String> {
+) -> Result<(Call, Vec<Laid>, MissingStamps), String> {
     let launches = read(stamps, stamping);
     let all = || launches.iter().flatten().flatten();
     let logs = || all().flatten();
-    let lost = Lost {
+    let lost = MissingStamps {
         silent: all().filter(|log| log.is_none()).count() as u64,
         full: logs().filter(|log| log.full).count() as u64,
         all: all().count() as u64,

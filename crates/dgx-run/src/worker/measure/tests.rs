@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::backend::emu::EmuBackend;
 use crate::backend::fake::{Act, FakeBackend, Note, Script, notes};
-use crate::compile::Image;
+use crate::compile::{Cache, Image};
 use crate::plan::{LaunchGeometry, OperatorCall};
 use crate::worker::ProblemKey;
 use dgx_core::domain::Distribution;
@@ -31,29 +31,23 @@ fn job(folder: &TempDir) -> MeasureJob {
         distribution: Distribution::Benchmark,
         seed,
     };
-    MeasureJob {
+    let mut job = MeasureJob {
         problems: (1..=3).map(problem).collect(),
-        tolerance: Tolerance {
-            rtol: 1e-2,
-            atol: 1e-2,
-        },
-        entries: ["a", "b", "c"].map(|name| entry(folder, name)).to_vec(),
+        cells: ["a", "b", "c"].map(|name| code(folder, name)).to_vec(),
         baseline: ContenderId::from_text("a"),
         yardstick: None,
-        tuning: None,
         process: 1,
-        order_seed: 1,
         warmup: WARMUP,
-        min_blocks: BLOCKS,
-        max_seconds: 60.0,
-        cold_l2: true,
-        watched: false,
         kernels: true,
         shape,
-    }
+        ..MeasureJob::sample()
+    };
+    (job.settings.rtol, job.settings.atol) = (1e-2, 1e-2);
+    job.settings.min_blocks = BLOCKS;
+    job
 }
 
-fn entry(folder: &TempDir, name: &str) -> MeasureEntry {
+fn code(folder: &TempDir, name: &str) -> CellCode {
     let image = Image {
         key: format!("image-of-{name}"),
         cubin: Vec::new(),
@@ -64,18 +58,10 @@ fn entry(folder: &TempDir, name: &str) -> MeasureEntry {
     let cache = Cache::open(folder.path()).unwrap();
     let key = image.key.clone();
     cache.publish(&key, &Ok(image)).unwrap();
-    MeasureEntry {
+    CellCode {
         contender: ContenderId::from_text(name),
         image: cache.folder(&key),
-        call: OperatorCall {
-            group_order: vec![0],
-            tile_begin: vec![0],
-            tile_count: 1,
-            deal: None,
-            scratch: Vec::new(),
-            maps: Vec::new(),
-            launches: Vec::new(),
-        },
+        call: OperatorCall::default(),
     }
 }
 
@@ -416,16 +402,16 @@ fn the_yardstick_is_tuned_once_and_timed_on_the_same_terms() {
 
 /// Gives the contenders of a job calls of so many kernels.
 fn kernels(job: &mut MeasureJob, counts: [usize; 3]) {
-    for (entry, count) in job.entries.iter_mut().zip(counts) {
+    for (code, count) in job.cells.iter_mut().zip(counts) {
         let launch = |nth: usize| LaunchGeometry {
-            kernel: format!("{}{nth}", entry.contender),
+            kernel: format!("{}{nth}", code.contender),
             grid: [1; 3],
             block: [32, 1, 1],
             cluster: [1; 3],
             smem: 0,
             pdl: true,
         };
-        entry.call.launches = (0..count).map(launch).collect();
+        code.call.launches = (0..count).map(launch).collect();
     }
 }
 
@@ -497,12 +483,12 @@ fn the_yardstick_has_some_slack_and_contenders_none() {
     let say = |_: &Reply| {};
     let mut backend = FakeBackend::play(Script::parse("").unwrap(), 0).unwrap();
     let mut problems = Problems::new(folder.path());
-    let Ok(field) = Field::line_up(&mut backend, &mut problems, &job, &say) else {
-        panic!("everybody is right");
+    let Ok(measuring) = Measuring::new(&mut backend, &mut problems, &job, &say) else {
+        panic!("there are data, and a clock");
     };
-    let rtol = |name: &str| field.watch.tolerance(&ContenderId::from_text(name)).rtol;
+    let rtol = |name: &str| measuring.tolerance(&ContenderId::from_text(name)).rtol;
     assert_eq!(rtol("cublas"), 4.0 * rtol("a"));
-    assert_eq!(rtol("a"), job.tolerance.rtol);
+    assert_eq!(rtol("a"), job.settings.rtol);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use super::lineup::{Lane, Lineup};
 use crate::backend::RunFailure;
 use crate::validate::Passed;
+use crate::worker::MeasureJob;
 use dgx_core::domain::{Block, ContenderId, Micros, Sample};
 use dgx_core::stats::decision::{Rule, decide};
 use dgx_core::stats::{Sampled, Tally};
@@ -20,18 +21,8 @@ const RECOVERY: Duration = Duration::from_millis(50);
 /// Blocks between two looks at what is decided.
 const STRIDE: u32 = 5;
 
-/// How much to measure in this process.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Schedule {
-    pub process: u32,
-    pub seed: u64,
-    pub warmup: u32,
-    pub min_blocks: u32,
-    pub max_seconds: f64,
-}
-
 /// Times one call of whoever a proof is for.
-pub trait Stopwatch {
+pub(super) trait Stopwatch {
     fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure>;
 
     /// Looks into a call of whoever a proof is for, once all are timed. What it
@@ -41,7 +32,7 @@ pub trait Stopwatch {
 
 /// What came of one timed call.
 #[derive(Debug, PartialEq)]
-pub struct Reading {
+pub(super) struct Reading {
     pub micros: Micros,
     /// The SM clock where it could be read.
     pub clock_mhz: Option<f64>,
@@ -59,7 +50,7 @@ struct Arm {
 
 /// Every lane, and once more those that are entered twice.
 fn arms(lanes: &[Lane]) -> Vec<Arm> {
-    let entries = |lane: &Lane| if lane.twice() { 2 } else { 1 };
+    let entries = |lane: &Lane| if lane.twice { 2 } else { 1 };
     let lanes = lanes.iter().enumerate();
     lanes
         .flat_map(|(place, lane)| (0..entries(lane)).map(move |arm| Arm { lane: place, arm }))
@@ -68,7 +59,7 @@ fn arms(lanes: &[Lane]) -> Vec<Arm> {
 
 /// How measuring a shape in one process ended.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub(super) struct Outcome {
     pub blocks: u32,
     /// `decided`, or what is still open.
     pub decision: String,
@@ -80,14 +71,14 @@ pub struct Outcome {
 /// Blocks over all lanes until the minimum is reached, then over the contested
 /// ones, until every pair is decided or time is up. Who is found wrong is not
 /// timed again. `emit` gets each block as it is finished.
-pub fn run(
+pub(super) fn run(
     stopwatch: &mut dyn Stopwatch,
-    lineup: Lineup,
-    schedule: &Schedule,
+    Lineup { shape, lanes }: Lineup,
+    job: &MeasureJob,
     mut emit: impl FnMut(&Block),
 ) -> Result<Outcome, (ContenderId, RunFailure)> {
     let began = Instant::now();
-    let (shape, lanes) = lineup.into_parts();
+    let settings = &job.settings;
     // By their numbers, which are what the statistics know them by.
     let all = arms(&lanes);
     let mut taking = Taking {
@@ -96,50 +87,38 @@ pub fn run(
         clocks: Vec::new(),
         retaken: 0,
     };
-    for _ in 0..schedule.warmup {
+    for _ in 0..job.warmup {
         for &arm in all.iter().filter(|arm| arm.arm == 0) {
             taking.sample(arm)?;
         }
     }
-    let mut rng = ChaCha8Rng::seed_from_u64(schedule.seed ^ u64::from(schedule.process) << 32);
+    let mut rng = ChaCha8Rng::seed_from_u64(settings.data_seed() ^ u64::from(job.process) << 32);
     let mut tally = Tally::new(1, all.len());
     let mut active: Vec<usize> = (0..all.len()).collect();
     let decision = loop {
         active.shuffle(&mut rng);
-        let (mut timed, mut samples) = (Vec::new(), Vec::new());
-        for &arm in &active {
-            if let Some(sample) = taking.sample(all[arm])? {
-                timed.push(arm);
-                samples.push(sample);
-            }
-        }
+        let (timed, samples) = taking.block(&all, &active)?;
         if samples.is_empty() {
-            break "nobody is left to time".to_owned();
+            break "no contender is left to time".to_owned();
         }
         let block = Block {
             shape: shape.clone(),
-            process: schedule.process,
+            process: job.process,
             block: tally.blocks() as u32,
             // Whose card it is, the supervisor knows.
             card: None,
             samples,
         };
         emit(&block);
-        tally.add(0, schedule.process, &sampled(&timed, &block.samples));
+        tally.add(0, job.process, &sampled(&timed, &block.samples));
         let count = tally.blocks() as u32;
         let seconds = began.elapsed().as_secs_f64();
-        let over = seconds >= schedule.max_seconds;
-        if count < schedule.min_blocks && !(over && count >= 2) {
+        let over = seconds >= settings.seconds();
+        let enough = count >= settings.share() || (over && count >= 2);
+        if !enough || !(over || count.is_multiple_of(STRIDE)) {
             continue;
         }
-        if !over && !count.is_multiple_of(STRIDE) {
-            continue;
-        }
-        let stands = |arm: &usize| taking.lanes[all[*arm].lane].stands();
-        let first: Vec<usize> = (0..all.len())
-            .filter(|arm| all[*arm].arm == 0 && stands(arm))
-            .collect();
-        let decision = decide(&tally, &first, &Rule::default());
+        let decision = decide(&tally, &taking.standing(&all), &Rule::default());
         if decision.decided() || over {
             break decision.summary(seconds / f64::from(count));
         }
@@ -151,7 +130,7 @@ pub fn run(
             .collect();
     };
     for lane in &mut taking.lanes {
-        if let Some(passed) = lane.take() {
+        if let Some(passed) = lane.proof.take() {
             taking.stopwatch.dissect(passed);
         }
     }
@@ -184,6 +163,29 @@ struct Taking<'a> {
 }
 
 impl Taking<'_> {
+    /// One block over these arms: those that were timed, and their samples.
+    fn block(
+        &mut self,
+        all: &[Arm],
+        active: &[usize],
+    ) -> Result<(Vec<usize>, Vec<Sample>), (ContenderId, RunFailure)> {
+        let (mut timed, mut samples) = (Vec::new(), Vec::new());
+        for &arm in active {
+            if let Some(sample) = self.sample(all[arm])? {
+                timed.push(arm);
+                samples.push(sample);
+            }
+        }
+        Ok((timed, samples))
+    }
+
+    /// The first arms of contenders that are still right.
+    fn standing(&self, all: &[Arm]) -> Vec<usize> {
+        let right = |arm: &Arm| self.lanes[arm.lane].proof.is_some();
+        let first = |arm: &usize| all[*arm].arm == 0 && right(&all[*arm]);
+        (0..all.len()).filter(first).collect()
+    }
+
     /// Nothing where the lane was found wrong before.
     fn sample(
         &mut self,
@@ -192,16 +194,16 @@ impl Taking<'_> {
         let mut taken = None;
         for tries in 0..=RETAKES {
             let lane = &mut self.lanes[lane];
-            let Some(passed) = lane.take() else {
+            let Some(passed) = lane.proof.take() else {
                 break;
             };
             let reading = self
                 .stopwatch
                 .sample(passed)
-                .map_err(|failure| (lane.contender().clone(), failure))?;
-            lane.put_back(reading.proof);
+                .map_err(|failure| (lane.contender.clone(), failure))?;
+            lane.proof = reading.proof;
             taken = Some(Sample {
-                contender: lane.contender().clone(),
+                contender: lane.contender.clone(),
                 arm,
                 micros: reading.micros,
                 clock_mhz: reading.clock_mhz,
@@ -233,8 +235,8 @@ mod tests {
 
     use rand::RngExt;
 
+    use super::super::lineup::tests::lineup;
     use super::*;
-    use crate::measure::lineup::tests::lineup;
 
     /// One call: its time, its clock, whether its output was right.
     type Call = (f64, f64, bool);
@@ -267,7 +269,7 @@ mod tests {
         told: Vec<String>,
     }
 
-    fn ran(schedule: &Schedule, answer: impl FnMut(&str, u32) -> Result<Call, RunFailure>) -> Ran {
+    fn ran(job: &MeasureJob, answer: impl FnMut(&str, u32) -> Result<Call, RunFailure>) -> Ran {
         let mut script = Script {
             calls: 0,
             told: Vec::new(),
@@ -275,7 +277,7 @@ mod tests {
         };
         let mut blocks = Vec::new();
         let lineup = lineup(&["a", "b", "c"]);
-        let ended = run(&mut script, lineup, schedule, |b| blocks.push(b.clone()));
+        let ended = run(&mut script, lineup, job, |b| blocks.push(b.clone()));
         Ran {
             ended,
             blocks,
@@ -297,16 +299,6 @@ mod tests {
         1.0 + 1e-3 * f64::from((call + 1) * 7919 % 11 % 5)
     }
 
-    fn schedule() -> Schedule {
-        Schedule {
-            process: 0,
-            seed: 1,
-            warmup: 1,
-            min_blocks: 20,
-            max_seconds: 30.0,
-        }
-    }
-
     fn order(block: &Block) -> Vec<(String, u32)> {
         let arm = |s: &Sample| (s.contender.to_string(), s.arm);
         block.samples.iter().map(arm).collect()
@@ -322,7 +314,7 @@ mod tests {
             ended,
             blocks,
             told,
-        } = ran(&schedule(), |name, call| Ok(plain(name, call)));
+        } = ran(&MeasureJob::sample(), |name, call| Ok(plain(name, call)));
         let outcome = ended.unwrap();
         assert_eq!(outcome.decision, "decided");
         assert_eq!((outcome.blocks, blocks.len()), (20, 20));
@@ -347,12 +339,12 @@ mod tests {
     #[test]
     fn the_order_is_the_seeds_and_the_processes() {
         let orders = |process, seed| -> Vec<_> {
-            let schedule = Schedule {
+            let mut job = MeasureJob {
                 process,
-                seed,
-                ..schedule()
+                ..MeasureJob::sample()
             };
-            let ran = ran(&schedule, |name, call| Ok(plain(name, call)));
+            job.settings.seed = seed;
+            let ran = ran(&job, |name, call| Ok(plain(name, call)));
             ran.blocks.iter().map(order).collect()
         };
         assert_eq!(orders(0, 1), orders(0, 1));
@@ -373,7 +365,8 @@ mod tests {
 
     #[test]
     fn after_the_minimum_only_contested_pairs_are_timed() {
-        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| Ok(close(name, call)));
+        let Ran { ended, blocks, .. } =
+            ran(&MeasureJob::sample(), |name, call| Ok(close(name, call)));
         assert_eq!(ended.unwrap().decision, "decided");
         let (before, after) = blocks.split_at(20);
         assert!(before.iter().all(|b| b.samples.len() == 4));
@@ -389,7 +382,7 @@ mod tests {
             "b" => close("a", call),
             _ => close("c", call),
         };
-        let Ran { blocks, .. } = ran(&schedule(), |name, call| Ok(swapped(name, call)));
+        let Ran { blocks, .. } = ran(&MeasureJob::sample(), |name, call| Ok(swapped(name, call)));
         assert!(blocks.len() > 20);
         for block in &blocks[20..] {
             let arms: BTreeSet<_> = order(block).into_iter().collect();
@@ -400,11 +393,8 @@ mod tests {
 
     #[test]
     fn time_that_is_up_ends_it_with_what_is_open() {
-        let short = Schedule {
-            max_seconds: 0.15,
-            min_blocks: 1000,
-            ..schedule()
-        };
+        let mut short = MeasureJob::sample();
+        (short.settings.max_seconds, short.settings.min_blocks) = (0.15, 1000);
         let slow = |name: &str, call| {
             std::thread::sleep(Duration::from_millis(4));
             Ok(close(name, call))
@@ -414,17 +404,14 @@ mod tests {
         assert!((2..=12).contains(&blocks.len()), "{}", blocks.len());
         assert!(outcome.decision.starts_with("unresolved: "), "{outcome:?}");
         // Two blocks there are, however little time.
-        let none = Schedule {
-            max_seconds: 0.0,
-            ..short
-        };
-        let ran = ran(&none, |name, call| Ok(plain(name, call)));
+        short.settings.max_seconds = 0.0;
+        let ran = ran(&short, |name, call| Ok(plain(name, call)));
         assert_eq!(ran.blocks.len(), 2);
     }
 
     #[test]
     fn a_throttled_sample_is_taken_again() {
-        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| {
+        let Ran { ended, blocks, .. } = ran(&MeasureJob::sample(), |name, call| {
             let (micros, _, right) = plain(name, call);
             Ok(match call {
                 30 => (3.0 * micros, 800.0, right),
@@ -440,7 +427,7 @@ mod tests {
     #[test]
     fn a_clock_that_stays_low_is_taken_as_it_is() {
         // Three tries more for the first, and the others are as low.
-        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| {
+        let Ran { ended, blocks, .. } = ran(&MeasureJob::sample(), |name, call| {
             let (micros, _, right) = plain(name, call);
             let clock = if (40..44).contains(&call) {
                 1200.0
@@ -455,7 +442,7 @@ mod tests {
         let kept = blocks.iter().flat_map(|b| &b.samples).filter(low);
         assert_eq!(kept.count(), 1);
         // Less than a quarter below the usual is no throttling.
-        let Ran { ended, .. } = ran(&schedule(), |name, call| {
+        let Ran { ended, .. } = ran(&MeasureJob::sample(), |name, call| {
             let clock = if call == 30 { 1300.0 } else { 1700.0 };
             Ok((plain(name, call).0, clock, true))
         });
@@ -476,29 +463,33 @@ mod tests {
             ended,
             blocks,
             told,
-        } = ran(&schedule(), wrong("b"));
+        } = ran(&MeasureJob::sample(), wrong("b"));
         assert_eq!(ended.unwrap().decision, "decided");
         assert_eq!(told.iter().filter(|name| *name == "b").count(), 8);
         assert_eq!(blocks.len(), 20);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["a", "c"]));
         // The baseline's other arm goes with it.
-        let Ran { told, blocks, .. } = ran(&schedule(), wrong("a"));
+        let Ran { told, blocks, .. } = ran(&MeasureJob::sample(), wrong("a"));
         assert_eq!(told.iter().filter(|name| *name == "a").count(), 8);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["b", "c"]));
-        let nobody = ran(&schedule(), |name, call| {
+        let nobody = ran(&MeasureJob::sample(), |name, call| {
             let (micros, clock, _) = plain(name, call);
             Ok((micros, clock, false))
         });
-        assert_eq!(nobody.ended.unwrap().decision, "nobody is left to time");
+        assert_eq!(
+            nobody.ended.unwrap().decision,
+            "no contender is left to time"
+        );
         assert_eq!((nobody.blocks.len(), nobody.told.len()), (0, 3));
     }
 
     #[test]
     fn a_failure_says_whose_it_is_and_blocks_before_it_are_kept() {
-        let Ran { ended, blocks, .. } = ran(&schedule(), |name, call| match (name, call) {
-            ("c", 30..) => Err(RunFailure::crashed("illegal address")),
-            _ => Ok(plain(name, call)),
-        });
+        let Ran { ended, blocks, .. } =
+            ran(&MeasureJob::sample(), |name, call| match (name, call) {
+                ("c", 30..) => Err(RunFailure::crashed("illegal address")),
+                _ => Ok(plain(name, call)),
+            });
         let (who, failure) = ended.unwrap_err();
         assert_eq!((who.as_str(), failure.fatal), ("c", true));
         assert!((6..=8).contains(&blocks.len()), "{}", blocks.len());

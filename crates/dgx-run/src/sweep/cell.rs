@@ -1,21 +1,22 @@
-//! One cell, traced for its time alone, or called on a GPU with stamps in its
-//! kernels: what profiles are made of.
+//! One cell by itself: judged as a sweep would, traced for its time alone, or
+//! called on a GPU with stamps in its kernels.
 
 use std::time::Duration;
 
-use super::backend::tools;
 use super::build::{refusal_of, unit};
 use super::could_not_run;
+use super::runner::{Runner, tools};
+use super::validate::{judge_job, verdict};
 use crate::backend::cuda::{CudaBackend, StampedCalls};
 use crate::backend::emu::{EmuBackend, Traced};
 use crate::backend::{Data, Emulation, Job, RunFailure, Salt};
-use crate::compile::{Compiler, Image, Unit};
+use crate::compile::{Compiler, Image, KernelReport, Unit, says_error};
 use crate::operator::Operands;
-use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Chip, ContenderId, Exit, Shape};
-
 use crate::plan::{OperatorCall, Plan, Stamping, Work};
-use dgx_core::domain::Distribution;
+use crate::worker::{CellCode, CellJob, Keep, Kept};
+use dgx_core::diagnostic::{CommandError, InputError, render};
+use dgx_core::domain::{Chip, ContenderId, Distribution, Exit, Limits, Shape, Status, Verdict};
+use dgx_core::record::schema::Settings;
 
 /// What a call may take of the emulator.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,14 +27,77 @@ const STAMPED_CALLS: usize = 20;
 const STAMPABLE: &str = "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see \
                          docs/profile.md; or add --backend emu";
 
-/// A contender on a shape, compiled.
+/// What is known of a cell before anything runs: that it cannot.
+#[derive(Clone, Debug)]
+pub(crate) struct Unrunnable {
+    pub status: Status,
+    /// One line.
+    pub reason: String,
+    pub detail: Option<String>,
+}
+
+impl Unrunnable {
+    fn new(status: Status, reason: impl Into<String>, detail: Option<String>) -> Self {
+        Self {
+            status,
+            reason: reason.into(),
+            detail,
+        }
+    }
+
+    pub(super) fn verdict(self, contender: &ContenderId, shape: &str) -> Verdict {
+        verdict(contender, shape, self.status, &self.reason, self.detail)
+    }
+}
+
+/// The build and the call of a cell that has them.
+pub(crate) fn planned(work: &Work) -> Result<(usize, &OperatorCall), Unrunnable> {
+    match work {
+        Work::Unsupported { reason } => Err(Unrunnable::new(Status::Unsupported, reason, None)),
+        Work::Broken(why) => Err(Unrunnable::new(
+            Status::CompileError,
+            why.to_string(),
+            Some(render(why, false)),
+        )),
+        Work::Run { build, call } => Ok((*build, call)),
+    }
+}
+
+/// What was compiled, if a device would take the call.
+pub(crate) fn launchable<'a, T>(
+    compiled: &'a Result<T, String>,
+    kernels: impl Fn(&T) -> &[KernelReport],
+    limits: &Limits,
+    call: &OperatorCall,
+) -> Result<&'a T, Unrunnable> {
+    let image = compiled.as_ref().map_err(|message| {
+        let first = first_error(message);
+        Unrunnable::new(Status::CompileError, first, Some(message.clone()))
+    })?;
+    match refusal_of(limits, kernels(image), call) {
+        Some(why) => Err(Unrunnable::new(Status::LaunchError, why, None)),
+        None => Ok(image),
+    }
+}
+
+/// The line of a compiler message that says what is wrong.
+fn first_error(message: &str) -> &str {
+    let lines = || message.lines().filter(|l| !l.trim().is_empty());
+    lines()
+        .find(|l| says_error(l))
+        .or_else(|| lines().next())
+        .unwrap_or("the compiler gave no message")
+}
+
+/// A cell of a plan, compiled as far as it can be.
 pub struct CompiledCell<'a> {
     plan: &'a Plan,
     contender: usize,
+    work: &'a Work,
     pub shape: &'a Shape,
-    call: &'a OperatorCall,
-    unit: Unit,
-    pub image: Image,
+    /// What the compiler got and what it made of it, where there is something
+    /// to compile.
+    compiled: Option<(Unit, Result<Image, String>)>,
 }
 
 impl<'a> CompiledCell<'a> {
@@ -44,46 +108,137 @@ impl<'a> CompiledCell<'a> {
         shape: usize,
         compiler: &Compiler,
     ) -> Result<Self, CommandError> {
-        let id = &plan.contenders[contender].id;
-        let name = &plan.shapes[shape].name;
-        let cell = (plan.cells.iter()).find(|c| (c.contender, c.shape) == (contender, shape));
-        let (build, call) = match cell.map(|cell| &cell.work) {
-            Some(Work::Run { build, call }) => (*build, call),
-            Some(Work::Broken(why)) => return Err(why.clone().into()),
-            Some(Work::Unsupported { reason }) => return Err(no_time(id.as_str(), name, reason)),
-            None => return Err(no_time(id.as_str(), name, "nothing is planned for it")),
+        let mut cells = plan.cells.iter();
+        let cell = cells.find(|c| (c.contender, c.shape) == (contender, shape));
+        let cell = cell.ok_or_else(|| could_not_run("nothing is planned for the cell"))?;
+        let compiled = match &cell.work {
+            Work::Run { build, .. } => {
+                let unit = unit(&plan.builds[*build]);
+                let compiled = compiler.compile(&unit);
+                let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
+                Some((unit, compiled.outcome))
+            }
+            Work::Unsupported { .. } | Work::Broken(_) => None,
         };
-        let unit = unit(&plan.builds[build]);
-        let remedy = "mend it first; `dgx check` compiles a whole round";
-        let image = compiled(&unit, compiler, &format!("{id} does not compile"), remedy)?;
-        if let Some(why) = refusal_of(&plan.device.limits, &image.kernels, call) {
-            return Err(no_time(id.as_str(), name, &why));
-        }
         Ok(Self {
             plan,
             contender,
+            work: &cell.work,
             shape: &plan.shapes[shape],
-            call,
-            unit,
-            image,
+            compiled,
         })
+    }
+
+    /// The same, if a time can be had of it.
+    pub fn runnable(
+        plan: &'a Plan,
+        contender: usize,
+        shape: usize,
+        compiler: &Compiler,
+    ) -> Result<Self, CommandError> {
+        let cell = Self::new(plan, contender, shape, compiler)?;
+        if let Work::Broken(why) = cell.work {
+            return Err(why.clone().into());
+        }
+        let ready = cell.ready().map(|_| ());
+        ready.map_err(|no| match (no.status, no.detail) {
+            (Status::CompileError, Some(message)) => InputError::new(
+                format!("{} does not compile:\n{message}", cell.id()),
+                "fix it first; `dgx check` compiles a whole round",
+            )
+            .into(),
+            _ => cell.no_time(&no.reason),
+        })?;
+        Ok(cell)
     }
 
     fn id(&self) -> &ContenderId {
         &self.plan.contenders[self.contender].id
     }
 
-    /// Runs the CTAs that its time is told by, and hands on what they did.
+    /// The image, where it compiles.
+    pub fn image(&self) -> Option<&Image> {
+        self.compiled.as_ref()?.1.as_ref().ok()
+    }
+
+    /// Its image and its call, if it can be launched.
+    fn ready(&self) -> Result<(&Image, &OperatorCall), Unrunnable> {
+        let (_, call) = planned(self.work)?;
+        let nothing = || Unrunnable::new(Status::CompileError, "nothing was compiled", None);
+        let (_, compiled) = self.compiled.as_ref().ok_or_else(nothing)?;
+        let limits = &self.plan.device.limits;
+        Ok((
+            launchable(compiled, |image| &image.kernels, limits, call)?,
+            call,
+        ))
+    }
+
+    /// The same of one that is known to be [runnable](Self::runnable).
+    fn job(&self) -> Result<Job<'_>, CommandError> {
+        match (planned(self.work), self.image()) {
+            (Ok((_, call)), Some(image)) => Ok(Job {
+                contender: self.id(),
+                image,
+                call,
+            }),
+            _ => Err(self.no_time("there is no image of it")),
+        }
+    }
+
+    /// Everything the compiler says of it, warnings included; nothing where
+    /// there is nothing to compile.
+    pub fn log(&self, compiler: &Compiler) -> Result<Option<String>, CommandError> {
+        match &self.compiled {
+            Some((unit, _)) => {
+                let log = compiler.log(unit);
+                log.map(Some).map_err(|e| could_not_run(&e.to_string()))
+            }
+            None => Ok(planned(self.work).err().and_then(|no| no.detail)),
+        }
+    }
+
+    /// Judges it, and hands over what its last call left in `folder`; no verdict
+    /// if the user asked to stop.
+    pub fn judge(
+        &self,
+        runner: &mut Runner,
+        compiler: &Compiler,
+        settings: &Settings,
+        time_limit: Duration,
+        keep: Keep,
+    ) -> Result<Option<(Verdict, Option<Kept>)>, CommandError> {
+        let (image, call) = match self.ready() {
+            Ok(ready) => ready,
+            Err(no) => return Ok(Some((no.verdict(self.id(), &self.shape.name), None))),
+        };
+        let folder = keep.folder.clone();
+        let job = CellJob {
+            code: CellCode {
+                contender: self.id().clone(),
+                image: compiler.cache().folder(&image.key),
+                call: call.clone(),
+            },
+            shape: self.shape.clone(),
+            settings: settings.clone(),
+            time_limit,
+            thorough: true,
+            expected: self.plan.contenders[self.contender].variant.expect,
+            keep: Some(keep),
+        };
+        let judged = judge_job(runner, &job)?;
+        Ok(judged.map(|(verdict, _)| (verdict, Kept::read(&folder))))
+    }
+
+    /// Runs the CTAs that its time is modelled from, and hands on what they did.
     pub fn traced<T>(
         &self,
         then: impl FnOnce(&Traced<'_>) -> Result<T, String>,
     ) -> Result<T, CommandError> {
-        let (id, name) = (self.id(), &self.shape.name);
         let operands = Operands::blank(self.shape);
         let mut emulator = EmuBackend::new(self.plan.device.clone());
-        let traced = emulator.trace(self.job(), &self.data(&operands, true));
-        let traced = traced.map_err(|failure| no_time(id.as_str(), name, &told(&failure)))?;
-        then(&traced).map_err(|why| no_time(id.as_str(), name, &why))
+        let traced = emulator.trace(self.job()?, &self.data(&operands, true));
+        let traced = traced.map_err(|failure| self.no_time(&in_words(&failure)))?;
+        then(&traced).map_err(|why| self.no_time(&why))
     }
 
     /// Calls it on the GPU here, with stamps in its kernels and without.
@@ -92,24 +247,33 @@ impl<'a> CompiledCell<'a> {
         chip: Chip,
         compiler: &Compiler,
     ) -> Result<(Stamping, StampedCalls), CommandError> {
-        let (id, name) = (self.id(), &self.shape.name);
+        let (id, name, plain) = (self.id(), &self.shape.name, self.job()?);
         let (stamping, unit) = self.stamping()?;
-        let failed = format!("{id} does not compile with stamps");
-        let image = compiled(&unit, compiler, &failed, STAMPABLE)?;
+        let compiled = compiler.compile(&unit);
+        let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
+        let image = compiled.outcome.map_err(|message| {
+            InputError::new(
+                format!("{id} does not compile with stamps:\n{message}"),
+                STAMPABLE,
+            )
+        })?;
         let mut gpu = CudaBackend::open(&tools(compiler, chip)?, 0)
             .map_err(|e| could_not_run(&e.to_string()))?;
         let operands = Operands::draw(self.shape, Distribution::Benchmark, 0);
         let stamped = Job {
             image: &image,
             call: &stamping.call,
-            ..self.job()
+            ..plain
         };
         let data = self.data(&operands, false);
-        let calls = gpu.stamped(&self.job(), &stamped, &data, STAMPED_CALLS);
+        let calls = gpu.stamped(&plain, &stamped, &data, STAMPED_CALLS);
         let calls = calls.map_err(|failure| {
             CommandError::new(
                 Exit::CouldNotRun,
-                format!("{id} could not be stamped on {name}: {}", told(&failure)),
+                format!(
+                    "{id} could not be stamped on {name}: {}",
+                    in_words(&failure)
+                ),
                 "`--backend emu` models it; `dgx sweep` says whether it is right",
             )
         })?;
@@ -119,19 +283,12 @@ impl<'a> CompiledCell<'a> {
     /// Its call with room for stamps, and what to compile for it.
     fn stamping(&self) -> Result<(Stamping, Unit), CommandError> {
         let id = self.id();
-        let stamping = Stamping::of(self.call)
+        let (build, call) = planned(self.work).map_err(|no| self.no_time(&no.reason))?;
+        let stamping = Stamping::of(call)
             .map_err(|why| InputError::new(format!("{id} cannot be stamped: {why}"), STAMPABLE))?;
-        let mut unit = self.unit.clone();
+        let mut unit = unit(&self.plan.builds[build]);
         unit.defines.extend(stamping.defines());
         Ok((stamping, unit))
-    }
-
-    fn job(&self) -> Job<'_> {
-        Job {
-            contender: self.id(),
-            image: &self.image,
-            call: self.call,
-        }
     }
 
     fn data<'d>(&'d self, operands: &'d Operands, time_only: bool) -> Data<'d> {
@@ -147,33 +304,22 @@ impl<'a> CompiledCell<'a> {
             },
         }
     }
+
+    fn no_time(&self, why: &str) -> CommandError {
+        let (id, shape) = (self.id(), &self.shape.name);
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("no time can be modelled of {id} on {shape}: {why}"),
+            "`dgx sweep --backend emu` validates it; other shapes and contenders may work",
+        )
+    }
 }
 
-fn compiled(
-    unit: &Unit,
-    compiler: &Compiler,
-    failed: &str,
-    remedy: &str,
-) -> Result<Image, CommandError> {
-    let compiled = compiler.compile(unit);
-    let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
-    let image = compiled.outcome;
-    image.map_err(|message| InputError::new(format!("{failed}:\n{message}"), remedy).into())
-}
-
-fn told(failure: &RunFailure) -> String {
+fn in_words(failure: &RunFailure) -> String {
     let RunFailure {
         status, message, ..
     } = failure;
     format!("{status}: {message}")
-}
-
-fn no_time(contender: &str, shape: &str, why: &str) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
-        format!("no time can be modelled of {contender} on {shape}: {why}"),
-        "`dgx sweep --backend emu` validates it; other shapes and contenders may do",
-    )
 }
 
 #[cfg(test)]
@@ -242,17 +388,14 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
     }
 
     fn cell(plan: &Plan) -> CompiledCell<'_> {
-        let Work::Run { build, call } = &plan.cells[0].work else {
-            panic!("{:?}", plan.cells[0].work);
-        };
-        let unit = unit(&plan.builds[*build]);
+        let (build, _) = planned(&plan.cells[0].work).expect("it runs");
+        let unit = unit(&plan.builds[build]);
         CompiledCell {
             plan,
             contender: 0,
+            work: &plan.cells[0].work,
             shape: &plan.shapes[0],
-            call,
-            image: image(&unit),
-            unit,
+            compiled: Some((unit.clone(), Ok(image(&unit)))),
         }
     }
 
@@ -276,7 +419,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
             };
             let mut emulator = EmuBackend::new(plan.device.clone());
             let seen = emulator
-                .load(cell.job())
+                .load(cell.job().expect("a job"))
                 .and_then(|mut job| job.call(&data))
                 .unwrap_or_else(|failure| panic!("{contender}: {failure}"));
             assert!(seen.hazards.is_empty(), "{contender}: {:#?}", seen.hazards);
@@ -306,20 +449,23 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
         for contender in contenders {
             let plan = plan(contender, device);
             let cell = cell(&plan);
-            assert!(!cell.image.ptx.contains("dgx_stamps"), "{contender}");
+            assert!(
+                !cell.image().expect("an image").ptx.contains("dgx_stamps"),
+                "{contender}"
+            );
             let (stamping, unit) = cell.stamping().expect("stamps");
             let image = image(&unit);
             let operands = Operands::draw(cell.shape, Distribution::Benchmark, 1);
             let data = cell.data(&operands, false);
             let mut emulator = EmuBackend::new(plan.device.clone());
             let plain = emulator
-                .load(cell.job())
+                .load(cell.job().expect("a job"))
                 .and_then(|mut job| job.call(&data));
             let plain = plain.expect("it runs");
             let job = Job {
                 image: &image,
                 call: &stamping.call,
-                ..cell.job()
+                ..cell.job().expect("a job")
             };
             let (seen, bytes) = emulator.stamped(job, &data).expect("it runs");
             assert_eq!(seen.c, plain.c, "{contender}");

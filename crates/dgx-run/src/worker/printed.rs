@@ -1,5 +1,5 @@
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dgx_core::domain::printable;
 
@@ -66,9 +66,9 @@ impl Stream {
 
 /// A [`Stream`] that one thread fills and another waits on.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Words(Arc<(Mutex<Stream>, Condvar)>);
+pub(super) struct KernelOutput(Arc<(Mutex<Stream>, Condvar)>);
 
-impl Words {
+impl KernelOutput {
     /// From here on words are those of a request that ends with `mark`.
     pub(super) fn expect(&self, mark: &str) {
         self.with(|stream| stream.expect(mark));
@@ -93,15 +93,10 @@ impl Words {
     /// What was printed up to the mark, or up to the end, or up to now where
     /// neither comes in time.
     pub(super) fn take(&self, patience: Duration) -> Option<String> {
-        let began = Instant::now();
-        let mut stream = self.0.0.lock().ok()?;
-        while stream.done.is_none() && !stream.closed {
-            let left = patience.saturating_sub(began.elapsed());
-            if left.is_zero() {
-                break;
-            }
-            stream = self.0.1.wait_timeout(stream, left).ok()?.0;
-        }
+        let (lock, news) = &*self.0;
+        let waiting = |stream: &mut Stream| stream.done.is_none() && !stream.closed;
+        let waited = news.wait_timeout_while(lock.lock().ok()?, patience, waiting);
+        let mut stream = waited.ok()?.0;
         let text = match stream.done.take() {
             Some(text) => text,
             None => stream.words(stream.heard),
@@ -118,7 +113,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(5);
 
     fn after(chunks: &[&[u8]]) -> Option<String> {
-        let words = Words::default();
+        let words = KernelOutput::default();
         words.expect(MARK);
         chunks.iter().for_each(|chunk| words.hear(chunk));
         words.take(SOON)
@@ -148,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_words_of_a_worker_that_died_are_all_there_are() {
-        let words = Words::default();
+        let words = KernelOutput::default();
         words.expect(MARK);
         words.hear(b"the end is n");
         words.close();
@@ -157,7 +152,7 @@ mod tests {
 
     #[test]
     fn each_request_has_its_own_words() {
-        let words = Words::default();
+        let words = KernelOutput::default();
         words.expect(MARK);
         words.hear(format!("one\n{MARK}\n").as_bytes());
         assert_eq!(words.take(SOON).as_deref(), Some("one"));

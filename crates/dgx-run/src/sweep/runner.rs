@@ -4,15 +4,15 @@ use std::thread;
 
 use crate::backend::Opening;
 use crate::backend::cuda::{self, Presence};
-use crate::backend::fake::Script;
 use crate::compile::{Compiler, Image};
 use crate::plan::Machine;
 use crate::worker::{Worker, trace};
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Bytes, Chip, Device, Exit};
+use dgx_core::record::schema::Settings;
 
-use super::could_not_run;
+use super::{Options, could_not_run};
 
 /// Where to run, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -23,7 +23,8 @@ pub enum BackendChoice {
     Cuda,
     /// The PTX emulator
     Emu,
-    /// A script: nothing runs. For tests of dgx itself, and not offered
+    /// A script: nothing runs. For tests of dgx itself
+    #[cfg(any(test, feature = "fake"))]
     #[value(hide = true)]
     Fake,
 }
@@ -35,6 +36,7 @@ impl BackendChoice {
         match self {
             Self::Auto | Self::Cuda => BackendKind::Cuda,
             Self::Emu => BackendKind::Emu,
+            #[cfg(any(test, feature = "fake"))]
             Self::Fake => BackendKind::Fake,
         }
     }
@@ -87,22 +89,46 @@ impl Gpus {
     }
 }
 
-/// What can be asked of the emulator alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Emulated {
-    /// What to model times for, where it is not the usual.
-    pub target: Option<String>,
-    /// Only times are asked for, of so many shapes.
-    pub times_of: Option<usize>,
+/// Flags of the fake backend: none in a release.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct FakeFlags {
+    /// What the fake backend plays
+    #[cfg_attr(
+        any(test, feature = "fake"),
+        arg(
+            long,
+            value_name = "FILE",
+            hide = true,
+            required_if_eq("backend", "fake")
+        )
+    )]
+    #[cfg_attr(not(any(test, feature = "fake")), arg(skip))]
+    pub script: Option<PathBuf>,
 }
 
-impl Emulated {
-    /// A whole call keeps every core busy; the few CTAs that tell a time, and
-    /// their replay, do not.
-    fn workers(&self) -> u32 {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        let workers = self.times_of.map_or(1, |shapes| shapes.min(cores));
-        workers.max(1) as u32
+impl FakeFlags {
+    /// The script and the number of its cards. Read here as well: a mistake in
+    /// it is the user's, and no worker's.
+    fn opening(&self) -> Result<Option<(Opening, u32)>, CommandError> {
+        #[cfg(any(test, feature = "fake"))]
+        if let Some(path) = &self.script {
+            let remedy = "crates/dgx-run/src/backend/fake/ documents scripts";
+            let script = crate::backend::fake::Script::read(path)
+                .map_err(|e| CommandError::new(Exit::Usage, e, remedy))?;
+            let opening = Opening::new(BackendKind::Fake, Some(path.clone()));
+            return Ok(Some((opening, script.cards.len().max(1) as u32)));
+        }
+        Ok(None)
+    }
+}
+
+/// Emulators that run side by side. A whole call keeps every core busy; the few
+/// CTAs that a time is modelled from, and their replay, do not.
+fn emulators(settings: &Settings, shapes: usize) -> u32 {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    match settings.time_only {
+        true => shapes.clamp(1, cores) as u32,
+        false => 1,
     }
 }
 
@@ -129,23 +155,23 @@ impl Starter {
             false => format!("{name},sms={}", device.limits.sms),
         };
         Some(Self {
-            opening: Opening::Emu(Some(word)),
+            opening: Opening::new(BackendKind::Emu, Some(word.into())),
             cache: cache.to_owned(),
         })
     }
 
     /// One that keeps to a core and lets everybody else go first.
     pub(super) fn start_aside(&self, core: usize) -> Result<Worker, String> {
-        Worker::start_on(&self.opening, &self.cache, Some(core))
+        Worker::start(&self.opening, &self.cache, Some(core))
     }
 
     pub(super) fn start(&self) -> Result<Worker, String> {
-        Worker::start(&self.opening, &self.cache)
+        Worker::start(&self.opening, &self.cache, None)
     }
 }
 
-/// A card that a sweep runs on, and its supply of fresh workers.
-pub(super) struct Stage {
+/// A card, or the emulator, and its supply of fresh workers.
+pub struct Runner {
     starter: Starter,
     device: Device,
     /// cuBLASLt's version, or why there is none.
@@ -155,39 +181,47 @@ pub(super) struct Stage {
     lost: Option<String>,
 }
 
-impl Stage {
+impl Runner {
     /// Chooses the backend and starts a first worker on every card.
     pub(super) fn open(
-        choice: BackendChoice,
-        gpus: &Gpus,
-        script: Option<&Path>,
-        emulated: &Emulated,
+        options: &Options,
         compiler: &Compiler,
         cache: &Path,
     ) -> Result<Vec<Self>, CommandError> {
-        let found = choose(choice)?;
-        if (choice == BackendChoice::Fake || found.is_some()) && *emulated != Emulated::default() {
+        let Options {
+            backend,
+            gpus,
+            settings,
+            ..
+        } = options;
+        let found = choose(*backend)?;
+        let fake = match backend.kind() {
+            BackendKind::Fake => options.fake.opening()?,
+            _ => None,
+        };
+        let emulated = fake.is_none() && found.is_none();
+        if !emulated && (settings.target.is_some() || settings.time_only) {
             return Err(emulator_only());
         }
-        let (opening, numbers) = match (choice, found) {
-            (BackendChoice::Fake, _) => {
-                let (opening, count) = scripted(script)?;
-                (opening, gpus.among(count)?)
-            }
-            (_, Some((chip, count))) => {
-                let opening = Opening::Cuda(compile_tools(compiler, chip)?, 0);
-                (opening, gpus.among(count)?)
-            }
-            (_, None) if matches!(gpus, Gpus::These(_)) => {
+        let (opening, numbers) = match (fake, found) {
+            (Some((opening, count)), _) => (opening, gpus.among(count)?),
+            (None, Some((chip, count))) => (on_gpu(compiler, chip)?, gpus.among(count)?),
+            (None, None) if matches!(gpus, Gpus::These(_)) => {
                 return Err(no_gpu("--gpus names cards"));
             }
-            (_, None) => {
-                let opening = Opening::Emu(emulated.target.clone());
-                (opening, (0..emulated.workers()).collect())
+            (None, None) => {
+                let count = emulators(settings, options.round.shapes.len());
+                (emulating(settings), (0..count).collect())
             }
         };
-        let open = |number: &u32| Self::start(opening.clone().on(*number), cache);
-        let stages: Vec<Result<Self, CommandError>> = thread::scope(|scope| {
+        let open = |&card: &u32| {
+            let opening = Opening {
+                card,
+                ..opening.clone()
+            };
+            Self::start(opening, cache)
+        };
+        let runners: Vec<Result<Self, CommandError>> = thread::scope(|scope| {
             let starts: Vec<_> = (numbers.iter())
                 .map(|number| scope.spawn(move || open(number)))
                 .collect();
@@ -196,13 +230,27 @@ impl Stage {
                 .map(|opened| opened.unwrap_or_else(|_| Err(could_not_run("no worker starts"))))
                 .collect()
         });
-        let stages = stages.into_iter().collect::<Result<Vec<_>, _>>()?;
-        alike(&stages, &numbers)?;
-        Ok(stages)
+        let runners = runners.into_iter().collect::<Result<Vec<_>, _>>()?;
+        alike(&runners, &numbers)?;
+        Ok(runners)
+    }
+
+    /// One, for a cell at a time.
+    pub fn open_one(
+        choice: BackendChoice,
+        settings: &Settings,
+        compiler: &Compiler,
+        cache: &Path,
+    ) -> Result<Self, CommandError> {
+        let opening = match choose(choice)? {
+            Some((chip, _)) => on_gpu(compiler, chip)?,
+            None => emulating(settings),
+        };
+        Self::start(opening, cache)
     }
 
     fn start(opening: Opening, cache: &Path) -> Result<Self, CommandError> {
-        let kind = opening.kind();
+        let kind = opening.backend;
         let starter = Starter {
             opening,
             cache: cache.to_owned(),
@@ -219,20 +267,20 @@ impl Stage {
         })
     }
 
-    pub(super) fn device(&self) -> &Device {
+    pub fn device(&self) -> &Device {
         &self.device
     }
 
     /// What plans must fit: the device, and this host's free memory.
-    pub(super) fn machine(&self) -> Machine<'_> {
+    pub fn machine(&self) -> Machine<'_> {
         Machine {
             device: &self.device,
             host: free_memory(),
         }
     }
 
-    pub(super) fn kind(&self) -> BackendKind {
-        self.starter.opening.kind()
+    pub fn kind(&self) -> BackendKind {
+        self.starter.opening.backend
     }
 
     /// Whether times come from a clock.
@@ -304,13 +352,13 @@ impl Stage {
 }
 
 /// Shapes from several cards stand in one table, so the cards are of one model.
-fn alike(stages: &[Stage], numbers: &[u32]) -> Result<(), CommandError> {
-    let model = |stage: &Stage| (stage.device.name.clone(), stage.device.limits.sms);
-    let first = model(&stages[0]);
-    let Some(other) = (1..stages.len()).find(|i| model(&stages[*i]) != first) else {
+fn alike(runners: &[Runner], numbers: &[u32]) -> Result<(), CommandError> {
+    let model = |runner: &Runner| (runner.device.name.clone(), runner.device.limits.sms);
+    let first = model(&runners[0]);
+    let Some(other) = (1..runners.len()).find(|i| model(&runners[*i]) != first) else {
         return Ok(());
     };
-    let (name, sms) = model(&stages[other]);
+    let (name, sms) = model(&runners[other]);
     Err(CommandError::new(
         Exit::Usage,
         format!(
@@ -344,9 +392,9 @@ fn group_memory(group: &Path) -> Option<u64> {
 /// The first GPU's chip and how many there are, or nothing where none is used.
 pub fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError> {
     let must = match choice {
-        BackendChoice::Emu | BackendChoice::Fake => return Ok(None),
         BackendChoice::Auto => false,
         BackendChoice::Cuda => true,
+        _ => return Ok(None),
     };
     match cuda::presence() {
         Presence::Gpu { chip, count } => Ok(Some((chip, count))),
@@ -356,19 +404,10 @@ pub fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError
     }
 }
 
-/// Read here as well: a mistake in it is the user's, and no worker's.
-fn scripted(script: Option<&Path>) -> Result<(Opening, u32), CommandError> {
-    let remedy = "src/backend/fake/ says what a script can say";
-    let said = |e| CommandError::new(Exit::Usage, e, remedy);
-    let script = script.ok_or_else(|| said("the fake backend needs --script".to_owned()))?;
-    let cards = Script::read(script).map_err(said)?.cards.len().max(1);
-    Ok((Opening::Fake(script.to_owned(), 0), cards as u32))
-}
-
 fn emulator_only() -> CommandError {
     CommandError::new(
         Exit::Usage,
-        "--target and --time-only are for the emulator: a card is what it is",
+        "--target and --time-only are for the emulator: a real card cannot be changed",
         "add --backend emu, or leave them out",
     )
 }
@@ -381,22 +420,27 @@ fn no_gpu(why: &str) -> CommandError {
     )
 }
 
-/// The harness's own kernels go through the same compiler and cache.
-fn compile_tools(compiler: &Compiler, chip: Chip) -> Result<PathBuf, CommandError> {
-    let image = tools(compiler, chip)?;
-    Ok(compiler.cache().folder(&image.key))
+/// dgx's own kernels go through the same compiler and cache.
+fn on_gpu(compiler: &Compiler, chip: Chip) -> Result<Opening, CommandError> {
+    let tools = compiler.cache().folder(&tools(compiler, chip)?.key);
+    Ok(Opening::new(BackendKind::Cuda, Some(tools)))
 }
 
-/// The harness's own kernels.
+fn emulating(settings: &Settings) -> Opening {
+    Opening::new(
+        BackendKind::Emu,
+        settings.target.as_ref().map(PathBuf::from),
+    )
+}
+
+/// dgx's own kernels.
 pub(super) fn tools(compiler: &Compiler, chip: Chip) -> Result<Image, CommandError> {
     let compiled = compiler
         .compile(&cuda::tools_unit(&chip.target()))
         .map_err(|e| could_not_run(&e.to_string()))?;
-    compiled.outcome.map_err(|message| {
-        could_not_run(&format!(
-            "the harness's own kernels do not compile:\n{message}"
-        ))
-    })
+    compiled
+        .outcome
+        .map_err(|message| could_not_run(&format!("dgx's own kernels do not compile:\n{message}")))
 }
 
 #[cfg(test)]

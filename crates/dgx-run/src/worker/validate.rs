@@ -4,15 +4,12 @@ use std::time::{Duration, Instant};
 use super::calls::{Call, Purpose, calls};
 use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
-use super::protocol::{ProblemKey, Reply, ValidateJob};
-use crate::backend::{
-    Backend, Data, Emulation, Job, Loaded, Modelled, Observation, RunFailure, Salt,
-};
-use crate::compile::Cache;
+use super::protocol::{CellJob, Reply};
+use crate::backend::{Backend, Data, Emulation, Loaded, Modelled, Observation, RunFailure, Salt};
 use crate::operator::Operands;
 use dgx_core::domain::{BackendKind, Hazard, Status, Verdict, Watch};
 
-use crate::validate::{self, Element, Exhibit, Finding, Tolerance, Wrong};
+use crate::validate::{Element, Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
 
 /// An emulated call that takes longer makes its cell an expensive one.
@@ -24,58 +21,34 @@ const FEW_CALLS: usize = 2;
 /// shapes may be wrong on all of them.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Holds a run against the oracle, and against what it may touch.
-pub(super) fn examine(
-    observation: &Observation,
-    problem: &Problem,
-    salt: Salt,
-    tolerance: Tolerance,
-) -> Finding {
-    let (operands, oracle) = problem.posed(salt);
-    let trespasses = words(observation);
-    let exhibit = Exhibit {
-        c: &observation.c,
-        trespasses: &trespasses,
-    };
-    validate::examine(exhibit, &operands, &oracle, tolerance)
-}
-
-/// What a run changed and should not have.
-pub(super) fn words(observation: &Observation) -> Vec<String> {
-    let trespasses = observation.trespasses.iter();
-    trespasses.map(ToString::to_string).collect()
-}
-
 /// Calls one cell with every distribution until one shows it wrong, and answers
 /// with its verdict. False when this process can do nothing more.
 pub(super) fn judge(
     backend: &mut dyn Backend,
     problems: &mut Problems,
-    job: &ValidateJob,
+    job: &CellJob,
     send: &mut dyn FnMut(&Reply),
 ) -> bool {
-    let image = match Cache::fetch(&job.image) {
-        Ok(Ok(image)) => image,
-        Ok(Err(message)) => return unreadable(job, &message, send),
-        Err(error) => return unreadable(job, &error.to_string(), send),
+    let image = match job.code.fetch() {
+        Ok(image) => image,
+        Err(message) => {
+            send(&Reply::Failed { message });
+            return true;
+        }
     };
-    let mut state = Judging::new(job);
-    let began = Instant::now();
     let emulated = backend.kind() == BackendKind::Emu;
+    let mut state = Judging::new(job, emulated);
+    let began = Instant::now();
     // Reading a contender's code is its own time as well.
     send(&Reply::Running);
-    let loaded = backend.load(Job {
-        contender: &job.contender,
-        image: &image,
-        call: &job.call,
-    });
+    let loaded = backend.load(job.code.job(&image));
     send(&Reply::Ran);
     match loaded {
-        Ok(mut loaded) if job.emulation.time_only => {
+        Ok(mut loaded) if job.settings.time_only => {
             time_only(loaded.as_mut(), job, &mut state, send);
         }
         Ok(mut loaded) => {
-            call_all(loaded.as_mut(), problems, job, emulated, &mut state, send);
+            call_all(loaded.as_mut(), problems, job, &mut state, send);
         }
         Err(failure) => state.fail(failure),
     }
@@ -98,30 +71,26 @@ pub(super) fn judge(
 fn call_all(
     loaded: &mut dyn Loaded,
     problems: &mut Problems,
-    job: &ValidateJob,
-    emulated: bool,
+    job: &CellJob,
     state: &mut Judging,
     send: &mut dyn FnMut(&Reply),
 ) {
-    let thorough = job.thorough || !emulated;
-    let cell = format!("{} on {}", job.contender, job.shape.name);
-    let calls = calls(&job.distributions, job.seed, &cell);
+    let thorough = job.thorough || !state.emulated;
+    let cell = format!("{} on {}", job.code.contender, job.shape.name);
+    let seed = job.settings.data_seed();
+    let calls = calls(&job.settings.distributions, seed, &cell);
     let mut took = Duration::ZERO;
     let mut before = None;
     for (place, &planned) in calls.iter().enumerate() {
         if place >= FEW_CALLS && took > CHEAP && !thorough {
             break;
         }
-        let problem = problems.get(&ProblemKey {
-            shape: job.shape.clone(),
-            distribution: planned.distribution,
-            seed: job.seed,
-        });
+        let problem = problems.get(&job.problem(planned.distribution));
         let call = ValidationCall {
             place,
             planned,
             problem: &problem,
-            salt: Salt::of_call(job.seed, place as u64),
+            salt: Salt::of_call(seed, place as u64),
             before,
             job,
         };
@@ -133,7 +102,7 @@ fn call_all(
         call.make(loaded, state, send);
         took = took.max(began.elapsed());
         // The timed call is still to come. A card has no counters.
-        let uncounted = emulated && place == 0 && !state.counted;
+        let uncounted = state.emulated && place == 0 && !state.counted;
         match state.verdict.status {
             Status::Ok => {}
             Status::Wrong | Status::Racy if uncounted => {}
@@ -151,12 +120,12 @@ struct ValidationCall<'a> {
     salt: Salt,
     /// What the call before this one was made with.
     before: Option<(Distribution, Salt)>,
-    job: &'a ValidateJob,
+    job: &'a CellJob,
 }
 
 impl ValidationCall<'_> {
     fn data(&self, watch: Watch, time_limit: Duration) -> Data<'_> {
-        let emulation = &self.job.emulation;
+        let emulation = Emulation::from(&self.job.settings);
         Data {
             operands: &self.problem.operands,
             key: &self.problem.name,
@@ -166,7 +135,7 @@ impl ValidationCall<'_> {
             emulation: Emulation {
                 schedule: emulation.schedule.wrapping_add(self.planned.schedule),
                 watch,
-                ..*emulation
+                ..emulation
             },
         }
     }
@@ -193,7 +162,7 @@ impl ValidationCall<'_> {
             ran
         };
         let watch = match self.planned.purpose {
-            Purpose::Hazards => job.emulation.watch,
+            Purpose::Hazards => state.watch,
             Purpose::Time | Purpose::Result => Watch::Off,
         };
         let ran = call(loaded, self.data(watch, job.time_limit), send);
@@ -208,8 +177,16 @@ impl ValidationCall<'_> {
             send(&Reply::Running);
             let data = self.data(Watch::Off, job.time_limit);
             let element = first.map(|first| at(first, self.problem));
-            let distribution = self.planned.distribution;
-            let note = Kept::new(self.place, distribution, self.salt, self.before, said);
+            let note = Kept {
+                call: self.place,
+                distribution: self.planned.distribution,
+                salt: self.salt,
+                before: self.before,
+                printed: said,
+                search: None,
+                buffers: Vec::new(),
+                missing: None,
+            };
             keep(wish, loaded, note, |loaded| match returned {
                 true => loaded.search(&data, element),
                 false => None,
@@ -236,28 +213,23 @@ fn at(element: Element, problem: &Problem) -> (usize, usize) {
 /// One call for its time. What it computes is not looked at, nor is it whole.
 fn time_only(
     loaded: &mut dyn Loaded,
-    job: &ValidateJob,
+    job: &CellJob,
     state: &mut Judging,
     send: &mut dyn FnMut(&Reply),
 ) {
-    let Some(&distribution) = job.distributions.first() else {
+    let Some(&distribution) = job.settings.distributions.first() else {
         return;
-    };
-    let key = ProblemKey {
-        shape: job.shape.clone(),
-        distribution,
-        seed: job.seed,
     };
     // Where a kernel goes does not depend on its elements, and nobody looks at what it makes of them.
     let operands = Operands::blank(&job.shape);
     send(&Reply::Running);
     let ran = loaded.call(&Data {
         operands: &operands,
-        key: &key.name(),
-        salt: Salt::of_call(job.seed, 0),
+        key: &job.problem(distribution).name(),
+        salt: Salt::of_call(job.settings.data_seed(), 0),
         time_limit: job.time_limit,
         timed: true,
-        emulation: job.emulation,
+        emulation: Emulation::from(&job.settings),
     });
     send(&Reply::Ran);
     state.verdict.status = Status::NotValidated;
@@ -267,15 +239,12 @@ fn time_only(
     }
 }
 
-fn unreadable(job: &ValidateJob, why: &str, send: &mut dyn FnMut(&Reply)) -> bool {
-    let message = format!("cannot read the image of {}: {why}", job.contender);
-    send(&Reply::Failed { message });
-    true
-}
-
 /// A verdict in the making.
 struct Judging {
     verdict: Verdict,
+    emulated: bool,
+    /// How closely calls are watched for hazards; on a card not at all.
+    watch: Watch,
     /// A wrong result's cause is known.
     caused: bool,
     /// The timed call was made.
@@ -287,9 +256,14 @@ struct Judging {
 }
 
 impl Judging {
-    fn new(job: &ValidateJob) -> Self {
+    fn new(job: &CellJob, emulated: bool) -> Self {
         Self {
-            verdict: Verdict::new(&job.contender, &job.shape.name, Status::Ok),
+            verdict: Verdict::new(&job.code.contender, &job.shape.name, Status::Ok),
+            emulated,
+            watch: match emulated {
+                true => job.settings.hazards,
+                false => Watch::Off,
+            },
             caused: false,
             counted: false,
             modelled: None,
@@ -311,8 +285,8 @@ impl Judging {
 
     /// How closely a failure is to be watched when it is called once more; not at all where that
     /// would tell nothing. The CTAs of a sample may all be innocent of a wrong result.
-    fn closer(&self, job: &ValidateJob) -> Option<Watch> {
-        let watch = job.emulation.watch;
+    fn closer(&self, job: &CellJob) -> Option<Watch> {
+        let watch = self.watch;
         let unexplained = !self.caused && self.verdict.hazards.is_empty();
         match self.verdict.status {
             _ if watch == Watch::Off => None,
@@ -356,7 +330,9 @@ impl Judging {
             }
         };
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
-        let finding = examine(&observation, call.problem, call.salt, call.job.tolerance);
+        let tolerance = Tolerance::from(&call.job.settings);
+        let (operands, oracle) = call.problem.posed(call.salt);
+        let finding = examine(observation.exhibit(), &operands, &oracle, tolerance);
         let (cause, hazards) = (observation.read_early, observation.hazards);
         // The timed call speaks for the cell: its counters and time are the
         // ones compared between contenders. What a wrong design did is counted
@@ -364,17 +340,17 @@ impl Judging {
         if call.planned.purpose == Purpose::Time {
             self.counted = true;
             self.verdict.counters = observation.counters;
-            if matches!(finding, Finding::Right { .. }) {
+            if finding.is_ok() {
                 self.time(observation.modelled);
             }
         }
         let first = match finding {
-            Finding::Right { worst } => {
+            Ok(worst) => {
                 let so_far = self.verdict.worst.unwrap_or(0.0);
                 self.verdict.worst = Some(so_far.max(worst));
                 None
             }
-            Finding::Wrong(Wrong {
+            Err(Wrong {
                 reason,
                 detail,
                 worst,
@@ -407,7 +383,9 @@ mod tests {
 
     use super::*;
     use crate::plan::OperatorCall;
+    use crate::worker::CellCode;
     use dgx_core::domain::{ContenderId, Group, Shape};
+    use dgx_core::record::schema::Settings;
 
     /// Is wrong whenever it returns, and counts its timed call.
     struct Stub {
@@ -433,37 +411,31 @@ mod tests {
     fn judged(stub: &mut Stub, seed: u64, emulated: bool) -> Judging {
         let folder = tempfile::tempdir().unwrap();
         let (m, n, k) = (1, 128, 256);
-        let job = ValidateJob {
-            contender: ContenderId::new("x", &BTreeMap::new()),
-            image: folder.path().to_owned(),
-            call: OperatorCall {
-                group_order: vec![0],
-                tile_begin: vec![0],
-                tile_count: 1,
-                deal: None,
-                scratch: Vec::new(),
-                maps: Vec::new(),
-                launches: Vec::new(),
+        let job = CellJob {
+            code: CellCode {
+                contender: ContenderId::new("x", &BTreeMap::new()),
+                image: folder.path().to_owned(),
+                call: OperatorCall::default(),
             },
             shape: Shape {
                 name: "s".to_owned(),
                 groups: vec![Group { m, n, k }],
             },
-            distributions: Distribution::USUAL.to_vec(),
-            seed,
-            tolerance: Tolerance {
+            settings: Settings {
+                distributions: Distribution::USUAL.to_vec(),
+                seed,
                 rtol: 1e-3,
                 atol: 1e-3,
+                ..Settings::default()
             },
             time_limit: PATIENCE,
-            emulation: Emulation::default(),
             thorough: true,
             expected: Status::Ok,
             keep: None,
         };
-        let mut state = Judging::new(&job);
+        let mut state = Judging::new(&job, emulated);
         let mut problems = Problems::new(folder.path());
-        call_all(stub, &mut problems, &job, emulated, &mut state, &mut |_| {});
+        call_all(stub, &mut problems, &job, &mut state, &mut |_| {});
         state
     }
 

@@ -4,54 +4,31 @@ use dgx_core::domain::ContenderId;
 /// One contender that is timed.
 #[derive(Debug)]
 pub(super) struct Lane {
-    contender: ContenderId,
-    /// Entered a second time in each block: the A/A arm.
-    twice: bool,
-    /// The proof that it is right, until it is found wrong.
-    proof: Option<Passed>,
-}
-
-impl Lane {
-    pub(super) fn contender(&self) -> &ContenderId {
-        &self.contender
-    }
-
-    pub(super) fn twice(&self) -> bool {
-        self.twice
-    }
-
-    /// Whether it may still be timed.
-    pub(super) fn stands(&self) -> bool {
-        self.proof.is_some()
-    }
-
-    /// The proof to time one call with. None is left until that call is judged.
-    pub(super) fn take(&mut self) -> Option<Passed> {
-        self.proof.take()
-    }
-
-    pub(super) fn put_back(&mut self, proof: Option<Passed>) {
-        self.proof = proof;
-    }
+    pub contender: ContenderId,
+    /// Timed a second time in each block: the A/A arm.
+    pub twice: bool,
+    /// The proof that it is right, until it is found wrong. None is left while a
+    /// call is timed, until that call is judged.
+    pub proof: Option<Passed>,
 }
 
 /// A proof that does not fit where it was brought.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a proof for {proof} was brought where {shape} is timed")]
-pub(crate) struct Unproven {
+pub(super) struct Unproven {
     proof: String,
     shape: String,
 }
 
-/// Everybody who is timed on one shape.
+/// The contenders that are timed on one shape.
 #[derive(Debug)]
-pub struct Lineup {
-    shape: String,
-    lanes: Vec<Lane>,
+pub(super) struct Lineup {
+    pub shape: String,
+    pub lanes: Vec<Lane>,
 }
 
 impl Lineup {
-    pub fn new(shape: &str) -> Self {
+    pub(super) fn new(shape: &str) -> Self {
         Self {
             shape: shape.to_owned(),
             lanes: Vec::new(),
@@ -59,7 +36,7 @@ impl Lineup {
     }
 
     /// Lets in whoever the proof is for, if it is for this very shape.
-    pub(crate) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
+    pub(super) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
         let Subject {
             contender,
             shape,
@@ -79,12 +56,8 @@ impl Lineup {
         Ok(())
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
-    }
-
-    pub(super) fn into_parts(self) -> (String, Vec<Lane>) {
-        (self.shape, self.lanes)
     }
 }
 
@@ -121,7 +94,7 @@ pub(super) mod tests {
         };
         let exhibit = Exhibit {
             c: &[vec![0]],
-            trespasses: &[],
+            trespasses: Vec::new(),
         };
         let tolerance = Tolerance {
             rtol: 0.0,

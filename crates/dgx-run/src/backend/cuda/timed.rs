@@ -12,9 +12,9 @@ use crate::validate::{Subject, Tolerance};
 /// Something to time: a contender's call, or the yardstick, as a graph, with
 /// all that is needed to lay memory out for it and to judge what it did.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TimedCall {
     subject: Subject,
-    runner: Runner,
+    launcher: Launcher,
     graph: Graph,
     tolerance: Tolerance,
     /// One for each data set.
@@ -24,12 +24,12 @@ pub(super) struct Entry {
 }
 
 #[derive(Debug)]
-enum Runner {
+enum Launcher {
     Contender(Box<Prepared>),
     Yardstick(Box<Yardstick>),
 }
 
-impl Entry {
+impl TimedCall {
     pub(super) fn contender(
         subject: Subject,
         prepared: Prepared,
@@ -37,8 +37,8 @@ impl Entry {
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
         let graph = prepared.capture()?;
-        let runner = Runner::Contender(Box::new(prepared));
-        Self::new(subject, runner, graph, sets, tolerance)
+        let launcher = Launcher::Contender(Box::new(prepared));
+        Self::new(subject, launcher, graph, sets, tolerance)
     }
 
     pub(super) fn yardstick(
@@ -48,25 +48,25 @@ impl Entry {
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
         let graph = yardstick.capture()?;
-        let runner = Runner::Yardstick(Box::new(yardstick));
-        Self::new(subject, runner, graph, sets, tolerance)
+        let launcher = Launcher::Yardstick(Box::new(yardstick));
+        Self::new(subject, launcher, graph, sets, tolerance)
     }
 
     fn new(
         subject: Subject,
-        runner: Runner,
+        launcher: Launcher,
         graph: Graph,
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
-        let ground = runner.ground();
+        let ground = launcher.ground();
         let rounds = sets
             .iter()
             .map(|set| Ok((ground.program(set)?, ground.bench_judge(set)?)))
             .collect::<Result<_, CudaError>>()?;
         Ok(Self {
             subject,
-            runner,
+            launcher,
             graph,
             tolerance,
             rounds,
@@ -84,14 +84,14 @@ impl Entry {
     }
 
     pub(super) fn ground(&self) -> &Ground {
-        self.runner.ground()
+        self.launcher.ground()
     }
 
     /// The contender's call; the yardstick's kernels are its library's own.
     pub(super) fn prepared(&self) -> Option<&Prepared> {
-        match &self.runner {
-            Runner::Contender(prepared) => Some(prepared),
-            Runner::Yardstick(_) => None,
+        match &self.launcher {
+            Launcher::Contender(prepared) => Some(prepared),
+            Launcher::Yardstick(_) => None,
         }
     }
 
@@ -111,14 +111,14 @@ impl Entry {
 
     /// Queues what follows from other data in place, and is not timed.
     pub(super) fn follow(&self) -> Result<(), CudaError> {
-        match &self.runner {
-            Runner::Contender(_) => Ok(()),
-            Runner::Yardstick(yardstick) => yardstick.dequantise(),
+        match &self.launcher {
+            Launcher::Contender(_) => Ok(()),
+            Launcher::Yardstick(yardstick) => yardstick.dequantise(),
         }
     }
 }
 
-impl Runner {
+impl Launcher {
     fn ground(&self) -> &Ground {
         match self {
             Self::Contender(prepared) => prepared.ground(),

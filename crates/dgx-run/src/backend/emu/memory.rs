@@ -24,7 +24,7 @@ use crate::plan::LaunchGeometry;
 use dgx_core::domain::{Bytes, Device, Group};
 
 /// Memory with everything a call needs in it.
-pub(super) struct Place {
+pub(super) struct CallMemory {
     pub(super) memory: Memory,
     groups: Vec<Group>,
     inputs: Zones,
@@ -39,7 +39,7 @@ pub(super) struct Place {
     parts: Vec<Part>,
 }
 
-impl Place {
+impl CallMemory {
     pub(super) fn new(job: &Job<'_>, operands: &Operands) -> Result<Self, RunFailure> {
         let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
         let (inputs, _) = tables::reserve_inputs(operands);

@@ -5,6 +5,9 @@ use rand::seq::index::sample;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::backend::{CallData, Salt};
+use crate::worker::MeasureJob;
+
 /// Of the calls a contender is sure to get, the host judges so many.
 const SURE: usize = 2;
 /// Of the calls after them it judges one a stretch, and the stretches grow.
@@ -15,23 +18,17 @@ const GROWTH: u64 = 4;
 /// cannot know: the generator lives in host memory and its key comes from the
 /// operating system.
 #[derive(Debug)]
-pub(crate) struct Audit {
+pub(super) struct Audit {
     rng: ChaCha20Rng,
     sets: usize,
-    calls: Calls,
-    /// The data set of each entry's last call.
+    /// Warm-ups, and timed calls that every contender is sure to get.
+    calls: (u32, u32),
+    /// The data set of each contender's last call.
     last: HashMap<String, usize>,
     plans: HashMap<String, Plan>,
 }
 
-/// The calls every entry is sure to get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Calls {
-    pub warmup: u32,
-    pub timed: u32,
-}
-
-/// One entry's calls.
+/// One contender's calls.
 #[derive(Clone, Debug)]
 struct Plan {
     calls: u64,
@@ -42,8 +39,8 @@ struct Plan {
 
 impl Plan {
     /// Some of the timed calls that are sure to come, and one of the warm-ups.
-    fn draw(calls: Calls, rng: &mut ChaCha20Rng) -> Self {
-        let (warmup, timed) = (u64::from(calls.warmup), calls.timed as usize);
+    fn draw((warmup, timed): (u32, u32), rng: &mut ChaCha20Rng) -> Self {
+        let (warmup, timed) = (u64::from(warmup), timed as usize);
         let picked = sample(rng, timed, SURE.min(timed)).into_iter();
         let mut due: BTreeSet<u64> = picked.map(|place| warmup + place as u64).collect();
         if warmup > 0 {
@@ -70,24 +67,14 @@ impl Plan {
     }
 }
 
-/// One call's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dealt {
-    /// Which data set.
-    pub set: usize,
-    /// What the call's memory is salted with.
-    pub salt: u64,
-    /// Whether the host judges this call, whatever the device finds.
-    pub judged: bool,
-}
-
 impl Audit {
     /// Over so many data sets, with a key nobody knows.
-    pub(crate) fn secret(sets: usize, calls: Calls) -> Self {
+    pub(super) fn secret(sets: usize, job: &MeasureJob) -> Self {
+        let calls = (job.warmup, job.settings.share());
         Self::with_rng(sets, calls, ChaCha20Rng::from_seed(rand::random()))
     }
 
-    fn with_rng(sets: usize, calls: Calls, rng: ChaCha20Rng) -> Self {
+    fn with_rng(sets: usize, calls: (u32, u32), rng: ChaCha20Rng) -> Self {
         assert!(sets > 0, "there is something to compute");
         Self {
             rng,
@@ -99,38 +86,36 @@ impl Audit {
     }
 
     /// A key nobody knows either.
-    pub(crate) fn key(&mut self) -> u64 {
+    pub(super) fn key(&mut self) -> u64 {
         self.rng.random()
     }
 
-    /// What the next call of this entry gets: never the data set it had last.
-    pub(crate) fn deal(&mut self, entry: &str) -> Dealt {
-        Dealt {
-            judged: self.judged(entry),
-            ..self.rehearse(entry)
-        }
+    /// What the next timed call of a contender gets, never the data set it had
+    /// last; and whether the host judges the call, whatever the device finds.
+    pub(super) fn time(&mut self, contender: &str) -> (CallData, bool) {
+        let judged = self.judged(contender);
+        (self.rehearse(contender), judged)
     }
 
     /// The same for a rehearsal: it uses up none of the calls that are judged.
-    pub(crate) fn rehearse(&mut self, entry: &str) -> Dealt {
-        let set = match self.last.get(entry) {
+    pub(super) fn rehearse(&mut self, contender: &str) -> CallData {
+        let set = match self.last.get(contender) {
             Some(last) if self.sets > 1 => {
                 let other = self.rng.random_range(0..self.sets - 1);
                 other + usize::from(other >= *last)
             }
             _ => self.rng.random_range(0..self.sets),
         };
-        self.last.insert(entry.to_owned(), set);
-        Dealt {
+        self.last.insert(contender.to_owned(), set);
+        CallData {
             set,
-            salt: self.rng.random(),
-            judged: false,
+            salt: Salt(self.rng.random()),
         }
     }
 
-    fn judged(&mut self, entry: &str) -> bool {
+    fn judged(&mut self, contender: &str) -> bool {
         let (rng, calls) = (&mut self.rng, self.calls);
-        let plan = self.plans.entry(entry.to_owned());
+        let plan = self.plans.entry(contender.to_owned());
         plan.or_insert_with(|| Plan::draw(calls, rng)).next(rng)
     }
 }
@@ -141,10 +126,7 @@ mod tests {
 
     use super::*;
 
-    const CALLS: Calls = Calls {
-        warmup: 3,
-        timed: 10,
-    };
+    const CALLS: (u32, u32) = (3, 10);
 
     fn audit(seed: u64) -> Audit {
         Audit::with_rng(3, CALLS, ChaCha20Rng::seed_from_u64(seed))
@@ -153,11 +135,11 @@ mod tests {
     #[test]
     fn data_change_with_every_call_and_every_set_comes_up() {
         let mut audit = audit(1);
-        let dealt: Vec<Dealt> = (0..200).map(|_| audit.deal("x")).collect();
+        let dealt: Vec<CallData> = (0..200).map(|_| audit.time("x").0).collect();
         assert!(dealt.windows(2).all(|w| w[0].set != w[1].set));
         let sets: BTreeSet<usize> = dealt.iter().map(|d| d.set).collect();
         assert_eq!(sets, BTreeSet::from([0, 1, 2]));
-        let salts: BTreeSet<u64> = dealt.iter().map(|d| d.salt).collect();
+        let salts: BTreeSet<u64> = dealt.iter().map(|d| d.salt.0).collect();
         assert_eq!(salts.len(), 200);
     }
 
@@ -166,7 +148,7 @@ mod tests {
         let mut places = BTreeSet::new();
         for seed in 0..400 {
             let mut audit = audit(seed);
-            let judged: Vec<usize> = (0..100).filter(|_| audit.deal("x").judged).collect();
+            let judged: Vec<usize> = (0..100).filter(|_| audit.time("x").1).collect();
             let among = |calls: Range<usize>| judged.iter().filter(|c| calls.contains(c)).count();
             assert_eq!((among(0..3), among(3..13)), (1, 2), "{judged:?}");
             assert!((4..=6).contains(&judged.len()), "{judged:?}");
@@ -183,34 +165,31 @@ mod tests {
         let judged = |rehearsals: usize| -> usize {
             let mut audit = audit(7);
             for _ in 0..rehearsals {
-                assert!(!audit.rehearse("x").judged);
+                audit.rehearse("x");
             }
-            (0..13).filter(|_| audit.deal("x").judged).count()
+            (0..13).filter(|_| audit.time("x").1).count()
         };
         assert_eq!([0, 2, 16, 200].map(judged), [3; 4]);
     }
 
     #[test]
     fn a_process_of_two_blocks_is_judged_throughout() {
-        let calls = Calls {
-            warmup: 0,
-            timed: 2,
-        };
-        let mut audit = Audit::with_rng(1, calls, ChaCha20Rng::seed_from_u64(1));
-        assert!(audit.deal("x").judged && audit.deal("x").judged);
-        assert!(audit.deal("another").judged);
+        let mut audit = Audit::with_rng(1, (0, 2), ChaCha20Rng::seed_from_u64(1));
+        assert!(audit.time("x").1 && audit.time("x").1);
+        assert!(audit.time("another").1);
     }
 
     #[test]
     fn a_single_set_is_dealt_all_the_same() {
         let mut audit = Audit::with_rng(1, CALLS, ChaCha20Rng::seed_from_u64(1));
-        assert!((0..10).all(|_| audit.deal("x").set == 0));
+        assert!((0..10).all(|_| audit.time("x").0.set == 0));
     }
 
     #[test]
     fn two_audits_differ() {
-        let (mut one, mut other) = (Audit::secret(3, CALLS), Audit::secret(3, CALLS));
-        assert_ne!(one.deal("x").salt, other.deal("x").salt);
+        let job = MeasureJob::sample();
+        let (mut one, mut other) = (Audit::secret(3, &job), Audit::secret(3, &job));
+        assert_ne!(one.rehearse("x").salt, other.rehearse("x").salt);
         assert_ne!(one.key(), other.key());
     }
 }

@@ -1,0 +1,365 @@
+//! Times contenders side by side in randomised blocks. Only those with a
+//! [`Passed`] get in, and what reads the clock uses it up: timing a wrong kernel
+//! does not type-check, nor does timing one on after it was found wrong.
+
+mod audit;
+mod blocks;
+mod lineup;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::problems::{Problem, Problems};
+use super::protocol::{CellCode, MeasureJob, Reply};
+use super::rejections::Rejections;
+use super::trace::trace;
+use crate::backend::{Backend, Bench, BenchSetup, CallData, RunFailure, Set, Timed};
+use crate::operator::{Operands, Oracle};
+use crate::validate::{Exhibit, Passed, Subject, Tolerance, UsedProof, Wrong, prove};
+use audit::Audit;
+use blocks::{Outcome, Reading, Stopwatch, run};
+use dgx_core::domain::roofline::Work;
+use dgx_core::domain::{ContenderId, KernelTime, Micros};
+use lineup::Lineup;
+
+/// The yardstick rounds both products to fp16, as its users do; its output is
+/// held to this many tolerances, so that only a wrong one is called wrong.
+const YARDSTICK_SLACK: f64 = 4.0;
+
+/// Calls before a contender is timed, in the first process and in the others.
+const FIRST_REHEARSALS: u32 = 16;
+const REHEARSALS: u32 = 2;
+/// Calls that are looked into, of which the middle one is told.
+const DISSECTIONS: usize = 5;
+
+/// Times one shape's contenders, each call on other data, and judges what the
+/// timed calls left in memory. False when this process can do nothing more.
+pub(super) fn measure(
+    backend: &mut dyn Backend,
+    problems: &mut Problems,
+    job: &MeasureJob,
+    send: &mut dyn FnMut(&Reply),
+) -> bool {
+    let send = RefCell::new(send);
+    let say = |reply: &Reply| (send.borrow_mut())(reply);
+    let timed = Measuring::new(backend, problems, job, &say).and_then(Measuring::time);
+    match timed {
+        Ok(usable) => usable,
+        Err(Trouble::Contender(contender, failure)) if !failure.harness => {
+            let usable = !failure.fatal;
+            say(&Reply::Fault { contender, failure });
+            usable
+        }
+        Err(Trouble::Contender(_, RunFailure { message, .. }) | Trouble::Harness(message)) => {
+            say(&Reply::Failed { message });
+            false
+        }
+    }
+}
+
+enum Trouble {
+    Contender(ContenderId, RunFailure),
+    Harness(String),
+}
+
+/// The contenders of one shape and the backend's stopwatch. Draws the data of
+/// each call, and judges calls: every one on the device, some by the host, and
+/// by the host whatever the device has doubts about.
+struct Measuring<'a> {
+    bench: Box<dyn Bench + 'a>,
+    audit: Audit,
+    problems: Vec<Rc<Problem>>,
+    /// Below this nothing can do the work.
+    least: Micros,
+    rejections: Rejections<'a>,
+    /// The device survived all calls.
+    usable: bool,
+    job: &'a MeasureJob,
+    say: &'a dyn Fn(&Reply),
+}
+
+impl<'a> Measuring<'a> {
+    fn new(
+        backend: &'a mut dyn Backend,
+        problems: &mut Problems,
+        job: &'a MeasureJob,
+        say: &'a dyn Fn(&Reply),
+    ) -> Result<Self, Trouble> {
+        let ceiling = backend.device().ceiling(backend.kind().timing());
+        let floor = ceiling.map(|ceiling| ceiling.floor(&Work::least(&job.shape)).0);
+        let problems: Vec<Rc<Problem>> = job.problems.iter().map(|key| problems.get(key)).collect();
+        if problems.is_empty() {
+            return Err(Trouble::Harness("there are no data to time on".to_owned()));
+        }
+        let mut audit = Audit::secret(problems.len(), job);
+        let bench = set_up(backend, job, &problems, audit.key()).map_err(Trouble::Harness)?;
+        if bench.sets() < problems.len() {
+            let (shape, few) = (&job.shape.name, bench.sets());
+            say(&Reply::Note {
+                text: format!(
+                    "{shape}: only {few} of {} data sets fit the device",
+                    problems.len()
+                ),
+            });
+            audit = Audit::secret(bench.sets(), job);
+        }
+        Ok(Self {
+            bench,
+            audit,
+            problems,
+            least: floor.unwrap_or(Micros(0.0)),
+            rejections: Rejections::new(&job.shape.name, say),
+            usable: true,
+            job,
+            say,
+        })
+    }
+
+    /// Whether this process can do more afterwards.
+    fn time(mut self) -> Result<bool, Trouble> {
+        let (job, say) = (self.job, self.say);
+        let lineup = self.line_up()?;
+        say(&Reply::Running);
+        let outcome = match lineup.is_empty() {
+            true => Outcome::default(),
+            false => run(&mut self, lineup, job, |block| {
+                say(&Reply::Block {
+                    block: block.clone(),
+                });
+            })
+            .map_err(|(contender, failure)| Trouble::Contender(contender, failure))?,
+        };
+        trace(|| format!("{} blocks, {}", outcome.blocks, outcome.decision));
+        let Outcome {
+            decision, retaken, ..
+        } = outcome;
+        say(&Reply::Measured { decision, retaken });
+        Ok(self.usable)
+    }
+
+    fn line_up(&mut self) -> Result<Lineup, Trouble> {
+        let job = self.job;
+        let mut lineup = Lineup::new(&job.shape.name);
+        for code in &job.cells {
+            self.calling(&code.contender);
+            let subject = self.ready(code)?;
+            self.enter(&mut lineup, &subject, code.contender == job.baseline)?;
+        }
+        if let Some(name) = &job.yardstick {
+            self.calling(name);
+            match self.ready_yardstick(name) {
+                Ok(subject) => self.enter(&mut lineup, &subject, false)?,
+                Err(why) => (self.say)(&Reply::Note {
+                    text: format!("no {name} on {}: {why}", job.shape.name),
+                }),
+            }
+        }
+        Ok(lineup)
+    }
+
+    fn calling(&self, contender: &ContenderId) {
+        (self.say)(&Reply::Calling {
+            contender: contender.clone(),
+        });
+    }
+
+    /// Lets in a contender that is right when called again; the yardstick on the
+    /// same terms.
+    fn enter(
+        &mut self,
+        lineup: &mut Lineup,
+        subject: &Subject,
+        twice: bool,
+    ) -> Result<(), Trouble> {
+        match self.rehearse(subject)? {
+            Ok(passed) => lineup
+                .enter(passed, twice)
+                .map_err(|e| Trouble::Harness(e.to_string())),
+            Err(wrong) => {
+                self.rejections.wrong(&subject.contender, wrong);
+                Ok(())
+            }
+        }
+    }
+
+    /// A contender ready to be called.
+    fn ready(&mut self, code: &CellCode) -> Result<Subject, Trouble> {
+        let image = code.fetch().map_err(Trouble::Harness)?;
+        let tolerance = self.tolerance(&code.contender);
+        self.bench
+            .enter(&code.job(&image), tolerance)
+            .map_err(|failure| Trouble::Contender(code.contender.clone(), failure))
+    }
+
+    /// The yardstick on the data the contenders read.
+    fn ready_yardstick(&mut self, name: &ContenderId) -> Result<Subject, String> {
+        if self.job.cells.is_empty() {
+            return Err("no contender to measure".to_owned());
+        }
+        let tolerance = self.tolerance(name);
+        let kept = self.job.tuning.as_ref();
+        let (subject, tuning) = self.bench.enter_yardstick(name, kept, tolerance)?;
+        if kept.is_none() {
+            (self.say)(&Reply::Tuned { tuning });
+        }
+        Ok(subject)
+    }
+
+    fn tolerance(&self, contender: &ContenderId) -> Tolerance {
+        let Tolerance { rtol, atol } = Tolerance::from(&self.job.settings);
+        let slack = match self.job.yardstick.as_ref() == Some(contender) {
+            true => YARDSTICK_SLACK,
+            false => 1.0,
+        };
+        Tolerance {
+            rtol: rtol * slack,
+            atol: atol * slack,
+        }
+    }
+
+    /// Calls a contender a few times before it is timed; the proof that it is
+    /// right, if so. Judged on data it has not seen, and with all it remembers:
+    /// one that is right once and lazy ever after is found.
+    fn rehearse(&mut self, subject: &Subject) -> Result<Result<Passed, Wrong>, Trouble> {
+        let contender = &subject.contender;
+        let trouble = |failure| Trouble::Contender(contender.clone(), failure);
+        let rehearsals = match self.job.process {
+            0 => FIRST_REHEARSALS,
+            _ => REHEARSALS,
+        };
+        let mut calls = 0;
+        loop {
+            let data = self.audit.rehearse(contender.as_str());
+            calls += 1;
+            let suspect = self.bench.rehearse(subject, data).map_err(trouble)?;
+            if !suspect && calls < rehearsals {
+                continue;
+            }
+            let proof = |exhibit: Exhibit<'_>, operands: &_, oracle: &_, tolerance| {
+                prove(subject.clone(), exhibit, operands, oracle, tolerance)
+            };
+            let proof = self.look(subject, data, proof).map_err(trouble)?;
+            if proof.is_err() || calls >= rehearsals {
+                return Ok(proof);
+            }
+        }
+    }
+
+    /// The host's judgement of a timed call; the proof for the next, if it was
+    /// right.
+    fn judge(&mut self, spent: UsedProof, data: CallData) -> Result<Option<Passed>, RunFailure> {
+        let subject = spent.subject().clone();
+        let proof = |exhibit: Exhibit<'_>, operands: &_, oracle: &_, tolerance| {
+            spent.proven(exhibit, operands, oracle, tolerance)
+        };
+        match self.look(&subject, data, proof)? {
+            Ok(passed) => Ok(Some(passed)),
+            Err(wrong) => {
+                self.rejections.wrong(&subject.contender, wrong);
+                Ok(None)
+            }
+        }
+    }
+
+    /// What each kernel of a call takes, by the call of the middle length.
+    fn kernels(&mut self, passed: &Passed) -> Result<Vec<KernelTime>, RunFailure> {
+        let mut calls = Vec::new();
+        for _ in 0..DISSECTIONS {
+            let data = self.audit.rehearse(passed.subject().contender.as_str());
+            calls.push(self.bench.kernels(passed, data)?);
+        }
+        let length = |call: &Vec<KernelTime>| call.iter().map(|k| k.micros.0).sum::<f64>();
+        calls.sort_by(|a, b| length(a).total_cmp(&length(b)));
+        Ok(calls.swap_remove(DISSECTIONS / 2))
+    }
+
+    /// Reads back what the call just made left in memory, for a proof.
+    fn look(
+        &mut self,
+        subject: &Subject,
+        data: CallData,
+        proof: impl FnOnce(Exhibit<'_>, &Operands, &Oracle, Tolerance) -> Result<Passed, Wrong>,
+    ) -> Result<Result<Passed, Wrong>, RunFailure> {
+        let observation = self.bench.observe(subject, data)?;
+        let tolerance = self.tolerance(&subject.contender);
+        let (operands, oracle) = self.problems[data.set].posed(data.salt);
+        Ok(proof(observation.exhibit(), &operands, &oracle, tolerance))
+    }
+}
+
+fn set_up<'a>(
+    backend: &'a mut dyn Backend,
+    job: &MeasureJob,
+    problems: &[Rc<Problem>],
+    seal: u64,
+) -> Result<Box<dyn Bench + 'a>, String> {
+    let sets: Vec<Set<'_>> = problems
+        .iter()
+        .map(|problem| Set {
+            name: &problem.name,
+            operands: &problem.operands,
+            oracle: &problem.oracle,
+        })
+        .collect();
+    backend.bench(&BenchSetup {
+        shape: &job.shape,
+        sets: &sets,
+        seal,
+        cold_l2: job.settings.cold_l2,
+        process: job.process,
+    })
+}
+
+impl Stopwatch for Measuring<'_> {
+    fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure> {
+        let contender = passed.subject().contender.clone();
+        if self.job.watched {
+            self.calling(&contender);
+        }
+        let (data, judged) = self.audit.time(contender.as_str());
+        let Timed {
+            micros,
+            clock_mhz,
+            spent,
+        } = self.bench.time(passed, data)?;
+        let proof = match judged {
+            true => self.judge(spent, data)?,
+            false => match spent.renewed() {
+                Ok(passed) => Some(passed),
+                Err(suspect) => self.judge(suspect, data)?,
+            },
+        };
+        let possible = micros.0 >= self.least.0;
+        if !possible {
+            self.rejections
+                .impossible(&contender, micros.0, self.least.0);
+        }
+        Ok(Reading {
+            micros,
+            clock_mhz,
+            proof: proof.filter(|_| possible),
+        })
+    }
+
+    fn dissect(&mut self, passed: Passed) {
+        if !self.job.kernels || !self.usable {
+            return;
+        }
+        let contender = passed.subject().contender.clone();
+        match self.kernels(&passed) {
+            Ok(kernels) if kernels.is_empty() => {}
+            Ok(kernels) => (self.say)(&Reply::Kernels { contender, kernels }),
+            Err(failure) => {
+                self.usable = !failure.fatal;
+                let shape = &self.job.shape.name;
+                let text = format!(
+                    "what each kernel of {contender} takes on {shape} is not known: {failure}"
+                );
+                (self.say)(&Reply::Note { text });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
