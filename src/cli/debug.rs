@@ -12,6 +12,7 @@ use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Exit, Pattern, Shape, Status, Watch};
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::Run;
+use dgx_core::speech::{self, Level};
 use dgx_run::backend::Emulation;
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::cache_root;
@@ -28,7 +29,7 @@ Examples:
   dgx debug mine --dump c,expected,half_a:f16 dump     for numpy.load
   dgx debug mine --emit ptx,sass out
 
-docs/wrong.md says what to make of what it tells.")]
+docs/wrong.md explains the output.")]
 pub(super) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
@@ -37,16 +38,17 @@ pub(super) struct Args {
     /// the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
-    /// One of its shapes [default: the first the run says it failed on, else the first]
+    /// One of its shapes [default: the first on which it failed in the run, else the
+    /// first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
     /// Where to run it [default: on a GPU if there is one, and emulated as well]
     #[arg(long, value_enum)]
     backend: Option<BackendChoice>,
-    /// What to emulate: h200, h100, b200 or a file [default: as the run, else h200]
+    /// What to emulate: h200, h100, b200 or a file [default: the run's, else h200]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Seed of the data [default: that of the run, else of the round, else 1]
+    /// Seed of the data [default: the run's, else the round's, else 1]
     #[arg(long)]
     seed: Option<u64>,
     /// Emulator only: another legal order of warps and copies
@@ -58,11 +60,11 @@ pub(super) struct Args {
     /// Seconds after which it counts as hung
     #[arg(long, value_name = "SECONDS", value_parser = runs::seconds)]
     timeout: Option<f64>,
-    /// Write buffers as the call left them: c, expected, a, b1, sfa, …, the variant's
-    /// scratch; NAME:TYPE reads bytes as u8, u16, u32, i32, u64, f16, f32 or f64
+    /// Write buffers after the call: c, expected, a, b1, sfa, …, the variant's scratch;
+    /// NAME:TYPE reads bytes as u8, u16, u32, i32, u64, f16, f32 or f64
     #[arg(long, num_args = 2, value_names = ["NAME[,NAME]", "DIR"])]
     dump: Option<Vec<String>>,
-    /// How buffers are written
+    /// File format of buffers
     #[arg(long = "as", value_enum, value_name = "FORM", default_value = "npy")]
     form: Form,
     /// Write the code: ptx, sass, cubin, or several of them
@@ -73,8 +75,8 @@ pub(super) struct Args {
 }
 
 const DEBUGGING: Words = Words {
-    first: Some("stopping; Ctrl-C again ends at once"),
-    second: "ended at once",
+    first: Some("stopping; press Ctrl-C again to end now"),
+    second: "ended",
 };
 
 /// Judges one cell and tells everything that is known of it.
@@ -111,13 +113,15 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             introduce(&plan, &case);
         }
         let shape = &plan.shapes[0];
+        let (cell, compiler) = (&cell, &compiler);
         let (account, log) = thread::scope(|scope| {
             // The cache keeps images, not what the compiler said of them.
-            let log = scope.spawn(|| match place {
-                0 => cell.log(&compiler),
+            let wanted = cell.image.is_none() || speech::level() >= Level::Verbose;
+            let log = scope.spawn(move || match place {
+                0 if wanted => cell.log(compiler),
                 _ => Ok(None),
             });
-            let account = investigate(&mut booth, &cell, shape, &compiler, &trial, &cache);
+            let account = investigate(&mut booth, cell, shape, compiler, &trial, &cache);
             let lost = || Err(interrupted());
             (account, log.join().unwrap_or_else(|_| lost()))
         });
@@ -127,7 +131,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         let telling = telling(&case, &plan, shape);
         let words = AccountText { account: &account };
         say!("{}\n", words.text(&telling, &style));
-        tell_log(log?.as_deref());
+        print_log(log?.as_deref());
         if surprising(&account, contender.variant.expect) {
             exit = Exit::Unexpected;
         }
@@ -236,13 +240,13 @@ fn backends(
     }
     match args.backend {
         Some(BackendChoice::Fake) => Err(InputError::new(
-            "a script computes nothing that could be looked into",
+            "a scripted backend computes nothing to debug",
             "choose --backend cuda or emu",
         )
         .into()),
         Some(BackendChoice::Emu) => Ok(vec![emulated]),
         Some(BackendChoice::Cuda) if args.target.is_some() => Err(InputError::new(
-            "--target is for the emulator: a card is what it is",
+            "--target is for the emulator: a real card cannot be changed",
             "leave out --target, or --backend cuda",
         )
         .into()),
@@ -290,7 +294,7 @@ fn kinds(args: &Args) -> Result<Option<(Vec<Kind>, PathBuf)>, CommandError> {
     let kinds: Result<Vec<Kind>, String> = list.split(',').map(kind).collect();
     let kinds = kinds.map_err(|_| {
         InputError::new(
-            format!("--emit {list}: that is no list of kinds of code"),
+            format!("--emit {list}: unknown kind of code"),
             "write ptx, sass, cubin, or several of them with commas",
         )
     })?;
@@ -317,7 +321,7 @@ fn introduce(plan: &Plan, case: &Case) {
     );
 }
 
-fn tell_log(log: Option<&str>) {
+fn print_log(log: Option<&str>) {
     let Some(log) = log.filter(|log| !log.trim().is_empty()) else {
         return;
     };

@@ -55,7 +55,7 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
         Column::new("parent", Align::Left, 5),
         Column::new("claim", Align::Left, 6).wraps(),
         Column::new("expect", Align::Left, 8),
-        Column::new("what it is", Align::Left, 8).wraps(),
+        Column::new("summary", Align::Left, 8).wraps(),
     ]);
     let mut mistakes = Vec::new();
     let verbose = speech::level() >= Level::Verbose;
@@ -171,7 +171,7 @@ fn list_round(plan: &Plan, style: &Style) {
     let mut grid = Grid::new(vec![
         Column::key("contender"),
         Column::new("", Align::Left, 9),
-        Column::new("what it is", Align::Left, 8).wraps(),
+        Column::new("summary", Align::Left, 8).wraps(),
     ]);
     for contender in &plan.contenders {
         let variant = &contender.variant;

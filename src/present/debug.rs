@@ -1,9 +1,9 @@
-//! An account in words.
+//! What `dgx debug` found, in words.
 
 use half::f16;
 
 use crate::present::{Align, Column, Grid, Met, Style, hazards_of_cell, percent};
-use dgx_core::domain::{BackendKind, Hazard, Shape, Status};
+use dgx_core::domain::{BackendKind, Hazard, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::POISON;
 use dgx_run::backend::emu::STILL_RUNNING;
@@ -36,25 +36,39 @@ pub(crate) struct AccountText<'a> {
 }
 
 impl AccountText<'_> {
-    /// Everything known, section by section.
+    /// Everything known, section by section: the verdict, its likely cause, and
+    /// then what supports it.
     pub(crate) fn text(&self, telling: &Telling<'_>, style: &Style) -> String {
+        let verdict = &self.account.verdict;
+        let call = self.account.call.as_ref();
+        let wrong = call.filter(|_| verdict.status == Status::Wrong);
+        let story = wrong.and_then(|call| Some((call, call.story.as_ref()?)));
         let mut parts = vec![self.headline(style)];
-        match (self.account.verdict.status, &self.account.call) {
-            (Status::Wrong, Some(call)) => {
-                if let Some(story) = &call.story {
-                    parts.extend(told(call, story, telling, style));
-                }
-                parts.extend(whose(call, style));
-            }
-            // What it left behind is what it had not come to.
-            (Status::CompileError, _) => {}
-            _ => parts.extend(self.story(style)),
-        }
         parts.extend(self.hazards(style));
+        if let Some((call, story)) = story {
+            parts.extend(self.pattern(story, style));
+            parts.extend(told(call, story, telling, style));
+        }
+        parts.extend(wrong.and_then(|call| whose(call, style)));
+        // The compiler's log is printed by itself.
+        if !matches!(verdict.status, Status::Wrong | Status::CompileError) {
+            parts.extend(self.details(style));
+        }
         parts.extend(self.strays(style));
         parts.extend(self.data(style));
         parts.extend(self.printed());
         parts.join("\n\n")
+    }
+
+    /// The hypotheses that explain the wrong elements.
+    fn pattern(&self, story: &Story, style: &Style) -> Option<String> {
+        let hazards = !self.account.verdict.hazards.is_empty();
+        let title = match hazards {
+            true => "What it looks like",
+            false => "Likely cause",
+        };
+        let known = !story.fits.is_empty();
+        (known || !hazards).then(|| section(title, &folded(&fits(story), style)))
     }
 
     fn headline(&self, style: &Style) -> String {
@@ -68,13 +82,15 @@ impl AccountText<'_> {
             BackendKind::Emu => format!("emulated as {}", self.account.device.name),
             _ => format!("on {}", self.account.device.name),
         };
-        // What is racy is told below, kind by kind.
-        let why = verdict.reason.as_ref();
-        let why = why.filter(|_| verdict.status != Status::Racy);
-        let why = why.map_or(String::new(), |why| {
-            let first = why.lines().next().unwrap_or_default();
-            format!("\n{}", indented(&narrower(style).fold(first, 0)))
-        });
+        // Hazards follow, kind by kind.
+        let why = match verdict.status {
+            Status::Racy => "",
+            _ => own_reason(verdict),
+        };
+        let why = match why {
+            "" => String::new(),
+            why => format!("\n{}", indented(&folded(&event_first(why), style))),
+        };
         let worst = match (verdict.status, verdict.worst) {
             (Status::Ok, Some(worst)) => {
                 format!(": the worst error is {} of the tolerance", percent(worst))
@@ -84,23 +100,20 @@ impl AccountText<'_> {
         format!("{} {on}{worst}{why}", style.bold(word))
     }
 
-    /// What the verdict tells besides its hazards, which it begins with.
-    fn story(&self, style: &Style) -> Option<String> {
-        let detail = self.account.verdict.detail.as_deref()?;
-        let stories: Vec<String> = self
-            .account
-            .verdict
-            .hazards
-            .iter()
-            .map(Hazard::story)
-            .collect();
+    /// Lines of the verdict that neither its reason nor its hazards say.
+    fn details(&self, style: &Style) -> Option<String> {
+        let verdict = &self.account.verdict;
+        let detail = verdict.detail.as_deref()?;
+        let stories: Vec<String> = verdict.hazards.iter().map(Hazard::story).collect();
         let rest = detail.strip_prefix(&stories.join("\n\n")).unwrap_or(detail);
-        let rest = rest.trim_start();
-        (!rest.is_empty()).then(|| section("The whole story", &folded(rest, style)))
+        let reason = verdict.reason.as_deref().unwrap_or_default();
+        let new = |line: &&str| !reason.contains(line.trim());
+        let rest: Vec<&str> = rest.lines().filter(new).collect();
+        (!rest.is_empty()).then(|| section("Details", &folded(&rest.join("\n"), style)))
     }
 
-    /// What it has to thank luck for, which may be the cause of what is wrong;
-    /// every kind under its own head.
+    /// Its hazards, which may be the cause of a failure; every kind under its
+    /// own heading.
     fn hazards(&self, style: &Style) -> Vec<String> {
         let most = match speech::level() >= Level::Verbose {
             true => usize::MAX,
@@ -117,23 +130,26 @@ impl AccountText<'_> {
         (!strays.is_empty()).then(|| section("Reads outside of all buffers", &lines))
     }
 
-    /// How each distribution fares by itself.
+    /// The verdict on each distribution alone; those that are alike in one line.
     fn data(&self, style: &Style) -> Option<String> {
-        let lines: Vec<String> = self
-            .account
-            .others
-            .iter()
-            .map(|(distribution, verdict)| {
-                let why = verdict.reason.as_deref().unwrap_or_default();
-                let same = verdict.reason == self.account.verdict.reason;
-                let why = why.lines().next().unwrap_or_default();
-                match why {
-                    "" => format!("{distribution}: {}", verdict.status),
-                    _ if same => format!("{distribution}: {}, the same", verdict.status),
-                    why => format!("{distribution}: {}: {why}", verdict.status),
-                }
-            })
-            .collect();
+        let whole = alike(&self.account.verdict);
+        let mut lines: Vec<(Vec<String>, String)> = Vec::new();
+        for (distribution, verdict) in &self.account.others {
+            let status = verdict.status;
+            let words = match own_reason(verdict) {
+                _ if alike(verdict) == whole => format!("{status}, the same"),
+                "" => status.to_string(),
+                why => format!("{status}: {why}"),
+            };
+            let name = distribution.to_string();
+            match lines.iter_mut().find(|(_, other)| *other == words) {
+                Some((names, _)) => names.push(name),
+                None => lines.push((vec![name], words)),
+            }
+        }
+        let line =
+            |(names, words): &(Vec<String>, String)| format!("{}: {words}", names.join(", "));
+        let lines: Vec<String> = lines.iter().map(line).collect();
         let lines = folded(&lines.join("\n"), style);
         (!lines.is_empty()).then(|| section("Each kind of data alone", &lines))
     }
@@ -213,15 +229,45 @@ fn told(call: &Call, story: &Story, telling: &Telling<'_>, style: &Style) -> Vec
         ));
     }
     parts.push(section("Where", &places(story, telling)));
-    parts.push(section("What it looks like", &folded(&fits(story), style)));
     parts
 }
 
-/// Who wrote the first wrong element.
+/// The first line of a verdict's reason, without the hazard at its end.
+fn own_reason(verdict: &Verdict) -> &str {
+    let reason = verdict.reason.as_deref().unwrap_or_default();
+    let first = verdict.hazards.first().map(|hazard| format!("; {hazard}"));
+    let own = first.and_then(|hazard| reason.split_once(&hazard));
+    let own = own.map_or(reason, |(own, _)| own);
+    own.lines().next().unwrap_or_default()
+}
+
+/// A fault of the emulator with its event first and its place below.
+fn event_first(reason: &str) -> String {
+    match reason.split_once("]: ") {
+        Some((place, event)) if place.contains(" [seed ") => format!("{event}\nat {place}]"),
+        _ => reason.to_owned(),
+    }
+}
+
+/// A verdict without what differs from one call to the next: its data and seed.
+fn alike(verdict: &Verdict) -> (Status, String) {
+    let own = own_reason(verdict);
+    let own = match own.rsplit_once(" (") {
+        Some((own, end)) if end.ends_with(" data)") => own,
+        _ => own,
+    };
+    let words = own.split_inclusive(" [seed ").map(|part| {
+        let digits = |c: char| c.is_ascii_digit();
+        part.trim_start_matches(digits)
+    });
+    (verdict.status, words.collect())
+}
+
+/// The writers of the first wrong element.
 fn whose(call: &Call, style: &Style) -> Option<String> {
     let writers = call.kept.search.as_ref()?.writers.as_ref()?;
     let lines = folded(writers, style);
-    Some(section("Who wrote the first wrong element", &lines))
+    Some(section("The first wrong element was written by", &lines))
 }
 
 fn elements(story: &Story, tolerance: Tolerance, style: &Style) -> String {
@@ -341,11 +387,11 @@ fn drawn(chart: &Chart, telling: &Telling<'_>) -> String {
 
 fn fits(story: &Story) -> String {
     if story.fits.is_empty() {
-        return "nothing that is known".to_owned();
+        return "no known mistake".to_owned();
     }
     let lines = story.fits.iter().map(|fit| {
         let share = percent(fit.share);
-        format!("{} ({share} of the {} looked at)", fit.what, fit.of)
+        format!("{} ({share} of the {} examined)", fit.what, fit.of)
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -392,7 +438,7 @@ mod tests {
     use super::*;
     use crate::present::Folders;
     use dgx_core::config::target::usual;
-    use dgx_core::domain::{ContenderId, Group, Verdict};
+    use dgx_core::domain::{ContenderId, Group};
 
     #[test]
     fn whoever_ran_out_of_time_is_given_more() {

@@ -154,7 +154,7 @@ fn a_counter_nobody_knows_is_an_error_that_lists_them() {
     fs::write(folder.join("round.toml"), format!("{ROUND}{rule}")).expect("a round");
     let config = said(&["check", "round.toml"]);
     for text in [flag, config] {
-        assert!(text.contains("`bank_conflicts` is no counter"), "{text}");
+        assert!(text.contains("`bank_conflicts` is not a counter"), "{text}");
         assert!(text.contains("mma-flops"), "{text}");
     }
     for wrong in ["bank-conflicts", "bank-conflicts=NaN", "bank-conflicts=0"] {

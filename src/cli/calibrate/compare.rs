@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     for (mut round, run) in measured {
         round.keep(|shape| run.header.shapes.contains(shape));
         let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
-        asked.push(Asked::new(run, plan, &args.only)?);
+        asked.push(CellsToModel::new(run, plan, &args.only)?);
     }
     let compiler = runs::compiler(args.compile.limits(), runs::NO_COMPILER)?;
     let mut comparisons = modelled(asked, &compiler)?;
@@ -70,7 +70,7 @@ fn named_once<'r>(run: &Run, mut others: impl Iterator<Item = &'r Run>) -> Resul
 }
 
 /// A run with those of its cells that are to be modelled.
-struct Asked {
+struct CellsToModel {
     run: Run,
     ranking: Ranking,
     plan: Plan,
@@ -78,7 +78,7 @@ struct Asked {
     cells: Vec<(usize, Cell)>,
 }
 
-impl Asked {
+impl CellsToModel {
     /// Every cell that was measured and that `only` lets in.
     fn new(run: Run, plan: Plan, only: &Only) -> Result<Self, CommandError> {
         let ranking = Ranking::of(&run);
@@ -146,7 +146,10 @@ impl Asked {
 type Key = (ContenderId, Vec<Group>);
 
 /// Models what is asked for, what several runs have in common once.
-fn modelled(asked: Vec<Asked>, compiler: &Compiler) -> Result<Vec<Comparison>, CommandError> {
+fn modelled(
+    asked: Vec<CellsToModel>,
+    compiler: &Compiler,
+) -> Result<Vec<Comparison>, CommandError> {
     let mut known: HashMap<Key, Modelled> = HashMap::new();
     let mut met: HashSet<Key> = HashSet::new();
     let new: Vec<Vec<usize>> = asked
@@ -258,7 +261,7 @@ fn orders(orders: &[Order]) -> Grid {
         Column::new("shape", Align::Left, 9),
         right("contenders"),
         right("τ"),
-        right("told apart"),
+        right("differ"),
         right("rightly"),
         left("fastest, modelled"),
         left("measured"),
@@ -294,7 +297,7 @@ fn signs(differences: &[Difference]) -> Vec<String> {
         let right = here.iter().filter(|d| d.right()).count();
         let (notable, all) = (percent(NOTABLE), here.len());
         (all > 0).then(|| {
-            format!("{words}, {notable} or more apart: the model has the sign of {right} of {all}")
+            format!("{words}, {notable} or more apart: the model predicts the direction of {right} of {all}")
         })
     });
     told.collect()

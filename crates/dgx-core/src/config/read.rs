@@ -96,7 +96,7 @@ impl Reader<'_> {
             return Err(self.document.error(
                 question.span(),
                 "`question` is not one line of text",
-                "say in one line what the round is to find out",
+                "write in one line what the round is to find out",
             ));
         }
         Ok(printable_line(text))
@@ -252,7 +252,7 @@ impl Reader<'_> {
             let Some(counter) = Counter::named(name.get_ref()) else {
                 return Err(self.document.error(
                     name.span(),
-                    format!("`{}` is no counter", name.get_ref()),
+                    format!("`{}` is not a counter", name.get_ref()),
                     format!("one of {}", Counter::names()),
                 ));
             };

@@ -83,7 +83,7 @@ fn every_mistake_is_placed() {
     let cases = [
         ("m = 256", "m = 0", "sizes start at 1"),
         ("m = 256", "m = -3", "sizes start at 1"),
-        ("m = 256", "m = 2.5", "invalid type"),
+        ("m = 256", "m = 2.5", "found floating point"),
         ("m = 256", "m = 4294967296", "beyond any memory"),
         ("n = 4096", "n = 100", "not a multiple of 128"),
         ("k = 7168", "k = 7000", "not a multiple of 256"),

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::micros;
+use crate::decode::plain;
 use crate::record::{Foreign, ForeignCell, Times};
 
 #[derive(Deserialize)]
@@ -61,7 +62,7 @@ impl Entry {
 type Found = Result<Vec<(f64, Option<f64>)>, String>;
 
 pub(super) fn read(document: Value) -> Result<Foreign, String> {
-    let document: Document = serde_json::from_value(document).map_err(|e| e.to_string())?;
+    let document: Document = serde_json::from_value(document).map_err(|e| plain(&e.to_string()))?;
     let mut order: Vec<(String, String)> = Vec::new();
     let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
     for entry in &document.benchmarks {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::decode::plain_in_line;
 use crate::diagnostic::InputError;
 use crate::domain::bounds::{CELLS, CONTENDERS};
 use crate::files;
@@ -93,7 +94,7 @@ pub fn read(path: &Path) -> Result<Run, InputError> {
             path.display()
         );
         let remedy =
-            "time fewer at once (NVBench --benchmark, Google Benchmark --benchmark_filter)";
+            "time fewer in one run (NVBench --benchmark, Google Benchmark --benchmark_filter)";
         return Err(InputError::new(message, remedy));
     }
     Ok(Run::foreign(path.to_owned(), whole))
@@ -103,7 +104,7 @@ fn one(path: &Path) -> Result<Foreign, InputError> {
     let text = files::read_text(path, LARGEST_JSON).map_err(|why| refused(path, &why))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| {
         let at = format!("{}:{}", path.display(), error.line());
-        InputError::new(format!("{at}: it is not JSON: {error}"), REMEDY)
+        InputError::new(format!("{at}: {}", plain_in_line(&error)), REMEDY)
     })?;
     let found = if document.get("devices").is_some() && document.get("meta").is_some() {
         nvbench::read(path, document)
@@ -123,7 +124,7 @@ fn refused(path: &Path, why: &str) -> InputError {
 }
 
 fn too_many_samples() -> String {
-    format!("with it there are more than {MOST_SAMPLES} samples: time less at once")
+    format!("with it there are more than {MOST_SAMPLES} samples: time less in one run")
 }
 
 /// A time in microseconds, if it is one.

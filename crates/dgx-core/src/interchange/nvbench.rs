@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CLOCK_MHZ, MOST_SAMPLES, micros, too_many_samples};
+use crate::decode::plain;
 use crate::files;
 use crate::record::{Foreign, ForeignCell, Times};
 
@@ -104,7 +105,7 @@ impl Named {
 }
 
 pub(super) fn read(path: &Path, document: Value) -> Result<Foreign, String> {
-    let document: Document = serde_json::from_value(document).map_err(|e| e.to_string())?;
+    let document: Document = serde_json::from_value(document).map_err(|e| plain(&e.to_string()))?;
     let version = &document.meta.version;
     if version.json.major != 1 {
         return Err(format!(
