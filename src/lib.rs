@@ -1,36 +1,38 @@
-//! Run competing designs of one GPU kernel, check each against an oracle,
-//! time the right ones side by side, and say which is fastest and how surely.
+//! What people see of dgx: the command line, tables, exports, reports. dgx runs
+//! competing designs of one GPU kernel, checks each against an oracle, times the
+//! right ones side by side, and ranks them.
 //!
-//! Data flows one way:
+//! Data flows one way, through three crates:
 //!
 //! ```text
-//! config + catalog → plan → compile → backend → validate → measure → record ‖
-//!     merge → rank → claims → gate → present → export, contest, report
+//! dgx-run    catalog → plan → compile → backend → validate → measure ─┐
+//! dgx-core   config ↗                                      run file ←─┘ → merge → rank → claims → gate
+//! dgx        cli                                   present → export, contest, report ←───────────────┘
 //! ```
 //!
-//! A round may be swept in parts, on many cards: `merge` makes one run file of
-//! several, `cluster` has Slurm run the parts.
+//! A run file is all that `dgx-core` needs: every table, gate and report is made
+//! from it alone, on any machine. `dgx-run` makes run files, and needs NVRTC and
+//! a GPU or the emulator; only the commands in `cli/run` use it. Without the
+//! feature `run` dgx is built without it.
 //!
-//! Left of ‖ only `sweep` knows all the stages. Right of ‖ nothing touches a
-//! backend: every table, gate and report is made from a run file alone; only
-//! `debug`, which looks into one cell, needs both sides. What
-//! both sides need (statuses, devices, blocks, the roofline, the statistics with
-//! the rule that says when to stop measuring) stands before either.
-//!
-//! The modules are listed so that each uses only those above it; a test reads
-//! the sources and says where one does not.
+//! The modules of each crate are listed so that each uses only those above it; a
+//! test reads the sources and says where one does not.
 
 // One door leads to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+// Words that only the commands behind the feature `run` say.
+#![cfg_attr(not(feature = "run"), allow(dead_code, unused_imports))]
 
 #[macro_use]
 extern crate dgx_core;
 
+#[cfg(feature = "run")]
 mod cluster;
 
 mod present;
 
 mod contest;
+#[cfg(feature = "run")]
 mod dispatch;
 mod export;
 

@@ -123,7 +123,8 @@ using namespace dgx;
 // TMA fills what a K that is an odd multiple of 256 lacks with zeros.
 constexpr u32 STEPS = 8;
 constexpr u32 STEP_K = 64;
-constexpr u32 BANDS = STEPS * STEP_K / BAND;
+constexpr u32 BAND_STEPS = BAND / STEP_K;
+constexpr u32 BANDS = STEPS / BAND_STEPS;
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
 constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 1 ? 208 : WARPGROUPS == 2 ? 232 : 160;
 constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
@@ -311,10 +312,10 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
 template <int Tokens>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
                                               u32 rounds) {
-  // The loop is unrolled over the whole ring so that slots are constants: one that is
-  // computed at run time puts moves between the wgmmas.
-  constexpr u32 TOGETHER = steps_per_slot(Tokens), RING = TOGETHER * TOKEN_STAGES;
-  static_assert(STEPS % RING == 0);
+  // Unrolled over a band, whose tokens fill the ring, or half of it. Not over more: a wgmma
+  // takes the compiler 10 to 30 ms.
+  constexpr u32 TOGETHER = steps_per_slot(Tokens), SLOTS = BAND_STEPS / TOGETHER;
+  static_assert(BAND_STEPS == 4 && SLOTS * TOGETHER == TOKEN_STAGES && BANDS % TOGETHER == 0);
   const bool leader = threadIdx.x % 32 == 0;
   const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
   // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
@@ -322,40 +323,41 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
 #pragma unroll
   for (int i = 0; i < Tokens / 2; ++i) d[i] = 0.0f;
   u32 fragments[2][4][4];
-  RawFragments raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
-  scale_fragments(fragments[0], raw);
-  u32 turn = 0;
+  u32 band = 0;
   do {
+    const u32 first = band % TOGETHER * SLOTS, before = TOKEN_STAGES - SLOTS - first;
+    const u64 band_tokens = tokens + first * (SLOT_BYTES >> 4);
 #pragma unroll
-    for (u32 step = 0; step < RING; ++step) {
+    for (u32 step = 0; step < BAND_STEPS; ++step) {
+      // Its nibbles are taken apart while the two steps before run.
+      RawFragments raw;
+      if (step == 0) raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
+      if (step == 1) raw = reader.template read<1>(shared.weights_full, shared.weights_empty);
+      if (step == 2) raw = reader.template read<2>(shared.weights_full, shared.weights_empty);
+      if (step == 3) raw = reader.template read<3>(shared.weights_full, shared.weights_empty);
+      // The first of the two, which reads the same registers, must be done.
+      ptx::wgmma_wait<1>();
+      const u32 done = step > 1 ? first + (step - 2) / TOGETHER : before + (step + 2) / TOGETHER;
+      if ((step + 1) % TOGETHER == 0 && leader && (band > 0 || step > 1))
+        ptx::mbarrier_arrive(shared.tokens_empty[done]);
+      scale_fragments(fragments[step % 2], raw);
+      // The last two steps wait at once: ptxas serialises all wgmmas if there is a branch between these.
       const u32 slot = step / TOGETHER;
-      if (step % TOGETHER == 0) ptx::mbarrier_wait(shared.tokens_full[slot], pass % 2);
+      if (step % TOGETHER == 0 && step != 3) ptx::mbarrier_wait(shared.tokens_full[first + slot], pass % 2);
+      if (TOGETHER == 1 && step == 2) ptx::mbarrier_wait(shared.tokens_full[slot + 1], pass % 2);
       ptx::wgmma_fence();
-      const u64 at = tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2)) >> 4);
+      const u64 at = band_tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2)) >> 4);
       ptx::WgmmaK64<Tokens>::rs(d, fragments[step % 2], at);
       ptx::wgmma_commit();
-      // The nibbles of the next step are taken apart while this one runs.
-      if (step % 4 == 3) {
-        if (step < RING - 1 || turn + 1 < rounds * (STEPS / RING))
-          raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
-      } else if (step % 4 == 0) {
-        raw = reader.template read<1>(shared.weights_full, shared.weights_empty);
-      } else if (step % 4 == 1) {
-        raw = reader.template read<2>(shared.weights_full, shared.weights_empty);
-      } else {
-        raw = reader.template read<3>(shared.weights_full, shared.weights_empty);
-      }
-      ptx::wgmma_wait<1>();
-      if (step % TOGETHER == 0 && leader && (turn > 0 || step > 0))
-        ptx::mbarrier_arrive(shared.tokens_empty[(step + RING - 1) / TOGETHER % TOKEN_STAGES]);
-      scale_fragments(fragments[(step + 1) % 2], raw);
     }
-    ++pass;
-  } while (++turn < rounds * (STEPS / RING));
+    if (++band % TOGETHER == 0) ++pass;
+  } while (band < rounds * BANDS);
   ptx::wgmma_wait<0>();
   ptx::pin(d);
   DGX_STAMP(epilogue);
-  if (leader) ptx::mbarrier_arrive(shared.tokens_empty[TOKEN_STAGES - 1]);
+#pragma unroll
+  for (u32 slot = TOKEN_STAGES - 2 / TOGETHER; slot < TOKEN_STAGES; ++slot)
+    if (leader) ptx::mbarrier_arrive(shared.tokens_empty[slot]);
 }
 
 // The gate of two neighbouring tokens, from the accumulators of an octet of them.

@@ -11,11 +11,10 @@ use clap_complete::engine::{
 };
 use clap_complete::env::CompleteEnv;
 
-use super::{named, runs};
+use super::{known, named, runs};
 use dgx_core::config::{Round, target};
 use dgx_core::domain::{ContenderId, harmful};
 use dgx_core::record;
-use dgx_run::catalog::Catalog;
 
 /// By which a script asks, with the words of the line.
 pub(super) const VARIABLE: &str = "DGX_COMPLETE";
@@ -142,7 +141,7 @@ impl Line {
         file.or_else(|| Some(runs::newest_of(None).ok()?.path))
     }
 
-    fn catalog(&self) -> Option<Catalog> {
+    fn folders(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         let mut words = self.0.iter().filter_map(|word| word.to_str());
         while let Some(word) = words.next() {
@@ -152,13 +151,11 @@ impl Line {
                 None => {}
             }
         }
-        Catalog::open(&folders).ok()
+        folders
     }
 
     fn variants(&self) -> Vec<String> {
-        let catalog = self.catalog();
-        let names = catalog.iter().flat_map(|catalog| catalog.names());
-        names.map(str::to_owned).collect()
+        known::variants(&self.folders())
     }
 
     /// Those of the run that is named, or of the variants there are.
@@ -172,18 +169,7 @@ impl Line {
                 .map(ContenderId::typed)
                 .collect();
         }
-        let Some(catalog) = self.catalog() else {
-            return Vec::new();
-        };
-        let mut names = Vec::new();
-        for name in catalog.names() {
-            names.push(name.to_owned());
-            let variant = catalog.variant_on(name, target::usual().chip);
-            let choices = variant.map(|variant| variant.contenders(&Default::default()));
-            let ids = choices.into_iter().flatten().map(|c| c.id.typed());
-            names.extend(ids.filter(|id| id != name));
-        }
-        names
+        known::contenders(&self.folders())
     }
 
     fn shapes(&self) -> Vec<String> {

@@ -6,7 +6,7 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::merge::{Merged, Title, merge, then};
 use dgx_core::record::{self, Slot};
-use dgx_run::sweep::{argv, stamp, verdict_exit};
+use dgx_core::record::{argv, stamp, verdict_exit};
 
 /// Join the run files of a round that was swept in parts.
 #[derive(Debug, clap::Args)]

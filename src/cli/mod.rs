@@ -1,40 +1,24 @@
 //! The command line: one file per verb, each an `Args` and a `run` that reads
 //! as the pipeline. Parsing ends here; the modules behind see resolved values.
 
-mod attach;
-mod binding;
-mod cache;
-mod calibrate;
-mod check;
-mod cluster;
 mod compare;
-mod compile_worker;
 mod complete;
 mod completions;
-mod debug;
-mod dispatch;
-mod doctor;
-mod explain;
 mod gate;
 mod jury;
-mod list;
+mod known;
 mod man;
 mod merge;
 mod named;
-mod new;
-mod profile;
 mod report;
 mod results;
 mod rounds;
+#[cfg(feature = "run")]
+mod run;
 mod runs;
-mod sanitize;
 mod schema;
 mod select;
 mod show;
-mod subject;
-mod sweep;
-mod watch;
-mod worker;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -100,10 +84,9 @@ impl Globals {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Compile, validate and time a round's contenders, and rank them
-    Sweep(Box<sweep::Args>),
-    /// Follow the cluster jobs of a sweep again, and submit what is not done
-    Attach(attach::Args),
+    #[cfg(feature = "run")]
+    #[command(flatten)]
+    Run(run::Command),
     /// Join the run files of a round that was swept in parts
     Merge(merge::Args),
     /// Print the tables of a run again, on any machine
@@ -114,46 +97,18 @@ enum Command {
     Gate(gate::Args),
     /// Write a run, or several, as one HTML page
     Report(report::Args),
-    /// Write a variant that picks the fastest contender for each shape of a run
-    Dispatch(dispatch::Args),
-    /// Write a variant that passes validation, and a round that contains it
-    New(new::Args),
-    /// Sweep a round again whenever you save a file of it
-    Watch(watch::Args),
-    /// Show what is wrong with one contender on one shape, where, and the likely cause
-    Debug(Box<debug::Args>),
-    /// Show what limits a contender: registers, shared memory, waves, bottleneck
-    Explain(explain::Args),
-    /// Show where the time of one contender on one shape goes, on a GPU or modelled
-    Profile(profile::Args),
-    /// Find races and other hazards that a correct result does not show
-    Sanitize(sanitize::Args),
     /// Recount a round's jury and compare its vote with the measurement
     Jury(jury::Args),
     /// Print the history of all rounds
     Rounds(rounds::Args),
     /// List the runs in results/, or remove old ones
     Results(results::Args),
-    /// List the variants, or what a round would run
-    List(list::Args),
-    /// Check a round: read, plan and compile it, but run nothing
-    Check(check::Args),
-    /// Measure a GPU with probes, fit the model to it, and compare model and GPU
-    Calibrate(calibrate::Args),
-    /// Report driver, GPU and compiler, and where each was found
-    Doctor(doctor::Args),
-    /// Print the size of the cache of images and expected results, or empty it
-    Cache(cache::Args),
     /// Print the JSON Schema of rounds, front matter or exports
     Schema(schema::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),
     /// Show the manual, or write its pages
     Man(man::Args),
-    #[command(hide = true)]
-    Worker(worker::Args),
-    #[command(hide = true)]
-    CompileWorker(compile_worker::Args),
 }
 
 /// Runs the command line of this process.
@@ -233,33 +188,19 @@ fn exit_code(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
 fn execute(cli: Cli) -> Result<Exit, CommandError> {
     let globals = &cli.globals;
     match cli.command {
-        Command::Sweep(args) => sweep::run(*args, globals),
-        Command::Attach(args) => attach::run(args, globals),
+        #[cfg(feature = "run")]
+        Command::Run(command) => run::execute(command, globals),
         Command::Merge(args) => merge::run(args, globals),
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),
         Command::Gate(args) => gate::run(args, globals),
         Command::Report(args) => report::run(args, globals),
-        Command::Dispatch(args) => dispatch::run(args, globals),
-        Command::New(args) => new::run(args, globals),
-        Command::Watch(args) => watch::run(args, globals),
-        Command::Debug(args) => debug::run(*args, globals),
-        Command::Explain(args) => explain::run(args, globals),
-        Command::Profile(args) => profile::run(args, globals),
-        Command::Sanitize(args) => sanitize::run(args, globals),
         Command::Jury(args) => jury::run(args, globals),
         Command::Rounds(args) => rounds::run(args, globals),
         Command::Results(args) => results::run(args, globals),
-        Command::List(args) => list::run(args, globals),
-        Command::Check(args) => check::run(args, globals),
-        Command::Calibrate(args) => calibrate::run(args, globals),
-        Command::Doctor(args) => doctor::run(args, globals),
-        Command::Cache(args) => cache::run(args, globals),
         Command::Schema(args) => schema::run(args, globals),
         Command::Completions(args) => completions::run(args, globals),
         Command::Man(args) => man::run(args, globals),
-        Command::Worker(args) => worker::run(args, globals),
-        Command::CompileWorker(args) => compile_worker::run(args, globals),
     }
 }
 

@@ -11,7 +11,6 @@ use dgx_core::diagnostic::nearest;
 use dgx_core::domain::{Pattern, printable_line};
 use dgx_core::interchange;
 use dgx_core::record::{self, Newest, Search, schema::Header};
-use dgx_run::catalog::Catalog;
 
 pub(super) const CONFIGS: &str = "configs";
 
@@ -47,17 +46,6 @@ pub(super) fn round_or_run() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(either)
 }
 
-/// A word that may be a contender's name or a round's: the round, where there is
-/// no such variant.
-pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option<PathBuf> {
-    let path = Path::new(word);
-    if path.extension().is_some_and(|found| found == "toml") {
-        return Some(path.to_owned());
-    }
-    let unknown = catalog.knows(word).is_err();
-    round_file(&word.into()).ok().filter(|_| unknown)
-}
-
 /// Whether a word is a path rather than a name.
 fn is_path(word: &OsString, extension: &str) -> bool {
     let path = Path::new(word);
@@ -65,7 +53,7 @@ fn is_path(word: &OsString, extension: &str) -> bool {
     named || path.components().count() != 1 || (path.exists() && !path.is_dir())
 }
 
-fn round_file(word: &OsString) -> Result<PathBuf, String> {
+pub(super) fn round_file(word: &OsString) -> Result<PathBuf, String> {
     let mut name = word.clone();
     name.push(".toml");
     let file = Path::new(CONFIGS).join(name);

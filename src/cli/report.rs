@@ -76,7 +76,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     say!("{}", output.display());
     if args.open {
         let opened = match has_display() {
-            true => opener::open(&output).map_err(|error| error.to_string()),
+            true => open(&output),
             // What opens pages would say so to nobody.
             false => Err("there is no display (DISPLAY, WAYLAND_DISPLAY, BROWSER)".to_owned()),
         };
@@ -86,6 +86,14 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         })?;
     }
     Ok(Exit::Done)
+}
+
+fn open(page: &Path) -> Result<(), String> {
+    let ended = std::process::Command::new("xdg-open").arg(page).status();
+    match ended.map_err(|error| format!("xdg-open: {error}"))? {
+        status if status.success() => Ok(()),
+        status => Err(format!("xdg-open: {status}")),
+    }
 }
 
 fn has_display() -> bool {

@@ -2,23 +2,18 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use super::Globals;
 use super::select::Shapes;
+use super::{Globals, known};
 use crate::contest::rounds::settle_baseline;
 use crate::export::{self, Document};
 use crate::present::{Asked, Folders, Met, Style, sweep_summary};
 use dgx_core::config::{Baseline, Round, Selection, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile, nearest};
-use dgx_core::domain::{Chip, ContenderId, Device, Exit};
+use dgx_core::domain::{ContenderId, Device, Exit};
 use dgx_core::interchange;
 use dgx_core::record::schema::Header;
 use dgx_core::record::{self, Newest, Run, Search};
-use dgx_run::backend::cuda::CudaBackend;
-use dgx_run::catalog::Catalog;
-use dgx_run::compile::{Compiler, Limits, cache_root};
-use dgx_run::sweep::{BackendChoice, choose};
 
 /// Where sweeps put their run files.
 pub(super) const RESULTS: &str = "results";
@@ -77,36 +72,6 @@ pub(super) fn round(path: &Path) -> Result<Round, CommandError> {
     Ok(round)
 }
 
-/// What a sweep would run on: the target that was named, the card here where
-/// `choice` allows one, or else what is usually emulated.
-pub(super) fn device(
-    target: Option<&str>,
-    choice: BackendChoice,
-) -> Result<(Device, Option<Chip>), CommandError> {
-    if let Some(word) = target {
-        return Ok((target::find(word)?, None));
-    }
-    let Some((chip, _)) = choose(choice)? else {
-        return Ok((target::usual().clone(), None));
-    };
-    let device = CudaBackend::describe().map_err(|e| {
-        CommandError::new(Exit::CouldNotRun, e.to_string(), "`dgx doctor` prints more")
-    })?;
-    Ok((device, Some(chip)))
-}
-
-/// What to emulate: the target that was named, one like the card here, or else
-/// the usual one. A sweep takes the sources of the card, so whatever else is
-/// asked about them must take the same.
-pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
-    let (device, card) = device(target, BackendChoice::Auto)?;
-    let alike = || target::like(&device.name, card).unwrap_or(target::usual());
-    Ok(match card {
-        Some(_) => alike().clone(),
-        None => device,
-    })
-}
-
 /// What a run was on, as far as its record says.
 pub(super) fn device_of(run: &Run) -> Result<Device, InputError> {
     let mut device = match &run.header.settings.target {
@@ -151,33 +116,6 @@ pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
             "write NAME or NAME:PARAM=1; `dgx list` shows what there is",
         )
     })
-}
-
-/// What helps where there is no compiler.
-pub(super) const NO_COMPILER: &str = "run through scripts/dgx, which fetches NVRTC";
-
-/// NVRTC and the cache of this folder, for commands that compile and run nothing.
-pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
-    let here = std::env::current_dir().unwrap_or_default();
-    Compiler::new(&cache_root(&here), limits)
-        .map_err(|error| CommandError::new(Exit::CouldNotRun, error.to_string(), remedy))
-}
-
-/// What compiling may take.
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct CompileLimits {
-    /// Limit for compiling one image, in seconds of processor time
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
-    pub compile_timeout: f64,
-}
-
-impl CompileLimits {
-    pub(super) fn limits(self) -> Limits {
-        Limits {
-            time: Duration::from_secs_f64(self.compile_timeout),
-            ..Limits::default()
-        }
-    }
 }
 
 /// A time limit on the command line: more than nothing, and a day at most.
@@ -362,8 +300,8 @@ fn tell(run: &Run, round: Option<&Path>, counters: bool, new: bool, globals: &Gl
         ..Met::in_run(run, &folders)
     };
     let is_here = |variant: &str| {
-        let catalog = folders.paths().map(|paths| Catalog::open(&paths));
-        catalog.is_some_and(|catalog| catalog.is_ok_and(|c| c.knows(variant).is_ok()))
+        let paths = folders.paths();
+        paths.is_some_and(|paths| known::is_here(&paths, variant))
     };
     let asked = Asked {
         counters,

@@ -7,7 +7,6 @@ use crate::export;
 use dgx_core::config;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
-use dgx_run::catalog;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -30,6 +29,7 @@ enum Described {
     /// A round file
     Round,
     /// The front matter of a variant
+    #[cfg(feature = "run")]
     Variant,
     /// What --export-json of sweep, show, compare, attach writes
     Export,
@@ -53,7 +53,8 @@ fn schema(of: Described) -> Schema {
     let settings = SchemaSettings::draft2020_12();
     match of {
         Described::Round => config::schema(settings.into_generator()),
-        Described::Variant => catalog::schema(settings.into_generator()),
+        #[cfg(feature = "run")]
+        Described::Variant => dgx_run::catalog::schema(settings.into_generator()),
         Described::Export => export::schema(settings.for_serialize().into_generator()),
         Described::Gate => export::gate::schema(settings.for_serialize().into_generator()),
         Described::Sanitize => export::hazards::schema(settings.for_serialize().into_generator()),
@@ -326,7 +327,7 @@ mod tests {
         for folder in ["variants", "variants/sm_100a", "tests/fixtures/variants"] {
             for path in files(folder, "cu") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let matter = catalog::toml_of(&path, &text).unwrap();
+                let matter = dgx_run::catalog::toml_of(&path, &text).unwrap();
                 // What docs/variants.md takes out with sed for an editor.
                 let lines = text.lines().skip(1).take_while(|l| !l.starts_with("*/"));
                 let taken: String = lines.map(|line| line.to_owned() + "\n").collect();

@@ -4,6 +4,7 @@
 mod belief;
 mod comparison;
 mod counters;
+#[cfg(feature = "run")]
 mod debug;
 mod failures;
 mod gate;
@@ -22,6 +23,7 @@ mod summary;
 pub(crate) use belief::{belief, belief_again, belief_in, micros_title, model_error};
 pub(crate) use comparison::{UNPAIRED, comparison_table};
 pub(crate) use counters::{Counted, counters_of_run, counters_table};
+#[cfg(feature = "run")]
 pub(crate) use debug::{AccountText, Telling};
 pub(crate) use failures::{failed, failures, first_wrong};
 pub(crate) use gate::{

@@ -10,10 +10,11 @@ use super::only::Only;
 use super::probe::{Case, L2, Probe, Read, cases, unit};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Chip, Exit};
+use dgx_core::record::argv;
 use dgx_core::record::schema::DeviceRecord;
 use dgx_run::backend::cuda::{self, Presence, ProbeBench, Reading, Trial, tools_unit};
 use dgx_run::compile::{Compiler, Image, Unit};
-use dgx_run::sweep::{argv, git_state, host, started};
+use dgx_run::sweep::{git_state, host, started};
 
 /// How often each case is called.
 const TIMES: u32 = 5;

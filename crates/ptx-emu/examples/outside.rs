@@ -1,6 +1,6 @@
 //! Runs PTX that others' compilers made and compares it with a product on the host: Triton's of
 //! `tests/ptx/blackwell.py`, CUTLASS's NVFP4 GEMM for a B200 and its f16 GEMMs for an H200. All of it
-//! is watched for hazards. docs/emulator.md tells how the files come about; none of them is kept
+//! is watched for hazards. docs/internals/emulator.md says how the files come about; none of them is kept
 //! here.
 //!
 //! ```text

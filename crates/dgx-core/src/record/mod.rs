@@ -1,6 +1,7 @@
 //! The run file: what a sweep saw, one JSON object a line, appended as it is
 //! known. Everything right of it in the pipeline reads only this.
 
+mod command;
 pub mod counters;
 mod edge;
 mod folder;
@@ -20,9 +21,11 @@ pub mod schema;
 pub mod synthetic;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod writer;
 
 pub use crate::domain::printable;
+pub use command::{argv, stamp};
 pub use folder::{Newest, PassedOver, Search, is_called_after, missing, newest, newest_first};
 pub use foreign::ForeignCell;
 pub use foreign::{Foreign, Times};
@@ -34,4 +37,5 @@ pub use reader::read_text;
 pub use reader::{ReadError, header, read, runs_in};
 pub use replace::Slot;
 pub use run::{Resources, Run};
+pub use verdict::verdict_exit;
 pub use writer::{WriteError, Writer, begun, end, ended};

@@ -11,12 +11,7 @@ use dgx_core::domain::content_hash;
 use dgx_core::record::schema::{
     ConfigText, ContenderRecord, DeviceRecord, GitState, Header, Host, SCHEMA, Settings,
 };
-use dgx_core::record::{portable, portable_word};
-
-/// Part of a run file's name: local time to the minute.
-pub fn stamp() -> String {
-    Zoned::now().strftime("%Y%m%d-%H%M").to_string()
-}
+use dgx_core::record::{argv, portable};
 
 /// Everything the rest of the run file is read by.
 pub(super) fn header(
@@ -62,14 +57,6 @@ pub(super) fn header(
 /// Now, as files tell it.
 pub fn started() -> String {
     Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
-}
-
-/// The command line, without where on this machine anything lies.
-pub fn argv() -> Vec<String> {
-    let project = std::env::current_dir().unwrap_or_default();
-    let words = std::env::args_os().skip(1);
-    let words = words.map(|word| portable_word(&word.to_string_lossy(), &project));
-    std::iter::once("dgx".to_owned()).chain(words).collect()
 }
 
 /// A contender as run files tell of it.

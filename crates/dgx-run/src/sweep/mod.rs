@@ -15,7 +15,6 @@ mod shard;
 mod standing;
 mod trace;
 mod validate;
-mod verdict;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -30,12 +29,11 @@ pub use alone::{Booth, LoneCell, Trial};
 pub use backend::{BackendChoice, Gpus, choose};
 pub(crate) use build::refusal_of;
 pub use build::{inspect, unit};
-pub use environment::{argv, contender_record, git_state, host, stamp, started};
+pub use environment::{contender_record, git_state, host, started};
 pub use progress::{Bar, Progress};
 pub use resume::Resumed;
 pub use shard::ShardOf;
 pub use trace::CompiledCell;
-pub use verdict::verdict_exit;
 
 use crate::backend::Emulation;
 use crate::catalog::{Catalog, YARDSTICK};
@@ -51,6 +49,7 @@ use dgx_core::domain::{ContenderId, Exit};
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::schema::{End, Line, Settings};
 use dgx_core::record::{Run, WriteError, Writer};
+use dgx_core::record::{stamp, verdict_exit};
 use examine::Examination;
 use oracles::Oracles;
 use pool::{Bars, Field, Spent};
@@ -210,7 +209,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         None => {
             let begun = match &options.into {
                 Some(file) => Writer::begin(file, &header),
-                None => Writer::create(&options.results, &header, &environment::stamp()),
+                None => Writer::create(&options.results, &header, &stamp()),
             };
             (begun.map_err(|e| write_error(&e))?, Finished::default())
         }

@@ -3,7 +3,7 @@
 //! size of its partial sums, not of what is left of them in the end. Where a
 //! product cancels to almost nothing and the gate multiplies that by much, an
 //! element can miss a tolerance that knows only its own size, and no kernel
-//! that adds in fp32 is sure not to. docs/methodology.md derives the bound.
+//! that adds in fp32 is sure not to. docs/internals/validation.md derives the bound.
 
 use super::Element;
 use super::reduction::Terms;

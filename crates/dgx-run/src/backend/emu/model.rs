@@ -1,5 +1,5 @@
 //! How long a call would take on the device: what its warps did, replayed by
-//! `ptx-time` on the numbers of the target. docs/emulator.md says what that sees.
+//! `ptx-time` on the numbers of the target. docs/internals/time.md says what that sees.
 
 use std::collections::HashSet;
 

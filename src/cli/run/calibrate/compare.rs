@@ -1,0 +1,351 @@
+use super::super::machine;
+use std::collections::{HashMap, HashSet};
+
+use super::fit::keep;
+use super::{Args, Only};
+use crate::agreement::{
+    Agreement, Cell, Comparison, Difference, Errors, NOTABLE, Order, Step, mark_seen, measured_on,
+};
+use crate::cli::{Globals, runs};
+use crate::present::{Align, Column, Grid, Style, percent, signed_percent};
+use crate::report::svg;
+use dgx_core::config::target;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group};
+use dgx_core::rank::Ranking;
+use dgx_core::record::Run;
+use dgx_run::backend::Modelled;
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::Compiler;
+use dgx_run::plan::{self, Machine, Plan};
+use dgx_run::sweep::{Progress, contender_record};
+use ptx_calibrate::model;
+
+pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let source = target::source(&args.target)?;
+    let device = target::device(&source)?;
+    let files = [&args.export_json, &args.plot, &args.output];
+    runs::probe(files, args.runs.iter().map(AsRef::as_ref))?;
+    let mut measured = Vec::with_capacity(args.runs.len());
+    for path in &args.runs {
+        let run = runs::load(Some(path))?;
+        measured_on(&run, &device)?;
+        named_once(&run, measured.iter().map(|(_, other)| other))?;
+        measured.push((runs::round_of(None, &run.header)?, run));
+    }
+    let catalog = Catalog::open(&globals.variants)?;
+    let mut asked = Vec::with_capacity(measured.len());
+    for (mut round, run) in measured {
+        round.keep(|shape| run.header.shapes.contains(shape));
+        let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
+        asked.push(CellsToModel::new(run, plan, &args.only)?);
+    }
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let mut comparisons = modelled(asked, &compiler)?;
+    mark_seen(&mut comparisons, &target::seen(&source)?);
+    let style = runs::style(globals);
+    for comparison in &comparisons {
+        show(comparison, &device, &style);
+    }
+    let agreement = Agreement::of(&device, &comparisons);
+    say!("{}", summary(&agreement).render(&style));
+    let found = calibration(&device, &comparisons)?;
+    let target = target::with_calibration(&source, &found)?;
+    runs::write_all([
+        (&args.export_json, &|| agreement.json()),
+        (&args.plot, &|| svg(&agreement)),
+    ])?;
+    keep(&args.output, &target)?;
+    Ok(Exit::Done)
+}
+
+/// Cells of a run that is named twice would count twice.
+fn named_once<'r>(run: &Run, mut others: impl Iterator<Item = &'r Run>) -> Result<(), InputError> {
+    match others.any(|other| other.header == run.header) {
+        false => Ok(()),
+        true => Err(InputError::new(
+            format!("{} is named twice, or is a copy", run.path.display()),
+            "name each run once",
+        )),
+    }
+}
+
+/// A run with those of its cells that are to be modelled.
+struct CellsToModel {
+    run: Run,
+    ranking: Ranking,
+    plan: Plan,
+    /// The cells, each with its place in the plan.
+    cells: Vec<(usize, Cell)>,
+}
+
+impl CellsToModel {
+    /// Every cell that was measured and that `only` lets in.
+    fn new(run: Run, plan: Plan, only: &Only) -> Result<Self, CommandError> {
+        let ranking = Ranking::of(&run);
+        let mut cells = Vec::new();
+        for (place, cell) in plan.cells.iter().enumerate() {
+            let contender = &plan.contenders[cell.contender].id;
+            let shape = &plan.shapes[cell.shape].name;
+            let wanted = only.lets_in(&format!("{contender} {shape}"));
+            let timed = ranking.cell(contender, shape).filter(|_| wanted);
+            if let Some(time) = timed.and_then(|cell| cell.time.as_ref()) {
+                let cell = Cell {
+                    contender: contender.clone(),
+                    shape: shape.clone(),
+                    measured: time.estimate().0,
+                    modelled: f64::NAN,
+                    bound: String::new(),
+                    seen: false,
+                };
+                cells.push((place, cell));
+            }
+        }
+        if cells.is_empty() {
+            let message = format!("{} has no measured time to compare", run.path.display());
+            let remedy =
+                "name a run with valid, timed cells of variants, and what is in their names";
+            return Err(InputError::new(message, remedy).into());
+        }
+        Ok(Self {
+            run,
+            ranking,
+            plan,
+            cells,
+        })
+    }
+
+    /// What a modelled time depends on: the same in another run has the same.
+    fn key(&self, place: usize) -> Key {
+        let cell = &self.plan.cells[place];
+        (
+            self.plan.contenders[cell.contender].id.clone(),
+            self.plan.shapes[cell.shape].groups.clone(),
+        )
+    }
+
+    fn compared(mut self, known: &HashMap<Key, Modelled>) -> Comparison {
+        let keys: Vec<Key> = self
+            .cells
+            .iter()
+            .map(|(place, _)| self.key(*place))
+            .collect();
+        for ((_, cell), key) in self.cells.iter_mut().zip(keys) {
+            let time = &known[&key];
+            (cell.modelled, cell.bound) = (time.micros.0, time.bound.clone());
+        }
+        let changed = self.plan.contenders.iter().filter_map(|contender| {
+            let recorded = self.run.contender(&contender.id)?;
+            (recorded.hash != contender_record(contender).hash).then(|| contender.id.clone())
+        });
+        let changed = changed.collect();
+        let cells = self.cells.into_iter().map(|(_, cell)| cell).collect();
+        Comparison::new(self.run, &self.ranking, cells, changed)
+    }
+}
+
+type Key = (ContenderId, Vec<Group>);
+
+/// Models what is asked for, what several runs have in common once.
+fn modelled(
+    asked: Vec<CellsToModel>,
+    compiler: &Compiler,
+) -> Result<Vec<Comparison>, CommandError> {
+    let mut known: HashMap<Key, Modelled> = HashMap::new();
+    let mut met: HashSet<Key> = HashSet::new();
+    let new: Vec<Vec<usize>> = asked
+        .iter()
+        .map(|asked| {
+            let places = asked.cells.iter().map(|(place, _)| *place);
+            places
+                .filter(|place| met.insert(asked.key(*place)))
+                .collect()
+        })
+        .collect();
+    let progress = Progress::begin();
+    let bar = progress.stage("model", met.len());
+    for (asked, places) in asked.iter().zip(&new) {
+        let cells: Vec<&plan::Cell> = places
+            .iter()
+            .map(|&place| &asked.plan.cells[place])
+            .collect();
+        let times = model(&asked.plan, &cells, compiler, &bar)?;
+        known.extend(places.iter().map(|place| asked.key(*place)).zip(times));
+    }
+    bar.done("");
+    Ok(asked
+        .into_iter()
+        .map(|asked| asked.compared(&known))
+        .collect())
+}
+
+/// What a target says of how true its times are.
+fn calibration(device: &Device, comparisons: &[Comparison]) -> Result<Calibration, CommandError> {
+    let errors = Errors::of(comparisons.iter().flat_map(|comparison| &comparison.cells));
+    let nothing = || InputError::new("nothing was compared", "name a run");
+    let errors = errors.ok_or_else(nothing)?;
+    Ok(Calibration {
+        device: device.name.clone(),
+        run: compared_with(comparisons),
+        median: errors.median,
+        p90: errors.p90,
+        worst: errors.worst,
+        cells: errors.cells as u32,
+    })
+}
+
+/// The run, or the rounds of several.
+fn compared_with(comparisons: &[Comparison]) -> String {
+    if let [only] = comparisons {
+        return only.name();
+    }
+    let mut rounds: Vec<&str> = Vec::new();
+    for comparison in comparisons {
+        let round = comparison.run.header.name.as_str();
+        if !rounds.contains(&round) {
+            rounds.push(round);
+        }
+    }
+    rounds.join(", ")
+}
+
+fn show(comparison: &Comparison, device: &Device, style: &Style) {
+    let run = &comparison.run;
+    say!("{}: {}", run.path.display(), run.header.question);
+    say!("modelled for {}, measured there; µs\n", device.name);
+    say!("{}\n", cells(comparison).render(style));
+    say!("{}\n", orders(&comparison.orders).render(style));
+    if !comparison.differences.is_empty() {
+        for line in signs(&comparison.differences) {
+            say!("{line}");
+        }
+        let wrong = wrong(&comparison.differences);
+        if !wrong.rows.is_empty() {
+            say!("\n{}", wrong.render(style));
+        }
+        say!("");
+    }
+    if !comparison.changed.is_empty() {
+        let names: Vec<&str> = comparison.changed.iter().map(|id| id.as_str()).collect();
+        let text = format!("changed since they were measured: {}", names.join(", "));
+        say!("{}\n", style.fold(&text, 2));
+    }
+}
+
+fn cells(comparison: &Comparison) -> Grid {
+    let right = |title| Column::new(title, Align::Right, 9);
+    let mut grid = Grid::new(vec![
+        Column::new("contender", Align::Left, 9),
+        Column::new("shape", Align::Left, 9),
+        right("modelled"),
+        right("measured"),
+        right("error"),
+        Column::new("bound", Align::Left, 5),
+    ]);
+    for cell in &comparison.cells {
+        grid.push(vec![
+            cell.contender.to_string(),
+            cell.shape.clone(),
+            format!("{:.1}", cell.modelled),
+            format!("{:.1}", cell.measured),
+            signed_percent(cell.error()),
+            cell.bound.clone(),
+        ]);
+    }
+    grid
+}
+
+fn orders(orders: &[Order]) -> Grid {
+    let left = |title| Column::new(title, Align::Left, 8);
+    let right = |title| Column::new(title, Align::Right, 9);
+    let mut grid = Grid::new(vec![
+        Column::new("shape", Align::Left, 9),
+        right("contenders"),
+        right("τ"),
+        right("differ"),
+        right("rightly"),
+        left("fastest, modelled"),
+        left("measured"),
+        right("regret"),
+    ]);
+    for order in orders {
+        grid.push(vec![
+            place(order.shape.as_deref()),
+            order.contenders.to_string(),
+            order.tau.map(|tau| format!("{tau:.2}")).unwrap_or_default(),
+            order.apart.to_string(),
+            order.apart_right.to_string(),
+            order.picked.to_string(),
+            order.fastest.to_string(),
+            percent(order.regret),
+        ]);
+    }
+    grid
+}
+
+fn place(shape: Option<&str>) -> String {
+    shape.unwrap_or("geometric mean").to_owned()
+}
+
+/// Of how many notable differences the model has the sign, by what differs.
+fn signs(differences: &[Difference]) -> Vec<String> {
+    let kinds = [
+        (Step::Choice, "choices of one parameter"),
+        (Step::Design, "a design and its parent"),
+    ];
+    let told = kinds.into_iter().filter_map(|(step, words)| {
+        let here: Vec<_> = differences.iter().filter(|d| d.step == step).collect();
+        let right = here.iter().filter(|d| d.right()).count();
+        let (notable, all) = (percent(NOTABLE), here.len());
+        (all > 0).then(|| {
+            format!("{words}, {notable} or more apart: the model predicts the direction of {right} of {all}")
+        })
+    });
+    told.collect()
+}
+
+fn wrong(differences: &[Difference]) -> Grid {
+    let right = |title| Column::new(title, Align::Right, 9);
+    let mut grid = Grid::new(vec![
+        Column::new("wrong sign: from", Align::Left, 9),
+        Column::new("to", Align::Left, 9),
+        Column::new("shape", Align::Left, 9),
+        right("measured"),
+        right("modelled"),
+    ]);
+    for difference in differences.iter().filter(|d| !d.right()) {
+        grid.push(vec![
+            difference.from.to_string(),
+            difference.to.to_string(),
+            place(difference.shape.as_deref()),
+            signed_percent(difference.measured),
+            signed_percent(difference.modelled),
+        ]);
+    }
+    grid
+}
+
+/// How far off the model is on each run, on what was seen while it was made,
+/// and on what was not.
+fn summary(agreement: &Agreement) -> Grid {
+    let right = |title| Column::new(title, Align::Right, 9);
+    let mut grid = Grid::new(vec![
+        Column::new("error of modelled times", Align::Left, 9),
+        right("cells"),
+        right("median"),
+        right("90th"),
+        right("worst"),
+        right("bias"),
+    ]);
+    for (name, errors) in agreement.rows() {
+        grid.push(vec![
+            name.to_owned(),
+            errors.cells.to_string(),
+            percent(errors.median),
+            percent(errors.p90),
+            percent(errors.worst),
+            signed_percent(errors.bias),
+        ]);
+    }
+    grid
+}

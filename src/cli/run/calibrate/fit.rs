@@ -1,0 +1,164 @@
+use super::super::machine;
+use std::path::{Path, PathBuf};
+
+use super::{Args, Only, read};
+use crate::agreement::Errors;
+use crate::cli::{Globals, runs};
+use crate::export;
+use crate::present::{Align, Column, Grid, percent, signed_percent};
+use dgx_core::config::target;
+use dgx_core::diagnostic::{CommandError, SourceFile};
+use dgx_core::domain::Exit;
+use ptx_calibrate::{Answers, CaseFit, Fit, Fitted, Standing, fit_answers};
+
+/// So many of the cases that fit worst are told.
+const WORST: usize = 15;
+
+pub(super) fn run(path: &Path, args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let answers = read(path)?;
+    let source = target::source(&args.target)?;
+    let device = target::device(&source)?;
+    runs::probe([&args.output], [path])?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let fitting = fit_answers(&answers, &device, &compiler)?;
+    let style = runs::style(globals);
+    let fit = &fitting.fit;
+    say!("{}", numbers(&fit.fitted).render(&style));
+    say!("\n{}", cases(fit, &args.only).render(&style));
+    say!("\n{}", summary(fit));
+    if fitting.unanswered > 0 {
+        say!("{} cases have no answer there", fitting.unanswered);
+    }
+    if !fitting.foreign.is_empty() {
+        let names = fitting.foreign.join(", ");
+        let text = format!("no such case in these answers: {names}");
+        say!("{}", style.fold(&text, 2));
+    }
+    let found = |number: &&Fitted| number.standing == Standing::Fitted;
+    let found = fit.fitted.iter().filter(found);
+    let numbers = found.map(|number| (number.name, number.after));
+    let fitted = target::with_numbers(&source, numbers, &origin(path, &answers))?;
+    keep(&args.output, &fitted)?;
+    Ok(Exit::Done)
+}
+
+/// Writes a target where one was asked for. What would be refused later is
+/// refused now.
+pub(super) fn keep(output: &Option<PathBuf>, target: &SourceFile) -> Result<(), CommandError> {
+    let Some(path) = output else {
+        return Ok(());
+    };
+    target::device(target)?;
+    export::write(path, &target.text)?;
+    say!("written to {}", path.display());
+    Ok(())
+}
+
+fn origin(path: &Path, answers: &Answers) -> String {
+    let asked = &answers.asked;
+    let day = asked.started.split('T').next().unwrap_or_default();
+    let (file, name) = (path.display(), &asked.device.name);
+    format!("dgx calibrate --fit {file}, answered by an {name} on {day}")
+}
+
+fn numbers(fitted: &[Fitted]) -> Grid {
+    let right = |title, weight| Column::new(title, Align::Right, weight);
+    let mut grid = Grid::new(vec![
+        Column::new("number", Align::Left, 9),
+        right("before", 9),
+        right("after", 9),
+        right("cases", 7),
+        right("error before", 8),
+        right("after", 8),
+        Column::new("", Align::Left, 9),
+    ]);
+    for number in fitted {
+        let error = |of: fn((f64, f64)) -> f64| match number.errors {
+            Some(errors) => percent(of(errors)),
+            None => String::new(),
+        };
+        grid.push(vec![
+            number.name.to_owned(),
+            figure(number.before),
+            figure(number.after),
+            match number.cases {
+                0 => String::new(),
+                cases => cases.to_string(),
+            },
+            error(|errors| errors.0),
+            error(|errors| errors.1),
+            kept(number.standing).to_owned(),
+        ]);
+    }
+    grid
+}
+
+/// Why a number keeps its value.
+fn kept(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Fitted => "",
+        Standing::Unasked => "kept: no case asks for it",
+        Standing::Unmoved => "kept: no case depends on it",
+        Standing::Unexplained => "kept: no value explains its cases",
+        Standing::Unbounded => "kept: its cases ask for what cannot be",
+    }
+}
+
+/// To as many digits as it is fitted to.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e7 => format!("{value:e}"),
+        _ => format!("{value}"),
+    }
+}
+
+/// The cases with `only` in their names, or those that fit worst.
+fn cases(fit: &Fit, only: &Only) -> Grid {
+    let right = |title, weight| Column::new(title, Align::Right, weight);
+    let title = match only.is_all() {
+        true => "fits worst",
+        false => "case",
+    };
+    let mut grid = Grid::new(vec![
+        Column::new(title, Align::Left, 9),
+        right("answer", 9),
+        right("before", 8),
+        right("after", 9),
+        right("error", 9),
+    ]);
+    let mut cases: Vec<&CaseFit> = fit.cases.iter().collect();
+    cases.retain(|case| only.lets_in(case.name));
+    if only.is_all() {
+        let off = |case: &CaseFit| case.error().map_or(f64::INFINITY, |e| e.ln_1p().abs());
+        cases.sort_by(|a, b| off(b).total_cmp(&off(a)));
+        cases.truncate(WORST);
+    }
+    for case in cases {
+        let told = |time: Option<f64>| time.map_or("never ends".to_owned(), |t| format!("{t:.1}"));
+        grid.push(vec![
+            case.name.to_owned(),
+            format!("{:.1}", case.answer),
+            told(case.before),
+            told(case.after),
+            case.error().map(signed_percent).unwrap_or_default(),
+        ]);
+    }
+    grid
+}
+
+fn summary(fit: &Fit) -> String {
+    let ended = Errors::over(fit.cases.iter().filter_map(CaseFit::error));
+    let Some(errors) = ended else {
+        return "no case ends".to_owned();
+    };
+    let told = format!(
+        "{} cases: half of them within {}, nine of ten within {}",
+        errors.cells,
+        percent(errors.median),
+        percent(errors.p90)
+    );
+    match fit.cases.len() - errors.cells {
+        0 => told,
+        endless => format!("{told}; {endless} more never end"),
+    }
+}

@@ -1,0 +1,338 @@
+use super::machine;
+use std::path::{Path, PathBuf};
+
+use crate::cli::select::Shapes;
+use crate::cli::{Globals, named, runs};
+use crate::present::{Align, Column, Folders, Grid, Style};
+use dgx_core::diagnostic::{CommandError, InputError, nearest};
+use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
+use dgx_core::record::schema::Build;
+use dgx_core::speech::{self, Level};
+use dgx_run::backend::emu::map_refusal;
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::geometry;
+use dgx_run::plan::{Cell, Machine, Plan, Work};
+use dgx_run::sweep::{BackendChoice, inspect};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Rounds to check
+    #[arg(value_name = "ROUND", required = true, value_parser = named::round())]
+    rounds: Vec<PathBuf>,
+    #[command(flatten)]
+    shapes: Shapes,
+    /// Device to plan for: h200, h100, b200, or a file like those in
+    /// configs/targets/ [default: the GPU here, else h200]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Number of multiprocessors, `sms` in expressions [default: the target's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    sms: Option<u32>,
+    /// Read and plan only
+    #[arg(long)]
+    no_compile: bool,
+    #[command(flatten)]
+    compile: machine::CompileLimits,
+}
+
+/// Reads, resolves and evaluates everything a sweep would, and runs nothing.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let catalog = Catalog::open(&globals.variants)?;
+    let (mut device, _) = machine::device(args.target.as_deref(), BackendChoice::Auto)?;
+    device.limits.sms = args.sms.unwrap_or(device.limits.sms);
+    let machine = Machine::of(&device);
+    let mut plans = Vec::new();
+    for path in &args.rounds {
+        let mut round = runs::round(path)?;
+        args.shapes.keep_in_round(&mut round)?;
+        let plan = Plan::new(round, &catalog, &machine)?;
+        refuse_unsupported(&plan)?;
+        refuse_gate_on_absent_contenders(&plan)?;
+        warn_of_unknown_names(&plan, &catalog);
+        plans.push(plan);
+    }
+    let compiler = match args.no_compile {
+        true => None,
+        false => Some(machine::compiler(
+            args.compile.limits(),
+            "scripts/dgx fetches NVRTC; --no-compile checks without it",
+        )?),
+    };
+    let style = runs::style(globals);
+    let (mut refused, mut surprised) = (false, false);
+    for plan in &plans {
+        summarise(plan, &device, &style);
+        refused |= print_mistakes(plan) != Exit::Done;
+        let mut unlaunchable = unlaunchable(plan);
+        if let Some(compiler) = &compiler {
+            let inspection = inspect(compiler, plan)?;
+            say!("{}", resources(&inspection.builds).render(&style));
+            surprised |= report_failures(plan, &inspection.builds);
+            unlaunchable.extend(inspection.refused);
+        }
+        refused |= report_refusals(plan, &unlaunchable);
+    }
+    let exit = match (refused, surprised) {
+        (true, _) => Exit::Usage,
+        (false, true) => Exit::Unexpected,
+        (false, false) => Exit::Done,
+    };
+    if speech::level() >= Level::Usual {
+        say!("{}", style.dim(style.fold(&next(&args, exit, globals), 6)));
+    }
+    Ok(exit)
+}
+
+/// What a sound round is for, or what helps while one is mended.
+fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
+    let rounds = args.rounds.iter().map(typed);
+    let folders = Folders::named(&globals.variants).flags();
+    let target = args.target.as_ref();
+    let target = target.map_or(String::new(), |t| format!(" --target {}", typed(t)));
+    let step = |round: String| match exit {
+        Exit::Done => format!("dgx sweep {round}{target}{folders}"),
+        _ if target.is_empty() => format!("dgx watch {round}{folders}"),
+        _ => format!("dgx watch {round}{folders} --{target}"),
+    };
+    format!("next: {}", rounds.map(step).collect::<Vec<_>>().join(" · "))
+}
+
+/// Shows what is wrong with variants that would cost their rows in a sweep.
+pub(super) fn print_mistakes(plan: &Plan) -> Exit {
+    let mistakes = plan.mistakes();
+    for mistake in &mistakes {
+        CommandError::from((*mistake).clone()).print();
+    }
+    match mistakes.is_empty() {
+        true => Exit::Done,
+        false => Exit::Usage,
+    }
+}
+
+/// A row for each kernel of each image.
+fn resources(builds: &[Build]) -> Grid {
+    let right = |title| Column::new(title, Align::Right, 8);
+    let mut grid = Grid::new(vec![
+        Column::key("contender"),
+        Column::key("kernel"),
+        right("regs"),
+        right("spills"),
+        right("smem"),
+        right("threads"),
+        right("occupancy"),
+        right("shapes"),
+    ]);
+    for build in builds {
+        let contender = build.contender.to_string();
+        let shapes = build.shapes.len().to_string();
+        if !build.ok {
+            let mut row = vec![String::new(); 8];
+            row[0].clone_from(&contender);
+            row[1] = "does not compile".to_owned();
+            row[7].clone_from(&shapes);
+            grid.push(row);
+        }
+        for kernel in &build.kernels {
+            let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
+            grid.push(vec![
+                contender.clone(),
+                kernel.name.clone(),
+                kernel.registers.to_string(),
+                Bytes(kernel.spill_bytes.into()).to_string(),
+                smem.to_string(),
+                kernel.threads.to_string(),
+                format!("{:.0} %", 100.0 * kernel.occupancy),
+                shapes.clone(),
+            ]);
+        }
+    }
+    grid
+}
+
+/// Prints remarks and compile errors; true if one was not declared.
+fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
+    let mut surprised = false;
+    for build in builds {
+        for remark in &build.remarks {
+            say!("{}: {remark}", build.contender);
+        }
+        let contender = plan.contenders.iter().find(|c| c.id == build.contender);
+        let expected = contender.is_some_and(|c| c.variant.expect == Status::CompileError);
+        surprised |= build.ok == expected;
+        if let Some(message) = &build.message {
+            say!("{}: {message}", build.contender);
+        }
+    }
+    surprised
+}
+
+/// What a device would refuse, as far as the plan alone tells: contender, shape
+/// and reason.
+fn unlaunchable(plan: &Plan) -> Vec<(usize, usize, String)> {
+    let limits = &plan.device.limits;
+    let cells = plan.cells.iter().filter_map(|cell| match &cell.work {
+        Work::Run { call, .. } => Some((cell, call)),
+        Work::Unsupported { .. } | Work::Broken(_) => None,
+    });
+    cells
+        .filter_map(|(cell, call)| {
+            let mut launches = call.launches.iter();
+            let reason = launches
+                .find_map(|launch| geometry(limits, launch))
+                .or_else(|| map_refusal(call))?;
+            Some((cell.contender, cell.shape, reason))
+        })
+        .collect()
+}
+
+/// Prints what a device would refuse to launch, once for each contender and
+/// reason; true if one was not declared.
+fn report_refusals(plan: &Plan, refused: &[(usize, usize, String)]) -> bool {
+    let mut surprised = false;
+    let mut told = Vec::new();
+    for (contender, shape, reason) in refused {
+        let contender = &plan.contenders[*contender];
+        surprised |= contender.variant.expect != Status::LaunchError;
+        if !told.contains(&(&contender.id, reason)) {
+            let shape = &plan.shapes[*shape].name;
+            say!("{} on {shape}: {reason}", contender.id);
+            told.push((&contender.id, reason));
+        }
+    }
+    surprised
+}
+
+/// A gate on contenders that do not compete would never be judged.
+fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
+    let Some(gate) = &plan.round.gate else {
+        return Ok(());
+    };
+    let ids = || plan.contenders.iter().map(|c| &c.id);
+    let competes = |name: &str| {
+        let yardstick = plan.round.yardstick && name == dgx_run::catalog::YARDSTICK;
+        yardstick || ids().any(|id| id.as_str() == name || id.variant() == name)
+    };
+    for name in gate.contenders.iter().chain(&gate.over) {
+        if !competes(name) {
+            let file = &plan.round.file;
+            let gate = file.text.find("[gate]").unwrap_or(0);
+            let at = file.text[gate..]
+                .find(name.as_str())
+                .map_or(gate, |at| gate + at);
+            let remedy = match nearest(name, ids().map(ContenderId::as_str)) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => "name one of the round's contenders".to_owned(),
+            };
+            let message = format!("the gate names `{name}`, which does not compete");
+            return Err(file.error(at..at + name.len(), message, remedy).into());
+        }
+    }
+    Ok(())
+}
+
+/// In a sweep this is a row. A specialist may leave shapes to others, but a
+/// contender that can run none is a mistake in the round.
+fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
+    let unsupported = |cell: &Cell| matches!(cell.work, Work::Unsupported { .. });
+    let mut idle = vec![true; plan.contenders.len()];
+    for cell in plan.cells.iter().filter(|cell| !unsupported(cell)) {
+        idle[cell.contender] = false;
+    }
+    let surprising = |cell: &&Cell| {
+        let expected = plan.contenders[cell.contender].variant.expect;
+        expected != Status::Unsupported && idle[cell.contender]
+    };
+    // A contender without a source for this chip is left out, as in a sweep: a
+    // round is written once, for every machine.
+    let chip = plan.device.chip;
+    let elsewhere = |cell: &&Cell| {
+        let contender = &plan.contenders[cell.contender];
+        let another = chip.refuses(&contender.variant.arch).is_some();
+        another && contender.id != plan.baseline && contender.variant.picks.is_empty()
+    };
+    let mut told = Vec::new();
+    for cell in plan.cells.iter().filter(surprising).filter(elsewhere) {
+        let id = &plan.contenders[cell.contender].id;
+        if let Work::Unsupported { reason } = &cell.work
+            && !told.contains(&id)
+        {
+            say!("{id} is left out: {reason}");
+            told.push(id);
+        }
+    }
+    let mut surprises = plan.cells.iter().filter(surprising);
+    let Some(cell) = surprises.find(|cell| !elsewhere(cell)) else {
+        return Ok(());
+    };
+    let Work::Unsupported { reason } = &cell.work else {
+        return Ok(());
+    };
+    let contender = &plan.contenders[cell.contender];
+    let id = &contender.id;
+    if chip.refuses(&contender.variant.arch).is_some() {
+        let device = &plan.device.name;
+        let remedy = format!(
+            "plan for that target, or write {} for this one",
+            source_for(&contender.variant.file.path, &chip.target()).display()
+        );
+        let message = format!("{id} does not run on {device}: {reason}");
+        return Err(InputError::new(message, remedy).into());
+    }
+    let shape = &plan.shapes[cell.shape].name;
+    let span = plan.round.shape_spans[cell.shape].clone();
+    Err(plan
+        .round
+        .file
+        .error(
+            span,
+            format!("{id} cannot run shape {shape}: {reason}"),
+            "change the shape, drop the contender, or widen what the variant requires",
+        )
+        .into())
+}
+
+/// Where the source of a variant for another chip lies.
+fn source_for(variant: &Path, target: &str) -> PathBuf {
+    let folder = variant.parent().unwrap_or(Path::new(""));
+    let name = variant.file_name().unwrap_or_default();
+    folder.join(target).join(name)
+}
+
+/// Lineage and claims name other variants; a name that means nothing is no
+/// reason not to run, and worth a word.
+fn warn_of_unknown_names(plan: &Plan, catalog: &Catalog) {
+    let mut told = Vec::new();
+    for contender in &plan.contenders {
+        let variant = &contender.variant;
+        let parent = variant.parent.as_deref().map(|name| ("parent", name));
+        let over = variant.claim.as_ref().map(|claim| {
+            let name = claim.over.split('[').next().unwrap_or(&claim.over);
+            ("claim.over", name)
+        });
+        for (key, name) in parent.into_iter().chain(over) {
+            let known = catalog.knows(name).is_ok() || name == dgx_run::catalog::YARDSTICK;
+            let warning = format!(
+                "warning: {}: `{key}` names `{name}`, which is not there",
+                variant.file.path.display()
+            );
+            if !known && !told.contains(&warning) {
+                remark!("{warning}");
+                told.push(warning);
+            }
+        }
+    }
+}
+
+pub(super) fn summarise(plan: &Plan, device: &Device, style: &Style) {
+    let round = &plan.round;
+    say!("{}", style.titled(&round.name, &round.question));
+    let size = format!(
+        "{} × {}, {} to compile, baseline {}, for {}",
+        counted(plan.contenders.len(), "contender"),
+        counted(plan.shapes.len(), "shape"),
+        counted(plan.builds.len(), "image"),
+        plan.baseline,
+        device.name
+    );
+    say!("{}", style.fold(&size, 2));
+}

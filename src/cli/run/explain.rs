@@ -1,0 +1,329 @@
+use super::machine;
+use std::path::PathBuf;
+
+use super::binding::binding;
+use super::subject::subject;
+use crate::cli::Globals;
+use crate::cli::named;
+use crate::cli::runs;
+use crate::cli::select::Shapes;
+use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
+use dgx_core::config::{Baseline, Round, Selection};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::roofline::{Ceiling, Resource};
+use dgx_core::domain::{ContenderId, Device, Exit, Timing};
+use dgx_core::interrupt::{self, Words};
+use dgx_core::rank::{Ranking, Timed};
+use dgx_core::record::Run;
+use dgx_core::record::schema::Build;
+use dgx_run::catalog::{Catalog, Contender};
+use dgx_run::explain::{CallFit, KernelFit, builds_by_shape, remarks};
+use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::sweep::{BackendChoice, Progress, inspect};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Contender: a variant, or one of its parameter choices
+    contender: String,
+    /// A round for its shapes, or a run for its shapes and times [default: the
+    /// newest run if it is in it, else configs/CONTENDER.toml, else the newest
+    /// run]
+    #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
+    of: Option<PathBuf>,
+    #[command(flatten)]
+    shapes: Shapes,
+    /// Device to plan for: h200, h100, b200, or a file like those in
+    /// configs/targets/ [default: the run's, else the GPU here,
+    /// else h200]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    #[command(flatten)]
+    compile: machine::CompileLimits,
+}
+
+const EXPLAINING: Words = Words {
+    first: None,
+    second: "stopped; the output above is incomplete",
+};
+
+/// Compiles a contender and shows what bounds it, shape by shape; times stand
+/// beside it where a run has them.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
+    args.shapes.keep_in_round(&mut round)?;
+    let catalog = Catalog::open(&globals.variants)?;
+    // Times of another device would say nothing of this one.
+    let run = run.filter(|_| args.target.is_none());
+    let device = match &run {
+        Some(run) => runs::device_of(run)?,
+        None => machine::device(args.target.as_deref(), BackendChoice::Auto)?.0,
+    };
+    let ceiling = match &run {
+        Some(run) => run.header.device.ceiling(),
+        None => device.ceiling(Timing::Measured),
+    };
+    let plan = plan_for(&args.contender, round, &catalog, &device)?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    interrupt::install(EXPLAINING);
+    let progress = Progress::begin();
+    let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));
+    let builds = inspected?.builds;
+    let ranking = run.as_ref().map(Ranking::of);
+    let style = runs::style(globals);
+    for (index, contender) in plan.contenders.iter().enumerate() {
+        let own: Vec<Build> = builds
+            .iter()
+            .filter(|build| build.contender == contender.id)
+            .cloned()
+            .collect();
+        introduce(contender, &style);
+        show(&plan, index, &own, ceiling, ranking.as_ref(), &style);
+        match &run {
+            Some(run) => print_counters(run, &contender.id, &style),
+            None => say!("{}\n", style.fold(&assumed(&device), 2)),
+        }
+        let binds = progress.during("explain", &format!("what binds {}", contender.id), || {
+            binding(&plan, index, &device, &compiler, &style)
+        });
+        say!("{binds}");
+    }
+    Ok(Exit::Done)
+}
+
+/// What the least times are made of where no run says it, and by whose word.
+fn assumed(device: &Device) -> String {
+    let by = |key: &str| device.origins.get(key).map_or("unknown", String::as_str);
+    let Device { name, peaks, .. } = device;
+    format!(
+        "Planned for the {name}: {} SMs ({}), {:.0} MHz ({}), {:.2} TB/s ({}), {:.0} tensor \
+         operations per clock and SM ({}).",
+        device.limits.sms,
+        by("limits.sms"),
+        peaks.clock_mhz,
+        by("peaks.clock_mhz"),
+        peaks.bandwidth / 1e12,
+        by("peaks.bandwidth"),
+        peaks.tensor_flops.unwrap_or(0.0),
+        by("peaks.tensor_flops"),
+    )
+}
+
+/// The round with nobody in it but the contender asked for.
+pub(super) fn plan_for(
+    name: &str,
+    round: Round,
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Plan, CommandError> {
+    plan_for_machine(name, round, catalog, &Machine::of(device))
+}
+
+/// As [`plan_for`], on a host that may lack memory.
+pub(super) fn plan_for_machine(
+    name: &str,
+    mut round: Round,
+    catalog: &Catalog,
+    machine: &Machine<'_>,
+) -> Result<Plan, CommandError> {
+    let wrong = |why: String| InputError::new(why, "write NAME or NAME:PARAM=1; see `dgx list`");
+    let selection = Selection::parse(name, 0..0).map_err(wrong)?;
+    let variant = catalog.variant_on(&selection.variant, machine.device.chip)?;
+    let chosen = variant.contenders(&selection.params);
+    let Some(first) = chosen.first() else {
+        return Err(wrong(format!("`{name}` is not one of its parameter choices")).into());
+    };
+    round.baseline = Baseline::Contender(Selection::parse(first.id.as_str(), 0..0).map_err(wrong)?);
+    round.contenders = vec![selection];
+    Ok(Plan::new(round, catalog, machine)?)
+}
+
+fn introduce(contender: &Contender, style: &Style) {
+    let variant = &contender.variant;
+    let name = contender.id.to_string();
+    say!("{}", style.titled(&name, &variant.summary));
+    let parent = variant.parent.as_ref();
+    let lineage = parent.map_or(String::new(), |parent| format!(", a change to {parent}"));
+    say!("{}{lineage}\n", variant.file.path.display());
+}
+
+fn show(
+    plan: &Plan,
+    contender: usize,
+    builds: &[Build],
+    ceiling: Option<Ceiling>,
+    ranking: Option<&Ranking>,
+    style: &Style,
+) {
+    for message in builds.iter().filter_map(|build| build.message.as_ref()) {
+        say!("does not compile:\n{message}\n");
+    }
+    let mut kernels: Vec<KernelFit> = Vec::new();
+    for kernel in builds.iter().flat_map(|build| &build.kernels) {
+        let fit = KernelFit::of(&plan.device.limits, kernel);
+        if !kernels.contains(&fit) {
+            kernels.push(fit);
+        }
+    }
+    say!("{}\n", kernel_table(&kernels).render(style));
+    let served = builds_by_shape(builds);
+    let id = &plan.contenders[contender].id;
+    let measured = |shape: &str| ranking?.cell(id, shape)?.time.as_ref();
+    let mut calls = Vec::new();
+    for cell in plan.cells.iter().filter(|c| c.contender == contender) {
+        let shape = &plan.shapes[cell.shape];
+        match (&cell.work, served.get(shape.name.as_str())) {
+            (Work::Run { call, .. }, Some(build)) => {
+                let clock = measured(&shape.name).and_then(|time| time.clock_mhz);
+                let ceiling = ceiling.map(|ceiling| ceiling.at(clock));
+                calls.push(CallFit::of(
+                    shape,
+                    call,
+                    build,
+                    &plan.device.limits,
+                    ceiling,
+                ));
+            }
+            (Work::Unsupported { reason }, _) => say!("{}: {reason}", shape.name),
+            (Work::Broken(why), _) => say!("{}: {why}", shape.name),
+            _ => {}
+        }
+    }
+    say!("{}", call_table(&calls, measured).render(style));
+    if let Some(clocks) = clocks(&calls, measured) {
+        say!("{}", style.fold(&format!("- {clocks}"), 2));
+    }
+    for remark in builds.iter().flat_map(|build| &build.remarks) {
+        say!("ptxas: {remark}");
+    }
+    for remark in remarks(&kernels, &calls) {
+        say!("{}", style.fold(&format!("- {remark}"), 2));
+    }
+    say!("");
+}
+
+/// What the emulator counted of it, shape by shape, where the run was emulated.
+fn print_counters(run: &Run, contender: &ContenderId, style: &Style) {
+    let shapes = run.header.shapes.iter();
+    let rows: Vec<Counted> = shapes
+        .filter_map(|shape| {
+            let counts = run.counts(contender, &shape.name)?.clone();
+            let name = shape.name.clone();
+            Some(Counted { name, counts })
+        })
+        .collect();
+    if !rows.is_empty() {
+        let table = counters_table(("shape", "one call"), &rows, false, style);
+        say!("{table}\n");
+    }
+}
+
+fn kernel_table(kernels: &[KernelFit]) -> Grid {
+    let right = |title, weight| Column::new(title, Align::Right, weight);
+    let mut grid = Grid::new(vec![
+        Column::new("kernel", Align::Left, 9),
+        right("regs", 8),
+        right("spills", 7),
+        right("smem", 8),
+        right("threads", 5),
+        right("blocks/SM", 8),
+        right("occupancy", 6),
+        Column::new("limited by", Align::Left, 7),
+    ]);
+    for KernelFit {
+        resources,
+        smem,
+        residency,
+    } in kernels
+    {
+        grid.push(vec![
+            resources.name.clone(),
+            resources.registers.to_string(),
+            match resources.spill_bytes {
+                0 => "none".to_owned(),
+                bytes => format!("{bytes} B"),
+            },
+            smem.to_string(),
+            resources.threads.to_string(),
+            residency.blocks.to_string(),
+            percent(resources.occupancy),
+            residency.limit.to_owned(),
+        ]);
+    }
+    grid
+}
+
+/// What the least times assume, where the samples say it.
+fn clocks<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed>) -> Option<String> {
+    let read = calls.iter().filter_map(|c| measured(&c.shape)?.clock_mhz);
+    let clocks: Vec<f64> = read.collect();
+    let least = clocks.iter().copied().min_by(f64::total_cmp)?;
+    let most = clocks.iter().copied().max_by(f64::total_cmp)?;
+    Some(format!(
+        "the least time is at the clock the samples ran at, {least:.0} to {most:.0} MHz"
+    ))
+}
+
+fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed>) -> Grid {
+    let right = |title, weight| Column::new(title, Align::Right, weight);
+    let mut grid = Grid::new(vec![
+        Column::new("shape", Align::Left, 9),
+        Column::new("kernel", Align::Left, 6),
+        right("blocks", 7),
+        right("waves", 8),
+        right("busy", 8),
+        right("padding", 5),
+        right("K steps", 4),
+        right("stages", 4),
+        right("scratch", 3),
+        right("least µs", 7),
+        Column::new("least by", Align::Left, 2),
+        right("µs", 8),
+        right("of least", 8),
+    ]);
+    let dash = |value: Option<String>| value.unwrap_or_default();
+    for call in calls {
+        for (index, launch) in call.launches.iter().enumerate() {
+            let once = |text: String| match index {
+                0 => text,
+                _ => String::new(),
+            };
+            let time = measured(&call.shape).map(Timed::estimate);
+            grid.push(vec![
+                once(call.shape.clone()),
+                launch.kernel.clone(),
+                launch.blocks.to_string(),
+                dash(launch.waves.map(|waves| format!("{waves:.2}"))),
+                dash(launch.busy.map(percent)),
+                once(dash(
+                    call.padding.map(|share| format!("{:.0} %", 100.0 * share)),
+                )),
+                once(dash(call.k_steps.map(|(least, most)| {
+                    match least == most {
+                        true => least.to_string(),
+                        false => format!("{least} to {most}"),
+                    }
+                }))),
+                once(dash(call.stages.map(|stages| stages.to_string()))),
+                once(match call.scratch.0 {
+                    0 => String::new(),
+                    _ => call.scratch.to_string(),
+                }),
+                once(dash(call.floor.map(|(micros, _)| micros.to_string()))),
+                once(dash(call.floor.map(|(_, bound)| bound_by(bound)))),
+                once(dash(time.map(|micros| micros.to_string()))),
+                once(dash(
+                    time.zip(call.floor)
+                        .map(|(micros, (least, _))| percent(least.0 / micros.0)),
+                )),
+            ]);
+        }
+    }
+    grid.without_empty_columns()
+}
+
+fn bound_by(resource: Resource) -> String {
+    match resource {
+        Resource::Tensor => "tensor cores".to_owned(),
+        Resource::Memory => "memory".to_owned(),
+    }
+}

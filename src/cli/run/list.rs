@@ -1,0 +1,225 @@
+use super::machine;
+use std::path::PathBuf;
+
+use crate::cli::select::Shapes;
+use crate::cli::{Globals, named, runs};
+use crate::present::{Align, Column, Grid, Style};
+use dgx_core::config::target::usual;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{ContenderId, Device, Exit, Status, printable_line};
+use dgx_core::speech::{self, Level};
+use dgx_run::catalog::{Catalog, Variant};
+use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::sweep::BackendChoice;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A round: list its contenders and shapes instead
+    #[arg(value_name = "ROUND", value_parser = named::round())]
+    round: Option<PathBuf>,
+    #[command(flatten)]
+    shapes: Shapes,
+}
+
+/// Prints the variants there are, or what a round would run.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let catalog = Catalog::open(&globals.variants)?;
+    let style = runs::style(globals);
+    match args.round {
+        None => {
+            let (here, _) = machine::device(None, BackendChoice::Auto)?;
+            list_variants(&catalog, &here, &style)
+        }
+        Some(path) => {
+            let mut round = runs::round(&path)?;
+            args.shapes.keep_in_round(&mut round)?;
+            let plan = Plan::new(round, &catalog, &Machine::of(usual()))?;
+            list_round(&plan, &style);
+            for (contender, reason) in idle(&plan) {
+                say!(
+                    "{}",
+                    style.fold(&format!("{contender} runs on no shape: {reason}"), 2)
+                );
+            }
+            Ok(super::check::print_mistakes(&plan))
+        }
+    }
+}
+
+/// A broken variant is a row like any other, so that one mistake does not hide
+/// the rest; each is then told with its remedy, and the exit code still tells.
+fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, CommandError> {
+    let mut grid = Grid::new(vec![
+        Column::key("variant"),
+        Column::new("for", Align::Left, 5).wraps(),
+        Column::new("round", Align::Right, 5),
+        Column::new("parent", Align::Left, 5),
+        Column::new("claim", Align::Left, 6).wraps(),
+        Column::new("expect", Align::Left, 8),
+        Column::new("summary", Align::Left, 8).wraps(),
+    ]);
+    let mut mistakes = Vec::new();
+    let verbose = speech::level() >= Level::Verbose;
+    for name in catalog.names() {
+        let sources: Result<Vec<_>, _> = catalog.sources(name).into_iter().collect();
+        // What runs here speaks first, and alone unless all are asked for.
+        let sources = sources.map(|mut sources| {
+            sources.sort_by_key(|source| here.chip.refuses(&source.arch).is_some());
+            let archs: Vec<&str> = sources.iter().map(|source| &*source.arch).collect();
+            let first = &sources[0].summary;
+            let others = sources[1..]
+                .iter()
+                .filter(|o| verbose && o.summary != *first);
+            let others = others.map(|o| format!("{}: {}", o.arch, o.summary));
+            let told: Vec<String> = std::iter::once(first.clone()).chain(others).collect();
+            let told = told.join(" · ");
+            (archs.join(" "), sources[0].clone(), told)
+        });
+        let mut row = vec![String::new(); 7];
+        match sources {
+            Ok((archs, variant, told)) => {
+                row[0] = with_params(name, &variant);
+                row[1] = archs;
+                row[2] = variant.round.map(|r| r.to_string()).unwrap_or_default();
+                row[3] = variant.parent.clone().unwrap_or_default();
+                let claim = variant.claim.as_ref();
+                row[4] = claim.map_or(String::new(), |c| format!("{:.2}× {}", c.geomean, c.over));
+                if variant.expect != Status::Ok {
+                    row[5] = variant.expect.to_string();
+                }
+                row[6] = told;
+            }
+            Err(error) => {
+                row[0] = printable_line(name);
+                row[5] = "broken".to_owned();
+                row[6] = printable_line(error.message());
+                mistakes.push(error);
+            }
+        }
+        grid.push(row);
+    }
+    let grid = match verbose {
+        true => grid,
+        false => grid.without(&["for", "round", "parent", "claim"]),
+    };
+    say!("{}", grid.without_empty_columns().render(style));
+    if !verbose {
+        inform!(
+            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
+            here.name
+        );
+    }
+    for left_out in catalog.passed_over() {
+        let (message, remedy) = (left_out.message(), left_out.remedy());
+        remark!(
+            "{}",
+            style.fold(&format!("warning: {message}; {remedy}"), 2)
+        );
+    }
+    for mistake in &mistakes {
+        CommandError::from(mistake.clone()).print();
+    }
+    match mistakes.is_empty() {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::Usage),
+    }
+}
+
+/// `pipelined[STAGES=1..4]`.
+fn with_params(name: &str, variant: &Variant) -> String {
+    let params = variant.params.iter();
+    let params: Vec<String> = params
+        .map(|(key, values)| format!("{key}={}", span_of(values)))
+        .collect();
+    match params.is_empty() {
+        true => name.to_owned(),
+        false => format!("{name}[{}]", params.join(",")),
+    }
+}
+
+/// `1..4` for consecutive values, else all of them.
+fn span_of(values: &[i64]) -> String {
+    let consecutive = values.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    match values {
+        [first, .., last] if consecutive => format!("{first}..{last}"),
+        _ => {
+            let list: Vec<String> = values.iter().map(i64::to_string).collect();
+            list.join("|")
+        }
+    }
+}
+
+/// Contenders that run on none of the shapes on this device, and why not.
+fn idle(plan: &Plan) -> Vec<(&ContenderId, &str)> {
+    let mut idle = Vec::new();
+    for (index, contender) in plan.contenders.iter().enumerate() {
+        let cells = plan.cells.iter().filter(|cell| cell.contender == index);
+        let refusals: Option<Vec<&str>> = cells
+            .map(|cell| match &cell.work {
+                Work::Unsupported { reason } => Some(reason.as_str()),
+                Work::Run { .. } | Work::Broken(_) => None,
+            })
+            .collect();
+        let first = refusals.and_then(|all| all.first().copied());
+        idle.extend(first.map(|reason| (&contender.id, reason)));
+    }
+    idle
+}
+
+fn list_round(plan: &Plan, style: &Style) {
+    let round = &plan.round;
+    say!("{}\n", style.titled(&round.name, &round.question));
+    let mut grid = Grid::new(vec![
+        Column::key("contender"),
+        Column::new("", Align::Left, 9),
+        Column::new("summary", Align::Left, 8).wraps(),
+    ]);
+    for contender in &plan.contenders {
+        let variant = &contender.variant;
+        let role = match &variant.broken {
+            Some(_) => "broken",
+            None if contender.id == plan.baseline => "baseline",
+            None => "",
+        };
+        let id = contender.id.to_string();
+        grid.push(vec![id, role.to_owned(), variant.summary.clone()]);
+    }
+    say!("{}\n", grid.render(style));
+    let prose = |title| Column::new(title, Align::Left, 8).wraps();
+    let mut grid = Grid::new(vec![
+        Column::key("shape"),
+        Column::new("groups", Align::Right, 8),
+        prose("m"),
+        prose("n"),
+        prose("k"),
+        Column::new("GFLOP", Align::Right, 8),
+    ]);
+    for shape in &plan.shapes {
+        let extents = |of: fn(&dgx_core::domain::Group) -> u32| {
+            let mut list: Vec<String> = shape.groups.iter().map(|g| of(g).to_string()).collect();
+            list.dedup();
+            list.join(" ")
+        };
+        grid.push(vec![
+            shape.name.clone(),
+            shape.groups.len().to_string(),
+            extents(|g| g.m),
+            extents(|g| g.n),
+            extents(|g| g.k),
+            format!("{:.1}", shape.flops() / 1e9),
+        ]);
+    }
+    say!("{}", grid.render(style));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameter_values_in_short() {
+        assert_eq!(span_of(&[1, 2, 3, 4]), "1..4");
+        assert_eq!(span_of(&[64, 128]), "64|128");
+        assert_eq!(span_of(&[2]), "2");
+    }
+}

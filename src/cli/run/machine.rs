@@ -1,0 +1,68 @@
+//! What there is to run on here, and to compile with.
+
+use std::time::Duration;
+
+use crate::cli::runs::seconds;
+use dgx_core::config::target;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Chip, Device, Exit};
+use dgx_run::backend::cuda::CudaBackend;
+use dgx_run::compile::{Compiler, Limits, cache_root};
+use dgx_run::sweep::{BackendChoice, choose};
+
+/// What a sweep would run on: the target that was named, the card here where
+/// `choice` allows one, or else what is usually emulated.
+pub(super) fn device(
+    target: Option<&str>,
+    choice: BackendChoice,
+) -> Result<(Device, Option<Chip>), CommandError> {
+    if let Some(word) = target {
+        return Ok((target::find(word)?, None));
+    }
+    let Some((chip, _)) = choose(choice)? else {
+        return Ok((target::usual().clone(), None));
+    };
+    let device = CudaBackend::describe().map_err(|e| {
+        CommandError::new(Exit::CouldNotRun, e.to_string(), "`dgx doctor` prints more")
+    })?;
+    Ok((device, Some(chip)))
+}
+
+/// What to emulate: the target that was named, one like the card here, or else
+/// the usual one. A sweep takes the sources of the card, so whatever else is
+/// asked about them must take the same.
+pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
+    let (device, card) = device(target, BackendChoice::Auto)?;
+    let alike = || target::like(&device.name, card).unwrap_or(target::usual());
+    Ok(match card {
+        Some(_) => alike().clone(),
+        None => device,
+    })
+}
+
+/// What helps where there is no compiler.
+pub(super) const NO_COMPILER: &str = "run through scripts/dgx, which fetches NVRTC";
+
+/// NVRTC and the cache of this folder, for commands that compile and run nothing.
+pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    Compiler::new(&cache_root(&here), limits)
+        .map_err(|error| CommandError::new(Exit::CouldNotRun, error.to_string(), remedy))
+}
+
+/// What compiling may take.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct CompileLimits {
+    /// Limit for compiling one image, in seconds of processor time
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
+    pub compile_timeout: f64,
+}
+
+impl CompileLimits {
+    pub(super) fn limits(self) -> Limits {
+        Limits {
+            time: Duration::from_secs_f64(self.compile_timeout),
+            ..Limits::default()
+        }
+    }
+}

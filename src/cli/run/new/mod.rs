@@ -1,0 +1,327 @@
+use super::machine;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use toml_edit::DocumentMut;
+
+use crate::cli::Globals;
+use dgx_core::config::{Round, target};
+use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
+use dgx_core::domain::{Device, Exit, Status, typed};
+use dgx_run::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
+use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::sweep::BackendChoice;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dgx new mine                       the operator in a page of code: right, and slow
+  dgx new mine --from interleaved    a copy of a design, to change
+
+Then: dgx watch configs/mine.toml, and edit. docs/variants.md describes the file.")]
+pub(crate) struct Args {
+    /// Name of the variant, and of its round
+    name: String,
+    /// Design to copy [default: the simplest kernel of the operator]
+    #[arg(long, value_name = "DESIGN")]
+    from: Option<String>,
+}
+
+/// Where rounds lie.
+const ROUNDS: &str = "configs";
+/// The operator as simply as it can be written, and the headers it needs.
+const FIRST: &str = include_str!("first.cu");
+const HEADERS: [(&str, &str); 2] = [
+    (
+        "dgx/abi.cuh",
+        include_str!("../../../../variants/include/dgx/abi.cuh"),
+    ),
+    (
+        "dgx/ptx/convert.cuh",
+        include_str!("../../../../variants/include/dgx/ptx/convert.cuh"),
+    ),
+];
+/// Whom one without a parent is set beside, where it is there: every round was
+/// measured against it.
+const YARD: &str = "two-pass";
+/// Sizes to try it on, the smallest that it can run.
+const SIZES: [(u32, u32); 5] = [
+    (128, 256),
+    (256, 512),
+    (512, 512),
+    (512, 1024),
+    (1024, 2048),
+];
+
+/// Writes a variant that is right at once, and a round with it.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let name = args.name.as_str();
+    check_name(name).map_err(|why| refused(name, &why, "choose another name"))?;
+    let home = globals
+        .variants
+        .first()
+        .map_or(Path::new(DEFAULT_FOLDER), PathBuf::as_path);
+    let catalog = match home.is_dir() {
+        true => Some(Catalog::open(&globals.variants)?),
+        false => None,
+    };
+    if catalog
+        .as_ref()
+        .is_some_and(|catalog| catalog.knows(name).is_ok())
+    {
+        let remedy = "choose another name, or remove the file";
+        return Err(refused(name, "there is a variant of that name", remedy));
+    }
+    let round = Path::new(ROUNDS).join(format!("{name}.toml"));
+    if round.exists() {
+        let why = format!("there is {}", round.display());
+        return Err(refused(
+            name,
+            &why,
+            "choose another name, or remove the file",
+        ));
+    }
+    let parent = match (&args.from, &catalog) {
+        (None, _) => None,
+        (Some(from), Some(catalog)) => Some(Parent::find(from, catalog)?),
+        (Some(from), None) => {
+            let why = format!("there is no `{from}`: {} has no variants", home.display());
+            return Err(refused(
+                name,
+                &why,
+                "leave out --from, or run dgx in the checkout",
+            ));
+        }
+    };
+    let (here, _) = machine::device(None, BackendChoice::Auto)?;
+    let mut written = Vec::new();
+    match &parent {
+        Some(parent) => {
+            for (folder, text) in parent.copies(name)? {
+                written.push(write(&folder.join(format!("{name}.cu")), &text)?);
+            }
+        }
+        None => {
+            let include = home.join("include");
+            // Where the device code of dgx is, it is complete.
+            if !include.join(HEADERS[0].0).exists() {
+                for (header, text) in HEADERS {
+                    written.push(write(&include.join(header), text)?);
+                }
+            }
+            written.push(write(&home.join(format!("{name}.cu")), &first(&here))?);
+        }
+    }
+    let beside = match (&parent, &catalog) {
+        (Some(parent), _) => Some(parent.contender()),
+        (None, Some(catalog)) => catalog.knows(YARD).is_ok().then(|| YARD.to_owned()),
+        (None, None) => None,
+    };
+    let (text, target) = fitting_round(name, beside.as_deref(), &round, &here, globals)?;
+    written.push(write(&round, &text)?);
+    for file in &written {
+        say!("wrote {}", file.display());
+    }
+    let round = typed(&round);
+    // A design for another chip than the one here is emulated.
+    let flag = target.map_or(String::new(), |target| format!(" --target {target}"));
+    let passed = target.map_or(String::new(), |_| format!(" --{flag}"));
+    say!("\nnext: dgx sweep {round}{flag}    it is right; how fast is it?");
+    say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
+    Ok(Exit::Done)
+}
+
+/// The first design, for the chip that a sweep would run it on.
+fn first(here: &Device) -> String {
+    let arch = |chip: &str| format!("arch     = {chip:?}\n");
+    FIRST.replacen(&arch("sm_90a"), &arch(&here.chip.target()), 1)
+}
+
+/// The design that another one begins from.
+struct Parent {
+    sources: Vec<std::sync::Arc<Variant>>,
+}
+
+impl Parent {
+    fn find(name: &str, catalog: &Catalog) -> Result<Self, CommandError> {
+        catalog.knows(name).map_err(|missing| {
+            let (message, remedy) = missing.explain();
+            InputError::new(message, remedy)
+        })?;
+        let sources = catalog.sources(name).into_iter();
+        let sources = sources.collect::<Result<Vec<_>, InputError>>()?;
+        if let Some(failing) = sources.iter().find(|source| source.expect != Status::Ok) {
+            let message = format!("`{name}` is declared {}, not ok", failing.expect);
+            return Err(InputError::new(message, "begin from a design that is right").into());
+        }
+        Ok(Self { sources })
+    }
+
+    /// One contender of it, to be compared with.
+    fn contender(&self) -> String {
+        let contenders = self.sources[0].contenders(&Default::default());
+        let first = contenders.first();
+        first.map_or_else(
+            || self.sources[0].name.clone(),
+            |c| c.id.as_str().to_owned(),
+        )
+    }
+
+    /// Its sources under another name, each for the folder it lies in: what one
+    /// design tells of itself is not the other's.
+    fn copies(&self, name: &str) -> Result<Vec<(PathBuf, String)>, CommandError> {
+        let copies = self.sources.iter().map(|source| {
+            let folder = source.file.path.parent().unwrap_or(Path::new("."));
+            Ok((folder.to_owned(), renamed(source, name)?))
+        });
+        copies.collect()
+    }
+}
+
+/// A source with the front matter of a new design.
+fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
+    let text = &source.file.text;
+    let range = front_matter(&source.file)?;
+    let broken = |why: toml_edit::TomlError| {
+        let message = format!("{}: {why}", source.file.path.display());
+        InputError::new(message, "fix its front matter first")
+    };
+    let mut matter: DocumentMut = text[range.clone()].parse().map_err(broken)?;
+    matter["summary"] = toml_edit::value(format!("{name}: {}, and what is changed", source.name));
+    matter["parent"] = toml_edit::value(source.name.as_str());
+    for own in ["round", "claim", "expect"] {
+        matter.remove(own);
+    }
+    let matter = matter.to_string();
+    Ok(format!(
+        "{}{matter}{}",
+        &text[..range.start],
+        &text[range.end..]
+    ))
+}
+
+/// A round of the smallest shapes that the new variant runs on, here or else on
+/// a target that must be named.
+fn fitting_round(
+    name: &str,
+    beside: Option<&str>,
+    path: &Path,
+    here: &Device,
+    globals: &Globals,
+) -> Result<(String, Option<&'static str>), CommandError> {
+    let catalog = Catalog::open(&globals.variants)?;
+    let rounds = SIZES.map(|size| round(name, beside, size));
+    let others = target::built_in().map(|(name, device)| (Some(name), device));
+    for (target, device) in std::iter::once((None, here)).chain(others) {
+        for text in &rounds {
+            let source = SourceFile {
+                path: path.to_owned(),
+                text: text.as_str().into(),
+            };
+            let plan = Plan::new(Round::from_source(source)?, &catalog, &Machine::of(device));
+            let runs = |plan: &Plan| {
+                let mut cells = plan.cells.iter();
+                cells.all(|cell| matches!(cell.work, Work::Run { .. }))
+            };
+            if plan.as_ref().is_ok_and(runs) {
+                return Ok((text.clone(), target));
+            }
+        }
+    }
+    // Its author will know which shapes it is for.
+    remark!("warning: it cannot run the shapes of its round; put in some that it can");
+    let [smallest, ..] = rounds;
+    Ok((smallest, None))
+}
+
+fn round(name: &str, beside: Option<&str>, (n, k): (u32, u32)) -> String {
+    let (question, contenders, baseline) = match beside {
+        Some(other) => (
+            format!("Is {name} right, and is it faster than {other}?"),
+            format!("{name:?}, {other:?}"),
+            other.to_owned(),
+        ),
+        None => (
+            format!("Is {name} right?"),
+            format!("{name:?}"),
+            name.to_owned(),
+        ),
+    };
+    format!(
+        "# Small, to be quick while {name} is being written: docs/rounds.md describes what else a\n\
+         # round can say.\n\
+         question   = {question:?}\n\
+         contenders = [{contenders}]\n\
+         baseline   = {baseline:?}\n\
+         \n\
+         shapes = [\n  \
+         {{ m = 64, n = {n}, k = {k} }},\n  \
+         {{ name = \"ragged\", m = [40, 76, 5], n = {n}, k = {k} }},\n\
+         ]\n\
+         \n\
+         [validate]\n\
+         seed = 1\n\
+         \n\
+         [gate]\n\
+         correct = true\n"
+    )
+}
+
+/// Writes a file that was not there.
+fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
+    let failed = |error: std::io::Error| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("cannot write {}: {error}", path.display()),
+            "check the folder, and that there is no such file",
+        )
+    };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut file = File::create_new(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    Ok(path.to_owned())
+}
+
+fn refused(name: &str, why: &str, remedy: &str) -> CommandError {
+    InputError::new(format!("`{name}` cannot be created: {why}"), remedy).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_shows_the_very_kernel() {
+        let guide = include_str!("../../../../docs/variants.md");
+        assert!(guide.contains(FIRST), "docs/variants.md has another kernel");
+    }
+
+    #[test]
+    fn a_copy_tells_of_itself_and_compiles_the_same() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let catalog = Catalog::open(&[here.join("variants")]).expect("variants");
+        for name in catalog.names() {
+            let Ok(parent) = Parent::find(name, &catalog) else {
+                continue;
+            };
+            let copies = parent.copies("mine").expect("copies");
+            assert_eq!(copies.len(), catalog.sources(name).len());
+            for ((_, text), source) in copies.iter().zip(&parent.sources) {
+                let file = SourceFile {
+                    path: "mine.cu".into(),
+                    text: text.as_str().into(),
+                };
+                let matter = &text[front_matter(&file).expect("front matter")];
+                let words: Vec<&str> = matter.split_whitespace().collect();
+                let parent = format!("parent = {name:?}");
+                assert!(words.join(" ").contains(&parent), "{matter}");
+                assert!(!matter.contains("claim"), "{name}: {matter}");
+                let code = |text: &str| text.split_once("*/").map(|(_, code)| code.to_owned());
+                assert_eq!(code(text), code(&source.file.text));
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+mod over;
+mod text;
+
+use super::machine;
+use std::path::{Path, PathBuf};
+
+use self::over::Over;
+use self::text::{EpilogueThreshold, text};
+use super::explain::plan_for;
+use super::subject::subject;
+use crate::cli::{Globals, named, runs, select};
+use crate::present::{belief_again, belief_in};
+use dgx_core::config::Round;
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
+use dgx_core::record::schema::DeviceRecord;
+use dgx_run::backend::cuda::StampedCalls;
+use dgx_run::backend::emu::{Laid, machine};
+use dgx_run::catalog::Catalog;
+use dgx_run::compile::Compiler;
+use dgx_run::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
+use dgx_run::sweep::{BackendChoice, CompiledCell, Progress};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dgx profile interleaved round4 --shape g8-k7168
+  dgx profile interleaved --target b200 --html page.html
+  dgx profile interleaved --trace trace.json    open it at ui.perfetto.dev
+  dgx profile interleaved --json gpu.json       on a GPU: measured, beside modelled
+  dgx profile interleaved --over gpu.json       without it: modelled over that
+
+Stages add up to the call. The line below them says whether the epilogue is
+worth work. docs/profile.md explains each word.")]
+pub(crate) struct Args {
+    /// Contender: a variant, or one of its parameter choices
+    contender: String,
+    /// A round or a run, for its shapes [default: the newest run if it is in it, else
+    /// configs/CONTENDER.toml, else the newest run]
+    #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
+    of: Option<PathBuf>,
+    /// One of the round's shapes, by its name or a pattern in quotes [default: its first]
+    #[arg(long, value_name = "SHAPE")]
+    shape: Option<String>,
+    /// Where the time comes from: a GPU, by stamps in the kernels, or the model
+    #[arg(long, value_enum, default_value = "auto")]
+    backend: BackendChoice,
+    /// Device to model: h200, h100, b200 or a file; numbers can be changed, e.g.
+    /// h200,sms=144 [default: the run's, else h200]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Compare with a run's time of the same cell (whole times), or with another
+    /// profile's --json (stage by stage)
+    #[arg(long, value_name = "RUN|PROFILE.json", value_parser = named::run())]
+    over: Option<PathBuf>,
+    /// Write the shares as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the timeline as a Chrome trace, for Perfetto
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write shares and timeline as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    compile: machine::CompileLimits,
+}
+
+/// Shows where the time of one cell goes: on the GPU here, or in virtual time.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
+    let path = run.as_ref().map_or(&round.file.path, |run| &run.path);
+    let read = [Some(path.as_path()), args.over.as_deref()];
+    runs::probe(
+        [&args.json, &args.trace, &args.html],
+        read.into_iter().flatten(),
+    )?;
+    let shape = shape(&round, args.shape.as_deref(), path)?;
+    let bar = EpilogueThreshold::of(&round);
+    round.shapes = vec![shape];
+    let (device, gpu) = match (device(args.backend, args.target.as_deref())?, &run) {
+        ((_, None), Some(run)) if args.target.is_none() => (runs::device_of(run)?, None),
+        (device, _) => device,
+    };
+    let catalog = Catalog::open(&globals.variants)?;
+    let plan = plan_for(&args.contender, round, &catalog, &device)?;
+    let contender = match plan.contenders.as_slice() {
+        [only] => &only.id,
+        several => return Err(ambiguous(&args.contender, several.iter().map(|c| &c.id))),
+    };
+    let over = match &args.over {
+        Some(path) => Some(Over::read(path, contender, &plan.shapes[0].name)?),
+        None => None,
+    };
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let cell = CompiledCell::new(&plan, 0, 0, &compiler)?;
+    let progress = Progress::begin();
+    let what = format!("{contender} on {}", cell.shape.name);
+    let modelled = progress.during("profile", &what, || modelled(&cell, contender, &device));
+    let mut notes = Vec::new();
+    let mut profiles = Vec::new();
+    match gpu {
+        None => profiles.push(modelled?.0),
+        Some(chip) => {
+            let known = modelled.as_ref().map_or(&[][..], |(_, laid)| laid);
+            profiles.push(measured(&cell, contender, &device, chip, known, &compiler)?);
+            match modelled {
+                Ok((profile, _)) => profiles.push(profile),
+                Err(why) => notes.push(format!("Nothing is modelled: {why}")),
+            }
+        }
+    }
+
+    let told: Vec<&Profile> = profiles.iter().collect();
+    let believed = belief_again(&DeviceRecord::new(BackendKind::Emu, &device));
+    let mut lines = vec![text::epilogue(told[0], &bar)];
+    lines.extend(over.as_ref().map(|over| over.sentence(told[0])));
+    lines.extend(notes);
+    say!(
+        "{}",
+        text(
+            &told,
+            over.as_ref(),
+            &lines,
+            &believed.unwrap_or_default(),
+            &runs::style(globals)
+        )
+    );
+    let sources = Sources::read(&cell.image.ptx);
+    runs::write_all([
+        (&args.json, &|| json(&told)),
+        (&args.trace, &|| chrome(&told, &sources)),
+        (&args.html, &|| page(&told, &sources, &lines)),
+    ])?;
+    Ok(Exit::Done)
+}
+
+/// What to profile on or for; with a chip, it is a GPU's.
+fn device(
+    choice: BackendChoice,
+    target: Option<&str>,
+) -> Result<(Device, Option<Chip>), CommandError> {
+    let refused = |message: &str, remedy: &str| Err(InputError::new(message, remedy).into());
+    match (choice, target) {
+        (BackendChoice::Fake, _) => refused(
+            "a script has no warps to profile",
+            "choose --backend cuda or emu",
+        ),
+        (BackendChoice::Cuda, Some(_)) => refused(
+            "--target is for the model: a real card cannot be changed",
+            "leave out --target, or --backend cuda",
+        ),
+        (choice, target) => machine::device(target, choice),
+    }
+}
+
+/// The cell in virtual time, and what the emulator saw of its launches.
+fn modelled(
+    cell: &CompiledCell<'_>,
+    contender: &ContenderId,
+    device: &Device,
+) -> Result<(Profile, Vec<Laid>), CommandError> {
+    let machine = machine(device).map_err(|why| InputError::new(why, "choose another --target"))?;
+    let record = DeviceRecord::new(BackendKind::Emu, device);
+    cell.traced(|traced| {
+        let call = traced.replay(machine, true)?;
+        let subject = Subject {
+            contender,
+            shape: &cell.shape.name,
+            timing: Timing::Modelled,
+            target: &device.name,
+            belief: belief_in(&record).unwrap_or_default(),
+            sms: machine.sms as u64,
+        };
+        let laid = traced.laid();
+        Ok((Profile::new(subject, call, &laid), laid))
+    })
+}
+
+/// The cell on the GPU here.
+fn measured(
+    cell: &CompiledCell<'_>,
+    contender: &ContenderId,
+    device: &Device,
+    chip: Chip,
+    known: &[Laid],
+    compiler: &Compiler,
+) -> Result<Profile, CommandError> {
+    let (stamping, calls) = cell.stamped(chip, compiler)?;
+    let StampedCalls { stamps, last, .. } = &calls;
+    let sms = u64::from(device.limits.sms);
+    let (call, laid, lost) = stamps::told(stamps, &stamping, *last, sms, known).map_err(|why| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("the stamps of {contender} cannot be read: {why}"),
+            "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
+        )
+    })?;
+    let subject = Subject {
+        contender,
+        shape: &cell.shape.name,
+        timing: Timing::Measured,
+        target: &device.name,
+        belief: text::stamped(&device.name, &calls, lost),
+        sms,
+    };
+    Ok(Profile::new(subject, call, &laid))
+}
+
+/// The one shape that is meant, or the round's first.
+pub(super) fn shape(round: &Round, word: Option<&str>, path: &Path) -> Result<Shape, CommandError> {
+    let Some(word) = word else {
+        return Ok(round.shapes[0].clone());
+    };
+    let names: Vec<&str> = round.shapes.iter().map(|s| s.name.as_str()).collect();
+    let of = format!("in {}", path.display());
+    let found = select::matching(word, &names).map_err(|why| why.noting(&of))?;
+    match found.as_slice() {
+        [only] => {
+            let mut shapes = round.shapes.iter();
+            let shape = shapes.find(|shape| shape.name == *only);
+            Ok(shape.unwrap_or(&round.shapes[0]).clone())
+        }
+        several => {
+            let message = format!("`{word}` is {} shapes", several.len());
+            Err(InputError::new(message, format!("name one of {}", several.join(", "))).into())
+        }
+    }
+}
+
+pub(super) fn ambiguous<'a>(
+    name: &str,
+    ids: impl Iterator<Item = &'a ContenderId>,
+) -> CommandError {
+    let all: Vec<String> = ids.map(ContenderId::typed).collect();
+    let message = format!("`{name}` is {} contenders", all.len());
+    InputError::new(message, format!("name one of {}", all.join(", "))).into()
+}

@@ -1,0 +1,411 @@
+use super::machine;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::subject::{self, subject};
+use crate::cli::select::Names;
+use crate::cli::{Globals, named, runs, select};
+use crate::export::{self, hazards};
+use crate::present::{Folders, hazards_text};
+use crate::report::hazards_page;
+use dgx_core::config::{Round, Selection};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Device, Exit, Shape, counted, typed};
+use dgx_core::examination::{Course, Examined, Inquest, Inquiry};
+use dgx_core::record::{Portable, Run};
+use dgx_run::catalog::{Catalog, Contender};
+use dgx_run::plan;
+use dgx_run::sanitize::{self, Keep, Task};
+
+use dgx_run::sweep::Progress;
+
+/// Seconds that a call may take.
+const TIMEOUT: f64 = 120.0;
+/// Shapes that the first line names.
+const MOST_SHAPES: usize = 12;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  dgx sanitize swap-ab
+  dgx sanitize round4 --schedules 16
+  dgx sanitize mine --shape 40x128x512+5x256x256 --schedule 3
+  dgx sanitize mine smoke --shape ragged
+  dgx sanitize final --shape '256x*' --schedules 1 --export-html hazards.html
+  dgx sanitize smoke --round-shapes --export-junit hazards.xml
+
+Exits 3 if a contender is racy, wrong or does not end, unless its variant declares
+it. Ctrl-C stops it and prints the findings so far (exit 4). docs/races.md
+describes what is found.")]
+pub(crate) struct Args {
+    /// Contender (a variant, or one of its parameter choices), or a round
+    #[arg(value_name = "CONTENDER|ROUND")]
+    subject: String,
+    /// For a contender: the round or run that has its shapes and tolerances [default:
+    /// the newest run if it is in it, else configs/CONTENDER.toml, else the newest run]
+    #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
+    of: Option<PathBuf>,
+    /// For a round: only these contenders: names, or patterns in quotes, e.g.
+    /// 'pipe*,two-pass'
+    #[arg(long, value_name = "CONTENDER")]
+    only: Vec<Names>,
+    /// Legal orders of warps and copies to try; the results of the others are
+    /// compared with the first
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    schedules: u32,
+    /// One order only, by its seed, as a finding prints it
+    #[arg(long, value_name = "SEED", conflicts_with = "schedules")]
+    schedule: Option<u64>,
+    /// Shapes to run on: MxNxK, groups joined by +; or names and patterns of the round,
+    /// as '256x*' [default: small shapes chosen to reach all of its code]
+    #[arg(long, value_name = "SHAPE")]
+    shape: Vec<Names>,
+    /// Run on the round's shapes
+    #[arg(long, conflicts_with = "shape")]
+    round_shapes: bool,
+    /// Multiprocessors of the device for --shape and --round-shapes [default:
+    /// the target's]: with few, CTAs take several tiles each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    sms: Option<u32>,
+    /// Device: h200, h100, b200, or a file like those in configs/targets/ [default: the
+    /// run's, else the GPU's here, else h200]
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+    /// Also report what hardware tolerates
+    #[arg(long)]
+    strict: bool,
+    /// Seconds after which a call counts as hung
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, value_parser = runs::seconds)]
+    timeout: f64,
+    /// Write every cell with its findings as JSON
+    #[arg(long, value_name = "FILE")]
+    export_json: Option<PathBuf>,
+    /// Write JUnit XML, a test case for each cell
+    #[arg(long, value_name = "FILE")]
+    export_junit: Option<PathBuf>,
+    /// Write one HTML page, with both lines of every finding
+    #[arg(long, value_name = "FILE")]
+    export_html: Option<PathBuf>,
+    #[command(flatten)]
+    compile: machine::CompileLimits,
+}
+
+/// Looks for what a right result does not show, and says where it is.
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let catalog = Catalog::open(&globals.variants)?;
+    let config = match args.of {
+        Some(_) => None,
+        None => subject::round_rather_than_variant(&args.subject, &catalog),
+    };
+    let (reference_round, run) = match config {
+        Some(_) => (None, None),
+        None => reference_round(&args)?.unzip(),
+    };
+    let run = run.flatten();
+    let path_of = |round: &Round| match &run {
+        Some(run) => run.path.clone(),
+        None => round.file.path.clone(),
+    };
+    let path = reference_round.as_ref().map(path_of);
+    let files = [&args.export_json, &args.export_junit, &args.export_html];
+    runs::probe(files, config.as_deref().into_iter().chain(path.as_deref()))?;
+    let of_run = || run.as_ref()?.header.settings.target.clone();
+    let device = machine::emulated(args.target.clone().or_else(of_run).as_deref())?;
+    let (round, contenders) = match &config {
+        Some(path) => {
+            let mut round = Round::read(path)?;
+            round.only = args.only.iter().flat_map(|list| &list.0).cloned().collect();
+            let contenders = plan::entrants(&round, &catalog, device.chip)?;
+            (round, contenders)
+        }
+        None => {
+            let round = match reference_round {
+                Some(round) => round,
+                None => sanitize::any_round()?,
+            };
+            (round, contenders_of(&args, &catalog, &device)?)
+        }
+    };
+    let of_round = config.is_some() || path.is_some();
+    let courses = courses(&args, &round, of_round, &device)?;
+    let mut tasks = Vec::new();
+    for contender in &contenders {
+        let own = sanitize::tasks(&round, contender, &courses, &catalog, &device)?;
+        if own.is_empty() {
+            remark!(
+                "{}: takes none of the small shapes; name one with --shape",
+                contender.id
+            );
+        }
+        tasks.extend(own);
+    }
+    refuse_if_none_runs(&tasks)?;
+    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let inquiry = Inquiry {
+        schedules: match args.schedule {
+            Some(seed) => vec![seed],
+            None => (0..u64::from(args.schedules)).collect(),
+        },
+        strict: args.strict,
+        time_limit: Duration::from_secs_f64(args.timeout),
+    };
+    let progress = Progress::begin();
+    let bar = progress.slow("sanitize", tasks.len());
+    let shapes = match courses.is_empty() {
+        true => "built-in shapes ",
+        false => "",
+    };
+    inform!(
+        "sanitize: {} of {}, {} of each, on {shapes}{}",
+        counted(tasks.len(), "cell"),
+        counted(contenders.len(), "contender"),
+        counted(inquiry.schedules.len(), "schedule"),
+        shape_names(&tasks),
+    );
+    let again = |cell: &Examined| again(cell, config.is_some(), path.as_deref(), &args, globals);
+    // What is no file takes all of it at once.
+    let file = args
+        .export_json
+        .as_deref()
+        .filter(|path| export::replaces(path));
+    let keep = file.map(|path| {
+        |inquest: &Inquest| {
+            // It is written once more in the end, and then it must succeed.
+            let _ = export::write(path, &hazards::json(inquest, &inquiry, &again));
+        }
+    });
+    let kept = keep.as_ref().map(|keep| keep as &Keep<'_>);
+    let inquest = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar, kept)?;
+    bar.done("");
+    let written = runs::write_all([
+        (&args.export_json, &|| {
+            hazards::json(&inquest, &inquiry, &again)
+        }),
+        (&args.export_junit, &|| hazards::junit(&inquest)),
+        (&args.export_html, &|| {
+            page(&args, &inquest, inquiry.schedules.len(), &again, globals)
+        }),
+    ]);
+    say!(
+        "{}",
+        hazards_text(
+            &inquest,
+            inquiry.schedules.len(),
+            &again,
+            &runs::style(globals)
+        )
+    );
+    written?;
+    Ok(
+        match (inquest.left.is_empty(), inquest.surprises().is_empty()) {
+            (false, _) => Exit::CouldNotRun,
+            (true, true) => Exit::Done,
+            (true, false) => Exit::Unexpected,
+        },
+    )
+}
+
+/// The shapes of all tasks, each once.
+fn shape_names(tasks: &[Task]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for task in tasks {
+        let name = task.course.shape.name.as_str();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(MOST_SHAPES);
+    names.truncate(MOST_SHAPES);
+    match more {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
+/// The round a contender is examined by, and the run it is of: what is named,
+/// or what is usual.
+fn reference_round(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandError> {
+    match &args.of {
+        Some(path) => subject(Some(path), &args.subject).map(Some),
+        None => subject::usual(&args.subject),
+    }
+}
+
+/// Whether a word is `MxNxK`, or several of them.
+fn is_sizes(word: &str) -> bool {
+    let mut parts = word.split(['x', '+']);
+    parts.all(|part| part.trim().parse::<u32>().is_ok())
+}
+
+/// Those of a variant that are meant.
+fn contenders_of(
+    args: &Args,
+    catalog: &Catalog,
+    device: &Device,
+) -> Result<Vec<Contender>, CommandError> {
+    if !args.only.is_empty() {
+        let message = format!("--only: `{}` is not a round", args.subject);
+        return Err(InputError::new(message, "name the contender alone, or a round").into());
+    }
+    let Selection {
+        variant, params, ..
+    } = runs::selection(&args.subject)?;
+    let chosen = catalog
+        .variant_on(&variant, device.chip)?
+        .contenders(&params);
+    match chosen.is_empty() {
+        true => {
+            let message = format!("`{}` is not one of its parameter choices", args.subject);
+            Err(InputError::new(message, "see `dgx list`").into())
+        }
+        false => Ok(chosen),
+    }
+}
+
+/// Where they are sent, if the command line says it.
+fn courses(
+    args: &Args,
+    round: &Round,
+    of_round: bool,
+    device: &Device,
+) -> Result<Vec<Course>, CommandError> {
+    if args.round_shapes && !of_round {
+        let message = format!("--round-shapes: `{}` is not a round", args.subject);
+        return Err(InputError::new(message, "name a round file, or shapes with --shape").into());
+    }
+    let shapes = match args.round_shapes {
+        true => round.shapes.clone(),
+        false => named_shapes(&args.shape, round, of_round)?,
+    };
+    if shapes.is_empty() && args.sms.is_some() {
+        let message = "--sms needs --shape or --round-shapes";
+        return Err(InputError::new(message, "add --shape").into());
+    }
+    let course = |shape| Course {
+        shape,
+        sms: args.sms.unwrap_or(device.limits.sms),
+        reaches: "",
+    };
+    Ok(shapes.into_iter().map(course).collect())
+}
+
+/// Shapes by their sizes, or as a round names them.
+fn named_shapes(words: &[Names], round: &Round, of_round: bool) -> Result<Vec<Shape>, InputError> {
+    let names: Vec<&str> = round.shapes.iter().map(|s| s.name.as_str()).collect();
+    let mut shapes: Vec<Shape> = Vec::new();
+    for word in words.iter().flat_map(|names| &names.0) {
+        let found = match select::matching(word, &names) {
+            Ok(found) if of_round => found,
+            Err(nobody) if of_round && !is_sizes(word) => return Err(nobody),
+            _ => {
+                shapes.push(sanitize::parse_shape(word)?);
+                continue;
+            }
+        };
+        let meant = round
+            .shapes
+            .iter()
+            .filter(|s| found.contains(&s.name.as_str()));
+        shapes.extend(meant.cloned());
+    }
+    Ok(shapes)
+}
+
+/// Shapes that nobody takes are the user's mistake.
+fn refuse_if_none_runs(tasks: &[Task]) -> Result<(), CommandError> {
+    let refusals: Option<Vec<&str>> = tasks.iter().map(Task::refusal).collect();
+    match refusals.as_deref() {
+        None => Ok(()),
+        Some([]) => Err(InputError::new(
+            "there is nothing to run: no contender takes any of the small shapes",
+            "name a shape it takes with --shape MxNxK",
+        )
+        .into()),
+        Some([first, ..]) => {
+            let Task {
+                contender, course, ..
+            } = &tasks[0];
+            let message = format!(
+                "{} does not take {}: {first}",
+                contender.id, course.shape.name
+            );
+            Err(InputError::new(message, "see `requires` in its front matter").into())
+        }
+    }
+}
+
+/// What was asked for.
+fn asked(args: &Args, globals: &Globals) -> String {
+    let mut words = vec![format!("dgx sanitize {}", typed(&args.subject))];
+    words.extend(args.of.as_ref().map(typed));
+    let list = |flag: &str, names: &Names| format!("{flag} {}", typed(names.0.join(",")));
+    words.extend(args.only.iter().map(|names| list("--only", names)));
+    match args.schedule {
+        Some(seed) => words.push(format!("--schedule {seed}")),
+        None => words.push(format!("--schedules {}", args.schedules)),
+    }
+    words.extend(args.shape.iter().map(|names| list("--shape", names)));
+    words.extend(args.round_shapes.then(|| "--round-shapes".to_owned()));
+    words.extend(args.sms.map(|sms| format!("--sms {sms}")));
+    words.extend(manner(args));
+    words.join(" ") + &Folders::named(&globals.variants).flags()
+}
+
+/// What is found, to be read elsewhere; only on the screen a command is to be
+/// pasted here.
+fn page(
+    args: &Args,
+    inquest: &Inquest,
+    schedules: usize,
+    again: &dyn Fn(&Examined) -> String,
+    globals: &Globals,
+) -> String {
+    let words = std::iter::once(&args.subject).chain(&args.target);
+    let files = words.map(Path::new).chain(args.of.as_deref());
+    let folders = globals.variants.iter().map(PathBuf::as_path);
+    let project = std::env::current_dir().unwrap_or_default();
+    let portable = Portable::of(files.chain(folders), &project);
+    hazards_page(
+        &portable.told(&asked(args, globals)),
+        &inquest.told(&|text| portable.told(text)),
+        schedules,
+        &|cell| portable.told(&again(cell)),
+    )
+}
+
+/// What else of a command line changes what is found.
+fn manner(args: &Args) -> Vec<String> {
+    let mut words = Vec::new();
+    let target = args.target.as_ref();
+    words.extend(target.map(|target| format!("--target {}", typed(target))));
+    words.extend(args.strict.then(|| "--strict".to_owned()));
+    if args.timeout != TIMEOUT {
+        words.push(format!("--timeout {}", args.timeout));
+    }
+    words
+}
+
+/// The command that shows a cell's odd schedule again.
+fn again(
+    cell: &Examined,
+    of_round: bool,
+    reference_round: Option<&Path>,
+    args: &Args,
+    globals: &Globals,
+) -> String {
+    let contender = cell.contender.typed();
+    // A round has tolerances of its own.
+    let mut words = vec![match of_round {
+        true => format!("dgx sanitize {} --only {contender}", typed(&args.subject)),
+        false => format!("dgx sanitize {contender}"),
+    }];
+    words.extend(reference_round.map(typed));
+    let Course { shape, sms, .. } = &cell.course;
+    let sizes = sanitize::spelt(&shape.groups);
+    words.push(format!("--shape {sizes} --sms {sms}"));
+    if let Some(odd) = &cell.odd {
+        words.push(format!("--schedule {}", odd.schedule));
+    }
+    words.extend(manner(args));
+    words.join(" ") + &Folders::named(&globals.variants).flags()
+}

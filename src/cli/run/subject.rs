@@ -1,0 +1,98 @@
+//! Which round a contender is looked into on: `explain`, `profile`, `debug` and
+//! `sanitize` agree on it.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::{named, runs};
+use dgx_core::config::{Round, Selection};
+use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
+use dgx_core::domain::{Pattern, Timing, typed};
+use dgx_core::record::{self, Run};
+use dgx_run::catalog::Catalog;
+
+/// The round that is named or usual, and the run it is of, if it is one's.
+pub(super) fn subject(
+    of: Option<&Path>,
+    contender: &str,
+) -> Result<(Round, Option<Run>), CommandError> {
+    match of {
+        Some(path) => read(path),
+        None => usual(contender)?.ok_or_else(|| nowhere(contender).into()),
+    }
+}
+
+/// The round a contender is looked into on unless one is named: that of the
+/// newest run where it is in it, or its own, for the shapes of others may be
+/// far too large for it, or that of the newest run. Says which.
+pub(super) fn usual(contender: &str) -> Result<Option<(Round, Option<Run>)>, CommandError> {
+    let newest = runs::newest().ok();
+    let meant = Pattern::new(contender);
+    let in_it = |path: &PathBuf| {
+        let header = record::header(path);
+        header.is_ok_and(|header| header.contenders.iter().any(|c| meant.picks(&c.id)))
+    };
+    let own = || Some((own_round(contender)?, "as in", "its own round"));
+    let first = newest.clone().filter(in_it);
+    let first = first.map(|path| (path, "as in", "the newest run"));
+    let last = || {
+        let without = "the newest run, which does not contain it";
+        Some((newest?, "on the shapes of", without))
+    };
+    let Some((path, how, whose)) = first.or_else(own).or_else(last) else {
+        return Ok(None);
+    };
+    inform!("{contender} {how} {}, {whose}", path.display());
+    read(&path).map(Some)
+}
+
+fn nowhere(contender: &str) -> InputError {
+    let message = format!(
+        "no round is named, {}/ has no run, and the contender has no round of its own",
+        runs::RESULTS
+    );
+    let rounds = named::rounds();
+    let remedy = match rounds.is_empty() {
+        true => format!("`dgx new {}` writes one", typed(contender)),
+        false => format!("name one of {}", rounds.join(", ")),
+    };
+    InputError::new(message, remedy)
+}
+
+fn read(path: &Path) -> Result<(Round, Option<Run>), CommandError> {
+    if path.extension().is_some_and(|e| e == "toml") {
+        return Ok((Round::read(path)?, None));
+    }
+    let run = runs::load(Some(path))?;
+    if let Some(tool) = &run.tool {
+        let message = format!("{} was timed by {tool}: it has no round", path.display());
+        return Err(InputError::new(message, "name a round, or a run file of `dgx sweep`").into());
+    }
+    let config = &run.header.config;
+    let round = Round::from_source(SourceFile {
+        path: PathBuf::from(&config.path),
+        text: config.text.as_str().into(),
+    })?;
+    // Scripted times bound nothing.
+    let run = Some(run).filter(|run| run.timing() != Timing::Scripted);
+    Ok((round, run))
+}
+
+/// The round that `dgx new` wrote for a variant, while it is in it.
+fn own_round(contender: &str) -> Option<PathBuf> {
+    let variant = Selection::parse(contender, 0..0).ok()?.variant;
+    let path = Path::new(named::CONFIGS).join(format!("{variant}.toml"));
+    let round = path.is_file().then(|| Round::read(&path).ok()).flatten()?;
+    let has = round.contenders.iter().any(|c| c.variant == variant);
+    has.then_some(path)
+}
+
+/// A word that may be a contender's name or a round's: the round, where there is
+/// no such variant.
+pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option<PathBuf> {
+    let path = Path::new(word);
+    if path.extension().is_some_and(|found| found == "toml") {
+        return Some(path.to_owned());
+    }
+    let unknown = catalog.knows(word).is_err();
+    named::round_file(&word.into()).ok().filter(|_| unknown)
+}

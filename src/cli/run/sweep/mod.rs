@@ -1,0 +1,474 @@
+mod slurm;
+
+use super::machine;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use self::slurm::{check_engine, on_slurm};
+use super::cluster::SlurmFlags;
+use crate::cli::Globals;
+use crate::cli::named;
+use crate::cli::runs::{self, Exports};
+use crate::cli::select::{Names, Shapes};
+use crate::contest::rounds;
+use crate::export::Document;
+use dgx_core::config::{Array, Baseline, Measurement, Round};
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Device, Exit, Watch, content_hash};
+use dgx_core::rank::Ranking;
+use dgx_core::record::schema::Header;
+use dgx_core::record::verdict_exit;
+use dgx_run::backend::Emulation;
+use dgx_run::catalog::Catalog;
+use dgx_run::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
+use dgx_run::sweep::{BackendChoice, Gpus, Options, Resumed, ShardOf, begun, sweep};
+
+/// Compile, validate and time a round's contenders, and rank them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The round: a file, or its name in configs/, e.g. round4; not needed with
+    /// --resume
+    #[arg(value_name = "ROUND", required_unless_present = "resume", value_parser = named::round())]
+    config: Option<PathBuf>,
+    /// Contender the others are compared with
+    #[arg(long, value_name = "CONTENDER")]
+    baseline: Option<String>,
+    /// Run only these contenders: names (of any variant), or patterns in quotes, e.g.
+    /// 'pipe*,two-pass'
+    #[arg(long, value_name = "CONTENDER")]
+    only: Vec<Names>,
+    #[command(flatten)]
+    shapes: Shapes,
+    /// Where to run
+    #[arg(long, value_enum, default_value = "auto")]
+    backend: BackendChoice,
+    /// Run on these cards of this machine, as 0,1,3 in the order of
+    /// CUDA_VISIBLE_DEVICES, or on all; they share the shapes
+    #[arg(long, value_name = "LIST")]
+    gpus: Option<Gpus>,
+    /// What the fake backend plays
+    #[arg(
+        long,
+        value_name = "FILE",
+        hide = true,
+        required_if_eq("backend", "fake")
+    )]
+    script: Option<PathBuf>,
+    /// Least number of blocks per shape [default: min_blocks of the round]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    min_blocks: Option<u32>,
+    /// Seconds after which a contender counts as hung
+    #[arg(long, value_name = "SECONDS", value_parser = runs::seconds)]
+    timeout: Option<f64>,
+    /// A quarter of the blocks and of the time, in one process
+    #[arg(long, conflicts_with = "thorough")]
+    quick: bool,
+    /// Four times the blocks and the time, in twice as many processes
+    #[arg(long)]
+    thorough: bool,
+    /// Seed of the data, combined with a secret that every run draws [default: the
+    /// round's, else random]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Data that can be known beforehand, for tests: the run says so
+    #[arg(long, value_name = "SEED", hide = true)]
+    data_seed: Option<u64>,
+    /// Emulator only: another legal order of warps and copies; a fault prints its seed
+    #[arg(long, value_name = "SEED")]
+    schedule: Option<u64>,
+    /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
+    #[arg(long)]
+    exact_sums: bool,
+    /// Emulator only: run only the CTAs that times are modelled from, and validate
+    /// nothing
+    #[arg(long, conflicts_with = "exact_sums")]
+    time_only: bool,
+    /// How many CTAs to check, in the emulator, for races and other hazards that
+    /// a correct result does not show; beside a GPU, on cores that it leaves idle
+    /// [default: some]
+    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "time_only")]
+    hazards: Option<Watch>,
+    /// Emulator only: device to model: h200, h100, b200 or a file; numbers can be
+    /// changed, e.g. h200,sms=144,clock_mhz=1500
+    #[arg(long, value_name = "TARGET[,KEY=X]")]
+    target: Option<String>,
+    /// Folder for run files
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    results: PathBuf,
+    /// Run one part of the round, e.g. 2/4: the second of four; `dgx merge`
+    /// joins them
+    #[arg(long, value_name = "I/N")]
+    shard: Option<ShardOf>,
+    /// Where the shards of a round run: here, or as jobs of a cluster
+    #[arg(long, value_enum, default_value = "local")]
+    engine: Engine,
+    /// Slurm: number of shards, and how many run at once, as 16 or 16%4 [default: one
+    /// per shape, at most 16]
+    #[arg(long, value_name = "N[%M]")]
+    array: Option<Array>,
+    #[command(flatten)]
+    slurm: SlurmFlags,
+    /// A baseline that was settled before
+    #[arg(long, value_name = "CONTENDER", hide = true)]
+    settled: Option<String>,
+    /// Write the run to this file; continue it if it exists
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    into: Option<PathBuf>,
+    /// Continue a sweep that did not end: the newest, or the named run file
+    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::any_run())]
+    resume: Option<Option<PathBuf>>,
+    /// Print what would run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Also print the emulator's counters; `dgx show --counters` does later
+    #[arg(long)]
+    counters: bool,
+    /// Print the seconds of each stage at the end
+    #[arg(long)]
+    timings: bool,
+    #[command(flatten)]
+    compile: machine::CompileLimits,
+    #[command(flatten)]
+    exports: Exports,
+}
+
+/// Who runs the shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    /// This machine
+    Local,
+    /// An array of Slurm jobs
+    Slurm,
+}
+
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let began = Instant::now();
+    check_engine(&args)?;
+    let resume = match (&args.resume, &args.into) {
+        (Some(Some(file)), _) => Some(Resumed::file(file)?),
+        (Some(None), _) => Some(Resumed::newest(&args.results)?),
+        (None, Some(file)) if begun(file)? => match Resumed::unless_complete(file)? {
+            Ok(resumed) => {
+                is_of(resumed.header(), &args, file)?;
+                Some(resumed)
+            }
+            Err(run) => {
+                is_of(&run.header, &args, file)?;
+                round(&args, Some(&run.header))?;
+                inform!("{} is complete: nothing is left to do", file.display());
+                return Ok(verdict_exit(&run));
+            }
+        },
+        (None, _) => None,
+    };
+    // A mistake in it is the user's, and no worker's.
+    let (device, _) = match args.dry_run && args.engine != Engine::Slurm {
+        true => machine::device(args.target.as_deref(), args.backend)?,
+        // A worker asks its card, and the nodes of a cluster theirs.
+        false => machine::device(args.target.as_deref(), BackendChoice::Emu)?,
+    };
+    let round = round(&args, resume.as_ref().map(Resumed::header))?;
+    if args.engine == Engine::Slurm {
+        return on_slurm(&round, &args, &device, globals);
+    }
+    if args.dry_run {
+        return dry_run(round, &args, &device, globals);
+    }
+    let resumed = resume.as_ref().map(Resumed::path);
+    args.exports
+        .probe(args.config.as_deref().into_iter().chain(resumed))?;
+    let drawn = || match args.shard {
+        // Parts of one round are merged only if they were begun alike.
+        Some(_) => shared_seed(&round),
+        None => rand::random(),
+    };
+    let seed = args.seed.or(round.validation.seed).unwrap_or_else(drawn);
+    let settings = resume.as_ref().map(|resumed| &resumed.header().settings);
+    let target = args.target.clone();
+    let target = target.or_else(|| settings.and_then(|then| then.target.clone()));
+    let time_only = args.time_only || settings.is_some_and(|then| then.time_only);
+    let swept = sweep(Options {
+        round,
+        departures: departures(&args),
+        variants: globals.variants.clone(),
+        results: args.results.clone(),
+        into: args.into.clone(),
+        // What is resumed is cut already.
+        shard: args.shard.filter(|_| resume.is_none()),
+        backend: args.backend,
+        gpus: gpus(&args, resume.as_ref()),
+        script: args.script.clone(),
+        seed,
+        data_seed: args.data_seed,
+        emulation: Emulation {
+            schedule: args.schedule.unwrap_or_default(),
+            exact_sums: args.exact_sums,
+            time_only,
+            watch: match (time_only, args.backend) {
+                (true, _) => Watch::Off,
+                // Nothing of what it plays runs.
+                (false, BackendChoice::Fake) => args.hazards.unwrap_or(Watch::Off),
+                (false, _) => args.hazards.unwrap_or(Watch::Some),
+            },
+            ..Emulation::default()
+        },
+        target,
+        limits: args.compile.limits(),
+        resume,
+    })?;
+    let ranking = Ranking::of(&swept.run);
+    let written = args.exports.write(&Document::of_run(&swept.run, &ranking));
+    runs::summarise(&swept.run, args.config.as_deref(), args.counters, globals);
+    written?;
+    if args.timings {
+        say!(
+            "\n{}",
+            timings(swept.seconds, began.elapsed().as_secs_f64())
+        );
+    }
+    Ok(swept.exit)
+}
+
+/// A file that is gone on with holds what was asked for, or exit 0 would be a lie.
+fn is_of(header: &Header, args: &Args, file: &Path) -> Result<(), CommandError> {
+    let part = |shard: Option<(u32, u32)>| match shard {
+        Some((number, of)) => format!("shard {number}/{of}"),
+        None => "the whole round".to_owned(),
+    };
+    let has = part(header.shard.as_ref().map(|s| (s.number, s.of)));
+    let asked = part(args.shard.map(|s| (s.number, s.of)));
+    let text = match &args.config {
+        Some(config) => Round::read(config)?.file.text.to_string(),
+        None => header.config.text.clone(),
+    };
+    let why = match text == header.config.text {
+        false => "another round".to_owned(),
+        true if has != asked => format!("{has}, not {asked}"),
+        true => return Ok(()),
+    };
+    Err(CommandError::new(
+        Exit::Usage,
+        format!("{} is of {why}", file.display()),
+        "name another file with --into, or the round and shard it is of",
+    ))
+}
+
+/// A run that was on several cards goes on on all that are seen.
+fn gpus(args: &Args, resume: Option<&Resumed>) -> Gpus {
+    let several = |resumed: &Resumed| {
+        let device = &resumed.header().device;
+        device.timing.sampled() && device.uuid.is_none()
+    };
+    let usual = match resume.is_some_and(several) {
+        true => Gpus::All,
+        false => Gpus::First,
+    };
+    args.gpus.clone().unwrap_or(usual)
+}
+
+/// A seed that every part of a round comes to by itself.
+fn shared_seed(round: &Round) -> u64 {
+    let hash = content_hash([&*round.file.text]);
+    u64::from_str_radix(&hash[..16], 16).unwrap_or_default()
+}
+
+/// What would be run, as it would be planned for the target.
+fn dry_run(
+    mut round: Round,
+    args: &Args,
+    device: &Device,
+    globals: &Globals,
+) -> Result<Exit, CommandError> {
+    if let Some(shard) = args.shard.filter(|_| args.resume.is_none()) {
+        let timing = args.backend.kind().timing();
+        let all = shard.cut(&mut round, timing)?.shapes;
+        let over = imbalance(&all, &shards(&all, shard.of as usize, timing), timing);
+        let shapes = round.shapes.len();
+        say!("shard {shard}: {shapes} shapes; the longest shard over the mean: {over:.2}");
+    }
+    let catalog = Catalog::open(&globals.variants)?;
+    let plan = Plan::new(round, &catalog, &Machine::of(device))?;
+    let style = runs::style(globals);
+    super::check::summarise(&plan, device, &style);
+    for cell in &plan.cells {
+        let contender = &plan.contenders[cell.contender].id;
+        let shape = &plan.shapes[cell.shape].name;
+        let becomes = match &cell.work {
+            Work::Run { call, .. } => launches(call),
+            Work::Unsupported { reason } => format!("unsupported, {reason}"),
+            Work::Broken(why) => format!("compile-error, {why}"),
+        };
+        let line = format!("{contender} on {shape}: {becomes}");
+        say!("  {}", style.narrower(2).fold(&line, 6));
+    }
+    Ok(super::check::print_mistakes(&plan))
+}
+
+fn launches(call: &OperatorCall) -> String {
+    let one = |l: &LaunchGeometry| {
+        let [x, y, z] = l.grid;
+        let threads = l.threads_per_block();
+        format!("{} {x}×{y}×{z} blocks of {threads}", l.kernel)
+    };
+    let all: Vec<String> = call.launches.iter().map(one).collect();
+    all.join(", ")
+}
+
+/// The round file with the command line's wishes laid over it.
+fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
+    if let Some(header) = begun {
+        let mut round = runs::round_of(args.config.as_deref(), header)?;
+        limit(&mut round, args);
+        return match conflicts(args, &round, header) {
+            flags if flags.is_empty() => Ok(round),
+            flags => Err(CommandError::new(
+                Exit::Usage,
+                format!("the run did not begin with {}", flags.join(" ")),
+                "leave that out: a resumed run keeps its settings; or start a new sweep",
+            )),
+        };
+    }
+    let Some(path) = &args.config else {
+        return Err(CommandError::new(
+            Exit::Usage,
+            "no round file was given",
+            "name one, e.g. dgx sweep round4",
+        ));
+    };
+    let mut round = Round::read(path)?;
+    let names = args.only.iter().flat_map(|list| &list.0);
+    round.only = names.cloned().collect();
+    args.shapes.keep_in_round(&mut round)?;
+    match args.baseline.as_ref().or(args.settled.as_ref()) {
+        Some(baseline) => round.baseline = Baseline::Contender(runs::selection(baseline)?),
+        None => rounds::settle_baseline(&mut round, &args.results)?,
+    }
+    limit(&mut round, args);
+    adjust(&mut round.measurement, args);
+    Ok(round)
+}
+
+fn limit(round: &mut Round, args: &Args) {
+    if let Some(timeout) = args.timeout {
+        round.validation.timeout = timeout;
+    }
+}
+
+fn adjust(measurement: &mut Measurement, args: &Args) {
+    if args.quick {
+        measurement.min_blocks = (measurement.min_blocks / 4).max(2);
+        measurement.max_seconds /= 4.0;
+        measurement.processes = 1;
+    }
+    if args.thorough {
+        measurement.min_blocks *= 4;
+        measurement.max_seconds *= 4.0;
+        measurement.processes *= 2;
+    }
+    if let Some(blocks) = args.min_blocks {
+        measurement.min_blocks = blocks;
+    }
+}
+
+/// Flags that ask for something else than the run to be resumed began with.
+fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
+    let then = &header.settings;
+    let mut asked = round.measurement.clone();
+    adjust(&mut asked, args);
+    let otherwise = asked.max_seconds != then.max_seconds;
+    let flags = [
+        ("--seed", args.seed.is_some_and(|s| s != then.seed)),
+        (
+            "--data-seed",
+            args.data_seed.is_some_and(|s| Some(s) != then.secret),
+        ),
+        (
+            "--schedule",
+            args.schedule.is_some_and(|s| s != then.schedule),
+        ),
+        ("--exact-sums", args.exact_sums && !then.exact_sums),
+        ("--time-only", args.time_only && !then.time_only),
+        ("--hazards", args.hazards.is_some_and(|h| h != then.hazards)),
+        (
+            "--target",
+            args.target.is_some() && args.target != then.target,
+        ),
+        (
+            "--min-blocks",
+            args.min_blocks.is_some_and(|n| n != then.min_blocks),
+        ),
+        (
+            "--shard",
+            args.shard.is_some_and(|asked| {
+                let then = header.shard.as_ref().map(|s| (s.number, s.of));
+                then != Some((asked.number, asked.of))
+            }),
+        ),
+        ("--quick", args.quick && otherwise),
+        ("--thorough", args.thorough && otherwise),
+    ];
+    let differing = flags.into_iter().filter(|(_, differs)| *differs);
+    let others = departures(args).into_iter();
+    let others = others.filter(|flag| flag != "--quick" && !header.departures.contains(flag));
+    differing
+        .map(|(flag, _)| flag.to_owned())
+        .chain(others)
+        .collect()
+}
+
+/// What was asked for that makes it another round than the file says, or a
+/// weaker measurement of it.
+fn departures(args: &Args) -> Vec<String> {
+    let names = args.only.iter().flat_map(|list| &list.0);
+    let only = names.map(|name| format!("--only {name}"));
+    let baseline = args
+        .baseline
+        .iter()
+        .map(|name| format!("--baseline {name}"));
+    let shapes = args.shapes.words().map(|name| format!("--shape {name}"));
+    let quick = args.quick.then(|| "--quick".to_owned());
+    let time_only = args.time_only.then(|| "--time-only".to_owned());
+    let target = args.target.iter().map(|word| format!("--target {word}"));
+    let all = only
+        .chain(shapes)
+        .chain(baseline)
+        .chain(quick)
+        .chain(time_only);
+    all.chain(target).collect()
+}
+
+/// Seconds by stage, and what share of them went neither to compiling nor to
+/// contenders: waiting for the oracle, and whatever no stage claims, ranking
+/// and printing included.
+fn timings(mut stages: BTreeMap<String, f64>, total: f64) -> String {
+    stages.remove("other");
+    let own = (total - stages.values().sum::<f64>()).max(0.0);
+    let oracle = stages.get("oracle").copied().unwrap_or_default();
+    let mut parts: Vec<String> = ["compile", "oracle", "validate", "measure"]
+        .iter()
+        .filter_map(|stage| Some(format!("{stage} {:.1} s", stages.get(*stage)?)))
+        .collect();
+    parts.push(format!("other {own:.1} s"));
+    let share = 100.0 * (oracle + own) / total.max(f64::MIN_POSITIVE);
+    format!(
+        "timings: {} · oracle and harness together {share:.1} %",
+        parts.join(" · ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oracle_is_no_contenders_time() {
+        let stages = [("compile", 4.0), ("oracle", 2.0), ("measure", 3.0)];
+        let stages = stages.map(|(stage, seconds)| (stage.to_owned(), seconds));
+        assert_eq!(
+            timings(BTreeMap::from(stages), 10.0),
+            "timings: compile 4.0 s · oracle 2.0 s · measure 3.0 s · other 1.0 s \
+             · oracle and harness together 30.0 %"
+        );
+    }
+}

@@ -1,0 +1,58 @@
+use std::io::{BufReader, stdin};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use crate::cli::Globals;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{BackendKind, Exit};
+use dgx_run::backend::Opening;
+use dgx_run::child::step_aside;
+use dgx_run::worker::serve;
+
+/// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Backend to open
+    #[arg(long)]
+    backend: BackendKind,
+    /// What it is opened with: the harness's own kernels, a target, or a script
+    #[arg(long, value_name = "PATH")]
+    with: Option<PathBuf>,
+    /// Which of several cards, as CUDA_VISIBLE_DEVICES counts them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    card: u32,
+    /// Keep to this core, and let every other process go first
+    #[arg(long, value_name = "N")]
+    core: Option<usize>,
+    /// Cache folder
+    #[arg(long, value_name = "DIR")]
+    cache: PathBuf,
+}
+
+pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
+    // A signal to everybody (a batch system's, a closed session's) is for the
+    // supervisor to act on: a worker that died of it would look crashed.
+    let _ = ctrlc::set_handler(|| {});
+    if let Some(core) = args.core {
+        step_aside(core).map_err(|e| {
+            CommandError::new(
+                Exit::CouldNotRun,
+                format!("cannot lower the worker's priority: {e}"),
+                "`dgx sweep` starts its workers itself",
+            )
+        })?;
+    }
+    let line = || stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let (requests, replies) = line().and_then(|one| Ok((one, line()?))).map_err(|e| {
+        CommandError::new(
+            Exit::CouldNotRun,
+            format!("a worker was started without dgx: {e}"),
+            "`dgx sweep` starts its workers itself",
+        )
+    })?;
+    let opening = Opening::new(args.backend, args.with, args.card)
+        .map_err(|e| CommandError::new(Exit::Usage, e, "`dgx sweep` starts its workers itself"))?;
+    serve(&opening, &args.cache, BufReader::new(requests), replies);
+    Ok(Exit::Done)
+}
