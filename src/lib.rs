@@ -29,6 +29,8 @@ extern crate dgx_core;
 #[cfg(feature = "run")]
 mod cluster;
 
+mod table;
+
 mod present;
 
 mod contest;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Comparison, Difference, Errors, Order};
+use crate::present::{percent, signed_percent};
+use crate::table::{Column, Table, Value, row};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::domain::{ContenderId, Device};
 
@@ -56,14 +58,25 @@ impl Agreement {
 
     /// How far off the model is on each run, and over all runs on what was seen
     /// and on what was not, as far as there is any.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (&str, Errors)> {
+    pub(crate) fn table(&self) -> Table {
+        let titles = ["cells", "median", "90th", "worst", "bias"];
+        let columns = titles.into_iter().map(Column::right);
+        let first = Column::key("error of modelled times");
+        let mut table = Table::new(std::iter::once(first).chain(columns).collect());
         let runs = self.runs.iter().map(|run| (run.file.as_str(), run.errors));
         let parts = [
             ("seen while the model was made", self.seen),
             ("unseen", self.unseen),
         ];
-        let rows = runs.chain(parts);
-        rows.filter_map(|(name, errors)| Some((name, errors?)))
+        for (name, errors) in runs.chain(parts) {
+            if let Some(e) = errors {
+                let shares = [e.median, e.p90, e.worst].map(|s| Value::from(percent(s)).number(s));
+                let [median, p90, worst] = shares;
+                let bias = Value::from(signed_percent(e.bias)).number(e.bias);
+                table.push(row![name, e.cells, median, p90, worst, bias]);
+            }
+        }
+        table
     }
 
     pub(crate) fn read(path: &std::path::Path) -> Result<Self, InputError> {

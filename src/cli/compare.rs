@@ -6,8 +6,9 @@ use super::runs::{self, Exports};
 use super::select::Shapes;
 use crate::export::Document;
 use crate::present::{self, Agreed, Align, Column, Grid, Style};
+use crate::table::{Tone, Value, row};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{ContenderId, Exit, Micros, typed};
+use dgx_core::domain::{ContenderId, Exit, typed};
 use dgx_core::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
 use dgx_core::record::{Newest, Run};
 
@@ -84,15 +85,8 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let document = Document::of_comparison(sides[0], sides[1], &comparison);
     let written = args.exports.write(&document);
     say!("{}\n", present::headline(&run, false, style));
-    say!(
-        "{}",
-        table(
-            side(&run, &ranking, &base),
-            side(&run, &ranking, &candidate),
-            &comparison,
-            style
-        )
-    );
+    let table = present::comparison_table(&[(sides, &comparison)]);
+    say!("{}", table.render(style));
     let missing = run.header.shapes.len() - comparison.shapes.len();
     if missing > 0 {
         say!("\n{missing} shapes are left out: one of the two is not valid there.");
@@ -131,19 +125,6 @@ fn side<'a>(run: &'a Run, ranking: &'a Ranking, contender: &'a ContenderId) -> S
     }
 }
 
-fn table(base: Side, candidate: Side, comparison: &Comparison, style: &Style) -> String {
-    let time = |side: Side, shape: &str| -> Option<Micros> {
-        let cell = side.ranking.cell(side.contender, shape)?;
-        Some(cell.time.as_ref()?.estimate())
-    };
-    let names = match base.run.path == candidate.run.path {
-        true => (base.contender.to_string(), candidate.contender.to_string()),
-        false => ("A".to_owned(), "B".to_owned()),
-    };
-    let times = |shape: &str| (time(base, shape), time(candidate, shape));
-    present::comparison_table((&names.0, &names.1), times, comparison, style).render(style)
-}
-
 /// What the emulator counted for both on the shapes compared: why modelled
 /// times differ.
 fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
@@ -160,8 +141,8 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
     let rows: Option<Vec<_>> = sides.into_iter().zip(["A", "B"]).map(counted).collect();
     if let Some(rows) = rows {
         let what = "one call on each shape above, summed";
-        let table = present::counters_table(("contender", what), &rows, true, style);
-        say!("\n{table}");
+        let tables = present::counters_tables(("contender", what), &rows, true);
+        say!("\n{}", present::rendered(&tables, style));
     }
 }
 
@@ -243,7 +224,8 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     say!("\n{}", overview(&compared, &ranking_b, style));
     let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
     if compared.len() == 1 {
-        say!("\n{}", table(base, candidate, comparison, style));
+        let table = present::comparison_table(&[([base, candidate], comparison)]);
+        say!("\n{}", table.render(style));
         print_counters([base, candidate], comparison, style);
     }
     for note in shape_notes(&a, &b) {
@@ -261,9 +243,8 @@ fn print_agreement(agreed: &Agreed, style: &Style) {
     if let Some(times) = &agreed.times {
         say!("{}", style.fold(times, 2));
     }
-    if let Some(repeat) = &agreed.repeat {
-        let table = present::repetition_table(repeat, style);
-        say!("\nWithin each run\n{table}\n");
+    if let Some(table) = &agreed.table {
+        say!("\n{}\n", table.render(style));
     }
     for sentence in &agreed.words {
         say!("{}", style.fold(sentence, 2));
@@ -310,17 +291,17 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
         };
         let row = ranking.row(contender);
         let judgement = comparison.judgement();
-        grid.push(vec![
-            contender.to_string(),
+        grid.push(row![
+            contender,
             present::interval(&comparison.geomean.ratio(dgx_core::stats::CONFIDENCE)),
             match judgement.differs() {
-                Some(true) => style.doubtful("yes"),
-                Some(false) => "no".to_owned(),
-                None => judgement.to_string(),
+                Some(true) => Value::from("yes").tone(Tone::Doubtful),
+                Some(false) => "no".into(),
+                None => judgement.into(),
             },
             told(comparison.shapes.iter().min_by(by_mean)),
             told(comparison.shapes.iter().max_by(by_mean)),
-            comparison.shapes.len().to_string(),
+            comparison.shapes.len(),
             match row {
                 Some(r) if r.kind == Kind::Yardstick => "yardstick".to_owned(),
                 Some(r) => r.place.map_or("–".to_owned(), |p| p.to_string()),

@@ -43,10 +43,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         .map(|t| t.candidate.clone())
         .collect();
     let outcomes = outcomes(&round, &names, both);
-    say!(
-        "\n{}",
-        story::outcome_table(&outcomes, &style).render(&style)
-    );
+    say!("\n{}", story::outcome_table(&outcomes).render(&style));
     match both {
         None => say!(
             "\nNot measured yet: dgx sweep {}",

@@ -124,7 +124,7 @@ impl Dispatch {
     pub(crate) fn picks(&self, arch: &str) -> String {
         let mut text = format!(
             "/*dgx\n\
-             summary = \"Whoever was fastest on the shape by {} times\"\n\
+             summary = \"The fastest contender of each shape by {} times\"\n\
              arch    = {}\n\n\
              # Made by `dgx dispatch` from {}:\n\
              # {:.4} times as fast as {} alone, in geometric mean.\n",

@@ -4,67 +4,55 @@ use super::dispatch::Dispatch;
 use super::jury::{Outcome, Recount};
 use super::lineage::Node;
 use super::rounds::{Chapter, Found};
-use crate::present::{Align, Column, Grid, Style, gate_outcome, interval, speedup};
-use dgx_core::claims::ClaimVerdict;
+use crate::present::{claim_tone, gate_outcome, interval, speedup};
+use crate::table::{Align, Column, Style, Table, Value, maybe, row};
+use dgx_core::domain::ContenderId;
 
 /// The recount: a column per juror, totals that were announced otherwise shown
 /// beside.
-pub(crate) fn recount_table(recount: &Recount) -> Grid {
-    let mut columns = vec![Column::new("candidate", Align::Left, 9)];
-    columns.extend(
-        recount
-            .jurors
-            .iter()
-            .map(|j| Column::new(j, Align::Left, 8)),
-    );
+pub(crate) fn recount_table(recount: &Recount) -> Table {
+    let mut columns = vec![Column::left("candidate")];
+    let jurors = recount.jurors.iter();
+    columns.extend(jurors.map(|j| Column::new(j, Align::Left, 8)));
     columns.push(Column::new("mean", Align::Right, 7));
-    columns.push(Column::new("votes", Align::Right, 9));
-    let mut grid = Grid::new(columns);
-    for tally in &recount.tallies {
-        let mut row = vec![tally.candidate.clone()];
-        row.extend(tally.totals.iter().enumerate().map(|(juror, total)| {
-            match tally.misannounced(juror) {
-                Some(announced) => format!("{total:.2} (announced {announced:.2})"),
-                None => format!("{total:.2}"),
-            }
-        }));
-        row.push(format!("{:.2}", tally.mean));
-        row.push(tally.votes.to_string());
-        grid.push(row);
-    }
-    grid
+    columns.push(Column::right("votes"));
+    let rows = recount.tallies.iter().map(|tally| {
+        let totals = tally.totals.iter().enumerate();
+        let totals = totals.map(|(juror, total)| match tally.misannounced(juror) {
+            Some(announced) => format!("{total:.2} (announced {announced:.2})").into(),
+            None => format!("{total:.2}").into(),
+        });
+        let name = Value::from(&tally.candidate);
+        let counted = row![format!("{:.2}", tally.mean), tally.votes];
+        std::iter::once(name).chain(totals).chain(counted).collect()
+    });
+    Table::new(columns).with(rows)
 }
 
 /// Promise beside finding.
-pub(crate) fn outcome_table(outcomes: &[Outcome], style: &Style) -> Grid {
-    let mut grid = Grid::new(vec![
-        Column::new("design", Align::Left, 9),
-        Column::new("claim", Align::Left, 8),
-        Column::new("found", Align::Left, 9),
-        Column::new("over", Align::Left, 4),
-        Column::new("verdict", Align::Left, 9),
-        Column::new("contender", Align::Left, 3),
-    ]);
-    for outcome in outcomes {
-        grid.push(vec![
-            outcome.candidate.clone(),
+pub(crate) fn outcome_table(outcomes: &[Outcome]) -> Table {
+    let left = |title, weight| Column::new(title, Align::Left, weight);
+    let columns = vec![
+        left("design", 9),
+        left("claim", 8),
+        left("found", 9),
+        left("over", 4),
+        left("verdict", 9),
+        left("contender", 3),
+    ];
+    let rows = outcomes.iter().map(|outcome| {
+        let over = outcome.over.as_ref();
+        let other = |id: &&ContenderId| id.as_str() != outcome.candidate;
+        row![
+            &outcome.candidate,
             claim_range(outcome.claimed),
             found(outcome),
-            match &outcome.measured {
-                Some(_) => outcome
-                    .over
-                    .as_ref()
-                    .map_or(String::new(), |o| o.to_string()),
-                None => String::new(),
-            },
-            verdict(outcome, style),
-            match &outcome.contender {
-                Some(id) if id.as_str() != outcome.candidate => id.to_string(),
-                _ => String::new(),
-            },
-        ]);
-    }
-    grid.without_empty_columns()
+            maybe(over.filter(|_| outcome.measured.is_some())),
+            Value::default().badge(claim_tone(outcome.verdict), outcome.verdict),
+            maybe(outcome.contender.as_ref().filter(other)),
+        ]
+    });
+    Table::new(columns).with(rows).without_empty_columns()
 }
 
 /// `1.50–1.80×`, or one number where both ends are the same.
@@ -87,16 +75,6 @@ fn found(outcome: &Outcome) -> String {
         (None, Some(status)) => status.to_string(),
         (None, None) if outcome.contender.is_none() => "not built".to_owned(),
         (None, None) => "not measured".to_owned(),
-    }
-}
-
-fn verdict(outcome: &Outcome, style: &Style) -> String {
-    let text = outcome.verdict.as_str();
-    match outcome.verdict {
-        ClaimVerdict::Met => style.good(text),
-        ClaimVerdict::Missed => style.doubtful(text),
-        ClaimVerdict::Reversed => style.bad(text),
-        ClaimVerdict::Untested => style.dim(text),
     }
 }
 
@@ -149,7 +127,7 @@ pub(crate) fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
         .collect();
     let text = match switched.is_empty() {
         true => format!(
-            "Nobody is surely faster than {} on any shape.",
+            "No contender is significantly faster than {} on any shape.",
             dispatch.single
         ),
         false => format!(
@@ -196,7 +174,7 @@ fn findings(found: &Found, style: &Style) -> Vec<String> {
         lines.push(format!(" {}", style.narrower(1).fold(&line, 3)));
     }
     if !found.outcomes.is_empty() {
-        lines.push(outcome_table(&found.outcomes, style).render(style));
+        lines.push(outcome_table(&found.outcomes).render(style));
     }
     let failed = found.ranking.rows.iter().filter(|r| {
         r.status.is_some_and(|s| s != dgx_core::domain::Status::Ok)
@@ -220,7 +198,7 @@ fn findings(found: &Found, style: &Style) -> Vec<String> {
             (word, style.good(word), format!(" {over}{in_all}"))
         }
         None => {
-            let word = "nobody promoted";
+            let word = "no design promoted";
             (
                 word,
                 style.doubtful(word),
@@ -240,7 +218,7 @@ fn why_nobody(found: &Found) -> String {
     match (&found.gate, found.ranking.challenger()) {
         (_, None) => "no contender was right on every shape".to_owned(),
         (Some(report), Some(_)) => gate_outcome(report),
-        (None, Some(_)) => "nobody was surely faster than the baseline".to_owned(),
+        (None, Some(_)) => "no contender was significantly faster than the baseline".to_owned(),
     }
 }
 

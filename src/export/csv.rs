@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::document::{CellExport, Change, RunOrigin};
 use super::{Document, Quantity};
+use crate::table::{Table, Value, maybe, row};
 use dgx_core::domain::Counter;
 
 const CELLS: &str = "contender,shape,status,timing,micros,micros_lower,micros_upper,\
@@ -15,62 +16,65 @@ const COMMON: &str = "run,device,change,change_lower,change_upper,model_error,ca
 /// One line per cell. Times are microseconds, speedups ratios over the reference
 /// of the run, changes ratios of the second of two runs over the first.
 pub(crate) fn csv(document: &Document) -> String {
-    let mut text = header(CELLS, ",reason");
     let changes = Changes::of(document);
+    let mut table = table(CELLS, Some("reason"));
     for cell in &document.cells {
-        let fields = [
-            quoted(&cell.contender),
-            quoted(&cell.shape),
-            cell.status.to_owned(),
-            cell.timing.as_str().to_owned(),
-            numbers(cell.micros.as_ref()),
-            numbers(cell.speedup.as_ref()),
-            cell.samples.to_string(),
-            cell.outliers.to_string(),
-            optional(cell.roofline),
-            origin(&document.runs[cell.run]),
-            changes.fields(
-                (cell.run, &cell.contender, Some(&cell.shape)),
-                accuracy(&document.runs[cell.run]),
-                [optional(cell.clock_mhz), bound(cell.bound_by.as_deref())],
-            ),
-            quoted(&why(cell)),
-            counters(cell.counters.as_ref()),
+        let run = &document.runs[cell.run];
+        let change = changes.find(cell.run, &cell.contender, Some(&cell.shape));
+        let own = row![
+            &cell.contender,
+            &cell.shape,
+            cell.status,
+            cell.timing.as_str()
         ];
-        text.push_str(&(fields.join(",") + "\n"));
+        table.push(
+            [
+                own,
+                numbers(cell.micros.as_ref()),
+                numbers(cell.speedup.as_ref()),
+                row![cell.samples, cell.outliers, maybe(cell.roofline)],
+                common(run, change, cell.clock_mhz, cell.bound_by.as_ref()),
+                row![why(cell)],
+                counters(cell.counters.as_ref()),
+            ]
+            .concat(),
+        );
     }
-    text
+    table.csv()
 }
 
 /// One line per contender: its rank, and its mean over all shapes.
 pub(crate) fn csv_summary(document: &Document) -> String {
-    let mut text = header(SUMMARY, "");
     let changes = Changes::of(document);
-    for row in &document.ranking {
-        let fields = [
-            quoted(&row.contender),
-            row.status.to_owned(),
-            document.runs[row.run].timing.as_str().to_owned(),
-            row.rank.map_or(String::new(), |r| r.to_string()),
-            optional(row.mean_micros),
-            numbers(row.geomean_speedup.as_ref()),
-            optional(row.roofline.map(|r| r.estimate)),
-            origin(&document.runs[row.run]),
-            changes.fields(
-                (row.run, &row.contender, None),
-                accuracy(&document.runs[row.run]),
-                [optional(row.clock_mhz), bound(row.bound_by.as_deref())],
-            ),
-            counters(row.counters.as_ref()),
+    let mut table = table(SUMMARY, None);
+    for standing in &document.ranking {
+        let run = &document.runs[standing.run];
+        let change = changes.find(standing.run, &standing.contender, None);
+        let own = row![
+            &standing.contender,
+            standing.status,
+            run.timing.as_str(),
+            maybe(standing.rank),
+            maybe(standing.mean_micros),
         ];
-        text.push_str(&(fields.join(",") + "\n"));
+        let bound_by = standing.bound_by.as_ref();
+        table.push(
+            [
+                own,
+                numbers(standing.geomean_speedup.as_ref()),
+                row![maybe(standing.roofline.map(|r| r.estimate))],
+                common(run, change, standing.clock_mhz, bound_by),
+                counters(standing.counters.as_ref()),
+            ]
+            .concat(),
+        );
     }
-    text
+    table.csv()
 }
 
-fn header(own: &str, last: &str) -> String {
-    let counters: Vec<String> = Counter::all().map(|c| format!(",{c}")).collect();
-    format!("{own},{COMMON}{last}{}\n", counters.concat())
+fn table(own: &'static str, last: Option<&'static str>) -> Table {
+    let names = own.split(',').chain(COMMON.split(',')).chain(last);
+    Table::named(names.chain(Counter::all().map(Counter::as_str)))
 }
 
 /// What became of cells, and of contenders, in the second of two runs.
@@ -89,31 +93,33 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The change, what is known of the run and the cell, and the finding.
-    fn fields(
-        &self,
-        (run, contender, shape): (usize, &str, Option<&str>),
-        run_fields: String,
-        own_fields: [String; 2],
-    ) -> String {
-        let found = self.found.get(&(contender, shape));
-        let found = found.filter(|_| run == self.second);
-        [
-            numbers(found.map(|change| &change.speedup)),
-            run_fields,
-            own_fields.join(","),
-            found.map_or(String::new(), |change| change.finding.to_owned()),
-        ]
-        .join(",")
+    fn find(&self, run: usize, contender: &str, shape: Option<&str>) -> Option<&Change> {
+        let found = self.found.get(&(contender, shape)).copied();
+        found.filter(|_| run == self.second)
     }
 }
 
-fn origin(run: &RunOrigin) -> String {
-    format!("{},{}", quoted(&run.file), quoted(&run.device))
-}
-
-fn bound(by: Option<&str>) -> String {
-    quoted(by.unwrap_or_default())
+/// The fields of [`COMMON`].
+fn common(
+    run: &RunOrigin,
+    change: Option<&Change>,
+    clock_mhz: Option<f64>,
+    bound_by: Option<&String>,
+) -> Vec<Value> {
+    let calibrated = run.calibrated.map(|yes| if yes { "yes" } else { "no" });
+    [
+        row![&run.file, &run.device],
+        numbers(change.map(|change| &change.speedup)),
+        row![
+            maybe(run.calibration.as_ref().map(|known| known.median)),
+            maybe(calibrated),
+            maybe(run.label),
+            maybe(clock_mhz),
+            maybe(bound_by),
+            maybe(change.map(|change| change.finding)),
+        ],
+    ]
+    .concat()
 }
 
 /// Why it failed, and where first.
@@ -123,37 +129,16 @@ fn why(cell: &CellExport) -> String {
     parts.join("; ")
 }
 
-fn counters(found: Option<&BTreeMap<&'static str, f64>>) -> String {
-    let value = |counter: Counter| optional(found.and_then(|f| f.get(counter.as_str())).copied());
-    Counter::all().map(value).collect::<Vec<_>>().join(",")
+fn counters(found: Option<&BTreeMap<&'static str, f64>>) -> Vec<Value> {
+    let value = |counter: Counter| maybe(found.and_then(|f| f.get(counter.as_str())));
+    Counter::all().map(value).collect()
 }
 
-/// Median error of modelled times, whether it is of this very device, and the
-/// run's label.
-fn accuracy(run: &RunOrigin) -> String {
-    let error = run.calibration.as_ref().map(|known| known.median);
-    let calibrated = match run.calibrated {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "",
-    };
-    let label = run.label.unwrap_or_default();
-    format!("{},{calibrated},{label}", optional(error))
-}
-
-fn numbers(quantity: Option<&Quantity>) -> String {
-    quantity.map_or(",,".to_owned(), |q| {
-        format!("{},{},{}", q.estimate, optional(q.lower), optional(q.upper))
-    })
-}
-
-fn optional(value: Option<f64>) -> String {
-    value.map_or(String::new(), |v| v.to_string())
-}
-
-fn quoted(text: &str) -> String {
-    match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
+fn numbers(quantity: Option<&Quantity>) -> Vec<Value> {
+    let number = |of: fn(&Quantity) -> Option<f64>| maybe(quantity.and_then(of));
+    vec![
+        number(|q| Some(q.estimate)),
+        number(|q| q.lower),
+        number(|q| q.upper),
+    ]
 }

@@ -4,15 +4,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::present::{
-    Agreed, Folders, Met, UNPAIRED, belief, bound_text, failed, first_wrong, mean_micros,
-    model_error, notes, verdict_word,
+    Agreed, Folders, Met, UNPAIRED, all_counters, belief, bound_text, comparison_table, failed,
+    first_wrong, matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
 };
+use crate::table::Table;
 use dgx_core::claims;
 use dgx_core::domain::{Calibration, ContenderId, Counter, Interval, Timing};
 use dgx_core::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
 use dgx_core::record::Run;
 use dgx_core::record::counters::Counts;
-use dgx_core::stats::{CONFIDENCE, LogEstimate};
+use dgx_core::stats::{CONFIDENCE, LogEstimate, Place};
 
 /// The format's version, raised when a field changes its meaning.
 const VERSION: u32 = 2;
@@ -39,6 +40,9 @@ pub(crate) struct Document {
     pub agreement: Option<Agreement>,
     /// What the screen says of the comparison.
     pub notes: Vec<String>,
+    /// The comparison as tables.
+    #[serde(skip)]
+    pub tables: Vec<Table>,
 }
 
 /// A contender over another of its run, or over itself in an earlier one.
@@ -121,6 +125,8 @@ pub(crate) struct RunOrigin {
     pub failures: Vec<String>,
     /// What the screen says below the tables.
     pub notes: Vec<String>,
+    #[serde(skip)]
+    pub tables: Vec<Table>,
 }
 
 /// A number with its interval and its unit.
@@ -146,14 +152,6 @@ impl Quantity {
         Self::new(estimate.ratio(CONFIDENCE), "x")
     }
 
-    pub(crate) fn interval(&self) -> Interval {
-        Interval {
-            estimate: self.estimate,
-            lower: self.lower,
-            upper: self.upper,
-        }
-    }
-
     const ONE: Self = Self {
         estimate: 1.0,
         lower: Some(1.0),
@@ -171,9 +169,6 @@ pub(crate) struct Standing {
     pub tied: bool,
     /// A status, or `yardstick`, `unchecked`, `pending`.
     pub status: &'static str,
-    /// The same as tables say it.
-    #[serde(skip)]
-    pub verdict: &'static str,
     /// Shapes it is valid and timed on.
     pub valid_shapes: usize,
     /// Geometric mean over the shapes, where it has a time on each.
@@ -233,25 +228,22 @@ impl Document {
     /// A whole run.
     pub(crate) fn of_run(run: &Run, ranking: &Ranking) -> Self {
         let over = ranking.reference.as_ref();
+        let cells = (ranking.rows.iter())
+            .flat_map(|row| cells_of(run, ranking, &row.contender, over))
+            .collect();
+        let standings = ranking.rows.iter().map(|row| standing(run, ranking, row));
         Self {
             version: VERSION,
             runs: vec![origin(run, ranking)],
             over: over.map(ContenderId::to_string),
             confidence: CONFIDENCE,
             detectable: detectable(ranking),
-            ranking: ranking
-                .rows
-                .iter()
-                .map(|r| standing(run, ranking, r))
-                .collect(),
-            cells: ranking
-                .rows
-                .iter()
-                .flat_map(|row| cells_of(run, ranking, &row.contender, over))
-                .collect(),
+            ranking: standings.collect(),
+            cells,
             changes: Vec::new(),
             agreement: None,
             notes: Vec::new(),
+            tables: Vec::new(),
         }
     }
 
@@ -263,7 +255,15 @@ impl Document {
         only: Option<&ContenderId>,
         agreed: &Agreed,
     ) -> Self {
-        let [mut both, mut second] = sides.map(|(run, ranking)| Self::of_run(run, ranking));
+        let [mut both, mut second] = sides.map(|(run, ranking)| {
+            let mut whole = Self::of_run(run, ranking);
+            if let Some(only) = only {
+                whole.ranking.retain(|row| row.contender == only.as_str());
+                whole.cells.retain(|cell| cell.contender == only.as_str());
+                whole.runs[0].tables = tables(run, &part(ranking, &[only]));
+            }
+            whole
+        });
         second.ranking.iter_mut().for_each(|row| row.run = 1);
         second.cells.iter_mut().for_each(|cell| cell.run = 1);
         both.over = both.over.filter(|over| second.over.as_ref() == Some(over));
@@ -272,13 +272,20 @@ impl Document {
         both.runs.extend(second.runs);
         both.ranking.extend(second.ranking);
         both.cells.extend(second.cells);
-        if let Some(only) = only {
-            both.ranking.retain(|row| row.contender == only.as_str());
-            both.cells.retain(|cell| cell.contender == only.as_str());
-        }
         for (contender, comparison) in compared {
             both.changes.extend(changes([contender; 2], comparison));
         }
+        let pairs = compared.iter().map(|(contender, comparison)| {
+            let side = |(run, ranking)| Side {
+                run,
+                ranking,
+                contender,
+            };
+            (sides.map(side), comparison)
+        });
+        both.tables
+            .push(comparison_table(&pairs.collect::<Vec<_>>()));
+        both.tables.extend(agreed.table.clone());
         both.agreement = agreed.repeat.as_ref().map(agreement);
         both.notes = std::iter::once(UNPAIRED.to_owned())
             .chain(agreed.times.clone())
@@ -289,42 +296,26 @@ impl Document {
 
     /// Two contenders of one run, the second over the first.
     pub(crate) fn of_comparison(base: Side, candidate: Side, comparison: &Comparison) -> Self {
-        let geomean = Quantity::ratio(&comparison.geomean);
+        let (run, whole) = (base.run, base.ranking);
+        let contenders = [base.contender, candidate.contender];
         let tied = comparison.judgement().differs() != Some(true);
-        let base_first = tied || geomean.estimate < 1.0;
-        let mut ranking = Vec::new();
-        let mut cells = Vec::new();
-        for (index, side) in [base, candidate].into_iter().enumerate() {
-            let Some(row) = side.ranking.row(side.contender) else {
-                continue;
-            };
-            let leads = tied || (index == 0) == base_first;
-            ranking.push(Standing {
-                rank: Some(if leads { 1 } else { 2 }),
-                tied,
-                geomean_speedup: Some(if index == 0 { Quantity::ONE } else { geomean }),
-                ..standing(side.run, side.ranking, row)
-            });
-            for mut cell in cells_of(side.run, side.ranking, side.contender, None) {
-                let estimate = comparison.shape(&cell.shape);
-                cell.speedup = match index {
-                    0 => estimate.map(|_| Quantity::ONE),
-                    _ => estimate.map(Quantity::ratio),
-                };
-                cells.push(cell);
-            }
+        let mut ranking = part(whole, &contenders);
+        for row in &mut ranking.rows {
+            let is_base = row.contender == *base.contender;
+            let slower = is_base == (comparison.geomean.mean >= 0.0);
+            let rank = if slower && !tied { 2 } else { 1 };
+            row.place = Some(Place { rank, tied });
+            row.speedup = Some(comparison.geomean).filter(|_| !is_base);
         }
+        ranking.reference = Some(base.contender.clone());
         Self {
-            version: VERSION,
-            runs: vec![origin(base.run, base.ranking)],
-            over: Some(base.contender.to_string()),
-            confidence: CONFIDENCE,
-            detectable: detectable(candidate.ranking),
-            ranking,
-            cells,
+            runs: vec![RunOrigin {
+                tables: tables(run, &ranking),
+                ..origin(run, whole)
+            }],
             changes: changes([candidate.contender, base.contender], comparison),
-            agreement: None,
-            notes: Vec::new(),
+            tables: vec![comparison_table(&[([base, candidate], comparison)])],
+            ..Self::of_run(run, &ranking)
         }
     }
 
@@ -333,6 +324,25 @@ impl Document {
         // Plain structs of finite numbers and text always serialise.
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
+}
+
+/// A ranking of these contenders alone, in this order.
+fn part(ranking: &Ranking, contenders: &[&ContenderId]) -> Ranking {
+    let rows = contenders.iter().filter_map(|id| ranking.row(id));
+    let mut part = ranking.clone();
+    part.rows = rows.cloned().collect();
+    part
+}
+
+/// The tables of a run.
+fn tables(run: &Run, ranking: &Ranking) -> Vec<Table> {
+    let counters = all_counters(run, ranking);
+    let counters = Some(counters).filter(|table| !table.rows.is_empty());
+    let matrix = matrix_table(run, ranking, |_, value| value);
+    [ranking_table(run, ranking), matrix]
+        .into_iter()
+        .chain(counters)
+        .collect()
 }
 
 /// One contender over another, in the mean and on each shape.
@@ -405,6 +415,7 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
             .map(|failed| failed.text)
             .collect(),
         notes: notes(run, ranking),
+        tables: tables(run, ranking),
     }
 }
 
@@ -426,7 +437,6 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
         rank: row.place.map(|p| p.rank),
         tied: row.place.is_some_and(|p| p.tied),
         status: status(run, row.kind, row.status),
-        verdict: verdict_word(run, row),
         valid_shapes: row.valid_shapes,
         mean_micros: mean_micros(run, ranking, row).map(|mean| mean.0),
         geomean_speedup: if reference {
@@ -459,14 +469,6 @@ fn standing(run: &Run, ranking: &Ranking, row: &Row) -> Standing {
             whole.map(|(counts, _)| counters(&counts))
         },
     }
-}
-
-fn mean_clock(ranking: &Ranking, contender: &ContenderId) -> Option<f64> {
-    let times = ranking.cells_of(contender).iter();
-    let times = times.filter_map(|cell| cell.time.as_ref());
-    let clocks: Option<Vec<f64>> = times.map(|time| time.clock_mhz).collect();
-    let clocks = clocks.filter(|clocks| !clocks.is_empty())?;
-    Some(clocks.iter().sum::<f64>() / clocks.len() as f64)
 }
 
 /// By the names that tables and gates use.

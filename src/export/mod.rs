@@ -15,7 +15,7 @@ use schemars::{Schema, SchemaGenerator};
 pub(crate) use csv::{csv, csv_summary};
 pub(crate) use document::{Document, Quantity};
 pub(crate) use file::{is_standard_output, probe, replaces, write};
-pub(crate) use markdown::{escape as escape_markdown, markdown};
+pub(crate) use markdown::markdown;
 
 /// What an export says, for those who read it.
 pub(crate) fn schema(generator: SchemaGenerator) -> Schema {

@@ -18,7 +18,7 @@ pub(crate) fn belief_in(device: &DeviceRecord) -> Option<String> {
     let name = &device.name;
     let Some(known) = &device.calibration else {
         return Some(format!(
-            "All times are modelled for {name}, uncalibrated: how far off they are is not known."
+            "All times are modelled for {name}, uncalibrated: their error is unknown."
         ));
     };
     let Calibration {
@@ -79,6 +79,25 @@ pub(crate) fn micros_title(run: &Run) -> String {
     }
 }
 
+/// What the times of a run are: `modelled for NVIDIA H200, ±3.5 %`.
+pub(crate) fn times(run: &Run) -> String {
+    let device = &run.header.device;
+    let timing = device.timing.as_str();
+    match model_error(device) {
+        Some(error) => format!("{timing} for {}, {error}", device.name),
+        None => timing.to_owned(),
+    }
+}
+
+/// What the times of two runs are.
+pub(crate) fn between(a: &Run, b: &Run) -> String {
+    match a.timing() == b.timing() {
+        true if times(a) == times(b) => times(a),
+        true => a.timing().as_str().to_owned(),
+        false => format!("{} over {}", b.timing().as_str(), a.timing().as_str()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +139,7 @@ mod tests {
         assert!(sentence.contains("for NVIDIA B200, uncalibrated: for NVIDIA H200"));
         assert_eq!(title, "modelled µs for NVIDIA B200 (uncalibrated)");
         let (sentence, title) = told(|device| device.calibration = None);
-        assert!(sentence.ends_with("how far off they are is not known."));
+        assert!(sentence.ends_with("their error is unknown."));
         assert_eq!(title, "modelled µs for NVIDIA H200 (uncalibrated)");
         assert_eq!(belief(&Synthetic::round4().run()), None);
     }

@@ -1,50 +1,82 @@
-use super::{Align, Column, Grid, Style, interval, signed_percent};
-use dgx_core::domain::Micros;
-use dgx_core::rank::{Comparison, Judgement};
+use super::{between, interval, signed_percent};
+use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
+use dgx_core::domain::ContenderId;
+use dgx_core::rank::{Comparison, Judgement, Side};
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// What every comparison of two runs has to be read with.
 pub(crate) const UNPAIRED: &str =
     "No block pairs the two runs, so drift between them is in these ratios.";
 
-/// One line per shape and one for the geometric mean: both times, the ratio,
-/// and what it means.
-pub(crate) fn comparison_table(
-    names: (&str, &str),
-    times: impl Fn(&str) -> (Option<Micros>, Option<Micros>),
-    comparison: &Comparison,
-    style: &Style,
-) -> Grid {
-    let mut grid = Grid::new(vec![
-        Column::new("shape", Align::Left, 9),
-        Column::new(format!("{} µs", names.0), Align::Right, 6),
-        Column::new(format!("{} µs", names.1), Align::Right, 6),
-        Column::new(format!("{} over {}", names.1, names.0), Align::Left, 9),
+/// The second side over the first, one pair after the other: a line for each
+/// shape and one for the geometric mean.
+pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
+    let Some(([base, candidate], _)) = compared.first() else {
+        return Table::default();
+    };
+    let [a, b] = match base.contender == candidate.contender {
+        true => ["A", "B"].map(str::to_owned),
+        false => [base, candidate].map(|side| side.contender.to_string()),
+    };
+    let unit = between(base.run, candidate.run);
+    let mut table = Table::new(vec![
+        Column::new("contender", Align::Left, 0),
+        Column::key("shape"),
+        Column::new(format!("{a} µs"), Align::Right, 6),
+        Column::new(format!("{b} µs"), Align::Right, 6),
+        Column::left(format!("{b} over {a}")).unit(unit),
         Column::new("time", Align::Right, 4),
         Column::new("finding", Align::Left, 8),
+        Column::new("differs", Align::Left, 0),
     ]);
-    let micros = |t: Option<Micros>| t.map_or(String::new(), |t| t.to_string());
-    for (shape, estimate, judgement) in comparison.judged() {
-        let (base, candidate) = times(shape);
-        let mut row = vec![shape.to_owned(), micros(base), micros(candidate)];
-        row.extend(verdict(estimate, judgement, style));
-        grid.push(row);
+    for (sides, comparison) in compared {
+        for (shape, estimate, judgement) in comparison.judged() {
+            let times = sides.each_ref().map(|side| time(side, shape));
+            table.push(values(
+                sides[1].contender,
+                shape,
+                times,
+                estimate,
+                judgement,
+            ));
+        }
+        let mean = (&comparison.geomean, comparison.judgement());
+        let none = [Value::default(), Value::default()];
+        let row = values(sides[1].contender, "geometric mean", none, mean.0, mean.1);
+        table.push(row.into_iter().map(|value| value.strong_if(true)).collect());
     }
-    let mut row = vec!["geometric mean".to_owned(), String::new(), String::new()];
-    row.extend(verdict(&comparison.geomean, comparison.judgement(), style));
-    grid.push(row.iter().map(|c| style.bold(c)).collect());
-    grid
+    table
 }
 
-fn verdict(estimate: &LogEstimate, judgement: Judgement, style: &Style) -> [String; 3] {
-    let finding = judgement.as_str();
-    [
+fn time(side: &Side<'_>, shape: &str) -> Value {
+    let cell = side.ranking.cell(side.contender, shape);
+    maybe(cell.and_then(|cell| Some(cell.time.as_ref()?.estimate())))
+}
+
+fn values(
+    contender: &ContenderId,
+    shape: &str,
+    [base, candidate]: [Value; 2],
+    estimate: &LogEstimate,
+    judgement: Judgement,
+) -> Vec<Value> {
+    let tone = match judgement {
+        Judgement::Faster => Tone::Good,
+        Judgement::Slower => Tone::Bad,
+        _ => Tone::Plain,
+    };
+    row![
+        contender,
+        shape,
+        base,
+        candidate,
         interval(&estimate.ratio(CONFIDENCE)),
         signed_percent((-estimate.mean).exp_m1()),
-        match judgement {
-            Judgement::Faster => style.good(finding),
-            Judgement::Slower => style.bad(finding),
-            _ => finding.to_owned(),
+        Value::from(judgement).tone(tone),
+        match judgement.differs() {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "",
         },
     ]
 }

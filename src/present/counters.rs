@@ -1,6 +1,6 @@
 //! What the emulator counted: the cause behind modelled times.
 
-use super::{Align, Column, Grid, Style};
+use crate::table::{Column, Style, Table, Value, maybe};
 use dgx_core::domain::{Counter, PANELS};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
@@ -12,9 +12,25 @@ pub(crate) struct Counted {
     pub counts: Counts,
 }
 
-/// Every contender of an emulated run, summed over the shapes; empty for runs
+/// Every contender of an emulated run, summed over the shapes; none for runs
 /// without counters.
-pub(crate) fn counters_of_run(run: &Run, ranking: &Ranking, style: &Style) -> String {
+pub(crate) fn counters_of_run(run: &Run, ranking: &Ranking) -> Vec<Table> {
+    let what = match run.header.shapes.len() {
+        1 => "one call".to_owned(),
+        all => format!("one call on each of {all} shapes, summed"),
+    };
+    counters_tables(("contender", &what), &counted(run, ranking), false)
+}
+
+/// The same in one table: a row for each counter.
+pub(crate) fn all_counters(run: &Run, ranking: &Ranking) -> Table {
+    let all: Vec<Counter> = Counter::all().collect();
+    let table = table("contender", &all, &counted(run, ranking), false);
+    let title = "emulated, one call on each shape";
+    table.transposed("counter").titled(title)
+}
+
+fn counted(run: &Run, ranking: &Ranking) -> Vec<Counted> {
     let all = run.header.shapes.len();
     let rows = ranking.rows.iter().filter_map(|row| {
         let shapes = run.header.shapes.iter().map(|s| s.name.as_str());
@@ -26,94 +42,70 @@ pub(crate) fn counters_of_run(run: &Run, ranking: &Ranking, style: &Style) -> St
         };
         Some(Counted { name, counts })
     });
-    let rows: Vec<Counted> = rows.collect();
-    let what = match all {
-        1 => "one call".to_owned(),
-        _ => format!("one call on each of {all} shapes, summed"),
-    };
-    counters_table(("contender", &what), &rows, false, style)
+    rows.collect()
 }
 
-/// The counters of several rows, over as many tables as the width asks for.
-/// With `ratio`, the second row over the first stands below.
-pub(crate) fn counters_table(
+/// A table for each kind of counter. With `ratio`, the second row over the
+/// first stands below.
+pub(crate) fn counters_tables(
     (kind, what): (&str, &str),
     rows: &[Counted],
     ratio: bool,
-    style: &Style,
-) -> String {
-    let mut tables = Vec::new();
+) -> Vec<Table> {
+    let mut tables: Vec<Table> = Vec::new();
     for panel in &PANELS {
-        let shown: Vec<Counter> = panel
-            .counters
-            .iter()
-            .copied()
-            .filter(|figure| rows.iter().any(|row| figure.value(&row.counts) > Some(0.0)))
-            .collect();
-        if shown.is_empty() {
-            continue;
-        }
+        let table = table(kind, panel.counters, rows, ratio);
         let title = match tables.is_empty() {
             true => format!("emulated, {what}: {}", panel.title),
             false => panel.title.to_owned(),
         };
-        let grids = folded(kind, &shown, rows, ratio, style);
-        tables.push(format!("{}\n{}", style.fold(&title, 2), grids.join("\n")));
-    }
-    tables.join("\n\n")
-}
-
-/// As few tables as hold all figures within the width.
-fn folded(
-    kind: &str,
-    figures: &[Counter],
-    rows: &[Counted],
-    ratio: bool,
-    style: &Style,
-) -> Vec<String> {
-    for parts in 1..=figures.len() {
-        let size = figures.len().div_ceil(parts);
-        let grids: Vec<Grid> = figures
-            .chunks(size)
-            .map(|some| grid(kind, some, rows, ratio))
-            .collect();
-        let fits = |g: &Grid| g.full_width() <= style.width;
-        if parts == figures.len() || grids.iter().all(fits) {
-            return grids.iter().map(|g| g.render(style)).collect();
+        if table.columns.len() > 1 {
+            tables.push(table.titled(title));
         }
     }
-    Vec::new()
+    tables
 }
 
-fn grid(kind: &str, figures: &[Counter], rows: &[Counted], ratio: bool) -> Grid {
-    let mut columns = vec![Column::new(kind, Align::Left, 9)];
-    columns.extend(
-        figures
-            .iter()
-            .map(|f| Column::new(f.title(), Align::Right, 9)),
-    );
-    let mut grid = Grid::new(columns);
+/// The counters that are not zero for all.
+fn table(kind: &str, counters: &[Counter], rows: &[Counted], ratio: bool) -> Table {
+    let used = |c: &&Counter| rows.iter().any(|row| c.value(&row.counts) > Some(0.0));
+    let counters: Vec<&Counter> = counters.iter().filter(used).collect();
+    let titles = counters.iter().map(|c| Column::right(c.title()));
+    let mut table = Table::new([Column::key(kind)].into_iter().chain(titles).collect());
     for row in rows {
-        let value = |f: &Counter| f.value(&row.counts).map_or(String::new(), |v| f.text(v));
-        let mut cells = vec![row.name.clone()];
-        cells.extend(figures.iter().map(value));
-        grid.push(cells);
+        let value = |c: &&Counter| {
+            let value = c.value(&row.counts);
+            maybe(value.map(|v| c.text(v))).number(value)
+        };
+        let name = Value::from(&row.name);
+        table.push(
+            [name]
+                .into_iter()
+                .chain(counters.iter().map(value))
+                .collect(),
+        );
     }
     if let ([base, candidate], true) = (rows, ratio) {
-        let over = |f: &Counter| {
-            let (Some(b), Some(c)) = (f.value(&base.counts), f.value(&candidate.counts)) else {
-                return String::new();
-            };
-            match b > 0.0 {
-                true => format!("×{:.2}", c / b),
-                false => String::new(),
-            }
+        let over = |c: &&Counter| {
+            let base = c.value(&base.counts).filter(|base| *base > 0.0);
+            let both = base.zip(c.value(&candidate.counts));
+            maybe(both.map(|(b, c)| format!("×{:.2}", c / b)))
         };
-        let mut cells = vec!["second over first".to_owned()];
-        cells.extend(figures.iter().map(over));
-        grid.push(cells);
+        let name = Value::from("second over first");
+        table.push(
+            [name]
+                .into_iter()
+                .chain(counters.iter().map(over))
+                .collect(),
+        );
     }
-    grid
+    table
+}
+
+/// Tables below each other.
+pub(crate) fn rendered(tables: &[Table], style: &Style) -> String {
+    let drawn: Vec<String> = tables.iter().map(|table| table.render(style)).collect();
+    drawn.join("\n\n")
 }
 
 #[cfg(test)]
@@ -128,7 +120,7 @@ mod tests {
             width,
             ..Style::PLAIN
         };
-        counters_of_run(&run, &Ranking::of(&run), &style)
+        rendered(&counters_of_run(&run, &Ranking::of(&run)), &style)
     }
 
     #[test]
@@ -159,7 +151,7 @@ mod tests {
             name: "more".to_owned(),
             groups: run.header.shapes[0].groups.clone(),
         });
-        let text = counters_of_run(&run, &Ranking::of(&run), &Style::PLAIN);
+        let text = rendered(&counters_of_run(&run, &Ranking::of(&run)), &Style::PLAIN);
         assert!(text.contains("two-pass on 8 of 9 shapes"), "{text}");
     }
 }

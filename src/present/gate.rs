@@ -1,49 +1,59 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
-use super::{Align, Column, Grid, Style, count, interval, percent, speedup, threshold};
-use dgx_core::gate::{self, Finding, Found, Gap, GateReport, Note, Reason, Ruling, Wanted, Whose};
+use super::{count, interval, percent, speedup, threshold};
+use crate::table::{Align, Column, Style, Table, Tone, Value, maybe, row};
+use dgx_core::gate::{
+    self, Finding, Found, Gap, GateReport, Impossible, Note, Reason, Ruling, Wanted, Whose,
+};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
 
-/// The report as a table and a last line that says the outcome.
-pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
-    let mut grid = Grid::new(vec![
+/// Every finding; Markdown has the reasons beside them.
+pub(crate) fn gate_table(report: &GateReport) -> Table {
+    let columns = vec![
+        Column::new("", Align::Left, 0),
         Column::key("rule"),
         Column::key("contender"),
         Column::key("shape"),
-        Column::new("wanted", Align::Left, 9).wraps(),
-        Column::new("found", Align::Left, 9).wraps(),
-        Column::new("ruling", Align::Left, 9),
-    ]);
-    for finding in &report.findings {
-        let ruling = ruling_word(finding.ruling);
-        grid.push(vec![
-            finding.rule.to_string(),
-            finding.contender.to_string(),
-            finding.shape.clone().unwrap_or_default(),
+        Column::left("wanted").wraps(),
+        Column::left("found").wraps(),
+        Column::left("ruling"),
+        Column::new("reason", Align::Left, 0),
+    ];
+    let rows = report.findings.iter().map(|finding| {
+        let (sign, tone) = match finding.ruling {
+            Ruling::Passed => ("✅", Tone::Good),
+            Ruling::Failed => ("❌", Tone::Bad),
+            Ruling::Refused | Ruling::Undecided => ("⚠️", Tone::Doubtful),
+        };
+        row![
+            sign,
+            &finding.rule,
+            &finding.contender,
+            maybe(finding.shape.as_ref()),
             wanted(&finding.wanted),
             found(&finding.found),
-            match finding.ruling {
-                Ruling::Passed => style.good(ruling),
-                Ruling::Failed => style.bad(ruling),
-                Ruling::Refused | Ruling::Undecided => style.doubtful(ruling),
-            },
-        ]);
-    }
+            Value::default().badge(tone, ruling_word(finding.ruling)),
+            maybe(finding.reason.as_ref().map(reason)),
+        ]
+    });
+    Table::new(columns).with(rows).without_empty_columns()
+}
+
+/// The report as a table and a last line that says the outcome.
+pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
     let judged = format!("{} over {}", report.run, report.over);
     let mut parts = vec![style.titled("gate", &judged)];
     if let Some(devices) = &report.across_devices {
         parts.push(style.doubtful(format!("ACROSS DEVICES: {devices}")));
     }
     if !report.findings.is_empty() {
-        parts.push(grid.without_empty_columns().render(style));
+        parts.push(gate_table(report).render(style));
     }
-    let reasons = reasons(report, style);
-    if !reasons.is_empty() {
-        parts.push(reasons);
-    }
+    parts.push(reasons(report, style));
     parts.extend(gate_notes(report).iter().map(|n| style.fold(n, 2)));
     parts.push(style.bold(style.fold(&gate_outcome(report), 2)));
+    parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
 
@@ -73,11 +83,11 @@ pub(crate) fn gate_outcome(report: &GateReport) -> String {
         return format!("gate incomplete: {}", gate_gaps(report).join("; "));
     }
     match (all, failed, open) {
-        (0, _, _) => "gate inconclusive: nothing was asked".to_owned(),
+        (0, _, _) => "gate inconclusive: there is no rule".to_owned(),
         (_, 0, 0) => format!("gate passed: {all} of {all} checks"),
-        (_, 0, _) => format!("gate inconclusive: {open} of {all} checks cannot be judged"),
+        (_, 0, _) => format!("gate inconclusive: {open} of {all} checks are undecided"),
         (_, _, 0) => format!("gate failed: {failed} of {all} checks"),
-        _ => format!("gate failed: {failed} of {all} checks, {open} more cannot be judged"),
+        _ => format!("gate failed: {failed} of {all} checks, {open} more are undecided"),
     }
 }
 
@@ -115,17 +125,34 @@ pub(crate) fn gap(gap: &Gap) -> String {
             blocks,
             shapes,
         } => format!(
-            "it was to be timed in {processes} processes of {blocks} blocks or more, and was on {}",
+            "{processes} processes of {blocks} blocks or more were required; fewer timed {}",
             named(shapes)
         ),
         Gap::Shard { number, of } => {
             format!("it is shard {number} of {of}, not the whole round")
         }
         Gap::NotValidated => {
-            "nothing in it was validated (--time-only), so nobody knows who is right".to_owned()
+            "nothing in it was validated (--time-only), so no result was checked".to_owned()
         }
+        Gap::Impossible(cells) => impossible(cells),
         Gap::Scripted => "its times are scripted, so they prove nothing".to_owned(),
     }
+}
+
+/// Times that no device of the kind reaches.
+pub(crate) fn impossible(cells: &[Impossible]) -> String {
+    let one = |cell: &Impossible| {
+        let (contender, shape) = (&cell.contender, &cell.shape);
+        format!(
+            "{contender} on {shape} took {:.2} µs, where the device needs {:.2} µs at least",
+            cell.time.0, cell.least.0
+        )
+    };
+    let mut list: Vec<String> = cells.iter().take(NAMED).map(one).collect();
+    if cells.len() > NAMED {
+        list.push(format!("{} more", cells.len() - NAMED));
+    }
+    format!("impossible times: {}", list.join(", "))
 }
 
 /// Shapes named before the rest is counted.
@@ -133,10 +160,10 @@ const NAMED: usize = 8;
 
 fn named(shapes: &[(String, usize)]) -> String {
     let mut list: Vec<String> = (shapes.iter().take(NAMED))
-        .map(|(name, has)| format!("{name} in {has}"))
+        .map(|(name, has)| format!("{name} ({has})"))
         .collect();
     if shapes.len() > NAMED {
-        list.push(format!("{} more shapes in too few", shapes.len() - NAMED));
+        list.push(format!("{} more shapes", shapes.len() - NAMED));
     }
     list.join(", ")
 }
@@ -158,7 +185,7 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
             percent(GRAVE)
         ),
         Note::New(contender) => {
-            format!("{contender} is new: the baseline run has nothing to hold it against")
+            format!("{contender} is new: the baseline run does not have it")
         }
         Note::Modelled { device, error } => match error {
             Some(error) => format!(
@@ -166,8 +193,8 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
                 percent(*error)
             ),
             None => format!(
-                "All times are modelled for {device}, uncalibrated: how far off they are is not \
-                 known, so designs are not told apart by them."
+                "All times are modelled for {device}, uncalibrated: their error is \
+                 unknown, so designs are not ranked by them."
             ),
         },
         Note::Foreign {
@@ -187,11 +214,11 @@ pub(crate) fn foreign(tool: &str, processes: usize) -> String {
     let timed = match processes {
         0 => "without samples, so without intervals".to_owned(),
         1 => "in one process".to_owned(),
-        n => format!("in {n} processes, over which intervals are made"),
+        n => format!("in {n} processes, whose spread gives the intervals"),
     };
     let lone = match processes {
         0 | 1 => format!(
-            " What differs between processes is in no interval, so differences below {} decide \
+            " Intervals lack the differences between processes, so differences below {} decide \
              nothing; a folder with the files of several processes has one.",
             percent(GRAVE)
         ),
@@ -199,7 +226,8 @@ pub(crate) fn foreign(tool: &str, processes: usize) -> String {
     };
     format!(
         "Timed by {tool}, {timed}.{lone} Nothing was checked against an oracle, no block pairs \
-         contenders, and no second entry of a baseline says what can be told apart."
+         contenders, and the baseline was not timed twice, so the smallest detectable difference \
+         is unknown."
     )
 }
 
@@ -207,7 +235,7 @@ pub(crate) fn wanted(wanted: &Wanted) -> String {
     match wanted {
         Wanted::Ok => "ok".to_owned(),
         Wanted::OkEverywhere => "ok on every shape".to_owned(),
-        Wanted::OkOn(shapes) => format!("ok on the {shapes} it was"),
+        Wanted::OkOn(shapes) => format!("ok on the {shapes} where it was ok"),
         Wanted::Speedup(least) => format!("≥ {}", threshold(*least)),
         Wanted::SpeedupEverywhere(least) => format!("≥ {} on every shape", threshold(*least)),
         Wanted::Within(share) if *share > 0.0 => format!("within {}", percent(*share)),
@@ -261,14 +289,14 @@ pub(crate) fn reason(reason: &Reason) -> String {
             format!("{who} is not valid on {lacks} of {of} shapes")
         }
         Reason::OneProcess => {
-            "from one process: what differs between processes is not in the interval".to_owned()
+            "from one process: differences between processes are not in the interval".to_owned()
         }
         Reason::OneBlock => "one block has no interval: measure longer".to_owned(),
         Reason::TooFine {
             threshold: asked,
             effect,
         } => format!(
-            "{} is {} from equal, and this run tells differences of {} or more apart",
+            "{} is {} from equal, and this run detects differences of {} or more",
             threshold(*asked),
             percent(asked.ln().abs().exp_m1()),
             percent(*effect)
@@ -278,7 +306,10 @@ pub(crate) fn reason(reason: &Reason) -> String {
             percent(*effect)
         ),
         Reason::Holds(asked) => {
-            format!("the interval holds {}: measure longer", threshold(*asked))
+            format!(
+                "the interval contains {}: measure longer",
+                threshold(*asked)
+            )
         }
         Reason::Short(by) => format!("{} short", speedup(*by)),
         Reason::Slower { loss, other_card } => match other_card {
@@ -294,7 +325,7 @@ pub(crate) fn reason(reason: &Reason) -> String {
             percent(*error)
         ),
         Reason::Uncalibrated => {
-            "nobody compared modelled times for this device: measure it on a GPU".to_owned()
+            "modelled times for this device were never compared with a GPU: measure it".to_owned()
         }
         Reason::SmemOver(by) => format!("{by} over"),
         Reason::RegistersOver(by) => format!("{by} over"),
@@ -307,9 +338,7 @@ pub(crate) fn reason(reason: &Reason) -> String {
             "one of the two has no such counter; only emulated runs count".to_owned()
         }
         Reason::Claim(verdict) => verdict.to_string(),
-        Reason::NotThere => "what is not there cannot be judged".to_owned(),
-        Reason::Alone => {
-            "no other run was held against it; it was judged by its own rules".to_owned()
-        }
+        Reason::NotThere => "missing cells cannot be judged".to_owned(),
+        Reason::Alone => "it was judged by its own rules, without another run".to_owned(),
     }
 }

@@ -1,4 +1,5 @@
-use super::{Align, Column, Grid, Style};
+use super::status_tone;
+use crate::table::{Align, Column, Style, Table, Value, maybe, row};
 use dgx_core::domain::{Access, Found, Hazard, Status, counted};
 use dgx_core::examination::Inquest;
 
@@ -14,7 +15,7 @@ pub(crate) fn hazards_text(
     let examined = &inquest.examined;
     let mut parts = match examined.is_empty() {
         true => Vec::new(),
-        false => vec![table(examined, style).render(style)],
+        false => vec![examined_table(examined).render(style)],
     };
     let all = inquest.found();
     parts.extend(all.iter().map(|found| told(found, style)));
@@ -31,34 +32,28 @@ pub(crate) fn hazards_text(
     parts.join("\n\n")
 }
 
-fn table(examined: &[Examined], style: &Style) -> Grid {
-    let mut grid = Grid::new(vec![
-        Column::new("contender", Align::Left, 9),
-        Column::new("shape", Align::Left, 9),
+/// A row for each cell.
+pub(crate) fn examined_table(examined: &[Examined]) -> Table {
+    let columns = vec![
+        Column::key("contender"),
+        Column::key("shape"),
         Column::new("SMs", Align::Right, 5),
-        Column::new("verdict", Align::Left, 9),
+        Column::left("verdict"),
         Column::new("hazards", Align::Right, 8),
         Column::new("reaches", Align::Left, 3),
-    ]);
-    for cell in examined {
-        let course = &cell.course;
-        grid.push(vec![
-            cell.contender.to_string(),
-            course.shape.name.clone(),
-            course.sms.to_string(),
-            match cell.status {
-                Status::Ok => style.good("ok"),
-                Status::Unsupported => style.doubtful("unsupported"),
-                status => style.bad(status),
-            },
-            match cell.hazards.len() {
-                0 => String::new(),
-                some => some.to_string(),
-            },
-            course.reaches.to_owned(),
-        ]);
-    }
-    grid.without_empty_columns()
+    ];
+    let rows = examined.iter().map(|cell| {
+        let hazards = cell.hazards.len();
+        row![
+            &cell.contender,
+            &cell.course.shape.name,
+            cell.course.sms,
+            Value::default().badge(status_tone(cell.status), cell.status),
+            maybe((hazards > 0).then_some(hazards)),
+            cell.course.reaches,
+        ]
+    });
+    Table::new(columns).with(rows).without_empty_columns()
 }
 
 /// One hazard: both accesses, what is missing, and what is usually done.
@@ -200,12 +195,12 @@ pub(crate) fn hazards_summary(inquest: &Inquest, hazards: usize, schedules: usiz
     }
     let surprises = inquest.surprises();
     if surprises.is_empty() && left.is_empty() && examined.iter().any(|c| c.expect != Status::Ok) {
-        text.push_str(" Every contender does what it declares.");
+        text.push_str(" Every contender has the status it declares.");
     }
     for (contender, what) in surprises {
         let what = what.lines().next().unwrap_or_default();
         text.push_str(&format!(
-            "\n{contender} does not do what it declares: {what}"
+            "\n{contender} does not have the status it declares: {what}"
         ));
     }
     text

@@ -1,23 +1,75 @@
-use super::grid::total;
-use super::{Align, Column, Grid, Style, micros_title};
-use dgx_core::domain::{ContenderId, Shape, Status};
-use dgx_core::rank::Ranking;
+use super::{micros_title, status_tone};
+use crate::table::{Column, Style, Table, Tone, Value};
+use dgx_core::domain::{ContenderId, Status};
+use dgx_core::rank::{Cell, Ranking};
 use dgx_core::record::Run;
 
 /// Times by shape and contender. The least of each shape is marked, and the
-/// mark says whether the yardstick is faster still. Rows are shapes where the
-/// contenders fit beside each other, contenders otherwise.
+/// mark says whether the yardstick is faster still. `more` adds to the value of
+/// a cell.
+pub(crate) fn matrix_table(
+    run: &Run,
+    ranking: &Ranking,
+    more: impl Fn(&Cell, Value) -> Value,
+) -> Table {
+    let contenders = || ranking.rows.iter().map(|row| &row.contender);
+    let mut columns = vec![Column::key("shape")];
+    columns.extend(contenders().map(|id| Column::of_contender(id.as_str())));
+    let mut table = Table::new(columns).titled(caption(run, ranking));
+    for shape in &run.header.shapes {
+        let mark = match beaten(run, ranking, &shape.name) {
+            true => '+',
+            false => '*',
+        };
+        let value = |id: &ContenderId| {
+            let cell = ranking.cell(id, &shape.name);
+            cell.map_or_else(Value::default, |cell| more(cell, value(cell, mark)))
+        };
+        let name = Value::from(&shape.name);
+        table.push(
+            std::iter::once(name)
+                .chain(contenders().map(value))
+                .collect(),
+        );
+    }
+    table
+}
+
+fn value(cell: &Cell, mark: char) -> Value {
+    match (&cell.time, cell.status) {
+        (Some(time), _) if time.best => Value::from(time.estimate()).mark(mark),
+        (Some(time), _) => Value::from(time.estimate()),
+        (None, Some(Status::Ok | Status::NotValidated)) => "not timed".into(),
+        (None, Some(Status::Unsupported)) => Value::from("n/a").tone(Tone::Faint),
+        (None, Some(status)) => Value::from(status).tone(status_tone(status)),
+        (None, None) => "–".into(),
+    }
+}
+
+/// The table of those that have a time; the others are among the failures.
+/// Rows are shapes where the contenders fit beside each other, contenders
+/// otherwise.
 pub(crate) fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
-    if entrants(ranking).next().is_none() {
+    let untimed = ranking.rows.iter().filter(|row| row.valid_shapes == 0);
+    let untimed: Vec<&str> = untimed.map(|row| row.contender.as_str()).collect();
+    let mut by_shape = matrix_table(run, ranking, |_, value| value).without(&untimed);
+    if by_shape.columns.len() == 1 {
         return String::new();
     }
-    let by_shape = shapes_down(run, ranking, style);
-    let caption = style.fold(&caption(run, ranking), 2);
-    if by_shape.full_width() <= style.width {
-        return format!("{caption}\n{}", by_shape.render(style));
+    let mut by_contender = by_shape.transposed("contender");
+    for column in &mut by_shape.columns {
+        // The parameters of `pipelined[STAGES=3]` stand below.
+        column.title = column.title.replacen('[', "\n[", 1);
     }
-    let panels = contenders_down(run, ranking, style);
-    format!("{caption}\n{}", panels.join("\n\n"))
+    if by_shape.full_width() <= style.width {
+        return by_shape.render(style);
+    }
+    if by_contender.full_width() > style.width {
+        for column in by_contender.columns.iter_mut().skip(1) {
+            column.title = folded_shape(&column.title);
+        }
+    }
+    by_contender.render(style)
 }
 
 fn caption(run: &Run, ranking: &Ranking) -> String {
@@ -43,73 +95,6 @@ fn beaten(run: &Run, ranking: &Ranking, shape: &str) -> bool {
     yardstick.is_some_and(|yardstick| least.is_finite() && yardstick < least)
 }
 
-/// Who has a time at all; the others are told with the failures.
-fn entrants(ranking: &Ranking) -> impl Iterator<Item = &ContenderId> {
-    let timed = ranking.rows.iter().filter(|r| r.valid_shapes > 0);
-    timed.map(|r| &r.contender)
-}
-
-fn shapes_down(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
-    let mut columns = vec![Column::new("shape", Align::Left, 9)];
-    columns.extend(entrants(ranking).map(|c| Column::new(folded_name(c), Align::Right, 9)));
-    let mut grid = Grid::new(columns);
-    for shape in &run.header.shapes {
-        let mut row = vec![shape.name.clone()];
-        row.extend(entrants(ranking).map(|c| text(run, ranking, c, shape, style)));
-        grid.push(row);
-    }
-    grid
-}
-
-/// As few panels as it takes for the shapes to fit beside each other; their
-/// names are folded only where one does not hold them whole.
-fn contenders_down(run: &Run, ranking: &Ranking, style: &Style) -> Vec<String> {
-    let shapes = &run.header.shapes;
-    let whole = panel(run, shapes, ranking, str::to_owned, style);
-    if whole.full_width() <= style.width {
-        return vec![whole.render(style)];
-    }
-    let widths = panel(run, shapes, ranking, folded_shape, style).widths();
-    let Some((names, columns)) = widths.split_first() else {
-        return Vec::new();
-    };
-    let fits = |size: &usize| {
-        let panels = columns.chunks(*size);
-        let widths = |some: &[usize]| total(&[&[*names], some].concat());
-        panels.map(widths).all(|width| width <= style.width)
-    };
-    let size = (1..=shapes.len()).rev().find(fits).unwrap_or(1);
-    let panels = shapes.chunks(size);
-    panels
-        .map(|some| panel(run, some, ranking, folded_shape, style).render(style))
-        .collect()
-}
-
-fn panel(
-    run: &Run,
-    shapes: &[Shape],
-    ranking: &Ranking,
-    title: fn(&str) -> String,
-    style: &Style,
-) -> Grid {
-    let mut columns = vec![Column::new("contender", Align::Left, 9)];
-    let title = |s: &Shape| Column::new(title(&s.name), Align::Right, 9);
-    columns.extend(shapes.iter().map(title));
-    let mut grid = Grid::new(columns);
-    for contender in entrants(ranking) {
-        let mut row = vec![contender.to_string()];
-        let cell = |s: &Shape| text(run, ranking, contender, s, style);
-        row.extend(shapes.iter().map(cell));
-        grid.push(row);
-    }
-    grid
-}
-
-/// `pipelined[STAGES=3]` over two lines, the parameters below.
-fn folded_name(contender: &ContenderId) -> String {
-    contender.as_str().replacen('[', "\n[", 1)
-}
-
 /// `256x4096x7168` over three lines, so that eight shapes fit side by side.
 fn folded_shape(name: &str) -> String {
     let mut folded = String::new();
@@ -123,30 +108,6 @@ fn folded_shape(name: &str) -> String {
         }
     }
     folded
-}
-
-fn text(
-    run: &Run,
-    ranking: &Ranking,
-    contender: &ContenderId,
-    shape: &Shape,
-    style: &Style,
-) -> String {
-    let Some(cell) = ranking.cell(contender, &shape.name) else {
-        return String::new();
-    };
-    let mark = || match beaten(run, ranking, &shape.name) {
-        true => '+',
-        false => '*',
-    };
-    match (&cell.time, cell.status) {
-        (Some(time), _) if time.best => style.bold(format!("{}{}", time.estimate(), mark())),
-        (Some(time), _) => format!("{} ", time.estimate()),
-        (None, Some(Status::Ok | Status::NotValidated)) => "not timed ".to_owned(),
-        (None, Some(Status::Unsupported)) => style.dim("n/a") + " ",
-        (None, Some(status)) => style.bad(status) + " ",
-        (None, None) => "– ".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,89 +1,100 @@
-use super::{Align, Column, Grid, Style, interval, model_error, percent, speedup};
+use super::{interval, model_error, percent, speedup, times};
+use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
 use dgx_core::claims::{self, ClaimVerdict};
-use dgx_core::domain::{Claim, ContenderId, Interval, Micros, Status, Timing, counted};
+use dgx_core::domain::{Bytes, ContenderId, Micros, Status, Timing, counted};
 use dgx_core::rank::{Kind, Ranking, Row};
 use dgx_core::record::Run;
 
 /// The ranked table of a run.
-pub(crate) fn ranking_table(run: &Run, ranking: &Ranking, style: &Style) -> Grid {
-    let reference = ranking.reference.as_ref();
-    let over = reference.map_or("speedup".to_owned(), |r| format!("over {r}"));
+pub(crate) fn ranking_table(run: &Run, ranking: &Ranking) -> Table {
     let yardstick = run.header.yardstick.as_ref();
     let over_yardstick = yardstick.map_or(String::new(), |y| format!("over {y}"));
-    let mut grid = Grid::new(vec![
+    let left = |title: &str, weight| Column::new(title, Align::Left, weight);
+    let right = |title: &str, weight| Column::new(title, Align::Right, weight);
+    let columns = vec![
         Column::key("rank"),
         Column::key("contender"),
-        Column::new("verdict", Align::Left, 9),
-        mean_column(run),
-        Column::new(over, Align::Left, 8),
-        Column::new(over_yardstick, Align::Right, 7),
-        Column::new("roofline", Align::Right, 4),
-        Column::new("bound by", Align::Left, 3),
-        Column::new("regs", Align::Right, 2),
-        Column::new("smem", Align::Right, 3),
-        Column::new(CLAIM, Align::Left, 6),
-    ]);
-    for row in &ranking.rows {
-        grid.push(cells(run, ranking, row, style));
-    }
-    grid.without_empty_columns()
+        left("verdict", 9),
+        right(&mean_title(run), 9),
+        left(&over_title(ranking), 8).unit(times(run)),
+        right(&over_yardstick, 7),
+        right("roofline", 4),
+        left("bound by", 3),
+        right("clock MHz", 0),
+        right("regs", 2),
+        right("spills", 0),
+        right("smem", 3),
+        right("occupancy", 0),
+        left("claim", 6).wraps(),
+    ];
+    let rows = ranking.rows.iter().map(|row| values(run, ranking, row));
+    Table::new(columns).with(rows).without_empty_columns()
 }
 
-/// Times that were not measured stand in a column that says so.
-fn mean_column(run: &Run) -> Column {
-    let title = mean_title(run.timing(), model_error(&run.header.device).as_deref());
-    Column::new(title, Align::Right, 9)
+/// What heads the speedups.
+pub(crate) fn over_title(ranking: &Ranking) -> String {
+    let reference = ranking.reference.as_ref();
+    reference.map_or("speedup".to_owned(), |r| format!("over {r}"))
 }
 
-/// What a column of mean times is headed by; below it, how far they are off.
-pub(crate) fn mean_title(timing: Timing, error: Option<&str>) -> String {
-    match (timing, error) {
+/// Times that were not measured stand in a column that says so; below it, how
+/// far they are off.
+fn mean_title(run: &Run) -> String {
+    match (run.timing(), model_error(&run.header.device)) {
         (Timing::Measured, _) => "mean µs".to_owned(),
         (timing, Some(error)) => format!("{} µs\n{error}", timing.as_str()),
         (timing, None) => format!("{} µs", timing.as_str()),
     }
 }
 
-fn cells(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> Vec<String> {
-    let name = row.contender.to_string();
-    let winner = row.place.is_some_and(|p| p.rank == 1);
+fn values(run: &Run, ranking: &Ranking, row: &Row) -> Vec<Value> {
     let resources = row.resources.as_ref();
-    vec![
+    let record = run.contender(&row.contender);
+    let mean = mean_micros(run, ranking, row);
+    let over_yardstick = row.over_yardstick.map(|e| e.mean.exp());
+    let bytes = resources.map(|r| r.smem.0 as f64);
+    let occupancy = resources.map(|r| r.occupancy);
+    let spills = resources.map(|r| Bytes(r.spill_bytes.into()));
+    row![
         row.place.map_or("–".to_owned(), |p| p.to_string()),
-        if winner { style.bold(name) } else { name },
-        verdict(run, row, style),
-        mean_micros(run, ranking, row).map_or(String::new(), |mean| mean.to_string()),
-        speedup_text(run, ranking, row),
-        row.over_yardstick
-            .map_or(String::new(), |e| speedup(e.mean.exp())),
-        row.roofline.map_or(String::new(), percent),
+        Value::from(&row.contender)
+            .strong_if(row.place.is_some_and(|p| p.rank == 1))
+            .hint(record.map_or("", |c| &c.summary)),
+        verdict(run, row),
+        maybe(mean).number(mean.map(|mean| mean.0)),
+        Value::from(speedup_text(run, ranking, row))
+            .number(row.speedup.map(|e| e.mean.exp()))
+            .hint(counted(row.valid_shapes, "shape")),
+        maybe(over_yardstick.map(speedup)).number(over_yardstick),
+        maybe(row.roofline.map(percent)).number(row.roofline),
         bound_text(ranking, row),
-        resources.map_or(String::new(), |r| r.registers.to_string()),
-        resources.map_or(String::new(), |r| r.smem.to_string()),
-        claim_text(run, ranking, row, style),
+        maybe(mean_clock(ranking, &row.contender).map(|mhz| format!("{mhz:.0}"))),
+        maybe(resources.map(|r| r.registers)),
+        maybe(spills.filter(|spills| spills.0 > 0)),
+        maybe(resources.map(|r| r.smem)).number(bytes),
+        maybe(occupancy.map(percent)).number(occupancy),
+        claim(run, ranking, row),
     ]
 }
 
-fn verdict(run: &Run, row: &Row, style: &Style) -> String {
-    let word = verdict_word(run, row);
-    match row.status {
-        _ if row.kind == Kind::Yardstick => style.dim(word),
-        Some(Status::Ok) => style.good(word),
-        Some(Status::Unsupported | Status::NotValidated) => style.doubtful(word),
-        Some(_) => style.bad(word),
-        None if run.timing() == Timing::Recorded => style.dim(word),
-        None => style.doubtful(word),
-    }
+fn verdict(run: &Run, row: &Row) -> Value {
+    let (word, tone) = match row.status {
+        _ if row.kind == Kind::Yardstick => ("yardstick", Tone::Faint),
+        Some(Status::NotValidated) => ("not validated", Tone::Doubtful),
+        Some(status) => (status.as_str(), status_tone(status)),
+        None if run.timing() == Timing::Recorded => ("unchecked", Tone::Faint),
+        None => ("pending", Tone::Doubtful),
+    };
+    let unexpected = row.unexpected().then(|| format!("expected {}", row.expect));
+    Value::default().badge(tone, word).below(unexpected)
 }
 
-/// What became of a contender, as tables say it.
-pub(crate) fn verdict_word(run: &Run, row: &Row) -> &'static str {
-    match row.status {
-        _ if row.kind == Kind::Yardstick => "yardstick",
-        Some(Status::NotValidated) => "not validated",
-        Some(status) => status.as_str(),
-        None if run.timing() == Timing::Recorded => "unchecked",
-        None => "pending",
+/// Whether a status is to be seen.
+pub(crate) fn status_tone(status: Status) -> Tone {
+    match status {
+        Status::Ok => Tone::Good,
+        Status::Unsupported | Status::NotValidated => Tone::Doubtful,
+        _ => Tone::Bad,
     }
 }
 
@@ -112,75 +123,66 @@ pub(crate) fn bound_text(ranking: &Ranking, row: &Row) -> String {
     })
 }
 
-/// Whom speedups in a ranking are over, and whether that is the baseline.
-pub(crate) struct Over<'a> {
-    pub reference: Option<&'a str>,
-    pub baseline: &'a str,
+/// SM clock of its samples, in the mean over shapes.
+pub(crate) fn mean_clock(ranking: &Ranking, contender: &ContenderId) -> Option<f64> {
+    let times = ranking.cells_of(contender).iter();
+    let times = times.filter_map(|cell| cell.time.as_ref());
+    let clocks: Option<Vec<f64>> = times.map(|time| time.clock_mhz).collect();
+    let clocks = clocks.filter(|clocks| !clocks.is_empty())?;
+    Some(clocks.iter().sum::<f64>() / clocks.len() as f64)
 }
 
-impl Over<'_> {
-    /// A contender's speedup. One without a rank says how many shapes it is of.
-    pub(crate) fn text(
-        &self,
-        contender: &str,
-        speedup: Option<Interval>,
-        unranked_on: Option<usize>,
-    ) -> String {
-        if self.reference == Some(contender) {
-            return match self.baseline == contender {
-                true => "1.00× baseline".to_owned(),
-                false => "1.00× reference".to_owned(),
-            };
-        }
-        let Some(text) = speedup.map(|speedup| interval(&speedup)) else {
-            return String::new();
+/// One without a rank says how many shapes its speedup is of.
+fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
+    if ranking.reference.as_ref() == Some(&row.contender) {
+        return match run.header.baseline == row.contender {
+            true => "1.00× baseline".to_owned(),
+            false => "1.00× reference".to_owned(),
         };
-        match unranked_on {
-            Some(shapes) => format!("{text} on {}", counted(shapes, "shape")),
-            None => text,
-        }
+    }
+    let Some(speedup) = row.speedup_interval() else {
+        return String::new();
+    };
+    match row.place.is_some() || row.kind == Kind::Yardstick {
+        true => interval(&speedup),
+        false => format!(
+            "{} on {}",
+            interval(&speedup),
+            counted(row.valid_shapes, "shape")
+        ),
     }
 }
 
-fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
-    let over = Over {
-        reference: ranking.reference.as_ref().map(ContenderId::as_str),
-        baseline: run.header.baseline.as_str(),
+/// `1.50× over sequential, found 1.10× missed`: what a claim is over differs
+/// from row to row, so it stands there with the speedup over that one, both as
+/// coarse as the verdict on them is. The choice of a variant that its claim is
+/// over claims nothing.
+fn claim(run: &Run, ranking: &Ranking, row: &Row) -> Value {
+    let result = claims::judge(run, ranking, &row.contender);
+    let Some(result) = result.filter(|r| r.claim.over != row.contender.as_str()) else {
+        return Value::default();
     };
-    let ranked = row.place.is_some() || row.kind == Kind::Yardstick;
-    let unranked_on = (!ranked).then_some(row.valid_shapes);
-    over.text(row.contender.as_str(), row.speedup_interval(), unranked_on)
+    let found = result
+        .measured
+        .map(|m| format!(", found {:.2}×", m.estimate));
+    let found = found.unwrap_or_default();
+    let claimed = format!("{:.2}× over {}", result.claim.geomean, result.claim.over);
+    Value::from(claimed + &found).badge(claim_tone(result.verdict), result.verdict)
 }
 
-/// What heads [`claim_words`].
-pub(crate) const CLAIM: &str = "claim: found of claimed";
-
-/// `1.10× of 1.50× over sequential`: whom a claim is over differs from row to
-/// row, so it stands there with the speedup over that one, both as coarse as
-/// the verdict on them is.
-pub(crate) fn claim_words(claimed: f64, over: &str, found: Option<f64>) -> String {
-    let found = found.map_or(String::new(), |found| format!("{found:.2}× of "));
-    format!("{found}{claimed:.2}× over {over}")
-}
-
-fn claim_text(run: &Run, ranking: &Ranking, row: &Row, style: &Style) -> String {
-    let Some(result) = claims::judge(run, ranking, &row.contender) else {
-        return String::new();
-    };
-    let Claim { geomean, over, .. } = &result.claim;
-    let words = claim_words(*geomean, over, result.measured.map(|m| m.estimate));
-    let verdict = match result.verdict {
-        ClaimVerdict::Met => style.good("met"),
-        ClaimVerdict::Missed => style.doubtful("missed"),
-        ClaimVerdict::Reversed => style.bad("reversed"),
-        ClaimVerdict::Untested => style.dim("untested"),
-    };
-    format!("{words} {verdict}")
+pub(crate) fn claim_tone(verdict: ClaimVerdict) -> Tone {
+    match verdict {
+        ClaimVerdict::Met => Tone::Good,
+        ClaimVerdict::Missed => Tone::Doubtful,
+        ClaimVerdict::Reversed => Tone::Bad,
+        ClaimVerdict::Untested => Tone::Faint,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Style;
     use dgx_core::record::synthetic::{Entry, Synthetic};
 
     /// What has weight is there at every width, and what is not is named.
@@ -196,7 +198,7 @@ mod tests {
                 width,
                 ..Style::PLAIN
             };
-            let table = ranking_table(&run, &ranking, &style).render(&style);
+            let table = ranking_table(&run, &ranking).render(&style);
             for line in table.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }

@@ -1,61 +1,51 @@
 use std::cmp::Ordering;
 
-use super::{Align, Column, Grid, Style, interval, percent, signed_percent};
+use super::{between, interval, percent, signed_percent};
+use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::ContenderId;
 use dgx_core::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
 use dgx_core::record::Run;
-use dgx_core::stats::CONFIDENCE;
+use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// Most disputes that are spelt out; the rest are counted.
 const SHOWN: usize = 4;
 
 /// Each contender in both runs, its speedup over the reference and its rank.
-pub(crate) fn repetition_table(repeat: &Repeat, style: &Style) -> String {
-    let mut grid = Grid::new(vec![
-        Column::new("contender", Align::Left, 9),
-        Column::new(format!("A over {}", repeat.reference), Align::Left, 9),
-        Column::new(format!("B over {}", repeat.reference), Align::Left, 9),
+fn table(repeat: &Repeat, unit: &str) -> Table {
+    let left = |title: &str, weight| Column::new(title, Align::Left, weight);
+    let over = |run: &str| left(&format!("{run} over {}", repeat.reference), 9);
+    let columns = vec![
+        Column::key("contender"),
+        over("A").unit(unit),
+        over("B"),
         Column::new("change", Align::Right, 8),
-        Column::new("ranks", Align::Left, 8),
-        Column::new("agree", Align::Left, 8),
-    ]);
-    for entry in &repeat.entries {
+        left("ranks", 8),
+        left("agree", 8).hint("The change is less than its own 95 % interval"),
+    ];
+    let rows = repeat.entries.iter().map(|entry| {
         let reference = entry.contender == repeat.reference;
-        let shown = |i: usize| match reference {
-            true => "1.00×".to_owned(),
-            false => interval(&entry.speedups[i].ratio(CONFIDENCE)),
+        let speedup = |speedup: LogEstimate| match reference {
+            true => Value::from("1.00×"),
+            false => interval(&speedup.ratio(CONFIDENCE)).into(),
         };
-        grid.push(vec![
-            entry.contender.to_string(),
-            shown(0),
-            shown(1),
-            match reference {
-                true => String::new(),
-                false => signed_percent(entry.change.mean.exp_m1()),
-            },
+        let [a, b] = entry.speedups.map(|e| speedup(e).number(e.mean.exp()));
+        let change = signed_percent(entry.change.mean.exp_m1());
+        row![
+            &entry.contender,
+            a,
+            b,
+            maybe((!reference).then_some(change)).number(entry.change.mean),
             format!("{}, {}", entry.places[0], entry.places[1]),
-            {
-                let word = agree_word(entry.agrees(), entry.edited);
-                match entry.agrees() {
-                    Some(true) => style.good(word),
-                    Some(false) if entry.edited => style.doubtful(word),
-                    Some(false) => style.bad(word),
-                    None => String::new(),
-                }
+            match entry.agrees() {
+                Some(true) => Value::from("yes").tone(Tone::Good),
+                Some(false) if entry.edited => Value::from("no, edited").tone(Tone::Doubtful),
+                Some(false) => Value::from("no").tone(Tone::Bad),
+                None => Value::default(),
             },
-        ]);
-    }
-    grid.without_empty_columns().render(style)
-}
-
-/// Whether two runs agree on a contender, as tables say it.
-pub(crate) fn agree_word(agrees: Option<bool>, edited: bool) -> &'static str {
-    match agrees {
-        Some(true) => "yes",
-        Some(false) if edited => "no, edited",
-        Some(false) => "no",
-        None => "",
-    }
+        ]
+    });
+    let table = Table::new(columns).with(rows).titled("Within each run");
+    table.without_empty_columns()
 }
 
 /// What is said of two runs as a whole.
@@ -64,6 +54,8 @@ pub(crate) struct Agreed {
     pub times: Option<String>,
     /// Each run within itself, where both can be read so.
     pub repeat: Option<Repeat>,
+    /// The same as a table.
+    pub table: Option<Table>,
     /// Whether they rank alike, and how far their speedups lie apart.
     pub words: Vec<String>,
 }
@@ -91,6 +83,7 @@ impl Agreed {
         Self {
             times: times.map(|found| spread("Times", &found, same_card)),
             words: words.unwrap_or_default(),
+            table: repeat.as_ref().map(|found| table(found, &between(a, b))),
             repeat,
         }
     }

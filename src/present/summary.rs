@@ -1,7 +1,9 @@
 use super::{
     Met, Style, belief, belief_again, counters_of_run, failures, matrix, percent, ranking_table,
+    rendered,
 };
 use dgx_core::domain::{Status, Timing, counted, typed};
+use dgx_core::gate;
 use dgx_core::rank::{Kind, Ranking};
 use dgx_core::record::{Run, printable};
 use dgx_core::speech::{self, Level};
@@ -25,11 +27,11 @@ pub(crate) struct Asked<'a> {
 pub(crate) fn sweep_summary(run: &Run, asked: &Asked<'_>, style: &Style) -> String {
     let ranking = &Ranking::of(run);
     let mut parts = vec![headline(run, asked.new, style)];
-    parts.push(ranking_table(run, ranking, style).render(style));
+    parts.push(ranking_table(run, ranking).render(style));
     parts.push(matrix(run, ranking, style));
     // Sums over other shapes for every contender compare nothing.
     if asked.counters && run.end.as_ref().is_some_and(|end| end.complete) {
-        parts.push(counters_of_run(run, ranking, style));
+        parts.push(rendered(&counters_of_run(run, ranking), style));
     }
     let failed = failures(run, ranking, asked.met, style);
     if !failed.is_empty() {
@@ -75,8 +77,7 @@ fn unvalidated(run: &Run) -> Option<String> {
 fn foreseeable(run: &Run) -> Option<String> {
     let settings = &run.header.settings;
     settings.secret_given.then(|| {
-        "The data could be known beforehand (--data-seed): a kernel may have brought its answers."
-            .to_owned()
+        "The data were predictable (--data-seed): a kernel may contain the results.".to_owned()
     })
 }
 
@@ -140,6 +141,13 @@ fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
             header.baseline
         ));
     }
+    let impossible = gate::impossible(run, ranking);
+    if !impossible.is_empty() {
+        notes.push(format!(
+            "Warning: {}. Sweeps reject such times, so do not believe this file.",
+            super::impossible(&impossible)
+        ));
+    }
     notes.extend(unranked(ranking));
     notes.extend(sampling_notes(run, ranking));
     notes
@@ -156,7 +164,7 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
             false => "",
         };
         notes.push(format!(
-            "{about}{outliers} of {samples} samples stand far out; they are counted, not dropped."
+            "{about}{outliers} of {samples} samples are outliers; they are counted, not dropped."
         ));
     }
     let cards = run.cards().len();
@@ -181,11 +189,12 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
     }
     if samples > 0 && timed().all(|t| t.log.se.is_none()) {
         notes.push(
-            "One block per shape: there is no interval, and no difference can be told.".to_owned(),
+            "One block per shape: there is no interval, so no difference can be detected."
+                .to_owned(),
         );
     } else if samples > 0 && run.tally.process_count() == 1 {
         notes.push(
-            "All blocks come from one process; what differs between processes is not in the \
+            "All blocks come from one process; differences between processes are not in the \
              intervals."
                 .to_owned(),
         );
@@ -217,11 +226,11 @@ fn open_decision(run: &Run) -> Option<&str> {
 fn can_tell(run: &Run, ranking: &Ranking) -> String {
     match (run.timing(), &ranking.detectable) {
         (Timing::Measured, Some(d)) => format!(
-            "This run can tell differences of {} or more apart.",
+            "This run can detect differences of {} or more.",
             percent(d.effect)
         ),
         (Timing::Measured, None) => {
-            "What differences this run can tell apart is unknown: that takes the baseline twice \
+            "The smallest difference this run can detect is unknown: that needs the baseline twice \
              in each of two blocks or more."
                 .to_owned()
         }
@@ -231,7 +240,7 @@ fn can_tell(run: &Run, ranking: &Ranking) -> String {
             None => "Recorded numbers come without samples, so without intervals.".to_owned(),
         },
         (Timing::Scripted, _) => {
-            "Scripted times try the measuring; they say nothing about any design.".to_owned()
+            "Scripted times test the measuring; they say nothing about a design.".to_owned()
         }
     }
 }

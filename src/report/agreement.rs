@@ -3,9 +3,9 @@
 
 use maud::{Markup, PreEscaped, html};
 
-use super::plot::{Scale, data, decades, field, range, short};
-use crate::agreement::{Agreement, Cell, Errors};
-use crate::present::{percent, signed_percent};
+use super::plot::{Scale, data, decades, range, short};
+use crate::agreement::{Agreement, Cell};
+use crate::table::{Table, row};
 
 const SIZE: f64 = 760.0;
 const LEFT: f64 = 56.0;
@@ -23,13 +23,7 @@ pub(super) fn section(found: Option<&Agreement>) -> Markup {
         return html! {};
     };
     html! {
-        div.scroll { table {
-            thead { tr {
-                th.key { "modelled for " (found.target) }
-                @for title in ["cells", "median", "90th percentile", "worst", "bias"] { th.n { (title) } }
-            } }
-            tbody { @for (name, errors) in found.rows() { (row(name, &errors)) } }
-        } }
+        (found.table().html())
         figure { (PreEscaped(svg(found))) (data("modelled", &csv(found))) }
         p.note {
             "A point a cell: filled if it was looked at while the model was made. On the line the \
@@ -39,33 +33,29 @@ pub(super) fn section(found: Option<&Agreement>) -> Markup {
 }
 
 fn csv(found: &Agreement) -> String {
-    let mut rows = "round,contender,shape,modelled µs,measured µs,seen\n".to_owned();
+    let titles = [
+        "round",
+        "contender",
+        "shape",
+        "modelled µs",
+        "measured µs",
+        "seen",
+    ];
+    let mut table = Table::named(titles);
     for run in &found.runs {
-        for cell in &run.cells {
-            let (round, contender) = (field(&run.round), field(cell.contender.as_str()));
-            rows += &format!(
-                "{round},{contender},{},{},{},{}\n",
-                field(&cell.shape),
-                cell.modelled,
-                cell.measured,
-                cell.seen
-            );
+        for c in &run.cells {
+            let (times, seen) = ([c.modelled, c.measured], c.seen);
+            table.push(row![
+                &run.round,
+                &c.contender,
+                &c.shape,
+                times[0],
+                times[1],
+                seen
+            ]);
         }
     }
-    rows
-}
-
-fn row(name: &str, errors: &Errors) -> Markup {
-    html! {
-        tr {
-            td.key { (name) }
-            td.n { (errors.cells) }
-            td.n { (percent(errors.median)) }
-            td.n { (percent(errors.p90)) }
-            td.n { (percent(errors.worst)) }
-            td.n { (signed_percent(errors.bias)) }
-        }
-    }
+    table.csv()
 }
 
 /// A point for each cell on logarithmic axes, with the round it is of; those

@@ -4,8 +4,10 @@ use super::Subject;
 use super::plot::{Scale, range};
 use super::ranking::ruler;
 use crate::contest::jury::{foresight, recount};
-use crate::present::interval;
-use dgx_core::claims::{ClaimResult, ClaimVerdict};
+use crate::contest::story::recount_table;
+use crate::present::{claim_tone, interval};
+use crate::table::{Column, Table, Value, maybe, row};
+use dgx_core::claims::ClaimResult;
 use dgx_core::config::Round;
 use dgx_core::diagnostic::SourceFile;
 
@@ -25,34 +27,35 @@ pub(super) fn section(subject: &Subject) -> Markup {
     };
     let (low, high) = (low * 0.95, high * 1.05);
     let scale = Scale::log((low, high), (10.0, 190.0));
-    html! {
-        div.scroll { table {
-            thead { tr {
-                th.key data-sort { "contender" } th.n data-sort { "claim" } th data-sort { "over" } th.n data-sort { "found" }
-                th { "claim (bar) and finding (dot)" (ruler(&scale, low, high)) } th data-sort { "verdict" } th { "why it was claimed" }
-            } }
-            tbody { @for (name, result) in &claims { tr data-c=(name) {
-                td.key { (name) }
-                td.n data-v=(result.claim.geomean) { (format!("{:.2}×", result.claim.geomean)) }
-                td { (result.claim.over) }
-                td.n data-v=[result.measured.map(|m| m.estimate)] { (result.measured.as_ref().map_or("untested".to_owned(), interval)) }
-                td { (drawn(result, &scale)) }
-                td { (badge(result.verdict)) }
-                td.wrap { (result.claim.why.as_deref().unwrap_or("")) }
-            } } }
-        } }
-        (jury)
-    }
-}
-
-pub(super) fn badge(verdict: ClaimVerdict) -> Markup {
-    let class = match verdict {
-        ClaimVerdict::Met => "good",
-        ClaimVerdict::Missed => "doubt",
-        ClaimVerdict::Reversed => "bad",
-        ClaimVerdict::Untested => "faint",
-    };
-    html! { span class={ "badge " (class) } { (verdict.as_str()) } }
+    let columns = vec![
+        Column::key("contender"),
+        Column::right("claim"),
+        Column::left("over"),
+        Column::right("found"),
+        Column::drawn("claim (bar) and finding (dot)", ruler(&scale, low, high)),
+        Column::left("verdict"),
+        Column::left("why it was claimed").wraps(),
+    ];
+    let rows = claims.iter().map(|(name, result)| {
+        let ClaimResult {
+            claim,
+            measured,
+            verdict,
+            ..
+        } = result;
+        let found = measured.as_ref();
+        row![
+            name,
+            Value::from(format!("{:.2}×", claim.geomean)).number(claim.geomean),
+            &claim.over,
+            Value::from(found.map_or("untested".to_owned(), interval))
+                .number(found.map(|m| m.estimate)),
+            Value::drawing(drawn(result, &scale)),
+            Value::default().badge(claim_tone(*verdict), verdict),
+            maybe(claim.why.as_ref()),
+        ]
+    });
+    html! { (Table::new(columns).with(rows).html()) (jury) }
 }
 
 fn drawn(result: &ClaimResult, scale: &Scale) -> Markup {
@@ -84,23 +87,7 @@ fn jury(subject: &Subject) -> Markup {
     let tau = foresight(&round, &recount, &subject.run, &subject.ranking);
     html! {
         h3 { "The jury" }
-        div.scroll { table {
-            thead { tr {
-                th data-sort { "candidate" }
-                @for juror in &recount.jurors { th.n data-sort { (juror) } }
-                th.n data-sort { "mean" } th.n data-sort { "votes" }
-            } }
-            tbody { @for tally in &recount.tallies { tr {
-                td { (tally.candidate) }
-                @for (i, total) in tally.totals.iter().enumerate() {
-                    td.n data-v=(total) {
-                        (format!("{total:.2}"))
-                        @if let Some(announced) = tally.misannounced(i) { span.doubt { (format!(" (announced {announced:.2})")) } }
-                    }
-                }
-                td.n { (format!("{:.2}", tally.mean)) } td.n { (tally.votes) }
-            } } }
-        } }
+        (recount_table(&recount).html())
         @if let Some((tau, count)) = tau {
             p { "Kendall’s τ between the jury’s scores and the speeds of " (count) " candidates: " strong { (format!("{tau:+.2}")) } "." }
         }

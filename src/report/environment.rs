@@ -2,8 +2,10 @@ use maud::{Markup, html};
 
 use super::Subject;
 use crate::present::percent;
+use crate::table::{Column, Table, row};
 use dgx_core::domain::Tuning;
 use dgx_core::record::Run;
+use dgx_core::record::schema::ContenderRecord;
 
 /// Machine, tools and settings of every run, and what the numbers mean.
 pub(super) fn section(subjects: &[Subject]) -> Markup {
@@ -46,7 +48,7 @@ fn one(subject: &Subject, several: bool) -> Markup {
                     "at least " (settings.min_blocks) " blocks a shape, at most " (settings.max_seconds) " s, "
                     (settings.processes) " processes, " @if settings.cold_l2 { "cold" } @else { "warm" } " L2"
                 }
-                dt { "can tell apart" } dd {
+                dt { "detects differences from" } dd {
                     (subject.ranking.detectable.as_ref().map_or("unknown: no A/A arm".to_owned(), |d| format!(
                         "{} in the mean; the baseline over itself came out {:.4}×", percent(d.effect), d.control.mean.exp()
                     )))
@@ -58,9 +60,7 @@ fn one(subject: &Subject, several: bool) -> Markup {
             }
         }
         details { summary { "Contenders and the hashes of their sources" }
-            div.scroll { table { thead { tr { th { "contender" } th { "for" } th { "summary" } th { "SHA-256" } } }
-                tbody { @for c in &header.contenders { tr { td { (c.id) } td { (c.arch) } td.wrap { (c.summary) } td { code { (c.hash) } } } } }
-            } }
+            (contenders(&header.contenders).html())
         }
         (yardstick(&subject.run))
         @if !header.config.text.is_empty() {
@@ -76,14 +76,41 @@ fn yardstick(run: &Run) -> Markup {
     html! {
         @if let Some(first) = tunings.first() {
             details { summary { "What the yardstick calls, of all that " (first.library) " offers" }
-                div.scroll { table { thead { tr { th { "shape" } th { "group" } th { "algorithm" } th { "of" } th { "GEMM alone, µs" } } }
-                    tbody { @for tuning in &tunings { @for (group, gemm) in tuning.gemms.iter().enumerate() {
-                        tr { td { (tuning.shape) } td { (group) } td.wrap { (gemm.text) } td { (gemm.candidates) } td { (format!("{:.1}", gemm.micros.0)) } }
-                    } } }
-                } }
+                (calls(&tunings).html())
             }
         }
     }
+}
+
+fn contenders(records: &[ContenderRecord]) -> Table {
+    let summary = Column::left("summary").wraps();
+    let hash = Column::left("SHA-256");
+    let columns = vec![Column::key("contender"), Column::left("for"), summary, hash];
+    let row = |c: &ContenderRecord| row![&c.id, &c.arch, &c.summary, &c.hash];
+    Table::new(columns).with(records.iter().map(row))
+}
+
+fn calls(tunings: &[&Tuning]) -> Table {
+    let mut table = Table::new(vec![
+        Column::key("shape"),
+        Column::right("group"),
+        Column::left("algorithm").wraps(),
+        Column::right("of"),
+        Column::right("GEMM alone, µs"),
+    ]);
+    for tuning in tunings {
+        for (group, gemm) in tuning.gemms.iter().enumerate() {
+            let micros = format!("{:.1}", gemm.micros.0);
+            table.push(row![
+                &tuning.shape,
+                group,
+                &gemm.text,
+                gemm.candidates,
+                micros
+            ]);
+        }
+    }
+    table
 }
 
 fn method(subjects: &[Subject]) -> Markup {

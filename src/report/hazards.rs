@@ -2,8 +2,8 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::page::document;
-use crate::present::hazards_summary;
-use dgx_core::domain::{Access, Found, Status, each_once};
+use crate::present::{examined_table, hazards_summary};
+use dgx_core::domain::{Access, Found, each_once};
 use dgx_core::examination::Inquest;
 
 use dgx_core::examination::Examined;
@@ -20,8 +20,8 @@ pub(super) fn section(subject: &Subject) -> Markup {
         return html! {};
     }
     html! {
-        p { "Found by the emulator, whatever the results were: what makes one right by luck, or wrong." }
-        @for one in &found { (told(one)) }
+        p { "Hazards found by the emulator. A correct result with a hazard is right by luck." }
+        @for one in &found { (details(one)) }
     }
 }
 
@@ -43,10 +43,10 @@ pub(crate) fn hazards_page(
             p.faint { code { (asked) } }
         }
         @for line in hazards_summary(inquest, found.len(), schedules).lines() { p.lead { (line) } }
-        section { h2 id="cells" { "Cells" } (cells(examined)) }
+        section { h2 id="cells" { "Cells" } (examined_table(examined).html()) }
         @if !found.is_empty() {
             section { h2 id="hazards" { "Races and hazards" }
-                @for one in &found { (told(one)) }
+                @for one in &found { (details(one)) }
             }
         }
         @if !odd.is_empty() {
@@ -61,30 +61,8 @@ pub(crate) fn hazards_page(
     document("Right by luck?", body)
 }
 
-fn cells(examined: &[Examined]) -> Markup {
-    html! {
-        table {
-            thead { tr {
-                th { "contender" } th { "shape" } th { "SMs" } th { "verdict" } th { "hazards" } th { "reaches" }
-            } }
-            tbody { @for cell in examined { tr {
-                td { (cell.contender) }
-                td { (cell.course.shape.name) }
-                td.n { (cell.course.sms) }
-                td { @match cell.status {
-                    Status::Ok => span.badge.good { "ok" },
-                    Status::Unsupported => span.badge { "unsupported" },
-                    status => span.badge.bad { (status) },
-                } }
-                td.n { @if !cell.hazards.is_empty() { (cell.hazards.len()) } }
-                td.faint { (cell.course.reaches) }
-            } } }
-        }
-    }
-}
-
 /// One hazard: both accesses, what is missing, and what is usually done.
-fn told(found: &Found<'_>) -> Markup {
+fn details(found: &Found<'_>) -> Markup {
     let Found {
         contender,
         hazard,

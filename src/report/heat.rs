@@ -1,52 +1,49 @@
+use std::collections::HashMap;
+
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::present::{interval, micros_title};
+use crate::present::{interval, matrix_table, percent};
 use dgx_core::domain::ContenderId;
-use dgx_core::rank::{Cell, Comparison};
+use dgx_core::rank::{Cell, Comparison, Timed};
 
 /// The colour of the slowest cell of all, of the pure colour.
-const HOTTEST: f64 = 75.0;
+const HOTTEST: f64 = 0.75;
 /// Where everybody is about as fast, colours stay pale: this slowdown at least
 /// is the end of the scale.
 const LEAST_SPAN: f64 = 1.25;
 
-/// A contender, and it over the reference.
-type Entrant<'a> = (&'a ContenderId, Option<Comparison>);
-
 /// Shape × contender: times, the best of each shape marked, slower ones warmer.
 pub(super) fn section(subject: &Subject) -> Markup {
-    let ranking = &subject.ranking;
-    let entrants: Vec<Entrant> = ranking
-        .rows
-        .iter()
-        .map(|row| {
-            let reference = ranking.reference.as_ref().filter(|r| **r != row.contender);
-            let over = reference.and_then(|r| ranking.compare(&subject.run, r, &row.contender));
-            (&row.contender, over)
-        })
+    let (run, ranking) = (&subject.run, &subject.ranking);
+    let reference = ranking.reference.as_ref();
+    let over: HashMap<&ContenderId, Comparison> = (ranking.rows.iter())
+        .map(|row| &row.contender)
+        .filter(|id| reference.is_some_and(|r| r != *id))
+        .filter_map(|id| Some((id, ranking.compare(run, reference?, id)?)))
         .collect();
     let slowest = slowest(subject);
+    let shapes = run.header.shapes.iter().enumerate();
+    let best: HashMap<&str, Option<f64>> = shapes
+        .map(|(place, shape)| (shape.name.as_str(), best(subject, place)))
+        .collect();
+    let table = matrix_table(run, ranking, |cell, value| {
+        let Some(time) = &cell.time else {
+            return value.hint(cell.reason.as_deref().unwrap_or_default());
+        };
+        let best = best.get(cell.shape.as_str()).copied().flatten();
+        let slower = best.map_or(0.0, |best| time.log.mean - best);
+        value
+            .heat((slower / slowest).clamp(0.0, 1.0) * HOTTEST)
+            .number(time.log.mean)
+            .hint(source(subject, cell, time, over.get(&cell.contender)))
+    });
     html! {
         (legend(slowest))
-        div.scroll { table.fold {
-            thead { tr {
-                th.key data-sort { "shape" }
-                @for (contender, _) in &entrants { th.n data-sort data-c=(contender) { (contender) } }
-            } }
-            tbody {
-                @for (index, shape) in subject.run.header.shapes.iter().enumerate() {
-                    @let best = best(subject, index);
-                    tr data-s=(shape.name) {
-                        td.key { (shape.name) }
-                        @for entrant in &entrants { (cell(subject, entrant, &shape.name, best, slowest)) }
-                    }
-                }
-            }
-        } }
+        (table.html())
         p.note {
-            (micros_title(&subject.run)) "; * fastest of the shape; the warmer a cell, the slower beside it. "
-            span.screen { @match subject.run.timing().sampled() {
+            (table.title) "; the warmer a cell, the slower beside it. "
+            span.screen { @match run.timing().sampled() {
                 true => "A cell that is pointed at or touched says its interval, its samples and the file they are in.",
                 false => "A cell that is pointed at or touched says what binds it and the file it is from.",
             } }
@@ -72,7 +69,7 @@ fn legend(slowest: f64) -> Markup {
         p.legend aria-label="Colours of the table" {
             "slower than the fastest of the shape by "
             @for step in steps {
-                span.heat style=(format!("--h:{:.0}%", step * HOTTEST)) { (format!("{:.2}×", (slowest * step).exp())) }
+                span.heat style=(format!("--h:{:.0}%", step * HOTTEST * 100.0)) { (format!("{:.2}×", (slowest * step).exp())) }
             }
         }
     }
@@ -88,34 +85,8 @@ fn best(subject: &Subject, shape: usize) -> Option<f64> {
         .map(|t| t.log.mean)
 }
 
-fn cell(
-    subject: &Subject,
-    (contender, over): &Entrant,
-    shape: &str,
-    best: Option<f64>,
-    slowest: f64,
-) -> Markup {
-    let Some(cell) = subject.ranking.cell(contender, shape) else {
-        return html! { td data-c=(contender) {} };
-    };
-    let Some(time) = &cell.time else {
-        let status = cell.status.map_or("–", |s| s.as_str());
-        return html! { td.n.bad data-c=(contender) title=[cell.reason.as_deref()] { (status) } };
-    };
-    let slower = best.map_or(0.0, |b| time.log.mean - b);
-    let heat = (slower / slowest).clamp(0.0, 1.0) * HOTTEST;
-    html! {
-        td.n.heat.best[time.best] data-c=(contender) style=(format!("--h:{heat:.0}%")) data-v=(time.log.mean) title=(source(subject, cell, over.as_ref())) {
-            (time.estimate()) @if time.best { "*" }
-        }
-    }
-}
-
 /// Where a cell's number comes from.
-fn source(subject: &Subject, cell: &Cell, over: Option<&Comparison>) -> String {
-    let Some(time) = &cell.time else {
-        return String::new();
-    };
+fn source(subject: &Subject, cell: &Cell, time: &Timed, over: Option<&Comparison>) -> String {
     let micros = time.micros();
     let bounds = match (micros.lower, micros.upper) {
         (Some(low), Some(high)) => format!("{:.2} µs [{low:.2} {high:.2}]", micros.estimate),
@@ -127,10 +98,10 @@ fn source(subject: &Subject, cell: &Cell, over: Option<&Comparison>) -> String {
     });
     let samples = match time.samples {
         0 => String::new(),
-        n => format!(", {n} samples ({} far out)", time.outliers),
+        n => format!(", {n} samples ({} outliers)", time.outliers),
     };
     let roofline = time.roofline.map_or(String::new(), |r| {
-        format!(", {} of the roofline", crate::present::percent(r))
+        format!(", {} of the roofline", percent(r))
     });
     let bound = time
         .bound

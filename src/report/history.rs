@@ -1,8 +1,9 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks, up};
-use crate::present::{Agreed, agree_word, interval, signed_percent};
+use super::plot::{Scale, across, clip, data, hue, range, short, ticks, up};
+use crate::present::{Agreed, interval};
+use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::{ContenderId, Interval};
 use dgx_core::rank::{Comparison, Side, compare_runs};
 use dgx_core::stats::CONFIDENCE;
@@ -17,16 +18,7 @@ pub(super) fn section(subjects: &[Subject]) -> Markup {
         (repeated(subjects))
         h3 { "Speed over the first run" }
         (chart(subjects, &contenders))
-        div.scroll { table {
-            thead { tr {
-                th.key data-sort { "contender" }
-                @for subject in subjects { th.n data-sort title=(subject.run.path.display()) { (label(subject)) } }
-            } }
-            tbody { @for contender in &contenders { tr data-c=(contender) {
-                td.key { (contender) }
-                @for (i, _) in subjects.iter().enumerate() { (cell(subjects, i, contender)) }
-            } } }
-        } }
+        (table(subjects, &contenders).html())
         p.note {
             "Geometric-mean speedup over the first run that timed the contender, on the shapes both \
              share. No block pairs different runs, so drift between them is in these ratios."
@@ -41,39 +33,13 @@ fn repeated(subjects: &[Subject]) -> Markup {
     };
     let sides = [first, second].map(|s| (&s.run, &s.ranking));
     let agreed = Agreed::of(sides, &[], false);
-    let Some(repeat) = &agreed.repeat else {
+    let Some(table) = &agreed.table else {
         return html! {};
     };
     html! {
         h3 { "Do the last two runs agree?" }
         @for sentence in &agreed.words { p { (sentence) } }
-        div.scroll { table {
-            thead { tr {
-                th.key data-sort { "contender" }
-                @for (name, subject) in [("A", first), ("B", second)] {
-                    th.n data-sort { (name) ": rank" } th.n data-sort title=(subject.run.path.display()) { "over " (repeat.reference) }
-                }
-                th.n data-sort { "change" } th data-sort title="The change is less than its own 95 % interval" { "agree" }
-            } }
-            tbody { @for entry in repeat.challengers() { tr data-c=(entry.contender) {
-                td.key { (entry.contender) }
-                @for i in [0, 1] {
-                    @let ratio = entry.speedups[i].ratio(CONFIDENCE);
-                    td.n data-v=(entry.places[i].rank) { (entry.places[i]) }
-                    td.n data-v=(ratio.estimate) { (interval(&ratio)) }
-                }
-                td.n data-v=(entry.change.mean) { (signed_percent(entry.change.mean.exp_m1())) }
-                td {
-                    @let word = agree_word(entry.agrees(), entry.edited);
-                    @match entry.agrees() {
-                        Some(true) => span.good { (word) },
-                        Some(false) if entry.edited => span.doubt { (word) },
-                        Some(false) => span.bad { (word) },
-                        None => "",
-                    }
-                }
-            } } }
-        } }
+        (table.html())
         p.note { "A is " (first.file()) ", B is " (second.file()) "." }
     }
 }
@@ -117,21 +83,35 @@ fn over_first(subjects: &[Subject], index: usize, contender: &ContenderId) -> Op
     compare_runs(side(first), side(index))
 }
 
-fn cell(subjects: &[Subject], index: usize, contender: &ContenderId) -> Markup {
+fn table(subjects: &[Subject], contenders: &[ContenderId]) -> Table {
+    let run = |s: &Subject| Column::right(label(s)).hint(s.run.path.display());
+    let columns = [Column::key("contender")]
+        .into_iter()
+        .chain(subjects.iter().map(run));
+    let mut table = Table::new(columns.collect());
+    for contender in contenders {
+        let values = (0..subjects.len()).map(|run| value(subjects, run, contender));
+        let name = Value::from(contender);
+        table.push(std::iter::once(name).chain(values).collect());
+    }
+    table
+}
+
+fn value(subjects: &[Subject], index: usize, contender: &ContenderId) -> Value {
     let Some(row) = subjects[index].ranking.row(contender) else {
-        return html! { td.n { "–" } };
+        return "–".into();
     };
     if first_with(subjects, contender) == Some(index) {
-        return html! { td.n data-v="1" { "1.00×" } };
+        return Value::from("1.00×").number(1.0);
     }
     match over_first(subjects, index, contender) {
         Some(comparison) => {
             let ratio = comparison.geomean.ratio(CONFIDENCE);
-            html! { td.n data-v=(ratio.estimate) { (interval(&ratio)) } }
+            Value::from(interval(&ratio)).number(ratio.estimate)
         }
         None => match row.status.filter(|s| !s.may_be_timed()) {
-            Some(status) => html! { td.n.bad { (status) } },
-            None => html! { td.n.faint { "no shape in common" } },
+            Some(status) => Value::from(status).tone(Tone::Bad),
+            None => Value::from("no shape in common").tone(Tone::Faint),
         },
     }
 }
@@ -252,18 +232,14 @@ fn edge(subject: &Subject, place: f64, last: f64) -> String {
 }
 
 fn csv(subjects: &[Subject], lines: &[Line]) -> String {
-    let mut rows = "contender,run,speedup,lower,upper\n".to_owned();
-    let number = |v: Option<f64>| v.map_or(String::new(), |v| format!("{v:.5}"));
+    let mut table = Table::named(["contender", "run", "speedup", "lower", "upper"]);
     for line in lines {
-        for step in &line.steps {
-            let contender = field(line.contender.as_str());
-            let run = field(&subjects[step.run].file());
-            let (lower, upper) = (number(step.speed.lower), number(step.speed.upper));
-            rows += &format!(
-                "{contender},{run},{:.5},{lower},{upper}\n",
-                step.speed.estimate
-            );
+        for Step { run, speed } in &line.steps {
+            let ends = [Some(speed.estimate), speed.lower, speed.upper];
+            let [estimate, lower, upper] = ends.map(|v| maybe(v.map(|v| format!("{v:.5}"))));
+            let file = subjects[*run].file();
+            table.push(row![line.contender, file, estimate, lower, upper]);
         }
     }
-    rows
+    table.csv()
 }

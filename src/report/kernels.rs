@@ -1,7 +1,8 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, across, clip, data, field, hue, range, short, ticks};
+use super::plot::{Scale, across, clip, data, hue, range, short, ticks};
+use crate::table::{Table, row};
 use dgx_core::domain::{ContenderId, KernelTime, Timing};
 
 const ROW: f64 = 18.0;
@@ -112,16 +113,12 @@ fn plot(shape: &str, bars: &[Bar]) -> Markup {
 }
 
 fn csv(shape: &str, bars: &[Bar]) -> String {
-    let mut rows = "shape,contender,kernel,start µs,µs\n".to_owned();
+    let mut table = Table::named(["shape", "contender", "kernel", "start µs", "µs"]);
     for bar in bars {
         for kernel in bar.kernels {
-            let (shape, contender) = (field(shape), field(bar.contender.as_str()));
-            let (start, micros) = (kernel.start.0, kernel.micros.0);
-            rows += &format!(
-                "{shape},{contender},{},{start:.3},{micros:.3}\n",
-                field(&kernel.name)
-            );
+            let [start, micros] = [kernel.start.0, kernel.micros.0].map(|t| format!("{t:.3}"));
+            table.push(row![shape, bar.contender, &kernel.name, start, micros]);
         }
     }
-    rows
+    table.csv()
 }

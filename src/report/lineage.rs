@@ -1,9 +1,10 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use crate::contest::dispatch::dispatch;
+use crate::contest::dispatch::{Dispatch, dispatch};
 use crate::contest::lineage::{Node, lineage};
 use crate::present::{interval, speedup};
+use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::Timing;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
@@ -13,7 +14,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
     let has_tree = nodes.iter().any(|n| n.depth > 0);
     html! {
         @if has_tree {
-            (tree(&nodes, 0)) (table(subject, &nodes))
+            (tree(&nodes, 0)) (table(subject, &nodes).html())
             p.note { (legend(subject.run.timing())) }
         }
         (choice(subject))
@@ -23,7 +24,7 @@ pub(super) fn section(subject: &Subject) -> Markup {
 fn legend(timing: Timing) -> &'static str {
     match timing {
         Timing::Measured | Timing::Scripted => {
-            "Each design over the one it changes: green is surely faster, red surely slower; 95 % intervals below."
+            "Each design over the one it changes: green is significantly faster, red significantly slower; 95 % intervals below."
         }
         Timing::Modelled => {
             "Each design over the one it changes: green is faster and red slower by more than the error of the model."
@@ -60,51 +61,51 @@ fn tree(nodes: &[Node], depth: usize) -> Markup {
     }
 }
 
-fn table(subject: &Subject, nodes: &[Node]) -> Markup {
-    let children = nodes.iter().filter(|n| n.over_parent.is_some());
+fn table(subject: &Subject, nodes: &[Node]) -> Table {
+    let shapes = &subject.run.header.shapes;
     let noise = subject.ranking.noise();
-    html! {
-        div.scroll { table {
-            thead { tr {
-                th.key data-sort { "change" } th data-sort { "over" } th.n data-sort { "mean" }
-                @for shape in &subject.run.header.shapes { th.n data-sort data-s=(shape.name) { (shape.name) } }
-            } }
-            tbody {
-                @for node in children {
-                    @if let (Some(over), Some(parent)) = (&node.over_parent, &node.parent) {
-                        tr data-c=(node.contender) {
-                            td.key { (node.contender) } td { (parent) }
-                            (ratio(Some(&over.geomean), None, noise))
-                            @for shape in &subject.run.header.shapes { (ratio(over.shape(&shape.name), Some(&shape.name), noise)) }
-                        }
-                    }
-                }
-            }
-        } }
+    let mut columns = vec![
+        Column::key("contender"),
+        Column::left("over"),
+        Column::right("mean"),
+    ];
+    columns.extend(shapes.iter().map(|shape| Column::of_shape(&shape.name)));
+    let mut table = Table::new(columns);
+    for node in nodes {
+        let (Some(over), Some(parent)) = (&node.over_parent, &node.parent) else {
+            continue;
+        };
+        let mean = ratio(Some(&over.geomean), noise);
+        let each = shapes
+            .iter()
+            .map(|shape| ratio(over.shape(&shape.name), noise));
+        let row = row![&node.contender, parent, mean];
+        table.push(row.into_iter().chain(each).collect());
     }
+    table
 }
 
 /// What differs by no more than the noise differs from nothing.
-fn ratio(estimate: Option<&LogEstimate>, shape: Option<&str>, noise: f64) -> Markup {
+fn ratio(estimate: Option<&LogEstimate>, noise: f64) -> Value {
     let Some(estimate) = estimate else {
-        return html! { td.n data-s=[shape] { "–" } };
+        return "–".into();
     };
     let found = estimate.ratio(CONFIDENCE);
-    let class = match (
+    let (lower, upper) = (
         found.lower.unwrap_or(found.estimate),
         found.upper.unwrap_or(found.estimate),
-    ) {
-        (lower, _) if lower > 1.0 + noise => "good",
-        (_, upper) if upper * (1.0 + noise) < 1.0 => "bad",
-        _ => "faint",
+    );
+    let tone = match () {
+        () if lower > 1.0 + noise => Tone::Good,
+        () if upper * (1.0 + noise) < 1.0 => Tone::Bad,
+        () => Tone::Faint,
     };
     let bounds = found.lower.zip(found.upper);
-    html! {
-        td class={ "n " (class) } data-s=[shape] data-v=(found.estimate) title=(interval(&found)) {
-            (speedup(found.estimate))
-            @if let Some((lower, upper)) = bounds { small { (format!("{lower:.3} {upper:.3}")) } }
-        }
-    }
+    Value::from(speedup(found.estimate))
+        .tone(tone)
+        .number(found.estimate)
+        .below(bounds.map(|(lower, upper)| format!("{lower:.3} {upper:.3}")))
+        .hint(interval(&found))
 }
 
 fn choice(subject: &Subject) -> Markup {
@@ -115,16 +116,24 @@ fn choice(subject: &Subject) -> Markup {
     html! {
         h3 { "Choosing per shape" }
         @if !switches {
-            p { "Nobody is surely faster than " (table.single) " on any shape: choosing per shape would gain nothing that can be told." }
+            p { "No contender is significantly faster than " (table.single) " on any shape: choosing per shape would gain nothing detectable." }
         } @else {
             p { "Calling the best contender of each shape would be " strong { (speedup(table.gap)) } " over " (table.single) " everywhere." }
-            div.scroll { table {
-                thead { tr { th data-sort { "shape" } th data-sort { "contender" } th.n data-sort { "µs" } th.n data-sort { "over " (table.single) } } }
-                tbody { @for c in &table.choices { tr data-s=(c.shape.name) {
-                    td { (c.shape.name) } td { (c.contender) } td.n { (c.micros) }
-                    td.n { (c.over_single.map_or(String::new(), |e| interval(&e.ratio(CONFIDENCE)))) }
-                } } }
-            } }
+            (choices(&table).html())
         }
     }
+}
+
+fn choices(dispatch: &Dispatch) -> Table {
+    let over = Column::right(format!("over {}", dispatch.single));
+    let columns = vec![
+        Column::key("shape"),
+        Column::left("contender"),
+        Column::right("µs"),
+        over,
+    ];
+    Table::new(columns).with(dispatch.choices.iter().map(|c| {
+        let over = c.over_single.map(|e| interval(&e.ratio(CONFIDENCE)));
+        row![&c.shape.name, &c.contender, c.micros, maybe(over)]
+    }))
 }

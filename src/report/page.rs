@@ -71,7 +71,7 @@ fn body(subjects: &[Subject], subject: &Subject, modelled: Option<&Agreement>) -
         ),
         (
             "unsupported",
-            "Shapes somebody is not made for",
+            "Unsupported shapes",
             failures::unsupported(subject),
         ),
         (
@@ -111,6 +111,6 @@ fn across(subjects: &[Subject]) -> Option<String> {
     let others = subjects.iter().filter_map(|s| mismatch(&s.run, &last.run));
     let first = others.into_iter().next()?;
     Some(format!(
-        "Across devices: {first}. Ratios are of devices as much as of designs."
+        "Across devices: {first}. Ratios compare devices as well as designs."
     ))
 }

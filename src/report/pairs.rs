@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::Subject;
 use crate::present::{interval, speedup};
+use crate::table::{Column, Table, Tone, Value};
 use dgx_core::domain::ContenderId;
 use dgx_core::rank::{Pair, Row};
 use dgx_core::stats::CONFIDENCE;
@@ -18,55 +19,58 @@ pub(super) fn section(subject: &Subject) -> Markup {
     if pairs.is_empty() {
         return html! {};
     }
+    let names = rows
+        .iter()
+        .map(|row| Column::of_contender(row.contender.as_str()));
+    let mut table = Table::new(
+        [Column::key("contender")]
+            .into_iter()
+            .chain(names)
+            .collect(),
+    );
+    for row in &rows {
+        let others = rows
+            .iter()
+            .map(|other| value([&row.contender, &other.contender], arm, &pairs));
+        let name = Value::from(&row.contender);
+        table.push(std::iter::once(name).chain(others).collect());
+    }
     html! {
-        div.scroll { table.fold {
-            thead { tr {
-                th.key { "over →" }
-                @for row in &rows { th.n data-c=(row.contender) { (row.contender) } }
-            } }
-            tbody { @for row in &rows { tr data-c=(row.contender) {
-                td.key { (row.contender) }
-                @for other in &rows { (cell(&row.contender, &other.contender, arm, &pairs)) }
-            } } }
-        } }
+        (table.html())
         p.note {
             "Speed of the row’s contender over the column’s, in geometric mean over the shapes: above 1 the row is faster. \
              Green is decidedly faster, red decidedly slower"
             @if subject.run.timing().sampled() { " (Holm-corrected over " (pairs.len()) " pairs)" }
-            "; faint ones cannot be told apart."
+            "; faint ones do not differ significantly."
         }
     }
 }
 
-fn cell(
-    row: &ContenderId,
-    column: &ContenderId,
+fn value(
+    [row, column]: [&ContenderId; 2],
     arm: impl Fn(&ContenderId) -> Option<usize>,
     pairs: &HashMap<(usize, usize), &Pair>,
-) -> Markup {
+) -> Value {
     let place = arm(row).zip(arm(column));
     // The time of `a` over that of `b` is the speed of `b` over `a`.
     let straight = place.and_then(|(r, c)| pairs.get(&(c, r)));
     let turned = place.and_then(|(r, c)| pairs.get(&(r, c)));
-    let (pair, sign) = match (straight, turned) {
-        (Some(pair), _) => (pair, 1.0),
-        (None, Some(pair)) => (pair, -1.0),
-        (None, None) => return html! { td.n data-c=(column) {} },
+    let (pair, sign, [fast, slow]) = match (straight, turned) {
+        (Some(pair), _) => (pair, 1.0, [row, column]),
+        (None, Some(pair)) => (pair, -1.0, [column, row]),
+        (None, None) => return Value::default(),
     };
     let ratio = (sign * pair.ratio.mean).exp();
-    let class = match (pair.differ, ratio > 1.0) {
-        (false, _) => "faint",
-        (true, true) => "good",
-        (true, false) => "bad",
-    };
-    let (fast, slow) = if sign > 0.0 {
-        (row, column)
-    } else {
-        (column, row)
+    let tone = match (pair.differ, ratio > 1.0) {
+        (false, _) => Tone::Faint,
+        (true, true) => Tone::Good,
+        (true, false) => Tone::Bad,
     };
     let found = interval(&pair.ratio.ratio(CONFIDENCE));
     let p = pair.p.map_or(String::new(), |p| format!(", p = {p:.1e}"));
-    html! {
-        td class={ "n " (class) } data-c=(column) title={ (fast) " over " (slow) ": " (found) (p) } { (speedup(ratio)) }
-    }
+    let hint = format!("{fast} over {slow}: {found}{p}");
+    Value::from(speedup(ratio))
+        .tone(tone)
+        .number(ratio)
+        .hint(hint)
 }

@@ -75,7 +75,7 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// A horizontal axis: its line, a mark and a number at each tick.
-pub(super) fn across(y: f64, x: &Scale, ticks: &[f64], told: impl Fn(f64) -> String) -> Markup {
+pub(super) fn across(y: f64, x: &Scale, ticks: &[f64], label: impl Fn(f64) -> String) -> Markup {
     let marks: String = ticks
         .iter()
         .map(|t| format!("M{} {y}v4", x.at(*t)))
@@ -83,13 +83,13 @@ pub(super) fn across(y: f64, x: &Scale, ticks: &[f64], told: impl Fn(f64) -> Str
     html! {
         path.axis d=(format!("M{} {y}H{}{marks}", x.start, x.end)) {}
         @for tick in ticks {
-            text.label x=(x.at(*tick)) y=(y + 14.0) text-anchor="middle" { (told(*tick)) }
+            text.label x=(x.at(*tick)) y=(y + 14.0) text-anchor="middle" { (label(*tick)) }
         }
     }
 }
 
 /// A vertical axis.
-pub(super) fn up(x: f64, y: &Scale, ticks: &[f64], told: impl Fn(f64) -> String) -> Markup {
+pub(super) fn up(x: f64, y: &Scale, ticks: &[f64], label: impl Fn(f64) -> String) -> Markup {
     let marks: String = ticks
         .iter()
         .map(|t| format!("M{x} {}h-4", y.at(*t)))
@@ -97,7 +97,7 @@ pub(super) fn up(x: f64, y: &Scale, ticks: &[f64], told: impl Fn(f64) -> String)
     html! {
         path.axis d=(format!("M{x} {}V{}{marks}", y.start, y.end)) {}
         @for tick in ticks {
-            text.label x=(x - 6.0) y=(y.at(*tick) + 4.0) text-anchor="end" { (told(*tick)) }
+            text.label x=(x - 6.0) y=(y.at(*tick) + 4.0) text-anchor="end" { (label(*tick)) }
         }
     }
 }
@@ -130,14 +130,6 @@ fn file_name(name: &str) -> String {
         }
     };
     name.chars().map(plain).collect()
-}
-
-/// A field of a CSV line.
-pub(super) fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }
 
 /// The class of the line of this number: eight colours, then the same dashed.
@@ -187,11 +179,6 @@ mod tests {
     #[test]
     fn names_are_safe_in_files() {
         assert_eq!(file_name("a/b \"c\".d"), "a-b--c-.d");
-        assert_eq!(
-            (field("a,b"), field("x\"y")),
-            ("\"a,b\"".to_owned(), "\"x\"\"y\"".to_owned())
-        );
-        assert_eq!(field("pipelined[STAGES=2]"), "pipelined[STAGES=2]");
         assert_eq!((hue(7), hue(8)), ("h7".to_owned(), "h0 dashed".to_owned()));
     }
 

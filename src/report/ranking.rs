@@ -2,36 +2,25 @@ use maud::{Markup, html};
 
 use super::Subject;
 use super::plot::{Scale, across, decades, range, short, ticks};
-use crate::present::{CLAIM, belief, claim_words, interval, percent, speedup, verdict_word};
-use dgx_core::domain::{Claim, Interval, Status, Timing};
+use crate::present::{belief, interval, over_title, ranking_table};
+use crate::table::{Column, Value};
+use dgx_core::domain::{Interval, Timing};
 use dgx_core::rank::{Kind, Row};
 use dgx_core::record::Run;
 
 /// The ranked table, each interval drawn on one common axis.
 pub(super) fn section(subject: &Subject) -> Markup {
-    let ranking = &subject.ranking;
-    let over = ranking
-        .reference
-        .as_ref()
-        .map_or("–".to_owned(), ToString::to_string);
-    let yardstick = subject.run.header.yardstick.as_ref();
-    let scale = axis(subject);
+    let (run, ranking) = (&subject.run, &subject.ranking);
+    let mut table = ranking_table(run, ranking);
+    if let Some((scale, low, high)) = axis(subject) {
+        let column = Column::drawn(drawing(run.timing()), ruler(&scale, low, high));
+        let rows = ranking.rows.iter();
+        let drawings = rows.map(|row| Value::drawing(drawn(subject, row, &scale)));
+        table.insert_behind(&over_title(ranking), column, drawings.collect());
+    }
     html! {
-        div.scroll { table {
-            thead { tr {
-                th data-sort { "rank" } th.key data-sort { "contender" } th data-sort { "verdict" }
-                th.n data-sort { "over " (over) }
-                th { (drawing(subject.run.timing())) @if let Some((scale, low, high)) = &scale { (ruler(scale, *low, *high)) } }
-                th data-sort { (CLAIM) }
-                @if let Some(y) = yardstick { th.n data-sort { "over " (y) } }
-                th.n data-sort { "roofline" } th.n data-sort { "regs" }
-                th.n data-sort { "spills" } th.n data-sort { "smem" } th.n data-sort { "occupancy" }
-            } }
-            tbody { @for row in &ranking.rows { (line(subject, row, scale.as_ref().map(|s| &s.0))) } }
-        } }
-        p.note {
-            (label(&subject.run, ranking.pairs.len())) span.screen { " Click a heading to sort." }
-        }
+        (table.html())
+        p.note { (label(run, ranking.pairs.len())) span.screen { " Click a heading to sort." } }
     }
 }
 
@@ -45,11 +34,11 @@ fn drawing(timing: Timing) -> &'static str {
 fn label(run: &Run, pairs: usize) -> String {
     match run.timing() {
         Timing::Measured => format!(
-            "Ranks that share a number with = cannot be told apart (Holm-corrected over {pairs} \
-             pairs). All times are measured."
+            "Contenders with the same rank (=) are tied (Holm-corrected over {pairs} pairs). \
+             All times are measured."
         ),
         Timing::Modelled => format!(
-            "Ranks that share a number with = cannot be told apart. {}",
+            "Contenders with the same rank (=) are tied. {}",
             belief(run).unwrap_or_default()
         ),
         Timing::Recorded => "All times were recorded elsewhere, without samples.".to_owned(),
@@ -81,49 +70,14 @@ fn axis(subject: &Subject) -> Option<(Scale, f64, f64)> {
     Some((Scale::log((low, high), (10.0, 190.0)), low, high))
 }
 
-fn line(subject: &Subject, row: &Row, scale: Option<&Scale>) -> Markup {
-    let reference = subject.ranking.reference.as_ref() == Some(&row.contender);
-    let found = row.speedup_interval();
-    let resources = row.resources.as_ref();
-    let order = row.place.map_or(String::new(), |p| p.rank.to_string());
-    let summary = subject
-        .run
-        .contender(&row.contender)
-        .map(|c| c.summary.as_str());
-    html! {
-        tr data-c=(row.contender) {
-            td.n data-v=(order) { (row.place.map_or("–".to_owned(), |p| p.to_string())) }
-            td.key title=[summary] { @if row.place.is_some_and(|p| p.rank == 1) { strong { (row.contender) } } @else { (row.contender) } }
-            td { (verdict(subject, row)) }
-            td.n data-v=[found.map(|i| i.estimate)] title={ (row.valid_shapes) " shapes, " (subject.file()) } {
-                @if reference { "1.00× " (if row.kind == Kind::Baseline { "baseline" } else { "reference" }) } @else { (found.as_ref().map_or(String::new(), interval)) }
-            }
-            td { @if let Some(scale) = scale { (drawn(found, reference, row.kind, scale)) } }
-            td { (claim(subject, row)) }
-            @if subject.run.header.yardstick.is_some() {
-                td.n data-v=[row.over_yardstick.map(|e| e.mean.exp())] title=[row.over_yardstick_interval().map(|i| interval(&i))] {
-                    (row.over_yardstick.map_or(String::new(), |e| speedup(e.mean.exp())))
-                }
-            }
-            td.n data-v=[row.roofline] { (row.roofline.map_or(String::new(), percent)) }
-            td.n { (resources.map_or(String::new(), |r| r.registers.to_string())) }
-            td.n data-v=[resources.map(|r| r.spill_bytes)] { (resources.map_or(String::new(), |r| format!("{} B", r.spill_bytes))) }
-            td.n data-v=[resources.map(|r| r.smem.0)] { (resources.map_or(String::new(), |r| r.smem.to_string())) }
-            td.n data-v=[resources.map(|r| r.occupancy)] { (resources.map_or(String::new(), |r| percent(r.occupancy))) }
-        }
-    }
-}
-
-fn drawn(found: Option<Interval>, reference: bool, kind: Kind, scale: &Scale) -> Markup {
-    let found = if reference {
-        Some(Interval::point(1.0))
-    } else {
-        found
+fn drawn(subject: &Subject, row: &Row, scale: &Scale) -> Markup {
+    let found = match subject.ranking.reference.as_ref() == Some(&row.contender) {
+        true => Some(Interval::point(1.0)),
+        false => row.speedup_interval(),
     };
-    let class = if kind == Kind::Yardstick {
-        "yard"
-    } else {
-        "mark"
+    let class = match row.kind == Kind::Yardstick {
+        true => "yard",
+        false => "mark",
     };
     html! {
         svg viewBox="0 0 200 20" role="img" aria-label=[found.as_ref().map(interval)] {
@@ -136,29 +90,4 @@ fn drawn(found: Option<Interval>, reference: bool, kind: Kind, scale: &Scale) ->
             }
         }
     }
-}
-
-fn verdict(subject: &Subject, row: &Row) -> Markup {
-    let class = match row.status {
-        _ if row.kind == Kind::Yardstick => "faint",
-        Some(Status::Ok) => "good",
-        Some(Status::Unsupported | Status::NotValidated) => "doubt",
-        Some(_) => "bad",
-        None if subject.run.timing() == Timing::Recorded => "faint",
-        None => "doubt",
-    };
-    let text = verdict_word(&subject.run, row);
-    html! {
-        span class={ "badge " (class) } { (text) }
-        @if row.unexpected() { " " span.bad { "expected " (row.expect) } }
-    }
-}
-
-fn claim(subject: &Subject, row: &Row) -> Markup {
-    let Some(result) = subject.claim(&row.contender) else {
-        return html! {};
-    };
-    let Claim { geomean, over, .. } = &result.claim;
-    let words = claim_words(*geomean, over, result.measured.map(|m| m.estimate));
-    html! { (words) " " (super::claims::badge(result.verdict)) }
 }

@@ -3,7 +3,8 @@ use std::collections::HashSet;
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, across, clip, data, decades, field, range, short, ticks, up};
+use super::plot::{Scale, across, clip, data, decades, range, short, ticks, up};
+use crate::table::{Table, row};
 use dgx_core::domain::roofline::{Ceiling, Work};
 use dgx_core::domain::{ContenderId, Shape};
 use dgx_core::rank::Kind;
@@ -114,12 +115,12 @@ fn overall(subject: &Subject, ceiling: &Ceiling) -> Markup {
 }
 
 fn csv(points: &[Point]) -> String {
-    let mut rows = "shape,contender,operations per byte,TFLOP/s\n".to_owned();
+    let mut table = Table::named(["shape", "contender", "operations per byte", "TFLOP/s"]);
     for p in points {
-        let (shape, contender) = (field(p.shape), field(p.contender.as_str()));
-        rows += &format!("{shape},{contender},{:.4},{:.4}\n", p.intensity, p.speed);
+        let [x, y] = [p.intensity, p.speed].map(|v| format!("{v:.4}"));
+        table.push(row![p.shape, p.contender, x, y]);
     }
-    rows
+    table.csv()
 }
 
 /// The name of each shape beside its fastest contender, where there is room:

@@ -1,7 +1,8 @@
 use maud::{Markup, html};
 
 use super::Subject;
-use super::plot::{Scale, across, clip, data, field, range, short, ticks};
+use super::plot::{Scale, across, clip, data, range, short, ticks};
+use crate::table::csv_field as field;
 use dgx_core::domain::ContenderId;
 use dgx_core::stats::Drawn;
 
@@ -57,12 +58,12 @@ struct Strip<'a> {
 }
 
 impl Strip<'_> {
-    fn told(&self) -> String {
+    fn label(&self) -> String {
         let (all, drawn, far) = (self.samples, self.sorted.len(), self.outliers);
         let name = self.contender;
         match all == drawn {
-            true => format!("{name}: {all} samples, {far} far out"),
-            false => format!("{name}: {all} samples, {drawn} of them drawn, about {far} far out"),
+            true => format!("{name}: {all} samples, {far} outliers"),
+            false => format!("{name}: {all} samples, {drawn} of them drawn, about {far} outliers"),
         }
     }
 
@@ -133,7 +134,7 @@ fn plot(
                     @let rise = Scale::linear((0.0, 1.0), (top + ROW - 6.0, top));
                     @let slow = Scale::log((low, high), (top + ROW - 6.0, top));
                     g data-c=(strip.contender) {
-                        title { (strip.told()) }
+                        title { (strip.label()) }
                         text x="120" y=(top + 12.0) text-anchor="end" { (clip(strip.contender.as_str())) }
                         text.label x="120" y=(top + 24.0) text-anchor="end" { "n = " (strip.samples) }
                         path.line d=(ecdf(strip, &x, &rise)) {}

@@ -53,7 +53,7 @@ fn winner(subject: &Subject) -> String {
     match tied.is_empty() {
         true => format!("{name} is the fastest of {ranked}: {over}."),
         false => format!(
-            "{name} leads {ranked} contenders ({over}), and cannot be told from {}.",
+            "{name} leads {ranked} contenders ({over}), tied with {}.",
             tied.join(", ")
         ),
     }
@@ -134,10 +134,10 @@ fn certainty(subject: &Subject) -> String {
             let (blocks, processes) = (run.tally.blocks(), run.tally.process_count());
             let tell = match &subject.ranking.detectable {
                 Some(d) => format!(
-                    "differences of {} or more can be told apart",
+                    "differences of {} or more can be detected",
                     percent(d.effect)
                 ),
-                None => "what it can tell apart is unknown".to_owned(),
+                None => "the smallest detectable difference is unknown".to_owned(),
             };
             format!("Measured in {blocks} randomised blocks over {processes} processes; {tell}.")
         }

@@ -99,6 +99,37 @@ fn nobody_valid() {
     insta::assert_snapshot!(read_by_all(&text(&lines)).1);
 }
 
+/// A sweep would have called the contender wrong.
+#[test]
+fn times_below_the_roofline() {
+    let mut lines = lines();
+    let blocks = lines
+        .iter_mut()
+        .filter(|line| line["type"] == "block" && line["shape"] == "g2-k1536");
+    for block in blocks {
+        for sample in block["samples"].as_array_mut().expect("samples") {
+            if sample["contender"] == "interleaved" {
+                sample["micros"] = json!(0.25);
+            }
+        }
+    }
+    let workspace = Workspace::new();
+    workspace.write("odd.jsonl", &text(&lines));
+    let flat = |words: &[&str]| {
+        let said = workspace.run(words);
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let told = "interleaved on g2-k1536 took 0.25 µs, where the device needs";
+    let shown = flat(&["show", "odd.jsonl"]);
+    assert!(
+        shown.contains(&format!("Warning: impossible times: {told}")),
+        "{shown}"
+    );
+    let gated = flat(&["gate", "odd.jsonl", "--min-geomean", "1.2"]);
+    assert!(gated.contains(told), "{gated}");
+    assert!(gated.ends_with("[exit 5]"), "{gated}");
+}
+
 #[test]
 fn another_gpu() {
     let mut lines = lines();

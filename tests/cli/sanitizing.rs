@@ -93,7 +93,7 @@ fn all_found(round: &str, args: &[&str], least: usize) -> String {
     let text = said(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(
-        text.contains("Every contender does what it declares."),
+        text.contains("Every contender has the status it declares."),
         "{text}"
     );
     let found: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).expect("JSON");
@@ -283,7 +283,7 @@ fn a_slip_that_nobody_declares_is_exit_3_and_a_schedule_can_be_had_again() {
     let (code, text) = run(&small("no-sync"));
     assert_eq!(code, Some(3), "{text}");
     assert!(
-        text.contains("no-sync does not do what it declares: "),
+        text.contains("no-sync does not have the status it declares: "),
         "{text}"
     );
     assert!(text.contains("no barrier between the two warps"), "{text}");

@@ -7,7 +7,7 @@ use crate::cli::Globals;
 use crate::cli::named;
 use crate::cli::runs;
 use crate::cli::select::Shapes;
-use crate::present::{Align, Column, Counted, Grid, Style, counters_table, percent};
+use crate::present::{Align, Column, Counted, Grid, Style, counters_tables, percent, rendered};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::roofline::{Ceiling, Resource};
@@ -212,8 +212,8 @@ fn print_counters(run: &Run, contender: &ContenderId, style: &Style) {
         })
         .collect();
     if !rows.is_empty() {
-        let table = counters_table(("shape", "one call"), &rows, false, style);
-        say!("{table}\n");
+        let tables = counters_tables(("shape", "one call"), &rows, false);
+        say!("{}\n", rendered(&tables, style));
     }
 }
 

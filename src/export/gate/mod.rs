@@ -5,8 +5,10 @@ use quick_junit::{Report, TestCase, TestCaseStatus, TestSuite};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::escape_markdown as escape;
-use crate::present::{found, gate_gaps, gate_notes, gate_outcome, reason, ruling_word, wanted};
+use crate::present::{
+    found, gate_gaps, gate_notes, gate_outcome, gate_table, reason, ruling_word, wanted,
+};
+use crate::table::escape_markdown as escape;
 use dgx_core::domain::Interval;
 use dgx_core::gate::{Finding, GateReport, Ruling};
 
@@ -142,26 +144,7 @@ pub(crate) fn markdown(report: &GateReport) -> String {
             escape(&devices.to_string())
         ));
     }
-    text.push_str(
-        "| | rule | contender | shape | wanted | found | |\n|---|---|---|---|---|---|---|\n",
-    );
-    for finding in &report.findings {
-        let mark = match finding.ruling {
-            Ruling::Passed => "✅",
-            Ruling::Failed => "❌",
-            Ruling::Refused | Ruling::Undecided => "⚠️",
-        };
-        text.push_str(&format!(
-            "| {mark} {} | {} | {} | {} | {} | {} | {} |\n",
-            ruling_word(finding.ruling).to_lowercase(),
-            finding.rule,
-            escape(finding.contender.as_str()),
-            escape(finding.shape.as_deref().unwrap_or("")),
-            escape(&wanted(&finding.wanted)),
-            escape(&found(&finding.found)),
-            escape(&finding.reason.as_ref().map_or(String::new(), reason)),
-        ));
-    }
+    text.push_str(&gate_table(report).markdown());
     for note in gate_notes(report) {
         text.push_str(&format!("\n{}\n", escape(&note)));
     }

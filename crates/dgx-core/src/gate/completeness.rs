@@ -1,10 +1,11 @@
 //! What a run lacks, by itself and beside an earlier one. A gate that looked
 //! away would pass a contender that was dropped or never timed.
 
-use super::gap::Gap;
+use super::gap::{Gap, Impossible};
 use super::judge::GateError;
 use super::ruling::{Finding, Found, Reason, Rule, Ruling, Wanted};
 use crate::config::Gate;
+use crate::domain::roofline::Work;
 use crate::domain::{ContenderId, Shape, Status, Timing};
 use crate::rank::Ranking;
 use crate::record::Run;
@@ -53,10 +54,35 @@ pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
     if contenders().any(|c| c.status == Some(Status::NotValidated)) {
         gaps.push(Gap::NotValidated);
     }
+    let impossible = impossible(run, ranking);
+    if !impossible.is_empty() {
+        gaps.push(Gap::Impossible(impossible));
+    }
     if run.timing() == Timing::Scripted {
         gaps.push(Gap::Scripted);
     }
     gaps
+}
+
+/// Times below what the device on record needs at its highest clock. A sweep
+/// rejects them; a file that has them was changed, or its device is not the one
+/// that it names.
+pub fn impossible(run: &Run, ranking: &Ranking) -> Vec<Impossible> {
+    let ceiling = run.header.device.ceiling();
+    let Some(ceiling) = ceiling.filter(|_| run.timing() != Timing::Scripted) else {
+        return Vec::new();
+    };
+    let cells = ranking.cells.iter().filter_map(|cell| {
+        let time = cell.time.as_ref()?.estimate();
+        let (least, _) = ceiling.floor(&Work::least(run.shape(&cell.shape)?));
+        (time.0 < least.0).then(|| Impossible {
+            contender: cell.contender.clone(),
+            shape: cell.shape.clone(),
+            time,
+            least,
+        })
+    });
+    cells.collect()
 }
 
 /// Blocks of a process that counts: its time limit ends it after two at the earliest.

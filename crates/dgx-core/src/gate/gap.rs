@@ -1,3 +1,15 @@
+use crate::domain::{ContenderId, Micros};
+
+/// A time that no device of its kind can reach.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Impossible {
+    pub contender: ContenderId,
+    pub shape: String,
+    pub time: Micros,
+    /// What the roofline allows at least.
+    pub least: Micros,
+}
+
 /// Something a run lacks to be whole.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Gap {
@@ -28,6 +40,8 @@ pub enum Gap {
     },
     /// Only times were asked for: nobody knows who is right.
     NotValidated,
+    /// Times below the roofline, which a sweep would have rejected.
+    Impossible(Vec<Impossible>),
     /// Its times prove nothing.
     Scripted,
 }

@@ -241,6 +241,34 @@ fn scripted_times_neither_pass_nor_fail() {
     }
 }
 
+/// A sweep would have rejected the contender, so the file is not believed.
+#[test]
+fn times_below_the_roofline_neither_pass_nor_fail() {
+    let mut fast = Synthetic::round4();
+    fast.entries[2].time = 1e-3;
+    let (run, good) = (fast.run(), Synthetic::round4().run());
+    let named = |report: &GateReport| match report.incomplete.as_slice() {
+        [(_, Gap::Impossible(cells))] => cells.len(),
+        other => panic!("{other:?}"),
+    };
+    let report = over_baseline(&run, &at_least(1.1));
+    assert_eq!(report.exit(), Exit::Inconclusive);
+    assert_eq!(named(&report), run.header.shapes.len());
+    let [(_, Gap::Impossible(cells))] = report.incomplete.as_slice() else {
+        unreachable!();
+    };
+    assert_eq!(cells[0].contender.as_str(), fast.entries[2].name);
+    assert!(cells[0].time.0 < cells[0].least.0);
+    for report in [
+        over_run(&run, &good, &as_before()).unwrap(),
+        over_run(&good, &run, &as_before()).unwrap(),
+    ] {
+        assert_eq!(report.exit(), Exit::Inconclusive);
+        assert_eq!(named(&report), run.header.shapes.len());
+    }
+    assert_eq!(over_baseline(&good, &at_least(1.1)).incomplete, []);
+}
+
 #[test]
 fn half_a_run_neither_passes_nor_fails() {
     let whole = Synthetic::round4();

@@ -4,14 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::micros;
-use crate::decode::plain;
 use crate::record::{Foreign, ForeignCell, Times};
 
 #[derive(Deserialize)]
-struct Document {
+pub(super) struct Document {
     context: Context,
     benchmarks: Vec<Entry>,
 }
@@ -61,8 +59,7 @@ impl Entry {
 /// The samples of a benchmark, or why it failed.
 type Found = Result<Vec<(f64, Option<f64>)>, String>;
 
-pub(super) fn read(document: Value) -> Result<Foreign, String> {
-    let document: Document = serde_json::from_value(document).map_err(|e| plain(&e.to_string()))?;
+pub(super) fn read(document: Document) -> Result<Foreign, String> {
     let mut order: Vec<(String, String)> = Vec::new();
     let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
     for entry in &document.benchmarks {

@@ -8,7 +8,8 @@ mod nvbench;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 
 use crate::decode::plain_in_line;
 use crate::diagnostic::InputError;
@@ -100,20 +101,42 @@ pub fn read(path: &Path) -> Result<Run, InputError> {
     Ok(Run::foreign(path.to_owned(), whole))
 }
 
+/// By which keys a document is known; their values may be null.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Known {
+    #[serde(deserialize_with = "there")]
+    devices: bool,
+    #[serde(deserialize_with = "there")]
+    meta: bool,
+    #[serde(deserialize_with = "there")]
+    context: bool,
+}
+
+fn there<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(value).map(|_| true)
+}
+
 fn one(path: &Path) -> Result<Foreign, InputError> {
     let text = files::read_text(path, LARGEST_JSON).map_err(|why| refused(path, &why))?;
-    let document: Value = serde_json::from_str(&text).map_err(|error| {
-        let at = format!("{}:{}", path.display(), error.line());
-        InputError::new(format!("{at}: {}", plain_in_line(&error)), REMEDY)
-    })?;
-    let found = if document.get("devices").is_some() && document.get("meta").is_some() {
-        nvbench::read(path, document)
-    } else if document.get("context").is_some() {
-        google::read(document)
+    let known: Known = parsed(path, &text)?;
+    let found = if known.devices && known.meta {
+        nvbench::read(path, parsed(path, &text)?)
+    } else if known.context {
+        google::read(parsed(path, &text)?)
     } else {
         Err("it has neither NVBench's `devices` nor Google Benchmark's `context`".to_owned())
     };
     found.map_err(|why| refused(path, &why))
+}
+
+/// Straight into the type: a tree in between would keep the last of two equal
+/// keys in silence.
+fn parsed<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, InputError> {
+    serde_json::from_str(text).map_err(|error| {
+        let at = format!("{}:{}", path.display(), error.line());
+        InputError::new(format!("{at}: {}", plain_in_line(&error)), REMEDY)
+    })
 }
 
 const REMEDY: &str = "give a run file of dgx, or what NVBench (--jsonbin FILE) or \

@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CLOCK_MHZ, MOST_SAMPLES, micros, too_many_samples};
-use crate::decode::plain;
 use crate::files;
 use crate::record::{Foreign, ForeignCell, Times};
 
@@ -25,7 +24,7 @@ const TIMES: [(&str, &str); 2] = [
 const CLOCKS: &str = "nv/json/freqs-bin:nv/cold/sample_freqs";
 
 #[derive(Deserialize)]
-struct Document {
+pub(super) struct Document {
     meta: Meta,
     #[serde(default)]
     devices: Option<Vec<Device>>,
@@ -104,8 +103,7 @@ impl Named {
     }
 }
 
-pub(super) fn read(path: &Path, document: Value) -> Result<Foreign, String> {
-    let document: Document = serde_json::from_value(document).map_err(|e| plain(&e.to_string()))?;
+pub(super) fn read(path: &Path, document: Document) -> Result<Foreign, String> {
     let version = &document.meta.version;
     if version.json.major != 1 {
         return Err(format!(

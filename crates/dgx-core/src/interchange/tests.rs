@@ -351,3 +351,41 @@ fn absurd_times_are_told_shortly() {
         assert_eq!(why, format!("x has a time of {told} µs"));
     }
 }
+
+/// serde_json's own tree would keep the last of them in silence.
+#[test]
+fn a_key_that_occurs_twice_is_refused_with_its_line() {
+    let google = |entry: &str| {
+        format!(
+            "{{\"context\": {{\"host_name\": \"h\"}},\n\"benchmarks\": [\n{{\"name\": \"a/1\", {entry}}}]}}"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |text: &str| {
+        std::fs::write(folder.path().join("a.json"), text).unwrap();
+        why(&folder)
+    };
+    let time = r#""time_unit": "ns", "real_time": 10.0"#;
+    std::fs::write(folder.path().join("b.json"), google(time)).unwrap();
+    assert!(read(&folder.path().join("b.json")).is_ok());
+    let twice = refused(&google(&format!("{time}, \"real_time\": 1.0")));
+    assert!(
+        twice.contains("a.json:3: duplicate field `real_time`"),
+        "{twice}"
+    );
+    let whole = google(time).replacen('{', r#"{"benchmarks": [], "#, 1);
+    let twice = refused(&whole);
+    assert!(
+        twice.contains("a.json:2: duplicate field `benchmarks`"),
+        "{twice}"
+    );
+    let state = nvbench(&state("a.json-bin/0.bin", 1, 1e-5));
+    let twice = refused(&state.replace(
+        r#""is_skipped": false,"#,
+        r#""is_skipped": false, "is_skipped": true,"#,
+    ));
+    assert!(
+        twice.contains("a.json:") && twice.contains("duplicate field `is_skipped`"),
+        "{twice}"
+    );
+}

@@ -84,6 +84,9 @@ fn header(sources: &[Source], choice: &Choice, title: Title) -> Header {
     let mut header = sources[0].header.clone();
     header.shapes = header.round_shapes().to_vec();
     header.shard = None;
+    // None of its parts is newer than the whole.
+    let starts = sources.iter().map(|source| &source.header.started);
+    header.started = starts.max().cloned().unwrap_or_default();
     header.argv = title.argv;
     // Whoever looks into the whole needs the variants of its parts.
     if header.named_folders().next().is_none() {

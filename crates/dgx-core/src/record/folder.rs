@@ -4,20 +4,61 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+
 use super::schema::{End, Header};
 use super::{ReadError, end, header, runs_in};
 use crate::domain::{Timing, printable_line, typed};
 
-/// Every run file directly in these folders, the one last written first.
+/// Every run file directly in these folders, the one last swept or merged first.
 pub fn newest_first(folders: &[&Path]) -> Vec<PathBuf> {
-    let written = |path: &PathBuf| {
-        let found = path.metadata().or_else(|_| path.symlink_metadata());
-        let found = found.and_then(|m| m.modified());
-        found.unwrap_or(SystemTime::UNIX_EPOCH)
-    };
     let mut paths: Vec<PathBuf> = folders.iter().flat_map(|folder| runs_in(folder)).collect();
-    paths.sort_by_cached_key(|path| std::cmp::Reverse((written(path), path.clone())));
+    paths.sort_by_cached_key(|path| std::cmp::Reverse((age(path), path.clone())));
     paths
+}
+
+/// What orders runs: when it was made, as its name and header say, which a copy
+/// keeps; a whole before its parts; and when the file was written.
+fn age(path: &Path) -> (DateTime, bool, SystemTime) {
+    let header = header(path).ok();
+    let started = header.as_ref().and_then(|header| {
+        let local = header.started.get(.."2026-01-31T23:59:59".len())?;
+        local.parse::<DateTime>().ok()
+    });
+    let found = path.metadata().or_else(|_| path.symlink_metadata());
+    let written = found.and_then(|m| m.modified());
+    let written = written.unwrap_or(SystemTime::UNIX_EPOCH);
+    let made = match (stamp(path), started) {
+        (Some(minute), Some(started)) if (minute..end_of(minute)).contains(&started) => started,
+        // It may be as late as that, and is named if it cannot be read.
+        (Some(minute), _) => end_of(minute),
+        (None, Some(started)) => started,
+        (None, None) => Timestamp::try_from(written)
+            .map(|at| at.to_zoned(TimeZone::system()).datetime())
+            .unwrap_or_default(),
+    };
+    (made, header.is_none_or(|h| h.shard.is_none()), written)
+}
+
+fn end_of(minute: DateTime) -> DateTime {
+    minute.saturating_add(Span::new().seconds(60))
+}
+
+/// The local time, to the minute, in a name that sweeps give:
+/// `ROUND-20260131-2359`.
+fn stamp(path: &Path) -> Option<DateTime> {
+    let parts: Vec<&str> = path.file_stem()?.to_str()?.split('-').collect();
+    let mut pairs = parts.windows(2);
+    pairs.find_map(|pair| {
+        let digits = |part: &str, count: usize| {
+            part.len() == count && part.bytes().all(|b| b.is_ascii_digit())
+        };
+        let stamped = digits(pair[0], 8) && digits(pair[1], 4);
+        let text = stamped.then(|| pair.concat())?;
+        DateTime::strptime("%Y%m%d%H%M", text).ok()
+    })
 }
 
 /// The run that a search ended with, and the newer files it passed over.
@@ -106,7 +147,7 @@ pub fn newest(
             Err(error) => {
                 let kind = match name {
                     Some(name) if is_called_after(&path, name) => Some(Kind::Unreadable),
-                    Some(_) => (!is_stamped(&path)).then_some(Kind::Stranger),
+                    Some(_) => stamp(&path).is_none().then_some(Kind::Stranger),
                     None => Some(Kind::Unreadable),
                 };
                 passed_over.extend(kind.map(|kind| unreadable(path, &error, kind)));
@@ -146,16 +187,6 @@ pub fn is_called_after(path: &Path, round: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(stamped))
 }
 
-/// Whether a name is one that sweeps give: `ROUND-20260131-2359`.
-fn is_stamped(path: &Path) -> bool {
-    let stem = path.file_stem().and_then(|stem| stem.to_str());
-    let digits =
-        |part: &str, count: usize| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
-    let parts: Vec<&str> = stem.unwrap_or_default().split('-').collect();
-    let mut pairs = parts.windows(2);
-    pairs.any(|pair| digits(pair[0], 8) && digits(pair[1], 4))
-}
-
 fn unreadable(path: PathBuf, error: &ReadError, kind: Kind) -> PassedOver {
     PassedOver {
         why: error.to_string(),
@@ -185,4 +216,76 @@ pub fn missing(header: &Header, end: Option<&End>, path: &Path) -> Option<(Strin
     };
     let remedy = format!("`dgx sweep --resume {}` completes it", typed(path));
     Some((why, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::record::synthetic::Synthetic;
+
+    /// Which file is newest of those with these names and starts, written one
+    /// after the other, if the last is the one written first.
+    fn newest_of(files: &[(&str, Option<&str>)]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        for (place, (name, started)) in files.iter().enumerate() {
+            let path = folder.path().join(name);
+            let text = match started {
+                Some(started) => {
+                    Synthetic::round4()
+                        .text()
+                        .replacen("2026-11-15T09:12:00Z", started, 1)
+                }
+                None => String::new(),
+            };
+            fs::write(&path, text).unwrap();
+            let hours = Duration::from_secs(3600 * place as u64);
+            let file = File::options().append(true).open(&path).unwrap();
+            file.set_modified(now - hours).unwrap();
+        }
+        let found = newest_first(&[folder.path()]);
+        assert_eq!(found.len(), files.len());
+        found[0].file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn what_was_swept_last_is_newest_whatever_touched_the_others() {
+        const EARLY: &str = "2026-11-15T09:12:30+01:00";
+        const LATE: &str = "2026-11-15T09:14:00+01:00";
+        // By name.
+        let names = [
+            ("round4-20261115-0912.jsonl", Some(EARLY)),
+            ("round4-20261115-0914.jsonl", Some(LATE)),
+        ];
+        assert_eq!(newest_of(&names), names[1].0);
+        // By header, where the name says nothing.
+        let names = [("copy.jsonl", Some(EARLY)), ("b.jsonl", Some(LATE))];
+        assert_eq!(newest_of(&names), "b.jsonl");
+        let names = [
+            ("copy.jsonl", Some(EARLY)),
+            ("round4-20261115-0914.jsonl", Some(LATE)),
+        ];
+        assert_eq!(newest_of(&names), names[1].0);
+        // Within a minute the header counts.
+        let names = [
+            ("round4-20261115-0912.jsonl", Some(EARLY)),
+            (
+                "round4-20261115-0912-2.jsonl",
+                Some("2026-11-15T09:12:45+01:00"),
+            ),
+        ];
+        assert_eq!(newest_of(&names), names[1].0);
+        // A file without a header may be the newest; its name says when.
+        let names = [
+            ("round4-20261115-0912.jsonl", Some(EARLY)),
+            ("round4-20261115-0914.jsonl", None),
+        ];
+        assert_eq!(newest_of(&names), names[1].0);
+        // Where nothing is on record, the file's own time counts.
+        let names = [("a.jsonl", None), ("b.jsonl", Some(LATE))];
+        assert_eq!(newest_of(&names), "a.jsonl");
+    }
 }

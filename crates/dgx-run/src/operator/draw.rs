@@ -67,6 +67,8 @@ pub(super) struct Draw {
     low: usize,
     /// Where rows of A, and of B, are padding together: see [`kind`].
     runs: [[u32; 2]; 2],
+    /// The first row and the first block that have a NaN: see [`kind`].
+    nans: [u32; 2],
 }
 
 /// Exponent of the product of two scales that meet in a block.
@@ -96,6 +98,7 @@ impl Draw {
             high: 0,
             low: 0,
             runs: [[0; 2]; 2],
+            nans: [0; 2],
         };
         let mut rng = draw.rng(Stream::Levels, 0);
         let exponents = LEVEL.unsigned_abs() + 1;
@@ -105,6 +108,7 @@ impl Draw {
         draw.high = rng.next_u32() as usize % blocks;
         draw.low = (draw.high + 1 + rng.next_u32() as usize % (blocks - 1).max(1)) % blocks;
         draw.runs = [[(); 2]; 2].map(|run| run.map(|()| rng.next_u32()));
+        draw.nans = [(); 2].map(|()| rng.next_u32());
         draw.levels[draw.low] = LEVEL;
         draw.levels[draw.high] = 0;
         draw

@@ -414,6 +414,58 @@ mod tests {
         }
     }
 
+    /// Whatever order the blocks along K are put in, each of them is the only
+    /// one with a NaN in some row of B1, and of B2; and where A has a NaN, some
+    /// column has one in both.
+    #[test]
+    fn corners_have_a_nan_in_every_block_and_in_both_scales_of_one() {
+        for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
+            for m in [3, 8, 40, 100] {
+                let group = Group { m, n: 128, k: 256 };
+                let operands = GroupOperands::draw(group, 0, distribution, u64::from(m));
+                // The block of the only NaN of each row.
+                let alone = |scales: &[u8]| -> Vec<Option<usize>> {
+                    let nan = |scale: &u8| scale & 0x7f == 0x7f;
+                    let one = |row: &[u8]| row.iter().filter(|scale| nan(scale)).count() == 1;
+                    let rows = scales.chunks(16);
+                    rows.map(|row| row.iter().position(nan).filter(|_| one(row)))
+                        .collect()
+                };
+                let [a, b1, b2] =
+                    [&operands.sfa, &operands.sfb1, &operands.sfb2].map(|scales| alone(scales));
+                for block in 0..16 {
+                    assert!(b1.contains(&Some(block)), "{distribution}, B1, {block}");
+                    assert!(b2.contains(&Some(block)), "{distribution}, B2, {block}");
+                }
+                let found = a.iter().flatten().count();
+                assert_eq!(found, (m as usize / 8).min(16), "{distribution}, A");
+                let pairs = || b1.iter().zip(&b2).filter(|(one, two)| one == two);
+                let both = |at: &usize| pairs().any(|(one, _)| *one == Some(*at));
+                assert!(m < 8 || a.iter().flatten().any(both), "{distribution} {m}");
+            }
+        }
+    }
+
+    /// Small numbers of every size: two or three units of fp16, and what an
+    /// absolute tolerance of 10⁻³ could hide.
+    #[test]
+    fn corners_have_small_values_of_every_size() {
+        for seed in 0..16 {
+            let shape = shape(&[(40, 128, 256)]);
+            let operands = Operands::draw(&shape, Distribution::Corner, seed);
+            let group = &Oracle::compute(&operands).groups[0];
+            let count = |from: i32, to: f64| {
+                let range = 2f64.powi(from)..to;
+                let all = (0..group.gate.len()).map(|i| group.c(i).abs());
+                all.filter(|c| range.contains(c)).count()
+            };
+            let deep = count(-22, 2f64.powi(-21));
+            assert!(deep > 4, "{seed}: {deep} of four to eight units");
+            let normal = count(-14, 9e-4);
+            assert!(normal > 40, "{seed}: {normal} small normal numbers");
+        }
+    }
+
     #[test]
     fn silu_at_its_ends() {
         assert_eq!(silu(0.0), 0.0);

@@ -166,7 +166,7 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
 
 fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
     type Looks = fn(&Element) -> bool;
-    const LOOKS: [(Looks, &str); 7] = [
+    const LOOKS: [(Looks, &str); 8] = [
         (|e| e.bits == POISON, "was never written"),
         (
             |e| e.expected.is_nan() && !e.got().is_nan(),
@@ -179,6 +179,10 @@ fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
         (
             |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::NORMAL,
             "is zero where C is below the normal numbers of fp16",
+        ),
+        (
+            |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::HIDDEN,
+            "is zero where C is small, which the absolute tolerance does not excuse",
         ),
         (
             |e| e.bits != POISON && f16::from_bits(e.bits).is_nan(),

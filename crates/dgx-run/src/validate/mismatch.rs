@@ -29,8 +29,11 @@ pub struct Mismatch {
     /// Of the wrong ones: NaN that was written.
     pub nan: usize,
     pub first: Element,
-    /// Largest error over its tolerance; infinite where one cannot be compared.
+    /// Largest error over what is allowed; infinite where one cannot be compared.
     pub worst: f64,
+    /// The elements are within the tolerance, and too small for it: what is
+    /// allowed is what rounding explains.
+    pub by_rounding: bool,
     /// Where: "every element of group 3", "rows ≥ 64 of each 128 …".
     pub place: String,
     /// What a wrong element looks like, where it looks like something: begins
@@ -98,9 +101,13 @@ impl Mismatch {
     }
 
     fn how_far(&self) -> String {
-        match self.worst.is_finite() {
-            true => format!("the worst error is {:.3e} times the tolerance", self.worst),
-            false => "some beyond comparing".to_owned(),
+        match (self.by_rounding, self.worst.is_finite()) {
+            (true, _) => format!(
+                "off by {:.1} times more than rounding explains in so small a value",
+                self.worst
+            ),
+            (false, true) => format!("the worst error is {:.3e} times the tolerance", self.worst),
+            (false, false) => "some beyond comparing".to_owned(),
         }
     }
 }

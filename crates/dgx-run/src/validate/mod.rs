@@ -156,7 +156,7 @@ fn survey(output: &[u16], answer: &GroupOracle, tolerance: Tolerance) -> Survey 
             Survey {
                 worst,
                 wrong: usize::from(!accepted),
-                doubtful: usize::from(small::doubtful(*bits, expected, tolerance.rtol)),
+                doubtful: usize::from(small::doubtful(*bits, expected, tolerance)),
             }
         })
         .reduce(Survey::default, Survey::with)
@@ -199,6 +199,15 @@ impl Evidence<'_> {
 
     fn explain(&self, worst: f64) -> Mismatch {
         let wrong = self.wrong_elements();
+        // Where nothing misses the tolerance, it did not decide.
+        let by_rounding = worst <= 1.0;
+        let worst = match by_rounding {
+            true => small::missed(self)
+                .iter()
+                .map(|m| m.error)
+                .fold(0.0, f64::max),
+            false => worst,
+        };
         let count = |of: &dyn Fn(u16) -> bool| -> usize {
             let bits = wrong.iter().zip(self.c);
             bits.map(|(wrong, c)| wrong.iter().zip(c).filter(|(w, b)| **w && of(**b)).count())
@@ -212,6 +221,7 @@ impl Evidence<'_> {
             nan: count(&|bits| bits != POISON && f16::from_bits(bits).is_nan()),
             first: sample[0],
             worst,
+            by_rounding,
             place: place::describe(&wrong, self.oracle),
             guess: guess::guess(self, &sample),
         }
@@ -219,7 +229,7 @@ impl Evidence<'_> {
 
     fn wrong_elements(&self) -> Vec<Vec<bool>> {
         let mut wrong = self.missed();
-        for (group, index) in small::missed(self) {
+        for small::Missed { group, index, .. } in small::missed(self) {
             wrong[group][index] = true;
         }
         wrong

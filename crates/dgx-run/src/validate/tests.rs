@@ -162,6 +162,46 @@ fn what_is_below_the_normal_numbers_is_not_taken_for_zero() {
     assert!(reason.contains("below the normal numbers"), "{reason}");
 }
 
+/// The absolute tolerance takes zero for any of these.
+#[test]
+fn the_least_normal_numbers_are_not_taken_for_zero() {
+    let corner = || case_of(&[(100, 256, 256)], Distribution::Corner);
+    for most in [2f64.powi(-13), 9.9e-4] {
+        let mut case = corner();
+        let mut count = 0;
+        for bits in case.c.iter_mut().flatten() {
+            let value = f16::from_bits(*bits).to_f64().abs();
+            if (6.2e-5..most).contains(&value) {
+                count += 1;
+                *bits = 0;
+            }
+        }
+        let mismatch = case.mismatch();
+        assert!(count > 50 && mismatch.wrong > count / 2, "{count}");
+        let reason = mismatch.reason();
+        assert!(reason.contains("zero where C is small"), "{reason}");
+    }
+}
+
+/// The tolerance did not decide, so the text does not speak of it.
+#[test]
+fn a_value_wrong_within_the_tolerance_says_what_decided() {
+    let mut case = case_of(&[(40, 128, 256)], Distribution::Full);
+    let answer = &case.oracle.groups[0];
+    let small = |i: &usize| (3e-5..6e-5).contains(&answer.c(*i).abs());
+    let doubtful = (0..answer.gate.len()).find(small).expect("a small one");
+    case.c[0][doubtful] = bits(answer.c(doubtful) * 3.0);
+    let mismatch = case.mismatch();
+    assert!(mismatch.worst > 1.0, "{}", mismatch.worst);
+    for text in [mismatch.reason(), mismatch.detail()] {
+        assert!(!text.contains("times the tolerance"), "{text}");
+        assert!(
+            text.contains("more than rounding explains in so small a value"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn one_wrong_element_is_enough() {
     let mut case = case();

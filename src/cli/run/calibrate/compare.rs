@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
         show(comparison, &device, &style);
     }
     let agreement = Agreement::of(&device, &comparisons);
-    say!("{}", summary(&agreement).render(&style));
+    say!("{}", agreement.table().render(&style));
     let found = calibration(&device, &comparisons)?;
     let target = target::with_calibration(&source, &found)?;
     runs::write_all([
@@ -320,31 +320,6 @@ fn wrong(differences: &[Difference]) -> Grid {
             place(difference.shape.as_deref()),
             signed_percent(difference.measured),
             signed_percent(difference.modelled),
-        ]);
-    }
-    grid
-}
-
-/// How far off the model is on each run, on what was seen while it was made,
-/// and on what was not.
-fn summary(agreement: &Agreement) -> Grid {
-    let right = |title| Column::new(title, Align::Right, 9);
-    let mut grid = Grid::new(vec![
-        Column::new("error of modelled times", Align::Left, 9),
-        right("cells"),
-        right("median"),
-        right("90th"),
-        right("worst"),
-        right("bias"),
-    ]);
-    for (name, errors) in agreement.rows() {
-        grid.push(vec![
-            name.to_owned(),
-            errors.cells.to_string(),
-            percent(errors.median),
-            percent(errors.p90),
-            percent(errors.worst),
-            signed_percent(errors.bias),
         ]);
     }
     grid

@@ -15,6 +15,8 @@ const FEW_ROWS: usize = 8;
 const PADDING: u64 = 32;
 /// The run of padding is at most this part of the rows.
 const LONGEST_RUN: usize = 8;
+/// At most one row in this many of A, of B1 and of B2 has a NaN.
+const NANS: usize = 8;
 
 /// What is done to a row after it was drawn. Those of a single block are sums
 /// that fp32 holds exactly: what is expected of them is not a matter of order.
@@ -25,8 +27,9 @@ pub(super) enum Kind {
     Empty,
     /// All bits are.
     Blank,
-    /// One scale is NaN; its elements may all be zero.
+    /// The scale of this block is NaN; its elements may all be zero.
     Nan {
+        block: usize,
         empty: bool,
     },
     /// Half of the scales are negative.
@@ -37,13 +40,18 @@ pub(super) enum Kind {
     Steep,
     /// One element in that block, whose product with a summit is below 1.
     Whisper,
-    /// One element, whose C is about fp16's smallest.
+    /// One element, whose C is among fp16's smallest.
     Faint,
 }
 
 impl Draw {
     pub(super) fn kind(&self, tensor: Tensor, rows: usize, index: usize, random: u64) -> Kind {
         let few = rows < FEW_ROWS;
+        let corner = self.distribution != Distribution::Full;
+        if let Some(block) = self.nan_block(tensor, rows, index).filter(|_| corner) {
+            let empty = random >> 24 & 1 == 1;
+            return Kind::Nan { block, empty };
+        }
         if !few && (random.is_multiple_of(PADDING) || self.in_run(tensor, rows, index)) {
             // Zeros in B1, in B2, in both.
             let spared = match random >> 8 & 3 {
@@ -57,11 +65,11 @@ impl Draw {
                 _ => Kind::Blank,
             };
         }
-        if self.distribution == Distribution::Full {
+        if !corner {
             return Kind::Ordinary;
         }
         match tensor {
-            Tensor::A => of_a(random >> 32 & 31, few),
+            Tensor::A => of_a(random >> 32 & 31),
             Tensor::B1 => of_b(random >> 32 & 31)[0],
             Tensor::B2 => of_b(random >> 32 & 31)[1],
         }
@@ -78,6 +86,31 @@ impl Draw {
         (start..start + length).contains(&index)
     }
 
+    /// The block in which the row has a NaN. Rows of this kind take the blocks
+    /// in turn, because a call shuffles them: where there are rows enough, the
+    /// first and the last block of every call have their NaN. Some rows of B1
+    /// and B2 have one in a block where A has one too.
+    fn nan_block(&self, tensor: Tensor, rows: usize, index: usize) -> Option<usize> {
+        let blocks = self.levels.len();
+        let each = (rows / NANS).min(blocks);
+        let all = match tensor {
+            Tensor::A => each,
+            Tensor::B1 | Tensor::B2 => 2 * each + each.div_ceil(NANS),
+        };
+        let apart = rows.checked_div(all)?;
+        let [row, block] = self.nans.map(|drawn| drawn as usize);
+        let place = (index + rows - row % rows) % rows;
+        let nth = Some(place / apart).filter(|nth| place % apart == 0 && *nth < all)?;
+        let nth = match (tensor, nth % 2) {
+            (Tensor::A, _) => nth,
+            _ if nth >= 2 * each => nth - 2 * each,
+            (Tensor::B1, 0) => nth / 2,
+            (Tensor::B2, 1) => nth / 2 + each,
+            _ => return None,
+        };
+        Some((block + nth) % blocks)
+    }
+
     pub(super) fn alter(
         &self,
         rng: &mut ChaCha8Rng,
@@ -88,9 +121,10 @@ impl Draw {
     ) {
         let signed = self.distribution == Distribution::Corner;
         let random = rng.next_u32();
-        let faint = match tensor {
-            Tensor::A => self.low,
-            Tensor::B1 | Tensor::B2 => self.high,
+        // Where the other side's scales are large, and where they are small.
+        let (loud, quiet) = match tensor {
+            Tensor::A => (self.low, self.high),
+            Tensor::B1 | Tensor::B2 => (self.high, self.low),
         };
         match kind {
             Kind::Ordinary => {}
@@ -99,8 +133,7 @@ impl Draw {
                 row.fill(0);
                 scales.fill(0);
             }
-            Kind::Nan { empty } => {
-                let block = random as usize % scales.len();
+            Kind::Nan { block, empty } => {
                 scales[block] = 0x7f | u8::from(signed && random >> 31 == 1) << 7;
                 if empty {
                     elements(row, block).fill(0);
@@ -128,20 +161,22 @@ impl Draw {
             }
             Kind::Faint => {
                 row.fill(0);
-                lone(elements(row, faint), random, 1 + (random >> 8) as u8 % 7);
-                scales[faint] = 1 + (random >> 16) as u8 % 3;
+                let (block, least, codes) = match random >> 24 & 1 {
+                    0 => (loud, 1, 3),
+                    _ => (quiet, 8, 32),
+                };
+                lone(elements(row, block), random, 1 + (random >> 8) as u8 % 7);
+                scales[block] = least + (random >> 16) as u8 % codes;
             }
         }
     }
 }
 
 /// Of 32 slots.
-fn of_a(slot: u64, few: bool) -> Kind {
+fn of_a(slot: u64) -> Kind {
     match slot {
-        0 | 1 if few => Kind::Ordinary,
-        0 | 1 => Kind::Nan { empty: slot == 1 },
-        2..6 => Kind::Summit,
-        6..8 => Kind::Faint,
+        0..4 => Kind::Summit,
+        4..8 => Kind::Faint,
         8..16 => Kind::Signed,
         _ => Kind::Ordinary,
     }
@@ -150,12 +185,10 @@ fn of_a(slot: u64, few: bool) -> Kind {
 /// Of 32 slots, the rows of B1 and B2.
 fn of_b(slot: u64) -> [Kind; 2] {
     match slot {
-        0 => [Kind::Nan { empty: false }, Kind::Ordinary],
-        1 => [Kind::Ordinary, Kind::Nan { empty: true }],
-        2 => [Kind::Summit; 2],
-        3..7 => [Kind::Steep, Kind::Whisper],
-        7..11 => [Kind::Whisper, Kind::Steep],
-        11..13 => [Kind::Faint; 2],
+        0 => [Kind::Summit; 2],
+        1..5 => [Kind::Steep, Kind::Whisper],
+        5..9 => [Kind::Whisper, Kind::Steep],
+        9..13 => [Kind::Faint; 2],
         13..21 => [Kind::Signed; 2],
         _ => [Kind::Ordinary; 2],
     }

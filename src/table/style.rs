@@ -1,5 +1,6 @@
 use std::fmt::Display;
 
+use super::Tone;
 use dgx_core::speech;
 
 /// How wide, and whether in colour.
@@ -50,6 +51,17 @@ impl Style {
 
     pub(crate) fn doubtful(&self, text: impl Display) -> String {
         self.wrap("33", text)
+    }
+
+    /// As its tone and its weight say.
+    pub(crate) fn toned(&self, tone: Tone, text: impl Display) -> String {
+        match tone {
+            Tone::Plain => text.to_string(),
+            Tone::Good => self.good(text),
+            Tone::Bad => self.bad(text),
+            Tone::Doubtful => self.doubtful(text),
+            Tone::Faint => self.dim(text),
+        }
     }
 
     /// The same with room for so many characters beside it.

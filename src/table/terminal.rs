@@ -4,12 +4,12 @@
 //! in tables below.
 
 use tabled::builder::Builder;
-use tabled::grid::util::string::get_text_width;
+use tabled::grid::util::string::get_text_width as text_width;
 use tabled::settings::object::Columns;
 use tabled::settings::style::Style as Border;
 use tabled::settings::{Alignment, Margin, Padding};
 
-use super::Style;
+use super::{Align, Column, Style, Table, Value};
 
 /// Blanks between columns.
 const GAP: usize = 2;
@@ -20,151 +20,89 @@ const PROSE: usize = 24;
 /// Names are folded only where nothing else helps.
 const NAME: usize = 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
-    Left,
-    Right,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub title: String,
-    pub align: Align,
-    /// Those of the highest weight stay longest; from 4 on, none is left out.
-    pub weight: u8,
-    /// Repeated where a table is continued: what tells rows apart.
-    key: bool,
-    /// Prose, which may be folded.
-    wraps: bool,
-}
-
-impl Column {
-    pub(crate) fn new(title: impl Into<String>, align: Align, weight: u8) -> Self {
-        Self {
-            title: title.into(),
-            align,
-            weight,
-            key: false,
-            wraps: false,
-        }
-    }
-
-    pub(crate) fn key(title: impl Into<String>) -> Self {
-        Self {
-            key: true,
-            ..Self::new(title, Align::Left, 9)
-        }
-    }
-
-    pub(crate) fn wraps(self) -> Self {
-        Self {
-            wraps: true,
-            ..self
-        }
-    }
-}
-
-/// A table before it is drawn.
-#[derive(Clone, Debug)]
-pub(crate) struct Grid {
-    pub columns: Vec<Column>,
-    pub rows: Vec<Vec<String>>,
-}
-
-impl Grid {
-    pub(crate) fn new(columns: Vec<Column>) -> Self {
-        Self {
-            columns,
-            rows: Vec::new(),
-        }
-    }
-
-    pub(crate) fn push(&mut self, row: Vec<String>) {
-        debug_assert_eq!(row.len(), self.columns.len());
-        self.rows.push(row);
-    }
-
-    /// Leaves these columns to another time.
-    pub(crate) fn without(mut self, titles: &[&str]) -> Self {
-        for index in (0..self.columns.len()).rev() {
-            if titles.contains(&self.columns[index].title.as_str()) {
-                self.remove(index);
-            }
-        }
-        self
-    }
-
-    /// Removes columns no row has anything in.
-    pub(crate) fn without_empty_columns(mut self) -> Self {
-        for index in (0..self.columns.len()).rev() {
-            if self.rows.iter().all(|r| r[index].is_empty()) {
-                self.remove(index);
-            }
-        }
-        self
-    }
-
-    fn remove(&mut self, index: usize) {
-        self.columns.remove(index);
-        for row in &mut self.rows {
-            row.remove(index);
-        }
-    }
-
-    /// These columns alone.
-    fn only(&self, places: &[usize]) -> Self {
-        let of = |row: &Vec<String>| places.iter().map(|i| row[*i].clone()).collect();
-        Self {
-            columns: places.iter().map(|i| self.columns[*i].clone()).collect(),
-            rows: self.rows.iter().map(of).collect(),
-        }
-    }
-
-    /// Draws it within the style's width.
+impl Table {
+    /// Draws it within the style's width, below its title.
     pub(crate) fn render(&self, style: &Style) -> String {
-        if self.full_width() <= style.width {
+        let drawn = self.on_screen().fitted(style);
+        match self.title.is_empty() {
+            true => drawn,
+            false => format!("{}\n{drawn}", style.fold(&self.title, 2)),
+        }
+    }
+
+    /// Its width when nothing is folded or left out.
+    pub(crate) fn full_width(&self) -> usize {
+        total(&self.on_screen().widths())
+    }
+
+    /// The columns that a terminal shows, with all that it shows of a value in
+    /// its text.
+    fn on_screen(&self) -> Self {
+        let shown = |place: &usize| self.columns[*place].weight > 0;
+        let mut table = self.only(&(0..self.columns.len()).filter(shown).collect::<Vec<_>>());
+        let mut values = table.rows.iter().flatten();
+        let aside = match values.any(|value| value.mark.is_some()) {
+            true => " ",
+            false => "",
+        };
+        for row in &mut table.rows {
+            for (column, value) in table.columns.iter().zip(row) {
+                value.text = value.plain();
+                if value.mark.take().is_none() && column.align == Align::Right {
+                    value.text.push_str(aside);
+                }
+            }
+        }
+        table
+    }
+
+    fn fitted(mut self, style: &Style) -> String {
+        if total(&self.widths()) <= style.width {
             return self.draw(style);
         }
-        let mut grid = self.clone();
-        grid.fold_titles(style.width);
-        grid.fold_prose(style.width, PROSE);
-        let (mut panels, left_out) = grid.panels(style.width);
+        self.fold_titles(style.width);
+        // Folded prose leaves room for other columns; then it takes what they leave.
+        let mut narrow = self.clone();
+        narrow.fold_prose(style.width, PROSE);
+        let (panels, left_out) = narrow.panels(style.width);
+        let mut panels: Vec<Self> = panels.iter().map(|places| self.only(places)).collect();
         for panel in panels.iter_mut().skip(1) {
             panel.drop_empty_rows();
         }
         for panel in &mut panels {
+            panel.fold_prose(style.width, PROSE);
             panel.fold_prose(style.width, 1);
             panel.fold_names(style.width);
         }
-        let mut drawn: Vec<String> = panels.iter().map(|panel| panel.draw(style)).collect();
-        if !left_out.is_empty() {
-            let titles: Vec<String> = left_out
-                .iter()
-                .map(|place| grid.columns[*place].title.replace('\n', " "))
-                .collect();
-            let text = format!("in {} columns without: {}", style.width, titles.join(", "));
-            let last = drawn.pop().unwrap_or_default();
-            drawn.push(format!("{last}\n {}", style.dim(style.fold(&text, 3))));
+        let drawn: Vec<String> = panels.iter().map(|panel| panel.draw(style)).collect();
+        let drawn = drawn.join("\n\n");
+        if left_out.is_empty() {
+            return drawn;
         }
-        drawn.join("\n\n")
+        let titles = left_out
+            .iter()
+            .map(|place| self.columns[*place].title.replace('\n', " "));
+        let titles = titles.collect::<Vec<_>>().join(", ");
+        let text = format!("in {} columns without: {titles}", style.width);
+        format!("{drawn}\n {}", style.dim(style.fold(&text, 3)))
     }
 
     /// Removes rows that have a name and nothing else.
     fn drop_empty_rows(&mut self) {
         let columns = &self.columns;
-        let told = |row: &Vec<String>| {
-            let mut cells = columns.iter().zip(row);
-            cells.any(|(column, cell)| !column.key && !cell.is_empty())
+        let filled = |row: &Vec<Value>| {
+            let mut values = columns.iter().zip(row);
+            values.any(|(column, value)| !column.key && !value.text.is_empty())
         };
-        self.rows.retain(told);
+        self.rows.retain(filled);
     }
 
-    /// The tables it takes for all that has weight, and who is left out: the
+    /// The columns of the tables it takes for all that has weight, and what is left out: the
     /// least first, as few as do. So a narrower screen never shows more.
-    fn panels(&self, width: usize) -> (Vec<Self>, Vec<usize>) {
+    fn panels(&self, width: usize) -> (Vec<Vec<usize>>, Vec<usize>) {
         let mut kept: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out: Vec<usize> = Vec::new();
-        let fits = |places: &[usize]| self.only(places).full_width() <= width;
+        let fits = |places: &[usize]| total(&self.only(places).widths()) <= width;
         while !fits(&kept) {
             let light = |place: &&usize| self.columns[**place].weight < ESSENTIAL;
             let least = kept.iter().filter(light);
@@ -178,7 +116,7 @@ impl Grid {
         }
         left_out.sort_unstable();
         if fits(&kept) {
-            return (vec![self.only(&kept)], left_out);
+            return (vec![kept], left_out);
         }
         let mut keys: Vec<usize> = (kept.iter().copied())
             .filter(|place| self.columns[*place].key)
@@ -195,23 +133,19 @@ impl Grid {
                 false => panels.push([keys.clone(), vec![place]].concat()),
             }
         }
-        (
-            panels.iter().map(|places| self.only(places)).collect(),
-            left_out,
-        )
+        (panels, left_out)
     }
 
     /// Folds titles that are wider than what stands below them, the one that
     /// saves most first, until all fits.
     fn fold_titles(&mut self, width: usize) {
         let mut left: Vec<usize> = (0..self.columns.len()).collect();
-        while self.full_width() > width {
+        while total(&self.widths()) > width {
             let cells = |i: usize| {
-                let cells = self.rows.iter().map(|row| get_text_width(&row[i]));
+                let cells = self.rows.iter().map(|row| text_width(&row[i].text));
                 cells.max().unwrap_or(0)
             };
-            let saves =
-                |i: &usize| get_text_width(&self.columns[*i].title).saturating_sub(cells(*i));
+            let saves = |i: &usize| text_width(&self.columns[*i].title).saturating_sub(cells(*i));
             let Some(most) = left
                 .iter()
                 .copied()
@@ -226,7 +160,7 @@ impl Grid {
         }
     }
 
-    /// Folds prose, the widest first, until all fits or nobody has more than
+    /// Folds prose, the widest first, until all fits or none has more than
     /// `least` to spare.
     fn fold_prose(&mut self, width: usize, least: usize) {
         let prose = |column: &Column| column.wraps;
@@ -246,7 +180,7 @@ impl Grid {
         words: bool,
     ) {
         loop {
-            let over = self.full_width().saturating_sub(width);
+            let over = total(&self.widths()).saturating_sub(width);
             let widths = self.widths();
             let candidates = (0..widths.len()).filter(|i| may(&self.columns[*i]));
             let widest = candidates.max_by_key(|i| widths[*i]);
@@ -255,7 +189,7 @@ impl Grid {
             };
             let target = widths[index].saturating_sub(over).max(least);
             for row in &mut self.rows {
-                row[index] = folded(&row[index], target, words);
+                row[index].text = folded(&row[index].text, target, words);
             }
             self.columns[index].title = folded(&self.columns[index].title, target, words);
             // A word that is longer than that stays whole.
@@ -265,30 +199,22 @@ impl Grid {
         }
     }
 
-    /// Its width when nothing is folded or left out.
-    pub(crate) fn full_width(&self) -> usize {
-        total(&self.widths())
-    }
-
     /// What each column needs, without drawing anything: a table is tried in
     /// many layouts before one fits.
-    pub(crate) fn widths(&self) -> Vec<usize> {
+    fn widths(&self) -> Vec<usize> {
         let column = |(index, column): (usize, &Column)| {
-            let cells = self.rows.iter().map(|row| get_text_width(&row[index]));
-            cells.fold(get_text_width(&column.title), usize::max)
+            let cells = self.rows.iter().map(|row| text_width(&row[index].text));
+            cells.fold(text_width(&column.title), usize::max)
         };
         self.columns.iter().enumerate().map(column).collect()
     }
 
     fn draw(&self, style: &Style) -> String {
         let mut builder = Builder::default();
-        let titled = |c: &Column| {
-            let lines: Vec<String> = c.title.split('\n').map(|l| style.dim(l)).collect();
-            lines.join("\n")
-        };
-        builder.push_record(self.columns.iter().map(titled));
+        let titles = self.columns.iter().map(|c| Value::from(&c.title));
+        builder.push_record(titles.map(|t| drawn(&t.tone(super::Tone::Faint), style)));
         for row in &self.rows {
-            builder.push_record(row.iter().cloned());
+            builder.push_record(row.iter().map(|value| drawn(value, style)));
         }
         let mut table = builder.build();
         table
@@ -308,28 +234,40 @@ impl Grid {
     }
 }
 
+fn drawn(value: &Value, style: &Style) -> String {
+    let lines = value.text.lines().map(|line| coloured(value, line, style));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line of a value; of one with a badge, that alone is coloured.
+fn coloured(value: &Value, line: &str, style: &Style) -> String {
+    if line.is_empty() {
+        return String::new();
+    }
+    let (before, toned) = match line.strip_suffix(&value.badge) {
+        Some(before) if !value.badge.is_empty() => (before, &*value.badge),
+        None => (line, ""),
+        Some(_) => ("", line),
+    };
+    let text = format!("{before}{}", style.toned(value.tone, toned));
+    match value.strong {
+        true => style.bold(text),
+        false => text,
+    }
+}
+
 /// Of a table of these columns, with its margin; what stands between the last
 /// column and the edge is not drawn.
-pub(super) fn total(widths: &[usize]) -> usize {
+fn total(widths: &[usize]) -> usize {
     let columns: usize = widths.iter().map(|w| w + GAP).sum();
     (columns + 1).saturating_sub(GAP)
 }
 
 /// `text` in lines of so many characters, parted at blanks; with `words`,
-/// words that are longer are parted too. Colours stay on every line.
+/// words that are longer are parted too.
 fn folded(text: &str, width: usize, words: bool) -> String {
-    if get_text_width(text) <= width {
+    if text_width(text) <= width {
         return text.to_owned();
-    }
-    if let Some((code, inner)) = text
-        .strip_prefix('\u{1b}')
-        .and_then(|rest| rest.strip_suffix("\u{1b}[0m"))
-        .and_then(|rest| rest.split_once('m'))
-        .filter(|(_, inner)| !inner.contains('\u{1b}'))
-    {
-        let lines = folded(inner, width, words);
-        let lines = lines.lines().map(|l| format!("\u{1b}{code}m{l}\u{1b}[0m"));
-        return lines.collect::<Vec<_>>().join("\n");
     }
     let width = width.max(1);
     let mut lines: Vec<String> = Vec::new();
@@ -364,27 +302,24 @@ fn folded(text: &str, width: usize, words: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::row;
 
     #[test]
     fn widths_are_those_of_the_drawing() {
-        let mut grid = Grid::new(vec![
+        let mut grid = Table::new(vec![
             Column::new("shape", Align::Left, 9),
             Column::new("a long\ntitle", Align::Right, 3),
             Column::new("µs", Align::Right, 9),
         ]);
-        let bold = Style {
-            colour: true,
-            ..Style::PLAIN
-        };
-        grid.push(vec!["x".to_owned(), "1".to_owned(), bold.bold("12.5 µs*")]);
-        grid.push(vec!["256x4096".to_owned(), "1".to_owned(), "7".to_owned()]);
+        grid.push(row!["x", 1, Value::from("12.5 µs").mark('*')]);
+        grid.push(row!["256x4096", 1, 7]);
         let drawn = grid.render(&Style::PLAIN);
-        let widest = drawn.lines().map(get_text_width).max().unwrap();
+        let widest = drawn.lines().map(text_width).max().unwrap();
         assert_eq!(grid.full_width(), widest, "{drawn}");
     }
 
-    fn wide() -> Grid {
-        let mut grid = Grid::new(vec![
+    fn wide() -> Table {
+        let mut grid = Table::new(vec![
             Column::new("rank", Align::Left, 9),
             Column::key("contender"),
             Column::new("over the baseline", Align::Right, 8),
@@ -400,7 +335,7 @@ mod tests {
             "168",
             "memory",
         ];
-        grid.push(row.map(str::to_owned).to_vec());
+        grid.push(row.to_vec());
         grid
     }
 
@@ -414,7 +349,7 @@ mod tests {
             };
             let drawn = grid.render(&style);
             for line in drawn.lines() {
-                assert!(get_text_width(line) <= width, "{width}: {line}\n{drawn}");
+                assert!(text_width(line) <= width, "{width}: {line}\n{drawn}");
             }
             let named = drawn.contains("columns without:");
             for (column, cell) in grid.columns.iter().zip(&grid.rows[0]) {
@@ -426,7 +361,7 @@ mod tests {
                     column.title
                 );
                 let light = named && column.weight < ESSENTIAL;
-                assert!(there(cell) || light, "{width}: no {cell}\n{drawn}");
+                assert!(there(&cell.text) || light, "{width}: no {cell:?}\n{drawn}");
             }
         }
         let style = Style {
@@ -437,8 +372,8 @@ mod tests {
     }
 
     /// The columns that are left out at a width.
-    fn left_out(grid: &Grid, width: usize) -> Vec<usize> {
-        let mut grid = grid.clone();
+    fn left_out(grid: &Table, width: usize) -> Vec<usize> {
+        let mut grid = grid.on_screen();
         grid.fold_titles(width);
         grid.fold_prose(width, PROSE);
         grid.panels(width).1
@@ -455,16 +390,36 @@ mod tests {
     }
 
     #[test]
-    fn folding_keeps_words_and_colours() {
+    fn folding_keeps_words() {
         assert_eq!(folded("one two three", 7, false), "one two\nthree");
         assert_eq!(
             folded("pipelined[STAGES=3] x", 9, true),
             "pipelined\n[STAGES=3\n] x"
         );
         assert_eq!(folded("longer", 3, false), "longer");
+    }
+
+    #[test]
+    fn colours_stand_on_every_line_and_on_the_badge_alone() {
+        let style = Style {
+            colour: true,
+            ..Style::PLAIN
+        };
+        let of = |value: Value| {
+            let mut table = Table::new(vec![Column::left("x")]);
+            table.push(vec![value]);
+            table.render(&style)
+        };
+        let folded = of(Value::from("one\ntwo").tone(crate::table::Tone::Good));
+        let lines: Vec<&str> = folded.lines().skip(1).collect();
         assert_eq!(
-            folded("\u{1b}[1mone two\u{1b}[0m", 3, false),
-            "\u{1b}[1mone\u{1b}[0m\n\u{1b}[1mtwo\u{1b}[0m"
+            lines,
+            [" \u{1b}[32mone\u{1b}[0m", " \u{1b}[32mtwo\u{1b}[0m"]
+        );
+        let badge = of(Value::from("1.2×").badge(crate::table::Tone::Bad, "missed"));
+        assert!(
+            badge.ends_with(" 1.2× \u{1b}[31mmissed\u{1b}[0m"),
+            "{badge}"
         );
     }
 }

@@ -1,0 +1,329 @@
+//! One table, four writers. A table is built once from what was found, and is
+//! written for a terminal, as Markdown, as CSV or as HTML: each leaves out what
+//! it cannot show.
+
+mod csv;
+mod html;
+mod markdown;
+mod style;
+mod terminal;
+
+use maud::Markup;
+
+pub(crate) use csv::field as csv_field;
+pub(crate) use markdown::{escape as escape_markdown, list as markdown_list};
+pub(crate) use style::Style;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// What a value means, which colours repeat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    #[default]
+    Plain,
+    Good,
+    Bad,
+    Doubtful,
+    Faint,
+}
+
+/// The contender or the shape that a whole column is about.
+#[derive(Clone, Debug)]
+enum About {
+    Contender(String),
+    Shape(String),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub title: String,
+    align: Align,
+    /// On a narrow terminal those of the highest weight stay longest; from 4 on
+    /// none is left out, and those of weight 0 are on no terminal.
+    weight: u8,
+    /// Tells rows apart: repeated where a table is continued.
+    key: bool,
+    /// Prose, which may be folded.
+    wraps: bool,
+    /// What its numbers are, for a table that is read away from its page.
+    unit: Option<String>,
+    hint: Option<String>,
+    about: Option<About>,
+    /// Of a column of drawings: its axis.
+    axis: Option<Markup>,
+}
+
+impl Column {
+    pub(crate) fn new(title: impl Into<String>, align: Align, weight: u8) -> Self {
+        Self {
+            title: title.into(),
+            align,
+            weight,
+            key: false,
+            wraps: false,
+            unit: None,
+            hint: None,
+            about: None,
+            axis: None,
+        }
+    }
+
+    pub(crate) fn key(title: impl Into<String>) -> Self {
+        Self {
+            key: true,
+            ..Self::new(title, Align::Left, 9)
+        }
+    }
+
+    pub(crate) fn left(title: impl Into<String>) -> Self {
+        Self::new(title, Align::Left, 9)
+    }
+
+    pub(crate) fn right(title: impl Into<String>) -> Self {
+        Self::new(title, Align::Right, 9)
+    }
+
+    /// Numbers of one contender.
+    pub(crate) fn of_contender(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self {
+            about: Some(About::Contender(name.clone())),
+            ..Self::right(name)
+        }
+    }
+
+    /// Numbers on one shape.
+    pub(crate) fn of_shape(name: impl Into<String>) -> Self {
+        let name = name.into();
+        Self {
+            about: Some(About::Shape(name.clone())),
+            ..Self::right(name)
+        }
+    }
+
+    /// Drawings above this axis.
+    pub(crate) fn drawn(title: impl Into<String>, axis: Markup) -> Self {
+        Self {
+            axis: Some(axis),
+            ..Self::new(title, Align::Left, 0)
+        }
+    }
+
+    pub(crate) fn wraps(mut self) -> Self {
+        self.wraps = true;
+        self
+    }
+
+    pub(crate) fn unit(mut self, unit: impl Into<String>) -> Self {
+        self.unit = Some(unit.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl ToString) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// The title in one line.
+    fn heading(&self) -> String {
+        self.title.replace("-\n", "-").replace('\n', " ")
+    }
+}
+
+/// What stands in one place of a table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Value {
+    pub text: String,
+    /// A word behind the text that stands out: a verdict.
+    badge: String,
+    /// Of the badge, or else of the text.
+    tone: Tone,
+    strong: bool,
+    /// Right behind the text; the others of its column are moved aside.
+    mark: Option<char>,
+    /// What it is sorted by.
+    number: Option<f64>,
+    hint: Option<String>,
+    below: Option<String>,
+    /// From 0 to 1.
+    heat: Option<f64>,
+    drawing: Option<Markup>,
+}
+
+impl<T: ToString> From<T> for Value {
+    fn from(text: T) -> Self {
+        Self {
+            text: text.to_string(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Nothing where there is nothing.
+pub(crate) fn maybe(value: Option<impl ToString>) -> Value {
+    value.map_or_else(Value::default, Value::from)
+}
+
+impl Value {
+    pub(crate) fn badge(self, tone: Tone, word: impl ToString) -> Self {
+        Self {
+            badge: word.to_string(),
+            tone,
+            ..self
+        }
+    }
+
+    pub(crate) fn tone(self, tone: Tone) -> Self {
+        Self { tone, ..self }
+    }
+
+    pub(crate) fn strong_if(self, strong: bool) -> Self {
+        Self { strong, ..self }
+    }
+
+    pub(crate) fn mark(self, mark: char) -> Self {
+        Self {
+            mark: Some(mark),
+            strong: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn number(mut self, number: impl Into<Option<f64>>) -> Self {
+        self.number = number.into();
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl ToString) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    pub(crate) fn below(self, below: Option<String>) -> Self {
+        Self { below, ..self }
+    }
+
+    pub(crate) fn heat(mut self, heat: f64) -> Self {
+        self.heat = Some(heat);
+        self
+    }
+
+    pub(crate) fn drawing(drawing: Markup) -> Self {
+        Self {
+            drawing: Some(drawing),
+            ..Self::default()
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.badge.is_empty() && self.drawing.is_none()
+    }
+
+    /// Text, badge and mark in one line.
+    fn plain(&self) -> String {
+        let gap = match self.text.is_empty() || self.badge.is_empty() {
+            true => "",
+            false => " ",
+        };
+        let mark = self.mark.map_or(String::new(), String::from);
+        format!("{}{gap}{}{mark}", self.text, self.badge)
+    }
+}
+
+/// A row of values of any kind.
+macro_rules! row {
+    ($($value:expr),* $(,)?) => { vec![$($crate::table::Value::from($value)),*] };
+}
+pub(crate) use row;
+
+/// A table before it is written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// Stands above it, and in Markdown in its first heading.
+    pub title: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Table {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
+        Self {
+            columns,
+            ..Self::default()
+        }
+    }
+
+    /// Of columns that are only named.
+    pub(crate) fn named<'a>(titles: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(titles.into_iter().map(Column::left).collect())
+    }
+
+    pub(crate) fn titled(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    pub(crate) fn push(&mut self, row: Vec<impl Into<Value>>) {
+        debug_assert_eq!(row.len(), self.columns.len());
+        self.rows.push(row.into_iter().map(Into::into).collect());
+    }
+
+    /// The same with these rows, which come in the order of its columns.
+    pub(crate) fn with(mut self, rows: impl IntoIterator<Item = Vec<Value>>) -> Self {
+        rows.into_iter().for_each(|row| self.push(row));
+        self
+    }
+
+    /// A column behind the one of this title, if there is one.
+    pub(crate) fn insert_behind(&mut self, title: &str, column: Column, values: Vec<Value>) {
+        let Some(place) = self.columns.iter().position(|c| c.title == title) else {
+            return;
+        };
+        self.columns.insert(place + 1, column);
+        for (row, value) in self.rows.iter_mut().zip(values) {
+            row.insert(place + 1, value);
+        }
+    }
+
+    /// Columns for rows; the first column is headed by `title`.
+    pub(crate) fn transposed(&self, title: &str) -> Self {
+        let columns = self.rows.iter().map(|row| Column::right(&row[0].text));
+        let columns = std::iter::once(Column::key(title)).chain(columns).collect();
+        let row = |place: usize| {
+            let values = self.rows.iter().map(|row| row[place].clone());
+            let name = Value::from(self.columns[place].heading());
+            std::iter::once(name).chain(values).collect()
+        };
+        Self {
+            title: self.title.clone(),
+            columns,
+            rows: (1..self.columns.len()).map(row).collect(),
+        }
+    }
+
+    /// Without the columns of these titles.
+    pub(crate) fn without(self, titles: &[&str]) -> Self {
+        let kept = |place: &usize| !titles.contains(&self.columns[*place].title.as_str());
+        self.only(&(0..self.columns.len()).filter(kept).collect::<Vec<_>>())
+    }
+
+    /// Without the columns in which no row has anything.
+    pub(crate) fn without_empty_columns(self) -> Self {
+        let filled = |place: &usize| self.rows.iter().any(|row| !row[*place].is_empty());
+        self.only(&(0..self.columns.len()).filter(filled).collect::<Vec<_>>())
+    }
+
+    /// These columns alone.
+    fn only(&self, places: &[usize]) -> Self {
+        let of = |row: &Vec<Value>| places.iter().map(|i| row[*i].clone()).collect();
+        Self {
+            title: self.title.clone(),
+            columns: places.iter().map(|i| self.columns[*i].clone()).collect(),
+            rows: self.rows.iter().map(of).collect(),
+        }
+    }
+}
