@@ -256,11 +256,13 @@ fn alike(verdict: &Verdict) -> (Status, String) {
         Some((own, end)) if end.ends_with(" data)") => own,
         _ => own,
     };
-    let words = own.split_inclusive(" [seed ").map(|part| {
-        let digits = |c: char| c.is_ascii_digit();
-        part.trim_start_matches(digits)
-    });
-    (verdict.status, words.collect())
+    let words = match own.split_once(" [seed ") {
+        Some((before, after)) => {
+            before.to_owned() + after.trim_start_matches(|c: char| c.is_ascii_digit())
+        }
+        None => own.to_owned(),
+    };
+    (verdict.status, words)
 }
 
 /// The writers of the first wrong element.
