@@ -243,7 +243,10 @@ fn a_run_held_against_nothing_does_not_pass() {
         let output = dgx(folder.path(), &args);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(5), "{text}");
-        assert!(text.contains("by its own rules, without another run"), "{text}");
+        assert!(
+            text.contains("by its own rules, without another run"),
+            "{text}"
+        );
     }
     // Nothing asked is nothing passed.
     let output = dgx(folder.path(), &["gate", &run, "--contender", "two-pass"]);
