@@ -249,7 +249,7 @@ fn words_that_are_mistaken_are_answered_by_what_they_are() {
         ("show results/baselines/none", "cannot read", "folder"),
         (
             "sweep wide --only one:STAGES=[12]",
-            "`*` and `?` are",
+            "use `*` and `?`",
             "`12`",
         ),
     ] {

@@ -227,7 +227,7 @@ fn tasks_that_fail_are_submitted_again_up_to_a_limit() {
     none.tell("ends-2", "NODE_FAIL");
     let said = ended(&mut none.sweep(&["--array", "2", "--retries", "0"]), 4);
     assert!(
-        said.contains("shard 2/2 is given up: NODE_FAIL, tried once"),
+        said.contains("shard 2/2 is abandoned: NODE_FAIL, tried once"),
         "{said}"
     );
     assert!(said.contains("dgx attach"), "{said}");

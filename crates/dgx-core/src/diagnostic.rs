@@ -318,6 +318,11 @@ impl Diagnostic for Report {
     }
 }
 
+/// A remedy for a name that is nearly one of those known.
+pub fn did_you_mean<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(text, known).map(|close| format!("did you mean `{close}`?"))
+}
+
 /// The entry of `known` most like `text`, where one is close enough to be meant.
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Nobody mistypes this much, and looking would take its square.

@@ -1,16 +1,22 @@
 //! TOML as people write it: a whole round file, or the front matter inside a
 //! `.cu`. Turns what the parser refuses into errors that point into the file.
 
+mod values;
+
 use std::borrow::{Borrow, Cow};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
 
 use crate::decode;
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::expr::{Expr, ExprError};
+
+pub use values::{Allowed, OneOrMany, Value, Within, perhaps};
 
 /// A value and where it stands in its TOML. A schema of it is one of the value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -55,6 +61,19 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
     }
 }
 
+/// A table whose order matters: sort the entries by the place of their key.
+pub type Table<T> = BTreeMap<Spanned<String>, T>;
+
+/// Between a message and its remedy, in what serde is given.
+const REMEDY: char = '\u{1e}';
+/// Stands for the key of the value in a message.
+const KEY: char = '\u{1f}';
+
+/// Refuses a value while it is read. The error is placed where the value stands.
+pub fn refused<E: de::Error>(message: impl fmt::Display, remedy: impl fmt::Display) -> E {
+    E::custom(format_args!("{message}{REMEDY}{remedy}"))
+}
+
 /// A stretch of TOML in a file.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
@@ -69,6 +88,11 @@ impl<'a> Document<'a> {
         Self { file, range, guide }
     }
 
+    /// A whole file of TOML.
+    pub fn whole(file: &'a SourceFile, guide: &'static str) -> Self {
+        Self::new(file, 0..file.text.len(), guide)
+    }
+
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, InputError> {
         let text = &self.file.text[self.range.clone()];
         toml::from_str(text).map_err(|error| {
@@ -78,7 +102,13 @@ impl<'a> Document<'a> {
             let first_line = text[span.start.min(text.len())..]
                 .find('\n')
                 .map_or(span.end, |len| span.end.min(span.start + len));
-            let (message, remedy) = self.explain(error.message());
+            let (message, remedy) = match error.message().split_once(REMEDY) {
+                Some((message, remedy)) => {
+                    let key = key_before(&text[..span.start.min(text.len())]);
+                    (message.replace(KEY, key), remedy.to_owned())
+                }
+                None => self.explain(error.message()),
+            };
             self.error(span.start..first_line, message, remedy)
         })
     }
@@ -148,6 +178,13 @@ impl<'a> Document<'a> {
         let message = message.replace('\n', "; ");
         (message, guide.to_owned())
     }
+}
+
+/// The key whose value comes next.
+fn key_before(text: &str) -> &str {
+    let text = text.trim_end().trim_end_matches('=').trim_end();
+    let other = |c: char| !c.is_alphanumeric() && !"-_".contains(c);
+    text.rsplit(other).next().unwrap_or_default()
 }
 
 /// Enough of a text to know it by.
@@ -239,7 +276,7 @@ mod tests {
             path: "a.toml".into(),
             text: "grid = \"1 / zz\"".into(),
         };
-        let document = Document::new(&file, 0..file.text.len(), "");
+        let document = Document::whole(&file, "");
         let formula = document.formula("1 / zz", 7..15).unwrap();
         let error = ExprError::new(4..6, "unknown", "know");
         assert_eq!(

@@ -117,6 +117,11 @@ pub enum FaultKind {
         /// What and why.
         reason: String,
     },
+    /// Something a GPU does and the emulator does not.
+    NotEmulated {
+        /// What and why.
+        reason: String,
+    },
     /// Misuse of an mbarrier: not initialised, overwritten, over-arrived.
     Mbarrier {
         /// Shared address.
@@ -169,6 +174,7 @@ impl FaultKind {
             FaultKind::Breakpoint => "breakpoint",
             FaultKind::Assert { .. } => "assert",
             FaultKind::Illegal { .. } => "illegal",
+            FaultKind::NotEmulated { .. } => "not-emulated",
             FaultKind::Mbarrier { .. } => "mbarrier",
         }
     }
@@ -313,6 +319,7 @@ impl fmt::Display for FaultKind {
                 "assertion `{message}` failed in {function} ({file}:{line})"
             ),
             FaultKind::Illegal { reason } => f.write_str(reason),
+            FaultKind::NotEmulated { reason } => write!(f, "not emulated: {reason}"),
             FaultKind::Mbarrier { address, reason } => {
                 write!(f, "mbarrier at shared address {address:#x}: {reason}")
             }

@@ -206,6 +206,8 @@ pub struct Memory {
     used: u64,
     limit: u64,
     bound: HashMap<u64, Vec<u64>>,
+    /// What the device's timer shows between launches, once there was one.
+    timer: Option<u64>,
 }
 
 impl Default for Memory {
@@ -229,7 +231,51 @@ impl Memory {
             used: 0,
             limit,
             bound: HashMap::new(),
+            timer: None,
         }
+    }
+
+    /// Another device with the same in its memory.
+    pub(crate) fn copied(&self) -> Self {
+        let regions = self.regions.iter().map(|region| {
+            let layout = Region::layout(region.len);
+            // SAFETY: the layout has a size above zero.
+            let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+                handle_alloc_error(layout)
+            };
+            let copy = Region {
+                ptr,
+                name: region.name.clone(),
+                ..*region
+            };
+            // SAFETY: no launch runs on either.
+            unsafe { copy.bytes().write().copy_from_slice(region.bytes().read()) };
+            copy
+        });
+        Self {
+            regions: regions.collect(),
+            bound: self.bound.clone(),
+            ..*self
+        }
+    }
+
+    /// Changes every byte of a part of an allocation.
+    pub(crate) fn invert(&mut self, region: usize, first: u64, bytes: u64) {
+        let region = &self.regions[region];
+        let end = region.len.min(first + bytes);
+        // SAFETY: `&mut self` excludes any running launch.
+        let bytes = unsafe { region.bytes().part(first as usize..end as usize).write() };
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+    }
+
+    /// What the device's timer shows when a launch begins; `first` if none has yet.
+    pub(crate) fn timer(&mut self, first: u64) -> u64 {
+        *self.timer.get_or_insert(first)
+    }
+
+    /// A launch has taken so long.
+    pub(crate) fn pass(&mut self, nanos: u64) {
+        self.timer = self.timer.map(|timer| timer + nanos);
     }
 
     /// Most bytes that can be allocated together.

@@ -146,7 +146,8 @@ pub struct GlobalBytes {
 pub enum Deed {
     /// Loads, stores, atomics and matrix moves in the CTA's own shared memory.
     Shared {
-        /// Cycles of 128 bytes it takes, bank conflicts included.
+        /// Cycles of 128 bytes it takes, bank conflicts included. Of atomics each serves one lane of
+        /// a bank.
         wavefronts: u32,
         /// Bytes moved.
         bytes: u32,
@@ -175,6 +176,14 @@ pub enum Deed {
         writes: bool,
         /// Whether it is atomic.
         atomic: bool,
+    },
+    /// Lanes update words of one sector of global memory atomically. Those of an instruction stand
+    /// before its [`Deed::Global`].
+    Update {
+        /// The sector's words that they update.
+        at: GlobalBytes,
+        /// The most lanes that have the same word: they take turns.
+        turns: u32,
     },
     /// `cp.async`: lanes of a warp copy from global to shared memory.
     LaneCopy {
@@ -374,7 +383,7 @@ impl Deed {
     /// The bytes of global memory it is about.
     pub fn global_mut(&mut self) -> Option<&mut GlobalBytes> {
         match self {
-            Self::Global { at, .. } | Self::LaneCopy { at } => Some(at),
+            Self::Global { at, .. } | Self::Update { at, .. } | Self::LaneCopy { at } => Some(at),
             Self::Bulk { at, .. } => at.as_mut(),
             _ => None,
         }

@@ -393,3 +393,64 @@ fn kernels_print() {
     let last = report.printed.last().expect("four lines");
     assert_eq!((last.cta, last.thread), ([1, 0, 0], [1, 0, 0]));
 }
+
+/// Runs a body on one warp, `%r1` being the lane; `%r9` is what each leaves.
+fn of_a_warp(body: &str) -> Result<Vec<u32>, ptx_emu::LaunchError> {
+    let text = format!(
+        ".version 8.8\n.target sm_90a\n.address_size 64
+         .visible .entry k(.param .u64 out) {{
+         .reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<4>;
+         mov.u32 %r1, %tid.x; ld.param.u64 %rd1, [out];
+         {body}
+         mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r9;
+         ret; }}"
+    );
+    let mut bench = Bench::new(&text);
+    let out = bench.upload(&[0; 32]);
+    let params = Params::new().pointer(out);
+    let launch = Launch::new("k").block([32, 1, 1]).params(params);
+    launch.run(&bench.module, &mut bench.memory)?;
+    Ok(bench.download(out, 32))
+}
+
+#[test]
+fn lanes_exchange_values_at_copies_of_one_instruction() {
+    let parted = |one: &str, other: &str| {
+        let body = format!(
+            "mul.lo.u32 %r2, %r1, 10; add.u32 %r3, %r1, 1000; setp.lt.u32 %p1, %r1, 12;
+             and.b32 %r8, %r1, 1; setp.ne.u32 %p2, %r8, 0;
+             @%p1 bra ONE; {other} add.u32 %r9, %r9, 1; bra MEET;
+             ONE: {one} MEET: add.u32 %r9, %r9, 5000;"
+        );
+        of_a_warp(&body).map_err(|error| error.to_string())
+    };
+    // What a lane gives: the first twelve ten times their number, the others a thousand more.
+    let given = |lane: u32| if lane < 12 { 10 * lane } else { 1000 + lane };
+    let own = |lane: u32| 5000 + u32::from(lane >= 12);
+    let all = |value: &dyn Fn(u32) -> u32| (0..32).map(|i| value(i) + own(i)).collect();
+    let shuffled = parted(
+        "shfl.sync.bfly.b32 %r9, %r2, 16, 31, -1;",
+        "shfl.sync.bfly.b32 %r9, %r3, 16, 31, -1;",
+    );
+    assert_eq!(shuffled, Ok(all(&|i| given(i ^ 16))));
+    let summed = parted(
+        "redux.sync.add.u32 %r9, %r2, -1;",
+        "redux.sync.add.u32 %r9, %r3, -1;",
+    );
+    let sum: u32 = (0..32).map(given).sum();
+    assert_eq!(summed, Ok(all(&|_| sum)));
+    let voted = parted(
+        "vote.sync.ballot.b32 %r9, %p2, -1;",
+        "vote.sync.ballot.b32 %r9, !%p2, -1;",
+    );
+    let ballot = 0x0000_0aaa_u32 | 0x5555_5000;
+    let ballot = |i: u32| ballot.wrapping_add(own(i));
+    assert_eq!(voted, Ok((0..32).map(ballot).collect()));
+    // Nobody says what becomes of two that differ.
+    let other = parted(
+        "shfl.sync.up.b32 %r9, %r2, 1, 0, -1;",
+        "shfl.sync.down.b32 %r9, %r3, 1, 31, -1;",
+    );
+    let reason = other.expect_err("no defined values");
+    assert!(reason.contains("not emulated: lanes"), "{reason}");
+}

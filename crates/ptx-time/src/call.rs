@@ -1,6 +1,7 @@
 //! A call: its launches one after the other, each on all SMs.
 
 mod deal;
+mod updates;
 mod warmth;
 
 use std::collections::{HashMap, HashSet};
@@ -8,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use ptx_emu::trace::{Deed, Event, Trace};
 
 use self::deal::last_to_end;
+use self::updates::updaters;
 use self::warmth::{PAGE, Reads, Warmth, shared_sectors};
 use crate::classes::classes;
 use crate::cubin::Code;
@@ -407,6 +409,7 @@ fn replay(
             true => HashSet::new(),
             false => shared_sectors(launch.trace),
         },
+        updaters: updaters(launch.trace, active_sms.div_ceil(cluster)),
         cold_maps: !warmth.all,
         warm: &warmth.pages,
         kept,

@@ -76,9 +76,10 @@ fn alike(a: &CtaTrace, b: &CtaTrace) -> bool {
 /// Where in global memory a deed is done.
 fn place(deed: &Deed) -> Option<u64> {
     match deed {
-        Deed::Global { at, .. } | Deed::LaneCopy { at } | Deed::Bulk { at: Some(at), .. } => {
-            Some(at.first)
-        }
+        Deed::Global { at, .. }
+        | Deed::Update { at, .. }
+        | Deed::LaneCopy { at }
+        | Deed::Bulk { at: Some(at), .. } => Some(at.first),
         _ => None,
     }
 }
@@ -93,7 +94,10 @@ fn use_map_of(deed: &mut Deed, other: &Deed) {
 }
 
 fn move_to(deed: &mut Deed, first: u64) {
-    if let Deed::Global { at, .. } | Deed::LaneCopy { at } | Deed::Bulk { at: Some(at), .. } = deed
+    if let Deed::Global { at, .. }
+    | Deed::Update { at, .. }
+    | Deed::LaneCopy { at }
+    | Deed::Bulk { at: Some(at), .. } = deed
     {
         at.first = first;
     }

@@ -2,7 +2,7 @@
 //!
 //! `-lineinfo` makes the assembler leave a DWARF line table for that in `.nv_debug_line_sass`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 
 use gimli::{DebugLine, DebugLineOffset, LittleEndian};
@@ -11,7 +11,7 @@ use object::elf::{FileHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
 use ptx_emu::trace::{Event, Trace};
 
-use crate::sass::{Kind, Sass};
+use crate::sass::{Kind, Sass, Update, elects};
 
 /// Why the code of a kernel cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +90,7 @@ impl Code {
             lines,
         };
         code.name_first_tests();
+        code.name_updates(words);
         Ok(code)
     }
 
@@ -141,6 +142,34 @@ impl Code {
                 .filter(|&again| self.instructions[again].kind == Kind::Phase);
             if let Some(again) = again {
                 self.lines[at] = self.lines[again];
+            }
+        }
+    }
+
+    /// What the assembler has made of atomics: of one line of the PTX it makes the election of a lane
+    /// and an instruction that is guarded by it, or a loop.
+    fn name_updates(&mut self, words: &[[u8; Sass::BYTES]]) {
+        let mut elections: HashMap<u32, (bool, bool)> = HashMap::new();
+        for (word, &line) in words.iter().zip(&self.lines) {
+            let (votes, finds) = elects(word);
+            let of = elections.entry(line).or_default();
+            *of = (of.0 || votes, of.1 || finds);
+        }
+        let loops = (0..self.instructions.len()).filter(|&at| {
+            let target = self.target(at).filter(|&to| to < at);
+            self.instructions[at].kind == Kind::Branch
+                && target.is_some_and(|to| self.lines[to] == self.lines[at])
+        });
+        let loops: HashSet<u32> = loops.map(|at| self.lines[at]).collect();
+        for (instruction, line) in self.instructions.iter_mut().zip(&self.lines) {
+            let at_memory = matches!(instruction.kind, Kind::Shared | Kind::Global);
+            if *line == 0 || !at_memory {
+                continue;
+            }
+            if instruction.guarded && elections[line] == (true, true) {
+                instruction.update = Update::Together;
+            } else if loops.contains(line) {
+                instruction.update = Update::InLoop;
             }
         }
     }

@@ -30,6 +30,19 @@ pub(crate) struct Sass {
     pub(crate) cached: bool,
     /// For the same: whether L2 is told to get whole blocks of 256 bytes.
     pub(crate) by_blocks: bool,
+    /// For atomics.
+    pub(crate) update: Update,
+}
+
+/// How the lanes of an atomic that have the same word take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Update {
+    /// In memory.
+    InMemory,
+    /// Not at all: one acts for all of them, elected by the assembler's own code before it.
+    Together,
+    /// In a loop that the assembler has made, until each has had its turn.
+    InLoop,
 }
 
 /// What executes an instruction, or what it stands for.
@@ -152,6 +165,10 @@ impl Sass {
             // Weak, constant or for its own CTA, and without `.NA`.
             cached: matches!(field(77, 4), 0 | 4 | 5) && field(86, 1) == 0,
             by_blocks: field(68, 2) == 3,
+            update: match operation {
+                COUNTED => Update::Together,
+                _ => Update::InMemory,
+            },
             offset: match kind {
                 Kind::Branch => (quarters / 4) as i32,
                 _ => 0,
@@ -206,6 +223,7 @@ impl Sass {
             constants: None,
             cached: true,
             by_blocks: false,
+            update: Update::InMemory,
         }
     }
 }
@@ -272,8 +290,21 @@ impl Registers {
 /// Bytes of a line of constants.
 const CONSTANT_LINE: u32 = 64;
 
+/// ATOMS.POPC.INC: shared memory counts the lanes of a word.
+const COUNTED: u16 = 0xf8c;
+
 /// BRA.U
 const UNIFORM_BRANCH: u16 = 0x547;
+
+/// Whether an instruction asks which lanes are here, or which of them is the first: VOTE or VOTEU,
+/// FLO or UFLO. An assembler that elects a lane does both.
+pub(crate) fn elects(bytes: &[u8; Sass::BYTES]) -> (bool, bool) {
+    let operation = u16::from_le_bytes([bytes[0], bytes[1]]) & 0x1ff;
+    (
+        matches!(operation, 0x006 | 0x086),
+        matches!(operation, 0x100 | 0x0bd),
+    )
+}
 
 impl Kind {
     /// Whether it does what no compiler does twice or leaves out.
@@ -352,10 +383,10 @@ impl Kind {
             0x147 => Kind::Branch,
             0x14d => Kind::Exit,
             0x150 => Kind::Return,
-            0x17e | 0x17f | 0x180 | 0x181 | 0x185 | 0x186 | 0x18a | 0x18b | 0x18e | 0x1a8
-            | 0x1a9 => Kind::Global,
+            0x17e | 0x17f | 0x180 | 0x181 | 0x185 | 0x186 | 0x18a | 0x18b | 0x18e | 0x1a3
+            | 0x1a6 | 0x1a8 | 0x1a9 => Kind::Global,
             0x183 | 0x187 => Kind::Local,
-            0x03b | 0x044 | 0x184 | 0x188 | 0x18c | 0x1bd => Kind::Shared,
+            0x03b | 0x044 | 0x184 | 0x188 | 0x18c | 0x18d | 0x1bd => Kind::Shared,
             0x189 | 0x1a2 | 0x1c4 => Kind::Shuffle,
             0x192 | 0x1ab | 0x1c6 => Kind::Fence,
             0x1a7 | 0x1b2 | 0x1ca => Kind::Arrive, // SYNCS, UGETNEXTWORKID

@@ -294,7 +294,7 @@ fn waits(deed: &Deed) -> bool {
 fn silent(deed: &Deed) -> bool {
     matches!(
         deed,
-        Deed::WgmmaCommit | Deed::Fence { .. } | Deed::TmemWait { .. }
+        Deed::Update { .. } | Deed::WgmmaCommit | Deed::Fence { .. } | Deed::TmemWait { .. }
     )
 }
 
@@ -317,7 +317,7 @@ fn fits(kind: Kind, deed: &Deed) -> bool {
         Deed::ClusterWait => kind == Kind::ClusterWait,
         Deed::Wgmma { .. } => kind == Kind::Wgmma,
         Deed::WgmmaFence => kind == Kind::WgmmaFence,
-        Deed::WgmmaCommit => false,
+        Deed::Update { .. } | Deed::WgmmaCommit => false,
         Deed::WgmmaWait(_) => kind == Kind::WgmmaWait,
         Deed::Mma { .. } => kind == Kind::Mma,
         Deed::TmemMma { .. } => kind == Kind::TmemMma,

@@ -1,7 +1,8 @@
 //! A launch that was executed, told in the instructions of its cubin and replayed.
 //!
 //! `data/relay.cubin` and `.ptx` are what NVRTC 13.0 makes of `data/relay.cu` with
-//! `--gpu-architecture=sm_90a -lineinfo`; those of `data/tensor.cu` it makes for `sm_100a`.
+//! `--gpu-architecture=sm_90a -lineinfo`, and those of `data/atomics.cu`; those of `data/tensor.cu` it
+//! makes for `sm_100a`.
 
 use ptx_emu::trace::{Deed, Event, Trace, Watch};
 use ptx_emu::{Config, Launch, Memory, Module, Params, Profile};
@@ -255,4 +256,74 @@ fn deeds_in_tensor_memory_find_their_instructions_and_take_their_time() {
     let last = many.ctas[0].last_mma.expect("products");
     assert_eq!(many.epilogues.len(), 4);
     assert!(many.epilogues.iter().all(|tile| tile.from > last));
+}
+
+const ATOMIC_CUBIN: &[u8] = include_bytes!("data/atomics.cubin");
+const ATOMIC_PTX: &str = include_str!("data/atomics.ptx");
+
+/// CTAs and threads of each that add.
+const ADDING: (u32, u32) = (8, 256);
+
+/// Cycles of a kernel whose threads each add once; `bins` words are what they are told to add to.
+fn adding(kernel: &str, bins: u32) -> f64 {
+    let module = Module::load(ATOMIC_PTX).expect("PTX the emulator knows");
+    let mut memory = Memory::new();
+    let (ctas, threads) = ADDING;
+    let sums = memory.alloc(u64::from(4 * ctas * threads)).expect("room");
+    let [values, places] = [(); 2].map(|()| memory.alloc(u64::from(4 * threads)).expect("room"));
+    let told: Vec<u8> = (0..threads)
+        .flat_map(|i| (i % bins).to_le_bytes())
+        .collect();
+    memory.write(places, &told).expect("in it");
+    let params = Params::new().pointer(sums).pointer(values).pointer(places);
+    let launch = Launch::new(kernel)
+        .grid([ctas, 1, 1])
+        .block([threads, 1, 1])
+        .params(params);
+    let watch = Watch {
+        ctas: vec![0, 3, 7],
+        only: false,
+    };
+    let run = launch.run_traced(&module, &mut memory, &watch);
+    let trace = run.unwrap_or_else(|e| panic!("{e}")).1;
+    let code = Code::read(ATOMIC_CUBIN, kernel).expect("its code");
+    let launches = [launched(&code, &trace, ctas.into())];
+    let call = Call::replay_warm(&machine(), &launches, false).expect("an end");
+    assert_eq!(call.launches[0].homeless, 0.0, "{kernel}");
+    call.launches[0].cycles
+}
+
+#[test]
+fn who_adds_to_one_word_waits_for_all_others_who_do() {
+    let (ctas, threads) = ADDING;
+    let adds = f64::from(ctas * threads);
+    let (same, apart) = (adding("same", 1), adding("apart", 1));
+    assert!(
+        same > adds,
+        "{same}: {adds} updates of one word, one a cycle"
+    );
+    assert!(apart < same / 3.0, "{apart} and {same}");
+    // Eight words of one sector, each for an eighth of the threads; all for one.
+    let (few, one) = (adding("bins", 8), adding("bins", 1));
+    assert!(few > adds / 8.0 && one > adds, "{few} and {one}");
+    assert!(few < one / 2.0, "{few} and {one}");
+    // One lane of each warp adds.
+    let counted = adding("counted", 1);
+    assert!(counted < same / 3.0, "{counted} and {same}");
+}
+
+#[test]
+fn who_adds_to_one_word_of_shared_memory_waits_for_its_neighbours() {
+    let (same, apart) = (adding("shared_same", 1), adding("shared_apart", 1));
+    // A loop for floats: 31 turns more, each as long as a load and an atomic.
+    assert!(same > apart + 31.0 * 40.0, "{same} and {apart}");
+    let (one, spread) = (adding("shared_bins", 1), adding("shared_bins", 32));
+    // Of integers each lane takes two cycles, in eight warps of two CTAs one after the other.
+    assert!(
+        one > spread + 0.9 * (2.0 * 8.0 * 31.0 * 2.0),
+        "{one} and {spread}"
+    );
+    // Shared memory counts lanes at once.
+    let counted = adding("shared_counted", 1);
+    assert!(counted < spread + 50.0, "{counted} and {spread}");
 }

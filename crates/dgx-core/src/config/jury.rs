@@ -3,8 +3,8 @@
 use super::limits::SCORE;
 use super::round::{Juror, Jury};
 use super::wire;
-use crate::diagnostic::{InputError, nearest};
-use crate::document::{Document, Spanned};
+use crate::diagnostic::{InputError, did_you_mean};
+use crate::document::{Document, Spanned, Table};
 use crate::domain::printable_line;
 
 pub(super) fn read(document: &Document<'_>, wire: wire::Jury) -> Result<Jury, InputError> {
@@ -91,10 +91,8 @@ fn known(
     if candidates.contains(name.get_ref()) {
         return Ok(());
     }
-    let remedy = match nearest(name.get_ref(), candidates.iter().map(String::as_str)) {
-        Some(close) => format!("did you mean `{close}`?"),
-        None => format!("the candidates are {}", candidates.join(", ")),
-    };
+    let remedy = did_you_mean(name.get_ref(), candidates.iter().map(String::as_str))
+        .unwrap_or_else(|| format!("the candidates are {}", candidates.join(", ")));
     let message = format!("`{}` is not a candidate", name.get_ref());
     Err(document.error(name.span(), message, remedy))
 }
@@ -102,7 +100,7 @@ fn known(
 fn scores_of(
     document: &Document<'_>,
     candidate: &str,
-    scores: &Spanned<wire::Table<Spanned<Vec<f64>>>>,
+    scores: &Spanned<Table<Spanned<Vec<f64>>>>,
     criteria: usize,
 ) -> Result<Vec<f64>, InputError> {
     let found = scores

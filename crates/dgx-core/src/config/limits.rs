@@ -2,28 +2,47 @@
 //! beyond them, and for the schema, by which editors do.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
 
+use crate::document::{Allowed, Within, refused};
 use crate::domain::Counter;
-use crate::domain::Distribution;
 use crate::domain::bounds::{CLAIM, EXTENT, GROUPS};
 
-/// Looser than this and wrong kernels pass.
-pub(super) const TOLERANCE: RangeInclusive<f64> = 0.0..=0.1;
-/// Seconds; a day at most.
-pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
-pub(super) const MAX_SECONDS: RangeInclusive<f64> = 0.01..=86_400.0;
-pub(super) const MIN_BLOCKS: RangeInclusive<u32> = 1..=1_000_000;
-pub(super) const PROCESSES: RangeInclusive<u32> = 1..=64;
-pub(super) const WARMUP: RangeInclusive<u32> = 0..=10_000;
+macro_rules! allowed {
+    ($($(#[$doc:meta])* $name:ident: $number:ty = $range:expr;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name;
+
+        impl Allowed for $name {
+            type Number = $number;
+            const RANGE: RangeInclusive<$number> = $range;
+        }
+    )*};
+}
+
 /// A speedup, or a multiple of a counter.
 pub const FACTOR: RangeInclusive<f64> = 1e-3..=1e3;
-pub(super) const SMEM: RangeInclusive<u32> = 1..=1 << 30;
-pub(super) const REGISTERS: RangeInclusive<u32> = 1..=255;
-pub(super) const OCCUPANCY: RangeInclusive<f64> = 0.0..=1.0;
-pub(super) const RETRIES: RangeInclusive<u32> = 0..=1000;
+
+allowed! {
+    /// Looser than this and wrong kernels pass.
+    Tolerance: f64 = 0.0..=0.1;
+    /// Seconds; a day at most.
+    Timeout: f64 = 0.1..=86_400.0;
+    MaxSeconds: f64 = 0.01..=86_400.0;
+    MinBlocks: u32 = 1..=1_000_000;
+    Processes: u32 = 1..=64;
+    Warmup: u32 = 0..=10_000;
+    Factor: f64 = FACTOR;
+    Smem: u32 = 1..=1 << 30;
+    Registers: u32 = 1..=255;
+    Occupancy: f64 = 0.0..=1.0;
+    Retries: u32 = 0..=1000;
+}
+
 pub(super) const SCORE: RangeInclusive<f64> = 0.0..=10.0;
 /// TMA wants 16-byte rows of scales, 16 elements a scale.
 pub(super) const K_MULTIPLE: i64 = 256;
@@ -68,25 +87,28 @@ impl<const MULTIPLE: i64> JsonSchema for Sizes<MULTIPLE> {
     }
 }
 
-/// The name of a distribution.
-pub(super) struct DistributionName;
-
-impl JsonSchema for DistributionName {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Distribution".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "enum": Distribution::ALL.map(Distribution::as_str) })
-    }
-}
-
 /// Counters by their names, each with a factor.
 pub(super) struct Factors;
+
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Multiple(#[serde(with = "Within::<Factor>")] f64);
+
+impl Factors {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        wire: D,
+    ) -> Result<Vec<(Counter, f64)>, D::Error> {
+        let table = BTreeMap::<String, Multiple>::deserialize(wire)?;
+        let rule = |(name, Multiple(factor)): (String, Multiple)| {
+            let counter = Counter::named(&name).ok_or_else(|| {
+                let message = format!("`{name}` is not a counter");
+                refused(message, format_args!("one of {}", Counter::names()))
+            })?;
+            Ok((counter, factor))
+        };
+        table.into_iter().map(rule).collect()
+    }
+}
 
 impl JsonSchema for Factors {
     fn inline_schema() -> bool {
@@ -97,8 +119,8 @@ impl JsonSchema for Factors {
         "Factors".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let factor = number(&FACTOR);
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let factor = serde_json::Value::from(Within::<Factor>::json_schema(generator));
         let each = Counter::all().map(|counter| (counter.as_str().to_owned(), factor.clone()));
         let each: serde_json::Map<String, serde_json::Value> = each.collect();
         json_schema!({ "type": "object", "properties": each, "additionalProperties": false })
@@ -107,6 +129,22 @@ impl JsonSchema for Factors {
 
 /// Two speedups.
 pub(super) struct ClaimedRange;
+
+impl ClaimedRange {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        wire: D,
+    ) -> Result<Option<(f64, f64)>, D::Error> {
+        match Vec::<f64>::deserialize(wire)?.as_slice() {
+            [low, high] if low <= high && CLAIM.contains(low) && CLAIM.contains(high) => {
+                Ok(Some((*low, *high)))
+            }
+            _ => Err(refused(
+                "a claim is a pair of speedups from 0.001 to 1000, least first",
+                "e.g. claim = [1.5, 1.8]",
+            )),
+        }
+    }
+}
 
 impl JsonSchema for ClaimedRange {
     fn inline_schema() -> bool {
@@ -118,10 +156,9 @@ impl JsonSchema for ClaimedRange {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "array", "minItems": 2, "maxItems": 2, "items": number(&CLAIM) })
+        let speedup = json_schema!({
+            "type": "number", "minimum": CLAIM.start(), "maximum": CLAIM.end()
+        });
+        json_schema!({ "type": "array", "minItems": 2, "maxItems": 2, "items": speedup })
     }
-}
-
-fn number(range: &RangeInclusive<f64>) -> serde_json::Value {
-    serde_json::json!({ "type": "number", "minimum": range.start(), "maximum": range.end() })
 }

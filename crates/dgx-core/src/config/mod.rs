@@ -21,6 +21,11 @@ pub fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<wire::RoundFile>()
 }
 
+/// The default of what is done unless a file says otherwise.
+fn yes() -> bool {
+    true
+}
+
 /// Names that go into tables and file names.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()

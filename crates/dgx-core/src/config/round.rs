@@ -1,11 +1,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Slurm;
-use crate::diagnostic::SourceFile;
-use crate::domain::{Bytes, Counter, Shape};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
 
-pub(super) use crate::domain::Distribution;
+use super::Slurm;
+use super::limits::*;
+use crate::diagnostic::SourceFile;
+use crate::document::{Within, perhaps, refused};
+use crate::domain::{Bytes, ContenderId, Counter, Distribution, Shape, printable, printable_line};
 
 /// A round file, resolved: defaults filled in, shapes expanded.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,58 +66,171 @@ pub enum Baseline {
     },
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// What is right.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Validation {
+    /// An element passes if its error is at most atol + rtol·|expected|.
+    #[serde(with = "Within::<Tolerance>")]
     pub rtol: f64,
+    /// See rtol.
+    #[serde(with = "Within::<Tolerance>")]
     pub atol: f64,
+    /// Data it is checked on; benchmark, full and corner where there is none.
+    #[serde(deserialize_with = "distributions")]
+    #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
     pub distributions: Vec<Distribution>,
-    /// Fixed by the file or drawn afresh for each run.
+    /// Fixed data; without it every run draws afresh.
+    #[serde(deserialize_with = "seed")]
     pub seed: Option<u64>,
-    /// Seconds after which a contender counts as hung.
+    /// Seconds until a contender counts as hung.
+    #[serde(with = "Within::<Timeout>")]
     pub timeout: f64,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+impl Default for Validation {
+    fn default() -> Self {
+        Self {
+            rtol: 1e-3,
+            atol: 1e-3,
+            distributions: Distribution::USUAL.to_vec(),
+            seed: None,
+            timeout: 120.0,
+        }
+    }
+}
+
+fn distributions<'de, D: Deserializer<'de>>(wire: D) -> Result<Vec<Distribution>, D::Error> {
+    let list = Vec::<Distribution>::deserialize(wire)?;
+    let again = (1..list.len()).find(|at| list[..*at].contains(&list[*at]));
+    match again {
+        Some(at) => Err(refused(
+            format_args!("`{}` is listed twice", list[at]),
+            "remove one",
+        )),
+        None if list.is_empty() => Err(refused(
+            "no distribution: nothing would be validated",
+            "leave the key out for all of them",
+        )),
+        None => Ok(list),
+    }
+}
+
+fn seed<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<u64>, D::Error> {
+    let seed = i64::deserialize(wire)?;
+    let remedy = "give 0 or more, or none for a fresh one each run";
+    let read = u64::try_from(seed).map_err(|_| refused(format_args!("a seed of {seed}"), remedy));
+    read.map(Some)
+}
+
+/// How long to measure.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Measurement {
-    /// Blocks per shape before any pair may count as decided.
+    /// Blocks per shape before anything may count as decided.
+    #[serde(with = "Within::<MinBlocks>")]
     pub min_blocks: u32,
     /// Time limit per shape.
+    #[serde(with = "Within::<MaxSeconds>")]
     pub max_seconds: f64,
     /// Fresh processes the blocks are spread over.
+    #[serde(with = "Within::<Processes>")]
     pub processes: u32,
-    /// Untimed calls of each contender before its first block.
+    /// Untimed calls of each contender first.
+    #[serde(with = "Within::<Warmup>")]
     pub warmup: u32,
+    /// Flush L2 before each sample.
     pub cold_l2: bool,
-    /// Distribution of the timed inputs.
+    /// Data of the timed calls.
     pub distribution: Distribution,
 }
 
+impl Default for Measurement {
+    fn default() -> Self {
+        Self {
+            min_blocks: 30,
+            max_seconds: 5.0,
+            processes: 5,
+            warmup: 3,
+            cold_l2: true,
+            distribution: Distribution::Benchmark,
+        }
+    }
+}
+
 /// What a run must show. A rule that is absent is not asked.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Gate {
-    /// Contenders the rules are about; all but the baseline when empty.
+    /// Whom the rules are about; all but the baseline where there is none.
+    #[serde(default)]
     pub contenders: Vec<String>,
-    /// Contender or run file compared against; the round's baseline by default.
+    /// A contender, or a run file; the baseline where there is none.
     pub over: Option<String>,
+    /// Least geometric-mean speedup.
+    #[serde(default, deserialize_with = "perhaps::<Factor, _>")]
+    #[schemars(with = "Within<Factor>")]
     pub min_geomean: Option<f64>,
     /// Least speedup on every single shape.
+    #[serde(default, deserialize_with = "perhaps::<Factor, _>")]
+    #[schemars(with = "Within<Factor>")]
     pub min_shape: Option<f64>,
     /// Not slower by more than can be told, in the mean and on every shape.
+    #[serde(default)]
     pub not_slower: bool,
-    /// Every cell must be `ok`; over an earlier run, every one that was.
+    /// Every cell is ok; over an earlier run, every one that was.
+    #[serde(default = "super::yes")]
     pub correct: bool,
+    /// Most shared memory of a kernel, bytes.
+    #[serde(default, deserialize_with = "bytes")]
+    #[schemars(with = "Within<Smem>")]
     pub max_smem: Option<Bytes>,
+    /// Most registers of a thread.
+    #[serde(default, deserialize_with = "perhaps::<Registers, _>")]
+    #[schemars(with = "Within<Registers>")]
     pub max_registers: Option<u32>,
-    /// Share of an SM's warps that must be resident, 0 to 1.
+    /// Least share of an SM's warps resident, 0 to 1.
+    #[serde(default, deserialize_with = "perhaps::<Occupancy, _>")]
+    #[schemars(with = "Within<Occupancy>")]
     pub min_occupancy: Option<f64>,
     /// Occupancy may not fall below that of `over`.
+    #[serde(default)]
     pub occupancy_not_worse: bool,
     /// Spilled bytes may not exceed those of `over`.
+    #[serde(default)]
     pub spills_not_worse: bool,
     /// Every claim of a gated contender must be met.
+    #[serde(default)]
     pub claims_met: bool,
-    /// The most a counter may be, as a multiple of its value for `over`.
+    /// Emulated runs: each counter named is at most this multiple of its value
+    /// for `over`, e.g. { bank-conflicts = 1.0 }.
+    #[serde(default, deserialize_with = "Factors::deserialize")]
+    #[schemars(with = "Factors")]
     pub counters: Vec<(Counter, f64)>,
+}
+
+fn bytes<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Bytes>, D::Error> {
+    Within::<Smem>::deserialize(wire).map(|bytes| Some(Bytes(bytes.into())))
+}
+
+impl Gate {
+    /// With names in the spelling of tables and run files.
+    pub(super) fn written(self) -> Self {
+        Self {
+            contenders: self.contenders.iter().map(|name| written(name)).collect(),
+            // A run file may stand there as well.
+            over: self.over.map(|over| match over.ends_with(".jsonl") {
+                true => over,
+                false => written(&over),
+            }),
+            ..self
+        }
+    }
+}
+
+/// A contender's name in the spelling of tables and run files.
+fn written(name: &str) -> String {
+    printable_line(ContenderId::written(name).as_str())
 }
 
 /// Scores given before anything was measured.
@@ -140,13 +256,29 @@ pub struct Juror {
 }
 
 /// A design as it was proposed, and what became of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Pitch {
     pub design: String,
-    /// The variant or contender that was built from it, where its name differs.
+    /// The variant built from it, where its name differs.
     pub contender: Option<String>,
     /// Least and most speedup promised.
+    #[serde(default, deserialize_with = "ClaimedRange::deserialize")]
+    #[schemars(with = "ClaimedRange")]
     pub claim: Option<(f64, f64)>,
     pub idea: String,
     pub outcome: Option<String>,
+}
+
+impl Pitch {
+    /// As tables can show it.
+    pub(super) fn printable(self) -> Self {
+        Self {
+            design: printable_line(&self.design),
+            contender: self.contender.as_deref().map(written),
+            idea: printable(&self.idea),
+            outcome: self.outcome.as_deref().map(printable),
+            claim: self.claim,
+        }
+    }
 }

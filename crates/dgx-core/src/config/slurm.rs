@@ -4,10 +4,13 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use super::limits::RETRIES;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+
+use super::limits::Retries;
 use super::wire;
 use crate::diagnostic::{InputError, SourceFile};
-use crate::document::{Document, Spanned};
+use crate::document::{Document, Value, Within, perhaps, refused};
 use crate::home::user_folder;
 
 const GUIDE: &str = "docs/cluster.md lists the keys";
@@ -15,17 +18,49 @@ const GUIDE: &str = "docs/cluster.md lists the keys";
 const MOST: u32 = 100_000;
 
 /// What is asked of Slurm; what is absent is left to it, or to dgx.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Slurm {
+    /// Number of shards, and how many at once: 16, or "16%4".
+    #[schemars(with = "Option<Value>")]
     pub array: Option<Array>,
+    /// Partition to submit to.
+    #[serde(deserialize_with = "line::<String, _>")]
     pub partition: Option<String>,
-    /// Empty for none.
+    /// What each task gets; empty for none.
+    #[serde(deserialize_with = "line::<String, _>")]
     pub gres: Option<String>,
+    /// Time limit of a task, as sbatch takes it.
+    #[serde(deserialize_with = "line::<Value, _>")]
+    #[schemars(with = "Option<Value>")]
     pub time: Option<String>,
     /// How often a task that failed is submitted again.
+    #[serde(deserialize_with = "perhaps::<Retries, _>")]
+    #[schemars(with = "Within<Retries>")]
     pub retries: Option<u32>,
-    /// Further words for `sbatch`.
+    /// Further words for sbatch.
+    #[serde(deserialize_with = "lines")]
     pub sbatch_args: Vec<String>,
+}
+
+fn line<'de, T, D>(wire: D) -> Result<Option<String>, D::Error>
+where
+    T: Deserialize<'de> + ToString,
+    D: Deserializer<'de>,
+{
+    let text = T::deserialize(wire)?.to_string();
+    match text.chars().any(char::is_control) {
+        true => Err(refused("not one line of text", "write what sbatch takes")),
+        false => Ok(Some(text)),
+    }
+}
+
+fn lines<'de, D: Deserializer<'de>>(wire: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Line(#[serde(deserialize_with = "line::<String, _>")] Option<String>);
+    let lines = Vec::<Line>::deserialize(wire)?;
+    Ok(lines.into_iter().filter_map(|line| line.0).collect())
 }
 
 /// `N`, or `N%M`: so many shards, so many at once.
@@ -47,6 +82,14 @@ impl FromStr for Array {
         let (shards, at_once) =
             array.ok_or_else(|| format!("write N or N%M, of 1 to {MOST}: `{text}` is neither"))?;
         Ok(Self { shards, at_once })
+    }
+}
+
+impl<'de> Deserialize<'de> for Array {
+    fn deserialize<D: Deserializer<'de>>(wire: D) -> Result<Self, D::Error> {
+        let text = Value::deserialize(wire)?.to_string();
+        let parsed = text.parse();
+        parsed.map_err(|why: String| refused(why, "e.g. array = \"16%4\""))
     }
 }
 
@@ -78,63 +121,9 @@ impl Slurm {
         };
         let remedy = "fix it, or name another file in DGX_CONFIG";
         let file = SourceFile::read(&path, "user config", remedy)?;
-        let document = Document::new(&file, 0..file.text.len(), GUIDE);
-        let wire: wire::UserFile = document.parse()?;
-        read(&document, wire.slurm)
+        let document = Document::whole(&file, GUIDE);
+        Ok(document.parse::<wire::UserFile>()?.slurm)
     }
-}
-
-pub(super) fn read(
-    document: &Document<'_>,
-    wire: Option<wire::Slurm>,
-) -> Result<Slurm, InputError> {
-    let Some(wire) = wire else {
-        return Ok(Slurm::default());
-    };
-    let line = |text: String, span| match text.chars().any(char::is_control) {
-        true => Err(document.error(span, "not one line of text", "write what sbatch takes")),
-        false => Ok(text),
-    };
-    let word = |text: Spanned<String>| line(text.get_ref().clone(), text.span());
-    let number_or_text = |value: Spanned<toml::Value>| match value.get_ref() {
-        toml::Value::Integer(number) => Ok(number.to_string()),
-        toml::Value::String(text) => line(text.clone(), value.span()),
-        _ => Err(document.error(
-            value.span(),
-            "neither a number nor text",
-            "see docs/cluster.md",
-        )),
-    };
-    let array = |value: Spanned<toml::Value>| {
-        let span = value.span();
-        let parsed = number_or_text(value)?.parse();
-        parsed.map_err(|why: String| document.error(span, why, "e.g. array = \"16%4\""))
-    };
-    let retries = |count: Spanned<i64>| {
-        let parsed = u32::try_from(*count.get_ref())
-            .ok()
-            .filter(|n| RETRIES.contains(n));
-        let why = || {
-            document.error(
-                count.span(),
-                "no number of retries",
-                format!("give {} to {}", RETRIES.start(), RETRIES.end()),
-            )
-        };
-        parsed.ok_or_else(why)
-    };
-    Ok(Slurm {
-        array: wire.array.map(array).transpose()?,
-        partition: wire.partition.map(word).transpose()?,
-        gres: wire.gres.map(word).transpose()?,
-        time: wire.time.map(number_or_text).transpose()?,
-        retries: wire.retries.map(retries).transpose()?,
-        sbatch_args: wire
-            .sbatch_args
-            .into_iter()
-            .map(word)
-            .collect::<Result<_, _>>()?,
-    })
 }
 
 #[cfg(test)]
@@ -146,9 +135,8 @@ mod tests {
             path: "config.toml".into(),
             text: text.into(),
         };
-        let document = Document::new(&file, 0..file.text.len(), GUIDE);
-        let wire: wire::UserFile = document.parse()?;
-        read(&document, wire.slurm)
+        let document = Document::whole(&file, GUIDE);
+        Ok(document.parse::<wire::UserFile>()?.slurm)
     }
 
     #[test]
@@ -170,7 +158,7 @@ mod tests {
         for (text, why) in [
             ("[slurm]\narray = \"0\"\n", "write N or N%M"),
             ("[slurm]\narray = \"4%0\"\n", "write N or N%M"),
-            ("[slurm]\nretries = -1\n", "no number of retries"),
+            ("[slurm]\nretries = -1\n", "retries = -1 is out of range"),
             ("[slurm]\npartion = \"gpu\"\n", "partion"),
             ("[slurm]\ntime = \"1\\n2\"\n", "not one line"),
         ] {

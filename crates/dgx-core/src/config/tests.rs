@@ -113,6 +113,32 @@ fn every_mistake_is_placed() {
         ("min_geomean", "min_gomean", "unknown key `min_gomean`"),
         ("[gate]", "[gates]", "unknown key `gates`"),
         (
+            "max_smem = 204800",
+            "counters = { atomics = 0 }",
+            "atomics = 0 is out of range",
+        ),
+        (
+            "max_smem = 204800",
+            "counters = { bank_conflicts = 1 }",
+            "`bank_conflicts` is not a counter",
+        ),
+        (
+            "[gate]",
+            "[measure]\nprocesses = 65\n[gate]",
+            "processes = 65 is out of range",
+        ),
+        ("[gate]", "[validate]\nseed = -1\n[gate]", "a seed of -1"),
+        (
+            "[gate]",
+            "[validate]\ndistributions = [\"full\", \"full\"]\n[gate]",
+            "`full` is listed twice",
+        ),
+        (
+            "[gate]",
+            "[validate]\ndistributions = [\"ful\"]\n[gate]",
+            "unknown value `ful`",
+        ),
+        (
             "\"pipelined[STAGES=2]\"",
             "\"pipelined[STAGES]\"",
             "not KEY=integer",

@@ -1,9 +1,12 @@
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How operand values are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
     /// The public benchmark's: |v| ≤ 1.5, scales in [0, 1). Used for timing,
@@ -37,10 +40,6 @@ impl Distribution {
             Self::Corner => "corner",
             Self::CornerUnsigned => "corner-unsigned",
         }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|d| d.as_str() == name)
     }
 
     /// What is drawn in its place where the hardware reads scales as ue4m3, or

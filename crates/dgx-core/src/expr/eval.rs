@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::levels::{SET, levels};
 use super::{Binary, ExprError, Function, Kind, Node, SHAPE_NAMES, Unary};
-use crate::diagnostic::nearest;
+use crate::diagnostic::did_you_mean;
 use crate::domain::Group;
 
 /// Steps that evaluating may still take: sums inside sums multiply.
@@ -281,10 +281,8 @@ pub fn unknown<'a>(
     constants: impl Iterator<Item = &'a String>,
 ) -> ExprError {
     let known = constants.map(String::as_str).chain(SHAPE_NAMES);
-    let remedy = match nearest(name, known) {
-        Some(close) => format!("did you mean `{close}`?"),
-        None => "define it under `const`, `let` or `params`".to_owned(),
-    };
+    let remedy = did_you_mean(name, known)
+        .unwrap_or_else(|| "define it under `const`, `let` or `params`".to_owned());
     ExprError::new(span.clone(), format!("unknown name `{name}`"), remedy)
 }
 

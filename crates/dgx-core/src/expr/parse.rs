@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::token::{Token, tokens};
 use super::{Binary, ExprError, FUNCTIONS, Function, Kind, Node, Unary};
-use crate::diagnostic::nearest;
+use crate::diagnostic::did_you_mean;
 
 /// Deep enough for anything a person writes, shallow enough for any stack.
 const MAX_DEPTH: usize = 64;
@@ -211,10 +211,8 @@ impl Parser {
     fn call(&mut self, name: &str, place: Range<usize>) -> Result<Node, ExprError> {
         let Some((_, function)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
             let names = FUNCTIONS.map(|(name, _)| name);
-            let remedy = match nearest(name, names) {
-                Some(close) => format!("did you mean `{close}`?"),
-                None => format!("the functions are {}", names.join(", ")),
-            };
+            let remedy = did_you_mean(name, names)
+                .unwrap_or_else(|| format!("the functions are {}", names.join(", ")));
             return Err(ExprError::new(
                 place,
                 format!("there is no function `{name}`"),

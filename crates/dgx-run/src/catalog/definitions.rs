@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::front_matter::{MAX_ENTRIES, Reader, is_identifier};
 use super::variant::{Definition, MAKESPAN, combinations};
-use super::wire::{FrontMatter, Table, Value};
+use super::wire::FrontMatter;
 use dgx_core::diagnostic::InputError;
-use dgx_core::document::Spanned;
+use dgx_core::document::{Spanned, Table, Value};
 use dgx_core::domain::ContenderId;
 use dgx_core::domain::bounds;
 use dgx_core::expr::SHAPE_NAMES;

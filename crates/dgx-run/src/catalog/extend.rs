@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::Asked;
 use super::front_matter::Reader;
 use super::variant::{Launch, Scratch, TensorMap, Variant};
-use super::wire::{FrontMatter, Value};
+use super::wire::FrontMatter;
 use dgx_core::diagnostic::InputError;
-use dgx_core::document::{Formula, Spanned};
+use dgx_core::document::{Formula, Spanned, Value};
 
 /// More than anyone would want to look through.
 const MOST_GENERATIONS: usize = 8;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::maps::tensor_named;
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, Tune, Variant};
-use super::wire::{self, Extent, FrontMatter, Per, Value};
+use super::wire::{self, Extent, FrontMatter, Per};
 use super::{Asked, Catalog};
 use super::{Headers, Library};
 use dgx_core::diagnostic::{InputError, SourceFile};
-use dgx_core::document::{Document, Formula, Spanned};
+use dgx_core::document::{Document, Formula, Spanned, Value};
 use dgx_core::domain::bounds::CLAIM;
 use dgx_core::domain::{Claim, ContenderId, Status, printable_line};
 use dgx_core::expr::{self, SHAPE_NAMES};
@@ -314,8 +314,8 @@ impl Reader<'_> {
     fn extent(&self, extent: &Spanned<Extent>) -> Result<Vec<Formula>, InputError> {
         match extent.get_ref() {
             Extent::One(value) => Ok(vec![self.formula_at(value, extent.span())?]),
-            Extent::List(list) if (1..=wire::AXES).contains(&list.len()) => self.formulas(list),
-            Extent::List(list) => Err(self.document.error(
+            Extent::Many(list) if (1..=wire::AXES).contains(&list.len()) => self.formulas(list),
+            Extent::Many(list) => Err(self.document.error(
                 extent.span(),
                 format!("{} dimensions where one to three are possible", list.len()),
                 "give x, or x and y, or x, y and z",

@@ -1,20 +1,13 @@
 //! The front matter as it is written. Nothing leaves this file unchecked: see
 //! [`mod@super::front_matter`].
 
-use std::collections::BTreeMap;
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::{Fill, MapType, Swizzle};
-use dgx_core::document::Spanned;
+use dgx_core::document::{OneOrMany, Spanned, Table, Value};
 use dgx_core::domain::Status;
 use dgx_core::domain::bounds::CLAIM;
-
-/// A table whose order matters: sort the entries by the place of their key.
-pub(super) type Table<T> = BTreeMap<Spanned<String>, T>;
 
 /// What a variant's first comment says of it, in TOML.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -196,78 +189,8 @@ pub(super) struct Launch {
     pub pdl: bool,
 }
 
-/// An integer, or an expression in a string.
-#[derive(Clone, Debug, JsonSchema)]
-#[schemars(untagged)]
-pub(super) enum Value {
-    Integer(i64),
-    Text(String),
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl Visitor<'_> for ValueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an integer or an expression in quotes")
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Integer(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::Text(value.to_owned()))
-    }
-}
-
 /// Dimensions of a grid, a block or a cluster.
 pub(super) const AXES: usize = 3;
 
 /// A value, or a list of up to three.
-#[derive(Debug, JsonSchema)]
-#[schemars(untagged)]
-pub(super) enum Extent {
-    One(Value),
-    #[schemars(extend("minItems" = 1, "maxItems" = AXES))]
-    List(Vec<Spanned<Value>>),
-}
-
-impl<'de> Deserialize<'de> for Extent {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ExtentVisitor)
-    }
-}
-
-struct ExtentVisitor;
-
-impl<'de> Visitor<'de> for ExtentVisitor {
-    type Value = Extent;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an integer, an expression in quotes, or a list of up to three")
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Extent, E> {
-        Ok(Extent::One(Value::Integer(value)))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Extent, E> {
-        Ok(Extent::One(Value::Text(value.to_owned())))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Extent, A::Error> {
-        let mut list = Vec::new();
-        while let Some(value) = seq.next_element()? {
-            list.push(value);
-        }
-        Ok(Extent::List(list))
-    }
-}
+pub(super) type Extent = OneOrMany<Value, AXES>;

@@ -175,7 +175,7 @@ fn approximations() -> Vec<Case> {
     cases.push(approximation(
         "tanh.approx.f32",
         dense_f32(),
-        near((2f64).powi(-10), 0.0),
+        near((2f64).powi(-16), 0.0),
     ));
     let double = |relative: f64| Compare::Near {
         element: Element::F64,

@@ -5,47 +5,68 @@
 
 use super::cluster::Cluster;
 use super::exchange::{members, parties, readers_of};
+use super::joint;
 use super::signal::{Absent, Signal};
-use super::sync::illegal;
-use super::warp::Warp;
+use super::warp::{Path, Warp};
 use crate::fault::FaultKind;
 use crate::op::{Op, Pc};
 
 impl Cluster<'_> {
     /// Lanes that are named and stand before another instruction of this kind: a card lets both
-    /// meet. Here they have met if no values go from one to the other.
+    /// meet. True if they have exchanged what they had to, and go on behind their own instructions.
     pub(super) fn meets_elsewhere(
         &self,
         w: &mut Warp,
         mask: u32,
         op: &Op,
-    ) -> Result<(), Box<FaultKind>> {
+    ) -> Result<bool, Box<FaultKind>> {
         if mask == w.live {
-            return Ok(());
+            return Ok(false);
         }
         let Some(register) = members(op) else {
-            return Ok(());
+            return Ok(false);
         };
         let named = w.get(register)[mask.trailing_zeros() as usize];
         let away = named & w.live & !mask;
         let insts = &self.env.program.insts;
-        let kind = |pc: Pc| {
-            insts
-                .get(pc as usize)
-                .map(|inst| std::mem::discriminant(&inst.op))
-        };
+        let of = |pc: Pc| insts.get(pc as usize).map(|inst| &inst.op);
+        let kind = |pc: Pc| of(pc).map(std::mem::discriminant);
         let own = Some(std::mem::discriminant(op));
-        let standing = w.stack.iter().filter(|path| path.parked && path.pc != w.pc);
-        let standing = standing.filter(|path| kind(path.pc) == own);
-        let there = standing.fold(0, |all, path| all | path.mask & away);
-        if there != 0 && !matches!(op, Op::WarpSync { .. }) {
-            return Err(illegal(format!(
-                "lanes {mask:#010x} and {there:#010x} of a warp exchange values at two \
-                 instructions, which is not emulated: move the exchange out of the branches"
-            )));
+        let (pc, live) = (w.pc, w.live);
+        let stands = |path: &Path| {
+            path.parked && path.pc != pc && kind(path.pc) == own && path.mask & away != 0
+        };
+        let standing: Vec<(u32, Pc)> = (w.stack.iter())
+            .filter(|path| stands(path))
+            .map(|path| (path.mask & live, path.pc))
+            .collect();
+        let there = standing.iter().fold(0, |all, (lanes, _)| all | lanes);
+        if there == 0 {
+            return Ok(false);
         }
-        w.excused |= there;
-        Ok(())
+        if matches!(op, Op::WarpSync { .. }) {
+            w.excused |= there & away;
+            return Ok(false);
+        }
+        let others: Vec<(u32, &Op)> = (standing.iter())
+            .filter_map(|&(lanes, pc)| Some((lanes, of(pc)?)))
+            .collect();
+        if there & !away != 0 || !joint::exchange_all(w, mask, op, &others) {
+            return Err(Box::new(FaultKind::NotEmulated {
+                reason: format!(
+                    "lanes {mask:#010x} and {there:#010x} of a warp exchange values at instructions \
+                     that differ: move the exchange out of the branches"
+                ),
+            }));
+        }
+        // Whose path ends there is counted where it joins the others.
+        w.stack.retain_mut(|path| {
+            let met = stands(path);
+            path.pc += Pc::from(met);
+            path.parked &= !met;
+            !met || path.pc != path.rpc
+        });
+        Ok(true)
     }
 
     /// Says who is missing where the lanes of `mask` exchange something.

@@ -39,41 +39,59 @@ impl Sub for EventTime {
     }
 }
 
-/// What `%clock` counts.
+/// What a device's clocks showed when a cluster began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Cycles(u64);
-
-impl Cycles {
-    /// `%globaltimer` when a cluster starts.
-    const EPOCH_NANOS: u64 = 1_700_000_000_000_000_000;
-
-    /// One cycle is one nanosecond: kernels that compare clocks see both move.
-    fn nanos(self) -> u64 {
-        Self::EPOCH_NANOS + self.0
-    }
+pub(crate) struct Began {
+    pub(crate) cycles: u64,
+    pub(crate) nanos: u64,
 }
 
-/// The clocks of one cluster, all at zero when it starts.
+/// Cycles of a nanosecond.
+const PER_NANO: u64 = 2;
+
+/// Cycles from one instruction of a warp to its next.
+const PER_INSTRUCTION: u64 = 4;
+
+/// Nanoseconds in which `%globaltimer` moves on.
+const TIMER_STEP: u64 = 32;
+
+/// The clocks of one cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Clocks {
     steps: Steps,
     now: EventTime,
-    cycles: Cycles,
+    began: Began,
+    /// Cycles since then.
+    cycles: u64,
+}
+
+/// What a warp has seen of the clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    cycles: u64,
+    instructions: u64,
 }
 
 impl Clocks {
+    pub(super) fn since(began: Began) -> Self {
+        Self {
+            began,
+            ..Self::default()
+        }
+    }
+
     /// A warp has executed so many instructions.
     pub(super) fn execute(&mut self, instructions: u32) {
         let n = u64::from(instructions);
         self.steps.0 += n;
         self.now = self.now + n;
-        self.cycles.0 += n;
+        self.cycles += n * PER_NANO;
     }
 
     /// Nobody could run until `then`.
     pub(super) fn leap(&mut self, then: EventTime) {
         if then > self.now {
-            self.cycles.0 += then - self.now;
+            self.cycles += (then - self.now) * PER_NANO;
             self.now = then;
         }
     }
@@ -86,9 +104,20 @@ impl Clocks {
         self.now
     }
 
-    /// A clock register. It is the same in every run with one seed.
-    pub(super) fn read(&self, register: Clock) -> u64 {
-        let (cycles, nanos) = (self.cycles.0, self.cycles.nanos());
+    /// A clock register, as a warp reads it that has executed so many instructions. It is the same in
+    /// every run with one seed, and never earlier than another reading of it.
+    pub(super) fn read(&mut self, register: Clock, seen: &mut Seen, instructions: u64) -> u64 {
+        // The instructions of a turn are told when it ends.
+        let own = (instructions - seen.instructions) * PER_INSTRUCTION;
+        if seen.instructions > 0 {
+            self.cycles = self.cycles.max(seen.cycles + own);
+        }
+        *seen = Seen {
+            cycles: self.cycles,
+            instructions,
+        };
+        let cycles = self.began.cycles.wrapping_add(self.cycles);
+        let nanos = (self.began.nanos + self.cycles / PER_NANO) / TIMER_STEP * TIMER_STEP;
         match register {
             Clock::Cycles => cycles,
             Clock::CyclesHi => cycles >> 32,
@@ -110,7 +139,10 @@ mod tests {
         clocks.leap(clocks.now() + 1000);
         assert_eq!(clocks.steps(), Steps(7));
         assert_eq!(clocks.now(), EventTime(1007));
-        assert_eq!(clocks.read(Clock::Cycles), 1007);
+        let (cycles, mut seen) = (Clock::Cycles, Seen::default());
+        assert_eq!(clocks.read(cycles, &mut seen, 7), 2014);
+        // Two instructions on, in the same turn.
+        assert_eq!(clocks.read(cycles, &mut seen, 9), 2022);
         clocks.leap(EventTime(5));
         assert_eq!(clocks.now(), EventTime(1007), "no clock goes back");
     }

@@ -154,6 +154,8 @@ pub(crate) struct Cluster<'a> {
     parked_since: Option<EventTime>,
     /// Who was last let do what other CTAs may see, and where.
     pub(super) polled: Option<Origin>,
+    /// What the warps were like that were let do so, if anybody asks.
+    pub(super) states: Option<Vec<u64>>,
     /// Epochs it has seen, and the last one of its pause.
     epochs: u64,
     resumes: u64,
@@ -214,7 +216,7 @@ impl<'a> Cluster<'a> {
             layouts: super::spares::layouts(),
             drafts: Drafts::new(env.clusters().iter().any(|&n| n > 1)),
             printed: Printed::default(),
-            clocks: Clocks::default(),
+            clocks: Clocks::since(env.began(index)),
             events: BTreeMap::new(),
             event_seq: 0,
             progress: 1,
@@ -223,6 +225,7 @@ impl<'a> Cluster<'a> {
             talking: 0,
             parked_since: None,
             polled: None,
+            states: None,
             epochs: 0,
             resumes: 0,
             ordered: Vec::new(),
@@ -437,6 +440,9 @@ impl<'a> Cluster<'a> {
                 w.state = State::Ready;
                 w.granted = true;
                 self.polled = Some(w.origin(w.active));
+                if let Some(states) = &mut self.states {
+                    states.push(w.state_hash(self.index));
+                }
                 self.ctas[cta].asleep &= !(1 << warp);
                 self.talking -= 1;
                 let before = self.progress;

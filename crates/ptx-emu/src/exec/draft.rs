@@ -17,13 +17,14 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::cluster::CachedRegion;
+use super::overlap::Overlaps;
 use crate::memory::{HostBytes, Memory};
 
 /// Bytes of a page: small, because the rows of a tile lie far apart.
-const PAGE: usize = 1024;
+pub(super) const PAGE: usize = 1024;
 
 /// Bits of one word of a page's mask.
-const WORD: usize = u64::BITS as usize;
+pub(super) const WORD: usize = u64::BITS as usize;
 
 /// Bytes as the cluster sees them, and which of them it has written itself.
 #[repr(C, align(64))]
@@ -428,13 +429,21 @@ fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// Publishes drafts, one after another; whether there was anything to publish.
 pub(super) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
+    publish_beside(memory, drafts, None)
+}
+
+/// The same for clusters of these numbers, told to who looks for those that write the same bytes.
+pub(super) fn publish_beside(
+    memory: &Memory,
+    drafts: Vec<Drafts>,
+    mut beside: Option<(&[u64], &mut Overlaps)>,
+) -> bool {
     let regions = drafts.iter().map(|d| d.regions.len()).max().unwrap_or(0);
     let mut any = false;
     for index in 0..regions {
-        let mut pages: Vec<&(usize, Box<Page>)> = drafts
-            .iter()
-            .filter_map(|d| d.regions.get(index)?.as_ref())
-            .flat_map(|draft| &draft.pages)
+        let mut pages: Vec<(usize, &Page, usize)> = (drafts.iter().enumerate())
+            .filter_map(|(nth, d)| Some((nth, d.regions.get(index)?.as_ref()?)))
+            .flat_map(|(nth, draft)| draft.pages.iter().map(move |(n, page)| (*n, &**page, nth)))
             .collect();
         // Stable, so that those of one number stay in the order of their clusters.
         pages.sort_by_key(|page| page.0);
@@ -445,7 +454,14 @@ pub(super) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
             let len = (region.len as usize - start).min(PAGE);
             // SAFETY: no cluster runs while drafts are published.
             let target = unsafe { region.bytes().part(start..start + len).write() };
-            same.iter().for_each(|(_, page)| page.put(target));
+            for &(number, page, nth) in same {
+                if let Some((clusters, overlaps)) = &mut beside {
+                    // SAFETY: the cluster that wrote it has stopped.
+                    let new = unsafe { &*page.bytes.get() };
+                    overlaps.publish((index, number), clusters[nth], &page.written, (new, target));
+                }
+                page.put(target);
+            }
         }
     }
     keep(drafts);

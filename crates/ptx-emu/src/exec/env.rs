@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use super::bytes::AlignedBytes;
-use super::clock::Steps;
+use super::clock::{Began, Steps};
 use super::cluster::{Cta, POISON};
 use super::door::Listener;
 use super::mbarrier::Mbarriers;
@@ -57,6 +57,8 @@ pub(crate) struct Env<'a> {
     pub(crate) level: Level,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
+    /// What `%globaltimer` shows when the launch begins.
+    pub(crate) began_nanos: u64,
     /// How many clusters have been launched or cancelled. Never touched while clusters run beside
     /// each other.
     pub(super) begun: AtomicU64,
@@ -92,6 +94,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) level: Level,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
+    /// What `%globaltimer` shows when the launch begins.
+    pub(crate) began_nanos: u64,
     pub(crate) registers: Option<u32>,
     pub(crate) workspace: u64,
 }
@@ -184,6 +188,7 @@ impl<'a> Env<'a> {
             level: setup.level,
             profile: setup.profile,
             launch_id: setup.launch_id,
+            began_nanos: setup.began_nanos,
             begun: AtomicU64::new(0),
             registers: setup.registers,
             workspace: setup.workspace,
@@ -392,6 +397,19 @@ impl<'a> Env<'a> {
         })
     }
 
+    /// What the clocks show when a cluster begins: those of its multiprocessor have run since the
+    /// device was switched on, and one that takes its turn behind others begins later.
+    pub(crate) fn began(&self, cluster: u64) -> Began {
+        const TURN_NANOS: u64 = 2_000;
+        let sms = u64::from(self.profile.sms.max(1));
+        let late = cluster / sms * TURN_NANOS + u64::from(mixed(self.seed, cluster)) % 512;
+        let nanos = self.began_nanos + late;
+        Began {
+            cycles: 2 * (nanos - FIRST_NANOS) + u64::from(mixed(!0, cluster % sms)) % 4096,
+            nanos,
+        }
+    }
+
     /// A special register that is the same in all lanes, and 0 for one that is not.
     fn of_warp(&self, special: Special, at: &CtaPlace, warp: u32) -> u64 {
         let clusters = self.clusters();
@@ -452,6 +470,16 @@ fn poison(seed: u64, slot: u64) -> u32 {
 
 /// The bits that are set in every such value.
 pub(super) const UNSET: u32 = 0xffc1_ffc1;
+
+/// When a device of this seed is launched on first: some day of a year, in nanoseconds since 1970.
+pub(crate) fn first_launch(seed: u64) -> u64 {
+    const MICROS_IN_YEAR: u64 = 31_557_600_000_000;
+    let drawn = u64::from(mixed(seed, 1)) << 32 | u64::from(mixed(seed, 2));
+    FIRST_NANOS + (3_600_000_000 + drawn % MICROS_IN_YEAR) * 1_000
+}
+
+/// 1 January 2026.
+const FIRST_NANOS: u64 = 1_767_225_600_000_000_000;
 
 fn mixed(seed: u64, slot: u64) -> u32 {
     let product = (seed ^ slot.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

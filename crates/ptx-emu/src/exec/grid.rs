@@ -17,6 +17,7 @@
 //! Epochs are also for kernels of which several CTAs share the tensor memory of a multiprocessor:
 //! who has which columns is what they see of each other.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
@@ -25,13 +26,15 @@ use super::adversary::Adversary;
 use super::cluster::{Cluster, Outcome, Remains};
 use super::draft::{self, Drafts};
 use super::env::Env;
+use super::overlap::{Overlap, Overlaps};
 use super::print::Printed;
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
 use crate::report::{Most, Print};
 use crate::trace::CtaTrace;
 
-/// Epochs in which nothing but waiting happened before the launch counts as hung.
+/// Epochs in which nothing but waiting happened before the launch counts as hung. In the second half of
+/// them warps that poll are looked at.
 const IDLE_EPOCHS: u64 = 2_000;
 
 /// Clusters whose order is drawn together, at most; they run in one wave or two.
@@ -47,6 +50,8 @@ pub(crate) struct Tally {
     early: Option<(u64, Box<EarlyRead>)>,
     printed: Printed,
     traces: Vec<CtaTrace>,
+    /// Clusters that wrote different values to the same bytes, where anybody listens.
+    pub(crate) overlap: Option<Overlap>,
 }
 
 impl Tally {
@@ -107,6 +112,7 @@ pub(crate) fn run(env: &Env<'_>) -> Result<Tally, Box<Fault>> {
 fn run_apart(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box<Fault>> {
     env.begun.store(clusters, Relaxed);
     let mut adversary = Adversary::of_grid(env.seed);
+    let mut overlaps = env.listener.map(|_| Overlaps::default());
     let mut next = 0;
     while next < clusters {
         let end = clusters.min(next + WINDOW);
@@ -115,16 +121,22 @@ fn run_apart(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box<
         let half = window.len() as u64 / 2;
         let (first, second) = window.split_at((half + adversary.draw(half + 1)) as usize);
         for wave in [first, second] {
-            run_wave(env, wave, total)?;
+            run_wave(env, wave, total, overlaps.as_mut())?;
         }
         next = end;
     }
+    total.overlap = overlaps.and_then(|overlaps| overlaps.found);
     Ok(())
 }
 
 /// Runs clusters beside each other and publishes what they wrote; the fault of the lowest one
 /// wins, and then nothing is published.
-fn run_wave(env: &Env<'_>, wave: &[u64], total: &mut Tally) -> Result<(), Box<Fault>> {
+fn run_wave(
+    env: &Env<'_>,
+    wave: &[u64],
+    total: &mut Tally,
+    overlaps: Option<&mut Overlaps>,
+) -> Result<(), Box<Fault>> {
     let lowest = AtomicU64::new(u64::MAX);
     let run = |&index: &u64| {
         if index > lowest.load(Relaxed) {
@@ -162,7 +174,8 @@ fn run_wave(env: &Env<'_>, wave: &[u64], total: &mut Tally) -> Result<(), Box<Fa
     match first {
         Some(fault) => Err(fault),
         None => {
-            draft::publish(env.memory, drafts);
+            // Without a fault all of them have run.
+            draft::publish_beside(env.memory, drafts, overlaps.map(|all| (wave, all)));
             Ok(())
         }
     }
@@ -178,7 +191,7 @@ fn run_epochs(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box
     let mut resident: Vec<Box<Cluster<'_>>> = Vec::new();
     // Places of the device, the first on top.
     let mut places: Vec<u64> = (0..per_wave.min(clusters)).rev().collect();
-    let mut idle = 0;
+    let mut idle = Idle::default();
     loop {
         while let Some(&place) = places.last()
             && let Some(index) = env.take_waiting()
@@ -224,11 +237,42 @@ fn run_epochs(env: &Env<'_>, clusters: u64, total: &mut Tally) -> Result<(), Box
             }
         }
         resident = running;
-        idle = if changed { 0 } else { idle + 1 };
-        if idle > IDLE_EPOCHS {
+        if idle.pass(changed, &mut resident) {
             let fault = hung(&mut resident, env, env.begun.load(Relaxed) < clusters);
             return Err(total.overhear(&mut resident, fault));
         }
+    }
+}
+
+/// Epochs in which nothing changed that another CTA could see.
+#[derive(Default)]
+struct Idle {
+    epochs: u64,
+    /// What the warps were like that polled then.
+    states: HashSet<u64>,
+}
+
+impl Idle {
+    /// Another epoch has passed. True if nobody will ever go on: warps poll, and come to it with the
+    /// same registers each time. One that counts its turns may yet end.
+    fn pass(&mut self, changed: bool, resident: &mut [Box<Cluster<'_>>]) -> bool {
+        self.epochs += 1;
+        let polled: Vec<u64> = (resident.iter_mut())
+            .flat_map(|cluster| cluster.states.iter_mut().flat_map(std::mem::take))
+            .collect();
+        let known = self.epochs > IDLE_EPOCHS * 3 / 4;
+        let counts = known && polled.iter().any(|state| !self.states.contains(state));
+        self.states.extend(polled);
+        if changed || counts {
+            *self = Self::default();
+        }
+        let looks = self.epochs >= IDLE_EPOCHS / 2;
+        for cluster in resident {
+            if looks != cluster.states.is_some() {
+                cluster.states = looks.then(Vec::new);
+            }
+        }
+        self.epochs > IDLE_EPOCHS
     }
 }
 

@@ -8,11 +8,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::access::lanes;
 use super::cluster::Cluster;
+use super::convert::pool;
 use super::plan::Plan;
 use super::tape::{Question, Tape};
 use super::warp::{State, Wait, Warp};
 use crate::fault::FaultKind;
-use crate::op::{MbarOp, Op, Order, Pc};
+use crate::op::{MbarOp, Op, Order, Pc, Program};
 use crate::trace::{BarrierAt, CtaTrace, Deed};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
@@ -91,6 +92,20 @@ fn guarded(w: &Warp, inst: &crate::op::Inst) -> u32 {
     }
 }
 
+/// What a load or an atomic has found, all its lanes' values as one word.
+fn found(program: &Program, w: &Warp, mask: u32, op: &Op) -> u64 {
+    let slots = match op {
+        Op::Ld { d, .. } => pool(program, *d),
+        Op::Atom(atom) => pool(program, atom.d),
+        _ => &[],
+    };
+    let mut found = DefaultHasher::new();
+    for &slot in slots {
+        lanes(mask).for_each(|lane| w.lane(slot, lane).hash(&mut found));
+    }
+    found.finish()
+}
+
 /// Whether lanes left `pc` to let others come to it first.
 fn went_aside(w: &Warp, pc: Pc, lanes: u32) -> bool {
     let aside = |path: &super::warp::Path| path.parked && path.pc == pc && path.mask & lanes != 0;
@@ -154,6 +169,8 @@ impl Cluster<'_> {
         }
         let polled = self.polled(w, mask, &inst.op);
         let (conflicts, progress) = (self.counters.bank_conflicts, self.progress);
+        // What was found is looked at before anything is made of it.
+        let behind = if polled.is_some() { 0 } else { behind };
         let steps = self.interpret(w, quantum.min(1 + behind))?;
         let again = matches!(
             w.state,
@@ -172,7 +189,7 @@ impl Cluster<'_> {
                 let (barrier, parity) = (asked.barrier, asked.parity);
                 let question = Question::Phase { barrier, parity };
                 match asked.lanes & passed {
-                    0 => tape.ask(pc, question),
+                    0 => tape.ask(pc, question, 0),
                     _ => {
                         tape.answered(pc, question);
                         deeds.push(Deed::Await { barrier, parity });
@@ -180,16 +197,23 @@ impl Cluster<'_> {
                 }
             }
         }
-        if let Some(addresses) = polled
-            && (matches!(inst.op, Op::Ld { .. }) || self.progress == progress)
-        {
-            tape.ask(pc, Question::Bytes { addresses });
+        if let Some(addresses) = polled {
+            let question = Question::Bytes { addresses };
+            match matches!(inst.op, Op::Ld { .. }) || self.progress == progress {
+                true => tape.ask(pc, question, found(program, w, mask, &inst.op)),
+                false => tape.succeeded(pc, question),
+            }
         }
         if deeds.is_empty() {
             tape.run(pc, pc + 1);
         }
         for deed in deeds.iter_mut() {
-            if let Deed::Shared { wavefronts, .. } = deed {
+            if let Deed::Shared {
+                wavefronts,
+                atomic: false,
+                ..
+            } = deed
+            {
                 *wavefronts += extra;
             }
             tape.did(pc, *deed);

@@ -7,7 +7,7 @@ use super::signal::Signal;
 use super::warp::{Wait, Warp};
 use super::{bits, compare, convert, exchange, float, frames, integer, sync};
 use crate::fault::FaultKind;
-use crate::op::{Fence, FenceOrder, FencedBytes, Inst, Op, Proxies, Space, Unit};
+use crate::op::{Clock, Fence, FenceOrder, FencedBytes, Inst, Op, Proxies, Space, Unit};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
 
@@ -65,7 +65,9 @@ impl Cluster<'_> {
             }
             mask = w.active;
         }
-        self.meets_elsewhere(w, mask, &inst.op)?;
+        if self.meets_elsewhere(w, mask, &inst.op)? {
+            return Ok(Flow::Next);
+        }
         if self.ear.is_some() {
             self.tell_of_absent(w, mask, &inst.op);
         }
@@ -189,6 +191,11 @@ impl Cluster<'_> {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    fn read_clock(&mut self, w: &mut Warp, clock: Clock) -> u64 {
+        let instructions = w.counts.iter().sum();
+        self.clocks.read(clock, &mut w.clock, instructions)
+    }
+
     /// What a warp asks of the machine for itself.
     fn warp_state(&mut self, w: &mut Warp, mask: u32, op: &Op) -> Checked<Flow> {
         match *op {
@@ -200,11 +207,11 @@ impl Cluster<'_> {
             }
             Op::Activemask { d } => w.put(mask, d, [mask; 32]),
             Op::ReadClock32 { clock, d } => {
-                let v = self.clocks.read(clock) as u32;
+                let v = self.read_clock(w, clock) as u32;
                 w.put(mask, d, [v; 32]);
             }
             Op::ReadClock64 { clock, d } => {
-                let v = self.clocks.read(clock);
+                let v = self.read_clock(w, clock);
                 w.put64(mask, d, [v; 32]);
             }
             Op::CreatePolicy { d } => w.put64(mask, d, [POLICY; 32]),

@@ -1,9 +1,10 @@
 //! A warp: registers, the paths its lanes are on, and what it waits for.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::bytes::AlignedBytes;
-use super::clock::EventTime;
+use super::clock::{EventTime, Seen};
 use super::copy::{Origin, SharedAt};
 use super::paths::Split;
 use super::tcgen05::Stored;
@@ -209,6 +210,8 @@ pub(crate) struct Warp {
     /// Registers per thread after `setmaxnreg`, 0 before any.
     pub(crate) registers: u32,
     pub(crate) counts: [u64; CLASSES],
+    /// What it has seen of the clock.
+    pub(crate) clock: Seen,
     /// Frames saved around calls that may re-enter their caller, per lane; empty until used.
     pub(crate) saved: Vec<Vec<u64>>,
 }
@@ -259,6 +262,7 @@ impl Warp {
             cluster_arrived: 0,
             registers: 0,
             counts: [0; CLASSES],
+            clock: Seen::default(),
             saved: Vec::new(),
         }
     }
@@ -275,6 +279,17 @@ impl Warp {
             stack,
             ..Self::new(0, 0, 0, cta, index, lanes)
         };
+    }
+
+    /// Its registers, its own memory and where it stands, as one word; for a cluster's number.
+    pub(crate) fn state_hash(&self, cluster: u64) -> u64 {
+        let mut state = DefaultHasher::new();
+        (cluster, self.cta, self.index, self.pc, self.active).hash(&mut state);
+        self.r32.iter().for_each(|r| r.0.hash(&mut state));
+        self.r64.iter().for_each(|r| r.0.hash(&mut state));
+        self.p.hash(&mut state);
+        self.local.hash(&mut state);
+        state.finish()
     }
 
     /// Bytes its registers hold on to.

@@ -15,10 +15,11 @@ use crate::config::Config;
 use crate::exec::bytes::AlignedBytes;
 use crate::exec::clock::Steps;
 use crate::exec::door::Listener;
-use crate::exec::env::{Deadline, Env, Setup};
+use crate::exec::env::{Deadline, Env, Setup, first_launch};
 use crate::exec::grid;
+use crate::exec::overlap::Overlap;
 use crate::exec::record::Watched;
-use crate::hazard::{Detector, Findings, Sanitize};
+use crate::hazard::{Detector, Finding, Findings, Hazard, Sanitize};
 use crate::memory::{DevicePtr, Memory};
 use crate::module::Module;
 use crate::numeric::simd::Level;
@@ -56,6 +57,14 @@ pub struct Launch {
 /// half in `%envreg1`.
 const WORKSPACE_BYTES: u64 = 64;
 
+/// Bytes that are changed before clusters are run again which wrote different values there, and how
+/// many of them are.
+const OVERLAP_BYTES: u64 = 1024;
+const OVERLAP_CLUSTERS: usize = 64;
+
+/// Nanoseconds by which the device's timer is later when the next launch begins.
+const BETWEEN_LAUNCHES: u64 = 1_000_000;
+
 static LAUNCHES: AtomicU64 = AtomicU64::new(1);
 
 /// Clusters that are treated apart from the others.
@@ -74,6 +83,14 @@ struct Given<'l> {
     workspace: Option<DevicePtr>,
     listener: Option<&'l dyn Listener>,
     watched: Option<Watched>,
+    began_nanos: u64,
+}
+
+/// What came of a launch.
+struct Ran {
+    report: Report,
+    trace: Trace,
+    overlap: Option<Overlap>,
 }
 
 impl Launch {
@@ -152,8 +169,7 @@ impl Launch {
         memory: &mut Memory,
         listener: Option<&dyn Listener>,
     ) -> Result<Report, LaunchError> {
-        let (report, _) = self.start(module, memory, listener, None)?;
-        Ok(report)
+        Ok(self.start(module, memory, listener, None)?.report)
     }
 
     /// As [`Launch::run`], and says who touched the bytes of each watchpoint, also where the kernel
@@ -203,8 +219,50 @@ impl Launch {
         let chosen = sanitize
             .alone
             .then(|| Chosen::Clusters(detector.attended()));
-        let report = self.start(module, memory, Some(&detector), chosen);
-        (report.map(|(report, _)| report), detector.findings())
+        let ran = self.start(module, memory, Some(&detector), chosen);
+        let mut findings = detector.findings();
+        let races = findings.all.iter().any(|f| f.hazard == Hazard::Race);
+        if let Ok(Ran {
+            overlap: Some(overlap),
+            ..
+        }) = &ran
+            && !races
+        {
+            findings
+                .all
+                .extend(self.races_at(module, memory, sanitize, overlap));
+        }
+        (ran.map(|ran| ran.report), findings)
+    }
+
+    /// Who writes different values to the bytes of a page: its clusters are run once more, on a copy of
+    /// memory, and all they do is remembered. The page is changed first, since who writes what is there
+    /// already hurts nobody.
+    fn races_at(
+        &self,
+        module: &Module,
+        memory: &Memory,
+        sanitize: &Sanitize,
+        overlap: &Overlap,
+    ) -> Vec<Finding> {
+        let mut memory = memory.copied();
+        memory.invert(overlap.region, overlap.first, OVERLAP_BYTES);
+        let all = Sanitize {
+            clusters: None,
+            ..sanitize.clone()
+        };
+        let Ok(detector) = self.detector(module, &mut memory, &all) else {
+            return Vec::new();
+        };
+        let mut clusters = overlap.clusters.clone();
+        clusters.dedup();
+        clusters.truncate(OVERLAP_CLUSTERS);
+        let chosen = Chosen::Clusters(clusters);
+        // What else becomes of it does not matter.
+        let _ = self.start(module, &mut memory, Some(&detector), Some(chosen));
+        let mut found = detector.findings().all;
+        found.retain(|found| found.hazard == Hazard::Race && found.there.is_some());
+        found
     }
 
     fn detector<'m>(
@@ -232,7 +290,7 @@ impl Launch {
         memory: &mut Memory,
         listener: Option<&dyn Listener>,
         chosen: Option<Chosen<'_>>,
-    ) -> Result<(Report, Trace), LaunchError> {
+    ) -> Result<Ran, LaunchError> {
         self.check_target(module)?;
         let program = self.program(module)?;
         let params = self.pack_params(program)?;
@@ -256,8 +314,11 @@ impl Launch {
             workspace,
             listener,
             watched,
+            began_nanos: memory.timer(first_launch(self.config.seed)),
         };
         let report = self.emulate(program, memory, given);
+        let longest = report.as_ref().map_or(0, |ran| ran.report.most.of_all);
+        memory.pass(BETWEEN_LAUNCHES + 2 * longest);
         if let Some(workspace) = workspace {
             memory.free(workspace)?;
         }
@@ -269,7 +330,7 @@ impl Launch {
         program: &Program,
         memory: &Memory,
         given: Given<'_>,
-    ) -> Result<(Report, Trace), LaunchError> {
+    ) -> Result<Ran, LaunchError> {
         let Given {
             params,
             globals,
@@ -277,6 +338,7 @@ impl Launch {
             workspace,
             listener,
             watched,
+            began_nanos,
         } = given;
         let sizes = cluster.unwrap_or([1; 3]);
         let alone = (0..3).all(|i| self.grid[i] == sizes[i]);
@@ -300,6 +362,7 @@ impl Launch {
             level: self.config.level.min(Level::best()),
             profile: self.config.profile,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
+            began_nanos,
             registers: self.registers,
             workspace: workspace.map_or(0, |ptr| ptr.0),
         });
@@ -312,7 +375,7 @@ impl Launch {
             let ctas = tally.traces();
             traced::trace(program, memory, watched, ctas)
         });
-        let (counters, most) = (tally.counters, tally.most);
+        let (counters, most, overlap) = (tally.counters, tally.most, tally.overlap.take());
         let (early_read, printed) = tally.words();
         let report = Report {
             counters,
@@ -322,6 +385,10 @@ impl Launch {
             early_read,
             printed,
         };
-        Ok((report, trace.unwrap_or_default()))
+        Ok(Ran {
+            report,
+            trace: trace.unwrap_or_default(),
+            overlap,
+        })
     }
 }

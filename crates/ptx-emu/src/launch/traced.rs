@@ -19,7 +19,8 @@ impl Launch {
         memory: &mut Memory,
         watch: &Watch,
     ) -> Result<(Report, Trace), LaunchError> {
-        self.start(module, memory, None, Some(Chosen::Traced(watch)))
+        let ran = self.start(module, memory, None, Some(Chosen::Traced(watch)))?;
+        Ok((ran.report, ran.trace))
     }
 
     /// The clusters of the watched CTAs.

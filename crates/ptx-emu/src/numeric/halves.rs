@@ -63,6 +63,13 @@ impl Half {
         if x.is_nan() { NAN_F16 } else { bits }
     }
 
+    /// The next value towards zero.
+    pub(crate) fn truncate(self, x: f32, ftz: bool) -> u16 {
+        let near = self.narrow(x);
+        let beyond = self.widen(near).is_finite() && self.widen(near).abs() > x.abs();
+        self.flush(near - u16::from(beyond), ftz)
+    }
+
     fn flush(self, bits: u16, ftz: bool) -> u16 {
         match ftz && bits & self.infinity() == 0 {
             true => bits & 0x8000,

@@ -171,3 +171,37 @@ fn a_sample_can_run_without_the_others() {
     let ran = memory.read_vec(out, 4 * 200).unwrap();
     assert_eq!(ran.iter().filter(|byte| **byte == 1).count(), 8);
 }
+
+/// Of sixteen CTAs two write the same word, neither of which is remembered.
+#[test]
+fn a_word_that_two_ctas_write() {
+    let body = "mov.u32 %r6, %ctaid.x; mad.lo.u32 %r8, %r6, 128, %r1;
+         setp.eq.u32 %p1, %r6, 11; @%p1 sub.u32 %r8, %r8, <<0||1>>;
+         mul.wide.u32 %rd4, %r8, 4; add.s64 %rd4, %rd4, %rd1;
+         add.u32 %r9, %r6, 100;
+         st.global.u32 [%rd4], %r9; //here //there";
+    let mut planted = sampled(Hazard::Race, body);
+    planted.launch = Launch::new("k").grid([16, 1, 1]).block([128, 1, 1]);
+    for seed in 0..4 {
+        assert!(planted.run(true, seed).0.all.is_empty());
+        let found = planted.run(false, seed).0.all;
+        let [race] = &found[..] else {
+            panic!("{found:#?}")
+        };
+        let there = race.there.as_ref().expect("another write");
+        let mut ctas = [race.here.place.cta[0], there.place.cta[0]];
+        ctas.sort_unstable();
+        assert_eq!((race.hazard, ctas), (Hazard::Race, [10, 11]));
+        assert_eq!(race.at.offset, 4 * (11 * 128 - 1), "{race}");
+        let text = planted.text(false);
+        let line = text.lines().position(|line| line.ends_with("//there"));
+        assert_eq!(
+            line.map(|line| line as u32 + 1),
+            Some(race.here.place.ptx_line)
+        );
+    }
+    // The same value in both hurts nobody.
+    let same = body.replace("add.u32 %r9, %r6, 100;", "mov.u32 %r9, 100;");
+    planted.body = same;
+    assert!(planted.run(false, 0).0.all.is_empty());
+}

@@ -86,3 +86,43 @@ fn reserved_shared_bytes_can_be_used_where_they_are_asked_for() {
     let module = module(&kernel("mov.u32 %r2, 512; st.shared.u32 [%r2], 5;"));
     assert!(crate::launch(&module, 1).is_err());
 }
+
+/// Two readings of every clock, and the low words of both, of a launch with this memory.
+fn clocks(memory: &mut ptx_emu::Memory) -> [u64; 4] {
+    let text = kernel(
+        "mov.u64 %rd2, %clock64; mov.u64 %rd3, %globaltimer;
+         mov.u32 %r2, 0;
+         TURN: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 40; @%p1 bra TURN;
+         st.global.u64 [%rd1], %rd2; mov.u64 %rd2, %clock64; st.global.u64 [%rd1+8], %rd2;
+         st.global.u64 [%rd1+16], %rd3; mov.u64 %rd3, %globaltimer; st.global.u64 [%rd1+24], %rd3;",
+    );
+    let out = memory.alloc(32).expect("room");
+    let params = ptx_emu::Params::new().pointer(out);
+    let launch = ptx_emu::Launch::new("k").params(params);
+    launch.run(&module(&text), memory).expect("it runs");
+    let bytes = memory.read_vec(out, 32).expect("in it");
+    let words: Vec<u64> = bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|&word| u64::from_le_bytes(word))
+        .collect();
+    [words[0], words[1], words[2], words[3]]
+}
+
+#[test]
+fn clocks_run_as_a_cards_do() {
+    let mut memory = ptx_emu::Memory::new();
+    let [first, second, began, ended] = clocks(&mut memory);
+    // A hundred instructions and more between them.
+    assert!((200..5_000).contains(&(second - first)), "{first} {second}");
+    assert!((32..5_000).contains(&(ended - began)), "{began} {ended}");
+    // Neither begins with the launch, nor with a number anybody would know.
+    assert!(first > 1_000_000_000 && began % 1_000_000_000 != 0);
+    assert!(began > 1_700_000_000_000_000_001, "{began}");
+    let [later, .., timer, _] = clocks(&mut memory);
+    assert!(later > second && timer > ended, "the next launch is later");
+    // The same on another device.
+    let again = clocks(&mut ptx_emu::Memory::new());
+    assert_eq!(again, [first, second, began, ended]);
+}

@@ -1,6 +1,6 @@
 //! Whose wait is named first when nobody can go on: the cause, not its victims.
 
-use ptx_emu::{Launch, Memory, Module};
+use ptx_emu::{Launch, Memory, Module, Params};
 
 /// A producer (warp 1) and a consumer (warp 2) with a ring of one slot, and warp 0, which waits
 /// until they are done.
@@ -74,4 +74,37 @@ ret; }";
         let instructions = report.counters.total_instructions();
         assert!(instructions < 20_000 * 17, "seed {seed}: {instructions}");
     }
+}
+
+/// Two CTAs that ask for a word which nobody writes, as often as `more` says.
+fn polling(more: &str) -> Result<(), String> {
+    let text = format!(
+        ".version 8.8\n.target sm_90a\n.address_size 64
+         .visible .entry k(.param .u64 flag) {{
+         .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+         ld.param.u64 %rd1, [flag]; mov.u32 %r1, 0;
+         POLL: ld.volatile.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; @%p1 bra END;
+         {more} bra POLL; END: ret; }}"
+    );
+    let module = Module::load(&text).expect("it lowers");
+    let mut memory = Memory::new();
+    let flag = memory.alloc(4).expect("room");
+    let launch = Launch::new("k")
+        .grid([2, 1, 1])
+        .block([32, 1, 1])
+        .params(Params::new().pointer(flag));
+    let ran = launch.run(&module, &mut memory);
+    ran.map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn who_counts_the_turns_of_a_poll_is_not_stuck() {
+    let counted = "add.u32 %r1, %r1, 1; setp.ge.u32 %p2, %r1, 20000; @%p2 bra END;";
+    assert_eq!(polling(counted), Ok(()));
+    // Until some time has passed.
+    let timed = "mov.u32 %r3, %clock; setp.eq.u32 %p2, %r1, 0; @%p2 mov.u32 %r1, %r3;
+         sub.u32 %r4, %r3, %r1; setp.gt.u32 %p2, %r4, 100000; @%p2 bra END;";
+    assert_eq!(polling(timed), Ok(()));
+    let stuck = polling("nanosleep.u32 20;").expect_err("nobody writes it");
+    assert!(stuck.contains("poll"), "{stuck}");
 }

@@ -48,7 +48,7 @@ fn accesses_say_what_they_cost() {
         "4-4",
         &shared(5, 32, 512, true, false),
         &shared(6, 1, 512, false, false),
-        &shared(7, 1, 128, true, true),
+        &shared(7, 32, 128, true, true),
         "8-8",
         &shared(9, 4, 512, false, false),
         "10-10",

@@ -2,10 +2,12 @@
 
 use ptx_emu::trace::{Deed, Event};
 
+use super::deeds::Turn;
 use super::way::cause;
 use super::{Item, Parked, Sim, Ticks, ticks};
-use crate::sass::Kind;
+use crate::sass::{Kind, Sass};
 use crate::times::{Cause, Spent};
+use ptx_machine::Machine;
 
 /// Cycles that no probe asks for, of the order of what was published for chips of this kind (Jia
 /// and others, "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking"): the result
@@ -73,6 +75,28 @@ fn cause_of(kind: Kind) -> Cause {
     }
 }
 
+/// Cycles until an instruction's result is there, and what waiting for it is. Where a deed says
+/// more it says so itself; without one no lane took part.
+fn latency_of(m: &Machine, kind: Kind) -> (f64, Spent) {
+    match kind {
+        Kind::Mufu => (m.mufu_latency, Spent::Result),
+        Kind::Convert => (m.convert_latency, Spent::Result),
+        Kind::Shuffle => (m.shuffle_latency, Spent::Result),
+        Kind::ToUniform => (m.to_uniform_latency, Spent::Result),
+        Kind::Constant => (m.constant_latency, Spent::Result),
+        Kind::Special | Kind::Clock => (m.special_latency, Spent::Result),
+        Kind::Shared => (1.0, Spent::Result),
+        Kind::Global => (1.0, Spent::Memory),
+        Kind::Local => (m.l1_latency, Spent::Memory),
+        Kind::Arrive => (m.arrive_latency, Spent::Result),
+        Kind::Phase => (m.phase_latency, Spent::Phase),
+        Kind::Double => (m.double_interval + DOUBLE_LATENCY, Spent::Result),
+        Kind::Mma | Kind::TmemMove => (1.0, Spent::Wgmma),
+        Kind::Fence => (m.fence_latency, Spent::Memory),
+        _ => (OTHER_LATENCY, Spent::Result),
+    }
+}
+
 impl Sim<'_> {
     /// Issues the warp's next instruction, or says when to try again.
     pub(super) fn go_on(&mut self, index: usize, now: Ticks) {
@@ -97,7 +121,7 @@ impl Sim<'_> {
         let Some(op) = step.op else {
             // Nobody issues it: it happens here.
             if let Some(deed) = deed
-                && !self.act(index, now, &deed, None, None, None)
+                && !self.act(Turn::unissued(index, now), &deed)
             {
                 return;
             }
@@ -166,41 +190,19 @@ impl Sim<'_> {
         let sass = self.work.code.instructions[op as usize];
         let line = self.work.code.lines[op as usize];
         let taken = sass.kind == Kind::Branch && self.jumps(index, op);
-        let warp = &mut self.warps[index];
         // The assembler's own instructions stand for the line before them.
         if line != 0 {
-            warp.line = line;
+            self.warps[index].line = line;
         }
         let there = self.fetch_code(index, now, op);
         if there > now {
             self.spend(index, Spent::Issuing, now, there);
             return self.push(there, Item::Warp(index));
         }
-        let warp = &mut self.warps[index];
-        // Scoreboards.
-        let mut ready = now;
-        let mut board = None;
-        for at in 0..6 {
-            if sass.waits >> at & 1 == 0 {
-                continue;
-            }
-            if warp.phases[at] > 0 {
-                let (_, _, since) = *warp.parked.get_or_insert((Parked::Gate, Spent::Phase, now));
-                warp.parked = Some((Parked::Board(at), Spent::Phase, since));
-                return;
-            }
-            if warp.boards[at] > ready {
-                ready = warp.boards[at];
-                board = Some(at);
-            }
+        if !self.boards_released(index, now, sass.waits) {
+            return;
         }
-        if let Some(at) = board {
-            let (spent, cause) = (warp.board_spent[at], warp.board_cause[at]);
-            self.spend_on(index, spent, cause, now, ready);
-            return self.push(ready, Item::Warp(index));
-        }
-        let (sm, partition) = (warp.sm, warp.partition);
-        if let Some((_, spent, since)) = warp.parked.take() {
+        if let Some((_, spent, since)) = self.warps[index].parked.take() {
             self.spend(index, spent, since, now);
         }
         // A load with a scoreboard goes on without what it asks for, all others stand still.
@@ -211,17 +213,91 @@ impl Sim<'_> {
             self.spend_on(index, Spent::Memory, Cause::Latency, now, there);
             return self.push(there, Item::Warp(index));
         }
-        let units = pipes(sass.kind);
+        let reads = match (pipes(sass.kind), deed) {
+            (_, Some(Deed::Mma { shape, bits })) => {
+                [product_reads(shape, bits) * self.machine.mma_read_interval; 2]
+            }
+            ([] | [UNIFORM], _) => [0.0; 2],
+            _ => sass.reads.map(f64::from),
+        };
         let loads = matches!(deed, Some(Deed::Global { writes: false, .. }));
-        let state = &mut self.sms[sm];
-        // Who is free last is what it waits for.
+        let (free, cause) = self.units_free(index, now, sass.kind, reads);
+        if free > now {
+            self.spend_on(index, Spent::Contending, cause, now, free);
+            // Of loads that find their way full, one of each warp is let through by turns.
+            if loads {
+                return self.push_load(free, index);
+            }
+            return self.push(free, Item::Warp(index));
+        }
+        self.warps[index].loads += usize::from(loads);
+        self.issued += 1;
+        let product = matches!(deed, Some(Deed::Mma { .. }));
+        self.take_units(index, now, sass.kind, reads, product);
+        self.take_boards(index, now, &sass, constants);
+        let mut stall = f64::from(sass.stall.max(1));
+        if taken {
+            stall += self.machine.branch_cycles;
+        }
+        self.warps[index].next = now + ticks(stall);
+        self.spend(index, Spent::Issuing, now, now + ticks(stall));
+        let turn = Turn {
+            index,
+            now,
+            issued: Some(op),
+            board: sass.result,
+            operands: sass.operands,
+        };
+        if let Some(deed) = deed
+            && !self.act(turn, &deed)
+        {
+            return;
+        }
+        let warp = &mut self.warps[index];
+        warp.step += 1;
+        let next = warp.next.max(now);
+        self.push(next, Item::Warp(index));
+    }
+
+    /// Whether all scoreboards that an instruction waits for are released; otherwise the warp
+    /// tries again when they are.
+    fn boards_released(&mut self, index: usize, now: Ticks, waits: u8) -> bool {
+        let warp = &mut self.warps[index];
+        let (mut ready, mut board) = (now, None);
+        for at in 0..6 {
+            if waits >> at & 1 == 0 {
+                continue;
+            }
+            if warp.phases[at] > 0 {
+                let (_, _, since) = *warp.parked.get_or_insert((Parked::Gate, Spent::Phase, now));
+                warp.parked = Some((Parked::Board(at), Spent::Phase, since));
+                return false;
+            }
+            if warp.boards[at] > ready {
+                ready = warp.boards[at];
+                board = Some(at);
+            }
+        }
+        let Some(at) = board else {
+            return true;
+        };
+        let (spent, cause) = (warp.board_spent[at], warp.board_cause[at]);
+        self.spend_on(index, spent, cause, now, ready);
+        self.push(ready, Item::Warp(index));
+        false
+    }
+
+    /// When all units that an instruction takes are free, and which is free last.
+    fn units_free(&self, index: usize, now: Ticks, kind: Kind, reads: [f64; 2]) -> (Ticks, Cause) {
+        let partition = self.warps[index].partition;
+        let state = &self.sms[self.warps[index].sm];
         let (mut free, mut cause) = (state.issue[partition], Cause::Issue);
         let mut wait = |until: Ticks, on: Cause| {
             if until > free {
                 (free, cause) = (until, on);
             }
         };
-        for &unit in units {
+        for &unit in pipes(kind) {
             let until = state.pipes[partition][unit];
             let on = match until <= state.stolen[partition] {
                 true => Cause::Tensor,
@@ -229,13 +305,6 @@ impl Sim<'_> {
             };
             wait(until, on);
         }
-        let reads = match (units, deed) {
-            (_, Some(Deed::Mma { shape, bits })) => {
-                [product_reads(shape, bits) * self.machine.mma_read_interval; 2]
-            }
-            ([] | [UNIFORM], _) => [0.0; 2],
-            _ => sass.reads.map(f64::from),
-        };
         let ahead = match now < state.product_reads[partition] {
             true => ticks(PRODUCT_AHEAD),
             false => ticks(BANK_AHEAD),
@@ -245,12 +314,10 @@ impl Sim<'_> {
                 wait(until.saturating_sub(ahead), Cause::Arithmetic);
             }
         }
-        if sass.kind == Kind::Shuffle {
-            wait(state.shuffle, Cause::Arithmetic);
-        }
         // Memory takes so much ahead, and no more.
         let ahead = ticks(self.machine.queue_cycles);
-        match sass.kind {
+        match kind {
+            Kind::Shuffle => wait(state.shuffle, Cause::Arithmetic),
             Kind::Shared => wait(state.shared.saturating_sub(ahead), Cause::Shared),
             Kind::Global => {
                 let far = ticks(self.machine.l2_queue_cycles);
@@ -263,20 +330,15 @@ impl Sim<'_> {
             Kind::Mma => wait(state.tensor[partition], Cause::Tensor),
             _ => {}
         }
-        if free > now {
-            self.spend_on(index, Spent::Contending, cause, now, free);
-            // Of loads that find their way full, one of each warp is let through by turns.
-            if loads {
-                return self.push_load(free, index);
-            }
-            return self.push(free, Item::Warp(index));
-        }
-        // It issues.
-        self.warps[index].loads += usize::from(loads);
-        self.issued += 1;
-        let m = self.machine;
+        (free, cause)
+    }
+
+    /// Keeps the units that an instruction takes, each for its interval.
+    fn take_units(&mut self, index: usize, now: Ticks, kind: Kind, reads: [f64; 2], product: bool) {
+        let (m, partition) = (self.machine, self.warps[index].partition);
+        let state = &mut self.sms[self.warps[index].sm];
         state.issue[partition] = now + ticks(1.0);
-        let interval = match sass.kind {
+        let interval = match kind {
             Kind::Alu => m.alu_interval,
             Kind::Imad => m.imad_interval,
             Kind::ImadHigh => m.imad_high_interval,
@@ -289,41 +351,30 @@ impl Sim<'_> {
             Kind::Convert => m.convert_interval,
             _ => 1.0,
         };
-        for &unit in units {
+        for &unit in pipes(kind) {
             state.pipes[partition][unit] = now + ticks(interval);
         }
         for (until, reads) in state.banks[partition].iter_mut().zip(reads) {
             *until = now.max(*until) + ticks(reads);
         }
-        if matches!(deed, Some(Deed::Mma { .. })) {
+        if product {
             state.product_reads[partition] = state.banks[partition][0];
         }
-        match sass.kind {
+        match kind {
             Kind::Shuffle => state.shuffle = now + ticks(m.shuffle_interval),
             Kind::Arrive | Kind::Phase => state.syncs = now + ticks(m.syncs_interval),
             Kind::Barrier => state.barrier = now + ticks(m.barrier_interval),
             _ => {}
         }
-        let (latency, spent) = match sass.kind {
-            Kind::Mufu => (m.mufu_latency, Spent::Result),
-            Kind::Convert => (m.convert_latency, Spent::Result),
-            Kind::Shuffle => (m.shuffle_latency, Spent::Result),
-            Kind::ToUniform => (m.to_uniform_latency, Spent::Result),
-            Kind::Constant => (m.constant_latency, Spent::Result),
-            Kind::Special | Kind::Clock => (m.special_latency, Spent::Result),
-            // What a deed says, it says itself; without one no lane took part.
-            Kind::Shared => (1.0, Spent::Result),
-            Kind::Global => (1.0, Spent::Memory),
-            Kind::Local => (m.l1_latency, Spent::Memory),
-            Kind::Arrive => (m.arrive_latency, Spent::Result),
-            Kind::Phase => (m.phase_latency, Spent::Phase),
-            Kind::Double => (m.double_interval + DOUBLE_LATENCY, Spent::Result),
-            Kind::Mma | Kind::TmemMove => (1.0, Spent::Wgmma),
-            Kind::Fence => (m.fence_latency, Spent::Memory),
-            _ => (OTHER_LATENCY, Spent::Result),
-        };
+    }
+
+    /// Keeps the scoreboards of an instruction until its result is there and its operands are
+    /// read.
+    fn take_boards(&mut self, index: usize, now: Ticks, sass: &Sass, constants: Option<Ticks>) {
+        let (latency, spent) = latency_of(self.machine, sass.kind);
         let warp = &mut self.warps[index];
         let result = now.max(constants.unwrap_or(now)) + ticks(latency);
+        let read = now + ticks(latency.min(OPERANDS_LATENCY));
         for board in [sass.result, sass.operands].into_iter().flatten() {
             let at = usize::from(board);
             if warp.boards[at] <= now {
@@ -331,29 +382,12 @@ impl Sim<'_> {
                 warp.board_cause[at] = cause_of(sass.kind);
             }
         }
-        if let Some(board) = sass.result {
-            let at = usize::from(board);
-            warp.boards[at] = warp.boards[at].max(result);
+        for (board, until) in [(sass.result, result), (sass.operands, read)] {
+            if let Some(board) = board {
+                let at = usize::from(board);
+                warp.boards[at] = warp.boards[at].max(until);
+            }
         }
-        if let Some(board) = sass.operands {
-            let at = usize::from(board);
-            warp.boards[at] = warp.boards[at].max(now + ticks(latency.min(OPERANDS_LATENCY)));
-        }
-        let mut stall = f64::from(sass.stall.max(1));
-        if taken {
-            stall += m.branch_cycles;
-        }
-        warp.next = now + ticks(stall);
-        self.spend(index, Spent::Issuing, now, now + ticks(stall));
-        if let Some(deed) = deed
-            && !self.act(index, now, &deed, Some(op), sass.result, sass.operands)
-        {
-            return;
-        }
-        let warp = &mut self.warps[index];
-        warp.step += 1;
-        let next = warp.next.max(now);
-        self.push(next, Item::Warp(index));
     }
 
     /// Holds the warp until then.

@@ -7,18 +7,20 @@ mod memory;
 mod stuck;
 mod telling;
 mod tensor;
+mod updates;
 mod way;
 mod work;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use ptx_emu::trace::{BarrierAt, Event};
+use ptx_emu::trace::{BarrierAt, Event, GlobalBytes};
 
 use self::barriers::{Gate, Mbarrier};
 pub(crate) use self::memory::{brought, first_sector};
 pub use self::stuck::{Awaited, Stuck, Waiting};
 use self::tensor::{Ask, TensorCore};
+use self::updates::Sector;
 use self::way::{Way, Ways};
 pub(crate) use self::work::Work;
 use crate::script::{Part, Scribe};
@@ -187,6 +189,8 @@ struct Warp<'w> {
     /// The end of its last product, and its last store since.
     product: Option<Ticks>,
     stored: Option<Ticks>,
+    /// What its next atomic on global memory updates: sectors, and the turns that its lanes take.
+    updates: Vec<(GlobalBytes, u32)>,
     /// Whether it has waited for a barrier since it last read tensor memory.
     awaited: bool,
     /// When all it has handed to the tensor core is done.
@@ -233,6 +237,9 @@ pub(crate) struct Sim<'w> {
     warps: Vec<Warp<'w>>,
     ctas: Vec<Cta>,
     clusters: Vec<ClusterState>,
+    /// Sectors of regions that are updated atomically; with the turn of the CTA where no other SM
+    /// updates them.
+    updated: HashMap<(u32, u64, u32), Sector>,
     /// Who waits for columns of tensor memory, first come first.
     asks: Vec<Ask>,
     next_cluster: usize,
@@ -267,6 +274,7 @@ impl<'w> Sim<'w> {
             warps: Vec::new(),
             ctas: Vec::new(),
             clusters: Vec::new(),
+            updated: HashMap::new(),
             asks: Vec::new(),
             next_cluster: 0,
             running: 0,
@@ -420,6 +428,7 @@ impl<'w> Sim<'w> {
                     loads: 0,
                     product: None,
                     stored: None,
+                    updates: Vec::new(),
                     awaited: true,
                     tmem_done: 0,
                     tmem_moved: 0,

@@ -113,7 +113,7 @@ fn committed((name, text): (&str, &str)) -> SourceFile {
 
 /// The rounds that were looked at while the model of a target was made.
 pub fn seen(file: &SourceFile) -> Result<Vec<String>, InputError> {
-    let document = Document::new(file, 0..file.text.len(), GUIDE);
+    let document = Document::whole(file, GUIDE);
     Ok(document.parse::<TargetFile>()?.seen)
 }
 

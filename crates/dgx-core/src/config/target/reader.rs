@@ -8,7 +8,7 @@ use ptx_machine::Machine;
 
 use super::GUIDE;
 use super::wire::{CalibrationTable, Figure, LimitsTable, ModelTable, PeaksTable, TargetFile};
-use crate::diagnostic::{InputError, SourceFile, nearest};
+use crate::diagnostic::{InputError, SourceFile, did_you_mean, nearest};
 use crate::document::{Document, Spanned};
 use crate::domain::roofline::{tensor_flops, tmem_flops};
 use crate::domain::{
@@ -17,7 +17,7 @@ use crate::domain::{
 
 /// The device a target file describes.
 pub fn device(file: &SourceFile) -> Result<Device, InputError> {
-    let document = Document::new(file, 0..file.text.len(), GUIDE);
+    let document = Document::whole(file, GUIDE);
     let wire: TargetFile = document.parse()?;
     let mut reader = Reader {
         document: &document,
@@ -295,10 +295,8 @@ impl Reader<'_> {
         let from = figure.from.get_ref();
         let Some(source) = self.sources.get(from) else {
             let known = self.sources.keys().map(String::as_str);
-            let remedy = match nearest(from, known) {
-                Some(close) => format!("did you mean `{close}`?"),
-                None => format!("describe `{}` in [sources]", printable_line(from)),
-            };
+            let remedy = did_you_mean(from, known)
+                .unwrap_or_else(|| format!("describe `{}` in [sources]", printable_line(from)));
             let message = format!("{key} is from an unknown source");
             return Err(self.document.error(figure.from.span(), message, remedy));
         };

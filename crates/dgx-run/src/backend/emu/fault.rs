@@ -10,6 +10,9 @@ pub const STILL_RUNNING: &str = FaultKind::STILL_RUNNING;
 /// A launch that did not finish, under the status a GPU would have earned it.
 pub(super) fn failure(error: &LaunchError) -> RunFailure {
     let fault = match error {
+        LaunchError::Fault(fault) if matches!(fault.kind, FaultKind::NotEmulated { .. }) => {
+            return RunFailure::unsupported(fault.to_string());
+        }
         LaunchError::Fault(fault) => fault,
         LaunchError::Refused { .. } => {
             return RunFailure::unsupported(error.to_string());

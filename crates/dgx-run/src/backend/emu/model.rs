@@ -271,6 +271,11 @@ fn measures(counters: &Counters) -> [Measure; 3] {
             counters.total_instructions(),
             |event| match *event {
                 Event::Run { first, end } => u64::from(end - first),
+                // Told beside the atomic that it is a part of.
+                Event::Did {
+                    deed: Deed::Update { .. },
+                    ..
+                } => 0,
                 Event::Did { .. } => 1,
             },
         ),

@@ -100,7 +100,7 @@ impl Draw {
         let apart = rows.checked_div(all)?;
         let [row, block] = self.nans.map(|drawn| drawn as usize);
         let place = (index + rows - row % rows) % rows;
-        let nth = Some(place / apart).filter(|nth| place % apart == 0 && *nth < all)?;
+        let nth = Some(place / apart).filter(|nth| place.is_multiple_of(apart) && *nth < all)?;
         let nth = match (tensor, nth % 2) {
             (Tensor::A, _) => nth,
             _ if nth >= 2 * each => nth - 2 * each,
@@ -175,9 +175,9 @@ impl Draw {
 /// Of 32 slots.
 fn of_a(slot: u64) -> Kind {
     match slot {
-        0..4 => Kind::Summit,
-        4..8 => Kind::Faint,
-        8..16 => Kind::Signed,
+        0..6 => Kind::Summit,
+        6..11 => Kind::Faint,
+        11..18 => Kind::Signed,
         _ => Kind::Ordinary,
     }
 }
@@ -186,10 +186,10 @@ fn of_a(slot: u64) -> Kind {
 fn of_b(slot: u64) -> [Kind; 2] {
     match slot {
         0 => [Kind::Summit; 2],
-        1..5 => [Kind::Steep, Kind::Whisper],
-        5..9 => [Kind::Whisper, Kind::Steep],
-        9..13 => [Kind::Faint; 2],
-        13..21 => [Kind::Signed; 2],
+        1..6 => [Kind::Steep, Kind::Whisper],
+        6..11 => [Kind::Whisper, Kind::Steep],
+        11..16 => [Kind::Faint; 2],
+        16..23 => [Kind::Signed; 2],
         _ => [Kind::Ordinary; 2],
     }
 }

@@ -53,7 +53,12 @@ impl Cluster<'_> {
         };
         let at = self.addresses(w, addr);
         match self.leads_to(space, at[mask.trailing_zeros() as usize]) {
-            Some(Place::Global) => out.extend(self.global_deed(mask, &at, touch)),
+            Some(Place::Global) => {
+                if touch.atomic {
+                    self.update_deeds(mask, &at, each, out);
+                }
+                out.extend(self.global_deed(mask, &at, touch));
+            }
             Some(Place::Shared) => {
                 let at = std::array::from_fn(|i| at[i] as u32 & masked(mask, i));
                 match at.iter().fold(0, |bits: u32, a| bits | a) >> CLUSTER_RANK_SHIFT {
@@ -108,6 +113,18 @@ impl Cluster<'_> {
             writes,
             atomic,
         })
+    }
+
+    /// The sectors that lanes update.
+    fn update_deeds(&self, mask: u32, at: &[u64; 32], each: u32, out: &mut Vec<Deed>) {
+        let mut sorted: Vec<u64> = lanes(mask).map(|lane| at[lane]).collect();
+        sorted.sort_unstable();
+        for sector in sorted.chunk_by(|a, b| a / SECTOR == b / SECTOR) {
+            let words = sector.chunk_by(|a, b| a == b);
+            let turns = words.map(<[u64]>::len).max().unwrap_or(0) as u32;
+            let piece = self.global_piece(sector[0], each.into());
+            out.extend(piece.map(|at| Deed::Update { at, turns }));
+        }
     }
 
     /// Pieces of `each` bytes, in any order, of which one is in the allocation of `first`.
@@ -241,10 +258,25 @@ fn passes(mask: u32, at: &[u32; 32], each: u32) -> u32 {
     starts.filter(|start| mask & all << start != 0).count() as u32
 }
 
+/// The most lanes that update words of one bank: unlike those who read, they take turns at a word.
+fn lanes_of_a_bank(mask: u32, at: &[u32; 32], each: u32) -> u32 {
+    let mut banks = [0; 32];
+    for lane in lanes(mask) {
+        for word in 0..each.div_ceil(4) {
+            banks[(at[lane] / 4 + word) as usize % 32] += 1;
+        }
+    }
+    banks.into_iter().max().unwrap_or(0)
+}
+
 /// Lanes that are all in the CTA's own memory.
 fn own_deed(mask: u32, at: &[u32; 32], touch: Touch) -> Deed {
+    let wavefronts = match touch.atomic {
+        true => lanes_of_a_bank(mask, at, touch.each),
+        false => passes(mask, at, touch.each),
+    };
     Deed::Shared {
-        wavefronts: passes(mask, at, touch.each),
+        wavefronts,
         bytes: touch.each * mask.count_ones(),
         writes: touch.writes,
         atomic: touch.atomic,
