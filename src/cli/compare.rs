@@ -14,10 +14,10 @@ use dgx_core::record::{Newest, Run};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Contender, or run, to compare against
+    /// Contender or run to compare with
     #[arg(value_name = "A")]
     base: String,
-    /// Contender, or run, compared with it
+    /// Contender or run that is compared
     #[arg(value_name = "B")]
     candidate: String,
     /// Run with both contenders [default: the newest in results/]
@@ -28,7 +28,7 @@ pub(super) struct Args {
     contender: Option<String>,
     #[command(flatten)]
     shapes: Shapes,
-    /// Compare runs of different GPUs or backends all the same
+    /// Allow runs of different GPUs or backends
     #[arg(long)]
     across_devices: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             Exit::Inconclusive,
             format!("{base} and {candidate} are valid together on no shape{why}"),
             format!(
-                "`dgx show {}` tells what became of each cell",
+                "`dgx show {}` shows the status of each cell",
                 typed(&run.path)
             ),
         )
@@ -149,7 +149,7 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
 fn can_tell(ranking: &Ranking) -> String {
     let told = |effect| {
         let effect = present::percent(effect);
-        format!("This run can tell differences of {effect} or more apart.")
+        format!("This run can detect differences of {effect} or more.")
     };
     ranking
         .detectable
@@ -166,7 +166,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
         return Err(InputError::new(
             format!("the two runs {}", difference.why()),
             "times of different devices say little about a design; \
-             --across-devices compares them all the same, labelled",
+             --across-devices compares them anyway, labelled",
         )
         .into());
     }
@@ -218,7 +218,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     if difference.is_some() {
         say!(
             "{}",
-            style.doubtful("ACROSS DEVICES: ratios are of devices as much as of designs")
+            style.doubtful("ACROSS DEVICES: ratios compare devices as well as designs")
         );
     }
     say!("\n{}", overview(&compared, &ranking_b, style));
@@ -320,7 +320,7 @@ fn shape_notes(a: &Run, b: &Run) -> Vec<String> {
             .iter()
             .filter(|s| other.shape(&s.name) != Some(*s));
         let names: Vec<&str> = only.map(|s| s.name.as_str()).collect();
-        (!names.is_empty()).then(|| format!("Only in {label}, and left out: {}.", names.join(", ")))
+        (!names.is_empty()).then(|| format!("Only in {label}, not compared: {}.", names.join(", ")))
     };
     [lacking(a, b, "A"), lacking(b, a, "B")]
         .into_iter()

@@ -16,7 +16,7 @@ Commands, flags and their values are completed, with the rounds, runs, contender
 and shapes that are in the folder: `dgx debug mine smoke --shape <TAB>` offers the
 shapes of smoke. The script runs dgx at each TAB.")]
 pub(super) struct Args {
-    /// Whose words to complete
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }

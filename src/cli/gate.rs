@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// Run to judge [default: the newest in results/ that fits the baseline]
     #[arg(value_name = "RUN", value_parser = named::newest_run())]
     run: Option<Newest>,
-    /// Contender or run to hold it against [default: the round's baseline]
+    /// Contender or run to compare with [default: the round's baseline]
     #[arg(long, value_name = "CONTENDER|RUN")]
     baseline: Option<String>,
     /// Contenders to judge: names, or patterns in quotes, e.g. 'pipe*,two-pass'
@@ -30,17 +30,17 @@ pub(super) struct Args {
     /// Least speedup on every single shape
     #[arg(long, value_name = "X", value_parser = ratio)]
     min_shape: Option<f64>,
-    /// No slower than the baseline by more than can be told, in the mean and on
-    /// every shape; the default over a run file
+    /// Not slower than the baseline by more than the runs can detect, in the mean and
+    /// on every shape; the default over a run file
     #[arg(long)]
     not_slower: bool,
-    /// Most shared memory of a kernel, bytes
+    /// Largest shared memory of a kernel, in bytes
     #[arg(long, value_name = "BYTES")]
     max_smem: Option<u64>,
-    /// Most registers of a thread
+    /// Largest number of registers per thread
     #[arg(long, value_name = "N")]
     max_registers: Option<u32>,
-    /// Least share of an SM's warps resident, 0 to 1
+    /// Least occupancy: share of an SM's warps that are resident, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_occupancy: Option<f64>,
     /// Occupancy may not fall below the baseline's
@@ -49,17 +49,17 @@ pub(super) struct Args {
     /// Spilled bytes may not exceed the baseline's
     #[arg(long)]
     spills_not_worse: bool,
-    /// Most of a counter of an emulated run, as a multiple of the baseline's,
-    /// e.g. bank-conflicts=1.02; may be given several times
+    /// Largest counter of an emulated run, as a multiple of the baseline's, e.g.
+    /// bank-conflicts=1.02; may be given several times
     #[arg(long, value_name = "NAME=X", value_parser = counter_rule)]
     counter: Vec<(Counter, f64)>,
     /// Every claim must be met
     #[arg(long)]
     claims_met: bool,
-    /// Do not ask that every cell is ok (over a run file: that none became wrong)
+    /// Do not require every cell to be ok (over a run file: that cells stayed ok)
     #[arg(long)]
     allow_incorrect: bool,
-    /// Judge against a run of another GPU or backend all the same
+    /// Allow a baseline run from another GPU or backend
     #[arg(long)]
     across_devices: bool,
     /// Write the findings as JSON; `-` is standard output, and the table then
@@ -90,7 +90,7 @@ fn counter_rule(text: &str) -> Result<(Counter, f64), String> {
         return Err("write NAME=X, e.g. bank-conflicts=1.02".to_owned());
     };
     let counter = Counter::named(name)
-        .ok_or_else(|| format!("`{name}` is no counter; one of {}", Counter::names()))?;
+        .ok_or_else(|| format!("`{name}` is not a counter; use one of {}", Counter::names()))?;
     Ok((counter, ratio(factor)?))
 }
 
@@ -216,7 +216,7 @@ fn unheld(run: &Run) -> Finding {
         speedup: None,
         reason: Some(match run.tool {
             None => Reason::Alone,
-            Some(_) => Reason::Said("whatever is held against itself passes".to_owned()),
+            Some(_) => Reason::Said("a run compared with itself always passes".to_owned()),
         }),
     }
 }
@@ -333,7 +333,7 @@ fn judge(
 
 fn without_rules(run: &Run, tool: &str) -> CommandError {
     let message = format!(
-        "{} was timed by {tool}: no round says what it is held against",
+        "{} was timed by {tool}: it has no round, so no baseline",
         run.path.display()
     );
     InputError::new(

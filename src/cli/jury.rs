@@ -16,7 +16,7 @@ pub(super) struct Args {
     /// The round
     #[arg(value_name = "ROUND", value_parser = named::round())]
     round: PathBuf,
-    /// Run file to hold the vote against [default: the newest of the round]
+    /// Run file to compare the vote with [default: the newest of the round]
     #[arg(value_name = "RUN", value_parser = named::run())]
     run: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
                     say!("\n{}", style.fold(&told, 2));
                 }
                 None => {
-                    say!("\nToo few candidates were timed to say how well the jury foresaw.")
+                    say!("\nToo few candidates were timed to compare with the jury's scores.")
                 }
             }
             say!("{}", run.path.display());

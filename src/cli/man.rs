@@ -15,8 +15,8 @@ Examples:
   dgx man                            dgx(1)
   dgx man ~/.local/share/man/man1    then: man dgx, man dgx-sweep")]
 pub(super) struct Args {
-    /// Folder for the pages, dgx.1 and one for each command [default: none; the
-    /// page of dgx is shown by man, or written to a pipe]
+    /// Folder for the pages, dgx.1 and one for each command [default: show the page of
+    /// dgx]
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
 /// The page of dgx in man(1), or as it is where no terminal is there to read it on.
 fn show() -> Result<Exit, CommandError> {
     let failed = |why: String| {
-        let remedy = "`dgx --help` says the same; `dgx man DIR` writes the pages";
+        let remedy = "`dgx --help` prints the same; `dgx man DIR` writes the pages";
         CommandError::new(Exit::CouldNotRun, why, remedy)
     };
     let folder = tempfile::tempdir().map_err(|e| failed(e.to_string()))?;

@@ -14,13 +14,25 @@ pub(crate) struct Args {
     /// Run files of one round, or folders of them
     #[arg(required = true, value_name = "RUN", value_parser = named::any_run())]
     runs: Vec<PathBuf>,
-    /// Write the whole here, with what is there already [default: a new file in results/]
+    /// Write the merged run here [default: a new file in results/]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// If the output file exists, merge its run as well and replace it
+    #[arg(long, requires = "output")]
+    force: bool,
 }
 
 pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let files = files(&args.runs)?;
+    if let Some(path) = args.output.as_ref().filter(|path| path.exists())
+        && !args.force
+    {
+        return Err(CommandError::new(
+            Exit::Usage,
+            format!("{} exists", path.display()),
+            "name another file, or give --force to merge its run as well and replace it",
+        ));
+    }
     let slot = match &args.output {
         Some(path) => Slot::at(path),
         None => {
@@ -60,7 +72,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
         false => Ok(files),
         true => Err(CommandError::new(
             Exit::Usage,
-            "there is no run file in what was named",
+            "none of the named paths is or contains a run file",
             "name the .jsonl files of the shards, or their folder",
         )),
     }

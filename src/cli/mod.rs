@@ -31,8 +31,8 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::speech::{self, Colour, LEVEL, Level, Lost};
 
-/// Run competing designs of one GPU kernel, check each, time the right ones
-/// side by side, and say which is fastest and how surely.
+/// Compare competing designs of one GPU kernel: check each result, time the
+/// correct ones side by side, and rank them.
 #[derive(Debug, Parser)]
 #[command(
     name = "dgx",
@@ -55,15 +55,15 @@ pub(crate) struct Globals {
     /// Folder with variants; may be given several times [default: variants]
     #[arg(long, global = true, value_name = "DIR")]
     pub variants: Vec<PathBuf>,
-    /// Whether to use colour; auto is on a terminal, unless NO_COLOR is set or
+    /// When to print in colour; auto: on a terminal, unless NO_COLOR is set or
     /// TERM is dumb
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Colour,
-    /// Results, warnings and errors alone
+    /// Print only results, warnings and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say more meanwhile: every cell, and every column of lists; twice, what
-    /// workers do [default: as DGX_LOG says: quiet, usual, verbose or trace]
+    /// Print more: every cell, and every column of lists; given twice, also what
+    /// workers do [default: $DGX_LOG: quiet, usual, verbose or trace]
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -73,8 +73,8 @@ impl Globals {
         Ok(match (self.quiet, self.verbose) {
             (true, _) => Level::Quiet,
             (false, 0) => Level::of_environment().map_err(|why| {
-                let message = format!("{LEVEL} says what is not known: {why}");
-                CommandError::new(Exit::Usage, message, "leave it unset for the usual")
+                let message = format!("{LEVEL} has an unknown value: {why}");
+                CommandError::new(Exit::Usage, message, "unset it for the default")
             })?,
             (false, 1) => Level::Verbose,
             (false, _) => Level::Trace,
@@ -91,21 +91,21 @@ enum Command {
     Merge(merge::Args),
     /// Print the tables of a run again, on any machine
     Show(show::Args),
-    /// Put two contenders, or two run files, side by side
+    /// Compare two contenders, or two run files
     Compare(compare::Args),
-    /// Hold a run against its rules; exit 1 if one fails
+    /// Check a run against its rules; exit 1 if one fails
     Gate(gate::Args),
     /// Write a run, or several, as one HTML page
     Report(report::Args),
-    /// Recount a round's jury and set its vote beside what was measured
+    /// Recount a round's jury and compare its vote with the measurement
     Jury(jury::Args),
-    /// Tell the history of all rounds
+    /// Print the history of all rounds
     Rounds(rounds::Args),
     /// List the runs in results/, or remove old ones
     Results(results::Args),
     /// Print the JSON Schema of rounds, front matter or exports
     Schema(schema::Args),
-    /// Print what completes dgx's words in a shell
+    /// Print the completion script for a shell
     Completions(completions::Args),
     /// Show the manual, or write its pages
     Man(man::Args),
@@ -113,7 +113,7 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    mind_file_limits();
+    ignore_file_size_signal();
     if complete::answer() {
         return Exit::Done.into();
     }
@@ -139,11 +139,11 @@ pub fn main() -> ExitCode {
         }
     }
     let verdict_is_all = matches!(cli.command, Command::Gate(_));
-    let exit = obey(cli).unwrap_or_else(|error| {
+    let exit = execute(cli).unwrap_or_else(|error| {
         error.print();
         error.exit()
     });
-    as_said(exit, verdict_is_all, speech::lost()).into()
+    exit_code(exit, verdict_is_all, speech::lost()).into()
 }
 
 /// The words dgx takes. A number that is below zero is a number, and refused as
@@ -155,7 +155,7 @@ fn command() -> clap::Command {
 
 /// A file that reaches the limit of `ulimit -f` is a write that failed, to be
 /// told as such, and no reason to be killed without a word.
-fn mind_file_limits() {
+fn ignore_file_size_signal() {
     // SAFETY: the disposition runs no code of ours.
     let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
 }
@@ -168,13 +168,13 @@ fn help_or_usage(asked: &clap::Error) -> Exit {
         return Exit::Usage;
     }
     speech::keep(printed);
-    as_said(Exit::Done, false, speech::lost())
+    exit_code(Exit::Done, false, speech::lost())
 }
 
 /// The exit code, given what became of the words. Who closes a pipe has seen
 /// enough, and the command's own code stands; but a gate whose findings nobody
 /// got, or anything that met a full disk, has not done what it was asked to.
-fn as_said(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
+fn exit_code(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
     match lost {
         None => exit,
         Some(Lost::ReaderGone) if !verdict_is_all => exit,
@@ -185,11 +185,11 @@ fn as_said(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
     }
 }
 
-fn obey(cli: Cli) -> Result<Exit, CommandError> {
+fn execute(cli: Cli) -> Result<Exit, CommandError> {
     let globals = &cli.globals;
     match cli.command {
         #[cfg(feature = "run")]
-        Command::Run(command) => run::obey(command, globals),
+        Command::Run(command) => run::execute(command, globals),
         Command::Merge(args) => merge::run(args, globals),
         Command::Show(args) => show::run(args, globals),
         Command::Compare(args) => compare::run(args, globals),
@@ -217,7 +217,7 @@ fn long_help() -> String {
         "Start here:\n  \
          dgx doctor          what this machine has\n  \
          dgx list            the variants in variants/\n  \
-         dgx check round4    is the round sound? (runs nothing)\n  \
+         dgx check round4    compile the round, run nothing\n  \
          dgx sweep round4    validate, time and rank it\n\n\
          A ROUND is a file, or its name in configs/. A RUN is a file, its name in\n\
          results/, or a round's name for its newest run. A contender is written\n\

@@ -18,19 +18,20 @@ use dgx_core::record;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Run files, oldest first; the last is told in full [default: the newest in results/]
+    /// Run files, oldest first; the last is shown in full [default: the newest in results/]
     #[arg(value_name = "RUN", value_parser = named::run())]
     runs: Vec<PathBuf>,
     /// Where to write the page [default: beside the last run file]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Show the page in the browser once it is written
+    /// Open the page in the browser
     #[arg(long)]
     open: bool,
     /// Put runs of different GPUs or backends on one page, labelled
     #[arg(long)]
     across_devices: bool,
-    /// Show how far modelled times are from measured ones: what `dgx calibrate RUN --export-json` wrote
+    /// Compare modelled with measured times: a file from `dgx calibrate RUN
+    /// --export-json`
     #[arg(long, value_name = "FILE")]
     modelled: Option<PathBuf>,
     /// Write the best contender per shape as TOML
@@ -112,7 +113,7 @@ fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<RankedRun>, CommandErr
         {
             return Err(InputError::new(
                 format!("the runs {}", difference.why()),
-                "give runs of one device, or --across-devices to have them on one page, labelled",
+                "give runs of one device, or --across-devices to put them on one page, labelled",
             )
             .into());
         }
@@ -151,7 +152,7 @@ fn write_dispatch(
         CommandError::new(
             Exit::Inconclusive,
             "no contender is valid on every shape, so there is nothing to dispatch to",
-            "the page shows what became of each",
+            "the page shows the status of each",
         )
     })?;
     runs::write_all([

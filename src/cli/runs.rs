@@ -59,7 +59,7 @@ pub(super) fn load_part(path: Option<&Path>, shapes: &Shapes) -> Result<Run, Com
     shapes.keep_in_run(&mut run)?;
     if run.header.shapes.len() < all {
         let kept = run.header.shapes.len();
-        say!("Of {all} shapes these are {kept} (--shape); the others count for nothing here.\n");
+        say!("Of {all} shapes these are {kept} (--shape); the others are ignored here.\n");
     }
     Ok(run)
 }
@@ -205,13 +205,13 @@ pub(super) fn probe<'a, const N: usize>(
     files: [&Option<PathBuf>; N],
     inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), CommandError> {
-    let inputs: Vec<Place> = inputs.into_iter().filter_map(Place::of).collect();
+    let inputs: Vec<FileId> = inputs.into_iter().filter_map(FileId::of).collect();
     let mut written = Vec::new();
     for path in files.into_iter().flatten() {
         export::probe(path)?;
         let place = match export::is_standard_output(path) {
-            true => Some(Place::StandardOutput),
-            false => Place::of(path),
+            true => Some(FileId::StandardOutput),
+            false => FileId::of(path),
         };
         let Some(place) = place else {
             continue;
@@ -236,13 +236,13 @@ pub(super) fn probe<'a, const N: usize>(
 
 /// Where a file lies, whatever it is called.
 #[derive(PartialEq)]
-enum Place {
+enum FileId {
     StandardOutput,
     File { device: u64, inode: u64 },
     Nothing(PathBuf),
 }
 
-impl Place {
+impl FileId {
     /// None for pipes and devices, which nothing written to them replaces.
     fn of(path: &Path) -> Option<Self> {
         if let Ok(found) = path.metadata() {

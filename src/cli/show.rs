@@ -17,7 +17,7 @@ pub(super) struct Args {
     run: Option<PathBuf>,
     #[command(flatten)]
     shapes: Shapes,
-    /// Print what the emulator counted, too
+    /// Also print the emulator's counters
     #[arg(long)]
     counters: bool,
     #[command(flatten)]

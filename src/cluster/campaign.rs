@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Order, could_not};
+use super::{JobRequest, could_not};
 use dgx_core::config::Slurm;
+use dgx_core::decode::plain_in_line;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Exit, typed};
 use dgx_core::files;
@@ -49,7 +50,7 @@ pub(super) struct Submission {
 
 /// A campaign that nobody else follows.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct LockedCampaign {
     pub folder: PathBuf,
     pub campaign: Campaign,
     _lock: File,
@@ -57,7 +58,7 @@ pub(super) struct Held {
 
 impl Campaign {
     /// Writes down all that the jobs need; nothing is submitted yet.
-    pub(super) fn begin(order: Order) -> Result<Held, CommandError> {
+    pub(super) fn begin(order: JobRequest) -> Result<LockedCampaign, CommandError> {
         let folder = fresh_folder(&order)?;
         Self::write(order, &folder).inspect_err(|_| {
             // Half of it is nothing to attach to.
@@ -65,7 +66,7 @@ impl Campaign {
         })
     }
 
-    fn write(order: Order, folder: &Path) -> Result<Held, CommandError> {
+    fn write(order: JobRequest, folder: &Path) -> Result<LockedCampaign, CommandError> {
         let Slurm {
             array,
             partition,
@@ -91,7 +92,7 @@ impl Campaign {
         write(&round, order.text.as_bytes())?;
         let script = task_script(folder, &round, order.shards, &order.words)?;
         write(&folder.join("task.sh"), script.as_bytes())?;
-        let held = Held {
+        let held = LockedCampaign {
             _lock: lock(folder)?,
             folder: folder.to_owned(),
             campaign,
@@ -101,7 +102,7 @@ impl Campaign {
     }
 }
 
-impl Held {
+impl LockedCampaign {
     /// The campaign of a run file, by its name or by that of the folder.
     pub(super) fn open(run: &Path) -> Result<Self, CommandError> {
         let folder = match run.join(STATE).is_file() {
@@ -123,8 +124,14 @@ impl Held {
             false => unknown(format!("there is no {}", state.display())),
         })?;
         let text = files::read_text(&state, files::LARGEST).map_err(&unknown)?;
-        let campaign: Campaign = serde_json::from_str(&text)
-            .map_err(|e| unknown(format!("{}: {e}", state.display())))?;
+        let campaign: Campaign = serde_json::from_str(&text).map_err(|e| {
+            unknown(format!(
+                "{}:{}: {}",
+                state.display(),
+                e.line(),
+                plain_in_line(&e)
+            ))
+        })?;
         if campaign.version != VERSION {
             return Err(unknown(format!("it is of version {}", campaign.version)));
         }
@@ -199,7 +206,7 @@ impl Held {
     }
 }
 
-fn fresh_folder(order: &Order) -> Result<PathBuf, CommandError> {
+fn fresh_folder(order: &JobRequest) -> Result<PathBuf, CommandError> {
     let results = &order.results;
     let misplaced = |path: &Path, why: &dyn std::fmt::Display| {
         CommandError::new(
@@ -250,7 +257,7 @@ fn lock(folder: &Path) -> Result<File, CommandError> {
                 Some(pid) => format!("{} is followed by process {pid}", folder.display()),
                 None => format!("{} is followed by another process", folder.display()),
             },
-            "`dgx show` tells how far it is; stop the other to follow it here",
+            "`dgx show` prints its progress; stop the other process to follow it here",
         )),
     }
 }
@@ -301,8 +308,8 @@ fn task_script(
 mod tests {
     use super::*;
 
-    fn order(results: &Path) -> Order {
-        Order {
+    fn order(results: &Path) -> JobRequest {
+        JobRequest {
             name: "round".to_owned(),
             text: "question".to_owned(),
             config: "configs/round.toml".to_owned(),
@@ -325,20 +332,20 @@ mod tests {
         });
         held.save().unwrap();
         let (run, campaign) = (held.run(), held.campaign.clone());
-        let error = Held::open(&run).unwrap_err();
+        let error = LockedCampaign::open(&run).unwrap_err();
         assert!(
             error.to_string().contains("is followed by process"),
             "{error}"
         );
         drop(held);
         for way in [&run, &run.with_extension("slurm")] {
-            let again = Held::open(way).unwrap();
+            let again = LockedCampaign::open(way).unwrap();
             assert_eq!(again.campaign, campaign);
             assert_eq!(again.job_of(3), Some("7"));
         }
         let second = Campaign::begin(order(folder.path())).unwrap();
         assert_ne!(second.run(), run);
-        let error = Held::open(&folder.path().join("other.jsonl")).unwrap_err();
+        let error = LockedCampaign::open(&folder.path().join("other.jsonl")).unwrap_err();
         assert!(
             error.to_string().contains("nothing is known of jobs"),
             "{error}"

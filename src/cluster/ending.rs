@@ -2,14 +2,14 @@
 
 use std::io::{Read, Seek, SeekFrom};
 
-use super::campaign::Held;
+use super::campaign::LockedCampaign;
 use dgx_core::domain::printable;
 use dgx_core::files;
 
 /// Of the end of a log: more than five lines are read, and less than all.
 const TAIL: u64 = 16 << 10;
 
-impl Held {
+impl LockedCampaign {
     pub(super) fn name(&self, shard: u32) -> String {
         format!("shard {shard}/{}", self.campaign.shards)
     }
@@ -47,9 +47,9 @@ impl Held {
 /// What helps against an end that Slurm brought about.
 pub(super) fn hint(how: &str) -> &'static str {
     match how.split([',', ' ']).next() {
-        Some("TIMEOUT" | "DEADLINE") => " (it goes on where it was; --time gives it more)",
+        Some("TIMEOUT" | "DEADLINE") => " (it continues where it stopped; --time gives it more)",
         Some("OUT_OF_MEMORY") => " (--sbatch-arg=--mem=… gives it more memory)",
-        Some("PREEMPTED") => " (it goes on where it was)",
+        Some("PREEMPTED") => " (it continues where it stopped)",
         Some("NODE_FAIL" | "BOOT_FAIL") => " (its node was lost)",
         _ => "",
     }

@@ -3,12 +3,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::campaign::Held;
+use super::campaign::LockedCampaign;
 use super::could_not;
 use super::ending::hint;
-use super::question::{self, Wish};
+use super::question::{self, Answer};
 use super::slurm::{self, State, States, Trouble};
-use super::whole::Whole;
+use super::whole::MergedRun;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::interrupt;
@@ -49,8 +49,8 @@ struct Shard {
 }
 
 pub(super) struct Follower {
-    held: Held,
-    whole: Whole,
+    held: LockedCampaign,
+    whole: MergedRun,
     shards: BTreeMap<u32, Shard>,
     bar: ProgressBar,
     /// When there may be room for those that wait to be submitted.
@@ -60,7 +60,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(held: Held, argv: Vec<String>) -> Self {
+    pub(super) fn new(held: LockedCampaign, argv: Vec<String>) -> Self {
         let count = held.campaign.shards;
         let bar = ProgressBar::new(u64::from(count));
         bar.set_draw_target(ProgressDrawTarget::stderr());
@@ -72,7 +72,7 @@ impl Follower {
         Self {
             shards: (1..=count).map(|n| (n, Shard::default())).collect(),
             held,
-            whole: Whole::new(argv),
+            whole: MergedRun::new(argv),
             bar,
             room: None,
             silent: false,
@@ -93,7 +93,7 @@ impl Follower {
             })?;
         }
         remark!(
-            "following {}; if dgx ends, the jobs go on: {}",
+            "following {}; if dgx ends, the jobs continue: {}",
             self.jobs(),
             self.held.attach()
         );
@@ -246,7 +246,7 @@ impl Follower {
             Some(why) => {
                 shard.given_up = Some(format!("{how}; {why}"));
                 let words = self.held.last_words(number);
-                self.tell(&format!("{name} is given up: {how}, {why}{hint}{words}"));
+                self.tell(&format!("{name} is abandoned: {how}, {why}{hint}{words}"));
                 false
             }
         }
@@ -304,21 +304,21 @@ impl Follower {
     fn asked(&mut self) -> bool {
         let open = self.open().count();
         let jobs = self.jobs();
-        let about = format!("{open} shards are not done; without dgx they go on as {jobs}.");
+        let about = format!("{open} shards are not done; without dgx they continue as {jobs}.");
         let attach = self.held.attach();
         match self.bar.suspend(|| question::ask(&about)) {
-            Wish::Follow => {
+            Answer::Follow => {
                 interrupt::forget();
                 false
             }
-            Wish::Leave => {
+            Answer::Leave => {
                 let jobs = self.held.jobs().join(" ");
                 self.tell(&format!(
-                    "the jobs go on\n  follow them: {attach}\n  cancel them: scancel {jobs}"
+                    "the jobs continue\n  follow them: {attach}\n  cancel them: scancel {jobs}"
                 ));
                 true
             }
-            Wish::Cancel => {
+            Answer::Cancel => {
                 let became = match slurm::cancel(&self.held.jobs()) {
                     Ok(()) => "the jobs are cancelled".to_owned(),
                     Err(trouble) => format!("the jobs are not cancelled: {trouble}"),

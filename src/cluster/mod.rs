@@ -15,7 +15,7 @@ mod whole;
 use std::path::{Path, PathBuf};
 
 pub(crate) use campaign::Campaign;
-use campaign::Held;
+use campaign::LockedCampaign;
 pub(crate) use follow::Followed;
 use follow::Follower;
 
@@ -26,7 +26,7 @@ use dgx_core::interrupt::{self, Words};
 
 /// What a round becomes jobs from.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct JobRequest {
     /// The round's name and the text of its file.
     pub name: String,
     pub text: String,
@@ -44,11 +44,11 @@ pub(crate) struct Order {
 
 const FOLLOWING: Words = Words {
     first: Some("no longer following"),
-    second: "the jobs go on; `dgx attach` follows them again",
+    second: "the jobs continue; `dgx attach` follows them again",
 };
 
 /// Submits the shards and follows them to their end.
-pub(crate) fn submit(order: Order) -> Result<Followed, CommandError> {
+pub(crate) fn submit(order: JobRequest) -> Result<Followed, CommandError> {
     slurm::present()?;
     let argv = order.argv.clone();
     let held = Campaign::begin(order)?;
@@ -62,7 +62,7 @@ pub(crate) fn attach(
     changed: Slurm,
     argv: Vec<String>,
 ) -> Result<Followed, CommandError> {
-    let mut held = Held::open(run)?;
+    let mut held = LockedCampaign::open(run)?;
     slurm::present()?;
     held.change(changed)?;
     interrupt::install(FOLLOWING);

@@ -2,19 +2,19 @@ use std::io::IsTerminal;
 
 /// What is to become of the jobs of somebody who pressed Ctrl-C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Answer {
     Leave,
     Cancel,
     Follow,
 }
 
 /// Asks, where somebody is there to answer; else the jobs are left alone.
-pub(super) fn ask(about: &str) -> Wish {
+pub(super) fn ask(about: &str) -> Answer {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Wish::Leave;
+        return Answer::Leave;
     }
     remark!(
-        "{about}\n[l] leave them to go on (the default), [c] cancel them, [f] follow them again?"
+        "{about}\n[l] let them continue (the default), [c] cancel them, [f] follow them again?"
     );
     let mut answer = String::new();
     // An end of input is no wish.
@@ -22,11 +22,11 @@ pub(super) fn ask(about: &str) -> Wish {
     understood(&answer)
 }
 
-fn understood(answer: &str) -> Wish {
+fn understood(answer: &str) -> Answer {
     match answer.trim().to_lowercase().as_str() {
-        "c" | "cancel" => Wish::Cancel,
-        "f" | "follow" => Wish::Follow,
-        _ => Wish::Leave,
+        "c" | "cancel" => Answer::Cancel,
+        "f" | "follow" => Answer::Follow,
+        _ => Answer::Leave,
     }
 }
 
@@ -36,10 +36,10 @@ mod tests {
 
     #[test]
     fn only_a_clear_word_ends_jobs() {
-        assert_eq!(understood("c\n"), Wish::Cancel);
-        assert_eq!(understood("Follow\n"), Wish::Follow);
+        assert_eq!(understood("c\n"), Answer::Cancel);
+        assert_eq!(understood("Follow\n"), Answer::Follow);
         for unclear in ["", "\n", "y\n", "cc\n", "l\n"] {
-            assert_eq!(understood(unclear), Wish::Leave);
+            assert_eq!(understood(unclear), Answer::Leave);
         }
     }
 }

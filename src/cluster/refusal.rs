@@ -5,7 +5,7 @@ pub(super) fn remedy(words: &str) -> &'static str {
     let lower = words.to_lowercase();
     let says = |hints: &[&str]| hints.iter().any(|hint| lower.contains(hint));
     if full(words) {
-        "the queue is full: wait until there is room, or begin anew with fewer shards (--array N)"
+        "the queue is full: wait until there is room, or start again with fewer shards (--array N)"
     } else if says(&["violates accounting"]) {
         "ask for what your account and QOS allow, with --time, --gres or --sbatch-arg, or name \
          others with --sbatch-arg=--account=… or --sbatch-arg=--qos=…"
@@ -16,14 +16,14 @@ pub(super) fn remedy(words: &str) -> &'static str {
     } else if says(&["time limit", "timelimit", "time specification"]) {
         "`sinfo -o '%P %l'` lists the time limits; ask for less with --time"
     } else if says(&["job array"]) {
-        "`scontrol show config` says how large an array may be (MaxArraySize); begin anew with \
+        "`scontrol show config` prints the largest array (MaxArraySize); start again with \
          fewer shards (--array N)"
     } else if says(&["account", "qos"]) {
         "name an account or QOS you have with --sbatch-arg=--account=… or --sbatch-arg=--qos=…"
     } else if silent(words) {
         "the controller does not answer: try again when `sinfo` does"
     } else {
-        "mend what sbatch says, e.g. with --sbatch-arg"
+        "fix what sbatch reports, e.g. with --sbatch-arg"
     }
 }
 

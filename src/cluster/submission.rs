@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::campaign::{Held, Submission};
+use super::campaign::{LockedCampaign, Submission};
 use super::slurm::{self, States, Trouble};
 use super::{could_not, refusal};
 use dgx_core::diagnostic::CommandError;
@@ -49,7 +49,7 @@ impl NotSubmitted {
     }
 }
 
-impl Held {
+impl LockedCampaign {
     /// Submits an array of these shards.
     pub(super) fn submit(&mut self, shards: &[u32]) -> Result<(), NotSubmitted> {
         self.campaign.submissions.push(Submission {
@@ -101,7 +101,7 @@ impl Held {
                 Ok(())
             }
             Err(trouble) => Err(could_not(
-                format!("Slurm does not answer whether it took the jobs of before: {trouble}"),
+                format!("Slurm does not answer whether it accepted the earlier jobs: {trouble}"),
                 format!("when `squeue` answers: {}", self.attach()),
             )),
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::campaign::Held;
+use super::campaign::LockedCampaign;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::merge::{self, Title};
 use dgx_core::record::{Run, Slot, header};
@@ -11,7 +11,7 @@ use dgx_core::record::{Run, Slot, header};
 /// After a merge none is made for so many times as long.
 const SHARE: u32 = 10;
 
-pub(super) struct Whole {
+pub(super) struct MergedRun {
     /// The command line, for its header.
     argv: Vec<String>,
     /// Shards that were done when it was merged last.
@@ -22,7 +22,7 @@ pub(super) struct Whole {
     due: Instant,
 }
 
-impl Whole {
+impl MergedRun {
     pub(super) fn new(argv: Vec<String>) -> Self {
         Self {
             argv,
@@ -33,7 +33,7 @@ impl Whole {
     }
 
     /// Merges what there is, where more is done than at the last time.
-    pub(super) fn merge_if_due(&mut self, held: &Held, done: usize) {
+    pub(super) fn merge_if_due(&mut self, held: &LockedCampaign, done: usize) {
         if done <= self.done || Instant::now() < self.due {
             return;
         }
@@ -53,7 +53,7 @@ impl Whole {
     }
 
     /// Merges every shard that is begun; `None` where none is.
-    pub(super) fn merge(&self, held: &Held) -> Result<Option<Run>, CommandError> {
+    pub(super) fn merge(&self, held: &LockedCampaign) -> Result<Option<Run>, CommandError> {
         let shards = (1..=held.campaign.shards).map(|number| held.shard(number));
         let begun: Vec<PathBuf> = shards.filter(|path| header(path).is_ok()).collect();
         if begun.is_empty() {

@@ -168,7 +168,7 @@ fn exports_are_the_screen() {
             .iter()
             .any(|n| n.starts_with("Intervals hold for this card"))
     );
-    let claim = " of 1.40× over sequential missed";
+    let claim = "1.40× over sequential, found ";
     assert!(
         markdown(&document).contains(claim),
         "{}",

@@ -1,10 +1,10 @@
-//! An account in words.
+//! What `dgx debug` found, in words.
 
 use half::f16;
 
 use super::{Commands, hazards_of_cell, percent, status_tone};
 use crate::table::{Column, Style, Table, Value, row};
-use dgx_core::domain::{BackendKind, Hazard, Shape, Status};
+use dgx_core::domain::{BackendKind, Hazard, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::POISON;
 use dgx_run::backend::emu::STILL_RUNNING;
@@ -30,29 +30,43 @@ pub(crate) struct DebugContext<'a> {
     pub commands: Commands<'a>,
 }
 
-/// Everything known, section by section.
+/// Everything known, section by section: the verdict, its likely cause, and
+/// then what supports it.
 pub(crate) fn account_text(
     account: &Diagnosis,
     context: &DebugContext<'_>,
     style: &Style,
 ) -> String {
+    let verdict = &account.verdict;
+    let call = account.call.as_ref();
+    let wrong = call.filter(|_| verdict.status == Status::Wrong);
+    let story = wrong.and_then(|call| Some((call, call.story.as_ref()?)));
     let mut parts = vec![headline(account, style)];
-    match (account.verdict.status, &account.call) {
-        (Status::Wrong, Some(call)) => {
-            if let Some(story) = &call.story {
-                parts.extend(mismatch_sections(call, story, context, style));
-            }
-            parts.extend(writers(call, style));
-        }
-        // What it left behind is what it had not come to.
-        (Status::CompileError, _) => {}
-        _ => parts.extend(story(account, style)),
-    }
     parts.extend(hazards(account, style));
+    if let Some((call, story)) = story {
+        parts.extend(pattern(account, story, style));
+        parts.extend(mismatch_sections(call, story, context, style));
+    }
+    parts.extend(wrong.and_then(|call| writers(call, style)));
+    // The compiler's log is printed by itself.
+    if !matches!(verdict.status, Status::Wrong | Status::CompileError) {
+        parts.extend(details(account, style));
+    }
     parts.extend(strays(account, style));
     parts.extend(data(account, style));
     parts.extend(printed(account));
     parts.join("\n\n")
+}
+
+/// The hypotheses that explain the wrong elements.
+fn pattern(account: &Diagnosis, story: &Story, style: &Style) -> Option<String> {
+    let hazards = !account.verdict.hazards.is_empty();
+    let title = match hazards {
+        true => "What it looks like",
+        false => "Likely cause",
+    };
+    let known = !story.fits.is_empty();
+    (known || !hazards).then(|| section(title, &folded(&fits(story), style)))
 }
 
 fn headline(account: &Diagnosis, style: &Style) -> String {
@@ -62,13 +76,15 @@ fn headline(account: &Diagnosis, style: &Style) -> String {
         BackendKind::Emu => format!("emulated as {}", account.device.name),
         _ => format!("on {}", account.device.name),
     };
-    // Hazards are listed below, kind by kind.
-    let why = verdict.reason.as_ref();
-    let why = why.filter(|_| verdict.status != Status::Racy);
-    let why = why.map_or(String::new(), |why| {
-        let first = why.lines().next().unwrap_or_default();
-        format!("\n{}", indented(&style.narrower(2).fold(first, 0)))
-    });
+    // Hazards follow, kind by kind.
+    let why = match verdict.status {
+        Status::Racy => "",
+        _ => own_reason(verdict),
+    };
+    let why = match why {
+        "" => String::new(),
+        why => format!("\n{}", indented(&folded(&event_first(why), style))),
+    };
     let worst = match (verdict.status, verdict.worst) {
         (Status::Ok, Some(worst)) => {
             format!(": the worst error is {} of the tolerance", percent(worst))
@@ -78,18 +94,20 @@ fn headline(account: &Diagnosis, style: &Style) -> String {
     format!("{} {on}{worst}{why}", style.bold(word))
 }
 
-/// What the verdict tells besides its hazards, which it begins with.
-fn story(account: &Diagnosis, style: &Style) -> Option<String> {
-    let detail = account.verdict.detail.as_deref()?;
-    let hazards = account.verdict.hazards.iter();
-    let stories: Vec<String> = hazards.map(Hazard::story).collect();
+/// Lines of the verdict that neither its reason nor its hazards say.
+fn details(account: &Diagnosis, style: &Style) -> Option<String> {
+    let verdict = &account.verdict;
+    let detail = verdict.detail.as_deref()?;
+    let stories: Vec<String> = verdict.hazards.iter().map(Hazard::story).collect();
     let rest = detail.strip_prefix(&stories.join("\n\n")).unwrap_or(detail);
-    let rest = rest.trim_start();
-    (!rest.is_empty()).then(|| section("The whole story", &folded(rest, style)))
+    let reason = verdict.reason.as_deref().unwrap_or_default();
+    let new = |line: &&str| !reason.contains(line.trim());
+    let rest: Vec<&str> = rest.lines().filter(new).collect();
+    (!rest.is_empty()).then(|| section("Details", &folded(&rest.join("\n"), style)))
 }
 
-/// What it has to thank luck for, which may be the cause of what is wrong;
-/// every kind under its own head.
+/// Its hazards, which may be the cause of a failure; every kind under its own
+/// heading.
 fn hazards(account: &Diagnosis, style: &Style) -> Vec<String> {
     let most = match speech::level() >= Level::Verbose {
         true => usize::MAX,
@@ -106,19 +124,25 @@ fn strays(account: &Diagnosis, style: &Style) -> Option<String> {
     (!strays.is_empty()).then(|| section("Reads outside of all buffers", &lines))
 }
 
-/// How each distribution fares by itself.
+/// The verdict on each distribution alone; those that are alike in one line.
 fn data(account: &Diagnosis, style: &Style) -> Option<String> {
-    let lines = account.others.iter().map(|(distribution, verdict)| {
-        let why = verdict.reason.as_deref().unwrap_or_default();
-        let same = verdict.reason == account.verdict.reason;
-        let why = why.lines().next().unwrap_or_default();
-        match why {
-            "" => format!("{distribution}: {}", verdict.status),
-            _ if same => format!("{distribution}: {}, the same", verdict.status),
-            why => format!("{distribution}: {}: {why}", verdict.status),
+    let whole = alike(&account.verdict);
+    let mut lines: Vec<(Vec<String>, String)> = Vec::new();
+    for (distribution, verdict) in &account.others {
+        let status = verdict.status;
+        let words = match own_reason(verdict) {
+            _ if alike(verdict) == whole => format!("{status}, the same"),
+            "" => status.to_string(),
+            why => format!("{status}: {why}"),
+        };
+        let name = distribution.to_string();
+        match lines.iter_mut().find(|(_, other)| *other == words) {
+            Some((names, _)) => names.push(name),
+            None => lines.push((vec![name], words)),
         }
-    });
-    let lines: Vec<String> = lines.collect();
+    }
+    let line = |(names, words): &(Vec<String>, String)| format!("{}: {words}", names.join(", "));
+    let lines: Vec<String> = lines.iter().map(line).collect();
     let lines = folded(&lines.join("\n"), style);
     (!lines.is_empty()).then(|| section("Each kind of data alone", &lines))
 }
@@ -208,15 +232,47 @@ fn mismatch_sections(
         ));
     }
     parts.push(section("Where", &places(story, context)));
-    parts.push(section("What it looks like", &folded(&fits(story), style)));
     parts
 }
 
-/// Who wrote the first wrong element.
+/// The first line of a verdict's reason, without the hazard at its end.
+fn own_reason(verdict: &Verdict) -> &str {
+    let reason = verdict.reason.as_deref().unwrap_or_default();
+    let first = verdict.hazards.first().map(|hazard| format!("; {hazard}"));
+    let own = first.and_then(|hazard| reason.split_once(&hazard));
+    let own = own.map_or(reason, |(own, _)| own);
+    own.lines().next().unwrap_or_default()
+}
+
+/// A fault of the emulator with its event first and its place below.
+fn event_first(reason: &str) -> String {
+    match reason.split_once("]: ") {
+        Some((place, event)) if place.contains(" [seed ") => format!("{event}\nat {place}]"),
+        _ => reason.to_owned(),
+    }
+}
+
+/// A verdict without what differs from one call to the next: its data and seed.
+fn alike(verdict: &Verdict) -> (Status, String) {
+    let own = own_reason(verdict);
+    let own = match own.rsplit_once(" (") {
+        Some((own, end)) if end.ends_with(" data)") => own,
+        _ => own,
+    };
+    let words = match own.split_once(" [seed ") {
+        Some((before, after)) => {
+            before.to_owned() + after.trim_start_matches(|c: char| c.is_ascii_digit())
+        }
+        None => own.to_owned(),
+    };
+    (verdict.status, words)
+}
+
+/// The writers of the first wrong element.
 fn writers(call: &Call, style: &Style) -> Option<String> {
-    let found = call.kept.search.as_ref()?.writers.as_ref()?;
-    let lines = folded(found, style);
-    Some(section("Who wrote the first wrong element", &lines))
+    let writers = call.kept.search.as_ref()?.writers.as_ref()?;
+    let lines = folded(writers, style);
+    Some(section("The first wrong element was written by", &lines))
 }
 
 fn elements(story: &Story, tolerance: Tolerance) -> Table {
@@ -378,7 +434,7 @@ mod tests {
     use super::*;
     use crate::present::Folders;
     use dgx_core::config::target::usual;
-    use dgx_core::domain::{ContenderId, Group, Verdict};
+    use dgx_core::domain::{ContenderId, Group};
 
     #[test]
     fn whoever_ran_out_of_time_is_given_more() {

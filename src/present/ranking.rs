@@ -25,7 +25,7 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking) -> Table {
         right("spills", 0),
         right("smem", 3),
         right("occupancy", 0),
-        left("claim: found of claimed", 6),
+        left("claim", 6).wraps(),
     ];
     let rows = ranking.rows.iter().map(|row| values(run, ranking, row));
     Table::new(columns).with(rows).without_empty_columns()
@@ -153,17 +153,21 @@ fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
     }
 }
 
-/// `1.10× of 1.50× over sequential met`: what a claim is over differs from row
-/// to row, so it stands there with the speedup over that one, both as coarse as
-/// the verdict on them is.
+/// `1.50× over sequential, found 1.10× missed`: what a claim is over differs
+/// from row to row, so it stands there with the speedup over that one, both as
+/// coarse as the verdict on them is. The choice of a variant that its claim is
+/// over claims nothing.
 fn claim(run: &Run, ranking: &Ranking, row: &Row) -> Value {
-    let Some(result) = claims::judge(run, ranking, &row.contender) else {
+    let result = claims::judge(run, ranking, &row.contender);
+    let Some(result) = result.filter(|r| r.claim.over != row.contender.as_str()) else {
         return Value::default();
     };
-    let found = result.measured.map(|m| format!("{:.2}× of ", m.estimate));
+    let found = result
+        .measured
+        .map(|m| format!(", found {:.2}×", m.estimate));
     let found = found.unwrap_or_default();
     let claimed = format!("{:.2}× over {}", result.claim.geomean, result.claim.over);
-    Value::from(found + &claimed).with_badge(claim_tone(result.verdict), result.verdict)
+    Value::from(claimed + &found).with_badge(claim_tone(result.verdict), result.verdict)
 }
 
 pub(crate) fn claim_tone(verdict: ClaimVerdict) -> Tone {

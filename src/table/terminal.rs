@@ -60,12 +60,16 @@ impl Table {
             return self.draw(style);
         }
         self.fold_titles(style.width);
-        self.fold_prose(style.width, PROSE);
-        let (mut panels, left_out) = self.panels(style.width);
+        // Folded prose leaves room for other columns; then it takes what they leave.
+        let mut narrow = self.clone();
+        narrow.fold_prose(style.width, PROSE);
+        let (panels, left_out) = narrow.panels(style.width);
+        let mut panels: Vec<Self> = panels.iter().map(|places| self.only(places)).collect();
         for panel in panels.iter_mut().skip(1) {
             panel.drop_empty_rows();
         }
         for panel in &mut panels {
+            panel.fold_prose(style.width, PROSE);
             panel.fold_prose(style.width, 1);
             panel.fold_names(style.width);
         }
@@ -92,9 +96,9 @@ impl Table {
         self.rows.retain(filled);
     }
 
-    /// The tables it takes for all that has weight, and what is left out: the
+    /// The columns of the tables it takes for all that has weight, and what is left out: the
     /// least first, as few as do. So a narrower screen never shows more.
-    fn panels(&self, width: usize) -> (Vec<Self>, Vec<usize>) {
+    fn panels(&self, width: usize) -> (Vec<Vec<usize>>, Vec<usize>) {
         let mut kept: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out: Vec<usize> = Vec::new();
         let fits = |places: &[usize]| total(&self.only(places).widths()) <= width;
@@ -111,7 +115,7 @@ impl Table {
         }
         left_out.sort_unstable();
         if fits(&kept) {
-            return (vec![self.only(&kept)], left_out);
+            return (vec![kept], left_out);
         }
         let mut keys: Vec<usize> = (kept.iter().copied())
             .filter(|place| self.columns[*place].key)
@@ -128,10 +132,7 @@ impl Table {
                 false => panels.push([keys.clone(), vec![place]].concat()),
             }
         }
-        (
-            panels.iter().map(|places| self.only(places)).collect(),
-            left_out,
-        )
+        (panels, left_out)
     }
 
     /// Folds titles that are wider than what stands below them, the one that

@@ -185,7 +185,7 @@ fn nobody_commits() {
         &said,
         &[
             "hung",
-            "deadlock: 4 warps wait and nothing is in flight; here for mbarrier",
+            "deadlock: 4 warps wait at ",
             "1 of 1 arrivals missing",
             "no tcgen05.commit names it (the last tcgen05.mma is at",
             "include/dgx/ptx/tcgen05.cuh:",

@@ -62,8 +62,8 @@ shapes = [{ m = 256, n = 128, k = 512 }, { name = \"a-name-of-many-groups\", m =
 
 /// Every command that prints a table, and words that must be in it at any width.
 const TABLES: [(&str, &[&str]); 21] = [
-    ("list", &["variant", "what it is"]),
-    ("list -v", &["variant", "parent", "claim", "what it is"]),
+    ("list", &["variant", "summary"]),
+    ("list -v", &["variant", "parent", "claim", "summary"]),
     ("list wide", &["contender", "baseline", "GFLOP"]),
     (
         "check --no-compile wide",
@@ -249,7 +249,7 @@ fn words_that_are_mistaken_are_answered_by_what_they_are() {
         ("show results/baselines/none", "cannot read", "folder"),
         (
             "sweep wide --only one:STAGES=[12]",
-            "`*` and `?` are",
+            "use `*` and `?`",
             "`12`",
         ),
     ] {

@@ -222,7 +222,7 @@ fn nothing_outside_can_be_included() {
     );
     assert!(text.contains("leads out of variants"), "{text}");
     assert!(text.contains("is a variant, not a header"), "{text}");
-    assert!(text.contains("it is no regular file"), "{text}");
+    assert!(text.contains("it is not a regular file"), "{text}");
     assert!(!text.contains("Too many open files"), "{text}");
 }
 

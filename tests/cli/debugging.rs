@@ -41,16 +41,18 @@ fn a_wrong_result_is_told_from_the_first_element_to_the_hypothesis() {
         "Where\n",
         "group 1 (76x128x512):",
         "# all wrong, + some, . none",
-        "What it looks like\n  lacks the last 64 of K in A·B2ᵀ (100 % of",
-        "Who wrote the first wrong element\n  a thread writes at variants/include/dgx/plain.cuh:",
+        "Likely cause\n  lacks the last 64 of K in A·B2ᵀ (100 % of",
+        "The first wrong element was written by\n  a thread writes at variants/include/dgx/plain.cuh:",
         "Each kind of data alone\n  benchmark: wrong",
         "\n  full: wrong",
-        "What the compiler says\n  ptxas info",
         "next: dgx debug dropped-k-block tests/fixtures/round.toml --shape ragged --variants \
          tests/fixtures/variants --dump",
     ] {
         assert!(text.contains(section), "{section}\n{text}");
     }
+    let at = |section: &str| text.find(section).expect("a section");
+    assert!(at("Likely cause") < at("wrong elements, of"), "{text}");
+    assert!(!text.contains("ptxas info"), "{text}");
     let inlined = "inlined at tests/fixtures/variants/dropped-k-block.cu:22";
     assert!(flat(&text).contains(inlined), "{text}");
     let wide = text.lines().find(|line| line.chars().count() > 100);
@@ -194,8 +196,25 @@ fn the_compiler_is_quoted_whole() {
 fn a_hang_lists_who_waits_and_leads_to_the_code() {
     let text = debug("deadlock", &[]);
     assert!(text.contains("hung emulated as"), "{text}");
-    assert!(text.contains("with 1 of 1 arrivals missing"), "{text}");
+    let told = "deadlock: 4 warps wait at tests/fixtures/variants/deadlock.cu:25 for mbarrier \
+                0x400 (full+0), parity 0: phase 0 has 1 of 1 arrivals missing (initialised at";
+    assert_eq!(flat(&text).matches(told).count(), 1, "{text}");
+    assert!(
+        text.contains("Each kind of data alone\n  benchmark, full, corner: hung, the same"),
+        "{text}"
+    );
     assert!(text.contains(" --emit ptx out\n"), "{text}");
+    // A crash says it once, too.
+    let text = debug("null-write", &[]);
+    assert_eq!(
+        flat(&text)
+            .matches("global write of 4 bytes at 0x0")
+            .count(),
+        1,
+        "{text}"
+    );
+    assert!(!text.contains("ptxas info"), "{text}");
+    assert!(debug("null-write", &["-v"]).contains("ptxas info"));
 }
 
 #[test]

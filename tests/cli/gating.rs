@@ -154,7 +154,7 @@ fn a_counter_nobody_knows_is_an_error_that_lists_them() {
     fs::write(folder.join("round.toml"), format!("{ROUND}{rule}")).expect("a round");
     let config = said(&["check", "round.toml"]);
     for text in [flag, config] {
-        assert!(text.contains("`bank_conflicts` is no counter"), "{text}");
+        assert!(text.contains("`bank_conflicts` is not a counter"), "{text}");
         assert!(text.contains("mma-flops"), "{text}");
     }
     for wrong in ["bank-conflicts", "bank-conflicts=NaN", "bank-conflicts=0"] {
@@ -244,7 +244,7 @@ fn a_run_held_against_nothing_does_not_pass() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(5), "{text}");
         assert!(
-            text.contains("judged by its own rules, without another run"),
+            text.contains("by its own rules, without another run"),
             "{text}"
         );
     }

@@ -144,6 +144,8 @@ fn pruning_keeps_what_is_new_or_named_or_being_written() {
     assert!(said.contains("would be removed"), "{said}");
     assert!(said.contains("docs/story.md names it"), "{said}");
     assert!(said.contains("a sweep is writing it"), "{said}");
+    let unreadable = "cannot be read, and stay: results/broken.jsonl";
+    assert!(said.contains(unreadable), "{said}");
     for file in &before {
         assert!(files(&workspace).contains(file), "{file}");
     }

@@ -79,7 +79,13 @@ fn shards_make_the_run_that_one_machine_makes() {
     let gated = ended(&mut dgx(&["gate", &output, "--min-geomean", "0.5"]), 5);
     assert!(gated.contains("missing shard 3/3"), "{gated}");
     let begun = fs::read(&whole).expect("its bytes");
-    ended(dgx(&["merge", "-o", &output]).arg(&files[2]), 0);
+    let refused = ended(dgx(&["merge", "-o", &output]).arg(&files[2]), 2);
+    assert!(
+        refused.contains("exists") && refused.contains("--force"),
+        "{refused}"
+    );
+    assert_eq!(fs::read(&whole).expect("its bytes"), begun);
+    ended(dgx(&["merge", "--force", "-o", &output]).arg(&files[2]), 0);
     assert_eq!(cells(&whole), single);
     fs::write(&whole, begun).expect("a file");
     pasted(&command, 0);
@@ -100,7 +106,14 @@ fn shards_make_the_run_that_one_machine_makes() {
     let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\"";
     let mut command = Command::new("sh");
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
-    command.args(["-c", script, env!("CARGO_BIN_EXE_dgx"), "merge", "-o"]);
+    command.args([
+        "-c",
+        script,
+        env!("CARGO_BIN_EXE_dgx"),
+        "merge",
+        "--force",
+        "-o",
+    ]);
     let said = ended(command.arg(&whole).args(&files), 4);
     assert!(said.contains("File too large"), "{said}");
     assert!(said.contains("check space"), "{said}");

@@ -45,7 +45,7 @@ fn what_is_newer_and_no_whole_run_is_named() {
         (
             "FIFO",
             |w| mkfifoat(CWD, w.path().join(NEW), Mode::RUSR | Mode::WUSR).expect("a FIFO"),
-            "it is no regular file",
+            "it is not a regular file",
         ),
         (
             "folder",

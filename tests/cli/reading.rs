@@ -314,13 +314,28 @@ fn a_dispatch_needs_a_whole_run_and_says_what_its_times_are() {
     assert!(told.ends_with("[exit 5]"), "{told}");
     assert!(told.contains("is incomplete: it did not end"), "{told}");
     for (run, timing) in [
-        (whole, "by measured times"),
-        ("results/baselines/smoke-emu.jsonl", "by modelled times"),
+        (
+            "results/baselines/round6-20261116-1624.jsonl",
+            "by measured times",
+        ),
+        (
+            "results/baselines/blackwell-20261116-2332.jsonl",
+            "by modelled times",
+        ),
     ] {
         let told = in_repository(&["dispatch", run]);
         assert!(told.ends_with("[exit 0]"), "{told}");
         assert!(told.contains(timing), "{told}");
     }
+    // One winner everywhere: a variant would pick it always.
+    let file = folder.path().join("table.cu");
+    let told = in_repository(&["dispatch", whole, "-o", file.to_str().expect("a path")]);
+    assert!(told.ends_with("[exit 0]"), "{told}");
+    assert!(
+        told.contains("nothing was written: no contender is"),
+        "{told}"
+    );
+    assert!(!file.exists());
 }
 
 /// Costs that are made up are worse than fitted ones, and writing these keeps the rest.

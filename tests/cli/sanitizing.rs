@@ -453,6 +453,9 @@ fn standard_output_is_told_of_all_cells_at_once() {
         .expect("dgx");
     let found: Value = serde_json::from_slice(&output.stdout).expect("one document");
     assert_eq!(found["cells"].as_array().map(Vec::len), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr);
+    let first = "sanitize: 2 cells of 1 contender, 1 schedule of each, on 1x128x256, 2x128x256\n";
+    assert!(told.contains(first), "{told}");
     let kept = fs::read_to_string(folder.path().join("-"));
     assert_eq!(kept.expect("a file"), "mine");
 }
@@ -498,12 +501,12 @@ fn bad_input_is_told_with_a_remedy() {
         (
             vec!["swap-ab", "--round-shapes"],
             2,
-            "`swap-ab` is no round",
+            "`swap-ab` is not a round",
         ),
         (
             vec!["swap-ab", "--sms", "4"],
             2,
-            "--sms is for shapes that are named",
+            "--sms needs --shape or --round-shapes",
         ),
         (vec!["nowhere.toml"], 2, "nowhere.toml"),
     ] {

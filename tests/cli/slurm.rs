@@ -227,7 +227,7 @@ fn tasks_that_fail_are_submitted_again_up_to_a_limit() {
     none.tell("ends-2", "NODE_FAIL");
     let said = ended(&mut none.sweep(&["--array", "2", "--retries", "0"]), 4);
     assert!(
-        said.contains("shard 2/2 is given up: NODE_FAIL, tried once"),
+        said.contains("shard 2/2 is abandoned: NODE_FAIL, tried once"),
         "{said}"
     );
     assert!(said.contains("dgx attach"), "{said}");
@@ -310,7 +310,10 @@ fn what_slurm_may_have_taken_is_not_submitted_twice() {
     fs::remove_file(cluster.state("refuse")).expect("a file");
     cluster.tell("silent", "");
     let said = ended(&mut cluster.attach(&[]), 4);
-    assert!(said.contains("whether it took the jobs"), "{said}");
+    assert!(
+        said.contains("whether it accepted the earlier jobs"),
+        "{said}"
+    );
     assert_eq!(cluster.submissions().len(), 1);
     // It answers: there is no such job.
     ended(&mut cluster.attach(&[]), 0);
@@ -449,7 +452,7 @@ fn a_follower_that_dies_or_leaves_is_followed_by_another() {
     assert_eq!(first.wait().expect("it ends").code(), Some(4));
     let said = logged(cluster.stage.path("log"));
     assert!(
-        said.contains("the jobs go on") && said.contains("scancel 1"),
+        said.contains("the jobs continue") && said.contains("scancel 1"),
         "{said}"
     );
     assert!(

@@ -12,6 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde::de::{self, DeserializeOwned};
 
+use crate::decode;
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::expr::{Expr, ExprError};
 
@@ -154,7 +155,7 @@ impl<'a> Document<'a> {
 
     /// The parser's message in our words, with a remedy.
     fn explain(&self, message: &str) -> (String, String) {
-        let message = message.trim().replace("unknown field", "unknown key");
+        let message = decode::plain(message.trim());
         let guide = self.guide;
         let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
         if let Some((shown, _)) = message.split_once(", expected")
@@ -163,18 +164,16 @@ impl<'a> Document<'a> {
             let remedy = match quoted.split_first() {
                 Some((wrong, known)) => match nearest(wrong, known.iter().copied()) {
                     Some(close) => format!("did you mean `{close}`? ({guide})"),
-                    None => format!("one of {} is meant; {guide}", known.join(", ")),
+                    None => format!("use one of {}; {guide}", known.join(", ")),
                 },
                 None => guide.to_owned(),
             };
             return (shown.to_owned(), remedy);
         }
-        if message.starts_with("missing field") {
+        if message.ends_with(" is missing") {
             let key = quoted.first().copied().unwrap_or("?");
-            return (
-                format!("the key `{key}` is missing"),
-                format!("add `{key} = …`; {guide}"),
-            );
+            let remedy = format!("add `{key} = …`; {guide}");
+            return (message, remedy);
         }
         let message = message.replace('\n', "; ");
         (message, guide.to_owned())

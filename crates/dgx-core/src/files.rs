@@ -43,7 +43,7 @@ pub fn open(path: &Path) -> io::Result<File> {
         return Err(io::Error::other("it is a folder"));
     }
     if !about.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     Ok(file)
 }
@@ -91,7 +91,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             read_text(&path("fifo"), 16),
-            Err("it is no regular file".to_owned())
+            Err("it is not a regular file".to_owned())
         );
         assert!(read_text(&path("nowhere"), 16).is_err());
     }

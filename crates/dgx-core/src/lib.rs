@@ -15,6 +15,7 @@ pub mod printable;
 pub mod speech;
 
 pub mod clean;
+pub mod decode;
 
 pub mod domain;
 pub mod files;

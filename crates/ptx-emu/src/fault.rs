@@ -224,6 +224,16 @@ impl Place {
     }
 }
 
+impl Place {
+    /// `file:line` of the outermost frame, which is the kernel's own, or the PTX line.
+    fn outer_line(&self) -> String {
+        match self.source.last() {
+            Some(frame) => format!("{}:{}", frame.file, frame.line),
+            None => self.line(),
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.cta;
@@ -271,17 +281,7 @@ impl fmt::Display for FaultKind {
                 f,
                 "{space} address {address:#x} is not a multiple of {align}"
             ),
-            FaultKind::Deadlock { waits } => {
-                write!(
-                    f,
-                    "deadlock: {} warps wait and nothing is in flight",
-                    waits.len()
-                )?;
-                for wait in waits {
-                    write!(f, "\n  {}: {}", wait.place, wait.on)?;
-                }
-                Ok(())
-            }
+            FaultKind::Deadlock { waits } => deadlock(waits, f),
             FaultKind::StepLimit { limit } => {
                 write!(
                     f,
@@ -325,6 +325,30 @@ impl fmt::Display for FaultKind {
             }
         }
     }
+}
+
+/// Which warps wait, where and for what: a sentence about those that wait like the first, and a
+/// line for each of the others.
+fn deadlock(waits: &[Wait], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let counted = |n: usize| match n {
+        1 => "1 warp waits".to_owned(),
+        n => format!("{n} warps wait"),
+    };
+    write!(f, "deadlock: {}", counted(waits.len()))?;
+    let Some(first) = waits.first() else {
+        return Ok(());
+    };
+    let line = first.place.outer_line();
+    let alike = |wait: &&Wait| wait.place.outer_line() == line && wait.on == first.on;
+    match waits.iter().filter(alike).count() {
+        all if all == waits.len() => {}
+        some => write!(f, ", {some} of them")?,
+    }
+    write!(f, " at {line} for {}", first.on)?;
+    for wait in waits.iter().filter(|wait| !alike(wait)) {
+        write!(f, "\n  {}: {}", wait.place, wait.on)?;
+    }
+    Ok(())
 }
 
 impl fmt::Display for Fault {

@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::module::Module;
+use crate::name::source_name;
 
 /// Alignment of every allocation, as `cudaMalloc` gives.
 const ALIGN: u64 = 256;
@@ -79,6 +80,8 @@ pub(crate) struct Region {
     pub(crate) base: u64,
     pub(crate) len: u64,
     pub(crate) name: String,
+    /// A variable of a module, and not what the host allocated.
+    variable: bool,
     ptr: NonNull<u8>,
 }
 
@@ -95,7 +98,8 @@ impl Region {
     }
 
     fn describe(&self) -> String {
-        format!("{} at {:#x}, {} bytes", self.name, self.base, self.len)
+        let name = source_name(&self.name);
+        format!("{name} at {:#x}, {} bytes", self.base, self.len)
     }
 }
 
@@ -287,10 +291,16 @@ impl Memory {
 
     /// Allocates zeroed bytes under a name that faults will use.
     pub fn alloc_named(&mut self, name: &str, bytes: u64) -> Result<DevicePtr, MemoryError> {
-        self.place(name, bytes, false)
+        self.place(name, bytes, None)
     }
 
-    fn place(&mut self, name: &str, bytes: u64, constant: bool) -> Result<DevicePtr, MemoryError> {
+    /// `variable`: of a module's variable, whether it is constant.
+    fn place(
+        &mut self,
+        name: &str,
+        bytes: u64,
+        variable: Option<bool>,
+    ) -> Result<DevicePtr, MemoryError> {
         if bytes == 0 {
             return Err(MemoryError::Empty);
         }
@@ -305,9 +315,9 @@ impl Memory {
         let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
             handle_alloc_error(layout)
         };
-        let next = match constant {
-            true => &mut self.next_constant,
-            false => &mut self.next,
+        let next = match variable {
+            Some(true) => &mut self.next_constant,
+            Some(false) | None => &mut self.next,
         };
         let base = *next;
         *next = (base + bytes + GAP).next_multiple_of(GAP);
@@ -317,6 +327,7 @@ impl Memory {
             base,
             len: bytes,
             name: name.to_owned(),
+            variable: variable.is_some(),
             ptr,
         };
         self.regions.insert(index, region);
@@ -387,7 +398,7 @@ impl Memory {
         let mut addresses = Vec::with_capacity(module.globals.len());
         for var in &module.globals {
             let bytes = (var.init.len() as u64).max(1);
-            addresses.push(self.place(&var.name, bytes, var.constant)?.0);
+            addresses.push(self.place(&var.name, bytes, Some(var.constant))?.0);
         }
         self.bound.insert(module.id, addresses.clone());
         self.reset(module)?;
@@ -434,7 +445,7 @@ impl Memory {
     }
 
     /// The allocation closest to an address, in words. One that is far away has nothing to do
-    /// with it.
+    /// with it; nor has a variable that lies farther away than it is long.
     pub(crate) fn nearest(&self, address: u64) -> String {
         let distance = |r: &Region| {
             let end = r.base + r.len;
@@ -442,8 +453,14 @@ impl Memory {
                 .saturating_sub(end - 1)
                 .max(r.base.saturating_sub(address))
         };
-        match self.regions.iter().min_by_key(|r| distance(r)) {
-            None => "there are no allocations".to_owned(),
+        let plausible = |r: &&Region| !r.variable || distance(r) <= r.len;
+        match self
+            .regions
+            .iter()
+            .filter(plausible)
+            .min_by_key(|r| distance(r))
+        {
+            None => "no allocation is near".to_owned(),
             Some(r) if distance(r) > WILD => {
                 "no allocation is within a GiB of it: the pointer itself is wrong".to_owned()
             }
@@ -577,6 +594,11 @@ mod tests {
         for wild in [0, a.0 + (1 << 40), u64::MAX] {
             assert!(memory.nearest(wild).contains("no allocation is within"));
         }
+        let near = memory.place("_ZN4cuda3std5beginE", 1, Some(false)).unwrap();
+        let far = memory.nearest(near.0 + 16);
+        assert!(far.contains("past the end of tokens"), "{far}");
+        let just = memory.nearest(near.0 + 1);
+        assert!(just.contains("past the end of begin"), "{just}");
         memory.free(a).unwrap();
         assert!(memory.read_vec(a, 4).is_err());
         assert_eq!(

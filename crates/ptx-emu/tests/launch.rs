@@ -183,6 +183,12 @@ fn a_deadlock_lists_every_waiting_warp() {
     assert_eq!(waits.len(), 2);
     assert!(waits[1].on.contains("(bar+0)"), "{fault}");
     assert!(
+        fault
+            .to_string()
+            .contains("deadlock: 2 warps wait at PTX line "),
+        "{fault}"
+    );
+    assert!(
         waits[1]
             .on
             .contains("2 of 3 arrivals and 128 bytes missing"),

@@ -23,7 +23,7 @@ Examples:
   dgx results prune --keep 5 --yes     remove it")]
 pub(super) struct Args {
     #[command(subcommand)]
-    deed: Option<Deed>,
+    action: Option<Action>,
     /// Folder with the run files
     #[arg(long, value_name = "DIR", default_value = runs::RESULTS, global = true)]
     results: PathBuf,
@@ -33,15 +33,15 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Deed {
-    /// Remove old runs; without --yes, say which
+enum Action {
+    /// Remove old runs; without --yes, list them
     Prune(prune::Rule),
 }
 
 /// Lists the runs, or removes old ones.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let entries = entries(&args.results);
-    if let Some(Deed::Prune(rule)) = &args.deed {
+    if let Some(Action::Prune(rule)) = &args.action {
         return prune::run(rule, &args.results, &entries, &runs::style(globals));
     }
     runs::probe(
@@ -62,7 +62,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// A file by the name of a run.
 #[derive(Debug, Serialize)]
-struct Entry {
+struct RunEntry {
     file: PathBuf,
     round: Option<String>,
     started: Option<String>,
@@ -81,7 +81,7 @@ struct Entry {
     shard: Option<(u32, u32)>,
 }
 
-impl Entry {
+impl RunEntry {
     fn of(path: &Path) -> Self {
         let header = record::header(path).ok();
         let about = path.symlink_metadata().ok();
@@ -145,13 +145,13 @@ fn length(path: &Path) -> u64 {
 }
 
 /// Those of sweeps and of `dgx watch`, the one last written first.
-fn entries(results: &Path) -> Vec<Entry> {
+fn entries(results: &Path) -> Vec<RunEntry> {
     let folders = [results, &results.join("watch")];
     let paths = record::newest_first(&folders);
-    paths.iter().map(|path| Entry::of(path)).collect()
+    paths.iter().map(|path| RunEntry::of(path)).collect()
 }
 
-fn table(entries: &[Entry]) -> Table {
+fn table(entries: &[RunEntry]) -> Table {
     let mut grid = Table::new(vec![
         Column::key("run"),
         Column::new("round", Align::Left, 6),

@@ -1,4 +1,4 @@
-//! Which runs may go: old ones that nothing names and nobody writes.
+//! Which runs may be removed: old ones that nothing names and no sweep writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::mentions::mentions;
-use super::{Entry, code};
+use super::{RunEntry, code};
 use crate::present::{Align, Column, Style, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, counted, printable_line, typed};
@@ -17,15 +17,15 @@ use dgx_core::record::{Claim, claim};
 Only runs directly in the folder are looked at: those in baselines/ and other
 folders below stay. So does a run that a file of the project names (a round, a
 document, a script, another run), the newest complete run of each round on each
-device, a run that a sweep is writing, and whatever is not a run file.")]
+device, a run that a sweep is writing, and any file that is not a run file.")]
 pub(super) struct Rule {
-    /// Runs of each round on each device that stay, the newest
+    /// Keep the N newest runs of each round on each device
     #[arg(long, value_name = "N", default_value_t = 3)]
     keep: usize,
-    /// Remove only runs last written more than so many days ago
+    /// Remove only runs written more than this many days ago
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36_500))]
     older_than: Option<u32>,
-    /// Remove them; without it, say which would go
+    /// Remove them; without it, list them
     #[arg(long)]
     yes: bool,
 }
@@ -33,7 +33,7 @@ pub(super) struct Rule {
 pub(super) fn run(
     rule: &Rule,
     results: &Path,
-    entries: &[Entry],
+    entries: &[RunEntry],
     style: &Style,
 ) -> Result<Exit, CommandError> {
     let old = rule.old(results, entries);
@@ -66,6 +66,18 @@ pub(super) fn run(
     if !grid.rows.is_empty() {
         say!("{}\n", grid.render(style));
     }
+    let unreadable: Vec<String> = entries
+        .iter()
+        .filter(|entry| entry.round.is_none() && entry.file.parent() == Some(results))
+        .map(|entry| printable_line(&entry.file.display().to_string()))
+        .collect();
+    if !unreadable.is_empty() {
+        let line = format!(
+            "cannot be read, and stay: {} (`dgx show FILE` prints why)",
+            unreadable.join(", ")
+        );
+        say!("{}", style.fold(&line, 2));
+    }
     let sum = format!("{}, {}", counted(count, "run"), Bytes(bytes));
     match (rule.yes, count) {
         (_, 0) => say!("nothing to remove"),
@@ -92,7 +104,7 @@ impl Rule {
     }
 
     /// Runs beyond those that stay of each round and device.
-    fn old<'a>(&self, results: &Path, entries: &'a [Entry]) -> Vec<&'a Entry> {
+    fn old<'a>(&self, results: &Path, entries: &'a [RunEntry]) -> Vec<&'a RunEntry> {
         let mut seen: BTreeMap<_, (usize, bool)> = BTreeMap::new();
         let mut old = Vec::new();
         let here = entries.iter().filter(|e| e.file.parent() == Some(results));
@@ -111,7 +123,7 @@ impl Rule {
         old
     }
 
-    fn is_due(&self, entry: &Entry) -> bool {
+    fn is_due(&self, entry: &RunEntry) -> bool {
         let least = self.older_than.unwrap_or(0);
         let least = Duration::from_secs(86_400 * u64::from(least));
         // What was written in the future is not old.
@@ -120,7 +132,7 @@ impl Rule {
 }
 
 /// Why a run stays, though it is old.
-fn kept(entry: &Entry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> {
+fn kept(entry: &RunEntry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> {
     if let Some(place) = named.get(&entry.file) {
         let place = printable_line(&place.display().to_string());
         return Some(format!("{place} names it"));
@@ -145,7 +157,7 @@ fn kept(entry: &Entry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> {
 
 /// Removes a run and the machine code beside it, while no sweep can take it up;
 /// why it stays, if it does.
-fn removed(entry: &Entry) -> Result<Option<String>, CommandError> {
+fn removed(entry: &RunEntry) -> Result<Option<String>, CommandError> {
     let held = OpenOptions::new().append(true).open(&entry.file);
     let held = held.map_err(|error| irremovable(&entry.file, &error))?;
     if let Claim::Taken(_) = claim(&held) {
@@ -164,6 +176,6 @@ fn irremovable(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::new(
         Exit::CouldNotRun,
         format!("cannot remove {}: {error}", path.display()),
-        "check who may write there",
+        "check the permissions of the folder",
     )
 }

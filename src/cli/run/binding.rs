@@ -53,7 +53,7 @@ fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
     let binds = savings.first().map_or(String::new(), |most| {
         let share = percent(most.on_way.0 / whole.0);
         let word = cause_word(most.cause);
-        format!(", bound by {word}: {share} of the way to its end")
+        format!(", bound by {word}: {share} of its time (the critical path)")
     });
     format!(
         "On {shape} it takes {whole} µs (modelled, on operands that are zero){binds}. If one thing \
@@ -66,7 +66,7 @@ fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
 fn table(whole: Micros, savings: &[Saving]) -> Table {
     let mut grid = Table::new(vec![
         Column::new("", Align::Left, 9),
-        Column::new("on the way µs", Align::Right, 9),
+        Column::new("critical path µs", Align::Right, 9),
         Column::new("share", Align::Right, 8),
         Column::new("free, saves at most µs", Align::Right, 9),
         Column::new("µs left", Align::Right, 7),
@@ -107,7 +107,7 @@ mod tests {
         let whole = Micros(40.0);
         let head = headline("s", whole, &savings);
         assert!(
-            head.contains("bound by tensor cores: 60 % of the way"),
+            head.contains("bound by tensor cores: 60 % of its time (the critical path)"),
             "{head}"
         );
         let text = table(whole, &savings).render(&Style::PLAIN);

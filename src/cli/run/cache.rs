@@ -11,20 +11,19 @@ use dgx_run::operator::{ANSWERS, ANSWERS_LIMIT, is_ours};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It is $DGX_CACHE, else .dgx/cache of the checkout, else the user's cache folder.
-Images (compiled kernels) are kept until they are cleaned away; answers (of the
-oracle) take 4 GiB at most, and those used longest ago go first. All of it can
-be made again: cleaning costs time and nothing else. Only files that dgx wrote
-are removed; links are not followed. A sweep under way may need what is cleaned
-away, and say so.")]
+Images (compiled kernels) stay until you empty the cache; expected results take
+at most 4 GiB, and the least recently used go first. dgx makes all of it again
+when needed. Only files that dgx wrote are removed; links are not followed. A
+running sweep that needs a removed entry reports it.")]
 pub(crate) struct Args {
-    /// Remove all that is kept
+    /// Empty the cache
     #[arg(value_enum)]
-    clean: Option<Deed>,
+    clean: Option<Action>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Deed {
-    /// Remove all that is kept
+enum Action {
+    /// Empty the cache
     Clean,
 }
 

@@ -1,10 +1,10 @@
 use super::machine;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
 use crate::present::{Align, Column, Folders, Style, Table};
-use dgx_core::diagnostic::{CommandError, nearest};
+use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
 use dgx_core::record::schema::Build;
 use dgx_core::speech::{self, Level};
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// configs/targets/ [default: the GPU here, else h200]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Multiprocessors to plan for: `sms` in expressions [default: the target's]
+    /// Number of multiprocessors, `sms` in expressions [default: the target's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sms: Option<u32>,
     /// Read and plan only
@@ -47,8 +47,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         args.shapes.keep_in_round(&mut round)?;
         let plan = Plan::new(round, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
-        refuse_strange_gate(&plan)?;
-        warn_of_strangers(&plan, &catalog);
+        refuse_gate_on_absent_contenders(&plan)?;
+        warn_of_unknown_names(&plan, &catalog);
         plans.push(plan);
     }
     let compiler = match args.no_compile {
@@ -62,7 +62,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (mut refused, mut surprised) = (false, false);
     for plan in &plans {
         summarise(plan, &device, &style);
-        refused |= tell_mistakes(plan) != Exit::Done;
+        refused |= print_mistakes(plan) != Exit::Done;
         let mut unlaunchable = unlaunchable(plan);
         if let Some(compiler) = &compiler {
             let inspection = inspect(compiler, plan)?;
@@ -98,7 +98,7 @@ fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
 }
 
 /// Shows what is wrong with variants that would cost their rows in a sweep.
-pub(super) fn tell_mistakes(plan: &Plan) -> Exit {
+pub(super) fn print_mistakes(plan: &Plan) -> Exit {
     let mistakes = plan.mistakes();
     for mistake in &mistakes {
         CommandError::from((*mistake).clone()).print();
@@ -203,7 +203,7 @@ fn report_refusals(plan: &Plan, refused: &[(usize, usize, String)]) -> bool {
 }
 
 /// A gate on contenders that do not compete would never be judged.
-fn refuse_strange_gate(plan: &Plan) -> Result<(), CommandError> {
+fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
     let Some(gate) = &plan.round.gate else {
         return Ok(());
     };
@@ -242,8 +242,8 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
         let expected = plan.contenders[cell.contender].variant.expect;
         expected != Status::Unsupported && idle[cell.contender]
     };
-    // Who has no source for this chip is left out, as a sweep would: a round is
-    // written once, for whatever machine.
+    // A contender without a source for this chip is left out, as in a sweep: a
+    // round is written once, for every machine.
     let chip = plan.device.chip;
     let elsewhere = |cell: &&Cell| {
         let contender = &plan.contenders[cell.contender];
@@ -267,7 +267,17 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
     let Work::Unsupported { reason } = &cell.work else {
         return Ok(());
     };
-    let id = &plan.contenders[cell.contender].id;
+    let contender = &plan.contenders[cell.contender];
+    let id = &contender.id;
+    if chip.refuses(&contender.variant.arch).is_some() {
+        let device = &plan.device.name;
+        let remedy = format!(
+            "plan for that target, or write {} for this one",
+            source_for(&contender.variant.file.path, &chip.target()).display()
+        );
+        let message = format!("{id} does not run on {device}: {reason}");
+        return Err(InputError::new(message, remedy).into());
+    }
     let shape = &plan.shapes[cell.shape].name;
     let span = plan.round.shape_spans[cell.shape].clone();
     Err(plan
@@ -281,9 +291,16 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
         .into())
 }
 
+/// Where the source of a variant for another chip lies.
+fn source_for(variant: &Path, target: &str) -> PathBuf {
+    let folder = variant.parent().unwrap_or(Path::new(""));
+    let name = variant.file_name().unwrap_or_default();
+    folder.join(target).join(name)
+}
+
 /// Lineage and claims name other variants; a name that means nothing is no
 /// reason not to run, and worth a word.
-fn warn_of_strangers(plan: &Plan, catalog: &Catalog) {
+fn warn_of_unknown_names(plan: &Plan, catalog: &Catalog) {
     let mut told = Vec::new();
     for contender in &plan.contenders {
         let variant = &contender.variant;

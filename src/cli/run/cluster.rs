@@ -28,7 +28,7 @@ pub(super) struct SlurmFlags {
     /// Slurm: how often a task that failed is submitted again [default: 3]
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
-    /// Slurm: a further word for sbatch; may be given several times
+    /// Slurm: a further argument for sbatch; may be given several times
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     pub sbatch_arg: Vec<String>,
 }

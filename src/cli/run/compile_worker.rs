@@ -20,7 +20,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
             CommandError::new(
                 Exit::CouldNotRun,
                 error.to_string(),
-                "`dgx doctor` shows what is here and what is missing",
+                "`dgx doctor` shows what is installed and what is missing",
             )
         })
 }

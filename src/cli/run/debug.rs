@@ -14,6 +14,7 @@ use dgx_core::domain::{BackendKind, ContenderId, Exit, Pattern, Shape, Status, W
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::Run;
 use dgx_core::record::schema::Settings;
+use dgx_core::speech::{self, Level};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::cache_root;
 use dgx_run::debug::{Diagnosis, Dump, DumpItem, Form, Investigation, Kind, emit, make_folder};
@@ -29,7 +30,7 @@ Examples:
   dgx debug mine --dump c,expected,half_a:f16 dump     for numpy.load
   dgx debug mine --emit ptx,sass out
 
-docs/wrong.md says what to make of what it tells.")]
+docs/wrong.md explains the output.")]
 pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
@@ -38,16 +39,17 @@ pub(crate) struct Args {
     /// the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
-    /// One of its shapes [default: the first the run says it failed on, else the first]
+    /// One of its shapes [default: the first on which it failed in the run, else the
+    /// first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
     /// Where to run it [default: on a GPU if there is one, and emulated as well]
     #[arg(long, value_enum)]
     backend: Option<BackendChoice>,
-    /// What to emulate: h200, h100, b200 or a file [default: as the run, else h200]
+    /// What to emulate: h200, h100, b200 or a file [default: the run's, else h200]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Seed of the data [default: that of the run, else of the round, else 1]
+    /// Seed of the data [default: the run's, else the round's, else 1]
     #[arg(long)]
     seed: Option<u64>,
     /// Emulator only: another legal order of warps and copies
@@ -59,11 +61,11 @@ pub(crate) struct Args {
     /// Seconds after which it counts as hung
     #[arg(long, value_name = "SECONDS", value_parser = runs::seconds)]
     timeout: Option<f64>,
-    /// Write buffers as the call left them: c, expected, a, b1, sfa, …, the variant's
-    /// scratch; NAME:TYPE reads bytes as u8, u16, u32, i32, u64, f16, f32 or f64
+    /// Write buffers after the call: c, expected, a, b1, sfa, …, the variant's scratch;
+    /// NAME:TYPE reads bytes as u8, u16, u32, i32, u64, f16, f32 or f64
     #[arg(long, num_args = 2, value_names = ["NAME[,NAME]", "DIR"])]
     dump: Option<Vec<String>>,
-    /// How buffers are written
+    /// File format of buffers
     #[arg(long = "as", value_enum, value_name = "FORM", default_value = "npy")]
     form: Form,
     /// Write the code: ptx, sass, cubin, or several of them
@@ -74,8 +76,8 @@ pub(crate) struct Args {
 }
 
 const DEBUGGING: Words = Words {
-    first: Some("stopping; Ctrl-C again ends at once"),
-    second: "ended at once",
+    first: Some("stopping; press Ctrl-C again to end now"),
+    second: "ended",
 };
 
 /// Judges one cell and tells everything that is known of it.
@@ -120,10 +122,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             introduce(&plan, &case);
         }
         let shape = &plan.shapes[0];
+        let (cell, compiler) = (&cell, &compiler);
         let (account, log) = thread::scope(|scope| {
             // The cache keeps images, not what the compiler said of them.
-            let log = scope.spawn(|| match place {
-                0 => cell.log(&compiler),
+            let wanted = cell.image().is_none() || speech::level() >= Level::Verbose;
+            let log = scope.spawn(move || match place {
+                0 if wanted => cell.log(compiler),
                 _ => Ok(None),
             });
             let account = investigation.diagnose(&mut runner);
@@ -135,7 +139,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         };
         let context = context(&case, &plan, shape);
         say!("{}\n", account_text(&account, &context, &style));
-        tell_log(log?.as_deref());
+        print_log(log?.as_deref());
         if surprising(&account, contender.variant.expect) {
             exit = Exit::Unexpected;
         }
@@ -246,7 +250,7 @@ fn backends(
         .into()),
         Some(BackendChoice::Emu) => Ok(vec![emulated]),
         Some(BackendChoice::Cuda) if args.target.is_some() => Err(InputError::new(
-            "--target is for the emulator: a card is what it is",
+            "--target is for the emulator: a real card cannot be changed",
             "leave out --target, or --backend cuda",
         )
         .into()),
@@ -292,7 +296,7 @@ fn kinds(args: &Args) -> Result<Option<(Vec<Kind>, PathBuf)>, CommandError> {
     let kinds: Result<Vec<Kind>, String> = list.split(',').map(kind).collect();
     let kinds = kinds.map_err(|_| {
         InputError::new(
-            format!("--emit {list}: that is no list of kinds of code"),
+            format!("--emit {list}: unknown kind of code"),
             "write ptx, sass, cubin, or several of them with commas",
         )
     })?;
@@ -316,7 +320,7 @@ fn introduce(plan: &Plan, case: &Case) {
     );
 }
 
-fn tell_log(log: Option<&str>) {
+fn print_log(log: Option<&str>) {
     let Some(log) = log.filter(|log| !log.trim().is_empty()) else {
         return;
     };

@@ -8,7 +8,7 @@ use dgx_run::backend::cuda::{self, CudaBackend, Presence};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::{Nvrtc, cache_root};
 
-/// Say what is here: driver, GPU, compiler, and where each was found.
+/// Report driver, GPU and compiler, and where each was found.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 
 const EXPLAINING: Words = Words {
     first: None,
-    second: "stopped; what is not above was not found out",
+    second: "stopped; the output above is incomplete",
 };
 
 /// Compiles a contender and shows what bounds it, shape by shape; times stand
@@ -130,7 +130,7 @@ pub(super) fn plan_for_machine(
     let variant = catalog.variant_on(&selection.variant, machine.device.chip)?;
     let chosen = variant.contenders(&selection.params);
     let Some(first) = chosen.first() else {
-        return Err(wrong(format!("`{name}` is no choice of its parameters")).into());
+        return Err(wrong(format!("`{name}` is not one of its parameter choices")).into());
     };
     round.baseline = Baseline::Contender(Selection::parse(first.id.as_str(), 0..0).map_err(wrong)?);
     round.contenders = vec![selection];

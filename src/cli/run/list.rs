@@ -41,7 +41,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
                     style.fold(&format!("{contender} runs on no shape: {reason}"), 2)
                 );
             }
-            Ok(super::check::tell_mistakes(&plan))
+            Ok(super::check::print_mistakes(&plan))
         }
     }
 }
@@ -56,7 +56,7 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
         Column::new("parent", Align::Left, 5),
         Column::new("claim", Align::Left, 6).wraps(),
         Column::new("expect", Align::Left, 8),
-        Column::new("what it is", Align::Left, 8).wraps(),
+        Column::new("summary", Align::Left, 8).wraps(),
     ]);
     let mut mistakes = Vec::new();
     let verbose = speech::level() >= Level::Verbose;
@@ -172,7 +172,7 @@ fn list_round(plan: &Plan, style: &Style) {
     let mut grid = Table::new(vec![
         Column::key("contender"),
         Column::new("", Align::Left, 9),
-        Column::new("what it is", Align::Left, 8).wraps(),
+        Column::new("summary", Align::Left, 8).wraps(),
     ]);
     for contender in &plan.contenders {
         let variant = &contender.variant;

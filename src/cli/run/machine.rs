@@ -22,8 +22,9 @@ pub(super) fn device(
     let Some((chip, _)) = choose(choice)? else {
         return Ok((target::usual().clone(), None));
     };
-    let device = CudaBackend::describe()
-        .map_err(|e| CommandError::new(Exit::CouldNotRun, e.to_string(), "dgx doctor says more"))?;
+    let device = CudaBackend::describe().map_err(|e| {
+        CommandError::new(Exit::CouldNotRun, e.to_string(), "`dgx doctor` prints more")
+    })?;
     Ok((device, Some(chip)))
 }
 
@@ -52,7 +53,7 @@ pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, Command
 /// What compiling may take.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CompileLimits {
-    /// Seconds of computing after which compiling one image is given up
+    /// Limit for compiling one image, in seconds of processor time
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub compile_timeout: f64,
 }

@@ -32,31 +32,31 @@ use dgx_core::domain::Exit;
 pub(super) enum Command {
     /// Compile, validate and time a round's contenders, and rank them
     Sweep(Box<sweep::Args>),
-    /// Follow the jobs of a sweep on a cluster again, and submit what is not done
+    /// Follow the cluster jobs of a sweep again, and submit what is not done
     Attach(attach::Args),
-    /// Make a variant that picks, on each shape of a run, who won there
+    /// Write a variant that picks the fastest contender for each shape of a run
     Dispatch(dispatch::Args),
-    /// Begin a variant that is right at once, and a round with it
+    /// Write a variant that passes validation, and a round that contains it
     New(new::Args),
-    /// Sweep what changed, again and again, while files are edited
+    /// Sweep a round again whenever you save a file of it
     Watch(watch::Args),
-    /// Tell everything about one contender on one shape: how it is wrong, where, and why
+    /// Show what is wrong with one contender on one shape, where, and the likely cause
     Debug(Box<debug::Args>),
-    /// Show what bounds a contender: registers, shared memory, waves, what binds
+    /// Show what limits a contender: registers, shared memory, waves, bottleneck
     Explain(explain::Args),
     /// Show where the time of one contender on one shape goes, on a GPU or modelled
     Profile(profile::Args),
-    /// Look for races and hazards that a right result does not show
+    /// Find races and other hazards that a correct result does not show
     Sanitize(sanitize::Args),
     /// List the variants, or what a round would run
     List(list::Args),
-    /// Do everything for a round but run it
+    /// Check a round: read, plan and compile it, but run nothing
     Check(check::Args),
-    /// Ask a GPU what its parts cost, fit the model to it, and say how far off the model is
+    /// Measure a GPU with probes, fit the model to it, and compare model and GPU
     Calibrate(calibrate::Args),
-    /// Say what is here: driver, GPU, compiler, and where each was found
+    /// Report driver, GPU and compiler, and where each was found
     Doctor(doctor::Args),
-    /// Say how large the cache of images and answers is, or empty it
+    /// Print the size of the cache of images and expected results, or empty it
     Cache(cache::Args),
     #[command(hide = true)]
     Worker(worker::Args),
@@ -64,7 +64,7 @@ pub(super) enum Command {
     CompileWorker(compile_worker::Args),
 }
 
-pub(super) fn obey(command: Command, globals: &Globals) -> Result<Exit, CommandError> {
+pub(super) fn execute(command: Command, globals: &Globals) -> Result<Exit, CommandError> {
     match command {
         Command::Sweep(args) => sweep::run(*args, globals),
         Command::Attach(args) => attach::run(args, globals),

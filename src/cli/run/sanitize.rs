@@ -11,22 +11,18 @@ use crate::report::hazards_page;
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, Shape, counted, typed};
+use dgx_core::examination::{Course, Examined, Inquest, Inquiry};
 use dgx_core::record::{Portable, Run};
 use dgx_run::catalog::{Catalog, Contender};
 use dgx_run::plan;
 use dgx_run::sanitize::{self, Keep, Task};
 
-use dgx_core::examination::Course;
-
-use dgx_core::examination::Inquiry;
-
-use dgx_core::examination::Inquest;
-
-use dgx_core::examination::Examined;
 use dgx_run::sweep::Progress;
 
 /// Seconds that a call may take.
 const TIMEOUT: f64 = 120.0;
+/// Shapes that the first line names.
+const MOST_SHAPES: usize = 12;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -38,45 +34,44 @@ Examples:
   dgx sanitize final --shape '256x*' --schedules 1 --export-html hazards.html
   dgx sanitize smoke --round-shapes --export-junit hazards.xml
 
-Exits 3 where a contender is racy, wrong or does not end and its variant does
-not declare it. Ctrl-C stops it with what it has found so far (exit 4). docs/races.md says what is found and what is not.")]
+Exits 3 if a contender is racy, wrong or does not end, unless its variant declares
+it. Ctrl-C stops it and prints the findings so far (exit 4). docs/races.md
+describes what is found.")]
 pub(crate) struct Args {
     /// Contender (a variant, or one of its parameter choices), or a round
     #[arg(value_name = "CONTENDER|ROUND")]
     subject: String,
-    /// Of a contender, the round or the run for shapes by name, and for
-    /// tolerances [default: the newest run if it is in it, else
-    /// configs/CONTENDER.toml, else the newest run]
+    /// For a contender: the round or run that has its shapes and tolerances [default:
+    /// the newest run if it is in it, else configs/CONTENDER.toml, else the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
-    /// Of a round, only these contenders: names, or patterns in quotes, e.g.
+    /// For a round: only these contenders: names, or patterns in quotes, e.g.
     /// 'pipe*,two-pass'
     #[arg(long, value_name = "CONTENDER")]
     only: Vec<Names>,
-    /// Legal orders of warps and copies to try; the first is what the results
-    /// of the others are held against
+    /// Legal orders of warps and copies to try; the results of the others are
+    /// compared with the first
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     schedules: u32,
-    /// One order alone, by its seed, as a finding says it
+    /// One order only, by its seed, as a finding prints it
     #[arg(long, value_name = "SEED", conflicts_with = "schedules")]
     schedule: Option<u64>,
-    /// Shapes to run on: MxNxK, groups joined by +; of a round also names and
-    /// patterns, as '256x*' [default: small ones that reach what the contender
-    /// can do]
+    /// Shapes to run on: MxNxK, groups joined by +; or names and patterns of the round,
+    /// as '256x*' [default: small shapes chosen to reach all of its code]
     #[arg(long, value_name = "SHAPE")]
     shape: Vec<Names>,
-    /// The round's own shapes
+    /// Run on the round's shapes
     #[arg(long, conflicts_with = "shape")]
     round_shapes: bool,
     /// Multiprocessors of the device for --shape and --round-shapes [default:
-    /// the target's]: few of them, and CTAs take several tiles each
+    /// the target's]: with few, CTAs take several tiles each
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     sms: Option<u32>,
-    /// Device: h200, h100, b200, or a file like those in configs/targets/
-    /// [default: as the run, else one like the GPU here, else h200]
+    /// Device: h200, h100, b200, or a file like those in configs/targets/ [default: the
+    /// run's, else the GPU's here, else h200]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Also what hardware forgives
+    /// Also report what hardware tolerates
     #[arg(long)]
     strict: bool,
     /// Seconds after which a call counts as hung
@@ -88,7 +83,7 @@ pub(crate) struct Args {
     /// Write JUnit XML, a test case for each cell
     #[arg(long, value_name = "FILE")]
     export_junit: Option<PathBuf>,
-    /// Write one self-contained page, with both lines of every finding
+    /// Write one HTML page, with both lines of every finding
     #[arg(long, value_name = "FILE")]
     export_html: Option<PathBuf>,
     #[command(flatten)]
@@ -102,16 +97,16 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(_) => None,
         None => subject::round_rather_than_variant(&args.subject, &catalog),
     };
-    let (beside, run) = match config {
+    let (reference_round, run) = match config {
         Some(_) => (None, None),
-        None => beside(&args)?.unzip(),
+        None => reference_round(&args)?.unzip(),
     };
     let run = run.flatten();
     let path_of = |round: &Round| match &run {
         Some(run) => run.path.clone(),
         None => round.file.path.clone(),
     };
-    let path = beside.as_ref().map(path_of);
+    let path = reference_round.as_ref().map(path_of);
     let files = [&args.export_json, &args.export_junit, &args.export_html];
     runs::probe(files, config.as_deref().into_iter().chain(path.as_deref()))?;
     let of_run = || run.as_ref()?.header.settings.target.clone();
@@ -124,7 +119,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             (round, contenders)
         }
         None => {
-            let round = match beside {
+            let round = match reference_round {
                 Some(round) => round,
                 None => sanitize::any_round()?,
             };
@@ -144,7 +139,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
         tasks.extend(own);
     }
-    somebody_runs(&tasks)?;
+    refuse_if_none_runs(&tasks)?;
     let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     let inquiry = Inquiry {
         schedules: match args.schedule {
@@ -156,11 +151,16 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let progress = Progress::begin();
     let bar = progress.slow("sanitize", tasks.len());
+    let shapes = match courses.is_empty() {
+        true => "built-in shapes ",
+        false => "",
+    };
     inform!(
-        "sanitize: {} of {}, {} of each",
+        "sanitize: {} of {}, {} of each, on {shapes}{}",
         counted(tasks.len(), "cell"),
         counted(contenders.len(), "contender"),
         counted(inquiry.schedules.len(), "schedule"),
+        shape_names(&tasks),
     );
     let again = |cell: &Examined| again(cell, config.is_some(), path.as_deref(), &args, globals);
     // What is no file takes all of it at once.
@@ -205,9 +205,26 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     )
 }
 
+/// The shapes of all tasks, each once.
+fn shape_names(tasks: &[Task]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for task in tasks {
+        let name = task.course.shape.name.as_str();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(MOST_SHAPES);
+    names.truncate(MOST_SHAPES);
+    match more {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
+}
+
 /// The round a contender is examined by, and the run it is of: what is named,
 /// or what is usual.
-fn beside(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandError> {
+fn reference_round(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandError> {
     match &args.of {
         Some(path) => subject(Some(path), &args.subject).map(Some),
         None => subject::usual(&args.subject),
@@ -227,7 +244,7 @@ fn contenders_of(
     device: &Device,
 ) -> Result<Vec<Contender>, CommandError> {
     if !args.only.is_empty() {
-        let message = format!("--only: `{}` is no round", args.subject);
+        let message = format!("--only: `{}` is not a round", args.subject);
         return Err(InputError::new(message, "name the contender alone, or a round").into());
     }
     let Selection {
@@ -238,7 +255,7 @@ fn contenders_of(
         .contenders(&params);
     match chosen.is_empty() {
         true => {
-            let message = format!("`{}` is no choice of its parameters", args.subject);
+            let message = format!("`{}` is not one of its parameter choices", args.subject);
             Err(InputError::new(message, "see `dgx list`").into())
         }
         false => Ok(chosen),
@@ -253,7 +270,7 @@ fn courses(
     device: &Device,
 ) -> Result<Vec<Course>, CommandError> {
     if args.round_shapes && !of_round {
-        let message = format!("--round-shapes: `{}` is no round", args.subject);
+        let message = format!("--round-shapes: `{}` is not a round", args.subject);
         return Err(InputError::new(message, "name a round file, or shapes with --shape").into());
     }
     let shapes = match args.round_shapes {
@@ -261,8 +278,8 @@ fn courses(
         false => named_shapes(&args.shape, round, of_round)?,
     };
     if shapes.is_empty() && args.sms.is_some() {
-        let message = "--sms is for shapes that are named";
-        return Err(InputError::new(message, "say --shape as well").into());
+        let message = "--sms needs --shape or --round-shapes";
+        return Err(InputError::new(message, "add --shape").into());
     }
     let course = |shape| Course {
         shape,
@@ -295,7 +312,7 @@ fn named_shapes(words: &[Names], round: &Round, of_round: bool) -> Result<Vec<Sh
 }
 
 /// Shapes that nobody takes are the user's mistake.
-fn somebody_runs(tasks: &[Task]) -> Result<(), CommandError> {
+fn refuse_if_none_runs(tasks: &[Task]) -> Result<(), CommandError> {
     let refusals: Option<Vec<&str>> = tasks.iter().map(Task::refusal).collect();
     match refusals.as_deref() {
         None => Ok(()),
@@ -312,7 +329,7 @@ fn somebody_runs(tasks: &[Task]) -> Result<(), CommandError> {
                 "{} does not take {}: {first}",
                 contender.id, course.shape.name
             );
-            Err(InputError::new(message, "its front matter says what it requires").into())
+            Err(InputError::new(message, "see `requires` in its front matter").into())
         }
     }
 }
@@ -372,7 +389,7 @@ fn manner(args: &Args) -> Vec<String> {
 fn again(
     cell: &Examined,
     of_round: bool,
-    beside: Option<&Path>,
+    reference_round: Option<&Path>,
     args: &Args,
     globals: &Globals,
 ) -> String {
@@ -382,7 +399,7 @@ fn again(
         true => format!("dgx sanitize {} --only {contender}", typed(&args.subject)),
         false => format!("dgx sanitize {contender}"),
     }];
-    words.extend(beside.map(typed));
+    words.extend(reference_round.map(typed));
     let Course { shape, sms, .. } = &cell.course;
     let sizes = sanitize::spelt(&shape.groups);
     words.push(format!("--shape {sizes} --sms {sms}"));

@@ -31,21 +31,23 @@ pub(super) fn usual(contender: &str) -> Result<Option<(Round, Option<Run>)>, Com
         let header = record::header(path);
         header.is_ok_and(|header| header.contenders.iter().any(|c| meant.picks(&c.id)))
     };
-    let own = || Some((own_round(contender)?, "its own round"));
-    let first = newest.clone().filter(in_it).map(|path| (path, NEWEST));
-    let last = || Some((newest?, NEWEST));
-    let Some((path, whose)) = first.or_else(own).or_else(last) else {
+    let own = || Some((own_round(contender)?, "as in", "its own round"));
+    let first = newest.clone().filter(in_it);
+    let first = first.map(|path| (path, "as in", "the newest run"));
+    let last = || {
+        let without = "the newest run, which does not contain it";
+        Some((newest?, "on the shapes of", without))
+    };
+    let Some((path, how, whose)) = first.or_else(own).or_else(last) else {
         return Ok(None);
     };
-    inform!("{contender} as in {}, {whose}", path.display());
+    inform!("{contender} {how} {}, {whose}", path.display());
     read(&path).map(Some)
 }
 
-const NEWEST: &str = "the newest run";
-
 fn nowhere(contender: &str) -> InputError {
     let message = format!(
-        "no round is named, there is no run in {}/, and no round of its own",
+        "no round is named, {}/ has no run, and the contender has no round of its own",
         runs::RESULTS
     );
     let rounds = named::rounds();

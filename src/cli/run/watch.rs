@@ -25,14 +25,14 @@ Examples:
   dgx watch mine
   dgx watch mine -- --backend emu --schedule 3
 
-The first sweep is of the whole round, later ones of who changed and of the baseline.
-Each replaces the run file of the one before, results/watch/ROUND.jsonl, which other
-commands find as they find any newest run. Ctrl-C ends it.")]
+The first sweep runs the whole round, later ones the contenders that changed and
+the baseline. Each replaces the run file of the previous one,
+results/watch/ROUND.jsonl, which counts as the newest run. Ctrl-C ends it.")]
 pub(crate) struct Args {
     /// Round file, or its name in configs/
     #[arg(value_name = "ROUND", value_parser = named::round())]
     round: PathBuf,
-    /// End after so many sweeps
+    /// Stop after N sweeps
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Flags for `dgx sweep`
@@ -46,7 +46,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 const WATCHING: Words = Words {
     first: Some("no longer watching"),
-    second: "ended at once",
+    second: "ended",
 };
 
 /// Sweeps what changed whenever a file of the round does.
@@ -128,7 +128,7 @@ fn sweep(
 ) -> Result<Option<i32>, CommandError> {
     let failed = |why: std::io::Error| {
         let message = format!("cannot sweep {}: {why}", args.round.display());
-        CommandError::new(Exit::CouldNotRun, message, "`dgx sweep` may say more")
+        CommandError::new(Exit::CouldNotRun, message, "`dgx sweep` may print more")
     };
     let name = args.round.file_stem().unwrap_or_default().to_string_lossy();
     let into = Path::new(WATCHED).join(format!("{name}.jsonl"));

@@ -31,7 +31,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
         step_aside(core).map_err(|e| {
             CommandError::new(
                 Exit::CouldNotRun,
-                format!("cannot let others go first: {e}"),
+                format!("cannot lower the worker's priority: {e}"),
                 "`dgx sweep` starts its workers itself",
             )
         })?;
@@ -40,7 +40,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     let (requests, replies) = line().and_then(|one| Ok((one, line()?))).map_err(|e| {
         CommandError::new(
             Exit::CouldNotRun,
-            format!("a worker has nobody to talk to: {e}"),
+            format!("a worker was started without dgx: {e}"),
             "`dgx sweep` starts its workers itself",
         )
     })?;

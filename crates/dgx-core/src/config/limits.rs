@@ -101,7 +101,7 @@ impl Factors {
         let table = BTreeMap::<String, Multiple>::deserialize(wire)?;
         let rule = |(name, Multiple(factor)): (String, Multiple)| {
             let counter = Counter::named(&name).ok_or_else(|| {
-                let message = format!("`{name}` is no counter");
+                let message = format!("`{name}` is not a counter");
                 refused(message, format_args!("one of {}", Counter::names()))
             })?;
             Ok((counter, factor))

@@ -94,7 +94,7 @@ impl Reader<'_> {
             return Err(self.document.error(
                 question.span(),
                 "`question` is not one line of text",
-                "say in one line what the round is to find out",
+                "write in one line what the round is to find out",
             ));
         }
         Ok(printable_line(text))

@@ -119,7 +119,7 @@ impl Slurm {
         let Some(path) = named.or_else(usual) else {
             return Ok(Self::default());
         };
-        let remedy = "mend it, or have DGX_CONFIG name another";
+        let remedy = "fix it, or name another file in DGX_CONFIG";
         let file = SourceFile::read(&path, "user config", remedy)?;
         let document = Document::whole(&file, GUIDE);
         Ok(document.parse::<wire::UserFile>()?.slurm)

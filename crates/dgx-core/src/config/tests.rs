@@ -83,7 +83,7 @@ fn every_mistake_is_placed() {
     let cases = [
         ("m = 256", "m = 0", "sizes start at 1"),
         ("m = 256", "m = -3", "sizes start at 1"),
-        ("m = 256", "m = 2.5", "invalid type"),
+        ("m = 256", "m = 2.5", "found floating point"),
         ("m = 256", "m = 4294967296", "beyond any memory"),
         ("n = 4096", "n = 100", "not a multiple of 128"),
         ("k = 7168", "k = 7000", "not a multiple of 256"),
@@ -120,7 +120,7 @@ fn every_mistake_is_placed() {
         (
             "max_smem = 204800",
             "counters = { bank_conflicts = 1 }",
-            "`bank_conflicts` is no counter",
+            "`bank_conflicts` is not a counter",
         ),
         (
             "[gate]",
@@ -136,7 +136,7 @@ fn every_mistake_is_placed() {
         (
             "[gate]",
             "[validate]\ndistributions = [\"ful\"]\n[gate]",
-            "unknown variant `ful`",
+            "unknown value `ful`",
         ),
         (
             "\"pipelined[STAGES=2]\"",

@@ -30,6 +30,6 @@ pub fn name(what: &str, name: &str) -> Result<(), String> {
         false => "",
     };
     Err(format!(
-        "{start:?}{more} is no name for a {what}: one line of 1 to {NAME} characters is"
+        "{start:?}{more} is not a name for a {what}: use one line of 1 to {NAME} characters"
     ))
 }

@@ -42,7 +42,7 @@ impl ContenderId {
             // A shell has sets of characters; names have none.
             (Some((before, rest)), Some(_)) if before.contains(':') => {
                 return Err(format!(
-                    "`[{rest}` is no pattern: `*` and `?` are, and several are parted by commas"
+                    "`[{rest}` is not a pattern: use `*` and `?`, and separate several by commas"
                 ));
             }
             (Some((variant, rest)), _) => {
@@ -121,7 +121,7 @@ mod tests {
             ("a:X", "`X` is not KEY=integer"),
             (
                 "a:X=[12]",
-                "`[12]` is no pattern: `*` and `?` are, and several are parted by commas",
+                "`[12]` is not a pattern: use `*` and `?`, and separate several by commas",
             ),
             ("a:X=1,Y=2", "`X=1,Y=2` is not KEY=integer"),
             ("a:X=1:X=2", "`X` is fixed twice"),

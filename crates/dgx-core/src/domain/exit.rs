@@ -24,10 +24,10 @@ impl Exit {
         (Self::Done, "done"),
         (Self::GateFailed, "gate failed"),
         (Self::Usage, "usage, config or file error"),
-        (Self::Unexpected, "a verdict nobody expected"),
+        (Self::Unexpected, "a verdict differs from the expected one"),
         (
             Self::CouldNotRun,
-            "could not run (no compiler, stopped, disk full), or could not say so",
+            "the run failed (no compiler, stopped, disk full), or its output could not be written",
         ),
         (Self::Inconclusive, "inconclusive"),
     ];

@@ -16,7 +16,7 @@ pub enum Watch {
     Some,
     /// All CTAs; several times slower
     All,
-    /// Also for what hardware forgives
+    /// Also for what hardware tolerates
     #[value(skip)]
     Strict,
 }

@@ -300,7 +300,7 @@ fn ambiguous(name: &str, span: &Range<usize>, one: i64, other: i64) -> ExprError
     ExprError::new(
         span.clone(),
         format!("`{name}` is ambiguous: groups differ in it ({one} and {other})"),
-        format!("say which is meant: most({name}), least({name}) or sum({name})"),
+        format!("write which one: most({name}), least({name}) or sum({name})"),
     )
 }
 

@@ -48,7 +48,7 @@ impl GateError {
             Self::NoCommonShape | Self::NoCommonContender => "compare runs of the same round",
             Self::Devices(_) => {
                 "times of different devices say little about a design; \
-                 --across-devices compares them all the same, labelled"
+                 --across-devices compares them anyway, labelled"
             }
         }
     }
@@ -61,7 +61,7 @@ impl From<GateError> for CommandError {
 }
 
 /// A run of another tool beside itself: it has no rules of its own to be judged
-/// by, and whatever is held against itself passes.
+/// by, and a run compared with itself always passes.
 pub fn unheld(run: &Run) -> GateReport {
     let path = run.path.display().to_string();
     GateReport {

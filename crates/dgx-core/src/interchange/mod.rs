@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 
+use crate::decode::plain_in_line;
 use crate::diagnostic::InputError;
 use crate::domain::bounds::{CELLS, CONTENDERS};
 use crate::files;
@@ -94,7 +95,7 @@ pub fn read(path: &Path) -> Result<Run, InputError> {
             path.display()
         );
         let remedy =
-            "time fewer at once (NVBench --benchmark, Google Benchmark --benchmark_filter)";
+            "time fewer in one run (NVBench --benchmark, Google Benchmark --benchmark_filter)";
         return Err(InputError::new(message, remedy));
     }
     Ok(Run::foreign(path.to_owned(), whole))
@@ -133,12 +134,8 @@ fn one(path: &Path) -> Result<Foreign, InputError> {
 /// keys in silence.
 fn parsed<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, InputError> {
     serde_json::from_str(text).map_err(|error| {
-        let what = match error.is_data() {
-            true => "",
-            false => "it is not JSON: ",
-        };
         let at = format!("{}:{}", path.display(), error.line());
-        InputError::new(format!("{at}: {what}{error}"), REMEDY)
+        InputError::new(format!("{at}: {}", plain_in_line(&error)), REMEDY)
     })
 }
 
@@ -150,7 +147,7 @@ fn refused(path: &Path, why: &str) -> InputError {
 }
 
 fn too_many_samples() -> String {
-    format!("with it there are more than {MOST_SAMPLES} samples: time less at once")
+    format!("with it there are more than {MOST_SAMPLES} samples: time less in one run")
 }
 
 /// A time in microseconds, if it is one.

@@ -71,7 +71,7 @@ pub(super) fn resume(whole: &Path, header: &Header) -> String {
 pub fn then(missing: &[Missing], whole: &Path) -> Option<String> {
     let files: Vec<String> = missing.iter().flat_map(|m| &m.files).map(typed).collect();
     let whole = typed(whole);
-    (!files.is_empty()).then(|| format!("dgx merge {} -o {whole}", files.join(" ")))
+    (!files.is_empty()).then(|| format!("dgx merge {} --force -o {whole}", files.join(" ")))
 }
 
 #[cfg(test)]

@@ -248,7 +248,7 @@ fn write(
         CommandError::new(
             Exit::CouldNotRun,
             format!("cannot write {}: {error}", slot.path().display()),
-            "check space and permissions, and merge again: what it was merged from is as it was",
+            "check space and permissions, and merge again: the input files are unchanged",
         )
     };
     let mut seconds = std::collections::BTreeMap::new();

@@ -150,7 +150,7 @@ fn what_is_missing_is_named_and_can_be_added() {
     let (file, whole) = (lacking.display(), partly.run.path.display());
     let command = format!("dgx sweep configs/round4.toml --shard 2/3 --into {file}");
     assert_eq!(partly.missing[0].commands, [command]);
-    let merged = format!("dgx merge {file} -o {whole}");
+    let merged = format!("dgx merge {file} --force -o {whole}");
     assert_eq!(then(&partly.missing, &partly.run.path), Some(merged));
     // More shards than shapes are no list to print.
     let many = parts.path("many.jsonl");

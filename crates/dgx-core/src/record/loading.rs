@@ -125,7 +125,7 @@ impl Loading {
                 Err("a second header: two run files were joined".to_owned())
             }
             (_, Some(ended)) => Err(format!(
-                "the run was complete on line {ended}, and yet it goes on"
+                "the run ended on line {ended}, but more lines follow"
             )),
             (Event::Block(block), _) => self.block(line, &block),
             (Event::Other(other), _) => match other {

@@ -9,6 +9,7 @@ use super::edge;
 use super::names::Names;
 use super::schema::Line;
 use crate::clean;
+use crate::decode::plain_in_line;
 use crate::domain::{Block, Micros, bounds};
 use crate::stats::Sampled;
 
@@ -40,7 +41,7 @@ pub(super) enum Flaw {
 
 pub(super) fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
     const BLOCK: &[u8] = b"{\"type\":\"block\",";
-    let unreadable = |e: serde_json::Error| Flaw::Unreadable(in_line(&e));
+    let unreadable = |e: serde_json::Error| Flaw::Unreadable(plain_in_line(&e));
     if line.starts_with(BLOCK) && clean::plain(line) {
         let block: BlockLine = serde_json::from_slice(line).map_err(unreadable)?;
         return block
@@ -58,12 +59,6 @@ pub(super) fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
         }
         other => Ok(Event::Other(other)),
     }
-}
-
-/// The parser counts lines from the one it was given; ours is in the message
-/// already.
-pub(super) fn in_line(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", ", column ")
 }
 
 /// [`Block`] and its samples, with text left where it lies.

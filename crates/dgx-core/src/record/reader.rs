@@ -12,10 +12,10 @@ use thiserror::Error;
 use super::edge;
 use super::lines::{Stopped, pieces};
 use super::loading::Loading;
-use super::parse::in_line;
 use super::run::Run;
 use super::schema::{Header, Line, SCHEMA};
 use crate::clean;
+use crate::decode::plain_in_line;
 use crate::diagnostic::{CommandError, InputError};
 use crate::files;
 
@@ -185,7 +185,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
             Ok(*header)
         }
         Ok(_) => Err(foreign("its first line is not a header")),
-        Err(error) => Err(corrupt(in_line(&error))),
+        Err(error) => Err(corrupt(plain_in_line(&error))),
     }
 }
 

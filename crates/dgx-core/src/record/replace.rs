@@ -53,7 +53,7 @@ impl Slot {
         // A pipe would wait for somebody to read it.
         let odd = path.metadata().is_ok_and(|about| !about.is_file());
         if odd {
-            return Err(error(std::io::Error::other("it is no regular file")));
+            return Err(error(std::io::Error::other("it is not a regular file")));
         }
         loop {
             let held = OpenOptions::new()

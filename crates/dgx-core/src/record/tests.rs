@@ -252,7 +252,7 @@ fn a_scripted_run_cannot_call_itself_measured() {
     );
     assert!(headed(&small(), "backend", "fake").is_err());
     let said = headed(&small(), "backend", "gpu").unwrap_err();
-    assert!(said.contains("unknown variant `gpu`"), "{said}");
+    assert!(said.contains("unknown value `gpu`"), "{said}");
 }
 
 /// A run in which a contender's first cell gets these verdicts one after the

@@ -49,7 +49,7 @@ impl WriteError {
             Self::Taken { .. } => {
                 "let that sweep end, or stop it first: the file is free when its process is gone"
             }
-            Self::Limits(_) => "sweep less at a time, or mend what is named",
+            Self::Limits(_) => "sweep fewer cells at a time, or fix the named problem",
             Self::Read(error) => error.remedy(),
         }
     }

@@ -160,7 +160,7 @@ fn mistakes_are_placed_in_the_cu() {
         ),
         (("[64, \"BM\"]", "[64]"), "a box of 1 dimensions"),
         (("dims    = [\"k\", \"m\"]\n", ""), "no default `dims`"),
-        (("\"128B\"", "\"256B\""), "unknown variant `256B`"),
+        (("\"128B\"", "\"256B\""), "unknown value `256B`"),
         (("[\"sum(tiles)\", 2]", "[1, 1, 1, 1]"), "4 dimensions"),
         (("sum(tiles)", "sum(tiles"), "is missing here"),
         (("block ", "blok "), "unknown key `blok`"),

@@ -5,8 +5,10 @@
 mod shapes;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 pub use shapes::{any_round, parse as parse_shape, spelt};
 
@@ -151,8 +153,18 @@ pub fn examine_all(
     };
     let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
+        let (working, all_ended) = mpsc::channel::<()>();
         for _ in 0..cores.min(tasks.len()) {
-            scope.spawn(work);
+            let working = working.clone();
+            scope.spawn(move || {
+                let _until_it_ends = working;
+                work();
+            });
+        }
+        drop(working);
+        let second = Duration::from_secs(1);
+        while all_ended.recv_timeout(second) == Err(RecvTimeoutError::Timeout) {
+            bar.heartbeat();
         }
     });
     Ok(inquest_of(tasks, &ended))

@@ -148,10 +148,17 @@ impl Progress {
     }
 }
 
+/// The part of a stage after which the time left is estimated.
+const FAIR_PART: f64 = 0.25;
+/// Seconds between lines of a long stage, where there is no bar.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
 /// How much of a stage is done, by weight.
 struct Left {
     /// When it was first heard of.
     began: Option<Instant>,
+    /// When its last line was printed.
+    heard: Option<Instant>,
     done: f64,
     total: f64,
 }
@@ -160,17 +167,37 @@ impl Left {
     fn new(total: f64) -> Self {
         Self {
             began: None,
+            heard: None,
             done: 0.0,
             total,
         }
     }
 
+    /// Nothing before a fair part is done: the first steps also start workers,
+    /// and small shapes take longer than their weight.
     fn text(&self) -> String {
-        let Some(began) = self.began.filter(|_| self.done > 0.0) else {
+        let fair = self.done > 0.0 && self.done >= FAIR_PART * self.total;
+        let Some(began) = self.began.filter(|_| fair) else {
             return String::new();
         };
         let rest = (self.total - self.done).max(0.0) / self.done;
         spoken(began.elapsed().as_secs_f64() * rest)
+    }
+}
+
+impl Left {
+    /// What a line says of the time left, if one is due.
+    fn beat(&mut self, now: Instant) -> Option<String> {
+        let last = self.heard.or(self.began)?;
+        if now.duration_since(last) < HEARTBEAT {
+            return None;
+        }
+        self.heard = Some(now);
+        let text = self.text();
+        Some(match text.is_empty() {
+            true => text,
+            false => format!(" · {text}"),
+        })
     }
 }
 
@@ -227,6 +254,24 @@ impl Bar<'_> {
         inform!("{} {done}/{all}: {shape}{left}", self.name);
     }
 
+    /// Where there is no bar, says every ten seconds or so how many steps are
+    /// done.
+    pub fn heartbeat(&self) {
+        if level() != Level::Usual || can_draw() {
+            return;
+        }
+        let Some(left) = self
+            .left
+            .lock()
+            .ok()
+            .and_then(|mut left| left.beat(Instant::now()))
+        else {
+            return;
+        };
+        let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+        inform!("{} {done}/{all}{left}", self.name);
+    }
+
     pub fn step(&self, weight: f64) {
         self.count(|left| left.done += weight);
     }
@@ -268,6 +313,26 @@ mod tests {
         assert_eq!(spoken(99.0), "99 s left");
         assert_eq!(spoken(100.0), "2 min left");
         assert_eq!(spoken(7200.0), "2 h left");
+    }
+
+    #[test]
+    fn no_time_is_estimated_from_the_first_steps() {
+        let mut left = Left::new(100.0);
+        left.began = Some(Instant::now());
+        left.done = 24.0;
+        assert_eq!(left.text(), "");
+        left.done = 25.0;
+        assert_eq!(left.text(), "0 s left");
+    }
+
+    #[test]
+    fn a_long_stage_says_a_line_every_ten_seconds() {
+        let mut left = Left::new(9.0);
+        let began = Instant::now();
+        assert_eq!(left.beat(began), None, "it has not begun");
+        left.began = Some(began);
+        let lines = (0..25).filter(|s| left.beat(began + Duration::from_secs(*s)).is_some());
+        assert_eq!(lines.collect::<Vec<u64>>(), [10, 20]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::mbarrier::helper;
 use super::signal::{Signal, Stuck};
 use super::warp::{State, Wait, WaitPhase};
 use crate::fault::{Fault, FaultKind, Place, Wait as WaitReport};
+use crate::name::source_name;
 
 impl Cluster<'_> {
     pub(super) fn deadlock(&mut self) -> Box<Fault> {
@@ -140,7 +141,7 @@ impl Cluster<'_> {
                 let state = barrier.map_or("not initialised".to_owned(), |b| {
                     let line = Place::of(self.env.program, b.creator, [0; 3], 0, 0).line();
                     format!(
-                        "in phase {} with {} (initialised at {line})",
+                        "phase {} has {} (initialised at {line})",
                         b.phase,
                         b.missing()
                     )
@@ -165,7 +166,7 @@ impl Cluster<'_> {
                     false => format!(" of CTA rank {owner}"),
                 };
                 format!(
-                    "mbarrier {address:#x}{}{remote}, waiting for {wanted}: {state}{uncommitted}",
+                    "mbarrier {address:#x}{}{remote}, {wanted}: {state}{uncommitted}",
                     self.symbol_near(address)
                 )
             }
@@ -212,7 +213,7 @@ impl Cluster<'_> {
             .max_by_key(|v| v.address);
         match found {
             Some(v) if v.size == 0 || address < v.address + v.size => {
-                format!(" ({}+{})", v.name, address - v.address)
+                format!(" ({}+{})", source_name(&v.name), address - v.address)
             }
             _ => String::new(),
         }

@@ -201,7 +201,7 @@ impl Watcher<'_> {
             others.any(|other| u64::from(other.implies(clock, barrier.seat)) >= over)
         };
         if u64::from(known) < over && !implied() {
-            let detail = format!("an arrival in phase {over}, by one who knew of {known}");
+            let detail = format!("an arrival in phase {over}, by a thread that knew of {known}");
             self.at_barrier(Hazard::BarrierCount, from, at, detail);
         }
     }

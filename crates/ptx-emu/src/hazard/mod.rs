@@ -72,7 +72,7 @@ pub struct Sanitize {
     /// Runs no others than those that are remembered or held to something. What the launch leaves
     /// in memory is then incomplete, and a kernel whose CTAs wait for each other may wait in vain.
     pub alone: bool,
-    /// Also what hardware forgives: see [`Hazard`].
+    /// Also report what hardware tolerates: see [`Hazard`].
     pub strict: bool,
     /// Bytes that may be spent on what is remembered of global memory.
     pub memory: u64,

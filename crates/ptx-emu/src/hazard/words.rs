@@ -85,11 +85,11 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
             "widen it to .cluster or .gpu (__threadfence() for __threadfence_block())",
         ),
         Hazard::UninitialisedShared => (
-            "nobody has written these bytes",
+            "these bytes were never written",
             "fill them, wait for the copy that does, or do not read what lies beyond the tile",
         ),
         Hazard::UninitialisedTensor => (
-            "nobody has written these columns and lanes since they were allocated",
+            "these columns and lanes were not written since they were allocated",
             "enable-input-d must be false the first time; write all lanes before they are read",
         ),
         Hazard::UninitialisedRegister if case.here.agent == Agent::TensorCore => (
@@ -131,14 +131,14 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
         ),
         Hazard::BarrierInUse => (
             "others may still be using it",
-            "a barrier of all users before it is initialised anew or invalidated",
+            "a barrier of all users before it is initialised again or invalidated",
         ),
         Hazard::ExpectTx => (
             "the barrier's phase was over before all its bytes had come",
             "expect_tx must name the bytes of all copies of the phase",
         ),
         Hazard::ParityLap => (
-            "the barrier went on by two phases while this warp did not look: a parity cannot tell them apart",
+            "the barrier advanced two phases while this warp did not look: a parity does not distinguish them",
             "let the producer wait until every consumer has seen a phase",
         ),
         Hazard::Overwritten => (
@@ -158,7 +158,7 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
             "align the tile to the swizzle's period, or give the descriptor a base offset",
         ),
         Hazard::OutsideTensor => (
-            "it lies outside the tensor, in the room around it where no access faults",
+            "it lies outside the tensor, in the padding around it where nothing faults",
             "check the loop's bounds and the last tile",
         ),
         Hazard::Lifetime => lifetime(case),
@@ -174,7 +174,7 @@ fn lifetime(case: &Case<'_>) -> (&'static str, &'static str) {
     let own = there.is_some_and(|there| there.from.cta == here.from.cta);
     match (there.map(|there| there.act), here.agent) {
         (Some(Act::Begin), _) => (
-            "nothing says that the CTA whose shared memory it is has begun",
+            "nothing ensures that the CTA whose shared memory it is has started",
             "barrier.cluster.arrive and .wait in every CTA (cluster.sync()) before the first use of another's shared memory",
         ),
         (_, Agent::BulkCopy) if own && !here.act.writes() => (
@@ -207,7 +207,7 @@ fn tensor_race(case: &Case<'_>) -> (&'static str, &'static str) {
             "wait for tcgen05.commit, tcgen05.wait::ld, then a barrier of all users before dealloc",
         ),
         ((Agent::TensorCore, _), (Agent::TensorCore, _), _) => (
-            "two warps gave the tensor core work on these columns, and nothing says whose comes first",
+            "two warps gave the tensor core work on these columns, and nothing orders the two",
             "let one thread issue both, or a barrier between them (tcgen05.fence::before_thread_sync before it, ::after_thread_sync behind it)",
         ),
         ((Agent::TensorCore, _), (_, Act::Write), false)
@@ -216,7 +216,7 @@ fn tensor_race(case: &Case<'_>) -> (&'static str, &'static str) {
             "before the product: tcgen05.wait::st, then a barrier with its issuer; behind it: tcgen05.commit to an mbarrier, and a wait for its phase",
         ),
         ((Agent::TensorCore, _), _, _) => (
-            "nobody waited for the tensor core",
+            "no wait for the tensor core",
             "tcgen05.commit to an mbarrier, and a wait for its phase, before tensor memory is used",
         ),
         ((_, Act::Read), _, _) => (
@@ -225,7 +225,7 @@ fn tensor_race(case: &Case<'_>) -> (&'static str, &'static str) {
         ),
         _ => (
             "a store may still be on its way to these columns",
-            "tcgen05.wait::st, then a barrier with whoever uses them",
+            "tcgen05.wait::st, then a barrier with the threads that use them",
         ),
     }
 }
@@ -248,15 +248,15 @@ fn race(case: &Case<'_>) -> (&'static str, &'static str) {
             "a barrier (or the slot's empty mbarrier) behind the last read, before the next copy is issued; if the new bytes are meant, wait for their mbarrier",
         ),
         (BulkCopy, true, _) if shared && case.waiting == Waiting::Another => (
-            "another warp waited for the copy, and no barrier between tells this one",
+            "another warp waited for the copy, and no barrier orders this one after it",
             "__syncthreads() behind that wait, or wait for the mbarrier here too",
         ),
         (BulkCopy, true, _) if shared => (
-            "nobody waited for the copy",
+            "no wait for the copy",
             "wait for its mbarrier (try_wait in a loop, the right parity) before the bytes are used",
         ),
         (BulkCopy, true, _) => (
-            "nobody waited until the copy had been written",
+            "no wait until the copy had been written",
             "cp.async.bulk.wait_group 0, then a barrier or a release, before others use the bytes",
         ),
         (BulkCopy, false, _) => (
@@ -264,7 +264,7 @@ fn race(case: &Case<'_>) -> (&'static str, &'static str) {
             "cp.async.bulk.wait_group.read 0 by the issuer, then a barrier, before the bytes change",
         ),
         (LaneCopy, _, _) => (
-            "nobody waited for the copy",
+            "no wait for the copy",
             "cp.async.wait_group and __syncthreads() before others use the bytes",
         ),
         (TensorCore, _, _) if !case.wgmma => (

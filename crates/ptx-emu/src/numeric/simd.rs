@@ -110,7 +110,7 @@ mod tests {
                 for word in words.split(',') {
                     assert!(
                         level.contains(&word),
-                        "{file} enables {word}, which nobody checks"
+                        "{file} enables {word}, which is not checked"
                     );
                     seen += 1;
                 }

@@ -126,7 +126,7 @@ fn scales_in_one_quarter_only() {
         "x1.b32 [%r8+256], {%r20}",
     );
     let remark = bench.remark(0);
-    let told = "reads A's scales from column 257 of tensor memory, which nobody has written in all";
+    let told = "reads A's scales from column 257 of tensor memory, which was not written in all";
     assert!(remark.contains(told), "{remark}");
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     for (mut round, run) in measured {
         round.keep(|shape| run.header.shapes.contains(shape));
         let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
-        asked.push(Asked::new(run, plan, &args.only)?);
+        asked.push(CellsToModel::new(run, plan, &args.only)?);
     }
     let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     let mut comparisons = modelled(asked, &compiler)?;
@@ -72,7 +72,7 @@ fn named_once<'r>(run: &Run, mut others: impl Iterator<Item = &'r Run>) -> Resul
 }
 
 /// A run with those of its cells that are to be modelled.
-struct Asked {
+struct CellsToModel {
     run: Run,
     ranking: Ranking,
     plan: Plan,
@@ -80,7 +80,7 @@ struct Asked {
     cells: Vec<(usize, ModelledCell)>,
 }
 
-impl Asked {
+impl CellsToModel {
     /// Every cell that was measured and that `only` lets in.
     fn new(run: Run, plan: Plan, only: &Only) -> Result<Self, CommandError> {
         let ranking = Ranking::of(&run);
@@ -148,7 +148,10 @@ impl Asked {
 type Key = (ContenderId, Vec<Group>);
 
 /// Models what is asked for, what several runs have in common once.
-fn modelled(asked: Vec<Asked>, compiler: &Compiler) -> Result<Vec<ModelComparison>, CommandError> {
+fn modelled(
+    asked: Vec<CellsToModel>,
+    compiler: &Compiler,
+) -> Result<Vec<ModelComparison>, CommandError> {
     let mut known: HashMap<Key, Modelled> = HashMap::new();
     let mut met: HashSet<Key> = HashSet::new();
     let new: Vec<Vec<usize>> = asked
@@ -263,7 +266,7 @@ fn orders(orders: &[Order]) -> Table {
         Column::new("shape", Align::Left, 9),
         right("contenders"),
         right("τ"),
-        right("told apart"),
+        right("differ"),
         right("rightly"),
         left("fastest, modelled"),
         left("measured"),
@@ -299,7 +302,7 @@ fn signs(differences: &[Difference]) -> Vec<String> {
         let right = here.iter().filter(|d| d.right()).count();
         let (notable, all) = (percent(NOTABLE), here.len());
         (all > 0).then(|| {
-            format!("{words}, {notable} or more apart: the model has the sign of {right} of {all}")
+            format!("{words}, {notable} or more apart: the model predicts the direction of {right} of {all}")
         })
     });
     told.collect()

@@ -31,7 +31,7 @@ pub(super) fn run(path: &Path, args: &Args, globals: &Globals) -> Result<Exit, C
     }
     if !fitting.foreign.is_empty() {
         let names = fitting.foreign.join(", ");
-        let text = format!("not asked here, or not so: {names}");
+        let text = format!("no such case in these answers: {names}");
         say!("{}", style.fold(&text, 2));
     }
     let found = |number: &&Fitted| number.standing == Standing::Fitted;

@@ -19,26 +19,26 @@ use ptx_calibrate::{Answers, Only, Read, cases, probes};
 #[derive(Debug, clap::Args)]
 #[command(
     group = clap::ArgGroup::new("deed"),
-    after_help = "Without a RUN or a flag: how far off each built-in target is."
+    after_help = "Without arguments: print the error of each built-in target."
 )]
 pub(crate) struct Args {
-    /// Model every cell of these runs, and say how far off the model is
+    /// Model every cell of these runs, and compare with their times
     #[arg(value_name = "RUN", group = "deed", value_parser = named::run())]
     runs: Vec<PathBuf>,
-    /// Ask the GPU here, and write its answers to FILE as JSON lines
+    /// Run the probes on this GPU and write its answers to FILE as JSON lines
     #[arg(long, value_name = "FILE", group = "deed")]
     measure: Option<PathBuf>,
-    /// Find the numbers of the model that explain the answers in FILE
+    /// Fit the numbers of the model to the answers in FILE
     #[arg(long, value_name = "FILE", group = "deed")]
     fit: Option<PathBuf>,
     /// Print the answers in FILE
     #[arg(long, value_name = "FILE", group = "deed")]
     show: Option<PathBuf>,
-    /// Say what would be asked, and ask nothing
+    /// List the probes, and run none
     #[arg(long, group = "deed")]
     list: bool,
-    /// Only cases with this in their names, e.g. wgmma/rs (--fit fits on all and
-    /// shows these); of runs, cells, e.g. "auto 256x"
+    /// Only cases whose names contain TEXT, e.g. wgmma/rs (--fit uses all and shows
+    /// these); with runs, cells, e.g. "auto 256x"
     #[arg(
         long,
         value_name = "TEXT",
@@ -50,13 +50,13 @@ pub(crate) struct Args {
     /// What is modelled: h200, or a target file
     #[arg(long, value_name = "TARGET", default_value = "h200", conflicts_with_all = ["measure", "show", "list"])]
     target: String,
-    /// Write the target to FILE: with --fit its numbers, with runs how far off they are
+    /// Write the target to FILE: with --fit its numbers, with runs the model's error
     #[arg(short, long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "show", "list"])]
     output: Option<PathBuf>,
-    /// With runs: write what was found as JSON
+    /// With runs: write the comparison as JSON
     #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
     export_json: Option<PathBuf>,
-    /// With runs: draw modelled against measured times as SVG
+    /// With runs: plot modelled against measured times as SVG
     #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         export::write(path, &text)?;
         say!("{} cases in {}", answers.answers.len(), path.display());
         if unasked > 0 {
-            say!("{unasked} more ask about instructions that this GPU does not have");
+            say!("{unasked} more cases need instructions that this GPU does not have");
         }
         return Ok(Exit::Done);
     }

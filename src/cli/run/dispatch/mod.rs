@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Fit the costs of a variant's picks to these runs
     #[arg(long, value_name = "RUN", num_args = 1.., value_parser = named::run(), conflicts_with_all = ["run", "output"])]
     fit: Vec<PathBuf>,
-    /// Runs that the costs are not fitted to: what is lost there
+    /// Runs not used for the fit; prints the regret on them
     #[arg(long, value_name = "RUN", num_args = 1.., value_parser = named::run(), requires = "fit")]
     holdout: Vec<PathBuf>,
     /// The variant whose picks have costs [default: the only one]
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     write: bool,
 }
 
-/// Turns who won where into a contender of the next run.
+/// Writes the winners of each shape as a contender of the next run.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if !args.fit.is_empty() {
         return fit::run(&args, globals);
@@ -44,13 +44,13 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if run.header.settings.time_only {
         return Err(CommandError::new(
             Exit::Inconclusive,
-            "nothing in this run was validated (--time-only), so nobody may be picked",
+            "nothing in this run was validated (--time-only), so no contender can be picked",
             "sweep the round without --time-only",
         ));
     }
     runs::probe([&args.output], [run.path.as_path()])?;
     let catalog = Catalog::open(&globals.variants)?;
-    // Who picks others cannot be picked.
+    // A variant that picks others cannot be picked.
     let mut own_work: Vec<ContenderId> = Vec::new();
     let mut arch = String::new();
     let chip = runs::device_of(&run)?.chip;
@@ -69,7 +69,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             Exit::Inconclusive,
             format!("{} is incomplete: {}", run.path.display(), lacks.join("; ")),
             format!(
-                "who wins where is known when it is whole: `dgx sweep --resume {}`",
+                "the winners are known once the run is complete: `dgx sweep --resume {}`",
                 typed(&run.path)
             ),
         ));
@@ -78,10 +78,22 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let table = table.ok_or_else(|| {
         CommandError::new(
             Exit::Inconclusive,
-            "no contender is valid on every shape, so there is nobody to pick elsewhere",
-            format!("`dgx show {}` tells what became of each", typed(&run.path)),
+            "no contender is valid on every shape, so there is no default for other shapes",
+            format!("`dgx show {}` shows the status of each", typed(&run.path)),
         )
     })?;
+    let single = &table.single;
+    if table
+        .choices
+        .iter()
+        .all(|choice| choice.contender == *single)
+    {
+        remark!(
+            "nothing was written: no contender is significantly faster than {single} on any shape, \
+             so a variant would always pick {single}"
+        );
+        return Ok(Exit::Done);
+    }
     let text = table.picks(&arch);
     match &args.output {
         Some(_) => runs::write_all([(&args.output, &|| text.clone())])?,

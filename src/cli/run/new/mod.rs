@@ -17,13 +17,13 @@ use dgx_run::sweep::BackendChoice;
 #[command(after_help = "\
 Examples:
   dgx new mine                       the operator in a page of code: right, and slow
-  dgx new mine --from interleaved    a copy of a design, to change one thing of it
+  dgx new mine --from interleaved    a copy of a design, to change
 
-Then: dgx watch configs/mine.toml, and edit. docs/variants.md is the whole contract.")]
+Then: dgx watch configs/mine.toml, and edit. docs/variants.md describes the file.")]
 pub(crate) struct Args {
     /// Name of the variant, and of its round
     name: String,
-    /// Design to begin from [default: the operator as simply as it can be written]
+    /// Design to copy [default: the simplest kernel of the operator]
     #[arg(long, value_name = "DESIGN")]
     from: Option<String>,
 }
@@ -185,7 +185,7 @@ fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
     let range = front_matter(&source.file)?;
     let broken = |why: toml_edit::TomlError| {
         let message = format!("{}: {why}", source.file.path.display());
-        InputError::new(message, "mend its front matter first")
+        InputError::new(message, "fix its front matter first")
     };
     let mut matter: DocumentMut = text[range.clone()].parse().map_err(broken)?;
     matter["summary"] = toml_edit::value(format!("{name}: {}, and what is changed", source.name));
@@ -249,7 +249,7 @@ fn round(name: &str, beside: Option<&str>, (n, k): (u32, u32)) -> String {
         ),
     };
     format!(
-        "# Small, to be quick while {name} is being written: docs/rounds.md says what else a\n\
+        "# Small, to be quick while {name} is being written: docs/rounds.md describes what else a\n\
          # round can say.\n\
          question   = {question:?}\n\
          contenders = [{contenders}]\n\
@@ -286,7 +286,7 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
 }
 
 fn refused(name: &str, why: &str, remedy: &str) -> CommandError {
-    InputError::new(format!("`{name}` cannot be begun: {why}"), remedy).into()
+    InputError::new(format!("`{name}` cannot be created: {why}"), remedy).into()
 }
 
 #[cfg(test)]

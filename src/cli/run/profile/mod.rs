@@ -5,7 +5,7 @@ use super::machine;
 use std::path::{Path, PathBuf};
 
 use self::over::Over;
-use self::text::{Bar, text};
+use self::text::{EpilogueThreshold, text};
 use super::explain::plan_for;
 use super::subject::subject;
 use crate::cli::{Globals, named, runs, select};
@@ -31,26 +31,26 @@ Examples:
   dgx profile interleaved --over gpu.json       without it: modelled over that
 
 Stages add up to the call. The line below them says whether the epilogue is
-worth work. docs/profile.md has what each word means.")]
+worth work. docs/profile.md explains each word.")]
 pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// The round, or the run, whose shapes are meant [default: the newest run if
-    /// it is in it, else configs/CONTENDER.toml, else the newest run]
+    /// A round or a run, for its shapes [default: the newest run if it is in it, else
+    /// configs/CONTENDER.toml, else the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of the round's shapes, by its name or a pattern in quotes [default: its first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
-    /// Whose time: a GPU's, by stamps in the kernels, or the model's
+    /// Where the time comes from: a GPU, by stamps in the kernels, or the model
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
-    /// What to model for: h200, h100, b200, a file, or one with numbers
-    /// changed, e.g. h200,sms=144 [default: as the run, else h200]
+    /// Device to model: h200, h100, b200 or a file; numbers can be changed, e.g.
+    /// h200,sms=144 [default: the run's, else h200]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Lay over it what a run measured of the same cell (whole times), or what
-    /// another profile wrote with --json (stage by stage)
+    /// Compare with a run's time of the same cell (whole times), or with another
+    /// profile's --json (stage by stage)
     #[arg(long, value_name = "RUN|PROFILE.json", value_parser = named::run())]
     over: Option<PathBuf>,
     /// Write the shares as JSON
@@ -76,7 +76,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         read.into_iter().flatten(),
     )?;
     let shape = shape(&round, args.shape.as_deref(), path)?;
-    let bar = Bar::of(&round);
+    let bar = EpilogueThreshold::of(&round);
     round.shapes = vec![shape];
     let (device, gpu) = match (device(args.backend, args.target.as_deref())?, &run) {
         ((_, None), Some(run)) if args.target.is_none() => (runs::device_of(run)?, None),
@@ -147,7 +147,7 @@ fn device(
             "choose --backend cuda or emu",
         ),
         (BackendChoice::Cuda, Some(_)) => refused(
-            "--target is for the model: a card is what it is",
+            "--target is for the model: a real card cannot be changed",
             "leave out --target, or --backend cuda",
         ),
         (choice, target) => machine::device(target, choice),

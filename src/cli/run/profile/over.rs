@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::cli::runs;
 use crate::present::signed_percent;
+use dgx_core::decode::plain_in_line;
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{ContenderId, Micros, Timing, typed};
 use dgx_core::rank::{Ranking, Timed};
@@ -54,8 +55,10 @@ impl Over {
         let remedy = "name a file that `dgx profile --json` wrote, or a run (.jsonl)";
         let file = SourceFile::read(path, "profile", remedy)?;
         let wrong = |why: String| InputError::new(format!("{}: {why}", path.display()), remedy);
-        let written: Written =
-            serde_json::from_str(&file.text).map_err(|e| wrong(format!("no profile: {e}")))?;
+        let written: Written = serde_json::from_str(&file.text).map_err(|e| {
+            let (line, why) = (e.line(), plain_in_line(&e));
+            InputError::new(format!("{}:{line}: {why}", path.display()), remedy)
+        })?;
         let measured = |p: &&WrittenProfile| p.timing == Timing::Measured;
         let first = written.profiles.iter().find(measured);
         let found = first.or(written.profiles.first());
@@ -72,7 +75,7 @@ impl Over {
             .into());
         }
         if !(found.micros.0.is_finite() && found.micros.0 > 0.0) {
-            return Err(wrong(format!("{} µs is no time", found.micros.0)).into());
+            return Err(wrong(format!("{} µs is not a time", found.micros.0)).into());
         }
         Ok(Self {
             timing: found.timing,

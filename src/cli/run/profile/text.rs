@@ -154,21 +154,21 @@ pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: MissingStamps) -
     }
     if lost.full > 0 {
         told += &format!(
-            " {} of {} warps had more to write than there is room for: what came later is \
-             told as issuing or epilogue, so the stages are not to be believed.",
+            " {} of {} warps had more to write than there is room for: later stages count \
+             as issuing or epilogue, so the stages are unreliable.",
             lost.full, lost.all
         );
     }
     told
 }
 
-/// The share below which an epilogue is not worth work, and who says so.
-pub(super) struct Bar {
+/// The share below which an epilogue is not worth work, and its origin.
+pub(super) struct EpilogueThreshold {
     share: f64,
     says: String,
 }
 
-impl Bar {
+impl EpilogueThreshold {
     /// A pitch about the epilogue that promises so much needs at least so much of
     /// one; where there is none, what round 3 agreed on.
     pub(super) fn of(round: &Round) -> Self {
@@ -197,7 +197,7 @@ impl Bar {
 }
 
 /// The answer to the question of round 3.
-pub(super) fn epilogue(profile: &Profile, bar: &Bar) -> String {
+pub(super) fn epilogue(profile: &Profile, bar: &EpilogueThreshold) -> String {
     let share = profile.share(Stage::Epilogue);
     let side = match share < bar.share {
         true => "below",
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn an_epilogue_is_held_against_its_bar() {
-        let bar = Bar {
+        let bar = EpilogueThreshold {
             share: EPILOGUE_BAR,
             says: "the 5.0 % bar of round 3".to_owned(),
         };

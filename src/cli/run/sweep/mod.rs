@@ -26,15 +26,15 @@ use dgx_run::sweep::{BackendChoice, FakeFlags, Gpus, Options, Resumed, ShardOf, 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The round: a file, or its name in configs/, e.g. round4; with --resume,
-    /// that of the run
+    /// The round: a file, or its name in configs/, e.g. round4; not needed with
+    /// --resume
     #[arg(value_name = "ROUND", required_unless_present = "resume", value_parser = named::round())]
     config: Option<PathBuf>,
     /// Contender the others are compared with
     #[arg(long, value_name = "CONTENDER")]
     baseline: Option<String>,
-    /// Run only these contenders: names (also of variants the round does not
-    /// list), or patterns of the round's, in quotes, e.g. 'pipe*,two-pass'
+    /// Run only these contenders: names (of any variant), or patterns in quotes, e.g.
+    /// 'pipe*,two-pass'
     #[arg(long, value_name = "CONTENDER")]
     only: Vec<Names>,
     #[command(flatten)]
@@ -43,12 +43,12 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
     /// Run on these cards of this machine, as 0,1,3 in the order of
-    /// CUDA_VISIBLE_DEVICES, or on all; shapes are dealt out to them
+    /// CUDA_VISIBLE_DEVICES, or on all; they share the shapes
     #[arg(long, value_name = "LIST")]
     gpus: Option<Gpus>,
     #[command(flatten)]
     fake: FakeFlags,
-    /// Blocks per shape before any pair may count as decided; min_blocks of the round
+    /// Least number of blocks per shape [default: min_blocks of the round]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     min_blocks: Option<u32>,
     /// Seconds after which a contender counts as hung
@@ -60,43 +60,44 @@ pub(crate) struct Args {
     /// Four times the blocks and the time, in twice as many processes
     #[arg(long)]
     thorough: bool,
-    /// Seed of the data, beside a secret that every run draws [default: the round's, else drawn]
+    /// Seed of the data, combined with a secret that every run draws [default: the
+    /// round's, else random]
     #[arg(long)]
     seed: Option<u64>,
     /// Data that can be known beforehand, for tests: the run says so
     #[arg(long, value_name = "SEED", hide = true)]
     data_seed: Option<u64>,
-    /// Emulator only: another legal order of warps and copies; faults print theirs
+    /// Emulator only: another legal order of warps and copies; a fault prints its seed
     #[arg(long, value_name = "SEED")]
     schedule: Option<u64>,
     /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
     #[arg(long)]
     exact_sums: bool,
-    /// Emulator only: run just the CTAs that times are told by, and validate
+    /// Emulator only: run only the CTAs that times are modelled from, and validate
     /// nothing
     #[arg(long, conflicts_with = "exact_sums")]
     time_only: bool,
-    /// How closely to look, in the emulator, for races and other hazards that a
-    /// right result does not show; beside a GPU, on cores that it leaves idle
+    /// How many CTAs to check, in the emulator, for races and other hazards that
+    /// a correct result does not show; beside a GPU, on cores that it leaves idle
     /// [default: some]
     #[arg(long, value_enum, value_name = "HOW", conflicts_with = "time_only")]
     hazards: Option<Watch>,
-    /// Emulator only: what to model times for: h200, h100, b200 or a file,
-    /// perhaps with numbers changed, e.g. h200,sms=144,clock_mhz=1500
+    /// Emulator only: device to model: h200, h100, b200 or a file; numbers can be
+    /// changed, e.g. h200,sms=144,clock_mhz=1500
     #[arg(long, value_name = "TARGET[,KEY=X]")]
     target: Option<String>,
     /// Folder for run files
     #[arg(long, value_name = "DIR", default_value = "results")]
     results: PathBuf,
-    /// Run one part of the round, e.g. 2/4: the second of four that its shapes
-    /// are dealt out to; `dgx merge` joins them
+    /// Run one part of the round, e.g. 2/4: the second of four; `dgx merge`
+    /// joins them
     #[arg(long, value_name = "I/N")]
     shard: Option<ShardOf>,
     /// Where the shards of a round run: here, or as jobs of a cluster
     #[arg(long, value_enum, default_value = "local")]
     engine: Engine,
-    /// Slurm: number of shards, and how many at once, as 16 or 16%4
-    /// [default: one a shape, 16 at most]
+    /// Slurm: number of shards, and how many run at once, as 16 or 16%4 [default: one
+    /// per shape, at most 16]
     #[arg(long, value_name = "N[%M]")]
     array: Option<Array>,
     #[command(flatten)]
@@ -104,16 +105,16 @@ pub(crate) struct Args {
     /// A baseline that was settled before
     #[arg(long, value_name = "CONTENDER", hide = true)]
     settled: Option<String>,
-    /// Write the run into this file, and go on with it if it is begun
+    /// Write the run to this file; continue it if it exists
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     into: Option<PathBuf>,
-    /// Go on with a sweep that did not end; the newest, or the run file named
+    /// Continue a sweep that did not end: the newest, or the named run file
     #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::any_run())]
     resume: Option<Option<PathBuf>>,
-    /// Say what would be run, and run nothing
+    /// Print what would run, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print what the emulator counted, too; `dgx show --counters` does later
+    /// Also print the emulator's counters; `dgx show --counters` does later
     #[arg(long)]
     counters: bool,
     /// Print the seconds of each stage at the end
@@ -298,7 +299,7 @@ fn dry_run(
         let line = format!("{contender} on {shape}: {becomes}");
         say!("  {}", style.narrower(2).fold(&line, 6));
     }
-    Ok(super::check::tell_mistakes(&plan))
+    Ok(super::check::print_mistakes(&plan))
 }
 
 fn launches(call: &OperatorCall) -> String {
@@ -321,7 +322,7 @@ fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
             flags => Err(CommandError::new(
                 Exit::Usage,
                 format!("the run did not begin with {}", flags.join(" ")),
-                "leave that out: a resumed run goes on as it began; or start a new sweep",
+                "leave that out: a resumed run keeps its settings; or start a new sweep",
             )),
         };
     }

@@ -4,7 +4,7 @@
 use super::super::{check, cluster};
 use super::{Args, Engine};
 use crate::cli::{Globals, runs};
-use crate::cluster::{Order, submit};
+use crate::cluster::{JobRequest, submit};
 use dgx_core::config::{Round, Slurm};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Device, Exit};
@@ -31,7 +31,7 @@ pub(super) fn check_engine(args: &Args) -> Result<(), CommandError> {
                     !args.slurm.is_empty(),
                 ),
             ]),
-            "say --engine slurm as well",
+            "add --engine slurm",
         ),
         Engine::Slurm => (
             given(&[
@@ -39,7 +39,7 @@ pub(super) fn check_engine(args: &Args) -> Result<(), CommandError> {
                 ("--shard", args.shard.is_some()),
                 ("--into", args.into.is_some()),
             ]),
-            "leave it out: shards and files are the engine's; `dgx attach RUN` goes on with a run",
+            "leave it out: the engine chooses shards and files; `dgx attach RUN` continues a run",
         ),
     };
     match odd.is_empty() {
@@ -83,10 +83,10 @@ pub(super) fn on_slurm(
     );
     if args.dry_run {
         check::summarise(&plan, device, &runs::style(globals));
-        return Ok(check::tell_mistakes(&plan));
+        return Ok(check::print_mistakes(&plan));
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let followed = submit(Order {
+    let followed = submit(JobRequest {
         name: round.name.clone(),
         text: round.file.text.to_string(),
         config: portable(&round.file.path, &project),

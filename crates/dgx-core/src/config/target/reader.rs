@@ -55,7 +55,7 @@ impl Reader<'_> {
     fn sources(&self) -> Result<(), InputError> {
         for (name, text) in self.sources {
             bounds::name("source", text.get_ref()).map_err(|why| {
-                let remedy = format!("say in one line where what is from `{name}` is from");
+                let remedy = format!("describe the origin of `{name}` in one line");
                 self.document.error(text.span(), why, remedy)
             })?;
         }
@@ -75,7 +75,7 @@ impl Reader<'_> {
         let chip = Chip::parse(arch.get_ref());
         chip.filter(|chip| chip.to_string() == *arch.get_ref())
             .ok_or_else(|| {
-                let message = format!("{:?} is no chip", arch.get_ref());
+                let message = format!("{:?} is not a chip", arch.get_ref());
                 let remedy = "give its compute capability without a letter, e.g. sm_90";
                 self.document.error(arch.span(), message, remedy)
             })
@@ -88,7 +88,7 @@ impl Reader<'_> {
                 true => Ok(value as u64),
                 false => Err(self.document.error(
                     figure.value.span(),
-                    format!("limits.{key} = {value} is no whole number"),
+                    format!("limits.{key} = {value} is not a whole number"),
                     "give how many there are",
                 )),
             }
@@ -132,7 +132,7 @@ impl Reader<'_> {
             let name = key.get_ref();
             if !known().any(|known| known == name) {
                 let remedy = match (name.as_str(), nearest(name, known())) {
-                    (SMS, _) => "limits.sms says so already".to_owned(),
+                    (SMS, _) => "limits.sms sets it already".to_owned(),
                     (_, Some(close)) => format!("did you mean `{close}`? ({GUIDE})"),
                     (_, None) => GUIDE.to_owned(),
                 };
@@ -180,7 +180,7 @@ impl Reader<'_> {
             return Err(self.document.error(
                 wire.cells.span(),
                 "calibration.cells = 0 compares nothing".to_owned(),
-                "say how many cells were compared, or leave [calibration] out",
+                "write how many cells were compared, or remove [calibration]",
             ));
         }
         Ok(Calibration {
@@ -296,7 +296,7 @@ impl Reader<'_> {
         let Some(source) = self.sources.get(from) else {
             let known = self.sources.keys().map(String::as_str);
             let remedy = did_you_mean(from, known)
-                .unwrap_or_else(|| format!("say in [sources] what `{}` is", printable_line(from)));
+                .unwrap_or_else(|| format!("describe `{}` in [sources]", printable_line(from)));
             let message = format!("{key} is from an unknown source");
             return Err(self.document.error(figure.from.span(), message, remedy));
         };

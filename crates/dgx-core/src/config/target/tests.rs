@@ -94,7 +94,7 @@ fn mistakes_are_placed_and_told() {
             "value = 132,",
             "value = 132, unit = 1,",
             "unknown key `unit`",
-            "one of value, from is meant",
+            "use one of value, from",
         ),
         (
             "value = 132,",
@@ -165,20 +165,25 @@ fn mistakes_are_placed_and_told() {
         (
             "\"sm_90\"",
             "\"sm_90a\"",
-            "\"sm_90a\" is no chip",
+            "\"sm_90a\" is not a chip",
             "without a letter",
         ),
-        ("\"sm_90\"", "\"hopper\"", "\"hopper\" is no chip", "sm_90"),
+        (
+            "\"sm_90\"",
+            "\"hopper\"",
+            "\"hopper\" is not a chip",
+            "sm_90",
+        ),
         (
             "\"NVIDIA H200\"",
             "\"\"",
-            "is no name for a device",
+            "is not a name for a device",
             "driver",
         ),
         (
             "driver = \"the",
             "driver = \" \" # ",
-            "is no name for a source",
+            "is not a name for a source",
             "where",
         ),
         (
@@ -276,7 +281,7 @@ fn a_model_that_cannot_be_is_refused_where_it_says_so() {
             "calibration.worst = 0.00001 is out of range",
         ),
         ("p90", "nan", "calibration.p90 = NaN is out of range"),
-        ("run", "\"\"", "is no name for a run"),
+        ("run", "\"\"", "is not a name for a run"),
         ("cells", "0", "calibration.cells = 0 compares nothing"),
     ];
     for (key, value, message) in cases {

@@ -62,7 +62,7 @@ fn drop_fits(device: &Device) -> Result<(), InputError> {
 
 fn number(key: &str, value: &str) -> Result<f64, InputError> {
     value.parse().map_err(|_| {
-        let message = format!("`{value}` is no number for `{key}`");
+        let message = format!("`{value}` is not a number for `{key}`");
         InputError::new(message, EXAMPLE)
     })
 }
@@ -135,7 +135,11 @@ mod tests {
             ("h200,clok=1.5", "called `clok`", "did you mean `clock`?"),
             ("h200,clock=0", "clock_mhz = 0 is out of range", "between"),
             ("h200,sm=1", "called `sm`", "did you mean `sms`?"),
-            ("h200,sms=x", "`x` is no number for `sms`", "h200,sms=144"),
+            (
+                "h200,sms=x",
+                "`x` is not a number for `sms`",
+                "h200,sms=144",
+            ),
             ("h200,sms=0", "sms = 0 is out of range", "a whole number"),
             (
                 "h200,sms=1.5",

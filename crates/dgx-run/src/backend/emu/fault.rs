@@ -25,11 +25,6 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
     };
     let story = fault.to_string();
     let mut message = story.lines().next().unwrap_or_default().to_owned();
-    if let FaultKind::Deadlock { waits } = &fault.kind
-        && let Some(wait) = waits.first()
-    {
-        message += &format!("; here for {}", wait.on);
-    }
     if let Some(early) = &fault.early {
         message += &format!("; cause: {early}");
     }

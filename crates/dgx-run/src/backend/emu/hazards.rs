@@ -1,6 +1,6 @@
 //! What the emulator's detector found, in the words of the operator.
 
-use ptx_emu::{DevicePtr, Finding, Region, Sanitize, Site, Spot};
+use ptx_emu::{DevicePtr, Finding, Region, Sanitize, Site, Spot, source_name};
 
 use crate::backend::zones::Zones;
 use dgx_core::domain::{Access, Group, Hazard, Watch};
@@ -62,22 +62,9 @@ fn hazard(finding: &Finding, groups: &[Group]) -> Hazard {
 /// The spot with its variable as the source has it, and not as C++ mangles it.
 fn named(spot: &Spot) -> Spot {
     Spot {
-        name: variable(&spot.name).unwrap_or(&spot.name).to_owned(),
+        name: source_name(&spot.name).to_owned(),
         ..spot.clone()
     }
-}
-
-/// `nibbles` of `_ZZ4gemmE7nibbles`: the last name, which its length precedes.
-fn variable(mangled: &str) -> Option<&str> {
-    let names = mangled.strip_prefix("_Z")?;
-    let names = names.strip_suffix('E').unwrap_or(names);
-    let mut digits = names.match_indices(|c: char| c.is_ascii_digit());
-    digits.find_map(|(at, _)| {
-        let end = names[at..].find(|c: char| !c.is_ascii_digit())? + at;
-        let length: usize = names[at..end].parse().ok()?;
-        let name = &names[end..];
-        (name.len() == length).then_some(name)
-    })
 }
 
 /// The element of an operand or of C that a spot in global memory is, or that
@@ -130,16 +117,6 @@ fn access(site: &Site) -> Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_variable_has_the_name_of_its_source() {
-        assert_eq!(variable("_ZZ9dual_gemmE7nibbles"), Some("nibbles"));
-        assert_eq!(variable("_ZN3dgx14dynamic_sharedE"), Some("dynamic_shared"));
-        assert_eq!(variable("_ZZN1a4gemmEvE3t12"), Some("t12"));
-        for plain in ["tile", "_Z", "_Z9", "_ZZ4gemmE9nibbles"] {
-            assert_eq!(variable(plain), None, "{plain}");
-        }
-    }
 
     #[test]
     fn a_place_in_a_tensor_is_an_element() {

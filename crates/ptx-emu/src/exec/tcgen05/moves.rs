@@ -172,7 +172,7 @@ impl Cluster<'_> {
             let unwritten = self.ctas[w.cta as usize].tmem.unwritten(&reach);
             if let Some(column) = unwritten {
                 let what = format!(
-                    "column {column} of tensor memory read, which nobody has written (or a \
+                    "column {column} of tensor memory read, which was never written (or a \
                      tcgen05.st without its wait::st)"
                 );
                 self.note_early(w, what);

@@ -272,7 +272,7 @@ impl Cluster<'_> {
             && let Some(column) = tmem.unwritten(writes)
         {
             let what = format!(
-                "tcgen05.mma adds to column {column} of tensor memory, which nobody has written: \
+                "tcgen05.mma adds to column {column} of tensor memory, which was never written: \
                  enable-input-d must be false the first time"
             );
             self.remark(from, what);
@@ -282,7 +282,7 @@ impl Cluster<'_> {
             |(name, reach): &(&str, Reach)| Some((name.to_string(), tmem.unwritten(reach)?));
         if let Some((name, column)) = reads_of(multiply, writes).iter().find_map(missing) {
             let what = format!(
-                "tcgen05.mma reads {name} from column {column} of tensor memory, which nobody has \
+                "tcgen05.mma reads {name} from column {column} of tensor memory, which was not \
                  written in all lanes"
             );
             self.remark(from, what);
