@@ -1,7 +1,6 @@
 //! What is printed to be pasted works, and is about what was shown.
 
 use std::fs;
-use std::time::{Duration, SystemTime};
 
 use crate::workspace::Workspace;
 
@@ -96,17 +95,18 @@ fn what_watch_wrote_is_found_until_there_is_something_newer() {
         pasted(&workspace, line);
     }
     let watched = workspace.path().join("results/watch/mine.jsonl");
-    let kept = workspace.path().join("results/mine-20990101-0000.jsonl");
-    fs::copy(&watched, &kept).expect("a copy");
-    for (newer, older, name) in [
-        (&kept, &watched, "results/mine-20990101-0000.jsonl"),
-        (&watched, &kept, "results/watch/mine.jsonl"),
+    for (copy, name) in [
+        (
+            "results/mine-20990101-0000.jsonl",
+            "results/mine-20990101-0000.jsonl",
+        ),
+        (
+            "results/mine-20000101-0000.jsonl",
+            "results/watch/mine.jsonl",
+        ),
     ] {
-        for (path, age) in [(newer, 0), (older, 60)] {
-            let file = fs::File::options().write(true).open(path).expect("a run");
-            let then = SystemTime::now() - Duration::from_secs(age);
-            file.set_modified(then).expect("its time");
-        }
+        let copy = workspace.path().join(copy);
+        fs::copy(&watched, &copy).expect("a copy");
         for words in [
             &["show"][..],
             &["show", "mine"],
@@ -115,6 +115,7 @@ fn what_watch_wrote_is_found_until_there_is_something_newer() {
             let text = workspace.run(words);
             assert!(text.contains(name), "{name}: {text}");
         }
+        fs::remove_file(copy).expect("the copy");
     }
 }
 

@@ -105,7 +105,7 @@ fn nothing_is_written_twice_by_one_sweep() {
         ("verdict", "two sweeps wrote this file"),
         ("build", "was built for"),
         ("header", "two run files were joined"),
-        ("end", "was complete on line"),
+        ("end", "the run ended on line"),
     ] {
         let again = refused(|lines| {
             let line = lines[first(lines, kind)].clone();
@@ -384,8 +384,8 @@ fn numbers_nobody_can_mean_are_refused() {
         ("/shapes/0/groups/0/m", json!(0), "sizes are"),
         ("/shapes/0/groups/0/k", json!(4_294_967_295u32), "sizes are"),
         ("/shapes/1/name", json!("256x3072x4096"), "listed twice"),
-        ("/shapes/1/name", json!("two\nlines"), "no name"),
-        ("/contenders/1/id", json!(""), "no name"),
+        ("/shapes/1/name", json!("two\nlines"), "is not a name"),
+        ("/contenders/1/id", json!(""), "is not a name"),
         ("/yardstick", json!("two-pass"), "a contender as well"),
         ("/baseline", json!("nobody"), "not a contender"),
         ("/contenders", json!([]), "no contenders"),

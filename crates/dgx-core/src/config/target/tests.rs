@@ -111,7 +111,7 @@ fn mistakes_are_placed_and_told() {
         (
             "value = 132,",
             "value = 1.5,",
-            "no whole number",
+            "is not a whole number",
             "how many",
         ),
         (
