@@ -48,7 +48,7 @@ fn a_neighbour_is_written_that_may_not_have_begun() {
         )
         .on(pair())
         .check();
-        assert!(found.missing.contains("has begun"), "{found}");
+        assert!(found.missing.contains("has started"), "{found}");
     }
 }
 

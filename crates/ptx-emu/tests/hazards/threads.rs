@@ -30,7 +30,7 @@ fn a_copy_is_not_waited_for() {
          st.global.u32 [%rd3], %r7;",
     )
     .check();
-    assert!(found.missing.contains("nobody waited"), "{found}");
+    assert!(found.missing.contains("no wait for"), "{found}");
 }
 
 #[test]

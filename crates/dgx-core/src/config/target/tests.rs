@@ -135,7 +135,7 @@ fn mistakes_are_placed_and_told() {
         (
             "value = 132,",
             "value = \"x\",",
-            "expected f64",
+            "expected a number",
             "docs/targets.md",
         ),
         (
