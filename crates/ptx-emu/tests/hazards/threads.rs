@@ -204,7 +204,7 @@ fn a_slot_is_filled_again_while_it_is_read() {
         let (found, _) = planted.run(false, seed);
         for finding in found.all.iter().filter(|f| f.hazard == Hazard::Race) {
             assert!(finding.remedy.contains("barrier"), "{finding}");
-            assert!(!finding.missing.contains("nobody waited"), "{finding}");
+            assert!(!finding.missing.contains("no wait for"), "{finding}");
         }
     }
 }

@@ -184,7 +184,7 @@ fn mistakes_are_placed_and_told() {
             "driver = \"the",
             "driver = \" \" # ",
             "is not a name for a source",
-            "where",
+            "describe the origin",
         ),
         (
             "[peaks]",
