@@ -1,6 +1,6 @@
 //! Contenders run in worker processes, so that one that crashes, hangs or
 //! breaks its context costs a process and not the sweep. `Worker` is the
-//! supervisor's end of the line; [`mod@serve`] is the worker's, and `validate`,
+//! supervisor's end of the line; `serve` is the worker's, and `validate`,
 //! `measure` and `examine` do what the modules of these names in `sweep` ask for.
 //! They speak over a socket that is the worker's stdin; its stdout belongs to what
 //! kernels print.
