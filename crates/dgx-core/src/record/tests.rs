@@ -438,3 +438,12 @@ fn sizes_that_would_take_any_memory_are_refused() {
         "deep nesting"
     );
 }
+
+/// Run files of earlier releases and of this one say the same of a shape.
+#[test]
+fn a_shape_on_record_is_a_map_of_sizes() {
+    let shape = super::synthetic::grouped("g2", &[80, 176], 4096, 7168);
+    let text = r#"{"name":"g2","groups":[{"m":80,"n":4096,"k":7168},{"m":176,"n":4096,"k":7168}]}"#;
+    assert_eq!(serde_json::to_string(&shape).unwrap(), text);
+    assert_eq!(serde_json::from_str::<Shape>(text).unwrap(), shape);
+}

@@ -253,3 +253,106 @@ pub(super) fn tensor(group: &abi::Group, operand: OperandRef) -> u64 {
         OperandRef::Scratch(slot) => group.scratch[slot],
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+    use crate::plan::{MapLayout, ScratchLayout};
+    use dgx_core::domain::{Distribution, Shape};
+
+    /// Kernels are compiled for these bytes.
+    #[test]
+    fn a_ragged_call_lays_out_its_tables_byte_by_byte() {
+        let groups = [(40, 128, 256), (7, 256, 512), (130, 128, 1024)];
+        let shape = Shape {
+            name: "ragged".to_owned(),
+            groups: groups.map(|(m, n, k)| Group { m, n, k }).to_vec(),
+        };
+        let operands = Operands::draw(&shape, Distribution::Full, 7);
+        let map = |operand: OperandRef| MapLayout {
+            name: "map".to_owned(),
+            groups: vec![
+                MapGeometry {
+                    operand,
+                    dtype: crate::catalog::MapType::U8,
+                    dims: vec![128, 40],
+                    strides: vec![128],
+                    box_dims: vec![64, 8],
+                    swizzle: crate::catalog::Swizzle::B64,
+                    fill: crate::catalog::Fill::Zero,
+                };
+                3
+            ],
+        };
+        let scratch = |name: &str, slot, size| ScratchLayout {
+            name: name.to_owned(),
+            slot,
+            size,
+            zero: false,
+        };
+        let call = OperatorCall {
+            group_order: vec![2, 0, 1],
+            tile_begin: vec![0, 3, 5],
+            tile_count: 9,
+            scratch: vec![
+                scratch("own", 2, ScratchSize::PerGroup(vec![100, 200, 300])),
+                scratch("all", 0, ScratchSize::PerCall(1000)),
+            ],
+            maps: vec![
+                map(OperandRef::B1),
+                map(OperandRef::SfaAtoms),
+                map(OperandRef::C),
+                map(OperandRef::Scratch(2)),
+            ],
+            ..OperatorCall::default()
+        };
+        let (inputs, tensors) = reserve_inputs(&operands);
+        let outputs = reserve_outputs(&shape.groups);
+        let private = Private::reserve(&call);
+        let bases = Bases {
+            inputs: 1 << 32,
+            outputs: 2 << 32,
+            private: 3 << 32,
+        };
+        let encode = |name: &str, geometry: &MapGeometry, at: u64| {
+            let mut map = [0; abi::TENSOR_MAP];
+            map[..8].copy_from_slice(&at.to_le_bytes());
+            map[8] = name.len() as u8;
+            map[9] = geometry.dims.len() as u8;
+            Ok(map)
+        };
+        let zones = (&inputs, &outputs, &private);
+        let tables = Tables::build(&call, &shape.groups, zones, bases, encode).unwrap();
+        let digest = |parts: &[&[u8]]| {
+            let mut hash = Sha256::new();
+            parts.iter().for_each(|part| hash.update(part));
+            hash.finalize()[..8]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        };
+        let tensors: Vec<&[u8]> = tensors.iter().map(|t| &**t).collect();
+        let found = [
+            digest(&tensors),
+            digest(&[bytemuck::cast_slice(&tables.groups)]),
+            digest(&[bytemuck::bytes_of(&tables.args)]),
+            digest(&[&tables.maps]),
+        ];
+        assert_eq!(
+            found,
+            [
+                "26875ab78d7bcb0b",
+                "efe63885ebdfa809",
+                "c51f4f31424fab2e",
+                "86d6369aa1361729"
+            ]
+        );
+        let names: Vec<&str> = inputs.all().iter().map(|zone| &*zone.name).collect();
+        assert_eq!(names.len(), 27);
+        assert_eq!(names[10], "b1 of group 1");
+        assert_eq!(names[24], "sfa_atoms of group 2");
+        assert_eq!(outputs.zone(2).name, "c of group 2");
+    }
+}

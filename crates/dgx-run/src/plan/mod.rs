@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub use call::Deal;
 pub use call::ScratchSize;
 pub use call::{LaunchGeometry, MapGeometry, OperatorCall};
+#[cfg(test)]
+pub(crate) use call::{MapLayout, ScratchLayout};
 pub use pick::{Offer, offers};
 pub use resolve::entrants;
 pub use shards::{cost, imbalance, shards};
