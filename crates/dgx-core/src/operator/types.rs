@@ -146,6 +146,25 @@ impl ElementType {
         0.5_f64.powi(stored_bits + 1)
     }
 
+    /// The least and the most it can be, infinity aside.
+    pub fn limits(self) -> (f64, f64) {
+        let most = match self.element() {
+            Self::F64 => f64::MAX,
+            Self::F32 => f32::MAX.into(),
+            Self::F16 => 65504.0,
+            Self::Bf16 => 2f64.powi(127) * (2.0 - 2f64.powi(-7)),
+            Self::E4m3 => 448.0,
+            Self::E5m2 => 57344.0,
+            Self::E2m1 => 6.0,
+            Self::I32 => return (i32::MIN.into(), i32::MAX.into()),
+            Self::I8 => return (-128.0, 127.0),
+            Self::U8 => return (0.0, 255.0),
+            Self::Bool => return (0.0, 1.0),
+            _ => 2f64.powi(127),
+        };
+        (-most, most)
+    }
+
     pub fn number(self) -> Number {
         match self {
             Self::I32 | Self::I8 | Self::U8 => Number::Integer,

@@ -127,9 +127,49 @@ pub enum ReduceOp {
     Min,
 }
 
+impl BinaryOp {
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::FloorDivide => "//",
+            Self::Remainder => "%",
+            Self::Power => "pow",
+            Self::Maximum => "maximum",
+            Self::Minimum => "minimum",
+            Self::Less => "<",
+            Self::LessEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterEqual => ">=",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::And => "and",
+            Self::Or => "or",
+        }
+    }
+
+    pub fn compares(self) -> bool {
+        use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+        matches!(
+            self,
+            Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual
+        )
+    }
+}
+
 impl Value {
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id]
+    }
+
+    /// Whether both take the same steps, wherever they are written.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let mut pairs = self.nodes.iter().zip(&other.nodes);
+        self.nodes.len() == other.nodes.len()
+            && pairs.all(|(a, b)| a.op == b.op && a.inputs == b.inputs)
     }
 }
 
