@@ -7,6 +7,7 @@ use crate::export;
 use dgx_core::config;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
+use dgx_core::operator;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -28,6 +29,8 @@ pub(super) struct Args {
 enum Described {
     /// A round file
     Round,
+    /// An operator's file
+    Operator,
     /// The front matter of a variant
     #[cfg(feature = "run")]
     Variant,
@@ -53,6 +56,7 @@ fn schema(of: Described) -> Schema {
     let settings = SchemaSettings::draft2020_12();
     match of {
         Described::Round => config::schema(settings.into_generator()),
+        Described::Operator => operator::schema(settings.into_generator()),
         #[cfg(feature = "run")]
         Described::Variant => dgx_run::catalog::schema(settings.into_generator()),
         Described::Export => export::schema(settings.for_serialize().into_generator()),

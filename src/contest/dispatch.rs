@@ -1,7 +1,7 @@
 //! The oracle-dispatch gap: what would be gained by calling, on each shape,
 //! the contender that is best there, over calling the best one everywhere.
 
-use dgx_core::domain::{ContenderId, Micros, Shape, Timing};
+use dgx_core::domain::{ContenderId, Group, Micros, Shape, Timing};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -112,7 +112,7 @@ impl Dispatch {
                 choice.micros.0
             ));
             for g in &choice.shape.groups {
-                text.push_str(&format!("  {{ m = {}, n = {}, k = {} }},\n", g.m, g.n, g.k));
+                text.push_str(&format!("  {},\n", g.to_toml()));
             }
             text.push_str("]\n");
         }
@@ -166,16 +166,23 @@ impl Dispatch {
         }
         let mut text = String::from(
             "/* Which contender to call on which shape. Made by dgx; do not edit. */\n\
-             #ifndef DGX_DISPATCH_H\n#define DGX_DISPATCH_H\n\n\
-             struct dgx_group { unsigned m, n, k; };\n\n",
+             #ifndef DGX_DISPATCH_H\n#define DGX_DISPATCH_H\n\n",
         );
+        let sizes: Vec<&str> = self.sizes().collect();
+        text.push_str(&format!(
+            "struct dgx_group {{ unsigned {}; }};\n\n",
+            sizes.join(", ")
+        ));
         let list: Vec<String> = names.iter().map(|n| quoted(n.as_str())).collect();
         text.push_str(&format!(
             "static const char *const dgx_contenders[] = {{ {} }};\n\n",
             list.join(", ")
         ));
         for (index, choice) in self.choices.iter().enumerate() {
-            let group = |g: &dgx_core::domain::Group| format!("{{{}, {}, {}}}", g.m, g.n, g.k);
+            let group = |g: &Group| {
+                let sizes: Vec<String> = g.sizes().map(|size| size.to_string()).collect();
+                format!("{{{}}}", sizes.join(", "))
+            };
             let groups: Vec<String> = choice.shape.groups.iter().map(group).collect();
             text.push_str(&format!(
                 "static const struct dgx_group dgx_shape_{index}[] = {{ {} }};\n",
@@ -194,35 +201,57 @@ impl Dispatch {
                 contender.unwrap_or(0)
             ));
         }
-        text.push_str(LOOKUP);
+        let same = |size: &&str| format!("c->groups[g].{size} == groups[g].{size}");
+        let same: Vec<String> = sizes.iter().map(same).collect();
+        text.push_str(&LOOKUP.replace("SAME", &same.join(" && ")));
         text
+    }
+
+    /// What a group has.
+    fn sizes(&self) -> impl Iterator<Item = &str> {
+        let first = self.choices.first().and_then(|c| c.shape.groups.first());
+        first
+            .into_iter()
+            .flat_map(Group::iter)
+            .map(|(name, _)| name)
     }
 }
 
 /// That a shape is this one: sums over its groups, for which their order does
 /// not matter. That other groups agree in all of them does not happen by chance.
 fn condition(shape: &Shape) -> String {
-    let size = |d: u32| i64::from(d);
     let groups = &shape.groups;
-    if let [g] = groups.as_slice() {
-        return format!(
-            "groups == 1 && most(m) == {} && most(n) == {} && most(k) == {}",
-            g.m, g.n, g.k
-        );
+    if let [group] = groups.as_slice() {
+        let sizes = group
+            .iter()
+            .map(|(name, size)| format!("most({name}) == {size}"));
+        let parts: Vec<String> = std::iter::once("groups == 1".to_owned())
+            .chain(sizes)
+            .collect();
+        return parts.join(" && ");
     }
-    let sum = |of: fn((i64, i64, i64)) -> i64| -> i64 {
-        let sizes = groups.iter().map(|g| (size(g.m), size(g.n), size(g.k)));
-        sizes.map(of).fold(0, i64::saturating_add)
+    let sum = |of: &dyn Fn(&[i64]) -> i64| -> i64 {
+        let sizes = groups
+            .iter()
+            .map(|g| g.sizes().map(i64::from).collect::<Vec<_>>());
+        sizes.map(|sizes| of(&sizes)).fold(0, i64::saturating_add)
     };
-    format!(
-        "groups == {} && sum(m) == {} && sum(m * m) == {} && sum(n) == {} && sum(k) == {} && sum(m * (n + k)) == {}",
-        groups.len(),
-        sum(|(m, _, _)| m),
-        sum(|(m, _, _)| m * m),
-        sum(|(_, n, _)| n),
-        sum(|(_, _, k)| k),
-        sum(|(m, n, k)| m * (n + k)),
-    )
+    let names: Vec<&str> = groups[0].iter().map(|(name, _)| name).collect();
+    let mut parts = vec![format!("groups == {}", groups.len())];
+    for (place, name) in names.iter().enumerate() {
+        parts.push(format!("sum({name}) == {}", sum(&|sizes| sizes[place])));
+        if place == 0 {
+            parts.push(format!("sum({name} * {name}) == {}", sum(&|s| s[0] * s[0])));
+        }
+    }
+    // What ties the sizes of one group together.
+    if let [first, others @ ..] = &names[..]
+        && !others.is_empty()
+    {
+        let tied = sum(&|sizes| sizes[0] * sizes[1..].iter().sum::<i64>());
+        parts.push(format!("sum({first} * ({})) == {tied}", others.join(" + ")));
+    }
+    parts.join(" && ")
 }
 
 const LOOKUP: &str = "};
@@ -233,8 +262,7 @@ static inline unsigned dgx_dispatch(const struct dgx_group *groups, unsigned cou
     const struct dgx_choice *c = &dgx_choices[i];
     unsigned g = 0;
     if (c->count != count) continue;
-    while (g < count && c->groups[g].m == groups[g].m && c->groups[g].n == groups[g].n &&
-           c->groups[g].k == groups[g].k)
+    while (g < count && SAME)
       ++g;
     if (g == count) return c->contender;
   }

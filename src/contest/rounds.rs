@@ -394,10 +394,7 @@ mod tests {
             .map(|e| format!("{:?}", e.name))
             .collect();
         let groups = |s: &Shape| {
-            let group = |g: &dgx_core::domain::Group| {
-                format!("{{ m = {}, n = {}, k = {} }}", g.m, g.n, g.k)
-            };
-            let all: Vec<String> = s.groups.iter().map(group).collect();
+            let all: Vec<String> = s.groups.iter().map(|g| g.to_toml()).collect();
             format!("{{ name = {:?}, groups = [{}] }}", s.name, all.join(", "))
         };
         let shapes: Vec<String> = field.shapes.iter().map(groups).collect();

@@ -1,14 +1,12 @@
 //! What `dgx debug` found, in words.
 
-use half::f16;
-
 use super::{Commands, hazards_of_cell, percent, status_tone};
 use crate::table::{Column, Style, Table, Value, row};
 use dgx_core::domain::{BackendKind, Hazard, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
-use dgx_run::backend::POISON;
 use dgx_run::backend::emu::STILL_RUNNING;
 use dgx_run::debug::{Call, Diagnosis};
+use dgx_run::operator::Found;
 use dgx_run::validate::{Chart, Patch, Story, Tolerance, significant};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
@@ -224,7 +222,7 @@ fn mismatch_sections(
         &elements(story, context.tolerance).render(style),
     )];
     let around = || story.patch.rows.iter().flatten();
-    if around().any(|(element, _)| element.bits != POISON) {
+    if around().any(|(element, _)| element.found.written) {
         let group = mismatch.first.group;
         parts.push(section(
             &format!("Around the first, in group {group}: got over expected, * is wrong"),
@@ -286,12 +284,12 @@ fn elements(story: &Story, tolerance: Tolerance) -> Table {
     ];
     let columns = titles.map(Column::right).to_vec();
     Table::new(columns).with(story.elements.iter().map(|element| {
-        let error = tolerance.error(element.bits, element.expected);
+        let error = tolerance.error(element.found, element.expected);
         row![
             element.group,
             element.row,
             element.column,
-            got(element.bits),
+            got(element.found),
             significant(element.expected),
             match error.is_finite() {
                 true => format!("{error:.3}"),
@@ -308,8 +306,8 @@ fn patch(patch: &Patch) -> Table {
     let mut table = Table::keyed("", columns);
     for (place, row) in patch.rows.iter().enumerate() {
         let above = row.iter().map(|(element, wrong)| match wrong {
-            true => format!("*{}", got(element.bits)),
-            false => got(element.bits),
+            true => format!("*{}", got(element.found)),
+            false => got(element.found),
         });
         let below = row.iter().map(|(element, _)| significant(element.expected));
         table.push_named(
@@ -341,11 +339,8 @@ fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
     let hit = groups.filter(|(_, (wrong, _))| **wrong > 0);
     let mut lines: Vec<String> = hit
         .map(|(index, (wrong, group))| {
-            let all = group.m as usize * group.n as usize;
-            format!(
-                "group {index} ({}x{}x{}): {wrong} of {all}",
-                group.m, group.n, group.k
-            )
+            let all = story.elements_of[index];
+            format!("group {index} ({group}): {wrong} of {all}")
         })
         .collect();
     let more = lines.len().saturating_sub(GROUPS);
@@ -399,10 +394,10 @@ fn fits(story: &Story) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn got(bits: u16) -> String {
-    match bits {
-        POISON => "unwritten".to_owned(),
-        bits => significant(f16::from_bits(bits).to_f64()),
+fn got(found: Found) -> String {
+    match found.written {
+        false => "unwritten".to_owned(),
+        true => significant(found.value()),
     }
 }
 
@@ -434,7 +429,8 @@ mod tests {
     use super::*;
     use crate::present::Folders;
     use dgx_core::config::target::usual;
-    use dgx_core::domain::{ContenderId, Group};
+    use dgx_core::domain::ContenderId;
+    use dgx_core::record::synthetic::group;
 
     #[test]
     fn whoever_ran_out_of_time_is_given_more() {
@@ -491,14 +487,7 @@ mod tests {
         };
         let shape = Shape {
             name: "s".to_owned(),
-            groups: vec![
-                Group {
-                    m: 24,
-                    n: 256,
-                    k: 64
-                };
-                2
-            ],
+            groups: vec![group(24, 256, 64); 2],
         };
         let folders = Folders::default();
         let text = drawn(&chart, &context(&shape, &folders));

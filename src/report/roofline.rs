@@ -5,9 +5,10 @@ use maud::{Markup, html};
 use super::RankedRun;
 use super::plot::{Scale, across, clip, data, decades, range, short, ticks, up};
 use crate::table::{Table, row};
-use dgx_core::domain::roofline::{Ceiling, Work};
+use dgx_core::domain::roofline::Ceiling;
 use dgx_core::domain::{ContenderId, Shape};
 use dgx_core::rank::Kind;
+use dgx_core::record::Run;
 
 const ROW: f64 = 18.0;
 
@@ -38,12 +39,13 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
 }
 
 /// Operations over the bytes that must move.
-fn intensity(shape: &Shape) -> f64 {
-    shape.flops() / shape.min_bytes().0 as f64
+fn intensity(run: &Run, shape: &Shape) -> f64 {
+    let bytes = run.operator.least_work(shape).memory_bytes;
+    run.operator.operations(shape) / bytes
 }
 
-fn tera(shape: &Shape, micros: f64) -> f64 {
-    shape.flops() / micros / 1e6
+fn tera(run: &Run, shape: &Shape, micros: f64) -> f64 {
+    run.operator.operations(shape) / micros / 1e6
 }
 
 /// One timed cell in the picture of all shapes.
@@ -64,7 +66,7 @@ fn overall(subject: &RankedRun, ceiling: &Ceiling) -> Markup {
     let peak = ceiling.tensor_flops * ceiling.clock_mhz / 1e6;
     let slope = ceiling.bandwidth / 1e12;
     let ridge = peak / slope;
-    let xs = run.header.shapes.iter().map(intensity);
+    let xs = run.header.shapes.iter().map(|shape| intensity(run, shape));
     let Some((low, high)) = range(xs.chain([ridge])) else {
         return html! {};
     };
@@ -200,8 +202,8 @@ fn points(subject: &RankedRun) -> Vec<Point<'_>> {
             points.push(Point {
                 shape: &shape.name,
                 contender: &row.contender,
-                intensity: intensity(shape),
-                speed: tera(shape, time.estimate().0),
+                intensity: intensity(&subject.run, shape),
+                speed: tera(&subject.run, shape, time.estimate().0),
                 class: class(row.kind, time.best),
             });
         }
@@ -228,8 +230,10 @@ fn plot(subject: &RankedRun, ceiling: &Ceiling, shape: &Shape) -> Markup {
     if timed.is_empty() {
         return html! {};
     }
-    let (floor, _) = ceiling.at(clock).floor(&Work::least(shape));
-    let ceiling = tera(shape, floor.0);
+    let (floor, _) = ceiling
+        .at(clock)
+        .floor(&subject.run.operator.least_work(shape));
+    let ceiling = tera(&subject.run, shape, floor.0);
     let x = Scale::linear((0.0, ceiling * 1.08), (126.0, 380.0));
     let height = ROW * timed.len() as f64 + 24.0;
     html! {
@@ -238,7 +242,7 @@ fn plot(subject: &RankedRun, ceiling: &Ceiling, shape: &Shape) -> Markup {
             svg viewBox={ "0 0 400 " (height) } role="img" aria-label={ "Roofline of " (shape.name) } {
                 @for (i, (contender, micros, class, _)) in timed.iter().enumerate() {
                     @let top = ROW * i as f64 + 3.0;
-                    @let value = tera(shape, *micros);
+                    @let value = tera(&subject.run, shape, *micros);
                     g data-c=(contender) {
                         title { (contender) ": " (short(*micros)) " µs, " (short(value)) " TFLOP/s" }
                         text x="120" y=(top + 10.0) text-anchor="end" { (clip(contender.as_str())) }

@@ -25,6 +25,7 @@ mod merging;
 mod newest;
 mod odd_files;
 mod odd_runs;
+mod operators;
 mod pasting;
 mod profiling;
 mod reading;

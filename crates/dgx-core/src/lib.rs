@@ -29,6 +29,10 @@ pub mod document;
 pub mod operator;
 pub mod stats;
 
+pub mod operators;
+
+pub mod fields;
+
 pub mod config;
 
 pub mod record;

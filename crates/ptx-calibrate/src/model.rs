@@ -35,7 +35,7 @@ pub fn model(
         if here.is_empty() {
             continue;
         }
-        let operands = Operands::blank(shape);
+        let operands = Operands::blank(&plan.round.operator, shape);
         let timed = each(&here, |&place| {
             let (build, call) = works[place];
             let contender = &plan.contenders[cells[place].contender].id;

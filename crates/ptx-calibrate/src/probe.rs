@@ -425,7 +425,7 @@ impl WireMap {
         let width: u64 = names.within(&self.width)?;
         let geometry = MapGeometry {
             // No tensor of an operator: the probe's memory stands in.
-            operand: OperandRef::A,
+            operand: OperandRef::Field(0),
             dtype: MapType::U8,
             dims: vec![width, names.within(&self.rows)?],
             strides: vec![width],

@@ -6,6 +6,7 @@ use crate::cli::{Globals, named, runs};
 use crate::present::{Align, Column, Folders, Style, Table};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
+use dgx_core::operator::Operator;
 use dgx_core::record::schema::Build;
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::map_refusal;
@@ -16,7 +17,7 @@ use dgx_run::sweep::{BackendChoice, inspect};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Rounds to check
+    /// Rounds to check, or files of operators
     #[arg(value_name = "ROUND", required = true, value_parser = named::round())]
     rounds: Vec<PathBuf>,
     #[command(flatten)]
@@ -35,14 +36,33 @@ pub(crate) struct Args {
     compile: machine::CompileLimits,
 }
 
+/// Operators lie in folders of that name.
+fn is_operator(path: &Path) -> bool {
+    let folder = path.parent().and_then(Path::file_name);
+    folder.is_some_and(|folder| folder == "operators")
+}
+
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let (operators, rounds): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.rounds.iter().partition(|path| is_operator(path));
+    for path in operators {
+        let operator = Operator::read(path)?;
+        inform!(
+            "{} is a sound operator: {}",
+            operator.name,
+            operator.summary
+        );
+    }
+    if rounds.is_empty() {
+        return Ok(Exit::Done);
+    }
     let catalog = Catalog::open(&globals.variants)?;
     let (mut device, _) = machine::device(args.target.as_deref(), BackendChoice::Auto)?;
     device.limits.sms = args.sms.unwrap_or(device.limits.sms);
     let machine = Machine::of(&device);
     let mut plans = Vec::new();
-    for path in &args.rounds {
+    for path in rounds {
         let mut round = runs::round(path)?;
         args.shapes.keep_in_round(&mut round)?;
         let plan = Plan::new(round, &catalog, &machine)?;

@@ -285,7 +285,8 @@ fn dump(args: &Args, plan: &Plan) -> Result<Option<Dump>, CommandError> {
         Work::Run { call, .. } => Some(call),
         Work::Unsupported { .. } | Work::Broken(_) => None,
     };
-    Dump::new(requests, PathBuf::from(folder), args.form, call).map(Some)
+    let operator = &plan.round.operator;
+    Dump::new(requests, PathBuf::from(folder), args.form, operator, call).map(Some)
 }
 
 fn kinds(args: &Args) -> Result<Option<(Vec<Kind>, PathBuf)>, CommandError> {

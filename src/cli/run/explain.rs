@@ -176,7 +176,7 @@ fn show(
                 let clock = measured(&shape.name).and_then(|time| time.clock_mhz);
                 let ceiling = ceiling.map(|ceiling| ceiling.at(clock));
                 calls.push(CallFit::of(
-                    shape,
+                    (&plan.round.operator, shape),
                     call,
                     build,
                     &plan.device.limits,

@@ -7,6 +7,8 @@ use crate::present::{Align, Column, Style, Table};
 use dgx_core::config::target::usual;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Device, Exit, Status, printable_line};
+use dgx_core::operator::Tensor;
+use dgx_core::operators;
 use dgx_core::speech::{self, Level};
 use dgx_run::catalog::{Catalog, Variant};
 use dgx_run::plan::{Machine, Plan, Work};
@@ -19,12 +21,18 @@ pub(crate) struct Args {
     round: Option<PathBuf>,
     #[command(flatten)]
     shapes: Shapes,
+    /// List operators instead: what a round can be of
+    #[arg(long, conflicts_with_all = ["round", "shape"])]
+    operators: bool,
 }
 
 /// Prints the variants there are, or what a round would run.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let catalog = Catalog::open(&globals.variants)?;
     let style = runs::style(globals);
+    if args.operators {
+        return Ok(list_operators(&style));
+    }
+    let catalog = Catalog::open(&globals.variants)?;
     match args.round {
         None => {
             let (here, _) = machine::device(None, BackendChoice::Auto)?;
@@ -43,6 +51,49 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             }
             Ok(super::check::print_mistakes(&plan))
         }
+    }
+}
+
+/// Operators with their sizes and types; a broken file is a row as well.
+fn list_operators(style: &Style) -> Exit {
+    let mut grid = Table::new(vec![
+        Column::key("operator"),
+        Column::new("sizes", Align::Left, 5),
+        Column::new("in", Align::Left, 8).wraps(),
+        Column::new("out", Align::Left, 8).wraps(),
+        Column::new("summary", Align::Left, 8).wraps(),
+    ]);
+    let typed = |tensor: &Tensor| format!("{} {}", tensor.name, tensor.element.name());
+    let mut mistakes = Vec::new();
+    for name in operators::known() {
+        match operators::named(Some(&name)) {
+            Ok(operator) => {
+                let inputs: Vec<String> = operator.inputs.iter().map(typed).collect();
+                let outputs = operator.outputs.iter().map(|output| typed(&output.tensor));
+                grid.push(vec![
+                    name,
+                    operator.sizes.join(" "),
+                    inputs.join(", "),
+                    outputs.collect::<Vec<_>>().join(", "),
+                    printable_line(&operator.summary),
+                ]);
+            }
+            Err(error) => {
+                let mut row = vec![String::new(); 5];
+                row[0] = printable_line(&name);
+                row[4] = format!("broken: {}", printable_line(error.message()));
+                grid.push(row);
+                mistakes.push(error);
+            }
+        }
+    }
+    say!("{}", grid.render(style));
+    for mistake in &mistakes {
+        CommandError::from(mistake.clone()).print();
+    }
+    match mistakes.is_empty() {
+        true => Exit::Done,
+        false => Exit::Usage,
     }
 }
 
@@ -186,28 +237,23 @@ fn list_round(plan: &Plan, style: &Style) {
     }
     say!("{}\n", grid.render(style));
     let prose = |title| Column::new(title, Align::Left, 8).wraps();
-    let mut grid = Table::new(vec![
-        Column::key("shape"),
-        Column::new("groups", Align::Right, 8),
-        prose("m"),
-        prose("n"),
-        prose("k"),
-        Column::new("GFLOP", Align::Right, 8),
-    ]);
+    let operator = &round.operator;
+    let mut columns = vec![Column::key("shape"), Column::new("groups", Align::Right, 8)];
+    columns.extend(operator.sizes.iter().map(|size| prose(size)));
+    columns.push(Column::new("GFLOP", Align::Right, 8));
+    let mut grid = Table::new(columns);
     for shape in &plan.shapes {
-        let extents = |of: fn(&dgx_core::domain::Group) -> u32| {
-            let mut list: Vec<String> = shape.groups.iter().map(|g| of(g).to_string()).collect();
+        let extents = |size: &String| {
+            let sizes = shape.groups.iter().filter_map(|group| group.get(size));
+            let mut list: Vec<String> = sizes.map(|size| size.to_string()).collect();
             list.dedup();
             list.join(" ")
         };
-        grid.push(vec![
-            shape.name.clone(),
-            shape.groups.len().to_string(),
-            extents(|g| g.m),
-            extents(|g| g.n),
-            extents(|g| g.k),
-            format!("{:.1}", shape.flops() / 1e9),
-        ]);
+        let mut row = vec![shape.name.clone(), shape.groups.len().to_string()];
+        row.extend(operator.sizes.iter().map(extents));
+        let flops = operator.operations(shape);
+        row.push(format!("{:.1}", flops / 1e9));
+        grid.push(row);
     }
     say!("{}", grid.render(style));
 }

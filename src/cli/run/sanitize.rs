@@ -12,6 +12,7 @@ use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, Shape, counted, typed};
 use dgx_core::examination::{Course, Examined, Inquest, Inquiry};
+use dgx_core::operators;
 use dgx_core::record::{Portable, Run};
 use dgx_run::catalog::{Catalog, Contender};
 use dgx_run::plan;
@@ -121,7 +122,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => {
             let round = match reference_round {
                 Some(round) => round,
-                None => sanitize::any_round()?,
+                None => sanitize::any_round(operators::usual())?,
             };
             (round, contenders_of(&args, &catalog, &device)?)
         }
@@ -298,7 +299,7 @@ fn named_shapes(words: &[Names], round: &Round, of_round: bool) -> Result<Vec<Sh
             Ok(found) if of_round => found,
             Err(nobody) if of_round && !is_sizes(word) => return Err(nobody),
             _ => {
-                shapes.push(sanitize::parse_shape(word)?);
+                shapes.push(sanitize::parse_shape(&round.operator, word)?);
                 continue;
             }
         };

@@ -44,47 +44,28 @@ allowed! {
 }
 
 pub(super) const SCORE: RangeInclusive<f64> = 0.0..=10.0;
-/// TMA wants 16-byte rows of scales, 16 elements a scale.
-pub(super) const K_MULTIPLE: i64 = 256;
-pub(super) const N_MULTIPLE: i64 = 128;
 
-/// What a size may be, one by itself.
-pub(super) struct Size<const MULTIPLE: i64>;
-
-impl<const MULTIPLE: i64> JsonSchema for Size<MULTIPLE> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("Size{MULTIPLE}").into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "integer", "minimum": 1, "maximum": EXTENT, "multipleOf": MULTIPLE
-        })
-    }
+/// What a size may be, one by itself: for the schema.
+pub(super) fn size() -> Schema {
+    json_schema!({ "type": "integer", "minimum": 1, "maximum": EXTENT })
 }
 
 /// One size, or a list of them.
-pub(super) struct Sizes<const MULTIPLE: i64>;
+pub(super) fn sizes() -> Schema {
+    json_schema!({
+        "anyOf": [
+            size(),
+            { "type": "array", "minItems": 1, "maxItems": GROUPS, "items": size() },
+        ]
+    })
+}
 
-impl<const MULTIPLE: i64> JsonSchema for Sizes<MULTIPLE> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        format!("Sizes{MULTIPLE}").into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<Size<MULTIPLE>>();
-        json_schema!({
-            "anyOf": [one, { "type": "array", "minItems": 1, "maxItems": GROUPS, "items": one }]
-        })
-    }
+/// Dense problems: every combination of sizes.
+pub(super) fn grids(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "items": { "type": "object", "additionalProperties": sizes() },
+    })
 }
 
 /// Counters by their names, each with a factor.

@@ -21,6 +21,9 @@ pub fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<wire::RoundFile>()
 }
 
+/// Where the keys of a round are explained.
+const GUIDE: &str = "docs/rounds.md lists the keys";
+
 /// The default of what is done unless a file says otherwise.
 fn yes() -> bool {
     true

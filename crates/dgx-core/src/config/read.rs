@@ -3,14 +3,16 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
+
+use crate::operator::Operator;
 
 use super::round::{Baseline, Gate, Pitch, Round, Selection};
-use super::{is_plain, jury, shapes, wire};
+use super::{GUIDE, is_plain, jury, shapes, wire};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::document::{Document, Spanned};
 use crate::domain::{ContenderId, bounds, printable_line};
-
-const GUIDE: &str = "docs/rounds.md lists the keys";
+use crate::operators;
 
 impl Round {
     /// Reads and checks a round file.
@@ -27,7 +29,8 @@ impl Round {
         let reader = Reader {
             document: &document,
         };
-        let (shapes, shape_spans) = shapes::read(&document, &wire.shapes, &wire.grid)?
+        let operator = reader.operator(wire.operator.as_ref())?;
+        let (shapes, shape_spans) = shapes::read(&document, &operator, &wire.shapes, &wire.grid)?
             .into_iter()
             .unzip();
         Ok(Self {
@@ -36,6 +39,7 @@ impl Round {
             contenders: reader.contenders(&wire.contenders)?,
             baseline: reader.baseline(&wire.baseline)?,
             yardstick: wire.yardstick,
+            operator,
             shapes,
             shape_spans,
             validation: wire.validate,
@@ -86,6 +90,18 @@ impl Reader<'_> {
             format!("`{}` cannot be a round's name", text.escape_debug()),
             "use letters, digits, - _ and .: the run file is named after it",
         ))
+    }
+
+    fn operator(&self, name: Option<&Spanned<String>>) -> Result<Arc<Operator>, InputError> {
+        let named = name.map(|name| name.get_ref().as_str());
+        operators::named(named).map_err(|error| match name {
+            // One that is there and wrong says itself where.
+            Some(name) if error.location().is_none() => {
+                self.document
+                    .error(name.span(), error.message(), error.remedy())
+            }
+            _ => error,
+        })
     }
 
     fn question(&self, question: &Spanned<String>) -> Result<String, InputError> {

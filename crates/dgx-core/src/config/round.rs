@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -9,6 +10,8 @@ use super::limits::*;
 use crate::diagnostic::SourceFile;
 use crate::document::{Within, perhaps, refused};
 use crate::domain::{Bytes, ContenderId, Counter, Distribution, Shape, printable, printable_line};
+
+use crate::operator::Operator;
 
 /// A round file, resolved: defaults filled in, shapes expanded.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +26,8 @@ pub struct Round {
     pub baseline: Baseline,
     /// Whether the cuBLAS yardstick is timed along.
     pub yardstick: bool,
+    /// What is computed.
+    pub operator: Arc<Operator>,
     pub shapes: Vec<Shape>,
     /// Where each shape stands in the file, for errors about it.
     pub shape_spans: Vec<Range<usize>>,
@@ -37,6 +42,14 @@ pub struct Round {
 }
 
 impl Round {
+    /// What an element may be off by, relative and absolute: as the round says,
+    /// or as its first output does.
+    pub fn tolerance(&self) -> (f64, f64) {
+        let (rtol, atol) = self.operator.outputs[0].tolerance();
+        let Validation { rtol: own, .. } = self.validation;
+        (own.unwrap_or(rtol), self.validation.atol.unwrap_or(atol))
+    }
+
     /// Leaves out the shapes that are not to be kept.
     pub fn keep(&mut self, kept: impl Fn(&Shape) -> bool) {
         let (shapes, spans) = (&mut self.shapes, &mut self.shape_spans);
@@ -71,11 +84,14 @@ pub enum Baseline {
 #[serde(deny_unknown_fields, default)]
 pub struct Validation {
     /// An element passes if its error is at most atol + rtol·|expected|.
-    #[serde(with = "Within::<Tolerance>")]
-    pub rtol: f64,
+    /// The operator's where there is none.
+    #[serde(deserialize_with = "perhaps::<Tolerance, _>")]
+    #[schemars(with = "Within<Tolerance>")]
+    pub rtol: Option<f64>,
     /// See rtol.
-    #[serde(with = "Within::<Tolerance>")]
-    pub atol: f64,
+    #[serde(deserialize_with = "perhaps::<Tolerance, _>")]
+    #[schemars(with = "Within<Tolerance>")]
+    pub atol: Option<f64>,
     /// Data it is checked on; benchmark, full and corner where there is none.
     #[serde(deserialize_with = "distributions")]
     #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
@@ -91,8 +107,8 @@ pub struct Validation {
 impl Default for Validation {
     fn default() -> Self {
         Self {
-            rtol: 1e-3,
-            atol: 1e-3,
+            rtol: None,
+            atol: None,
             distributions: Distribution::USUAL.to_vec(),
             seed: None,
             timeout: 120.0,

@@ -1,15 +1,16 @@
 //! Shapes as written become shapes as run: lists broadcast, grids multiplied
 //! out, and every extent held against what the operator is defined for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::limits::{K_MULTIPLE, N_MULTIPLE};
+use super::GUIDE;
 use super::wire::{self, Extents};
-use crate::diagnostic::InputError;
-use crate::document::{Document, Spanned};
+use crate::diagnostic::{InputError, nearest};
+use crate::document::{Document, Spanned, Table};
 use crate::domain::bounds::{self, GROUPS};
 use crate::domain::{Group, Shape};
+use crate::operator::{Operator, Requirement};
 
 const MAX_EXTENT: i64 = bounds::EXTENT as i64;
 const MAX_SHAPES: usize = 1024;
@@ -17,16 +18,17 @@ const MAX_SHAPES: usize = 1024;
 /// Every shape of the file with the place that gave it.
 pub(super) fn read(
     document: &Document<'_>,
+    operator: &Operator,
     shapes: &[Spanned<wire::Shape>],
     grids: &[Spanned<wire::Grid>],
 ) -> Result<Vec<(Shape, Range<usize>)>, InputError> {
-    let reader = Reader { document };
+    let reader = Reader { document, operator };
     let mut list = Vec::new();
     for shape in shapes {
         list.push((reader.shape(shape)?, shape.span()));
     }
     for grid in grids {
-        for shape in reader.grid(grid.get_ref())? {
+        for shape in reader.grid(grid)? {
             list.push((shape, grid.span()));
         }
     }
@@ -34,7 +36,10 @@ pub(super) fn read(
         return Err(document.error(
             0..0,
             "the round has no shapes",
-            "add [[shapes]] with m, n and k, or a [[grid]]",
+            format!(
+                "add [[shapes]] with {}, or a [[grid]]",
+                listed(&operator.sizes)
+            ),
         ));
     }
     if list.len() > MAX_SHAPES {
@@ -57,6 +62,7 @@ pub(super) fn read(
 
 struct Reader<'a> {
     document: &'a Document<'a>,
+    operator: &'a Operator,
 }
 
 impl Reader<'_> {
@@ -64,25 +70,29 @@ impl Reader<'_> {
         let span = shape.span();
         let wire::Shape {
             name,
-            m,
-            n,
-            k,
             groups,
+            sizes,
         } = shape.get_ref();
-        let (groups, dense) = match (groups, m, n, k) {
-            (Some(groups), None, None, None) => (self.explicit(groups)?, false),
-            (None, Some(m), Some(n), Some(k)) => self.broadcast(m, n, k)?,
-            _ => {
-                return Err(self.document.error(
-                    span,
-                    "a shape has either `groups`, or all of `m`, `n` and `k`",
-                    "e.g. { m = 256, n = 4096, k = 7168 }",
-                ));
-            }
+        self.known(sizes.keys(), &["name", "groups"])?;
+        let all = self
+            .operator
+            .sizes
+            .iter()
+            .all(|size| sizes.contains_key(size.as_str()));
+        let (groups, dense) = match groups {
+            Some(groups) if sizes.is_empty() => (self.explicit(groups)?, false),
+            None if all => self.broadcast(sizes)?,
+            _ => return Err(self.neither(span)),
         };
+        if groups.len() > 1 && !self.operator.groups {
+            let message = format!("`{}` takes one problem a call", self.operator.name);
+            let remedy =
+                "give each problem a shape of its own, or add groups = true to the operator";
+            return Err(self.document.error(span, message, remedy));
+        }
         let name = match name {
             Some(name) => self.name(name)?,
-            None if dense => dense_name(&groups[0]),
+            None if dense => groups[0].to_string(),
             None => {
                 return Err(self.document.error(
                     span,
@@ -92,6 +102,48 @@ impl Reader<'_> {
             }
         };
         Ok(Shape { name, groups })
+    }
+
+    fn neither(&self, span: Range<usize>) -> InputError {
+        let sizes: Vec<String> = self
+            .operator
+            .sizes
+            .iter()
+            .map(|s| format!("`{s}`"))
+            .collect();
+        let message = format!("a shape has either `groups`, or all of {}", listed(&sizes));
+        let names = self.operator.sizes.iter().cloned();
+        let small = self.operator.small[0].iter().map(|size| *size as u32);
+        let example = Group::new(names.zip(small)).to_toml();
+        self.document
+            .error(span, message, format!("e.g. {example}"))
+    }
+
+    /// Whether these are sizes of the operator.
+    fn known<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k Spanned<String>>,
+        others: &[&str],
+    ) -> Result<(), InputError> {
+        let sizes = &self.operator.sizes;
+        for key in keys.filter(|key| !sizes.contains(key.get_ref())) {
+            let known = || {
+                others
+                    .iter()
+                    .copied()
+                    .chain(sizes.iter().map(String::as_str))
+            };
+            let remedy = match nearest(key.get_ref(), known()) {
+                Some(close) => format!("did you mean `{close}`? ({GUIDE})"),
+                None => format!(
+                    "use one of {}; {GUIDE}",
+                    known().collect::<Vec<_>>().join(", ")
+                ),
+            };
+            let message = format!("unknown key `{}`", key.get_ref().escape_debug());
+            return Err(self.document.error(key.span(), message, remedy));
+        }
+        Ok(())
     }
 
     fn name(&self, name: &Spanned<String>) -> Result<String, InputError> {
@@ -117,29 +169,35 @@ impl Reader<'_> {
         groups: &Spanned<Vec<Spanned<wire::Group>>>,
     ) -> Result<Vec<Group>, InputError> {
         self.count(groups.get_ref().len(), groups.span())?;
-        groups
-            .get_ref()
-            .iter()
-            .map(|group| {
-                let wire::Group { m, n, k } = group.get_ref();
-                self.group(
-                    (*m.get_ref(), m.span()),
-                    (*n.get_ref(), n.span()),
-                    (*k.get_ref(), k.span()),
-                )
+        let one = |group: &Spanned<wire::Group>| {
+            self.known(group.get_ref().keys(), &[])?;
+            self.group(|name| {
+                let size = self.given(group.get_ref(), name, group.span())?;
+                Ok((*size.get_ref(), size.span()))
             })
-            .collect()
+        };
+        groups.get_ref().iter().map(one).collect()
+    }
+
+    /// The size of that name in a table that must have it.
+    fn given<'t, T>(
+        &self,
+        table: &'t Table<Spanned<T>>,
+        name: &str,
+        span: Range<usize>,
+    ) -> Result<&'t Spanned<T>, InputError> {
+        table.get(name).ok_or_else(|| {
+            let message = format!("the key `{name}` is missing");
+            let remedy = format!("add `{name} = …`; {GUIDE}");
+            self.document.error(span, message, remedy)
+        })
     }
 
     /// Lists of one length make groups; a single number serves them all.
-    fn broadcast(
-        &self,
-        m: &Spanned<Extents>,
-        n: &Spanned<Extents>,
-        k: &Spanned<Extents>,
-    ) -> Result<(Vec<Group>, bool), InputError> {
+    fn broadcast(&self, sizes: &wire::Grid) -> Result<(Vec<Group>, bool), InputError> {
         let mut count: Option<usize> = None;
-        for extents in [m, n, k] {
+        for name in &self.operator.sizes {
+            let extents = &sizes[name.as_str()];
             if let Extents::Many(list) = extents.get_ref() {
                 self.count(list.len(), extents.span())?;
                 if let Some(other) = count.filter(|other| *other != list.len()) {
@@ -153,7 +211,7 @@ impl Reader<'_> {
             }
         }
         let groups = (0..count.unwrap_or(1))
-            .map(|i| self.group(entry(m, i), entry(n, i), entry(k, i)))
+            .map(|i| self.group(|name| Ok(entry(&sizes[name], i))))
             .collect::<Result<_, _>>()?;
         Ok((groups, count.is_none()))
     }
@@ -169,54 +227,91 @@ impl Reader<'_> {
         ))
     }
 
-    fn grid(&self, grid: &wire::Grid) -> Result<Vec<Shape>, InputError> {
-        let (ms, ns, ks) = (all(&grid.m), all(&grid.n), all(&grid.k));
+    /// Every combination of a grid's sizes, the last changing fastest.
+    fn grid(&self, grid: &Spanned<wire::Grid>) -> Result<Vec<Shape>, InputError> {
+        self.known(grid.get_ref().keys(), &[])?;
+        let lists = self.operator.sizes.iter().map(|name| {
+            let extents = self.given(grid.get_ref(), name, grid.span())?;
+            Ok((name.as_str(), all(extents)))
+        });
+        let lists: Vec<(&str, Vec<Extent>)> = lists.collect::<Result<_, InputError>>()?;
+        let count = lists
+            .iter()
+            .fold(1_usize, |count, (_, list)| count.saturating_mul(list.len()));
         let mut shapes = Vec::new();
-        for m in &ms {
-            for n in &ns {
-                for k in &ks {
-                    let group = self.group(m.clone(), n.clone(), k.clone())?;
-                    shapes.push(Shape {
-                        name: dense_name(&group),
-                        groups: vec![group],
-                    });
-                    if shapes.len() > MAX_SHAPES {
-                        return Ok(shapes);
-                    }
-                }
+        for mut place in 0..count.min(MAX_SHAPES + 1) {
+            let mut chosen: BTreeMap<&str, &Extent> = BTreeMap::new();
+            for (name, list) in lists.iter().rev() {
+                chosen.insert(name, &list[place % list.len()]);
+                place /= list.len();
             }
+            let group = self.group(|name| Ok(chosen[name].clone()))?;
+            shapes.push(Shape {
+                name: group.to_string(),
+                groups: vec![group],
+            });
         }
         Ok(shapes)
     }
 
-    fn group(&self, m: Extent, n: Extent, k: Extent) -> Result<Group, InputError> {
-        Ok(Group {
-            m: self.extent("m", m, 1)?,
-            n: self.extent("n", n, N_MULTIPLE)?,
-            k: self.extent("k", k, K_MULTIPLE)?,
-        })
+    /// A group whose sizes are given one by one, held against what the
+    /// operator requires.
+    fn group(
+        &self,
+        given: impl Fn(&str) -> Result<Extent, InputError>,
+    ) -> Result<Group, InputError> {
+        let names = self.operator.sizes.iter();
+        let given: Vec<Extent> = names.map(|name| given(name)).collect::<Result<_, _>>()?;
+        let named = || self.operator.sizes.iter().zip(&given);
+        for (name, extent) in named() {
+            self.extent(name, extent)?;
+        }
+        let sizes: Vec<u64> = given.iter().map(|(value, _)| *value as u64).collect();
+        match self.operator.unmet(&sizes) {
+            Some(unmet) => Err(self.unmet(unmet, &given)),
+            None => Ok(Group::new(
+                named().map(|(name, (value, _))| (name.clone(), *value as u32)),
+            )),
+        }
     }
 
-    fn extent(&self, name: &str, (value, span): Extent, of: i64) -> Result<u32, InputError> {
-        let error = |message: String, remedy: String| self.document.error(span, message, remedy);
-        if value < 1 {
+    fn extent(&self, name: &str, (value, span): &Extent) -> Result<(), InputError> {
+        let error = |message: String, remedy: String| {
+            Err(self.document.error(span.clone(), message, remedy))
+        };
+        if *value < 1 {
             let message = format!("{name} = {value}: sizes start at 1");
-            return Err(error(message, format!("give a positive {name}")));
+            return error(message, format!("give a positive {name}"));
         }
-        if value > MAX_EXTENT {
+        if *value > MAX_EXTENT {
             let message = format!("{name} = {value} is beyond any memory");
-            return Err(error(message, format!("give at most {MAX_EXTENT}")));
+            return error(message, format!("give at most {MAX_EXTENT}"));
         }
-        if value % of != 0 {
+        Ok(())
+    }
+
+    /// What is wrong with sizes that do not meet a requirement, at the first
+    /// size it names.
+    fn unmet(&self, unmet: &Requirement, given: &[Extent]) -> InputError {
+        if let Some((size, of)) = unmet.condition.multiple() {
+            let (value, span) = &given[size];
+            let name = &self.operator.sizes[size];
             let message = format!("{name} = {value} is not a multiple of {of}");
             let (below, above) = (value / of * of, (value / of + 1) * of);
             let remedy = match below {
                 0 => format!("the operator is defined for multiples of {of}: take {above}"),
                 _ => format!("the operator is defined for multiples of {of}: {below} or {above}"),
             };
-            return Err(error(message, remedy));
+            return self.document.error(span.clone(), message, remedy);
         }
-        Ok(value as u32)
+        let first = unmet.condition.first_size().unwrap_or(0);
+        let sizes = self.operator.sizes.iter().zip(given);
+        let sizes: Vec<String> = sizes
+            .map(|(name, (value, _))| format!("{name} = {value}"))
+            .collect();
+        let message = format!("{} does not meet `{}`", sizes.join(", "), unmet.text);
+        let remedy = format!("operators/{}.toml requires it", self.operator.name);
+        self.document.error(given[first].1.clone(), message, remedy)
     }
 }
 
@@ -236,6 +331,10 @@ fn all(extents: &Spanned<Extents>) -> Vec<Extent> {
     }
 }
 
-fn dense_name(group: &Group) -> String {
-    format!("{}x{}x{}", group.m, group.n, group.k)
+/// `rows, columns and depth`.
+fn listed(names: &[String]) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }

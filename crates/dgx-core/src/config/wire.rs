@@ -1,9 +1,10 @@
 //! A round file as it is written. Numbers are signed and lists unchecked here,
 //! so that what is wrong with them is said in our words: see [`super::read`].
 
+use std::borrow::Cow;
 use std::fmt;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -26,6 +27,9 @@ pub(super) struct RoundFile {
     pub name: Option<Spanned<String>>,
     /// One line, printed above the tables.
     pub question: Spanned<String>,
+    /// What is computed: the stem of a file in `operators/`; `nvfp4-dual-gemm`
+    /// where there is none.
+    pub operator: Option<Spanned<String>>,
     /// Variants: `pipelined` for every combination of its parameters,
     /// `pipelined:STAGES=2` for one.
     #[schemars(extend("minItems" = 1))]
@@ -40,6 +44,7 @@ pub(super) struct RoundFile {
     pub shapes: Vec<Spanned<Shape>>,
     /// Dense problems: every combination of these sizes.
     #[serde(default)]
+    #[schemars(schema_with = "limits::grids")]
     pub grid: Vec<Spanned<Grid>>,
     /// What is right.
     #[serde(default)]
@@ -59,55 +64,79 @@ pub(super) struct RoundFile {
     pub pitch: Vec<Pitch>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(extend("oneOf" = [
-    { "required": ["groups", "name"], "properties": { "m": false, "n": false, "k": false } },
-    { "required": ["m", "n", "k"], "properties": { "groups": false } },
-]))]
+/// A problem of one group or several. Which sizes there are, the operator says.
+#[derive(Debug, Default)]
 pub(super) struct Shape {
     /// What tables call it; dense ones are named by their sizes.
     pub name: Option<Spanned<String>>,
-    /// 1 or more; a list makes groups.
-    #[schemars(with = "Option<limits::Sizes<1>>")]
-    pub m: Option<Spanned<Extents>>,
-    /// A multiple of 128.
-    #[schemars(with = "Option<limits::Sizes<{ limits::N_MULTIPLE }>>")]
-    pub n: Option<Spanned<Extents>>,
-    /// A multiple of 256.
-    #[schemars(with = "Option<limits::Sizes<{ limits::K_MULTIPLE }>>")]
-    pub k: Option<Spanned<Extents>>,
-    /// Groups, each spelt out, instead of m, n and k.
-    #[schemars(extend("minItems" = 1, "maxItems" = GROUPS))]
+    /// Groups, each spelt out, in place of sizes.
     pub groups: Option<Spanned<Vec<Spanned<Group>>>>,
+    /// One number, or a list that makes groups.
+    pub sizes: Grid,
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Group {
-    /// 1 or more.
-    #[schemars(with = "limits::Size<1>")]
-    pub m: Spanned<i64>,
-    /// A multiple of 128.
-    #[schemars(with = "limits::Size<{ limits::N_MULTIPLE }>")]
-    pub n: Spanned<i64>,
-    /// A multiple of 256.
-    #[schemars(with = "limits::Size<{ limits::K_MULTIPLE }>")]
-    pub k: Spanned<i64>,
+/// The sizes of one group.
+pub(super) type Group = Table<Spanned<i64>>;
+
+/// Sizes, each one number or a list.
+pub(super) type Grid = Table<Spanned<Extents>>;
+
+impl<'de> Deserialize<'de> for Shape {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ShapeVisitor)
+    }
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Grid {
-    /// 1 or more.
-    #[schemars(with = "limits::Sizes<1>")]
-    pub m: Spanned<Extents>,
-    /// A multiple of 128.
-    #[schemars(with = "limits::Sizes<{ limits::N_MULTIPLE }>")]
-    pub n: Spanned<Extents>,
-    /// A multiple of 256.
-    #[schemars(with = "limits::Sizes<{ limits::K_MULTIPLE }>")]
-    pub k: Spanned<Extents>,
+struct ShapeVisitor;
+
+impl<'de> Visitor<'de> for ShapeVisitor {
+    type Value = Shape;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a shape")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Shape, A::Error> {
+        let mut shape = Shape::default();
+        while let Some(key) = map.next_key::<Spanned<String>>()? {
+            match key.get_ref().as_str() {
+                "name" => shape.name = Some(map.next_value()?),
+                "groups" => shape.groups = Some(map.next_value()?),
+                _ => {
+                    shape.sizes.insert(key, map.next_value()?);
+                }
+            }
+        }
+        Ok(shape)
+    }
+}
+
+impl JsonSchema for Shape {
+    fn schema_name() -> Cow<'static, str> {
+        "Shape".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let size = limits::size();
+        json_schema!({
+            "description": "A problem: its name, and the operator's sizes or `groups`.",
+            "type": "object",
+            "properties": {
+                "name": {
+                    "description": "What tables call it; dense ones are named by their sizes.",
+                    "type": "string",
+                },
+                "groups": {
+                    "description": "Groups, each spelt out, in place of sizes.",
+                    "type": "array",
+                    "minItems": 1,
+                    "maxItems": GROUPS,
+                    "items": { "type": "object", "additionalProperties": size },
+                },
+            },
+            "additionalProperties": limits::sizes(),
+        })
+    }
 }
 
 /// What a user keeps for all rounds.

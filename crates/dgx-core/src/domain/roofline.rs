@@ -2,7 +2,7 @@
 
 use ptx_machine::Machine;
 
-use super::{Micros, Shape};
+use super::Micros;
 
 /// What work keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +16,6 @@ pub enum Resource {
 pub struct Work {
     pub tensor_flops: f64,
     pub memory_bytes: f64,
-}
-
-impl Work {
-    /// What no design can do without: each operation and each byte once.
-    pub fn least(shape: &Shape) -> Self {
-        Self {
-            tensor_flops: shape.flops(),
-            memory_bytes: shape.min_bytes().0 as f64,
-        }
-    }
 }
 
 /// The most a device does of each.
@@ -103,13 +93,11 @@ pub(crate) fn tmem_flops(machine: &Machine) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Group;
+    use crate::operators;
+    use crate::record::synthetic;
 
     fn dense(m: u32, n: u32, k: u32) -> Work {
-        Work::least(&Shape {
-            name: "dense".to_owned(),
-            groups: vec![Group { m, n, k }],
-        })
+        operators::usual().least_work(&synthetic::dense(m, n, k))
     }
 
     #[test]

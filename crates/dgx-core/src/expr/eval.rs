@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::levels::{SET, levels};
-use super::{Binary, ExprError, Function, Kind, Node, SHAPE_NAMES, Unary};
+use super::{Binary, CALL_NAMES, ExprError, Function, Kind, Node, Unary};
 use crate::diagnostic::did_you_mean;
 use crate::domain::Group;
 
@@ -60,7 +60,7 @@ pub struct Scope<'a> {
     pub groups: &'a [Group],
     /// Tiles of each group, once they are known.
     pub tiles: Option<&'a [i64]>,
-    /// The group meant by a bare `m`, `n`, `k`, `tiles` or `let`; none where no group
+    /// The group meant by a bare size, `tiles` or `let`; none where no group
     /// is meant, and then all groups must agree.
     pub group: Option<usize>,
     pub sms: u32,
@@ -238,16 +238,29 @@ impl Scope<'_> {
         match name {
             "groups" => Ok(self.groups.len() as i64),
             "sms" => Ok(i64::from(self.sms)),
-            "m" => self.of_group(name, span, |scope, i| Some(scope.groups[i].m.into())),
-            "n" => self.of_group(name, span, |scope, i| Some(scope.groups[i].n.into())),
-            "k" => self.of_group(name, span, |scope, i| Some(scope.groups[i].k.into())),
             "tiles" => self.of_group(name, span, |scope, i| scope.tiles.map(|tiles| tiles[i])),
             _ => match (self.constants.get(name), self.lets.get(name)) {
                 (Some(value), _) => Ok(*value),
                 (None, Some(values)) => self.of_group(name, span, |_, i| values.get(i).copied()),
-                (None, None) => Err(unknown(name, span, self.constants.keys())),
+                (None, None) if self.is_size(name) => self.of_group(name, span, |scope, i| {
+                    scope.groups[i].get(name).map(i64::from)
+                }),
+                (None, None) => {
+                    let sizes = self.groups.first().into_iter().flat_map(Group::iter);
+                    let known = self.constants.keys().map(String::as_str);
+                    Err(unknown(
+                        name,
+                        span,
+                        known.chain(sizes.map(|(name, _)| name)),
+                    ))
+                }
             },
         }
+    }
+
+    fn is_size(&self, name: &str) -> bool {
+        let group = self.groups.first();
+        group.is_some_and(|group| group.get(name).is_some())
     }
 
     fn of_group(
@@ -278,9 +291,9 @@ impl Scope<'_> {
 pub fn unknown<'a>(
     name: &str,
     span: &Range<usize>,
-    constants: impl Iterator<Item = &'a String>,
+    known: impl Iterator<Item = &'a str>,
 ) -> ExprError {
-    let known = constants.map(String::as_str).chain(SHAPE_NAMES);
+    let known = known.chain(CALL_NAMES);
     let remedy = did_you_mean(name, known)
         .unwrap_or_else(|| "define it under `const`, `let` or `params`".to_owned());
     ExprError::new(span.clone(), format!("unknown name `{name}`"), remedy)

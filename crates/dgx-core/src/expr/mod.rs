@@ -13,8 +13,9 @@ use std::ops::Range;
 pub use eval::{Scope, Steps};
 pub use eval::{not_yet, unknown};
 
-/// Names that mean something to every expression, and so cannot be constants.
-pub const SHAPE_NAMES: [&str; 6] = ["m", "n", "k", "tiles", "groups", "sms"];
+/// Names that mean something to every expression, beside the operator's sizes,
+/// and so can be neither of them nor constants.
+pub const CALL_NAMES: [&str; 3] = ["tiles", "groups", "sms"];
 
 /// Functions and the number of arguments each takes.
 pub(crate) const FUNCTIONS: [(&str, Function); 10] = [

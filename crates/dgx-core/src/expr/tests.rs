@@ -5,18 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::Group;
 
-const GROUPS: [Group; 2] = [
-    Group {
-        m: 80,
-        n: 4096,
-        k: 512,
-    },
-    Group {
-        m: 176,
-        n: 4096,
-        k: 256,
-    },
-];
+fn groups() -> [Group; 2] {
+    [(80, 512), (176, 256)].map(|(m, k)| Group::new([("m", m), ("n", 4096), ("k", k)]))
+}
 
 fn eval_in(text: &str, group: Option<usize>) -> Result<i64, ExprError> {
     let constants = BTreeMap::from([("BM".to_owned(), 128), ("ZERO".to_owned(), 0)]);
@@ -27,7 +18,7 @@ fn eval_in(text: &str, group: Option<usize>) -> Result<i64, ExprError> {
     let scope = Scope {
         constants: &constants,
         lets: &lets,
-        groups: &GROUPS,
+        groups: &groups(),
         tiles: Some(&[1, 2]),
         group,
         sms: 132,

@@ -5,7 +5,6 @@ use super::gap::{Gap, Impossible};
 use super::judge::GateError;
 use super::ruling::{Finding, Found, Reason, Rule, Ruling, Wanted};
 use crate::config::Gate;
-use crate::domain::roofline::Work;
 use crate::domain::{ContenderId, Shape, Status, Timing};
 use crate::rank::Ranking;
 use crate::record::Run;
@@ -74,7 +73,7 @@ pub fn impossible(run: &Run, ranking: &Ranking) -> Vec<Impossible> {
     };
     let cells = ranking.cells.iter().filter_map(|cell| {
         let time = cell.time.as_ref()?.estimate();
-        let (least, _) = ceiling.floor(&Work::least(run.shape(&cell.shape)?));
+        let (least, _) = ceiling.floor(&run.least_work(&cell.shape)?);
         (time.0 < least.0).then(|| Impossible {
             contender: cell.contender.clone(),
             shape: cell.shape.clone(),

@@ -25,6 +25,9 @@ fn round(one: &Header, other: &Header) -> Option<String> {
             one.config.path
         ));
     }
+    if one.operator != other.operator {
+        return Some("they are of different operators, or of two texts of one".to_owned());
+    }
     if one.round_shapes() != other.round_shapes() {
         return Some("their rounds have different shapes".to_owned());
     }

@@ -21,6 +21,29 @@ impl Extent {
         Self::Of(op, Arc::new((left, right)))
     }
 
+    /// The size, and what it must be a multiple of, where this says no more.
+    pub fn multiple(&self) -> Option<(usize, i64)> {
+        let Self::Of(BinaryOp::Equal, equal) = self else {
+            return None;
+        };
+        match &**equal {
+            (Self::Of(BinaryOp::Remainder, of), Self::Number(0)) => match &**of {
+                (Self::Size(size), Self::Number(of @ 1..)) => Some((*size, *of)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The first size it names.
+    pub fn first_size(&self) -> Option<usize> {
+        match self {
+            Self::Number(_) => None,
+            Self::Size(size) => Some(*size),
+            Self::Of(_, of) => of.0.first_size().or_else(|| of.1.first_size()),
+        }
+    }
+
     /// The value for `sizes`, which are in the operator's order; none on
     /// overflow and on division by zero.
     pub fn eval(&self, sizes: &[u64]) -> Option<i64> {

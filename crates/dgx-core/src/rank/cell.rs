@@ -1,6 +1,5 @@
 use rayon::prelude::*;
 
-use crate::domain::roofline::Work;
 use crate::domain::{ContenderId, Interval, Micros, Status, Timing};
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Estimates, LogEstimate};
@@ -134,7 +133,7 @@ fn mark_best(run: &Run, cells: &mut [Cell]) {
 /// can be.
 fn share(run: &Run, shape: &str, time: Micros, clock_mhz: Option<f64>) -> Option<f64> {
     let ceiling = run.header.device.ceiling()?.at(clock_mhz);
-    let (floor, _) = ceiling.floor(&Work::least(run.shape(shape)?));
+    let (floor, _) = ceiling.floor(&run.least_work(shape)?);
     Some(floor.0 / time.0)
 }
 

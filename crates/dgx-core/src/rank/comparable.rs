@@ -29,6 +29,13 @@ impl fmt::Display for Mismatch {
 /// `None` where both runs timed the same kind of device in the same way, and
 /// modelled times are made of the same numbers.
 pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
+    if base.operator != candidate.operator {
+        return Some(Mismatch {
+            base: base.operator.version(),
+            candidate: candidate.operator.version(),
+            differs: "are of different operators",
+        });
+    }
     let kind = |run: &Run| {
         let device = &run.header.device;
         (device.backend, device.timing, device.name.clone())
@@ -72,6 +79,16 @@ pub fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
 mod tests {
     use super::*;
     use crate::record::synthetic::Synthetic;
+
+    #[test]
+    fn times_of_another_operator_are_not_held_against_each_other() {
+        let one = Synthetic::round4().run();
+        let mut other = Synthetic::round4().run();
+        other.operator = crate::operators::named(Some("nvfp4-gemm")).unwrap();
+        let told = mismatch(&one, &other).unwrap().why();
+        let begin = "are of different operators: nvfp4-dual-gemm (";
+        assert!(told.starts_with(begin), "{told}");
+    }
 
     #[test]
     fn times_of_other_numbers_or_of_none_are_not_held_against_each_other() {

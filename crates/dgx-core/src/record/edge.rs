@@ -7,7 +7,8 @@ use std::ops::RangeInclusive;
 
 use super::schema::{Build, DeviceRecord, End, Header, Shard};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, MICROS, name};
-use crate::domain::{ALGORITHM_DIGITS, Group, KernelTime, Micros, Shape, Timing, Tuning};
+use crate::domain::{ALGORITHM_DIGITS, KernelTime, Micros, Shape, Timing, Tuning};
+use crate::operator::Operator;
 
 /// Longest line, bytes.
 pub(super) const LINE: usize = 16 << 20;
@@ -92,9 +93,10 @@ pub(super) fn header(header: &Header) -> Refusal {
         let baseline = &header.baseline;
         format!("the baseline `{baseline}` is not a contender of the run")
     })?;
-    distinct(&header.shapes)?;
+    let operator = header.operator()?;
+    distinct(&header.shapes, &operator)?;
     if let Some(part) = &header.shard {
-        shard(part, header)?;
+        shard(part, header, &operator)?;
     }
     refuse(header.parts.len() > shapes, || {
         format!("{} parts of {shapes} shapes", header.parts.len())
@@ -102,17 +104,17 @@ pub(super) fn header(header: &Header) -> Refusal {
     device(&header.device)
 }
 
-fn distinct(shapes: &[Shape]) -> Refusal {
+fn distinct(shapes: &[Shape], operator: &Operator) -> Refusal {
     let mut seen = HashSet::new();
     shapes.iter().try_for_each(|one| {
-        shape(one)?;
+        shape(one, operator)?;
         refuse(!seen.insert(one.name.as_str()), || {
             format!("shape `{}` is listed twice", one.name)
         })
     })
 }
 
-fn shard(shard: &Shard, header: &Header) -> Refusal {
+fn shard(shard: &Shard, header: &Header, operator: &Operator) -> Refusal {
     let Shard { number, of, shapes } = shard;
     refuse(!(1..=*of).contains(number), || {
         format!("there is no shard {number} of {of}")
@@ -121,7 +123,7 @@ fn shard(shard: &Shard, header: &Header) -> Refusal {
     refuse(cells > CELLS, || {
         format!("a round of {cells} cells: at most {CELLS} can be")
     })?;
-    distinct(shapes)?;
+    distinct(shapes, operator)?;
     let mut strangers = header.shapes.iter().filter(|s| !shapes.contains(s));
     strangers.next().map_or(Ok(()), |stranger| {
         Err(format!(
@@ -131,21 +133,29 @@ fn shard(shard: &Shard, header: &Header) -> Refusal {
     })
 }
 
-fn shape(shape: &Shape) -> Refusal {
+fn shape(shape: &Shape, operator: &Operator) -> Refusal {
     name("shape", &shape.name)?;
     let (called, groups) = (&shape.name, shape.groups.len());
     refuse(!(1..=GROUPS).contains(&groups), || {
         format!("shape `{called}` has {groups} groups: 1 to {GROUPS} can be")
     })?;
-    for Group { m, n, k } in &shape.groups {
-        let sound = [m, n, k].into_iter().all(|d| (1..=EXTENT).contains(d));
-        refuse(!sound, || {
-            format!("shape `{called}` has a group of {m}x{n}x{k}: sizes are 1 to {EXTENT}")
+    let mut all = 0.0;
+    for group in &shape.groups {
+        let names = group.iter().map(|(name, _)| name);
+        refuse(!names.eq(operator.sizes.iter()), || {
+            let sizes = operator.sizes.join(", ");
+            format!("shape `{called}` has a group with other sizes than {sizes}")
         })?;
+        let sound = group.sizes().all(|size| (1..=EXTENT).contains(&size));
+        refuse(!sound, || {
+            format!("shape `{called}` has a group of {group}: sizes are 1 to {EXTENT}")
+        })?;
+        let sizes: Vec<u64> = group.sizes().map(u64::from).collect();
+        let bytes = operator.tensors().map(|tensor| tensor.bytes(&sizes));
+        all += bytes
+            .map(|b| b.map_or(f64::INFINITY, |b| b as f64))
+            .sum::<f64>();
     }
-    let bytes =
-        |g: &Group| f64::from(g.m) * f64::from(g.n) + f64::from(g.k) * f64::from(g.m.max(g.n));
-    let all: f64 = shape.groups.iter().map(bytes).sum();
     refuse(all > MEMORY, || {
         format!("shape `{called}` fits into no memory")
     })

@@ -258,6 +258,7 @@ fn header(
             processes: found.processes.len() as u32,
             ..Settings::default()
         },
+        operator: None,
         departures: Vec::new(),
         shard: None,
         parts: Vec::new(),

@@ -180,7 +180,9 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
         message,
     };
     match clean::parse(line) {
-        Ok(Line::Header(header)) => {
+        Ok(Line::Header(mut header)) => {
+            let operator = header.operator().map_err(corrupt)?;
+            header.order_sizes(&operator);
             edge::header(&header).map_err(corrupt)?;
             Ok(*header)
         }

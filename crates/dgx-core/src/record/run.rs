@@ -4,12 +4,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::names::Names;
 use super::schema::{Build, ContenderRecord, End, Estimate, Examined, Header};
+use crate::domain::roofline::Work;
 use crate::domain::{
     BackendKind, Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict, Watch,
 };
+use crate::operator::Operator;
+use crate::operators;
 use crate::stats::{Contrast, Reservoir, Tally};
 
 /// One run as read from its file.
@@ -17,6 +21,8 @@ use crate::stats::{Contrast, Reservoir, Tally};
 pub struct Run {
     pub path: PathBuf,
     pub header: Header,
+    /// What its shapes are sizes of.
+    pub operator: Arc<Operator>,
     pub builds: Vec<Build>,
     /// What the blocks come to, by the numbers of shapes and arms.
     pub tally: Tally,
@@ -58,6 +64,9 @@ impl Run {
             path,
             tally: Tally::new(header.shapes.len(), names.arms()),
             names,
+            operator: header
+                .operator()
+                .unwrap_or_else(|_| Arc::clone(operators::usual())),
             header,
             builds: Vec::new(),
             end: None,
@@ -104,6 +113,11 @@ impl Run {
 
     pub fn shape(&self, name: &str) -> Option<&Shape> {
         self.header.shapes.get(self.names.shape(name)?)
+    }
+
+    /// What no design can do without on a shape.
+    pub fn least_work(&self, shape: &str) -> Option<Work> {
+        Some(self.operator.least_work(self.shape(shape)?))
     }
 
     /// The number of a contender's (or the yardstick's) first entry, the one

@@ -3,6 +3,7 @@
 //! file of another version is never half understood.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ use crate::domain::{
     BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Distribution, Hazard,
     KernelTime, Micros, Shape, Status, Timing, Tuning, Verdict, Watch,
 };
+use crate::operator::Operator;
+use crate::operators::{self, OperatorRecord};
 
 /// Raised by any change that an older dgx would misread.
 pub const SCHEMA: u32 = 1;
@@ -53,6 +56,9 @@ pub struct Header {
     /// e.g. `NVRTC 13.0`; none for numbers recorded elsewhere.
     pub compiler: Option<String>,
     pub config: ConfigText,
+    /// What was computed; none for the operator that dgx began with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<OperatorRecord>,
     pub baseline: ContenderId,
     /// The yardstick's name where one was timed, e.g. `cublas`.
     pub yardstick: Option<ContenderId>,
@@ -73,6 +79,23 @@ pub struct Header {
 }
 
 impl Header {
+    /// What its shapes are sizes of, or why its text is no operator.
+    pub fn operator(&self) -> Result<Arc<Operator>, String> {
+        match &self.operator {
+            Some(record) => record.read(),
+            None => Ok(Arc::clone(operators::usual())),
+        }
+    }
+
+    /// Puts the sizes of every group in the operator's order: JSON has none.
+    pub(super) fn order_sizes(&mut self, operator: &Operator) {
+        let shard = self.shard.iter_mut().flat_map(|shard| &mut shard.shapes);
+        for shape in self.shapes.iter_mut().chain(shard) {
+            let groups = shape.groups.iter_mut();
+            groups.for_each(|group| group.order_by(&operator.sizes));
+        }
+    }
+
     /// The shapes of the whole round.
     pub fn round_shapes(&self) -> &[Shape] {
         self.shard.as_ref().map_or(&self.shapes, |s| &s.shapes)
@@ -320,10 +343,11 @@ impl Settings {
     /// What a round asks for, on the data of this seed.
     pub fn of(round: &Round, seed: u64) -> Self {
         let (validation, measurement) = (&round.validation, &round.measurement);
+        let (rtol, atol) = round.tolerance();
         Self {
             seed,
-            rtol: validation.rtol,
-            atol: validation.atol,
+            rtol,
+            atol,
             distributions: validation.distributions.clone(),
             min_blocks: measurement.min_blocks,
             max_seconds: measurement.max_seconds,

@@ -13,6 +13,7 @@ use crate::domain::{
     BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Distribution, Group, Hazard,
     Micros, Sample, Shape, Status, Timing, Verdict,
 };
+use crate::operators;
 
 /// A contender and how long it truly takes, relative to a shape's base time.
 #[derive(Clone)]
@@ -78,17 +79,22 @@ pub struct Synthetic {
     pub seed: u64,
 }
 
+/// A problem of the usual operator.
+pub fn group(m: u32, n: u32, k: u32) -> Group {
+    Group::new([("m", m), ("n", n), ("k", k)])
+}
+
 pub fn dense(m: u32, n: u32, k: u32) -> Shape {
     Shape {
         name: format!("{m}x{n}x{k}"),
-        groups: vec![Group { m, n, k }],
+        groups: vec![group(m, n, k)],
     }
 }
 
 pub fn grouped(name: &str, ms: &[u32], n: u32, k: u32) -> Shape {
     Shape {
         name: name.to_owned(),
-        groups: ms.iter().map(|&m| Group { m, n, k }).collect(),
+        groups: ms.iter().map(|&m| group(m, n, k)).collect(),
     }
 }
 
@@ -240,6 +246,7 @@ impl Synthetic {
                 time_only: self.unlooked(),
                 ..Settings::default()
             },
+            operator: None,
             departures: Vec::new(),
             shard: None,
             parts: Vec::new(),
@@ -328,7 +335,7 @@ impl Synthetic {
         if self.timing != Timing::Modelled || !ran {
             return BTreeMap::new();
         }
-        let flops = shape.flops();
+        let flops = operators::usual().least_work(shape).tensor_flops;
         let names = crate::domain::Counter::all().flat_map(|counter| counter.of.iter().copied());
         let value = |name: &str| match name {
             "launches" => (3.0 * entry.time).round(),
@@ -345,7 +352,7 @@ impl Synthetic {
 
     /// What the shape takes at time factor 1, µs.
     pub fn base(shape: &Shape) -> f64 {
-        (shape.flops() / 0.35e9).max(1.0)
+        (operators::usual().least_work(shape).tensor_flops / 0.35e9).max(1.0)
     }
 
     fn valid(&self) -> impl Iterator<Item = (&str, u32, f64)> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::synthetic::{Synthetic, dense};
 use super::{Run, read_text, runs_in};
-use crate::domain::Timing;
+use crate::domain::{Shape, Timing};
 
 fn small() -> Synthetic {
     Synthetic {

@@ -22,10 +22,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
-use crate::operator::{Operands, Oracle};
+use crate::operator::{Operands, Oracle, Written};
 use crate::plan::OperatorCall;
 use crate::validate::Exhibit;
-pub use crate::validate::POISON;
 pub use bench::Bench;
 pub use bench::CallData;
 pub(crate) use bench::proven;
@@ -36,7 +35,6 @@ use dgx_core::domain::{
 use dgx_core::record::schema::Settings;
 pub use opening::Opening;
 pub use salt::Salt;
-pub(crate) use tables::INPUTS;
 
 /// Width of the zone before and after every buffer.
 pub(crate) const GUARD: u64 = 16 * 1024;
@@ -162,10 +160,9 @@ impl From<&Settings> for Emulation {
 /// What a run left behind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// fp16 bits of C, row-major, for each group in the shape's order, with
-    /// [`POISON`] where nothing was written. The answer is that to the shuffled
-    /// operands.
-    pub c: Vec<Vec<u16>>,
+    /// Outputs of each group in the shape's order. The answer is that to the
+    /// shuffled operands.
+    pub outputs: Vec<Written>,
     /// Memory that changed and should not have; empty for a well-behaved run.
     pub trespasses: Vec<Trespass>,
     /// The first thing read before it had arrived, where the backend can tell:
@@ -188,7 +185,7 @@ impl Observation {
     /// What of it is judged.
     pub(crate) fn exhibit(&self) -> Exhibit<'_> {
         Exhibit {
-            c: &self.c,
+            outputs: &self.outputs,
             trespasses: self.trespasses.iter().map(ToString::to_string).collect(),
         }
     }

@@ -6,11 +6,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::salt::Salt;
-use super::tables::{INPUTS, Private};
+use super::tables::{Private, input_fields};
 use super::zones::Zones;
 use super::{Trespass, TrespassKind};
-use crate::operator::{Drawn, SCALE_BLOCK};
+use crate::operator::{Drawn, Extents, SCALE_BLOCK};
 use dgx_core::domain::Group;
+use dgx_core::fields::{Field, Form};
+use dgx_core::operator::{ElementType, Operator};
 
 /// Bytes laid at a time.
 const STRETCH: u64 = 1 << 20;
@@ -27,8 +29,8 @@ pub(super) struct Piece {
 pub(super) enum What {
     /// Between buffers; nobody may write there.
     Canary,
-    /// Output: NaN, to be overwritten.
-    Poison,
+    /// Output: poison of its type, to be overwritten.
+    Poison(ElementType),
     /// Scratch: NaN, to be used at will.
     Scratch,
     /// Scratch that is clear before and must be after.
@@ -55,31 +57,23 @@ pub(super) struct Shuffled {
     pub blocks: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Elements,
-    /// Row by row.
-    Scales,
-    /// In atoms of 128 rows.
-    Atoms,
-}
-
 impl Shuffled {
-    /// Input `input` of a group, in the order of [`INPUTS`].
-    fn new(input: usize, index: usize, group: Group) -> Self {
-        let (signs, order, rows) = match input % 3 {
-            0 => (Drawn::SignsOfA, Drawn::RowsOfA, group.m),
-            1 => (Drawn::SignsOfB1, Drawn::RowsOfB, group.n),
-            _ => (Drawn::SignsOfB2, Drawn::RowsOfB, group.n),
+    /// A field of group `index`, where calls of the operator shuffle it.
+    fn new(operator: &Operator, field: &Field, index: usize, group: &Group) -> Option<Self> {
+        let depth = Extents::of(operator, group)?.depth;
+        let (signs, order) = Drawn::of_input(field.tensor);
+        let elements = &Field {
+            form: Form::Elements,
+            ..field.clone()
         };
-        Self {
+        Some(Self {
             group: index,
-            form: [Form::Elements, Form::Scales, Form::Atoms][input / 3],
+            form: field.form,
             signs,
             order,
-            rows,
-            blocks: group.k / SCALE_BLOCK as u32,
-        }
+            rows: operator.rows(elements, group)?.rows as u32,
+            blocks: (depth / SCALE_BLOCK) as u32,
+        })
     }
 }
 
@@ -101,7 +95,7 @@ impl What {
             Self::Same(source) | Self::Shuffled { source, .. } | Self::Variable(source) => {
                 Some(source)
             }
-            Self::Canary | Self::Poison | Self::Scratch | Self::Zero => None,
+            Self::Canary | Self::Poison(_) | Self::Scratch | Self::Zero => None,
         }
     }
 
@@ -116,7 +110,7 @@ impl What {
             Self::Canary => Some(TrespassKind::OutOfBounds),
             Self::Zero => Some(TrespassKind::NotCleared),
             Self::Same(_) | Self::Shuffled { .. } => Some(TrespassKind::InputChanged),
-            Self::Poison | Self::Scratch | Self::Variable(_) => None,
+            Self::Poison(_) | Self::Scratch | Self::Variable(_) => None,
         }
     }
 }
@@ -141,10 +135,10 @@ impl Piece {
         match self.what {
             What::Canary => salt.canaries(at, &mut bytes),
             What::Scratch => salt.scratch(at, &mut bytes),
-            What::Poison => {
-                let pair = salt.poison().to_le_bytes();
+            What::Poison(element) => {
+                let word = poison_word(salt, element);
                 for (address, byte) in (at..).zip(&mut bytes) {
-                    *byte = pair[address as usize % 2];
+                    *byte = word[address as usize % word.len()];
                 }
             }
             What::Zero | What::Same(_) | What::Shuffled { .. } | What::Variable(_) => {}
@@ -176,6 +170,14 @@ impl Piece {
     }
 }
 
+/// Poison as it lies in eight bytes of memory.
+fn poison_word(salt: Salt, element: ElementType) -> [u8; 8] {
+    let poison = salt.poison(element);
+    let bits = element.bits();
+    let copies = (0..64 / bits).map(|copy| poison << (copy * bits));
+    copies.fold(0, |word, copy| word | copy).to_le_bytes()
+}
+
 /// The guards of an allocation.
 fn canaries(zones: &Zones, base: u64) -> impl Iterator<Item = Piece> {
     zones.guards().map(move |(begin, end)| Piece {
@@ -195,21 +197,31 @@ fn piece(zones: &Zones, base: u64, zone: usize, what: What) -> Piece {
 }
 
 /// Every group's operands, guards and all.
-pub(super) fn inputs(zones: &Zones, base: u64, groups: &[Group]) -> Vec<Piece> {
+pub(super) fn inputs(
+    zones: &Zones,
+    base: u64,
+    operator: &Operator,
+    groups: &[Group],
+) -> Vec<Piece> {
+    let fields = input_fields(operator);
     let tensors = (0..zones.all().len()).map(|zone| {
-        let (group, input) = (zone / INPUTS.len(), zone % INPUTS.len());
-        let what = What::Shuffled {
-            source: Source::Input(zone),
-            of: Shuffled::new(input, group, groups[group]),
+        let (group, field) = (zone / fields.len(), &fields[zone % fields.len()]);
+        let source = Source::Input(zone);
+        let what = match Shuffled::new(operator, field, group, &groups[group]) {
+            Some(of) => What::Shuffled { source, of },
+            None => What::Same(source),
         };
         piece(zones, base, zone, what)
     });
     some(canaries(zones, base).chain(tensors))
 }
 
-/// C of every group.
-pub(super) fn outputs(zones: &Zones, base: u64) -> Vec<Piece> {
-    let c = (0..zones.all().len()).map(|zone| piece(zones, base, zone, What::Poison));
+/// The outputs of every group.
+pub(super) fn outputs(zones: &Zones, base: u64, operator: &Operator) -> Vec<Piece> {
+    let c = (0..zones.all().len()).map(|zone| {
+        let output = &operator.outputs[zone % operator.outputs.len()];
+        piece(zones, base, zone, What::Poison(output.tensor.element))
+    });
     some(canaries(zones, base).chain(c))
 }
 
@@ -290,7 +302,7 @@ mod tests {
     #[test]
     fn what_may_be_written_is_not_compared() {
         for what in [
-            What::Poison,
+            What::Poison(ElementType::F16),
             What::Scratch,
             What::Variable(Source::Variable(0)),
         ] {
@@ -307,7 +319,7 @@ mod tests {
     fn a_changed_address_names_its_buffer_and_what_it_means() {
         let mut zones = Zones::default();
         zones.add("c of group 0", 500);
-        let pieces = outputs(&zones, 0x10_0000);
+        let pieces = outputs(&zones, 0x10_0000, dgx_core::operators::usual());
         let offset = zones.zone(0).offset;
         let found = explain(&pieces, &[(&zones, 0x10_0000)], 0x10_0000 + offset + 503);
         let text = "wrote out of bounds of c of group 0, at byte 503";

@@ -1,10 +1,9 @@
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::POISON;
-use crate::operator::Shuffle;
+use crate::operator::{Shuffle, Written};
 
 use dgx_core::domain::mix;
+use dgx_core::operator::ElementType;
 
 /// What makes the memory of one call unlike that of any other: how operands are
 /// shuffled, what poisons outputs and scratch, what canaries look like. Whatever
@@ -20,23 +19,34 @@ impl Salt {
         Self(mix(seed ^ mix(call + 1)))
     }
 
-    /// An fp16 NaN that arithmetic does not make.
-    pub(crate) fn poison(self) -> u16 {
-        let payload = 1 + (mix(self.0) % 0x3fd) as u16;
-        // 0x7e00 and 0x7fff are what processors answer to 0/0.
-        0x7c00 | if payload == 0x200 { 0x201 } else { payload }
+    /// What elements of a type hold before a call: a NaN that arithmetic does
+    /// not make, where the type has one; else any bits.
+    pub(crate) fn poison(self, element: ElementType) -> u64 {
+        let random = mix(self.0);
+        // Processors answer with all ones, or the first bit alone, to 0/0.
+        let nan = |exponent: u64, bits: u32| {
+            let quiet = 1 << (bits - 1);
+            let payload = 1 + random % ((1 << bits) - 3);
+            exponent | if payload == quiet { quiet + 1 } else { payload }
+        };
+        match element.element() {
+            ElementType::F16 => nan(0x7c00, 10),
+            ElementType::Bf16 => nan(0x7f80, 7),
+            ElementType::F32 => nan(0x7f80_0000, 23),
+            ElementType::F64 => nan(0x7ff0 << 48, 52),
+            ElementType::E4m3 => 0xff,
+            ElementType::E5m2 => 0xfd + random % 2,
+            // One byte of them, so that no value is poison in every call.
+            ElementType::E2m1 => random & 15,
+            ElementType::I32 => random & 0xffff_ffff,
+            ElementType::Bool => 2 + random % 0xfe,
+            _ => random & 0xff,
+        }
     }
 
-    /// fp16 bits, with [`POISON`] where nothing was written.
-    pub fn written(self, bytes: &[u8]) -> Vec<u16> {
-        let poison = self.poison();
-        let halves = bytes.par_chunks_exact(2);
-        halves
-            .map(|pair| match u16::from_le_bytes([pair[0], pair[1]]) {
-                bits if bits == poison => POISON,
-                bits => bits,
-            })
-            .collect()
+    /// An output as a call left it, all poison the same.
+    pub fn written(self, element: ElementType, bytes: Vec<u8>) -> Written {
+        Written::new(element, bytes, self.poison(element)).settled()
     }
 
     /// Which problem is made of a data set.
@@ -82,6 +92,7 @@ mod tests {
     use half::f16;
 
     use super::*;
+    use crate::operator::decode;
 
     type Fill = fn(Salt, u64, &mut [u8]);
 
@@ -107,9 +118,13 @@ mod tests {
         let mut poisons = std::collections::BTreeSet::new();
         for call in 0..500 {
             let salt = Salt::of_call(7, call);
-            let poison = salt.poison();
+            let poison = salt.poison(ElementType::F16) as u16;
             assert!(f16::from_bits(poison).is_nan());
             assert!(![0x7e00, 0x7fff].contains(&poison));
+            for element in ElementType::ALL.into_iter().filter(|e| e.has_nan()) {
+                let value = decode(element, salt.poison(element));
+                assert!(value.is_nan(), "{}", element.name());
+            }
             poisons.insert(poison);
             for fill in [Salt::canaries as Fill, Salt::scratch] {
                 let bytes = filled(fill, salt, 0, 64);

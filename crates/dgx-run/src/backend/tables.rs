@@ -7,70 +7,79 @@ use super::RunFailure;
 use super::salt::Salt;
 use super::zones::Zones;
 use crate::catalog::OperandRef;
-use crate::compile::abi;
-use crate::operator::{GroupOperands, Operands};
+use crate::operator::abi;
+use crate::operator::{GroupOperands, Operands, Written};
 use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
 use dgx_core::domain::Group;
+use dgx_core::fields::{Field, Form};
+use dgx_core::operator::Operator;
 
-/// Inputs of a group, in this order.
-pub(crate) const INPUTS: [&str; 9] = [
-    "a",
-    "b1",
-    "b2",
-    "sfa",
-    "sfb1",
-    "sfb2",
-    "sfa_atoms",
-    "sfb1_atoms",
-    "sfb2_atoms",
-];
+/// The bytes of a field of a group's inputs.
+fn field_of<'g>(field: &Field, group: &'g GroupOperands) -> Cow<'g, [u8]> {
+    let tensor = &group.inputs[field.tensor];
+    match field.form {
+        Form::Elements => Cow::from(&tensor.elements),
+        Form::Scales => Cow::from(&tensor.scales),
+        Form::Atoms => Cow::from(tensor.atoms()),
+        Form::Output => Cow::Borrowed(&[]),
+    }
+}
 
-/// A group's inputs in the order of [`INPUTS`].
-fn tensors_of(group: &GroupOperands) -> [Cow<'_, [u8]>; 9] {
-    [
-        Cow::from(&group.a),
-        Cow::from(&group.b1),
-        Cow::from(&group.b2),
-        Cow::from(&group.sfa),
-        Cow::from(&group.sfb1),
-        Cow::from(&group.sfb2),
-        Cow::from(group.sfa_atoms()),
-        Cow::from(group.sfb1_atoms()),
-        Cow::from(group.sfb2_atoms()),
-    ]
+/// The fields that kernels read, in the order of `dgx::Group`.
+pub(crate) fn input_fields(operator: &Operator) -> Vec<Field> {
+    let mut fields = operator.fields();
+    fields.retain(|field| field.form != Form::Output);
+    fields
 }
 
 /// Places for all inputs of a shape, and the bytes that go there.
 pub(super) fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>) {
+    let fields = input_fields(&operands.operator);
     let mut zones = Zones::default();
     let mut tensors = Vec::new();
     for (index, group) in operands.groups.iter().enumerate() {
-        for (name, bytes) in INPUTS.iter().zip(tensors_of(group)) {
-            zones.add(format!("{name} of group {index}"), bytes.len() as u64);
+        for field in &fields {
+            let bytes = field_of(field, group);
+            zones.add(
+                format!("{} of group {index}", field.name),
+                bytes.len() as u64,
+            );
             tensors.push(bytes);
         }
     }
     (zones, tensors)
 }
 
-/// Places for C of every group, in the shape's order.
-pub(super) fn reserve_outputs(groups: &[Group]) -> Zones {
+/// Places for the outputs of every group, in the shape's order.
+pub(super) fn reserve_outputs(operator: &Operator, groups: &[Group]) -> Zones {
+    let mut fields = operator.fields();
+    fields.retain(|field| field.form == Form::Output);
     let mut zones = Zones::default();
     for (index, group) in groups.iter().enumerate() {
-        let bytes = u64::from(group.m) * u64::from(group.n) * 2;
-        zones.add(format!("c of group {index}"), bytes);
+        for field in &fields {
+            let bytes = operator.field_bytes(field, group).unwrap_or(0);
+            zones.add(format!("{} of group {index}", field.name), bytes);
+        }
     }
     zones
 }
 
-/// fp16 bits of every output zone in a copy of the allocation, with the poison
-/// where nothing was written.
-pub(super) fn split_outputs(zones: &Zones, copy: &[u8], salt: Salt) -> Vec<Vec<u16>> {
-    let zones = zones.all().iter();
+/// Every output in a copy of the allocation: those of the first group, of the
+/// second, and so on.
+pub(super) fn split_outputs(
+    operator: &Operator,
+    zones: &Zones,
+    copy: &[u8],
+    salt: Salt,
+) -> Vec<Written> {
+    let outputs = operator.outputs.iter().cycle();
     zones
-        .map(|zone| {
+        .all()
+        .iter()
+        .zip(outputs)
+        .map(|(zone, output)| {
             let bytes = &copy[zone.offset as usize..(zone.offset + zone.bytes) as usize];
-            salt.written(bytes)
+            salt.written(output.tensor.element, bytes.to_vec())
         })
         .collect()
 }
@@ -100,7 +109,7 @@ pub(super) struct Private {
 }
 
 impl Private {
-    pub(super) fn reserve(call: &OperatorCall) -> Self {
+    pub(super) fn reserve(operator: &Operator, call: &OperatorCall) -> Self {
         let mut zones = Zones::default();
         let mut scratch = Vec::new();
         let mut slots = Vec::new();
@@ -124,7 +133,7 @@ impl Private {
             slots.push(own);
         }
         let groups = call.group_order.len();
-        let groups_zone = zones.add("groups", (groups * size_of::<abi::Group>()) as u64);
+        let groups_zone = zones.add("groups", (groups * abi::group_bytes(operator)) as u64);
         let maps = groups * call.maps.len() * abi::TENSOR_MAP;
         let maps_zone = zones.add("maps", maps as u64);
         let deal = call.deal.as_ref().map_or(0, |deal| deal.tiles.len());
@@ -148,13 +157,15 @@ pub(super) struct Bases {
     pub private: u64,
 }
 
-/// What the kernels are handed in global memory.
+/// What the kernels are handed.
 #[derive(Debug)]
 pub(super) struct Tables {
-    pub groups: Vec<abi::Group>,
+    /// In global memory, as are maps and deal.
+    pub groups: Vec<u8>,
     pub maps: Vec<u8>,
     pub deal: Vec<u32>,
-    pub args: abi::Args,
+    /// The parameter of each launch.
+    pub args: Vec<u8>,
 }
 
 impl Tables {
@@ -162,7 +173,7 @@ impl Tables {
     /// a geometry and the tensor's address.
     pub(super) fn build(
         call: &OperatorCall,
-        shape: &[Group],
+        (operator, shape): (&Operator, &[Group]),
         (inputs, outputs, private): (&Zones, &Zones, &Private),
         bases: Bases,
         encode: impl Fn(&str, &MapGeometry, u64) -> Result<[u8; abi::TENSOR_MAP], RunFailure>,
@@ -176,11 +187,18 @@ impl Tables {
             tile_count: call.tile_count,
             ..abi::Args::default()
         };
+        let written = operator.outputs.len();
         let mut groups = Vec::with_capacity(call.group_order.len());
         for (i, &place) in call.group_order.iter().enumerate() {
-            let mut group = group_inputs(shape[place], place, inputs, bases.inputs);
-            group.c = bases.outputs + outputs.zone(place).offset;
-            group.tile_begin = call.tile_begin[i];
+            let output = |o: usize| bases.outputs + outputs.zone(place * written + o).offset;
+            let mut group = abi::Group {
+                pointers: group_inputs(operator, place, inputs, bases.inputs),
+                sizes: shape[place].sizes().collect(),
+                tile_begin: call.tile_begin[i],
+                index: place as u32,
+                ..abi::Group::default()
+            };
+            group.pointers.extend((0..written).map(output));
             for (scratch, zones) in call.scratch.iter().zip(&private.slots) {
                 match scratch.size {
                     ScratchSize::PerCall(_) => args.scratch[scratch.slot] = scratch_at(zones[0]),
@@ -193,65 +211,36 @@ impl Tables {
         for (i, group) in groups.iter().enumerate() {
             for map in &call.maps {
                 let geometry = &map.groups[i];
-                maps.extend(encode(
-                    &map.name,
-                    geometry,
-                    tensor(group, geometry.operand),
-                )?);
+                let address = match geometry.operand {
+                    OperandRef::Field(field) => group.pointers[field],
+                    OperandRef::Scratch(slot) => group.scratch[slot],
+                };
+                maps.extend(encode(&map.name, geometry, address)?);
             }
-        }
-        for (near, group) in args.near.iter_mut().zip(&groups) {
-            *near = *group;
         }
         let deal = call
             .deal
             .as_ref()
             .map_or_else(Vec::new, |deal| deal.tiles.clone());
         Ok(Self {
-            groups,
+            args: args.bytes(operator, &groups),
+            groups: groups.iter().flat_map(abi::Group::bytes).collect(),
             maps,
             deal,
-            args,
         })
     }
 }
 
-/// The kernel's view of a group's inputs; the rest is left zero.
-pub(super) fn group_inputs(group: Group, place: usize, inputs: &Zones, base: u64) -> abi::Group {
-    let at = |input: usize| base + inputs.zone(place * INPUTS.len() + input).offset;
-    abi::Group {
-        a: at(0),
-        b1: at(1),
-        b2: at(2),
-        sfa: at(3),
-        sfb1: at(4),
-        sfb2: at(5),
-        sfa_atoms: at(6),
-        sfb1_atoms: at(7),
-        sfb2_atoms: at(8),
-        m: group.m,
-        n: group.n,
-        k: group.k,
-        index: place as u32,
-        ..abi::Group::default()
-    }
-}
-
-/// Address of the tensor a map is for.
-pub(super) fn tensor(group: &abi::Group, operand: OperandRef) -> u64 {
-    match operand {
-        OperandRef::A => group.a,
-        OperandRef::B1 => group.b1,
-        OperandRef::B2 => group.b2,
-        OperandRef::Sfa => group.sfa,
-        OperandRef::Sfb1 => group.sfb1,
-        OperandRef::Sfb2 => group.sfb2,
-        OperandRef::SfaAtoms => group.sfa_atoms,
-        OperandRef::Sfb1Atoms => group.sfb1_atoms,
-        OperandRef::Sfb2Atoms => group.sfb2_atoms,
-        OperandRef::C => group.c,
-        OperandRef::Scratch(slot) => group.scratch[slot],
-    }
+/// Addresses of a group's inputs, by its place in the shape.
+pub(super) fn group_inputs(
+    operator: &Operator,
+    place: usize,
+    inputs: &Zones,
+    base: u64,
+) -> Vec<u64> {
+    let fields = input_fields(operator).len();
+    let zones = place * fields..(place + 1) * fields;
+    zones.map(|zone| base + inputs.zone(zone).offset).collect()
 }
 
 #[cfg(test)]
@@ -261,6 +250,8 @@ mod tests {
     use super::*;
     use crate::plan::{MapLayout, ScratchLayout};
     use dgx_core::domain::{Distribution, Shape};
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
 
     /// Kernels are compiled for these bytes.
     #[test]
@@ -268,9 +259,9 @@ mod tests {
         let groups = [(40, 128, 256), (7, 256, 512), (130, 128, 1024)];
         let shape = Shape {
             name: "ragged".to_owned(),
-            groups: groups.map(|(m, n, k)| Group { m, n, k }).to_vec(),
+            groups: groups.map(|(m, n, k)| group(m, n, k)).to_vec(),
         };
-        let operands = Operands::draw(&shape, Distribution::Full, 7);
+        let operands = Operands::draw(usual(), &shape, Distribution::Full, 7);
         let map = |operand: OperandRef| MapLayout {
             name: "map".to_owned(),
             groups: vec![
@@ -301,16 +292,16 @@ mod tests {
                 scratch("all", 0, ScratchSize::PerCall(1000)),
             ],
             maps: vec![
-                map(OperandRef::B1),
-                map(OperandRef::SfaAtoms),
-                map(OperandRef::C),
+                map(OperandRef::Field(1)),
+                map(OperandRef::Field(6)),
+                map(OperandRef::Field(9)),
                 map(OperandRef::Scratch(2)),
             ],
             ..OperatorCall::default()
         };
         let (inputs, tensors) = reserve_inputs(&operands);
-        let outputs = reserve_outputs(&shape.groups);
-        let private = Private::reserve(&call);
+        let outputs = reserve_outputs(usual(), &shape.groups);
+        let private = Private::reserve(usual(), &call);
         let bases = Bases {
             inputs: 1 << 32,
             outputs: 2 << 32,
@@ -324,7 +315,7 @@ mod tests {
             Ok(map)
         };
         let zones = (&inputs, &outputs, &private);
-        let tables = Tables::build(&call, &shape.groups, zones, bases, encode).unwrap();
+        let tables = Tables::build(&call, (usual(), &shape.groups), zones, bases, encode).unwrap();
         let digest = |parts: &[&[u8]]| {
             let mut hash = Sha256::new();
             parts.iter().for_each(|part| hash.update(part));
@@ -336,8 +327,8 @@ mod tests {
         let tensors: Vec<&[u8]> = tensors.iter().map(|t| &**t).collect();
         let found = [
             digest(&tensors),
-            digest(&[bytemuck::cast_slice(&tables.groups)]),
-            digest(&[bytemuck::bytes_of(&tables.args)]),
+            digest(&[&tables.groups]),
+            digest(&[&tables.args]),
             digest(&[&tables.maps]),
         ];
         assert_eq!(

@@ -11,7 +11,6 @@ use dgx_core::diagnostic::InputError;
 use dgx_core::document::{Spanned, Table, Value};
 use dgx_core::domain::ContenderId;
 use dgx_core::domain::bounds;
-use dgx_core::expr::SHAPE_NAMES;
 
 /// More contenders from one file than anyone meant to run.
 const MAX_COMBINATIONS: usize = 256;
@@ -103,7 +102,7 @@ impl Reader<'_> {
                 "use letters, digits and underscores",
             );
         }
-        let reserved = SHAPE_NAMES.contains(&name.as_str())
+        let reserved = self.is_of_shape(name)
             || name == MAKESPAN
             || name == "MAPS"
             || name.starts_with("MAP_")

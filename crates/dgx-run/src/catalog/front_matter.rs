@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::maps::tensor_named;
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per};
 use super::{Catalog, Lookup};
@@ -15,8 +14,14 @@ use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::{Document, Formula, Spanned, Value};
 use dgx_core::domain::bounds::CLAIM;
 use dgx_core::domain::{Claim, ContenderId, Status, printable_line};
-use dgx_core::expr::{self, SHAPE_NAMES};
+use dgx_core::expr::{self, CALL_NAMES};
+use dgx_core::operator::Operator;
+use dgx_core::operators;
 
+use crate::operator::abi;
+
+/// What kernels include to know what they are given.
+const ABI: &str = "dgx/abi.cuh";
 const OPEN: &str = "/*dgx";
 const CLOSE: &str = "*/";
 const GUIDE: &str = "docs/variants.md lists the keys";
@@ -46,8 +51,10 @@ pub(super) fn read(
         has_tiles: false,
         catalog,
         lookup,
+        operator: Arc::clone(operators::usual()),
     };
     reader.parent = reader.extended(&wire)?;
+    reader.operator = reader.operator(&wire)?;
     let extended = match &reader.parent {
         Some(parent) => {
             let nearest = &parent.file.text[locate(&parent.file)?];
@@ -57,7 +64,14 @@ pub(super) fn read(
         None => Vec::new(),
     };
     let variant = reader.variant(wire)?;
-    let headers = Arc::new(Headers::of(&file.text, library));
+    let headers = match variant.operator == *operators::usual() {
+        true => Headers::of(&file.text, library),
+        false => Headers::of(
+            &file.text,
+            &library.with(ABI, abi::header(&variant.operator)),
+        ),
+    };
+    let headers = Arc::new(headers);
     Ok(Variant {
         file,
         headers,
@@ -112,6 +126,8 @@ pub(super) struct Reader<'a> {
     /// Where others are found.
     pub(super) catalog: &'a Catalog,
     pub(super) lookup: &'a Lookup,
+    /// What it computes.
+    pub(super) operator: Arc<Operator>,
 }
 
 impl Reader<'_> {
@@ -152,6 +168,7 @@ impl Reader<'_> {
             name: self.name.to_owned(),
             file: self.file.clone(),
             headers: Arc::default(),
+            operator: Arc::clone(&self.operator),
             summary,
             parent: lineage.map(printable_line),
             round: wire.round,
@@ -175,6 +192,28 @@ impl Reader<'_> {
             extended: Vec::new(),
             broken: None,
         })
+    }
+
+    /// The operator it names, or its folder does, or the variant it extends.
+    fn operator(&self, wire: &FrontMatter) -> Result<Arc<Operator>, InputError> {
+        match (&wire.operator, &self.lookup.operator, &self.parent) {
+            (Some(name), Some(folder), _) if name.get_ref() != folder => Err(self.document.error(
+                name.span(),
+                format!("`operator` is not that of its folder, {folder}"),
+                "leave `operator` out, or move the file",
+            )),
+            (Some(name), _, _) => {
+                operators::named(Some(name.get_ref())).map_err(|error| match error.location() {
+                    None => self
+                        .document
+                        .error(name.span(), error.message(), error.remedy()),
+                    Some(_) => error,
+                })
+            }
+            (None, Some(folder), _) => operators::named(Some(folder)),
+            (None, None, Some(parent)) => Ok(Arc::clone(&parent.operator)),
+            (None, None, None) => Ok(Arc::clone(operators::usual())),
+        }
     }
 
     /// Whether there is such a target is the compiler's to say: what it
@@ -292,7 +331,11 @@ impl Reader<'_> {
             if !known(name) {
                 let error = match self.later.contains(name) {
                     true => expr::not_yet(name, &span),
-                    false => expr::unknown(name, &span, self.names.iter()),
+                    false => {
+                        let sizes = self.operator.sizes.iter();
+                        let known = self.names.iter().chain(sizes).map(String::as_str);
+                        expr::unknown(name, &span, known)
+                    }
                 };
                 return Err(formula.error(&error));
             }
@@ -303,8 +346,13 @@ impl Reader<'_> {
     pub(super) fn knows(&self, name: &str) -> bool {
         match name {
             "tiles" => self.has_tiles,
-            _ => SHAPE_NAMES.contains(&name) || self.names.contains(name),
+            _ => self.is_of_shape(name) || self.names.contains(name),
         }
+    }
+
+    /// Whether `name` means something of every shape: a size, or what the plan knows.
+    pub(super) fn is_of_shape(&self, name: &str) -> bool {
+        CALL_NAMES.contains(&name) || self.operator.sizes.iter().any(|size| size == name)
     }
 
     pub(super) fn formulas(&self, values: &[Spanned<Value>]) -> Result<Vec<Formula>, InputError> {
@@ -353,7 +401,12 @@ impl Reader<'_> {
         for entry in list {
             self.new_label(&entry.name, &mut seen, "scratch buffer")?;
             let name = entry.name.get_ref();
-            if tensor_named(name).is_some() {
+            if self
+                .operator
+                .fields()
+                .iter()
+                .any(|field| field.name == *name)
+            {
                 return Err(self.document.error(
                     entry.name.span(),
                     format!("`{name}` is an operand"),

@@ -53,6 +53,14 @@ impl Library {
         library
     }
 
+    /// The same with another text under a name.
+    pub(super) fn with(&self, name: &str, text: String) -> Self {
+        let mut other = self.clone();
+        let path = PathBuf::from(name);
+        other.files.insert(name.to_owned(), Header { path, text });
+        other
+    }
+
     /// Headers that dgx itself carries, by the names they are included by.
     pub fn carried(headers: &[(&str, &str)]) -> Self {
         let header = |(name, text): &(&str, &str)| {

@@ -7,6 +7,8 @@ use super::variant::{Scratch, TensorMap};
 use super::{Fill, MapType, OperandRef, wire};
 use dgx_core::diagnostic::{InputError, nearest};
 use dgx_core::document::{Formula, Spanned};
+use dgx_core::fields::{ATOM_ROWS, ATOM_SCALES, Field, Form};
+use dgx_core::operator::{Extent, Operator};
 
 impl Reader<'_> {
     pub(super) fn maps(
@@ -58,11 +60,12 @@ impl Reader<'_> {
             Some(strides) => self.formulas(strides.get_ref())?,
             None => Vec::new(),
         };
-        let default_type = match operand {
-            OperandRef::C | OperandRef::Scratch(_) => MapType::F16,
+        let default_type = match self.field(operand) {
             // A box has 256 elements a side at most: an atom of 512 bytes.
-            OperandRef::SfaAtoms | OperandRef::Sfb1Atoms | OperandRef::Sfb2Atoms => MapType::U16,
-            _ => MapType::U8,
+            Some(field) if field.form == Form::Atoms => MapType::U16,
+            Some(field) if field.form == Form::Scales => MapType::U8,
+            Some(field) => MapType::of(self.operator.tensor(&field).element),
+            None => MapType::F16,
         };
         Ok(TensorMap {
             name: map.name.get_ref().clone(),
@@ -83,23 +86,29 @@ impl Reader<'_> {
     ) -> Result<OperandRef, InputError> {
         let name = tensor.get_ref().as_str();
         let own = scratch.iter().find(|s| s.per_group && s.name == name);
-        if let Some(operand) = tensor_named(name).or(own.map(|s| OperandRef::Scratch(s.slot))) {
+        let fields = self.operator.fields();
+        let place = position(fields.iter().map(|f| &*f.name), name).map(OperandRef::Field);
+        if let Some(operand) = place.or(own.map(|s| OperandRef::Scratch(s.slot))) {
             return Ok(operand);
         }
-        let known = TENSORS
-            .iter()
-            .map(|(name, _)| *name)
-            .chain(scratch.iter().filter(|s| s.per_group).map(|s| &*s.name));
+        let names = || fields.iter().map(|field| &*field.name);
+        let known = names().chain(scratch.iter().filter(|s| s.per_group).map(|s| &*s.name));
         let remedy = match nearest(name, known) {
             Some(close) => format!("did you mean `{close}`?"),
             None => {
-                let operands: Vec<&str> = TENSORS.iter().map(|(name, _)| *name).collect();
-                let operands = operands.join(" ");
+                let operands = names().collect::<Vec<&str>>().join(" ");
                 format!("name an operand ({operands}) or a per-group scratch")
             }
         };
         let message = format!("there is no tensor `{name}`");
         Err(self.document.error(tensor.span(), message, remedy))
+    }
+
+    fn field(&self, operand: OperandRef) -> Option<Field> {
+        match operand {
+            OperandRef::Field(place) => self.operator.fields().into_iter().nth(place),
+            OperandRef::Scratch(_) => None,
+        }
     }
 
     fn default_dims(
@@ -108,30 +117,14 @@ impl Reader<'_> {
         dtype: Option<MapType>,
         tensor: &Spanned<String>,
     ) -> Result<Vec<Formula>, InputError> {
-        let elements = match dtype {
-            Some(MapType::U4 | MapType::U4Align16) => "k",
-            _ => "k / 2",
+        let Some(field) = self.field(operand) else {
+            return Err(self.document.error(
+                tensor.span(),
+                "a map on scratch has no default `dims`",
+                "add dims = [innermost, …]",
+            ));
         };
-        let atom = match dtype {
-            Some(MapType::U8) => "512",
-            _ => "256",
-        };
-        let texts: &[&str] = match operand {
-            OperandRef::A => &[elements, "m"],
-            OperandRef::B1 | OperandRef::B2 => &[elements, "n"],
-            OperandRef::Sfa => &["k / 16", "m"],
-            OperandRef::Sfb1 | OperandRef::Sfb2 => &["k / 16", "n"],
-            OperandRef::SfaAtoms => &[atom, "k / 64", "cdiv(m, 128)"],
-            OperandRef::Sfb1Atoms | OperandRef::Sfb2Atoms => &[atom, "k / 64", "cdiv(n, 128)"],
-            OperandRef::C => &["n", "m"],
-            OperandRef::Scratch(_) => {
-                return Err(self.document.error(
-                    tensor.span(),
-                    "a map on scratch has no default `dims`",
-                    "add dims = [innermost, …]",
-                ));
-            }
-        };
+        let texts = default_dims(&self.operator, &field, dtype);
         texts
             .iter()
             .map(|text| self.document.formula(text, tensor.span()))
@@ -139,22 +132,39 @@ impl Reader<'_> {
     }
 }
 
-const TENSORS: [(&str, OperandRef); 10] = [
-    ("a", OperandRef::A),
-    ("b1", OperandRef::B1),
-    ("b2", OperandRef::B2),
-    ("sfa", OperandRef::Sfa),
-    ("sfb1", OperandRef::Sfb1),
-    ("sfb2", OperandRef::Sfb2),
-    ("sfa_atoms", OperandRef::SfaAtoms),
-    ("sfb1_atoms", OperandRef::Sfb1Atoms),
-    ("sfb2_atoms", OperandRef::Sfb2Atoms),
-    ("c", OperandRef::C),
-];
-
-pub(super) fn tensor_named(name: &str) -> Option<OperandRef> {
-    TENSORS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, operand)| *operand)
+/// Extents of a field as formulas, innermost first, for maps of this type.
+fn default_dims(operator: &Operator, field: &Field, dtype: Option<MapType>) -> Vec<String> {
+    let tensor = operator.tensor(field);
+    let over = |extent: &Extent, by: u64| match (by, extent) {
+        (1, _) => operator.formula(extent),
+        (_, Extent::Of(..)) => format!("({}) / {by}", operator.formula(extent)),
+        _ => format!("{} / {by}", operator.formula(extent)),
+    };
+    let Some((columns, leading)) = tensor.extents.split_last() else {
+        return Vec::new();
+    };
+    let block = tensor.element.scale().map_or(1, |scale| scale.block);
+    let outer = leading.iter().rev().map(|extent| operator.formula(extent));
+    let innermost = match field.form {
+        Form::Scales => over(columns, block),
+        Form::Atoms => {
+            let atom = if dtype == Some(MapType::U8) {
+                "512"
+            } else {
+                "256"
+            };
+            let rows: Vec<String> = leading.iter().map(|e| operator.formula(e)).collect();
+            return vec![
+                atom.to_owned(),
+                over(columns, ATOM_SCALES * block),
+                format!("cdiv({}, {ATOM_ROWS})", rows.join(" * ")),
+            ];
+        }
+        Form::Elements | Form::Output => match (tensor.element.bits(), dtype) {
+            (4, Some(MapType::U4 | MapType::U4Align16)) => operator.formula(columns),
+            (4, _) => over(columns, 2),
+            _ => operator.formula(columns),
+        },
+    };
+    std::iter::once(innermost).chain(outer).collect()
 }

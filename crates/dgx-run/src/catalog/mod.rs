@@ -40,6 +40,8 @@ use schemars::{Schema, SchemaGenerator};
 use dgx_core::diagnostic::{InputError, SourceFile, nearest};
 use dgx_core::domain::{Chip, bounds, printable_line};
 use dgx_core::files;
+use dgx_core::operator::Operator;
+use dgx_core::operators;
 
 /// The contender that is no variant: what a user of the vendor's library gets.
 pub const YARDSTICK: &str = "cublas";
@@ -52,6 +54,8 @@ pub const DEFAULT_FOLDER: &str = "variants";
 #[derive(Clone, Debug)]
 pub struct Catalog {
     files: BTreeMap<String, Vec<Source>>,
+    /// The same of folders that are named after an operator, by its name.
+    of_operators: BTreeMap<String, BTreeMap<String, Vec<Source>>>,
     folders: Vec<Folder>,
     include: Vec<PathBuf>,
     /// What lies among the variants, looks like one and is none: why, and what
@@ -73,6 +77,8 @@ struct Source {
     folder: usize,
     /// The compile target its folder is named after.
     arch: Option<String>,
+    /// The operator its folder is named after.
+    operator: Option<String>,
     /// Why nobody can name it, where that is so.
     refused: Option<InputError>,
 }
@@ -89,6 +95,7 @@ impl Catalog {
         };
         let mut catalog = Self {
             files: BTreeMap::new(),
+            of_operators: BTreeMap::new(),
             folders: Vec::new(),
             include: Vec::new(),
             passed_over: Vec::new(),
@@ -105,6 +112,17 @@ impl Catalog {
     }
 
     fn add_folder(&mut self, folder: &Path) -> Result<(), InputError> {
+        for operator in operators::known() {
+            let own = folder.join(&operator);
+            if own.is_dir() {
+                self.add_designs(&own, Some(&operator))?;
+            }
+        }
+        self.add_designs(folder, None)
+    }
+
+    /// The designs in a folder, which may be named after an operator.
+    fn add_designs(&mut self, folder: &Path, operator: Option<&str>) -> Result<(), InputError> {
         let unlisted = |error: std::io::Error| {
             InputError::new(
                 format!("cannot list variants in {}: {error}", folder.display()),
@@ -124,7 +142,7 @@ impl Catalog {
         sources.sort();
         self.passed_over
             .extend(sources.iter().filter_map(|path| passed_over(path)));
-        self.add_sources(folder, None, sources);
+        self.add_sources(folder, (operator, None), sources);
         chips.sort();
         for (arch, folder) in chips {
             let entries = std::fs::read_dir(&folder).map_err(unlisted)?;
@@ -133,7 +151,7 @@ impl Catalog {
             sources.sort();
             self.passed_over
                 .extend(sources.iter().filter_map(|path| passed_over(path)));
-            self.add_sources(&folder, Some(&arch), sources);
+            self.add_sources(&folder, (operator, Some(&arch)), sources);
         }
         let include = folder.join("include");
         if include.is_dir() && !self.include.contains(&include) {
@@ -142,11 +160,16 @@ impl Catalog {
         Ok(())
     }
 
-    fn add_sources(&mut self, folder: &Path, arch: Option<&str>, paths: Vec<PathBuf>) {
+    fn add_sources(
+        &mut self,
+        folder: &Path,
+        of: (Option<&str>, Option<&str>),
+        paths: Vec<PathBuf>,
+    ) {
         for path in paths.into_iter().filter(|path| is_source(path)) {
             let stem = path.file_stem().unwrap_or_default();
             let name = stem.to_string_lossy().into_owned();
-            self.add_file(name, path, arch);
+            self.add_file(name, path, of);
         }
         self.folders.push(Folder {
             path: folder.to_owned(),
@@ -154,14 +177,23 @@ impl Catalog {
         });
     }
 
-    fn add_file(&mut self, name: String, path: PathBuf, arch: Option<&str>) {
+    fn add_file(
+        &mut self,
+        name: String,
+        path: PathBuf,
+        (operator, arch): (Option<&str>, Option<&str>),
+    ) {
         let folder = self.folders.len();
         let refused = check_name(&name).err().map(|why| {
             let path = printable_line(&path.display().to_string());
             let message = format!("{path} cannot be a variant: {why}");
             InputError::new(message, "rename the file")
         });
-        let sources = self.files.entry(name.clone()).or_default();
+        let files = match operator {
+            Some(operator) => self.of_operators.entry(operator.to_owned()).or_default(),
+            None => &mut self.files,
+        };
+        let sources = files.entry(name.clone()).or_default();
         if let Some(other) = sources.iter_mut().find(|e| e.arch.as_deref() == arch) {
             let (one, two) = (other.path.display(), path.display());
             let message = format!("two variants are named `{name}`: {one} and {two}");
@@ -172,10 +204,21 @@ impl Catalog {
             path,
             folder,
             arch: arch.map(str::to_owned),
+            operator: operator.map(str::to_owned),
             refused,
         });
         // Of two folders the second may have the one for no chip in particular.
         sources.sort_by_key(|entry| entry.arch.is_some());
+    }
+
+    /// As a round of `operator` sees it: names of its folder come before those
+    /// of no folder.
+    pub fn of(&self, operator: &Operator) -> Self {
+        let mut seen = self.clone();
+        if let Some(own) = self.of_operators.get(&operator.name) {
+            seen.files.extend(own.clone());
+        }
+        seen
     }
 
     /// What lies among the variants and is none, though it looks like one.
@@ -268,6 +311,7 @@ impl Catalog {
             .get_or_init(|| Library::gather(&folder.path, &self.include));
         let lookup = Lookup {
             beside: entry.arch.clone(),
+            operator: entry.operator.clone(),
             ..lookup.clone()
         };
         front_matter::read(name, file, library, self, &lookup).map(Arc::new)
@@ -328,6 +372,9 @@ fn passed_over(path: &Path) -> Option<InputError> {
     }
     let shown = printable_line(&path.display().to_string());
     if path.is_dir() {
+        if operators::known().any(|operator| operator.as_bytes() == name) {
+            return None;
+        }
         let mut entries = std::fs::read_dir(path).ok()?.flatten();
         entries.find(|entry| is_source(&entry.path()))?;
         return Some(InputError::new(
@@ -351,6 +398,8 @@ struct Lookup {
     /// The target's folder whose sources come first: those of who extends it,
     /// then its own.
     beside: Option<String>,
+    /// The operator its folder is named after.
+    operator: Option<String>,
     /// Somebody picks it, so it may not pick others.
     picked: bool,
     /// Those that extend it, the last first.

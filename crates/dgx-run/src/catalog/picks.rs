@@ -7,7 +7,6 @@ use super::wire::{self, FrontMatter};
 use dgx_core::config::Selection;
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::bounds::TERMS;
-use dgx_core::expr::SHAPE_NAMES;
 
 impl Reader<'_> {
     pub(super) fn picks(&self, wire: &FrontMatter) -> Result<Vec<Pick>, InputError> {
@@ -59,7 +58,7 @@ impl Reader<'_> {
                 let tuned = variant.tune.iter().flat_map(|tune| tune.choose.keys());
                 let defined = variant.definitions.iter().map(|d| &d.name);
                 let mut own = variant.params.keys().chain(tuned).chain(defined);
-                SHAPE_NAMES.contains(&name) || own.any(|own| own == name)
+                self.is_of_shape(name) || own.any(|own| own == name)
             }
         };
         let term = |term: &wire::Term| {

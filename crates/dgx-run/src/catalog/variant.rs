@@ -6,6 +6,8 @@ use super::{Fill, MapType, OperandRef, Swizzle};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::Formula;
 use dgx_core::domain::{Claim, ContenderId, Status};
+use dgx_core::operator::Operator;
+use dgx_core::operators;
 
 /// One `.cu` with its front matter read and checked.
 #[derive(Clone, Debug)]
@@ -15,6 +17,8 @@ pub struct Variant {
     pub file: SourceFile,
     /// All that it may include.
     pub headers: Arc<Headers>,
+    /// What it computes.
+    pub operator: Arc<Operator>,
     pub summary: String,
     pub parent: Option<String>,
     pub round: Option<u32>,
@@ -131,6 +135,7 @@ impl Variant {
             name: name.to_owned(),
             file,
             headers: Arc::default(),
+            operator: Arc::clone(operators::usual()),
             summary: "broken: its front matter cannot be used".to_owned(),
             parent: None,
             round: None,

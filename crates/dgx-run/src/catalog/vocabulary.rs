@@ -3,21 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use dgx_core::operator::ElementType;
+
 /// A tensor of one group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperandRef {
-    A,
-    B1,
-    B2,
-    Sfa,
-    Sfb1,
-    Sfb2,
-    /// Scales in atoms of 128 rows by four.
-    SfaAtoms,
-    Sfb1Atoms,
-    Sfb2Atoms,
-    C,
+    /// One of the operator's, by its place among the fields of a group.
+    Field(usize),
     /// Per-group scratch, by its slot.
     Scratch(usize),
 }
@@ -46,6 +39,18 @@ pub enum MapType {
 }
 
 impl MapType {
+    /// That of a tensor of `element`s, of which two may share a byte.
+    pub(super) fn of(element: ElementType) -> Self {
+        match element.element() {
+            ElementType::F64 => Self::F64,
+            ElementType::F32 => Self::F32,
+            ElementType::F16 => Self::F16,
+            ElementType::Bf16 => Self::Bf16,
+            ElementType::I32 => Self::I32,
+            _ => Self::U8,
+        }
+    }
+
     /// Size of an element in bits.
     pub fn bits(self) -> u64 {
         match self {

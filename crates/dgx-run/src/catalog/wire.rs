@@ -16,6 +16,9 @@ use dgx_core::domain::bounds::CLAIM;
 pub(super) struct FrontMatter {
     /// The design's idea in one line.
     pub summary: Spanned<String>,
+    /// What it computes, where its folder does not say: the stem of a file in
+    /// `operators/`.
+    pub operator: Option<Spanned<String>>,
     /// The variant whose front matter this one is laid over.
     pub extend: Option<Spanned<String>>,
     /// The variant it is a change to.

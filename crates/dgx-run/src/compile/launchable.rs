@@ -1,7 +1,6 @@
 //! What a device refuses to launch, told before anything is launched.
 
 use super::KernelReport;
-use super::abi::Args;
 use super::occupancy::residency;
 use crate::plan::LaunchGeometry;
 use dgx_core::domain::{Bytes, DECLARE, Limits};
@@ -10,17 +9,18 @@ use dgx_core::domain::{Bytes, DECLARE, Limits};
 const BLOCK: [u32; 3] = [1024, 1024, 64];
 const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
-/// Why this launch of `kernel` would be refused. A kernel that the image does
+/// Why this launch of `kernel`, which is given `args` bytes, would be refused. A kernel that the image does
 /// not have is none.
 pub fn refusal(
     limits: &Limits,
     kernel: Option<&KernelReport>,
     launch: &LaunchGeometry,
+    args: usize,
 ) -> Option<String> {
     geometry(limits, launch).or_else(|| {
         let name = &launch.kernel;
         match kernel {
-            Some(kernel) => fit(limits, kernel, launch),
+            Some(kernel) => fit(limits, kernel, launch, args),
             None => Some(format!(
                 "there is no kernel `{name}` in it: {DECLARE} extern \"C\" __global__"
             )),
@@ -76,9 +76,13 @@ pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
     })
 }
 
-fn fit(limits: &Limits, kernel: &KernelReport, launch: &LaunchGeometry) -> Option<String> {
+fn fit(
+    limits: &Limits,
+    kernel: &KernelReport,
+    launch: &LaunchGeometry,
+    args: usize,
+) -> Option<String> {
     let name = &kernel.name;
-    let args = size_of::<Args>();
     if kernel.params.iter().map(|p| *p as usize).ne([args]) {
         let given: Vec<String> = kernel.params.iter().map(u32::to_string).collect();
         return Some(format!(
@@ -130,6 +134,8 @@ fn times(extent: &[u32; 3]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ARGS: usize = 1440;
     use dgx_core::config::target::usual;
     use dgx_core::domain::is_undeclared;
 
@@ -158,7 +164,10 @@ mod tests {
 
     #[test]
     fn what_a_device_takes_is_let_through() {
-        assert_eq!(refusal(&usual().limits, Some(&kernel()), &launch()), None);
+        assert_eq!(
+            refusal(&usual().limits, Some(&kernel()), &launch(), ARGS),
+            None
+        );
     }
 
     #[test]
@@ -176,7 +185,7 @@ mod tests {
         for (change, expected) in launches {
             let mut launch = launch();
             change(&mut launch);
-            let told = refusal(&usual().limits, Some(&kernel()), &launch).expect(expected);
+            let told = refusal(&usual().limits, Some(&kernel()), &launch, ARGS).expect(expected);
             assert!(told.contains(expected) && !is_undeclared(&told), "{told}");
         }
         let kernels: [Case<KernelReport>; 7] = [
@@ -197,12 +206,12 @@ mod tests {
                 255 => &many,
                 _ => &launch(),
             };
-            let told = refusal(&usual().limits, Some(&kernel), launch).expect(expected);
+            let told = refusal(&usual().limits, Some(&kernel), launch, ARGS).expect(expected);
             assert!(told.contains(expected), "{told}");
             let params = kernel.params != self::kernel().params;
             assert_eq!(is_undeclared(&told), params, "{told}");
         }
-        let told = refusal(&usual().limits, None, &launch()).expect("a refusal");
+        let told = refusal(&usual().limits, None, &launch(), ARGS).expect("a refusal");
         assert!(told.contains("no kernel `k`"), "{told}");
         assert!(is_undeclared(&told), "{told}");
     }

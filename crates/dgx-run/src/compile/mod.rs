@@ -6,7 +6,6 @@
 //! no file. Only a missing compiler is an [`Error`]. Nothing in this room
 //! touches a device; of its limits it is told.
 
-pub mod abi;
 mod cache;
 mod diagnostics;
 mod entries;

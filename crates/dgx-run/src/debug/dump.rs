@@ -10,10 +10,11 @@ use half::f16;
 use super::Call;
 use super::npy::npy;
 use super::{make_folder, scratch_lost, unwritten};
-use crate::backend::INPUTS;
 use crate::plan::OperatorCall;
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Exit, Group};
+use dgx_core::fields;
+use dgx_core::operator::{ElementType, Operator};
 
 /// How a dump is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -51,8 +52,6 @@ impl FromStr for DumpItem {
 
 /// What the oracle has to say, beside what lay in memory.
 const EXPECTED: &str = "expected";
-/// Every group's output, as `dgx::Group` names it; its inputs are [`INPUTS`].
-const OUTPUT: &str = "c";
 /// What the host hands over.
 const TABLES: [&str; 3] = ["groups", "maps", "deal"];
 
@@ -70,6 +69,7 @@ impl Dump {
         requests: Vec<DumpItem>,
         folder: PathBuf,
         form: Form,
+        operator: &Operator,
         call: Option<&OperatorCall>,
     ) -> Result<Self, CommandError> {
         let lacks = |table: &str| match table {
@@ -80,17 +80,18 @@ impl Dump {
         let scratch: Vec<&str> = call.map_or(Vec::new(), |call| {
             call.scratch.iter().map(|s| s.name.as_str()).collect()
         });
+        // Outputs first: they are what most ask for.
+        let mut fields = operator.fields();
+        fields.sort_by_key(|field| field.form != fields::Form::Output);
         let known = || {
-            [OUTPUT]
-                .iter()
-                .chain(&INPUTS)
-                .chain(&[EXPECTED])
-                .chain(TABLES.iter().filter(|table| !lacks(table)))
-                .chain(&scratch)
+            let tables = TABLES.iter().filter(|table| !lacks(table));
+            let others = [EXPECTED].into_iter().chain(tables.copied());
+            let fields = fields.iter().map(|field| field.name.as_str());
+            fields.chain(others).chain(scratch.iter().copied())
         };
         for DumpItem { name, .. } in &requests {
             if !known().any(|known| known == name) {
-                let all: Vec<&str> = known().copied().collect();
+                let all: Vec<&str> = known().collect();
                 let remedy = match nearest(name, all.iter().copied()) {
                     Some(close) => format!("did you mean `{close}`? There are {}", all.join(", ")),
                     None => format!("there are {}", all.join(", ")),
@@ -162,8 +163,8 @@ impl Dump {
             ));
         }
         let arrays = kept.into_iter().map(|(group, bytes)| {
-            let own = group.map(|g| call.operands.groups[g].group);
-            let (kind, shape) = layout(name, own, bytes.len());
+            let own = group.map(|g| &call.operands.groups[g].group);
+            let (kind, shape) = layout(&call.operands.operator, name, own, bytes.len());
             let (kind, shape) = match request.kind {
                 Some(asked) if asked != kind => (asked, vec![bytes.len() / asked.bytes()]),
                 _ => (kind, shape),
@@ -192,34 +193,40 @@ fn divided(name: &str, bytes: usize, kind: Element) -> CommandError {
 /// What the right answer to this very call is.
 fn expected(call: &Call, group: usize) -> Array {
     let answer = &call.oracle.groups[group];
-    let (m, n) = (answer.group.m as usize, answer.group.n as usize);
     let value = |index: usize| answer.c(index) as f32;
     Array {
         kind: Element::F32,
-        shape: vec![m, n],
-        data: (0..m * n).flat_map(|i| value(i).to_le_bytes()).collect(),
+        shape: vec![answer.rows, answer.columns],
+        data: (0..answer.rows * answer.columns)
+            .flat_map(|i| value(i).to_le_bytes())
+            .collect(),
     }
 }
 
 /// How a buffer lies, as far as its name says; else it is bytes.
-fn layout(name: &str, group: Option<Group>, bytes: usize) -> (Element, Vec<usize>) {
-    let Some(Group { m, n, k }) = group else {
-        return (Element::U8, vec![bytes]);
+fn layout(
+    operator: &Operator,
+    name: &str,
+    group: Option<&Group>,
+    bytes: usize,
+) -> (Element, Vec<usize>) {
+    let known = || {
+        let fields = operator.fields();
+        let field = fields.iter().find(|field| field.name == name)?;
+        let lies = operator.rows(field, group?)?;
+        let kind = match field.form {
+            fields::Form::Elements | fields::Form::Output => {
+                Element::of(operator.tensor(field).element)
+            }
+            _ => Element::U8,
+        };
+        let shape = vec![lies.rows as usize, lies.row_bytes as usize / kind.bytes()];
+        Some((kind, shape))
     };
-    let (m, n, k) = (m as usize, n as usize, k as usize);
-    let (kind, shape) = match name {
-        OUTPUT => (Element::F16, vec![m, n]),
-        "a" => (Element::U8, vec![m, k / 2]),
-        "b1" | "b2" => (Element::U8, vec![n, k / 2]),
-        "sfa" => (Element::U8, vec![m, k / 16]),
-        "sfb1" | "sfb2" => (Element::U8, vec![n, k / 16]),
-        _ => return (Element::U8, vec![bytes]),
-    };
-    match shape.iter().product::<usize>() * kind.bytes() == bytes {
-        true => (kind, shape),
-        // A scratch buffer of the same name.
-        false => (Element::U8, vec![bytes]),
-    }
+    // A scratch buffer may have the name of a field.
+    known()
+        .filter(|(kind, shape)| shape.iter().product::<usize>() * kind.bytes() == bytes)
+        .unwrap_or((Element::U8, vec![bytes]))
 }
 
 /// A type of numbers: its name, and NumPy's, which ends with its bytes.
@@ -240,6 +247,18 @@ impl Element {
         Self::F32,
         Self("f64", "<f8"),
     ];
+
+    /// How NumPy holds it; bits where it has no such type.
+    fn of(element: ElementType) -> Self {
+        match element {
+            ElementType::F64 => Self("f64", "<f8"),
+            ElementType::F32 => Self::F32,
+            ElementType::F16 => Self::F16,
+            ElementType::Bf16 => Self("u16", "<u2"),
+            ElementType::I32 => Self("i32", "<i4"),
+            _ => Self::U8,
+        }
+    }
 
     fn bytes(self) -> usize {
         usize::from(self.1.as_bytes()[2] - b'0')
@@ -314,6 +333,8 @@ impl Array {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
 
     #[test]
     fn a_request_names_a_buffer_and_perhaps_a_type() {
@@ -341,9 +362,12 @@ mod tests {
 
     #[test]
     fn a_buffer_of_another_size_is_just_bytes() {
-        let group = Some(Group { m: 2, n: 8, k: 32 });
-        assert_eq!(layout("c", group, 32), (Element::F16, vec![2, 8]));
-        assert_eq!(layout("c", group, 33), (Element::U8, vec![33]));
-        assert_eq!(layout("half_a", group, 7), (Element::U8, vec![7]));
+        let group = group(2, 8, 32);
+        let layout = |name: &str, bytes| layout(usual(), name, Some(&group), bytes);
+        assert_eq!(layout("c", 32), (Element::F16, vec![2, 8]));
+        assert_eq!(layout("b1", 8 * 16), (Element::U8, vec![8, 16]));
+        assert_eq!(layout("sfa", 4), (Element::U8, vec![2, 2]));
+        assert_eq!(layout("c", 33), (Element::U8, vec![33]));
+        assert_eq!(layout("half_a", 7), (Element::U8, vec![7]));
     }
 }

@@ -13,12 +13,13 @@ use tempfile::TempDir;
 
 use crate::backend::Salt;
 use crate::compile::Compiler;
-use crate::operator::{Operands, Oracle};
+use crate::operator::{Operands, Oracle, Written};
 use crate::sweep::{Bar, CompiledCell, Progress, Runner};
 use crate::validate::{Story, Tolerance, story};
 use crate::worker::{Keep, Kept, answers};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Device, Distribution, Exit, Status, Verdict};
+use dgx_core::operator::Operator;
 use dgx_core::record::schema::Settings;
 
 pub use dump::{Dump, DumpItem, Form};
@@ -132,21 +133,21 @@ impl Investigation<'_> {
         let (shape, seed) = (self.cell.shape, self.settings.data_seed());
         let answers = answers(self.cache);
         let problem = |distribution, salt: Salt| {
-            let operands = Operands::draw(shape, distribution, seed);
+            let operands =
+                Operands::draw(&self.cell.plan.round.operator, shape, distribution, seed);
             let oracle = answers.answer(shape, distribution, seed, &operands);
             let shuffle = salt.shuffle();
             (operands.shuffled(shuffle), oracle.shuffled(shuffle))
         };
         let salt = kept.salt;
         let (operands, oracle) = problem(kept.distribution, salt);
-        let written = kept.bytes("c").map_err(|e| scratch_lost(&e))?.into_iter();
-        let c: Vec<Vec<u16>> = written.map(|(_, bytes)| salt.written(&bytes)).collect();
+        let outputs = written(&operands.operator, &kept).map_err(|e| scratch_lost(&e))?;
         let earlier = kept
             .before
             .map(|(distribution, salt)| problem(distribution, salt).1);
-        let whole = c.len() == shape.groups.len();
+        let whole = outputs.len() == oracle.groups.len();
         let tolerance = Tolerance::from(self.settings);
-        let story = whole.then(|| story(&c, &operands, &oracle, tolerance, earlier.as_ref()));
+        let story = whole.then(|| story(&outputs, &operands, &oracle, tolerance, earlier.as_ref()));
         Ok(Call {
             story: story.flatten(),
             kept,
@@ -154,6 +155,19 @@ impl Investigation<'_> {
             oracle,
         })
     }
+}
+
+/// The outputs that were kept, group by group.
+fn written(operator: &Operator, kept: &Kept) -> std::io::Result<Vec<Written>> {
+    let mut all = Vec::new();
+    for (place, output) in operator.outputs.iter().enumerate() {
+        for (group, bytes) in kept.bytes(&output.tensor.name)? {
+            let written = kept.salt.written(output.tensor.element, bytes);
+            all.push(((group, place), written));
+        }
+    }
+    all.sort_by_key(|(at, _)| *at);
+    Ok(all.into_iter().map(|(_, written)| written).collect())
 }
 
 fn temporary() -> Result<TempDir, CommandError> {

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::compile::{Residency, residency};
 use crate::plan::{Deal, LaunchGeometry, OperatorCall};
-use dgx_core::domain::roofline::{Ceiling, Resource, Work};
+use dgx_core::domain::roofline::{Ceiling, Resource};
 use dgx_core::domain::{Bytes, Limits, Micros, Shape};
+use dgx_core::operator::Operator;
 use dgx_core::record::schema::{Build, KernelResources};
 
 /// A launch that leaves more of the SMs idle than this is worth a word.
@@ -93,7 +94,7 @@ pub struct CallFit {
 impl CallFit {
     /// `ceiling` is at the clock its samples ran at, where it was timed.
     pub fn of(
-        shape: &Shape,
+        (operator, shape): (&Operator, &Shape),
         call: &OperatorCall,
         build: &Build,
         limits: &Limits,
@@ -107,10 +108,10 @@ impl CallFit {
                 .iter()
                 .map(|launch| LaunchFit::of(limits, launch, call.deal.as_ref(), build))
                 .collect(),
-            padding: constant("BM").map(|rows| padding(shape, rows as u64)),
-            k_steps: constant("BK").map(|step| k_steps(shape, step)),
+            padding: constant("BM").map(|rows| padding(operator, shape, rows as usize)),
+            k_steps: constant("BK").map(|step| k_steps(operator, shape, step)),
             stages: constant("STAGES"),
-            floor: ceiling.map(|ceiling| ceiling.floor(&Work::least(shape))),
+            floor: ceiling.map(|ceiling| ceiling.floor(&operator.least_work(shape))),
             scratch: Bytes(call.scratch.iter().map(|s| s.size.total()).sum()),
         }
     }
@@ -122,21 +123,19 @@ impl CallFit {
     }
 }
 
-fn padding(shape: &Shape, tile_rows: u64) -> f64 {
-    let sum = |rows: fn(u64, u64) -> u64| -> u64 {
-        let groups = shape.groups.iter();
-        groups.map(|group| rows(group.m.into(), tile_rows)).sum()
-    };
-    let wanted = sum(|m, _| m);
-    let computed = sum(|m, tile| m.next_multiple_of(tile));
+fn padding(operator: &Operator, shape: &Shape, tile_rows: usize) -> f64 {
+    let groups = shape.groups.iter();
+    let rows = groups.filter_map(|group| Some(operator.output_extents(0, group)?.0));
+    let wanted: usize = rows.clone().sum();
+    let computed: usize = rows.map(|rows| rows.next_multiple_of(tile_rows)).sum();
     computed as f64 / wanted as f64 - 1.0
 }
 
-fn k_steps(shape: &Shape, step: i64) -> (u32, u32) {
+fn k_steps(operator: &Operator, shape: &Shape, step: i64) -> (u32, u32) {
     let steps = shape
         .groups
         .iter()
-        .map(|group| (i64::from(group.k) / step) as u32);
+        .map(|group| (operator.depth(group) as i64 / step) as u32);
     let most = steps.clone().max().unwrap_or(0);
     (steps.min().unwrap_or(0), most)
 }
@@ -209,10 +208,12 @@ pub fn builds_by_shape(builds: &[Build]) -> BTreeMap<&str, &Build> {
 mod tests {
     use super::*;
     use dgx_core::config::target::usual;
-    use dgx_core::domain::{ContenderId, Group, Timing};
+    use dgx_core::domain::{ContenderId, Timing};
+    use dgx_core::operators;
+    use dgx_core::record::synthetic::group;
 
     fn shape(ms: &[u32], k: u32) -> Shape {
-        let group = |&m: &u32| Group { m, n: 4096, k };
+        let group = |&m: &u32| group(m, 4096, k);
         Shape {
             name: "s".to_owned(),
             groups: ms.iter().map(group).collect(),
@@ -266,7 +267,13 @@ mod tests {
 
     fn fit_of(shape: &Shape, call: &OperatorCall, build: &Build) -> CallFit {
         let ceiling = usual().ceiling(Timing::Measured);
-        CallFit::of(shape, call, build, &usual().limits, ceiling)
+        CallFit::of(
+            (operators::usual(), shape),
+            call,
+            build,
+            &usual().limits,
+            ceiling,
+        )
     }
 
     fn fit(blocks: u32, smem: u64) -> CallFit {

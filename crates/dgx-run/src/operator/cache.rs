@@ -8,10 +8,12 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use super::{GroupOracle, Operands, Oracle};
+use super::{GroupOperands, GroupOracle, Operands, Oracle, is_gated};
 use dgx_core::domain::Distribution;
-use dgx_core::domain::Shape;
+use dgx_core::domain::{Group, Shape};
 use dgx_core::files;
+use dgx_core::operator::{Op, Operator};
+use dgx_core::operators;
 
 /// Raised by any change to how operands are drawn or answers computed.
 const VERSION: u32 = 7;
@@ -54,19 +56,30 @@ impl OracleCache {
         seed: u64,
         operands: &Operands,
     ) -> Oracle {
-        let key = key(shape, distribution, seed);
-        if let Ok(oracle) = load(&self.path(&key), &key, shape) {
+        let operator = &operands.operator;
+        if !is_costly(operator) {
+            return Oracle::compute(operands);
+        }
+        let key = key(operator, shape, distribution, seed);
+        if let Ok(oracle) = load(&self.path(&key), &key, operands) {
             return oracle;
         }
         let oracle = Oracle::compute(operands);
-        self.keep(shape, distribution, seed, &oracle);
+        self.keep(operator, shape, distribution, seed, &oracle);
         oracle
     }
 
     /// Keeps an answer computed elsewhere. One that cannot be kept will be
     /// computed again: losing the cache is no reason to lose the run.
-    pub fn keep(&self, shape: &Shape, distribution: Distribution, seed: u64, oracle: &Oracle) {
-        let key = key(shape, distribution, seed);
+    pub fn keep(
+        &self,
+        operator: &Operator,
+        shape: &Shape,
+        distribution: Distribution,
+        seed: u64,
+        oracle: &Oracle,
+    ) {
+        let key = key(operator, shape, distribution, seed);
         let _ = self.write(&self.path(&key), &key, oracle);
     }
 
@@ -75,8 +88,17 @@ impl OracleCache {
     }
 
     /// Whether the answer is on disk already, without reading it.
-    pub fn has(&self, shape: &Shape, distribution: Distribution, seed: u64) -> bool {
-        self.path(&key(shape, distribution, seed)).is_file()
+    pub fn has(
+        &self,
+        operator: &Operator,
+        shape: &Shape,
+        distribution: Distribution,
+        seed: u64,
+    ) -> bool {
+        !is_costly(operator)
+            || self
+                .path(&key(operator, shape, distribution, seed))
+                .is_file()
     }
 
     /// Written aside and renamed, so that no reader meets half a file.
@@ -89,12 +111,18 @@ impl OracleCache {
         let mut sum = Checksum::default();
         let mut bytes = Vec::new();
         for group in &oracle.groups {
+            let mut put = |bytes: &[u8]| {
+                sum.add(bytes);
+                file.write_all(bytes)
+            };
             for values in [&group.gate, &group.up] {
                 bytes.clear();
                 bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-                sum.add(&bytes);
-                file.write_all(&bytes)?;
+                put(&bytes)?;
             }
+            bytes.clear();
+            bytes.extend(group.values.iter().flat_map(|value| value.to_le_bytes()));
+            put(&bytes)?;
         }
         file.write_all(&sum.0.to_le_bytes())?;
         // One that holds something is someone else's: the answer is not kept then.
@@ -132,15 +160,16 @@ impl OracleCache {
 }
 
 /// Names do not matter: two shapes of the same groups share an answer.
-fn key(shape: &Shape, distribution: Distribution, seed: u64) -> [u8; 32] {
+fn key(operator: &Operator, shape: &Shape, distribution: Distribution, seed: u64) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(VERSION.to_le_bytes());
     hash.update(seed.to_le_bytes());
     hash.update(distribution.as_str());
-    for group in &shape.groups {
-        for extent in [group.m, group.n, group.k] {
-            hash.update(extent.to_le_bytes());
-        }
+    if *operator != **operators::usual() {
+        hash.update(&operator.digest);
+    }
+    for extent in shape.groups.iter().flat_map(Group::sizes) {
+        hash.update(extent.to_le_bytes());
     }
     hash.finalize().into()
 }
@@ -165,13 +194,11 @@ fn hex(key: &[u8; 32]) -> String {
     key[..12].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn load(path: &Path, key: &[u8; 32], shape: &Shape) -> io::Result<Oracle> {
+fn load(path: &Path, key: &[u8; 32], operands: &Operands) -> io::Result<Oracle> {
     let mut file = files::open(path)?;
-    let elements: usize = shape
-        .groups
-        .iter()
-        .map(|group| group.m as usize * group.n as usize)
-        .sum();
+    let gated = is_gated(&operands.operator);
+    let extents = extents(operands);
+    let elements: usize = extents.iter().map(|(rows, columns)| rows * columns).sum();
     let expected = 32 + 8 * elements as u64 + 8;
     let mut found = [0; 32];
     file.read_exact(&mut found)?;
@@ -180,22 +207,21 @@ fn load(path: &Path, key: &[u8; 32], shape: &Shape) -> io::Result<Oracle> {
     }
     let mut sum = Checksum::default();
     let mut bytes = Vec::new();
-    let mut values = |count: usize| -> io::Result<Vec<f32>> {
-        bytes.resize(4 * count, 0);
+    let mut read = |count: usize| -> io::Result<Vec<u8>> {
+        bytes.resize(count, 0);
         file.read_exact(&mut bytes)?;
         sum.add(&bytes);
-        let words = bytes.chunks_exact(4);
-        Ok(words
-            .map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-            .collect())
+        Ok(std::mem::take(&mut bytes))
     };
-    let mut groups = Vec::with_capacity(shape.groups.len());
-    for group in &shape.groups {
-        let count = group.m as usize * group.n as usize;
+    let mut groups = Vec::with_capacity(extents.len());
+    for (rows, columns) in extents {
+        let singles = if gated { rows * columns } else { 0 };
         groups.push(GroupOracle {
-            group: *group,
-            gate: values(count)?,
-            up: values(count)?,
+            rows,
+            columns,
+            gate: numbers(&read(4 * singles)?, f32::from_le_bytes),
+            up: numbers(&read(4 * singles)?, f32::from_le_bytes),
+            values: numbers(&read(8 * (rows * columns - singles))?, f64::from_le_bytes),
         });
     }
     let mut stored = [0; 8];
@@ -206,6 +232,31 @@ fn load(path: &Path, key: &[u8; 32], shape: &Shape) -> io::Result<Oracle> {
     // Marks it as used, for eviction; a read-only cache still serves.
     let _ = file.set_modified(SystemTime::now());
     Ok(Oracle { groups })
+}
+
+fn numbers<const N: usize, T>(bytes: &[u8], read: fn([u8; N]) -> T) -> Vec<T> {
+    bytes
+        .as_chunks::<N>()
+        .0
+        .iter()
+        .map(|word| read(*word))
+        .collect()
+}
+
+/// Rows and columns of every output of each group.
+fn extents(operands: &Operands) -> Vec<(usize, usize)> {
+    let operator = &operands.operator;
+    let of = |group: &GroupOperands| {
+        let group = group.group.clone();
+        (0..operator.outputs.len()).filter_map(move |o| operator.output_extents(o, &group))
+    };
+    operands.groups.iter().flat_map(of).collect()
+}
+
+/// Whether an answer is worth keeping: it has a product in it.
+fn is_costly(operator: &Operator) -> bool {
+    let mut nodes = operator.outputs.iter().flat_map(|o| &o.value.nodes);
+    nodes.any(|node| node.op == Op::MatMul)
 }
 
 /// Against torn writes and flipped bits, not against malice: a cryptographic
@@ -227,18 +278,11 @@ impl Checksum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::domain::Group;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::grouped;
 
     fn shape() -> Shape {
-        let group = Group {
-            m: 5,
-            n: 128,
-            k: 256,
-        };
-        Shape {
-            name: "t".to_owned(),
-            groups: vec![group; 2],
-        }
+        grouped("t", &[5, 5], 128, 256)
     }
 
     /// Answers kept by an earlier dgx are those of other data.
@@ -247,12 +291,9 @@ mod tests {
         let shape = shape();
         let mut hash = Sha256::new();
         for distribution in Distribution::ALL {
-            for group in Operands::draw(&shape, distribution, 7).groups {
-                for tensor in [
-                    group.a, group.b1, group.b2, group.sfa, group.sfb1, group.sfb2,
-                ] {
-                    hash.update(tensor);
-                }
+            for group in Operands::draw(usual(), &shape, distribution, 7).groups {
+                group.inputs.iter().for_each(|t| hash.update(&t.elements));
+                group.inputs.iter().for_each(|t| hash.update(&t.scales));
             }
         }
         let drawn = &hex(&hash.finalize().into())[..16];
@@ -264,30 +305,30 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = OracleCache::new(folder.path());
         let (shape, distribution) = (shape(), Distribution::Full);
-        let operands = Operands::draw(&shape, distribution, 3);
-        assert!(!cache.has(&shape, distribution, 3));
+        let operands = Operands::draw(usual(), &shape, distribution, 3);
+        assert!(!cache.has(usual(), &shape, distribution, 3));
         let computed = cache.answer(&shape, distribution, 3, &operands);
-        assert!(cache.has(&shape, distribution, 3));
-        let key = key(&shape, distribution, 3);
+        assert!(cache.has(usual(), &shape, distribution, 3));
+        let key = key(usual(), &shape, distribution, 3);
         let path = folder.path().join(format!("{}.oracle", hex(&key)));
-        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+        assert_eq!(load(&path, &key, &operands).unwrap(), computed);
 
         let mut bytes = fs::read(&path).unwrap();
         bytes[100] ^= 1;
         fs::write(&path, &bytes).unwrap();
-        assert!(load(&path, &key, &shape).is_err());
+        assert!(load(&path, &key, &operands).is_err());
         fs::remove_file(&path).unwrap();
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
         assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
-        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+        assert_eq!(load(&path, &key, &operands).unwrap(), computed);
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
         assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
-        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+        assert_eq!(load(&path, &key, &operands).unwrap(), computed);
         fs::write(&path, &bytes[..50]).unwrap();
         assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
-        assert_eq!(load(&path, &key, &shape).unwrap(), computed);
+        assert_eq!(load(&path, &key, &operands).unwrap(), computed);
     }
 
     #[test]
@@ -296,11 +337,11 @@ mod tests {
         let cache = OracleCache::new(folder.path()).with_limit(25_000);
         let shape = shape();
         for seed in 0..4 {
-            let operands = Operands::draw(&shape, Distribution::Full, seed);
+            let operands = Operands::draw(usual(), &shape, Distribution::Full, seed);
             cache.answer(&shape, Distribution::Full, seed, &operands);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        assert!(cache.has(&shape, Distribution::Full, 3));
+        assert!(cache.has(usual(), &shape, Distribution::Full, 3));
     }
 
     #[test]
@@ -308,7 +349,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cache = OracleCache::new(file.path().join("below-a-file"));
         let shape = shape();
-        let operands = Operands::draw(&shape, Distribution::Benchmark, 1);
+        let operands = Operands::draw(usual(), &shape, Distribution::Benchmark, 1);
         let oracle = cache.answer(&shape, Distribution::Benchmark, 1, &operands);
         assert_eq!(oracle, Oracle::compute(&operands));
     }

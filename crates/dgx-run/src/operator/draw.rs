@@ -13,42 +13,50 @@ use super::format::encode_e4m3;
 use dgx_core::domain::Distribution;
 
 mod kind;
+pub(super) mod plain;
 
 /// Rows drawn by one generator.
 const CHUNK_ROWS: usize = 32;
 
-/// Which of a group's tensors is meant.
+/// On which side of a product a tensor stands, and which it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tensor {
-    A,
-    B1,
-    B2,
+pub(super) enum Side {
+    Left,
+    Right(usize),
 }
 
 /// Which of a group's random streams is meant.
 #[derive(Clone, Copy, Debug)]
 enum Stream {
     Levels = 0,
-    A = 1,
-    B1 = 2,
-    B2 = 3,
-    KindsOfA = 4,
-    KindsOfB = 5,
+    Left = 1,
+    FirstRight = 2,
+    SecondRight = 3,
+    KindsOfLeft = 4,
+    KindsOfRight = 5,
 }
 
-impl Tensor {
+impl Side {
+    /// That of the input at `place`.
+    pub(super) fn of(place: usize) -> Self {
+        match place {
+            0 => Self::Left,
+            place => Self::Right(place - 1),
+        }
+    }
+
     fn stream(self) -> Stream {
         match self {
-            Self::A => Stream::A,
-            Self::B1 => Stream::B1,
-            Self::B2 => Stream::B2,
+            Self::Left => Stream::Left,
+            Self::Right(0) => Stream::FirstRight,
+            Self::Right(_) => Stream::SecondRight,
         }
     }
 
     fn kinds(self) -> Stream {
         match self {
-            Self::A => Stream::KindsOfA,
-            Self::B1 | Self::B2 => Stream::KindsOfB,
+            Self::Left => Stream::KindsOfLeft,
+            Self::Right(_) => Stream::KindsOfRight,
         }
     }
 }
@@ -125,7 +133,7 @@ impl Draw {
     }
 
     /// Packed elements and row-major scales of a tensor of `rows` × `k`.
-    pub(super) fn tensor(&self, tensor: Tensor, rows: usize, k: usize) -> (Vec<u8>, Vec<u8>) {
+    pub(super) fn tensor(&self, side: Side, rows: usize, k: usize) -> (Vec<u8>, Vec<u8>) {
         let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
         let mut elements = vec![0; rows * width];
         let mut scales = vec![0; rows * scale_width];
@@ -134,32 +142,32 @@ impl Draw {
             .zip(scales.par_chunks_mut(CHUNK_ROWS * scale_width))
             .enumerate()
             .for_each(|(chunk, (elements, scales))| {
-                let mut rng = self.rng(tensor.stream(), chunk);
+                let mut rng = self.rng(side.stream(), chunk);
                 if self.distribution == Distribution::Benchmark {
                     return benchmark(&mut rng, elements, scales);
                 }
                 // B1 and B2 draw the same: some columns of C need both.
-                let mut kinds = self.rng(tensor.kinds(), chunk);
+                let mut kinds = self.rng(side.kinds(), chunk);
                 let lines = elements.chunks_mut(width);
                 for (place, (row, scales)) in lines.zip(scales.chunks_mut(scale_width)).enumerate()
                 {
                     let index = chunk * CHUNK_ROWS + place;
-                    let kind = self.kind(tensor, rows, index, kinds.next_u64());
-                    self.full_row(&mut rng, tensor, row, scales);
-                    self.alter(&mut rng, tensor, kind, row, scales);
+                    let kind = self.kind(side, rows, index, kinds.next_u64());
+                    self.full_row(&mut rng, side, row, scales);
+                    self.alter(&mut rng, side, kind, row, scales);
                 }
             });
         (elements, scales)
     }
 
-    fn full_row(&self, rng: &mut ChaCha8Rng, tensor: Tensor, row: &mut [u8], scales: &mut [u8]) {
+    fn full_row(&self, rng: &mut ChaCha8Rng, side: Side, row: &mut [u8], scales: &mut [u8]) {
         rng.fill_bytes(row);
         let blocks = row.chunks_mut(SCALE_BLOCK / 2).zip(scales);
         for ((elements, scale), e) in blocks.zip(&self.levels) {
             let random = rng.next_u32();
-            let own = match tensor {
-                Tensor::A => *e,
-                Tensor::B1 | Tensor::B2 => LEVEL - e,
+            let own = match side {
+                Side::Left => *e,
+                Side::Right(_) => LEVEL - e,
             };
             // What a scale is says nothing about its neighbours.
             *scale = match random >> 24 {

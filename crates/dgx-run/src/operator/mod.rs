@@ -1,21 +1,26 @@
-//! The operator itself, C = silu(A·B1ᵀ) ⊙ (A·B2ᵀ): its number formats, its
-//! data, and the f64 answer to it. Knows nothing of kernels.
+//! What follows from an operator: number formats, data, the f64 answer to
+//! them, and how all of it is handed to a kernel. Knows nothing of designs.
 
+pub(crate) mod abi;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod cache;
 mod draw;
 mod evaluate;
 mod format;
+mod gated;
 mod operands;
 mod oracle;
 mod shuffle;
+mod tensor;
+mod written;
 
 pub use cache::OracleCache;
 pub use cache::{ANSWERS, ANSWERS_LIMIT, is_ours};
 pub use evaluate::{Evaluator, Problem, Unfit};
 pub use format::{Packed, decode, encode, pack, quantise, rounded};
 pub(crate) use format::{decode_e2m1, decode_e4m3};
+pub(crate) use gated::{Extents, is_gated};
 pub use operands::GroupOperands;
 pub use operands::Operands;
 pub(crate) use operands::SCALE_BLOCK;
@@ -24,3 +29,5 @@ pub use oracle::Oracle;
 pub(crate) use oracle::silu;
 pub(crate) use shuffle::Shuffle;
 pub use shuffle::{Drawn, drawing};
+pub use tensor::Tensor;
+pub use written::{Found, Written};

@@ -9,7 +9,8 @@ use rayon::prelude::*;
 
 use super::format::{decode_e2m1, decode_e4m3};
 use super::operands::{GroupOperands, Operands, SCALE_BLOCK};
-use dgx_core::domain::Group;
+use super::{Evaluator, Extents, Packed, Tensor, Written, is_gated};
+use dgx_core::operator::{ElementType, Operator};
 
 /// Rows dequantised at a time: what bounds the memory of the oracle.
 const N_BLOCK: usize = 512;
@@ -32,25 +33,48 @@ pub struct Oracle {
 /// to f32, an error four orders of magnitude below the tolerance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupOracle {
-    pub group: Group,
+    pub rows: usize,
+    pub columns: usize,
     /// A·B1ᵀ
     pub gate: Vec<f32>,
     /// A·B2ᵀ
     pub up: Vec<f32>,
+    /// The output itself, where the operator is no gated product; then both
+    /// products are empty.
+    pub values: Vec<f64>,
 }
 
 impl GroupOracle {
-    fn empty(group: Group) -> Self {
-        let size = group.m as usize * group.n as usize;
+    fn empty(Extents { rows, columns, .. }: Extents) -> Self {
+        let size = rows * columns;
         Self {
-            group,
+            rows,
+            columns,
             gate: vec![0.0; size],
             up: vec![0.0; size],
+            values: Vec::new(),
         }
     }
 
-    /// Element `index` of C.
+    /// Whether both products are there.
+    pub fn is_gated(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Elements of the output.
+    pub fn len(&self) -> usize {
+        self.rows * self.columns
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Element `index` of the output.
     pub fn c(&self, index: usize) -> f64 {
+        if !self.is_gated() {
+            return self.values[index];
+        }
         silu(f64::from(self.gate[index])) * f64::from(self.up[index])
     }
 }
@@ -58,8 +82,13 @@ impl GroupOracle {
 impl Oracle {
     pub(crate) fn compute(operands: &Operands) -> Self {
         let mut room = Room::default();
+        let operator = &operands.operator;
+        let groups = operands.groups.iter();
         Self {
-            groups: operands.groups.iter().map(|g| room.solve(g)).collect(),
+            groups: match is_gated(operator) {
+                true => groups.map(|g| room.solve(g)).collect(),
+                false => groups.flat_map(|g| evaluated(operator, g)).collect(),
+            },
         }
     }
 
@@ -71,18 +100,24 @@ impl Oracle {
         operands: &Operands,
         rng: &mut impl Rng,
     ) -> Result<(), Departure> {
+        // Others are computed here, by the definition itself.
+        if !is_gated(&operands.operator) {
+            return Ok(());
+        }
         for (index, (answer, given)) in self.groups.iter().zip(&operands.groups).enumerate() {
-            let (m, n) = (given.group.m as usize, given.group.n as usize);
-            let corners = [(0, 0), (0, n - 1), (m - 1, 0), (m - 1, n - 1)];
-            let drawn = (0..SPOTS).map(|_| (rng.random_range(0..m), rng.random_range(0..n)));
+            let Extents { rows, columns, .. } = given.extents();
+            let (bottom, right) = (rows - 1, columns - 1);
+            let corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)];
+            let drawn =
+                (0..SPOTS).map(|_| (rng.random_range(0..rows), rng.random_range(0..columns)));
             for (row, column) in corners.into_iter().chain(drawn) {
                 let products = [
-                    ("gate", &answer.gate, &given.b1, &given.sfb1),
-                    ("up", &answer.up, &given.b2, &given.sfb2),
+                    ("gate", &answer.gate, given.gate()),
+                    ("up", &answer.up, given.up()),
                 ];
-                for (product, found, b, sfb) in products {
-                    let wanted = dot(given, b, sfb, row, column) as f32;
-                    let found = found[row * n + column];
+                for (product, found, right) in products {
+                    let wanted = dot(given.left(), right, row, column) as f32;
+                    let found = found[row * columns + column];
                     let nan = found.is_nan() && wanted.is_nan();
                     if found.to_bits() != wanted.to_bits() && !nan {
                         return Err(Departure {
@@ -101,6 +136,42 @@ impl Oracle {
     }
 }
 
+/// Every output of a group by the definition. One that is named by a later one
+/// is taken as rounded to its type.
+fn evaluated(operator: &Operator, operands: &GroupOperands) -> Vec<GroupOracle> {
+    let mut kept: Vec<(ElementType, Vec<u8>, Vec<usize>)> = Vec::new();
+    let mut answers = Vec::new();
+    for output in &operator.outputs {
+        let mut problem = operands.problem(operator);
+        problem.outputs = kept
+            .iter()
+            .map(|(element, elements, extents)| Packed {
+                element: *element,
+                elements,
+                scales: &[],
+                extents: extents.clone(),
+            })
+            .collect();
+        let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
+        let evaluator = Evaluator::new(&output.value, &extents, &problem)
+            .expect("operands drawn for the operator");
+        let (rows, columns) = (evaluator.row_count(), evaluator.width());
+        let values = evaluator.rows(0..rows);
+        let element = output.tensor.element;
+        let written = Written::rounded(element, values.iter().copied());
+        let extents = extents.iter().map(|extent| *extent as usize).collect();
+        kept.push((element, written.bytes().to_vec(), extents));
+        answers.push(GroupOracle {
+            rows,
+            columns,
+            gate: Vec::new(),
+            up: Vec::new(),
+            values,
+        });
+    }
+    answers
+}
+
 /// An element of an answer that is not what the definition gives.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
@@ -116,19 +187,20 @@ pub(crate) struct Departure {
 }
 
 /// The definition of one element of A·Bᵀ.
-fn dot(operands: &GroupOperands, b: &[u8], sfb: &[u8], row: usize, column: usize) -> f64 {
-    let k = operands.group.k as usize;
-    let value = |elements: &[u8], scales: &[u8], row: usize, i: usize| {
-        let byte = elements[row * k / 2 + i / 2];
+fn dot(left: &Tensor, right: &Tensor, row: usize, column: usize) -> f64 {
+    let depth = left.columns();
+    let value = |tensor: &Tensor, row: usize, i: usize| {
+        let byte = tensor.elements[row * depth / 2 + i / 2];
         let code = if i.is_multiple_of(2) {
             byte & 15
         } else {
             byte >> 4
         };
-        decode_e2m1(code) * decode_e4m3(scales[row * k / SCALE_BLOCK + i / SCALE_BLOCK])
+        let scale = tensor.scales[row * depth / SCALE_BLOCK + i / SCALE_BLOCK];
+        decode_e2m1(code) * decode_e4m3(scale)
     };
-    (0..k)
-        .map(|i| value(&operands.a, &operands.sfa, row, i) * value(b, sfb, column, i))
+    (0..depth)
+        .map(|i| value(left, row, i) * value(right, column, i))
         .sum()
 }
 
@@ -151,35 +223,29 @@ impl Room {
 
     /// Dequantises to f64 and multiplies.
     fn solve_in_f64(&mut self, operands: &GroupOperands) -> GroupOracle {
-        let group = operands.group;
-        let mut oracle = GroupOracle::empty(group);
-        let (m, n, k) = (group.m as usize, group.n as usize, group.k as usize);
-        for first_row in (0..m).step_by(M_BLOCK) {
-            let rows = first_row..(first_row + M_BLOCK).min(m);
-            dequantise(&operands.a, &operands.sfa, k, rows.clone(), &mut self.a);
-            let out = first_row * n..rows.end * n;
-            self.multiply(
-                &operands.b1,
-                &operands.sfb1,
-                k,
-                n,
-                &mut oracle.gate[out.clone()],
-            );
-            self.multiply(&operands.b2, &operands.sfb2, k, n, &mut oracle.up[out]);
+        let extents = operands.extents();
+        let mut oracle = GroupOracle::empty(extents);
+        for first_row in (0..extents.rows).step_by(M_BLOCK) {
+            let rows = first_row..(first_row + M_BLOCK).min(extents.rows);
+            dequantise(operands.left(), rows.clone(), &mut self.a);
+            let out = first_row * extents.columns..rows.end * extents.columns;
+            self.multiply(operands.gate(), &mut oracle.gate[out.clone()]);
+            self.multiply(operands.up(), &mut oracle.up[out]);
         }
         oracle
     }
 
-    /// `out` (rows of A × n) = A · Bᵀ for the rows of A that are in the room.
-    fn multiply(&mut self, b: &[u8], sfb: &[u8], k: usize, n: usize, out: &mut [f32]) {
-        let m = self.a.len() / k;
-        for first in (0..n).step_by(N_BLOCK) {
-            let columns = first..(first + N_BLOCK).min(n);
+    /// `out` = A · Bᵀ for the rows of A that are in the room.
+    fn multiply(&mut self, right: &Tensor, out: &mut [f32]) {
+        let (all, depth) = (right.rows(), right.columns());
+        let rows = self.a.len() / depth;
+        for first in (0..all).step_by(N_BLOCK) {
+            let columns = first..(first + N_BLOCK).min(all);
             let width = columns.len();
-            dequantise(b, sfb, k, columns.clone(), &mut self.b);
-            self.product.resize(m * width, 0.0);
-            multiply_transposed(&self.a, &self.b, k, &mut self.product);
-            out.par_chunks_mut(n)
+            dequantise(right, columns.clone(), &mut self.b);
+            self.product.resize(rows * width, 0.0);
+            multiply_transposed(&self.a, &self.b, depth, &mut self.product);
+            out.par_chunks_mut(all)
                 .zip(self.product.par_chunks(width))
                 .for_each(|(row, product)| {
                     for (c, p) in row[columns.clone()].iter_mut().zip(product) {
@@ -193,43 +259,44 @@ impl Room {
 /// As [`Room::solve_in_f64`], by whole numbers.
 #[cfg(target_arch = "x86_64")]
 fn solve_by_blocks(operands: &GroupOperands) -> GroupOracle {
-    let group = operands.group;
-    let (n, k) = (group.n as usize, group.k as usize);
-    let mut oracle = GroupOracle::empty(group);
-    let rows = operands.a.chunks(M_BLOCK * k / 2);
-    let scales = operands.sfa.chunks(M_BLOCK * k / SCALE_BLOCK);
-    let gates = oracle.gate.chunks_mut(M_BLOCK * n);
-    let ups = oracle.up.chunks_mut(M_BLOCK * n);
-    for (((rows, scales), gate), up) in rows.zip(scales).zip(gates).zip(ups) {
-        let left = super::blocks::Left::new(rows, scales, k);
-        left.multiply(&operands.b1, &operands.sfb1, gate);
-        left.multiply(&operands.b2, &operands.sfb2, up);
+    let extents = operands.extents();
+    let Extents { columns, depth, .. } = extents;
+    let mut oracle = GroupOracle::empty(extents);
+    let (left, gate, up) = (operands.left(), operands.gate(), operands.up());
+    let rows = left.elements.chunks(M_BLOCK * depth / 2);
+    let scales = left.scales.chunks(M_BLOCK * depth / SCALE_BLOCK);
+    let gates = oracle.gate.chunks_mut(M_BLOCK * columns);
+    let ups = oracle.up.chunks_mut(M_BLOCK * columns);
+    for (((rows, scales), gates), ups) in rows.zip(scales).zip(gates).zip(ups) {
+        let left = super::blocks::Left::new(rows, scales, depth);
+        left.multiply(&gate.elements, &gate.scales, gates);
+        left.multiply(&up.elements, &up.scales, ups);
     }
     oracle
 }
 
-/// `out` (a's rows × b's rows, row-major) = a · bᵀ, both of `k` columns.
-fn multiply_transposed(a: &[f64], b: &[f64], k: usize, out: &mut [f64]) {
-    let (m, n) = (a.len() / k, b.len() / k);
-    assert_eq!(out.len(), m * n);
+/// `out` (a's rows × b's rows, row-major) = a · bᵀ, both of `depth` columns.
+fn multiply_transposed(a: &[f64], b: &[f64], depth: usize, out: &mut [f64]) {
+    let (rows, columns) = (a.len() / depth, b.len() / depth);
+    assert_eq!(out.len(), rows * columns);
     let multiply = gemm_f64::gemm::f64::get_gemm_fn();
     // The kernel writes columns fastest, so it is given the transpose: outᵀ = b · aᵀ.
     // SAFETY: the strides describe exactly the three slices, whose lengths are
-    // m·k, n·k and m·n, and `out` does not overlap the inputs.
+    // theirs, and `out` does not overlap the inputs.
     unsafe {
         multiply(
-            n,
-            m,
-            k,
+            columns,
+            rows,
+            depth,
             out.as_mut_ptr(),
-            n as isize,
+            columns as isize,
             1,
             false,
             b.as_ptr(),
             1,
-            k as isize,
+            depth as isize,
             a.as_ptr(),
-            k as isize,
+            depth as isize,
             1,
             0.0,
             1.0,
@@ -242,20 +309,15 @@ fn multiply_transposed(a: &[f64], b: &[f64], k: usize, out: &mut [f64]) {
 }
 
 /// Rows `rows` of a packed tensor as f64, exactly.
-fn dequantise(
-    elements: &[u8],
-    scales: &[u8],
-    k: usize,
-    rows: std::ops::Range<usize>,
-    out: &mut Vec<f64>,
-) {
+fn dequantise(tensor: &Tensor, rows: std::ops::Range<usize>, out: &mut Vec<f64>) {
+    let depth = tensor.columns();
     let codes: [f64; 16] = std::array::from_fn(|code| decode_e2m1(code as u8));
     let scale_values: [f64; 256] = std::array::from_fn(|code| decode_e4m3(code as u8));
-    let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
-    out.resize(rows.len() * k, 0.0);
-    out.par_chunks_mut(k)
-        .zip(elements[rows.start * width..].par_chunks(width))
-        .zip(scales[rows.start * scale_width..].par_chunks(scale_width))
+    let (width, scale_width) = (depth / 2, depth / SCALE_BLOCK);
+    out.resize(rows.len() * depth, 0.0);
+    out.par_chunks_mut(depth)
+        .zip(tensor.elements[rows.start * width..].par_chunks(width))
+        .zip(tensor.scales[rows.start * scale_width..].par_chunks(scale_width))
         .for_each(|((out, elements), scales)| {
             let blocks = out
                 .chunks_exact_mut(SCALE_BLOCK)
@@ -278,9 +340,11 @@ mod tests {
     use super::*;
     use dgx_core::domain::Distribution;
     use dgx_core::domain::Shape;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
 
     fn shape(groups: &[(u32, u32, u32)]) -> Shape {
-        let groups = groups.iter().map(|&(m, n, k)| Group { m, n, k }).collect();
+        let groups = groups.iter().map(|&(m, n, k)| group(m, n, k)).collect();
         let name = "t".to_owned();
         Shape { name, groups }
     }
@@ -289,13 +353,17 @@ mod tests {
     fn agrees_with_the_definition_on_ragged_groups() {
         let shape = shape(&[(3, 128, 256), (37, 640, 512)]);
         for distribution in Distribution::ALL {
-            let operands = Operands::draw(&shape, distribution, 11);
+            let operands = Operands::draw(usual(), &shape, distribution, 11);
             let oracle = Oracle::compute(&operands);
             for (group, answer) in operands.groups.iter().zip(&oracle.groups) {
-                let (m, n) = (group.group.m as usize, group.group.n as usize);
+                let Extents {
+                    rows: m,
+                    columns: n,
+                    ..
+                } = group.extents();
                 for (row, column) in [(0, 0), (m - 1, n - 1), (m / 2, n / 3), (1, n - 2)] {
-                    let gate = dot(group, &group.b1, &group.sfb1, row, column);
-                    let up = dot(group, &group.b2, &group.sfb2, row, column);
+                    let gate = dot(group.left(), group.gate(), row, column);
+                    let up = dot(group.left(), group.up(), row, column);
                     let at = row * n + column;
                     let (found, c) = (answer.c(at), silu(gate) * up);
                     if c.is_nan() {
@@ -314,13 +382,13 @@ mod tests {
     fn the_way_taken_gives_the_bits_of_f64() {
         let shape = shape(&[(3, 128, 256), (37, 640, 512), (5, 48, 7168)]);
         for distribution in Distribution::ALL {
-            let mut operands = Operands::draw(&shape, distribution, 7);
+            let mut operands = Operands::draw(usual(), &shape, distribution, 7);
             // The largest of everything in one row, a scale that is no number in another.
             let group = &mut operands.groups[0];
-            group.a[..128].fill(0xf7);
-            group.sfa[..16].fill(0x7e);
-            group.b1[..128].fill(0x7f);
-            group.sfb2[17] = 0x7f;
+            group.inputs[0].elements[..128].fill(0xf7);
+            group.inputs[0].scales[..16].fill(0x7e);
+            group.inputs[1].elements[..128].fill(0x7f);
+            group.inputs[2].scales[17] = 0x7f;
             for (index, group) in operands.groups.iter().enumerate() {
                 let mut room = Room::default();
                 let (plain, taken) = (room.solve_in_f64(group), room.solve(group));
@@ -339,7 +407,7 @@ mod tests {
     fn an_answer_from_elsewhere_is_held_against_the_definition() {
         let shape = shape(&[(40, 256, 512), (3, 384, 256)]);
         for distribution in Distribution::ALL {
-            let operands = Operands::draw(&shape, distribution, 3);
+            let operands = Operands::draw(usual(), &shape, distribution, 3);
             let right = Oracle::compute(&operands);
             let mut rng = ChaCha8Rng::seed_from_u64(1);
             right.spot_check(&operands, &mut rng).unwrap();
@@ -366,7 +434,7 @@ mod tests {
         for k in [256, 7168] {
             let shape = shape(&[(64, 256, k)]);
             for distribution in [Distribution::Benchmark, Distribution::Full] {
-                let oracle = Oracle::compute(&Operands::draw(&shape, distribution, 5));
+                let oracle = Oracle::compute(&Operands::draw(usual(), &shape, distribution, 5));
                 let group = &oracle.groups[0];
                 let outputs: Vec<f64> = (0..group.gate.len()).map(|i| group.c(i)).collect();
                 let largest = outputs.iter().fold(0.0, |a: f64, c| a.max(c.abs()));
@@ -387,7 +455,7 @@ mod tests {
         for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
             for seed in 0..8 {
                 let shape = shape(&[(100, 128, 256)]);
-                let operands = Operands::draw(&shape, distribution, seed);
+                let operands = Operands::draw(usual(), &shape, distribution, seed);
                 let group = &Oracle::compute(&operands).groups[0];
                 let count = |of: Class<'_>| {
                     let places = 0..group.gate.len();
@@ -414,7 +482,7 @@ mod tests {
                 for (class, of) in classes {
                     assert!(count(of) > 0, "{distribution} {seed}: no {class}");
                 }
-                let scales = &operands.groups[0].sfa;
+                let scales = &operands.groups[0].left().scales;
                 let negative = scales.iter().any(|scale| *scale > 0x80);
                 assert_eq!(negative, distribution == Distribution::Corner);
             }
@@ -428,8 +496,8 @@ mod tests {
     fn corners_have_a_nan_in_every_block_and_in_both_scales_of_one() {
         for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
             for m in [3, 8, 40, 100] {
-                let group = Group { m, n: 128, k: 256 };
-                let operands = GroupOperands::draw(group, 0, distribution, u64::from(m));
+                let group = group(m, 128, 256);
+                let operands = GroupOperands::draw(usual(), &group, 0, distribution, u64::from(m));
                 // The block of the only NaN of each row.
                 let alone = |scales: &[u8]| -> Vec<Option<usize>> {
                     let nan = |scale: &u8| scale & 0x7f == 0x7f;
@@ -439,7 +507,7 @@ mod tests {
                         .collect()
                 };
                 let [a, b1, b2] =
-                    [&operands.sfa, &operands.sfb1, &operands.sfb2].map(|scales| alone(scales));
+                    [0, 1, 2].map(|tensor: usize| alone(&operands.inputs[tensor].scales));
                 for block in 0..16 {
                     assert!(b1.contains(&Some(block)), "{distribution}, B1, {block}");
                     assert!(b2.contains(&Some(block)), "{distribution}, B2, {block}");
@@ -459,7 +527,7 @@ mod tests {
     fn corners_have_small_values_of_every_size() {
         for seed in 0..16 {
             let shape = shape(&[(40, 128, 256)]);
-            let operands = Operands::draw(&shape, Distribution::Corner, seed);
+            let operands = Operands::draw(usual(), &shape, Distribution::Corner, seed);
             let group = &Oracle::compute(&operands).groups[0];
             let count = |from: i32, to: f64| {
                 let range = 2f64.powi(from)..to;

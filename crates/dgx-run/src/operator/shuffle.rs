@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::{GroupOperands, GroupOracle, Operands, Oracle, SCALE_BLOCK};
+use super::{GroupOperands, GroupOracle, Operands, Oracle, SCALE_BLOCK, Tensor, is_gated};
 use dgx_core::domain::mix;
 
 /// Another problem of the same numbers: the rows of A, those of B1 and B2
@@ -95,10 +97,26 @@ pub fn drawing(seed: u64, name: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.chain_update(name).finalize().into())
 }
 
+impl Drawn {
+    /// Which signs of the input at `place` change, and which of its rows change places.
+    pub(crate) fn of_input(place: usize) -> (Self, Self) {
+        match place {
+            0 => (Self::SignsOfA, Self::RowsOfA),
+            1 => (Self::SignsOfB1, Self::RowsOfB),
+            _ => (Self::SignsOfB2, Self::RowsOfB),
+        }
+    }
+}
+
 impl Operands {
+    /// The same where nobody knows how to make another problem of it.
     pub(crate) fn shuffled(&self, shuffle: Shuffle) -> Self {
+        if !is_gated(&self.operator) {
+            return self.clone();
+        }
         let groups = self.groups.iter().enumerate();
         Self {
+            operator: Arc::clone(&self.operator),
             groups: groups.map(|(i, g)| g.shuffled(shuffle, i)).collect(),
         }
     }
@@ -106,26 +124,25 @@ impl Operands {
 
 impl GroupOperands {
     fn shuffled(&self, shuffle: Shuffle, index: usize) -> Self {
-        let (m, n) = (self.group.m as usize, self.group.n as usize);
-        let blocks = self.group.k as usize / SCALE_BLOCK;
-        let order = |of, count| shuffle.order(of, index, count);
-        let (rows_a, rows_b) = (order(Drawn::RowsOfA, m), order(Drawn::RowsOfB, n));
-        let blocks = order(Drawn::Blocks, blocks);
-        let tensor = |elements: &[u8], scales: &[u8], rows: &[u32], signs: Drawn| {
+        let blocks = self.extents().depth / SCALE_BLOCK;
+        let blocks = shuffle.order(Drawn::Blocks, index, blocks);
+        let tensor = |(place, tensor): (usize, &Tensor)| {
+            let (signs, order) = Drawn::of_input(place);
+            let rows = shuffle.order(order, index, tensor.rows());
             let negates = |row: usize| shuffle.negates(signs, index, row as u32);
-            gathered(elements, scales, rows, &blocks, negates)
+            let (elements, scales) =
+                gathered(&tensor.elements, &tensor.scales, &rows, &blocks, negates);
+            Tensor {
+                elements,
+                scales,
+                name: tensor.name.clone(),
+                element: tensor.element,
+                extents: tensor.extents.clone(),
+            }
         };
-        let (a, sfa) = tensor(&self.a, &self.sfa, &rows_a, Drawn::SignsOfA);
-        let (b1, sfb1) = tensor(&self.b1, &self.sfb1, &rows_b, Drawn::SignsOfB1);
-        let (b2, sfb2) = tensor(&self.b2, &self.sfb2, &rows_b, Drawn::SignsOfB2);
         Self {
-            group: self.group,
-            a,
-            b1,
-            b2,
-            sfa,
-            sfb1,
-            sfb2,
+            group: self.group.clone(),
+            inputs: self.inputs.iter().enumerate().map(tensor).collect(),
         }
     }
 }
@@ -173,9 +190,12 @@ impl Oracle {
 
 impl GroupOracle {
     fn shuffled(&self, shuffle: Shuffle, index: usize) -> Self {
-        let (m, n) = (self.group.m as usize, self.group.n as usize);
-        let rows = shuffle.order(Drawn::RowsOfA, index, m);
-        let columns = shuffle.order(Drawn::RowsOfB, index, n);
+        if !self.is_gated() {
+            return self.clone();
+        }
+        let width = self.columns;
+        let rows = shuffle.order(Drawn::RowsOfA, index, self.rows);
+        let columns = shuffle.order(Drawn::RowsOfB, index, width);
         let product = |from: &[f32], signs: Drawn| {
             let sign = |drawn: Drawn, row: usize| {
                 u32::from(shuffle.negates(drawn, index, row as u32)) << 31
@@ -186,9 +206,9 @@ impl GroupOracle {
                 .map(|(column, from)| (*from, sign(signs, column)))
                 .collect();
             let mut to = vec![0.0; from.len()];
-            to.par_chunks_mut(n).enumerate().for_each(|(row, to)| {
+            to.par_chunks_mut(width).enumerate().for_each(|(row, to)| {
                 let own = sign(Drawn::SignsOfA, row);
-                let from = &from[rows[row] as usize * n..][..n];
+                let from = &from[rows[row] as usize * width..][..width];
                 for (to, (column, sign)) in to.iter_mut().zip(&columns) {
                     *to = f32::from_bits(from[*column as usize].to_bits() ^ own ^ sign);
                 }
@@ -196,9 +216,11 @@ impl GroupOracle {
             to
         };
         Self {
-            group: self.group,
+            rows: self.rows,
+            columns: self.columns,
             gate: product(&self.gate, Drawn::SignsOfB1),
             up: product(&self.up, Drawn::SignsOfB2),
+            values: Vec::new(),
         }
     }
 }
@@ -207,7 +229,9 @@ impl GroupOracle {
 mod tests {
     use super::*;
     use dgx_core::domain::Distribution;
-    use dgx_core::domain::{Group, Shape};
+    use dgx_core::domain::Shape;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
 
     #[test]
     fn everything_comes_from_somewhere_and_from_elsewhere_each_time() {
@@ -238,13 +262,13 @@ mod tests {
     /// another sign.
     #[test]
     fn the_answer_to_shuffled_operands_is_the_shuffled_answer() {
-        let groups = [(3, 128, 256), (37, 144, 512)].map(|(m, n, k)| Group { m, n, k });
+        let groups = [(3, 128, 256), (37, 144, 512)].map(|(m, n, k)| group(m, n, k));
         let shape = Shape {
             name: "t".to_owned(),
             groups: groups.to_vec(),
         };
         for distribution in Distribution::ALL {
-            let operands = Operands::draw(&shape, distribution, 7);
+            let operands = Operands::draw(usual(), &shape, distribution, 7);
             let oracle = Oracle::compute(&operands);
             let shuffle = Shuffle::new(99);
             let (posed, answer) = (operands.shuffled(shuffle), oracle.shuffled(shuffle));
@@ -262,7 +286,7 @@ mod tests {
             assert_ne!(posed, operands);
             assert!(answer.spot_check(&operands, &mut rng).is_err());
         }
-        let operands = Operands::draw(&shape, Distribution::Benchmark, 7);
+        let operands = Operands::draw(usual(), &shape, Distribution::Benchmark, 7);
         let oracle = Oracle::compute(&operands);
         let sizes = |shuffle| -> Vec<u64> {
             let c = |g: &GroupOracle| (0..g.gate.len()).map(|i| g.c(i).abs()).collect::<Vec<_>>();

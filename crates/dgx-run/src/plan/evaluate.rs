@@ -14,7 +14,7 @@ use crate::catalog::{
 };
 use dgx_core::diagnostic::InputError;
 use dgx_core::document::Formula;
-use dgx_core::domain::{Group, Shape};
+use dgx_core::domain::Shape;
 use dgx_core::expr::{ExprError, Scope, Steps};
 
 /// Tiles that are dealt out one by one, and entries of the table that says how.
@@ -244,18 +244,17 @@ impl<'a> Evaluator<'a> {
     }
 
     fn explain_unmet(&self, formula: &Formula, group: usize) -> String {
-        let Group { m, n, k } = self.shape.groups[group];
         let mut used: Vec<String> = Vec::new();
         for (name, _) in formula.expr.names() {
             let value = match name {
-                "m" => Some(i64::from(m)),
-                "n" => Some(i64::from(n)),
-                "k" => Some(i64::from(k)),
                 "groups" => Some(self.shape.groups.len() as i64),
                 "sms" => Some(i64::from(self.sms)),
                 _ => match self.values.lets.get(name) {
                     Some(values) => values.get(group).copied(),
-                    None => self.values.constants.get(name).copied(),
+                    None => {
+                        let size = self.shape.groups[group].get(name).map(i64::from);
+                        size.or_else(|| self.values.constants.get(name).copied())
+                    }
                 },
             };
             let entry = value.map(|value| format!("{name} = {value}"));

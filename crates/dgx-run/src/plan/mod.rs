@@ -126,6 +126,7 @@ impl Plan {
         machine: &Machine,
         steps: u64,
     ) -> Result<Self, InputError> {
+        let catalog = &catalog.of(&round.operator);
         let (contenders, baseline) = resolve::contenders(&round, catalog, machine.device.chip)?;
         resolve::check_memory(&round, machine)?;
         resolve::check_size(&round, contenders.len())?;
@@ -223,13 +224,13 @@ impl Plan {
             .scratch
             .iter()
             .fold(0, |sum, s| sum.saturating_add(s.size.total()));
-        let host = resolve::host_bytes(shape) + u128::from(scratch);
+        let host = resolve::host_bytes(&self.round.operator, shape) + u128::from(scratch);
         if let Some(there) = machine.host.filter(|there| host > u128::from(there.0)) {
             let needed = Bytes(u64::try_from(host).unwrap_or(u64::MAX));
             let reason = format!("needs {needed} of host memory, {there} is free");
             return Ok(Work::Unsupported { reason });
         }
-        let needed = resolve::operand_bytes(shape) + u128::from(scratch);
+        let needed = resolve::operand_bytes(&self.round.operator, shape) + u128::from(scratch);
         if needed > u128::from(machine.device.limits.memory.0) {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
             let reason = format!(

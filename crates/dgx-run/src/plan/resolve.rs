@@ -5,7 +5,8 @@ use crate::catalog::{Catalog, Contender, is_identifier};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::{InputError, nearest};
 use dgx_core::domain::bounds::{self, CELLS, CONTENDERS};
-use dgx_core::domain::{Bytes, Chip, ContenderId, Pattern, Shape};
+use dgx_core::domain::{Bytes, Chip, ContenderId, Group, Pattern, Shape};
+use dgx_core::operator::Operator;
 
 use super::Machine;
 
@@ -145,6 +146,16 @@ fn select(
         return error(message, remedy);
     }
     let variant = catalog.entrant(&selection.variant, chip)?;
+    if variant.broken.is_none() && variant.operator != round.operator {
+        let (own, wanted) = (&variant.operator.name, &round.operator.name);
+        return error(
+            format!(
+                "`{}` computes {own}, and the round is of {wanted}",
+                selection.variant
+            ),
+            format!("name a design of {wanted}, or say operator = \"{own}\""),
+        );
+    }
     if variant.broken.is_some() {
         return match plain(selection) {
             Ok(()) => Ok(variant.contenders(&selection.params)),
@@ -187,7 +198,7 @@ fn plain(selection: &Selection) -> Result<(), String> {
 /// Refuses shapes whose operands alone do not fit.
 pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), InputError> {
     for (shape, span) in round.shapes.iter().zip(&round.shape_spans) {
-        let needed = operand_bytes(shape);
+        let needed = operand_bytes(&round.operator, shape);
         if needed > u128::from(machine.device.limits.memory.0) {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
             return Err(round.file.error(
@@ -231,25 +242,28 @@ pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputEr
 /// and answers in the worker, the one that is posed, one in the making, and the
 /// worker's outputs, which the emulator holds in host memory with the operands
 /// again.
-pub(super) fn host_bytes(shape: &Shape) -> u128 {
-    let output: u128 = shape
-        .groups
-        .iter()
-        .map(|g| u128::from(g.m) * u128::from(g.n))
-        .sum();
-    6 * operand_bytes(shape) + 40 * output
+pub(super) fn host_bytes(operator: &Operator, shape: &Shape) -> u128 {
+    let output = |group: &Group| -> u128 {
+        let extents =
+            (0..operator.outputs.len()).filter_map(|output| operator.output_extents(output, group));
+        extents
+            .map(|(rows, columns)| rows as u128 * columns as u128)
+            .sum()
+    };
+    let outputs: u128 = shape.groups.iter().map(output).sum();
+    6 * operand_bytes(operator, shape) + 40 * outputs
 }
 
 /// Device memory the operands of `shape` take, both scale layouts included.
-pub(super) fn operand_bytes(shape: &Shape) -> u128 {
-    let group_bytes = |m: u128, n: u128, k: u128| {
-        let padded = m.next_multiple_of(128) + 2 * n.next_multiple_of(128);
-        let rows = m + 2 * n;
-        rows * (k / 2) + rows * (k / 16) + padded * (k / 16) + m * n * 2
+pub(super) fn operand_bytes(operator: &Operator, shape: &Shape) -> u128 {
+    let fields = operator.fields();
+    let group_bytes = |group: &Group| -> u128 {
+        let bytes = fields
+            .iter()
+            .map(|field| operator.field_bytes(field, group));
+        bytes
+            .map(|b| b.map_or(u128::from(u64::MAX), u128::from))
+            .sum()
     };
-    shape
-        .groups
-        .iter()
-        .map(|g| group_bytes(g.m.into(), g.n.into(), g.k.into()))
-        .sum()
+    shape.groups.iter().map(group_bytes).sum()
 }

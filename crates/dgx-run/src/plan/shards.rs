@@ -5,14 +5,23 @@ use std::cmp::Reverse;
 
 use super::deal::deal;
 use dgx_core::domain::{Group, Shape, Timing};
+use dgx_core::operator::Operator;
 
 /// Rows a tile pads a group to.
-const TILE_ROWS: u32 = 64;
+const TILE_ROWS: usize = 64;
 
 /// About how long a contender takes on a shape beside the other shapes: by the
 /// products it forms, with the rows a tile pads, and something for every call.
-pub fn cost(shape: &Shape, timing: Timing) -> f64 {
-    let products = |g: &Group| f64::from(g.m.max(TILE_ROWS)) * f64::from(g.n) * f64::from(g.k);
+pub fn cost(operator: &Operator, shape: &Shape, timing: Timing) -> f64 {
+    let products = |group: &Group| {
+        let work = operator.work_of(std::slice::from_ref(group));
+        let rows = operator
+            .output_extents(0, group)
+            .map_or(1, |(rows, _)| rows);
+        // Four operations for each place of two products.
+        let padded = work.tensor_flops / 4.0 * rows.max(TILE_ROWS) as f64 / rows as f64;
+        padded.max(work.memory_bytes)
+    };
     // Before a card is timed its operands are drawn and uploaded, its cache is
     // flushed, its output compared: about a millisecond a call on an H200,
     // which forms this many products meanwhile.
@@ -26,8 +35,13 @@ pub fn cost(shape: &Shape, timing: Timing) -> f64 {
 /// The shapes of each of so many shards, by their places, in order; fewer
 /// shards where there are fewer shapes. It is a function of the shapes alone:
 /// every node that deals them finds the same.
-pub fn shards(shapes: &[Shape], count: usize, timing: Timing) -> Vec<Vec<usize>> {
-    let cost = |shape: &Shape| (cost(shape, timing) / 1e3).ceil() as u64;
+pub fn shards(
+    operator: &Operator,
+    shapes: &[Shape],
+    count: usize,
+    timing: Timing,
+) -> Vec<Vec<usize>> {
+    let cost = |shape: &Shape| (cost(operator, shape, timing) / 1e3).ceil() as u64;
     let costs: Vec<u64> = shapes.iter().map(cost).collect();
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     order.sort_by_key(|place| (Reverse(costs[*place]), *place));
@@ -43,9 +57,14 @@ pub fn shards(shapes: &[Shape], count: usize, timing: Timing) -> Vec<Vec<usize>>
 }
 
 /// What the longest shard takes over what they take in the mean.
-pub fn imbalance(shapes: &[Shape], shards: &[Vec<usize>], timing: Timing) -> f64 {
-    let load =
-        |shard: &Vec<usize>| -> f64 { shard.iter().map(|s| cost(&shapes[*s], timing)).sum() };
+pub fn imbalance(
+    operator: &Operator,
+    shapes: &[Shape],
+    shards: &[Vec<usize>],
+    timing: Timing,
+) -> f64 {
+    let cost = |place: &usize| cost(operator, &shapes[*place], timing);
+    let load = |shard: &Vec<usize>| -> f64 { shard.iter().map(cost).sum() };
     let loads: Vec<f64> = shards.iter().map(load).collect();
     let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
     loads.into_iter().fold(0.0, f64::max) / mean.max(f64::MIN_POSITIVE)
@@ -54,16 +73,18 @@ pub fn imbalance(shapes: &[Shape], shards: &[Vec<usize>], timing: Timing) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
 
     /// Shapes as unlike as a field of them is: from a row to 8192, by turns.
     fn field(count: u32) -> Vec<Shape> {
         let shape = |i: u32| Shape {
             name: format!("s{i}"),
-            groups: vec![Group {
-                m: 1 << (i * 7 % 14),
-                n: 512 * (1 + i * 5 % 16),
-                k: 256 * (1 + i * 3 % 28),
-            }],
+            groups: vec![group(
+                1 << (i * 7 % 14),
+                512 * (1 + i * 5 % 16),
+                256 * (1 + i * 3 % 28),
+            )],
         };
         (0..count).map(shape).collect()
     }
@@ -72,14 +93,14 @@ mod tests {
     fn every_shape_is_in_one_shard_and_every_node_finds_the_same() {
         let shapes = field(100);
         for count in [1, 3, 8, 100] {
-            let dealt = shards(&shapes, count, Timing::Modelled);
-            assert_eq!(dealt, shards(&shapes, count, Timing::Modelled));
+            let dealt = shards(usual(), &shapes, count, Timing::Modelled);
+            assert_eq!(dealt, shards(usual(), &shapes, count, Timing::Modelled));
             assert_eq!(dealt.len(), count);
             let mut all: Vec<usize> = dealt.concat();
             all.sort_unstable();
             assert_eq!(all, (0..100).collect::<Vec<_>>());
         }
-        assert_eq!(shards(&shapes[..3], 8, Timing::Measured).len(), 3);
+        assert_eq!(shards(usual(), &shapes[..3], 8, Timing::Measured).len(), 3);
     }
 
     #[test]
@@ -90,8 +111,8 @@ mod tests {
             (field(500), Timing::Measured),
             (field(1000), Timing::Modelled),
         ] {
-            let dealt = shards(&shapes, 64, timing);
-            let over = imbalance(&shapes, &dealt, timing);
+            let dealt = shards(usual(), &shapes, 64, timing);
+            let over = imbalance(usual(), &shapes, &dealt, timing);
             assert!(over <= 1.1, "{} shapes: {over}", shapes.len());
         }
     }

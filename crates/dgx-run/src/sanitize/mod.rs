@@ -16,7 +16,7 @@ use crate::backend::emu::EmuBackend;
 use crate::backend::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Salt};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::{Compiler, Image};
-use crate::operator::{Operands, Oracle};
+use crate::operator::{Operands, Oracle, Written};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Bytes, Device, Exit, Hazard, Status, Watch, add_hazard};
@@ -182,8 +182,7 @@ fn examined(
     };
     // None where the user did not wait for it.
     let compiled = image?;
-    let limits = &task.plan.device.limits;
-    let image = match launchable(compiled, |image| &image.kernels, limits, call) {
+    let image = match launchable(compiled, |image| &image.kernels, &task.plan, call) {
         Ok(image) => image,
         Err(no) => return ended(no.status, no.detail.as_deref().unwrap_or(&no.reason)),
     };
@@ -202,12 +201,16 @@ fn examined(
 /// Calls it in every schedule, unless the user asks to stop.
 fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Examined> {
     let shape = &task.course.shape;
-    let operands = Operands::draw(shape, Distribution::Benchmark, SEED);
+    let operands = Operands::draw(
+        &task.plan.round.operator,
+        shape,
+        Distribution::Benchmark,
+        SEED,
+    );
     let salt = Salt::of_call(SEED, 0);
     let oracle = Oracle::compute(&operands).shuffled(salt.shuffle());
     let posed = operands.shuffled(salt.shuffle());
-    let validation = &task.plan.round.validation;
-    let (rtol, atol) = (validation.rtol, validation.atol);
+    let (rtol, atol) = task.plan.round.tolerance();
     let tolerance = Tolerance { rtol, atol };
     let mut log = Log::default();
     for &schedule in &inquiry.schedules {
@@ -241,7 +244,7 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Ex
 /// What the schedules of one cell showed so far.
 #[derive(Default)]
 struct Log {
-    reference: Option<Vec<Vec<u16>>>,
+    reference: Option<Vec<Written>>,
     hazards: Vec<Hazard>,
     failure: Option<(Status, String)>,
     odd: Option<Odd>,
@@ -265,12 +268,12 @@ impl Log {
             }
             Ok((observation, finding)) => {
                 let differs = match &self.reference {
-                    Some(reference) => *reference != observation.c,
+                    Some(reference) => *reference != observation.outputs,
                     None => false,
                 };
                 self.unwatched = self.unwatched.max(observation.unwatched.0);
                 if first {
-                    self.reference = Some(observation.c);
+                    self.reference = Some(observation.outputs);
                 }
                 let failed = finding.err().map(|wrong| (Status::Wrong, wrong.reason));
                 if differs && failed.is_none() && self.odd.is_none() {
@@ -326,14 +329,15 @@ fn inquest_of(tasks: &[Task], ended: &[OnceLock<Examined>]) -> Inquest {
 #[cfg(test)]
 mod tests {
     use dgx_core::examination::synthetic::{cell, hazard};
+    use dgx_core::operator::ElementType;
 
     use super::*;
 
     #[test]
     fn the_first_schedule_that_differs_is_kept_and_a_failure_outranks_it() {
-        let ran = |bits: u16| {
+        let ran = |bits: u64| {
             let observation = Observation {
-                c: vec![vec![bits]],
+                outputs: vec![Written::of_bits(ElementType::F16, std::iter::once(bits))],
                 ..Observation::default()
             };
             Ok((observation, Ok(0.1)))

@@ -4,11 +4,13 @@
 //! device of few multiprocessors has at once.
 
 use crate::catalog::{Catalog, Contender};
+use crate::operator::is_gated;
 use crate::plan::{Machine, OperatorCall, Plan, Work};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Device, Group, Shape};
 use dgx_core::examination::Course;
+use dgx_core::operator::Operator;
 
 /// Multiprocessors of a device that a few tiles keep busy: so few that every
 /// CTA has several, or room for a cluster of the largest usual size.
@@ -23,7 +25,7 @@ struct Purpose {
     reaches: &'static str,
     /// Many tiles for each CTA of a device of few multiprocessors.
     laps: bool,
-    sizes: &'static [&'static [(u32, u32, u32)]],
+    sizes: &'static [&'static [[u32; 3]]],
 }
 
 const PURPOSES: [Purpose; 6] = [
@@ -31,52 +33,52 @@ const PURPOSES: [Purpose; 6] = [
         reaches: "a single tile",
         laps: false,
         sizes: &[
-            &[(5, 128, 256)],
-            &[(133, 128, 256)],
-            &[(5, 256, 1024)],
-            &[(261, 256, 1024)],
+            &[[5, 128, 256]],
+            &[[133, 128, 256]],
+            &[[5, 256, 1024]],
+            &[[261, 256, 1024]],
         ],
     },
     Purpose {
         reaches: "ragged groups",
         laps: false,
         sizes: &[
-            &[(40, 128, 512), (1, 256, 256), (129, 128, 768)],
-            &[(40, 128, 512), (1, 256, 256), (13, 128, 768)],
-            &[(133, 128, 512), (257, 256, 256), (130, 128, 768)],
+            &[[40, 128, 512], [1, 256, 256], [129, 128, 768]],
+            &[[40, 128, 512], [1, 256, 256], [13, 128, 768]],
+            &[[133, 128, 512], [257, 256, 256], [130, 128, 768]],
         ],
     },
     Purpose {
         reaches: "a long K with a tail",
         laps: false,
-        sizes: &[&[(37, 128, 2816)], &[(5, 128, 2816)], &[(133, 128, 2816)]],
+        sizes: &[&[[37, 128, 2816]], &[[5, 128, 2816]], &[[133, 128, 2816]]],
     },
     Purpose {
         reaches: "a token and a long K",
         laps: false,
-        sizes: &[&[(1, 128, 4096)]],
+        sizes: &[&[[1, 128, 4096]]],
     },
     Purpose {
         reaches: "many tiles for each CTA",
         laps: true,
         sizes: &[
-            &[(37, 768, 512)],
-            &[(300, 768, 512)],
-            &[(300, 128, 512), (65, 512, 256), (290, 256, 512)],
-            &[(5, 768, 512)],
-            &[(5, 4096, 512)],
-            &[(9, 768, 512), (1, 768, 512), (8, 768, 512)],
-            &[(1300, 256, 512)],
+            &[[37, 768, 512]],
+            &[[300, 768, 512]],
+            &[[300, 128, 512], [65, 512, 256], [290, 256, 512]],
+            &[[5, 768, 512]],
+            &[[5, 4096, 512]],
+            &[[9, 768, 512], [1, 768, 512], [8, 768, 512]],
+            &[[1300, 256, 512]],
         ],
     },
     Purpose {
         reaches: "many tiles of a long K",
         laps: true,
         sizes: &[
-            &[(8, 512, 4096)],
-            &[(9, 768, 2048), (1, 768, 2048)],
-            &[(133, 512, 2048)],
-            &[(390, 256, 2048)],
+            &[[8, 512, 4096]],
+            &[[9, 768, 2048], [1, 768, 2048]],
+            &[[133, 512, 2048]],
+            &[[390, 256, 2048]],
         ],
     },
 ];
@@ -115,18 +117,18 @@ pub(super) fn chosen(
     device: &Device,
 ) -> Result<Vec<Course>, InputError> {
     let mut courses = Vec::new();
-    for purpose in &PURPOSES {
+    for purpose in tried(&round.operator) {
         let sms = match purpose.laps {
             true => FEW_SMS.map(|few| few.min(device.limits.sms)).to_vec(),
             false => vec![device.limits.sms],
         };
-        let sizes = purpose.sizes.iter();
-        let tries = sizes.flat_map(|sizes| sms.iter().map(move |&sms| (sizes, sms)));
+        let shapes = purpose.shapes.iter();
+        let tries = shapes.flat_map(|shape| sms.iter().map(move |&sms| (shape, sms)));
         // The first that does, or comes nearest.
         let mut best: Option<(u64, Course)> = None;
-        for (sizes, sms) in tries {
+        for (shape, sms) in tries {
             let course = Course {
-                shape: shape(sizes),
+                shape: shape.clone(),
                 sms,
                 reaches: purpose.reaches,
             };
@@ -157,8 +159,42 @@ fn tiles_each(call: &OperatorCall) -> u64 {
     u64::from(call.tile_count) / ctas.max(1)
 }
 
-fn shape(sizes: &[(u32, u32, u32)]) -> Shape {
-    let groups: Vec<Group> = sizes.iter().map(|&(m, n, k)| Group { m, n, k }).collect();
+/// A purpose with its shapes, the cheapest first.
+struct Tried {
+    reaches: &'static str,
+    laps: bool,
+    shapes: Vec<Shape>,
+}
+
+/// What the shapes of an operator are for. Where nothing is known of how its
+/// designs cut them up, they are those that its file calls small.
+fn tried(operator: &Operator) -> Vec<Tried> {
+    if !is_gated(operator) {
+        let small = operator.small.iter().map(|sizes| {
+            let sizes: Vec<u32> = sizes.iter().map(|size| *size as u32).collect();
+            Tried {
+                reaches: "a small shape",
+                laps: false,
+                shapes: vec![shape(operator, &[&sizes])],
+            }
+        });
+        return small.collect();
+    }
+    let purposes = PURPOSES.iter().map(|purpose| {
+        let sizes = purpose.sizes.iter();
+        let groups = sizes.map(|groups| groups.iter().map(|g| &g[..]).collect::<Vec<_>>());
+        Tried {
+            reaches: purpose.reaches,
+            laps: purpose.laps,
+            shapes: groups.map(|groups| shape(operator, &groups)).collect(),
+        }
+    });
+    purposes.collect()
+}
+
+fn shape(operator: &Operator, sizes: &[&[u32]]) -> Shape {
+    let named = |sizes: &&[u32]| operator.sizes.iter().cloned().zip(sizes.iter().copied());
+    let groups: Vec<Group> = sizes.iter().map(|sizes| Group::new(named(sizes))).collect();
     Shape {
         name: spelt(&groups),
         groups,
@@ -167,31 +203,35 @@ fn shape(sizes: &[(u32, u32, u32)]) -> Shape {
 
 /// A shape by its sizes, as `--shape` takes it.
 pub fn spelt(groups: &[Group]) -> String {
-    let one = |g: &Group| format!("{}x{}x{}", g.m, g.n, g.k);
-    groups.iter().map(one).collect::<Vec<_>>().join("+")
+    groups
+        .iter()
+        .map(Group::to_string)
+        .collect::<Vec<_>>()
+        .join("+")
 }
 
-/// A shape as it is written on a command line: `MxNxK`, groups joined by `+`.
-pub fn parse(text: &str) -> Result<Shape, InputError> {
-    let wrong = |why: &str| {
+/// A shape as it is written on a command line: sizes joined by `x`, groups by `+`.
+pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
+    let sizes = &operator.sizes;
+    let wrong = |why: String| {
         let message = format!("`{text}` is no shape: {why}");
-        InputError::new(message, "write MxNxK, groups as 40x128x512+5x256x256")
+        let form = sizes.join("x").to_uppercase();
+        InputError::new(message, format!("write {form}, groups joined by +"))
     };
     let mut groups = Vec::new();
     for group in text.split('+') {
-        let sizes: Result<Vec<u32>, _> = group.split('x').map(|n| n.trim().parse()).collect();
-        match sizes.as_deref() {
-            Ok(&[m, n, k]) => groups.push((m, n, k)),
-            Ok(_) => return Err(wrong("a group has three sizes")),
-            Err(_) => return Err(wrong("a size is no number")),
+        let given: Result<Vec<u32>, _> = group.split('x').map(|n| n.trim().parse()).collect();
+        match given {
+            Ok(given) if given.len() == sizes.len() => {
+                groups.push(Group::new(sizes.iter().cloned().zip(given)).to_toml());
+            }
+            Ok(_) => return Err(wrong(format!("a group has {} sizes", sizes.len()))),
+            Err(_) => return Err(wrong("a size is no number".to_owned())),
         }
     }
     // What the operator is defined for, the reader of rounds knows.
-    let list: Vec<String> = (groups.iter())
-        .map(|(m, n, k)| format!("{{ m = {m}, n = {n}, k = {k} }}"))
-        .collect();
-    let toml = format!("{{ name = \"s\", groups = [{}] }}", list.join(", "));
-    let round = round(&toml).map_err(|e| {
+    let toml = format!("{{ name = \"s\", groups = [{}] }}", groups.join(", "));
+    let round = round(operator, &toml).map_err(|e| {
         let message = format!("`{text}`: {}", e.message());
         InputError::new(message, e.remedy())
     })?;
@@ -203,14 +243,17 @@ pub fn parse(text: &str) -> Result<Shape, InputError> {
 }
 
 /// A round nobody wrote down, for all but its contenders and shapes.
-pub fn any_round() -> Result<Round, InputError> {
-    round("{ m = 1, n = 128, k = 256 }")
+pub fn any_round(operator: &Operator) -> Result<Round, InputError> {
+    let small = operator.small[0].iter().map(|size| *size as u32);
+    let group = Group::new(operator.sizes.iter().cloned().zip(small));
+    round(operator, &group.to_toml())
 }
 
-fn round(shape: &str) -> Result<Round, InputError> {
+fn round(operator: &Operator, shape: &str) -> Result<Round, InputError> {
+    let name = &operator.name;
     let text = format!(
-        "question = \"Is it right by luck?\"\ncontenders = [\"x\"]\nbaseline = \"x\"\n\
-         yardstick = false\nshapes = [{shape}]\n"
+        "question = \"Is it right by luck?\"\noperator = \"{name}\"\ncontenders = [\"x\"]\n\
+         baseline = \"x\"\nyardstick = false\nshapes = [{shape}]\n"
     );
     Round::from_source(dgx_core::diagnostic::SourceFile {
         path: "sanitize.toml".into(),
@@ -222,20 +265,21 @@ fn round(shape: &str) -> Result<Round, InputError> {
 mod tests {
     use super::*;
     use dgx_core::config::target::usual;
+    use dgx_core::operators;
 
     #[test]
     fn a_shape_is_written_as_it_is_named() {
-        let shape = parse("40x128x512+5x256x256").unwrap();
+        let shape = parse(operators::usual(), "40x128x512+5x256x256").unwrap();
         assert_eq!(shape.name, "40x128x512+5x256x256");
         assert_eq!(shape.groups.len(), 2);
         for (text, why) in [
-            ("40x128", "three sizes"),
+            ("40x128", "3 sizes"),
             ("40x128xk", "no number"),
             ("", "no number"),
             ("40x100x512", "not a multiple of 128"),
             ("0x128x512", "sizes start at 1"),
         ] {
-            let error = parse(text).unwrap_err().to_string();
+            let error = parse(operators::usual(), text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
     }
@@ -245,7 +289,7 @@ mod tests {
         let here = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let catalog = Catalog::open(&[here.join("variants")]).unwrap();
         let device = usual();
-        let round = any_round().unwrap();
+        let round = any_round(operators::usual()).unwrap();
         let reached = |name: &str| -> Vec<&'static str> {
             let variant = catalog.variant_on(name, device.chip).unwrap();
             let contender = &variant.contenders(&Default::default())[0];

@@ -6,6 +6,7 @@ use super::{append, could_not_run};
 use crate::compile::{
     Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal, residency,
 };
+use crate::operator::abi;
 use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Limits};
@@ -83,13 +84,14 @@ pub(super) struct Built {
 
 /// Why a device would refuse the call, as far as can be told before it.
 pub(super) fn refusal_of(
-    limits: &Limits,
+    plan: &Plan,
     kernels: &[KernelReport],
     call: &OperatorCall,
 ) -> Option<String> {
+    let (limits, args) = (&plan.device.limits, abi::args_bytes(&plan.round.operator));
     let kernel = |name: &str| kernels.iter().find(|k| k.name == name);
     let mut launches = call.launches.iter();
-    launches.find_map(|launch| refusal(limits, kernel(&launch.kernel), launch))
+    launches.find_map(|launch| refusal(limits, kernel(&launch.kernel), launch, args))
 }
 
 /// Compiles what the plan needs, records each build once, and hands it out.
@@ -186,7 +188,7 @@ pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandEr
     let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
     let refused = plan.cells.iter().filter_map(|cell| match &cell.work {
         Work::Run { build, call } => {
-            let reason = refusal_of(&plan.device.limits, &image(*build)?.kernels, call)?;
+            let reason = refusal_of(plan, &image(*build)?.kernels, call)?;
             Some((cell.contender, cell.shape, reason))
         }
         Work::Unsupported { .. } | Work::Broken(_) => None,

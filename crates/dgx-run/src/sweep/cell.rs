@@ -1,6 +1,7 @@
 //! One cell by itself: judged as a sweep would, traced for its time alone, or
 //! called on a GPU with stamps in its kernels.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::build::{refusal_of, unit};
@@ -15,7 +16,7 @@ use crate::operator::Operands;
 use crate::plan::{OperatorCall, Plan, Stamping, Work};
 use crate::worker::{CellCode, CellJob, Keep, Kept};
 use dgx_core::diagnostic::{CommandError, InputError, render};
-use dgx_core::domain::{Chip, ContenderId, Distribution, Exit, Limits, Shape, Status, Verdict};
+use dgx_core::domain::{Chip, ContenderId, Distribution, Exit, Shape, Status, Verdict};
 use dgx_core::record::schema::Settings;
 
 /// What a call may take of the emulator.
@@ -67,14 +68,14 @@ pub(crate) fn planned(work: &Work) -> Result<(usize, &OperatorCall), Unrunnable>
 pub(crate) fn launchable<'a, T>(
     compiled: &'a Result<T, String>,
     kernels: impl Fn(&T) -> &[KernelReport],
-    limits: &Limits,
+    plan: &Plan,
     call: &OperatorCall,
 ) -> Result<&'a T, Unrunnable> {
     let image = compiled.as_ref().map_err(|message| {
         let first = first_error(message);
         Unrunnable::new(Status::CompileError, first, Some(message.clone()))
     })?;
-    match refusal_of(limits, kernels(image), call) {
+    match refusal_of(plan, kernels(image), call) {
         Some(why) => Err(Unrunnable::new(Status::LaunchError, why, None)),
         None => Ok(image),
     }
@@ -91,7 +92,7 @@ fn first_error(message: &str) -> &str {
 
 /// A cell of a plan, compiled as far as it can be.
 pub struct CompiledCell<'a> {
-    plan: &'a Plan,
+    pub plan: &'a Plan,
     contender: usize,
     work: &'a Work,
     pub shape: &'a Shape,
@@ -166,11 +167,8 @@ impl<'a> CompiledCell<'a> {
         let (_, call) = planned(self.work)?;
         let nothing = || Unrunnable::new(Status::CompileError, "nothing was compiled", None);
         let (_, compiled) = self.compiled.as_ref().ok_or_else(nothing)?;
-        let limits = &self.plan.device.limits;
-        Ok((
-            launchable(compiled, |image| &image.kernels, limits, call)?,
-            call,
-        ))
+        let image = launchable(compiled, |image| &image.kernels, self.plan, call)?;
+        Ok((image, call))
     }
 
     /// The same of one that is known to be [runnable](Self::runnable).
@@ -218,6 +216,7 @@ impl<'a> CompiledCell<'a> {
                 image: compiler.cache().folder(&image.key),
                 call: call.clone(),
             },
+            operator: Arc::clone(&self.plan.round.operator),
             shape: self.shape.clone(),
             settings: settings.clone(),
             time_limit,
@@ -234,7 +233,7 @@ impl<'a> CompiledCell<'a> {
         &self,
         then: impl FnOnce(&Traced<'_>) -> Result<T, String>,
     ) -> Result<T, CommandError> {
-        let operands = Operands::blank(self.shape);
+        let operands = Operands::blank(&self.plan.round.operator, self.shape);
         let mut emulator = EmuBackend::new(self.plan.device.clone());
         let traced = emulator.trace(self.job()?, &self.data(&operands, true));
         let traced = traced.map_err(|failure| self.no_time(&in_words(&failure)))?;
@@ -259,7 +258,12 @@ impl<'a> CompiledCell<'a> {
         })?;
         let mut gpu = CudaBackend::open(&tools(compiler, chip)?, 0)
             .map_err(|e| could_not_run(&e.to_string()))?;
-        let operands = Operands::draw(self.shape, Distribution::Benchmark, 0);
+        let operands = Operands::draw(
+            &self.plan.round.operator,
+            self.shape,
+            Distribution::Benchmark,
+            0,
+        );
         let stamped = Job {
             image: &image,
             call: &stamping.call,
@@ -407,7 +411,8 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
         for contender in ["two-pass", "interleaved", "swap-ab", "ping-pong", "decode"] {
             let plan = plan_of(&wide, contender, target::usual());
             let cell = cell(&plan);
-            let operands = Operands::draw(cell.shape, Distribution::Full, 1);
+            let operands =
+                Operands::draw(&cell.plan.round.operator, cell.shape, Distribution::Full, 1);
             let emulation = Emulation {
                 watch: Watch::Some,
                 alone: true,
@@ -423,7 +428,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
                 .and_then(|mut job| job.call(&data))
                 .unwrap_or_else(|failure| panic!("{contender}: {failure}"));
             assert!(seen.hazards.is_empty(), "{contender}: {:#?}", seen.hazards);
-            assert!(seen.c.is_empty(), "what is there is not the result");
+            assert!(seen.outputs.is_empty(), "what is there is not the result");
         }
     }
 
@@ -455,7 +460,12 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
             );
             let (stamping, unit) = cell.stamping().expect("stamps");
             let image = image(&unit);
-            let operands = Operands::draw(cell.shape, Distribution::Benchmark, 1);
+            let operands = Operands::draw(
+                &cell.plan.round.operator,
+                cell.shape,
+                Distribution::Benchmark,
+                1,
+            );
             let data = cell.data(&operands, false);
             let mut emulator = EmuBackend::new(plan.device.clone());
             let plain = emulator
@@ -468,7 +478,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
                 ..cell.job().expect("a job")
             };
             let (seen, bytes) = emulator.stamped(job, &data).expect("it runs");
-            assert_eq!(seen.c, plain.c, "{contender}");
+            assert_eq!(seen.outputs, plain.outputs, "{contender}");
 
             let told = stamps::told(&bytes, &stamping, Micros(9.0), 132, &[]);
             let (call, laid, lost) = told.expect("stamps");

@@ -8,6 +8,7 @@ use crate::catalog::Contender;
 use crate::compile::Compiler;
 use crate::plan::Plan;
 use dgx_core::domain::content_hash;
+use dgx_core::operators::OperatorRecord;
 use dgx_core::record::schema::{
     ConfigText, ContenderRecord, DeviceRecord, GitState, Header, Host, SCHEMA, Settings,
 };
@@ -48,6 +49,7 @@ pub(super) fn header(
         contenders: plan.contenders.iter().map(contender_record).collect(),
         shapes: plan.shapes.clone(),
         settings: settings.clone(),
+        operator: OperatorRecord::unless_usual(&round.operator),
         departures: Vec::new(),
         shard: None,
         parts: Vec::new(),

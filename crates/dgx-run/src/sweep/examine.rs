@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -152,11 +152,10 @@ impl<'a> Examination<'a> {
             let Work::Run { build, call } = &cell.work else {
                 continue;
             };
-            let limits = &self.sweep.plan.device.limits;
             let Some(compiled) = self.sweep.images.wait(*build) else {
                 return;
             };
-            match launchable(&compiled, |built| &built.kernels, limits, call) {
+            match launchable(&compiled, |built| &built.kernels, self.sweep.plan, call) {
                 Ok(built) => {
                     if let Err(why) = ready(starter, core, &mut worker) {
                         let _ = self.broken.set(format!("no emulator starts: {why}"));
@@ -182,6 +181,7 @@ impl<'a> Examination<'a> {
                 image,
                 call: call.clone(),
             },
+            operator: Arc::clone(&plan.round.operator),
             shape: plan.shapes[cell.shape].clone(),
             settings: settings.clone(),
             time_limit: match settings.hazards {
@@ -252,7 +252,8 @@ fn names<'p>(plan: &'p Plan, cell: &Cell) -> (&'p ContenderId, &'p str) {
 /// Bytes of the operands of the largest shape.
 fn largest(plan: &Plan, cells: &[&Cell]) -> Option<u64> {
     let shapes = cells.iter().map(|cell| &plan.shapes[cell.shape]);
-    shapes.map(|shape| shape.min_bytes().0).max()
+    let bytes = |shape| plan.round.operator.least_work(shape).memory_bytes as u64;
+    shapes.map(bytes).max()
 }
 
 /// The cores that are left of those `allowed` where one stays free, and one for

@@ -9,7 +9,7 @@ use super::could_not_run;
 use super::runner::{Runner, Starter};
 use crate::operator::{Operands, OracleCache};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::Shape;
+use dgx_core::domain::{Distribution, Shape};
 use dgx_core::interrupt;
 
 use crate::plan::Plan;
@@ -50,8 +50,10 @@ impl Oracles {
         let mut keys = Vec::new();
         // Where nothing is validated, no answer is asked for.
         for shape in shapes().filter(|_| !settings.time_only) {
-            let distributions = settings.distributions.iter();
-            keys.extend(distributions.map(|d| ProblemKey::validating(shape, *d, settings)));
+            let key = |d: &Distribution| {
+                ProblemKey::validating(&plan.round.operator, shape, *d, settings)
+            };
+            keys.extend(settings.distributions.iter().map(key));
         }
         if runner.measures() {
             keys.extend(shapes().flat_map(|shape| timing_keys(shape, plan, settings)));
@@ -180,7 +182,10 @@ impl Solver {
 
     /// Leaves one answer in the cache. An error is a device that computes wrong.
     fn solve(&mut self, key: &ProblemKey) -> Result<(), String> {
-        if self.answers.has(&key.shape, key.distribution, key.seed) {
+        if self
+            .answers
+            .has(&key.operator, &key.shape, key.distribution, key.seed)
+        {
             return Ok(());
         }
         if let Some(starter) = self.starter.take() {
@@ -196,7 +201,7 @@ impl Solver {
                 None => self.worker = None,
             }
         }
-        let operands = Operands::draw(&key.shape, key.distribution, key.seed);
+        let operands = Operands::draw(&key.operator, &key.shape, key.distribution, key.seed);
         self.answers
             .answer(&key.shape, key.distribution, key.seed, &operands);
         Ok(())
@@ -219,6 +224,7 @@ fn ask(worker: &mut Worker, key: &ProblemKey) -> Option<Result<(), String>> {
 /// anew, so that no two calls see them alike.
 pub(super) fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Vec<ProblemKey> {
     let key = |set| ProblemKey {
+        operator: Arc::clone(&plan.round.operator),
         shape: shape.clone(),
         distribution: plan.round.measurement.distribution,
         seed: settings.data_seed().wrapping_add(1 + set),

@@ -237,7 +237,7 @@ impl Sweep<'_> {
         // The few CTAs that a time is modelled from are as many on every shape.
         let weight = |shape: &Shape| match self.settings.time_only {
             true => 1.0,
-            false => cost(shape, timing),
+            false => cost(&self.plan.round.operator, shape, timing),
         };
         let cards: Vec<Option<&str>> = runners.iter().map(Runner::card).collect();
         let assigned = assign(&self.plan.shapes, &cards, weight, |name| {

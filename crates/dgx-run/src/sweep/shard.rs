@@ -34,7 +34,7 @@ impl ShardOf {
         if self.of as usize > all.len() {
             return Err(none());
         }
-        let dealt = shards(&all, self.of as usize, timing);
+        let dealt = shards(&round.operator, &all, self.of as usize, timing);
         let places = dealt.get(self.number as usize - 1).ok_or_else(none)?;
         round.keep(|shape| places.iter().any(|place| all[*place].name == shape.name));
         Ok(Shard {

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom;
@@ -51,7 +52,11 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
 /// About how long a cell takes beside the others.
 pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
     match cell.work {
-        Work::Run { .. } => cost(&plan.shapes[cell.shape], Timing::Modelled),
+        Work::Run { .. } => cost(
+            &plan.round.operator,
+            &plan.shapes[cell.shape],
+            Timing::Modelled,
+        ),
         Work::Unsupported { .. } | Work::Broken(_) => 0.0,
     }
 }
@@ -105,13 +110,12 @@ fn judge(
     let Some(compiled) = session.image(build)? else {
         return Ok(None);
     };
-    let limits = &plan.device.limits;
-    let image = match launchable(&compiled, |built| &built.kernels, limits, call) {
+    let image = match launchable(&compiled, |built| &built.kernels, plan, call) {
         Ok(built) => built.folder.clone(),
         Err(no) => return decided(no),
     };
     for &distribution in &settings.distributions {
-        let key = ProblemKey::validating(shape, distribution, settings);
+        let key = ProblemKey::validating(&plan.round.operator, shape, distribution, settings);
         session.oracles.wait("validate", &key)?;
     }
     let job = CellJob {
@@ -120,6 +124,7 @@ fn judge(
             image,
             call: call.clone(),
         },
+        operator: Arc::clone(&plan.round.operator),
         shape: shape.clone(),
         settings: settings.clone(),
         time_limit: Duration::from_secs_f64(plan.round.validation.timeout),

@@ -72,11 +72,11 @@ fn exchanged<'e>(
 /// Columns first: element (row, column) lies where row-major order has another.
 fn transposed(evidence: &Evidence<'_>, sample: &[Element]) -> Fit {
     let tells = |e: &Element| {
-        let group = evidence.oracle.groups[e.group].group;
-        let (m, n) = (group.m as usize, group.n as usize);
-        let at = e.row * n + e.column;
-        let moved = (at % m, at / m) != (e.row, e.column);
-        moved.then(|| holds_of(evidence, e, e.group, at % m, at / m))?
+        let answer = &evidence.oracle.groups[e.group];
+        let at = e.row * answer.columns + e.column;
+        let (row, column) = (at % answer.rows, at / answer.rows);
+        let moved = (row, column) != (e.row, e.column);
+        moved.then(|| holds_of(evidence, e, e.group, row, column))?
     };
     let what = "holds C transposed: it is stored column by column";
     Fit::new(what, share_of_telling(sample, tells), sample)
@@ -100,9 +100,9 @@ pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
     }
     let candidates = |e: &Element| -> Vec<(isize, isize)> {
         let answer = &evidence.oracle.groups[e.group];
-        let n = answer.group.n as usize;
-        let here = |index: &usize| evidence.tolerance.accepts(e.bits, answer.c(*index));
-        let places = (0..answer.gate.len()).filter(here).take(ORIGINS);
+        let n = answer.columns;
+        let here = |index: &usize| evidence.tolerances[e.group].accepts(e.found, answer.c(*index));
+        let places = (0..answer.len()).filter(here).take(ORIGINS);
         let apart = |to: usize, from: usize| to as isize - from as isize;
         places
             .map(|index| (apart(index / n, e.row), apart(index % n, e.column)))
@@ -154,7 +154,6 @@ fn holds_of(
     column: usize,
 ) -> Option<bool> {
     let answer = &evidence.oracle.groups[group];
-    let (m, n) = (answer.group.m as usize, answer.group.n as usize);
-    let inside = row < m && column < n;
-    inside.then(|| holds(evidence, element, answer.c(row * n + column)))
+    let inside = row < answer.rows && column < answer.columns;
+    inside.then(|| holds(evidence, element, answer.c(row * answer.columns + column)))
 }

@@ -4,12 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use half::f16;
-
-use super::{
-    Element, Evidence, FP16_OVERFLOW, POISON, elsewhere, nearly, reduction, scales, small,
-};
-use crate::operator::{Oracle, silu};
+use super::{Element, Evidence, elsewhere, nearly, overflow, reduction, scales, small};
+use crate::operator::{Evaluator, GroupOracle, Oracle, silu};
 
 /// Wrong elements that hypotheses are held against.
 pub(super) const SAMPLE: usize = 512;
@@ -66,7 +62,8 @@ pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
 pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
     let mut fits = hypotheses(evidence, sample);
     let found = fits.find(|fit| fit.share >= ENOUGH);
-    let found = found.or_else(|| nearly::few_bits(evidence, sample));
+    let gated = evidence.oracle.groups.iter().all(GroupOracle::is_gated);
+    let found = found.or_else(|| nearly::few_bits(evidence, sample).filter(|_| gated));
     found.map(|fit| fit.what)
 }
 
@@ -85,8 +82,9 @@ pub(super) fn fits(
     fits.sort_by(|a, b| b.share.total_cmp(&a.share));
     if fits.first().is_some_and(|best| best.share >= ENOUGH) {
         fits.retain(|fit| fit.share >= ENOUGH);
-    } else if let Some(nearly) =
-        nearly::few_bits(evidence, sample).or_else(|| nearly::near(evidence, sample))
+    } else if evidence.oracle.groups.iter().all(GroupOracle::is_gated)
+        && let Some(nearly) =
+            nearly::few_bits(evidence, sample).or_else(|| nearly::near(evidence, sample))
     {
         // Whatever is nearly right also meets a few of any other values.
         fits = vec![nearly];
@@ -106,13 +104,61 @@ fn hypotheses<'e>(
         let one = by_factor(sample);
         one.into_iter().chain(nearly::scaled(evidence, sample))
     };
+    // What only a gated product of block-scaled operands can get wrong.
+    let gated = evidence.oracle.groups.iter().all(GroupOracle::is_gated);
+    let of_formula = gated.then(|| by_formula(evidence, sample));
+    let of_powers = gated.then(|| by_power_of_two(evidence, sample));
+    let of_sums = gated.then(|| reduction::hypotheses(evidence, sample));
+    let of_scales = gated.then(|| scales::hypotheses(evidence, sample));
     by_bits(sample)
-        .chain(by_formula(evidence, sample))
+        .chain(of_formula.into_iter().flatten())
+        .chain(by_mistake(evidence, sample, gated))
         .chain(std::iter::once_with(factor).flatten())
-        .chain(by_power_of_two(evidence, sample))
+        .chain(of_powers.into_iter().flatten())
         .chain(elsewhere::displaced(evidence, sample))
-        .chain(reduction::hypotheses(evidence, sample))
-        .chain(scales::hypotheses(evidence, sample))
+        .chain(of_sums.into_iter().flatten())
+        .chain(of_scales.into_iter().flatten())
+}
+
+/// What the operator's file says that a wrong kernel may have computed.
+fn by_mistake<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+    gated: bool,
+) -> impl Iterator<Item = Fit> + 'e {
+    let operator = &evidence.operands.operator;
+    let enough = sample.len() >= LEAST && !gated;
+    let mistakes = operator.mistakes.iter().filter(move |_| enough);
+    mistakes.filter_map(move |mistake| {
+        let few = few_of(sample);
+        let mut explained = Vec::new();
+        for element in &few {
+            let (group, output) = (
+                element.group / operator.outputs.len(),
+                element.group % operator.outputs.len(),
+            );
+            if output != mistake.output {
+                continue;
+            }
+            let group = &evidence.operands.groups[group];
+            let problem = group.problem(operator);
+            let extents = operator.outputs[output].tensor.extents(&problem.sizes)?;
+            let evaluator = Evaluator::new(&mistake.value, &extents, &problem).ok()?;
+            if holds(
+                evidence,
+                element,
+                evaluator.element(element.row, element.column),
+            ) {
+                explained.push(element);
+            }
+        }
+        let share = weighed(explained.into_iter(), few.len());
+        Some(Fit::new(
+            format!("is what a known mistake gives: {}", mistake.name),
+            share,
+            &few,
+        ))
+    })
 }
 
 /// How much of the sample `explains` holds for.
@@ -159,7 +205,7 @@ const NEARER: f64 = 0.5;
 /// Whether the element holds `value`, give or take rounding, and not as well
 /// the right one.
 pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> bool {
-    let error = |value| evidence.tolerance.error(element.bits, value);
+    let error = |value| evidence.tolerances[element.group].error(element.found, value);
     let (off, right) = (error(value), error(element.expected));
     off <= SLACK && off <= NEARER * right
 }
@@ -167,13 +213,13 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
 fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
     type Looks = fn(&Element) -> bool;
     const LOOKS: [(Looks, &str); 8] = [
-        (|e| e.bits == POISON, "was never written"),
+        (|e| !e.found.written, "was never written"),
         (
             |e| e.expected.is_nan() && !e.got().is_nan(),
             "is a number where a scale that goes in is NaN",
         ),
         (
-            |e| e.expected.abs() >= FP16_OVERFLOW && e.got().is_finite(),
+            |e| e.expected.abs() >= overflow(e.found.element) && e.got().is_finite(),
             "is finite where C is beyond fp16 and so infinite",
         ),
         (
@@ -184,11 +230,8 @@ fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
             |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::HIDDEN,
             "is zero where C is small, which the absolute tolerance does not excuse",
         ),
-        (
-            |e| e.bits != POISON && f16::from_bits(e.bits).is_nan(),
-            "is NaN",
-        ),
-        (|e| f16::from_bits(e.bits).is_infinite(), "is infinite"),
+        (|e| e.found.written && e.got().is_nan(), "is NaN"),
+        (|e| e.got().is_infinite(), "is infinite"),
         (|e| e.got() == 0.0, "is zero"),
     ];
     let looks = LOOKS.into_iter();
@@ -339,7 +382,7 @@ fn superscript(number: i32) -> String {
 
 fn products(evidence: &Evidence<'_>, element: &Element) -> (f64, f64) {
     let answer = &evidence.oracle.groups[element.group];
-    let index = element.row * answer.group.n as usize + element.column;
+    let index = element.row * answer.columns + element.column;
     (f64::from(answer.gate[index]), f64::from(answer.up[index]))
 }
 
@@ -373,7 +416,7 @@ fn by_factor(sample: &[Element]) -> Option<Fit> {
 fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Option<Fit> {
     let explained = sample.iter().filter(|element| {
         let answer = &earlier.groups[element.group];
-        let value = answer.c(element.row * answer.group.n as usize + element.column);
+        let value = answer.c(element.row * answer.columns + element.column);
         holds(evidence, element, value)
     });
     let what = "holds what belongs to the call before: stale data";

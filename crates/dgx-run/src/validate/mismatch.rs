@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use half::f16;
+use crate::operator::Found;
 
 /// One element of C that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -8,14 +8,13 @@ pub struct Element {
     pub group: usize,
     pub row: usize,
     pub column: usize,
-    /// fp16 bits as found.
-    pub bits: u16,
+    pub found: Found,
     pub expected: f64,
 }
 
 impl Element {
     pub fn got(&self) -> f64 {
-        f16::from_bits(self.bits).to_f64()
+        self.found.value()
     }
 }
 
@@ -65,7 +64,7 @@ impl Mismatch {
         let _ = writeln!(
             text,
             "first: group {group}, row {row}, column {column}: got {}, expected {}",
-            shown(self.first.bits),
+            shown(self.first.found),
             significant(self.first.expected)
         );
         let _ = writeln!(text, "where: {}", self.place);
@@ -112,10 +111,10 @@ impl Mismatch {
     }
 }
 
-fn shown(bits: u16) -> String {
-    match bits {
-        super::POISON => "nothing (never written)".to_owned(),
-        bits => significant(f16::from_bits(bits).to_f64()),
+fn shown(found: Found) -> String {
+    match found.written {
+        false => "nothing (never written)".to_owned(),
+        true => significant(found.value()),
     }
 }
 

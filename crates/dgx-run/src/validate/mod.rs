@@ -1,5 +1,5 @@
-//! Whether an output is right, and if not, how it is wrong. Pure: fp16 bits
-//! and an oracle in, a judgement out.
+//! Whether an output is right, and if not, how it is wrong. Pure: elements and
+//! an oracle in, a judgement out.
 
 mod elsewhere;
 mod guess;
@@ -13,7 +13,6 @@ mod scales;
 mod small;
 mod story;
 
-use half::f16;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -25,23 +24,26 @@ pub(crate) use passed::examine;
 pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
 pub use story::{Chart, Patch, Story, story};
 
-use crate::operator::{GroupOracle, Operands, Oracle};
+use crate::operator::{Found, GroupOracle, Operands, Oracle, Written};
+use dgx_core::operator::{ElementType, Output};
 use dgx_core::record::schema::Settings;
-
-/// What every element of C holds before a call: an fp16 NaN that no arithmetic
-/// makes, so that an element nobody wrote can neither pass nor be mistaken for
-/// a computed NaN.
-pub const POISON: u16 = 0x7e5a;
 
 /// One element in this many may need [`rounding::allowance`]; where more do, it
 /// is not rounding.
 const SELDOM: usize = 1 << 16;
 
-/// From here on fp16 rounds to infinity.
-const FP16_OVERFLOW: f64 = 65520.0;
+/// From here on a type rounds to infinity.
+fn overflow(element: ElementType) -> f64 {
+    match element {
+        ElementType::F16 => 65520.0,
+        ElementType::Bf16 => (2.0 - 2f64.powi(-8)) * 2f64.powi(127),
+        ElementType::F32 => (2.0 - 2f64.powi(-24)) * 2f64.powi(127),
+        _ => f64::INFINITY,
+    }
+}
 
 /// An element passes if |got − expected| ≤ atol + rtol·|expected|, where
-/// infinity is the number at which fp16 overflows; NaN passes for NaN.
+/// infinity is the number at which its type overflows; NaN passes for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub rtol: f64,
@@ -56,16 +58,35 @@ impl From<&Settings> for Tolerance {
 }
 
 impl Tolerance {
+    /// What an output's file says. Without `atol`, elements far below the
+    /// output's root mean square are compared with that.
+    fn of(output: &Output, answer: &GroupOracle) -> Self {
+        let (rtol, atol) = output.tolerance();
+        let of_rms = match output.atol {
+            Some(_) => 0.0,
+            None => 2.0 * output.tensor.element.unit_roundoff(),
+        };
+        let rms = match of_rms > 0.0 {
+            true => root_mean_square(answer),
+            false => 0.0,
+        };
+        Self {
+            rtol,
+            atol: atol + of_rms * rms,
+        }
+    }
+
     /// The error of an element over what is allowed there. Only a value that
     /// is at most 1 passes; whatever cannot be compared is infinite.
-    pub fn error(&self, bits: u16, expected: f64) -> f64 {
-        let got = f16::from_bits(bits).to_f64();
+    pub fn error(&self, found: Found, expected: f64) -> f64 {
+        let got = found.value();
         if got.is_nan() || expected.is_nan() {
-            let same = got.is_nan() && expected.is_nan() && bits != POISON;
+            let same = got.is_nan() && expected.is_nan() && found.written;
             return if same { 0.0 } else { f64::INFINITY };
         }
         let error = match got.is_infinite() {
-            true => FP16_OVERFLOW - expected * got.signum(),
+            _ if got == expected => 0.0,
+            true => overflow(found.element) - expected * got.signum(),
             false => (got - expected).abs(),
         };
         if error <= 0.0 {
@@ -76,9 +97,18 @@ impl Tolerance {
     }
 
     /// Whether the element passes.
-    pub fn accepts(&self, bits: u16, expected: f64) -> bool {
-        self.error(bits, expected) <= 1.0
+    pub fn accepts(&self, found: Found, expected: f64) -> bool {
+        self.error(found, expected) <= 1.0
     }
+}
+
+/// Of the finite elements.
+fn root_mean_square(answer: &GroupOracle) -> f64 {
+    let finite = (0..answer.len())
+        .map(|i| answer.c(i))
+        .filter(|v| v.is_finite());
+    let (sum, count) = finite.fold((0.0, 0_u64), |(sum, count), v| (sum + v * v, count + 1));
+    (sum / count.max(1) as f64).sqrt()
 }
 
 /// What an output shows.
@@ -91,33 +121,31 @@ pub enum Judgement {
     Wrong(Box<Mismatch>),
 }
 
-/// Holds `c` (fp16 bits of each group, in the shape's order) against the
-/// oracle; `operands` are what the oracle answers, and tell what a wrong
+/// Holds outputs (of each group, in the shape's order) against the oracle; `operands` are what the oracle answers, and tell what a wrong
 /// element was computed from.
 ///
 /// # Panics
-/// If `c` has not the sizes of the oracle.
+/// If they have not the sizes of the oracle.
 pub fn judge(
-    c: &[Vec<u16>],
+    outputs: &[Written],
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
 ) -> Judgement {
-    assert_eq!(c.len(), oracle.groups.len(), "one output per group");
-    let groups = c.iter().zip(&oracle.groups);
+    assert_eq!(
+        outputs.len(),
+        oracle.groups.len(),
+        "every output of each group"
+    );
+    let evidence = Evidence::new(outputs, operands, oracle, tolerance);
+    let groups = outputs.iter().zip(&oracle.groups).zip(&evidence.tolerances);
     let Survey {
         worst,
         wrong,
         doubtful,
     } = groups
-        .map(|(output, answer)| survey(output, answer, tolerance))
+        .map(|((output, answer), tolerance)| survey(output, answer, *tolerance))
         .fold(Survey::default(), Survey::with);
-    let evidence = Evidence {
-        c,
-        operands,
-        oracle,
-        tolerance,
-    };
     let excused = match wrong {
         0 => Some(worst),
         _ => evidence.excused(wrong),
@@ -150,41 +178,70 @@ impl Survey {
     }
 }
 
-fn survey(output: &[u16], answer: &GroupOracle, tolerance: Tolerance) -> Survey {
-    assert_eq!(output.len(), answer.gate.len(), "every element of a group");
+fn survey(output: &Written, answer: &GroupOracle, tolerance: Tolerance) -> Survey {
+    assert_eq!(output.len(), answer.len(), "every element of a group");
+    let gated = answer.is_gated();
     output
-        .par_iter()
+        .all()
         .enumerate()
         .with_min_len(4096)
-        .map(|(i, bits)| {
+        .map(|(i, found)| {
             let expected = answer.c(i);
-            let worst = tolerance.error(*bits, expected);
+            let worst = tolerance.error(found, expected);
             // Counted by what is accepted, so that nothing incomparable slips by.
             let accepted = worst <= 1.0;
             Survey {
                 worst,
                 wrong: usize::from(!accepted),
-                doubtful: usize::from(small::doubtful(*bits, expected, tolerance)),
+                doubtful: usize::from(gated && small::doubtful(found, expected, tolerance)),
             }
         })
         .reduce(Survey::default, Survey::with)
 }
 
 /// Everything an explanation can draw on.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Evidence<'a> {
-    c: &'a [Vec<u16>],
+    outputs: &'a [Written],
     operands: &'a Operands,
     oracle: &'a Oracle,
-    tolerance: Tolerance,
+    /// Of each output.
+    tolerances: Vec<Tolerance>,
 }
 
-impl Evidence<'_> {
+impl<'a> Evidence<'a> {
+    /// `tolerance` is the round's.
+    fn new(
+        outputs: &'a [Written],
+        operands: &'a Operands,
+        oracle: &'a Oracle,
+        tolerance: Tolerance,
+    ) -> Self {
+        let operator = &operands.operator;
+        let answers = oracle.groups.iter().enumerate();
+        let tolerances = answers.map(|(place, answer)| {
+            let output = &operator.outputs[place % operator.outputs.len()];
+            let first = &operator.outputs[0];
+            match (tolerance.rtol, tolerance.atol) == first.tolerance() {
+                true => Tolerance::of(output, answer),
+                // The round's own holds for all.
+                false => tolerance,
+            }
+        });
+        Self {
+            outputs,
+            operands,
+            oracle,
+            tolerances: tolerances.collect(),
+        }
+    }
+
     /// Whether the few elements that miss the tolerance do so by no more than a
     /// sum over their K may lose: then the largest error over what is allowed.
     fn excused(&self, wrong: usize) -> Option<f64> {
-        let total: usize = self.c.iter().map(Vec::len).sum();
-        if wrong > total.div_ceil(SELDOM) {
+        let total: usize = self.outputs.iter().map(Written::len).sum();
+        let gated = self.oracle.groups.iter().all(GroupOracle::is_gated);
+        if !gated || wrong > total.div_ceil(SELDOM) {
             return None;
         }
         let groups = self.missed().into_iter().enumerate();
@@ -196,11 +253,11 @@ impl Evidence<'_> {
         for (group, index) in missed {
             let element = self.element(group, index);
             let allowed = Tolerance {
-                atol: self.tolerance.atol
+                atol: self.tolerances[group].atol
                     + rounding::allowance(&self.operands.groups[group], &element),
-                ..self.tolerance
+                ..self.tolerances[group]
             };
-            worst = worst.max(allowed.error(element.bits, element.expected));
+            worst = worst.max(allowed.error(element.found, element.expected));
         }
         (worst <= 1.0).then_some(worst)
     }
@@ -216,17 +273,19 @@ impl Evidence<'_> {
                 .fold(0.0, f64::max),
             false => worst,
         };
-        let count = |of: &dyn Fn(u16) -> bool| -> usize {
-            let bits = wrong.iter().zip(self.c);
-            bits.map(|(wrong, c)| wrong.iter().zip(c).filter(|(w, b)| **w && of(**b)).count())
-                .sum()
+        let count = |of: &dyn Fn(Found) -> bool| -> usize {
+            let counted = |(wrong, output): (&Vec<bool>, &Written)| {
+                let wrong = wrong.iter().enumerate().filter(|(_, wrong)| **wrong);
+                wrong.filter(|(i, _)| of(output.at(*i))).count()
+            };
+            wrong.iter().zip(self.outputs).map(counted).sum()
         };
         let sample = self.sample(&wrong);
         Mismatch {
             wrong: count(&|_| true),
-            total: self.c.iter().map(Vec::len).sum(),
-            unwritten: count(&|bits| bits == POISON),
-            nan: count(&|bits| bits != POISON && f16::from_bits(bits).is_nan()),
+            total: self.outputs.iter().map(Written::len).sum(),
+            unwritten: count(&|found| !found.written),
+            nan: count(&|found| found.written && found.value().is_nan()),
             first: sample[0],
             worst,
             by_rounding,
@@ -245,13 +304,14 @@ impl Evidence<'_> {
 
     /// What misses the tolerance.
     fn missed(&self) -> Vec<Vec<bool>> {
-        let groups = self.c.iter().zip(&self.oracle.groups);
+        let groups = self.outputs.iter().zip(&self.oracle.groups);
         groups
-            .map(|(output, answer)| {
+            .zip(&self.tolerances)
+            .map(|((output, answer), tolerance)| {
                 output
-                    .par_iter()
+                    .all()
                     .enumerate()
-                    .map(|(i, bits)| !self.tolerance.accepts(*bits, answer.c(i)))
+                    .map(|(i, found)| !tolerance.accepts(found, answer.c(i)))
                     .collect()
             })
             .collect()
@@ -277,12 +337,12 @@ impl Evidence<'_> {
 
     fn element(&self, group: usize, index: usize) -> Element {
         let answer = &self.oracle.groups[group];
-        let columns = answer.group.n as usize;
+        let columns = answer.columns;
         Element {
             group,
             row: index / columns,
             column: index % columns,
-            bits: self.c[group][index],
+            found: self.outputs[group].at(index),
             expected: answer.c(index),
         }
     }

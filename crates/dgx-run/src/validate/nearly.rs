@@ -25,7 +25,7 @@ fn judged(evidence: &Evidence<'_>, sample: &[Element]) -> Vec<Element> {
     let groups: std::collections::BTreeSet<usize> = sample.iter().map(|e| e.group).collect();
     let each = JUDGED / groups.len().max(1) + 1;
     let of_group = |group: usize| {
-        let len = evidence.c[group].len();
+        let len = evidence.outputs[group].len();
         let stride = (len / each).max(1) | 1;
         (0..len)
             .step_by(stride)
@@ -151,7 +151,7 @@ pub(super) fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
     });
     let errors = sample
         .iter()
-        .map(|e| evidence.tolerance.error(e.bits, e.expected));
+        .map(|e| evidence.tolerances[e.group].error(e.found, e.expected));
     let middle = median(errors.collect());
     (explained >= ENOUGH).then(|| {
         let what = format!(

@@ -1,5 +1,5 @@
 use super::{Element, Judgement, Tolerance, judge};
-use crate::operator::{Operands, Oracle};
+use crate::operator::{Operands, Oracle, Written};
 use dgx_core::domain::ContenderId;
 
 /// What a verdict is about: one image of one contender on one shape.
@@ -100,8 +100,8 @@ never! {
 /// What a call did, as far as it is judged.
 #[derive(Clone, Debug)]
 pub struct Exhibit<'a> {
-    /// fp16 bits of each group, in the shape's order.
-    pub c: &'a [Vec<u16>],
+    /// Of each group, in the shape's order.
+    pub outputs: &'a [Written],
     /// What it changed and should not have, in words.
     pub trespasses: Vec<String>,
 }
@@ -134,7 +134,7 @@ pub(crate) fn examine(
             first: None,
         });
     }
-    match judge(exhibit.c, operands, oracle, tolerance) {
+    match judge(exhibit.outputs, operands, oracle, tolerance) {
         Judgement::Right { worst } => Ok(worst),
         Judgement::Wrong(mismatch) => Err(Wrong {
             reason: mismatch.reason(),
@@ -163,17 +163,21 @@ mod tests {
 
     use super::*;
     use dgx_core::domain::Distribution;
-    use dgx_core::domain::{Group, Shape};
+    use dgx_core::domain::Shape;
+    use dgx_core::operator::ElementType;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
+
+    fn halves(c: &[Vec<u16>]) -> Vec<Written> {
+        let bits = |c: &Vec<u16>| Written::of_bits(ElementType::F16, c.iter().map(|b| (*b).into()));
+        c.iter().map(bits).collect()
+    }
 
     #[test]
     fn only_a_right_output_that_left_the_rest_alone_is_proof() {
         let shape = Shape {
             name: "s".to_owned(),
-            groups: vec![Group {
-                m: 3,
-                n: 128,
-                k: 256,
-            }],
+            groups: vec![group(3, 128, 256)],
         };
         let subject = || Subject {
             contender: ContenderId::from_text("x"),
@@ -184,14 +188,18 @@ mod tests {
             rtol: 1e-3,
             atol: 1e-3,
         };
-        let operands = Operands::draw(&shape, Distribution::Benchmark, 1);
+        let operands = Operands::draw(usual(), &shape, Distribution::Benchmark, 1);
         let oracle = Oracle::compute(&operands);
         let answer = &oracle.groups[0];
         let bits = |i| f16::from_f64(answer.c(i)).to_bits();
         let mut c = vec![(0..3 * 128).map(bits).collect::<Vec<u16>>()];
         let proof = |c: &[Vec<u16>], trespasses: &[String]| {
             let trespasses = trespasses.to_vec();
-            let exhibit = Exhibit { c, trespasses };
+            let outputs = &halves(c);
+            let exhibit = Exhibit {
+                outputs,
+                trespasses,
+            };
             prove(subject(), exhibit, &operands, &oracle, tolerance)
         };
         assert_eq!(proof(&c, &[]).unwrap().subject(), &subject());
@@ -206,7 +214,11 @@ mod tests {
         assert_eq!(spent(true).renewed().unwrap_err().subject(), &subject());
         let again = |c: &[Vec<u16>]| {
             let trespasses = Vec::new();
-            let exhibit = Exhibit { c, trespasses };
+            let outputs = &halves(c);
+            let exhibit = Exhibit {
+                outputs,
+                trespasses,
+            };
             spent(true).proven(exhibit, &operands, &oracle, tolerance)
         };
         assert_eq!(again(&c).unwrap().subject(), &subject());

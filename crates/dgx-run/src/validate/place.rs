@@ -13,7 +13,7 @@ pub(super) fn describe(wrong: &[Vec<bool>], oracle: &Oracle) -> String {
     let groups: Vec<Extent> = wrong
         .iter()
         .zip(&oracle.groups)
-        .map(|(flags, answer)| Extent::of(flags, answer.group.n as usize))
+        .map(|(flags, answer)| Extent::of(flags, answer.columns))
         .collect();
     let hit: Vec<usize> = (0..groups.len()).filter(|g| groups[*g].count > 0).collect();
     let whose = whose(&hit, groups.len());

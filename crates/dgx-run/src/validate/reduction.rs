@@ -4,7 +4,7 @@
 
 use super::guess::{Fit, few_of, holds, weighed};
 use super::{Element, Evidence};
-use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
+use crate::operator::{GroupOperands, SCALE_BLOCK, Tensor, decode_e2m1, decode_e4m3, silu};
 
 /// Sizes of the blocks that kernels step along K.
 const STEPS: [usize; 5] = [16, 32, 64, 128, 256];
@@ -214,11 +214,12 @@ struct Row {
 }
 
 impl Row {
-    fn of(packed: &[u8], scales: &[u8], row: usize, k: usize) -> Self {
-        let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
-        let bytes = &packed[row * width..][..width];
+    fn of(tensor: &Tensor, row: usize) -> Self {
+        let depth = tensor.columns();
+        let (width, scale_width) = (depth / 2, depth / SCALE_BLOCK);
+        let bytes = &tensor.elements[row * width..][..width];
         let pairs = bytes.iter().flat_map(|byte| [byte & 15, byte >> 4]);
-        let codes = &scales[row * scale_width..][..scale_width];
+        let codes = &tensor.scales[row * scale_width..][..scale_width];
         Self {
             elements: pairs.map(decode_e2m1).collect(),
             scales: codes.iter().map(|code| decode_e4m3(*code)).collect(),
@@ -260,11 +261,10 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn of(operands: &GroupOperands, element: &Element) -> Self {
-        let k = operands.group.k as usize;
         Self {
-            a: Row::of(&operands.a, &operands.sfa, element.row, k),
-            b1: Row::of(&operands.b1, &operands.sfb1, element.column, k),
-            b2: Row::of(&operands.b2, &operands.sfb2, element.column, k),
+            a: Row::of(operands.left(), element.row),
+            b1: Row::of(operands.gate(), element.column),
+            b2: Row::of(operands.up(), element.column),
         }
     }
 

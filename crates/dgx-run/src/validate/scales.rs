@@ -246,18 +246,21 @@ struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     fn of(operands: &'a GroupOperands, element: &Element) -> Self {
-        let width = operands.group.k as usize / 2;
+        let width = operands.extents().depth / 2;
         let row = |packed: &'a [u8], row: usize| {
             packed[row * width..][..width].chunks_exact(SCALE_BLOCK / 2)
         };
         let product = |b: &'a [u8]| {
-            let pairs = row(&operands.a, element.row).zip(row(b, element.column));
+            let pairs = row(&operands.left().elements, element.row).zip(row(b, element.column));
             pairs.map(|(x, y)| dot(x, y)).collect()
         };
         Self {
             operands,
             element: *element,
-            blocks: [product(&operands.b1), product(&operands.b2)],
+            blocks: [
+                product(&operands.gate().elements),
+                product(&operands.up().elements),
+            ],
         }
     }
 
@@ -267,7 +270,7 @@ impl<'a> Sums<'a> {
         let Self {
             operands, element, ..
         } = self;
-        let across = operands.group.k as usize / SCALE_BLOCK;
+        let across = operands.extents().depth / SCALE_BLOCK;
         let scales = |codes: &[u8], row: usize, tensor: usize| -> Vec<f64> {
             let place = |block| match misread {
                 Some((reading, whose)) if whose[tensor] => reading.place(row, block, across),
@@ -281,9 +284,9 @@ impl<'a> Sums<'a> {
             let code = |block| place(block).and_then(code).unwrap_or(0);
             (0..across).map(|block| decode_e4m3(code(block))).collect()
         };
-        let a = scales(&operands.sfa, element.row, 0);
-        let b1 = scales(&operands.sfb1, element.column, 1);
-        let b2 = scales(&operands.sfb2, element.column, 2);
+        let a = scales(&operands.left().scales, element.row, 0);
+        let b1 = scales(&operands.gate().scales, element.column, 1);
+        let b2 = scales(&operands.up().scales, element.column, 2);
         self.scaled([&a, &b1, &b2], factors)
     }
 

@@ -3,10 +3,10 @@
 //! explains instead: on the grid of fp16 below its normal numbers, and by its
 //! size above them.
 
-use half::f16;
 use rayon::prelude::*;
 
 use super::{Evidence, Tolerance, rounding};
+use crate::operator::Found;
 
 /// The least normal number of fp16, and the distance of two numbers below it.
 pub(super) const NORMAL: f64 = 1.0 / (1 << 14) as f64;
@@ -30,11 +30,11 @@ pub(super) struct Missed {
 }
 
 /// Whether an element that passes needs a closer look.
-pub(super) fn doubtful(bits: u16, expected: f64, tolerance: Tolerance) -> bool {
-    let miss = miss(bits, expected);
+pub(super) fn doubtful(found: Found, expected: f64, tolerance: Tolerance) -> bool {
+    let miss = miss(found, expected);
     miss.is_finite()
         && miss > allowed(expected, tolerance.rtol)
-        && tolerance.accepts(bits, expected)
+        && tolerance.accepts(found, expected)
 }
 
 fn allowed(expected: f64, rtol: f64) -> f64 {
@@ -44,19 +44,22 @@ fn allowed(expected: f64, rtol: f64) -> f64 {
     }
 }
 
-fn miss(bits: u16, expected: f64) -> f64 {
-    (f16::from_bits(bits).to_f64() - expected).abs()
+fn miss(found: Found, expected: f64) -> f64 {
+    (found.value() - expected).abs()
 }
 
 /// The elements that are off by more than their sums may lose. Of very many,
 /// some.
 pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
-    let tolerance = evidence.tolerance;
-    let groups = evidence.c.iter().zip(&evidence.oracle.groups).enumerate();
+    let groups = evidence.outputs.iter().zip(&evidence.oracle.groups);
+    let groups = groups
+        .enumerate()
+        .filter(|(_, (_, answer))| answer.is_gated());
     let doubts: Vec<(usize, usize)> = groups
         .flat_map(|(group, (output, answer))| {
-            let places = output.par_iter().enumerate();
-            let doubts = places.filter(|(i, bits)| doubtful(**bits, answer.c(*i), tolerance));
+            let places = output.all().enumerate();
+            let doubts = places
+                .filter(|(i, found)| doubtful(*found, answer.c(*i), evidence.tolerances[group]));
             let doubts: Vec<usize> = doubts.map(|(i, _)| i).collect();
             doubts.into_iter().map(move |i| (group, i))
         })
@@ -66,11 +69,11 @@ pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
     some.map(|(group, index)| {
         let element = evidence.element(group, index);
         let lost = rounding::allowance(&evidence.operands.groups[group], &element);
-        let allowed = allowed(element.expected, tolerance.rtol) + lost;
+        let allowed = allowed(element.expected, evidence.tolerances[group].rtol) + lost;
         Missed {
             group,
             index,
-            error: miss(element.bits, element.expected) / allowed,
+            error: miss(element.found, element.expected) / allowed,
         }
     })
     .filter(|missed| missed.error > 1.0)

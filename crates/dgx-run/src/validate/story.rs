@@ -3,7 +3,7 @@
 
 use super::guess::{self, Fit};
 use super::{Element, Evidence, Judgement, Mismatch, Tolerance, judge};
-use crate::operator::{Operands, Oracle};
+use crate::operator::{Operands, Oracle, Written};
 
 /// Wrong elements told one by one.
 const TOLD: usize = 8;
@@ -21,6 +21,8 @@ pub struct Story {
     pub patch: Patch,
     /// Wrong elements of each group, in the shape's order.
     pub by_group: Vec<usize>,
+    /// All elements of each group.
+    pub elements_of: Vec<usize>,
     /// Of each group that has wrong elements.
     pub charts: Vec<Chart>,
     /// Which hypotheses fit, the best first.
@@ -49,21 +51,16 @@ pub struct Chart {
 /// The whole story of an output, if it is wrong. `earlier` is what the call
 /// before should have left, where there was one.
 pub fn story(
-    c: &[Vec<u16>],
+    outputs: &[Written],
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
     earlier: Option<&Oracle>,
 ) -> Option<Story> {
-    let Judgement::Wrong(mismatch) = judge(c, operands, oracle, tolerance) else {
+    let Judgement::Wrong(mismatch) = judge(outputs, operands, oracle, tolerance) else {
         return None;
     };
-    let evidence = Evidence {
-        c,
-        operands,
-        oracle,
-        tolerance,
-    };
+    let evidence = Evidence::new(outputs, operands, oracle, tolerance);
     let wrong = evidence.wrong_elements();
     let sample = evidence.sample(&wrong);
     let places = wrong.iter().enumerate().flat_map(|(group, flags)| {
@@ -77,13 +74,14 @@ pub fn story(
             .map(|(group, index)| evidence.element(group, index))
             .collect(),
         patch: patch(&evidence, &wrong, mismatch.first),
+        elements_of: wrong.iter().map(Vec::len).collect(),
         by_group: wrong
             .iter()
             .map(|flags| flags.iter().filter(|wrong| **wrong).count())
             .collect(),
         charts: charts
             .filter(|(_, flags)| flags.contains(&true))
-            .map(|(group, flags)| Chart::of(group, flags, oracle.groups[group].group.n as usize))
+            .map(|(group, flags)| Chart::of(group, flags, oracle.groups[group].columns))
             .collect(),
         fits: guess::fits(&evidence, &sample, earlier),
         mismatch: *mismatch,
@@ -91,12 +89,11 @@ pub fn story(
 }
 
 fn patch(evidence: &Evidence<'_>, wrong: &[Vec<bool>], first: Element) -> Patch {
-    let group = evidence.oracle.groups[first.group].group;
-    let (m, n) = (group.m as usize, group.n as usize);
-    let (first_row, rows) = window(first.row, AROUND.0, m);
-    let (first_column, columns) = window(first.column, AROUND.1, n);
+    let answer = &evidence.oracle.groups[first.group];
+    let (first_row, rows) = window(first.row, AROUND.0, answer.rows);
+    let (first_column, columns) = window(first.column, AROUND.1, answer.columns);
     let place = |row: usize, column: usize| {
-        let index = row * n + column;
+        let index = row * answer.columns + column;
         (
             evidence.element(first.group, index),
             wrong[first.group][index],

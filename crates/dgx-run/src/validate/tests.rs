@@ -5,7 +5,10 @@ mod guesses;
 
 use super::*;
 use crate::operator::silu;
-use dgx_core::domain::{Group, Shape};
+use dgx_core::domain::Shape;
+use dgx_core::operators::usual;
+use dgx_core::record::synthetic::{dense, group};
+use half::f16;
 
 use dgx_core::domain::Distribution;
 
@@ -23,9 +26,9 @@ struct Case {
 fn case_of(groups: &[(u32, u32, u32)], distribution: Distribution) -> Case {
     let shape = Shape {
         name: "t".to_owned(),
-        groups: groups.iter().map(|&(m, n, k)| Group { m, n, k }).collect(),
+        groups: groups.iter().map(|&(m, n, k)| group(m, n, k)).collect(),
     };
-    let operands = Operands::draw(&shape, distribution, 42);
+    let operands = Operands::draw(usual(), &shape, distribution, 42);
     let oracle = Oracle::compute(&operands);
     let c = oracle
         .groups
@@ -46,13 +49,25 @@ fn case() -> Case {
     )
 }
 
+/// What stands for an element that nobody wrote.
+const POISON: u16 = 0x7e5a;
+
+fn halves(c: &[Vec<u16>]) -> Vec<Written> {
+    let output = |c: &Vec<u16>| Written::of_bits(ElementType::F16, c.iter().map(|b| (*b).into()));
+    c.iter().map(output).collect()
+}
+
+fn half(bits: u16) -> Found {
+    halves(&[vec![bits]])[0].at(0)
+}
+
 fn bits(value: f64) -> u16 {
     f16::from_f64(value).to_bits()
 }
 
 impl Case {
     fn judge(&self) -> Judgement {
-        judge(&self.c, &self.operands, &self.oracle, TOLERANCE)
+        judge(&halves(&self.c), &self.operands, &self.oracle, TOLERANCE)
     }
 
     fn mismatch(&self) -> Mismatch {
@@ -106,39 +121,41 @@ fn the_right_output_passes_on_every_distribution() {
 
 #[test]
 fn tolerance_accepts_only_what_is_near() {
-    assert!(TOLERANCE.accepts(bits(1.0), 1.0015));
-    assert!(!TOLERANCE.accepts(bits(1.0), 1.0025));
+    assert!(TOLERANCE.accepts(half(bits(1.0)), 1.0015));
+    assert!(!TOLERANCE.accepts(half(bits(1.0)), 1.0025));
     for never in [POISON, 0x7fff, 0xffff, 0x7c00, 0xfc00] {
         for expected in [0.0, 1.0, -1.0] {
-            assert!(!TOLERANCE.accepts(never, expected));
+            assert!(!TOLERANCE.accepts(half(never), expected));
         }
     }
     let exact = Tolerance {
         rtol: 0.0,
         atol: 0.0,
     };
-    assert!(exact.accepts(bits(2.0), 2.0));
-    assert!(!exact.accepts(bits(2.0), 2.001));
+    assert!(exact.accepts(half(bits(2.0)), 2.0));
+    assert!(!exact.accepts(half(bits(2.0)), 2.001));
 }
 
 #[test]
 fn values_are_compared_by_their_class() {
     let (nan, infinity, largest) = (0x7fff, 0x7c00, 0x7bff);
-    assert!(TOLERANCE.accepts(nan, f64::NAN) && TOLERANCE.accepts(nan | 0x8000, f64::NAN));
+    assert!(
+        TOLERANCE.accepts(half(nan), f64::NAN) && TOLERANCE.accepts(half(nan | 0x8000), f64::NAN)
+    );
     for never in [POISON, 0, bits(480.0), infinity] {
-        assert!(!TOLERANCE.accepts(never, f64::NAN), "{never:#x}");
+        assert!(!TOLERANCE.accepts(half(never), f64::NAN), "{never:#x}");
     }
-    assert!(TOLERANCE.accepts(infinity, 1e6));
+    assert!(TOLERANCE.accepts(half(infinity), 1e6));
     for never in [infinity | 0x8000, largest, 0, nan] {
-        assert!(!TOLERANCE.accepts(never, 1e6), "{never:#x}");
+        assert!(!TOLERANCE.accepts(half(never), 1e6), "{never:#x}");
     }
     // At the border both are right.
     for expected in [65470.0, 65510.0, 65530.0, 65560.0] {
-        assert!(TOLERANCE.accepts(infinity, expected), "{expected}");
-        assert!(TOLERANCE.accepts(largest, expected), "{expected}");
+        assert!(TOLERANCE.accepts(half(infinity), expected), "{expected}");
+        assert!(TOLERANCE.accepts(half(largest), expected), "{expected}");
     }
-    assert!(!TOLERANCE.accepts(infinity, 65400.0));
-    assert!(!TOLERANCE.accepts(largest, 65600.0));
+    assert!(!TOLERANCE.accepts(half(infinity), 65400.0));
+    assert!(!TOLERANCE.accepts(half(largest), 65600.0));
 }
 
 #[test]
@@ -278,12 +295,12 @@ fn most_cancelled(case: &Case) -> Element {
     let index = candidates
         .min_by(|i, j| answer.up[*i].abs().total_cmp(&answer.up[*j].abs()))
         .expect("half the gates are positive");
-    let columns = answer.group.n as usize;
+    let columns = answer.columns;
     Element {
         group: 0,
         row: index / columns,
         column: index % columns,
-        bits: case.c[0][index],
+        found: half(case.c[0][index]),
         expected: answer.c(index),
     }
 }
@@ -296,7 +313,7 @@ fn a_sum_may_lose_what_its_partial_sums_lose_but_seldom_and_no_more() {
     let allowed = rounding::allowance(&case.operands.groups[0], &element);
     let lost = bits(element.expected + allowed / 2.0);
     assert!(
-        !TOLERANCE.accepts(lost, element.expected),
+        !TOLERANCE.accepts(half(lost), element.expected),
         "needs no excuse"
     );
     case.c[0][at] = lost;
@@ -322,33 +339,22 @@ fn the_element_that_no_kernel_got_right_is_right() {
         row.to_vec()
     };
     let mut row = || (next(k / 2), next(k / 16));
-    let ((a, sfa), (b1, sfb1), (b2, sfb2)) = (row(), row(), row());
-    let operands = Operands {
-        groups: vec![GroupOperandsMut {
-            group: Group {
-                m: 1,
-                n: 1,
-                k: k as u32,
-            },
-            a,
-            b1,
-            b2,
-            sfa,
-            sfb1,
-            sfb2,
-        }],
-    };
+    let shape = dense(1, 1, k as u32);
+    let mut operands = Operands::blank(usual(), &shape);
+    for tensor in &mut operands.groups[0].inputs {
+        (tensor.elements, tensor.scales) = row();
+    }
     let oracle = Oracle::compute(&operands);
     let expected = oracle.groups[0].c(0);
     assert!((expected + 5.036_610_6).abs() < 1e-6, "{expected}");
-    let judged = |value: f64| judge(&[vec![bits(value)]], &operands, &oracle, TOLERANCE);
-    assert!(TOLERANCE.error(bits(-5.046_707), expected) > 1.5);
+    let judged = |value: f64| judge(&halves(&[vec![bits(value)]]), &operands, &oracle, TOLERANCE);
+    assert!(TOLERANCE.error(half(bits(-5.046_707)), expected) > 1.5);
     assert!(matches!(judged(-5.046_707), Judgement::Right { .. }));
     let element = Element {
         group: 0,
         row: 0,
         column: 0,
-        bits: 0,
+        found: half(0),
         expected,
     };
     let allowed = rounding::allowance(&operands.groups[0], &element);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use dgx_core::operator::Operator;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::Keep;
@@ -62,13 +63,15 @@ impl Kept {
 /// cannot be written shows by its absence.
 pub(super) fn keep(
     wish: &Keep,
+    operator: &Operator,
     loaded: &mut dyn Loaded,
     mut note: Kept,
     search: impl FnOnce(&mut dyn Loaded) -> Option<Whereabouts>,
 ) {
+    let is_output = |name: &str| operator.outputs.iter().any(|o| o.tensor.name == name);
     let wanted = |zone: &str| {
         let (name, _) = parts(zone);
-        name == "c" || wish.buffers.iter().any(|buffer| buffer == name)
+        is_output(name) || wish.buffers.iter().any(|buffer| buffer == name)
     };
     let written = loaded.buffers(&wanted).and_then(|buffers| {
         let files = buffers.into_iter().enumerate();

@@ -53,7 +53,12 @@ impl Problems {
         }
         // Given back first: they can take most of the memory.
         self.operands = None;
-        let operands = Rc::new(Operands::draw(&key.shape, key.distribution, key.seed));
+        let operands = Rc::new(Operands::draw(
+            &key.operator,
+            &key.shape,
+            key.distribution,
+            key.seed,
+        ));
         self.operands = Some((key.clone(), Rc::clone(&operands)));
         operands
     }
@@ -63,8 +68,9 @@ impl Problems {
         if let Some(problem) = self.kept.iter().find(|p| p.name == name) {
             return Rc::clone(problem);
         }
-        self.kept.retain(|p| p.shape == key.shape);
-        let operands = Operands::draw(&key.shape, key.distribution, key.seed);
+        self.kept
+            .retain(|p| p.shape == key.shape && p.operands.operator == key.operator);
+        let operands = Operands::draw(&key.operator, &key.shape, key.distribution, key.seed);
         let oracle = self
             .answers
             .answer(&key.shape, key.distribution, key.seed, &operands);
@@ -83,14 +89,15 @@ impl Problems {
     /// leaves it to the CPU; an error is one that computes wrong.
     pub(super) fn answer(&self, key: &ProblemKey, backend: &mut dyn Backend) -> Result<(), String> {
         let ProblemKey {
+            operator,
             shape,
             distribution,
             seed,
         } = key;
-        if self.answers.has(shape, *distribution, *seed) {
+        if self.answers.has(operator, shape, *distribution, *seed) {
             return Ok(());
         }
-        let operands = Operands::draw(shape, *distribution, *seed);
+        let operands = Operands::draw(operator, shape, *distribution, *seed);
         let oracle = backend.answer(&operands).unwrap_or_else(|why| {
             trace(|| format!("the CPU answers {}: {why}", shape.name));
             Oracle::compute(&operands)
@@ -98,7 +105,8 @@ impl Problems {
         oracle
             .spot_check(&operands, &mut rand::rng())
             .map_err(|e| format!("this device computes wrong products: {e}"))?;
-        self.answers.keep(shape, *distribution, *seed, &oracle);
+        self.answers
+            .keep(operator, shape, *distribution, *seed, &oracle);
         Ok(())
     }
 }

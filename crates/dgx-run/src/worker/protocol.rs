@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,8 @@ use crate::plan::OperatorCall;
 use dgx_core::domain::{
     Block, ContenderId, Device, Distribution, Hazard, KernelTime, Shape, Status, Tuning, Verdict,
 };
+use dgx_core::operator::Operator;
+use dgx_core::operators;
 use dgx_core::record::schema::Settings;
 
 /// A request under its number, one JSON object a line.
@@ -44,6 +47,8 @@ pub(crate) enum Request {
 /// One shape's data, by what it is made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ProblemKey {
+    #[serde(with = "operators::wire")]
+    pub operator: Arc<Operator>,
     pub shape: Shape,
     pub distribution: Distribution,
     pub seed: u64,
@@ -52,11 +57,13 @@ pub(crate) struct ProblemKey {
 impl ProblemKey {
     /// What a cell is validated on.
     pub(crate) fn validating(
+        operator: &Arc<Operator>,
         shape: &Shape,
         distribution: Distribution,
         settings: &Settings,
     ) -> Self {
         Self {
+            operator: Arc::clone(operator),
             shape: shape.clone(),
             distribution,
             seed: settings.data_seed(),
@@ -98,6 +105,8 @@ impl CellCode {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CellJob {
     pub code: CellCode,
+    #[serde(with = "operators::wire")]
+    pub operator: Arc<Operator>,
     pub shape: Shape,
     pub settings: Settings,
     /// How long one call may take.
@@ -113,7 +122,7 @@ pub(crate) struct CellJob {
 impl CellJob {
     /// Data of this cell.
     pub(super) fn problem(&self, distribution: Distribution) -> ProblemKey {
-        ProblemKey::validating(&self.shape, distribution, &self.settings)
+        ProblemKey::validating(&self.operator, &self.shape, distribution, &self.settings)
     }
 
     /// Why this cannot be the verdict that was asked for, if so.
@@ -300,7 +309,7 @@ fn unrequested(contender: &ContenderId) -> String {
 impl MeasureJob {
     /// Of no cells, on a shape `s`.
     pub(crate) fn sample() -> Self {
-        let group = dgx_core::domain::Group { m: 1, n: 8, k: 16 };
+        let group = dgx_core::record::synthetic::group(1, 8, 16);
         Self {
             shape: Shape {
                 name: "s".to_owned(),

@@ -187,7 +187,7 @@ impl ValidationCall<'_> {
                 buffers: Vec::new(),
                 missing: None,
             };
-            keep(wish, loaded, note, |loaded| match returned {
+            keep(wish, &job.operator, loaded, note, |loaded| match returned {
                 true => loaded.search(&data, element),
                 false => None,
             });
@@ -206,7 +206,7 @@ impl ValidationCall<'_> {
 
 /// An element's group, and its place there.
 fn at(element: Element, problem: &Problem) -> (usize, usize) {
-    let columns = problem.operands.groups[element.group].group.n as usize;
+    let columns = problem.oracle.groups[element.group].columns;
     (element.group, element.row * columns + element.column)
 }
 
@@ -221,7 +221,7 @@ fn time_only(
         return;
     };
     // Where a kernel goes does not depend on its elements, and nobody looks at what it makes of them.
-    let operands = Operands::blank(&job.shape);
+    let operands = Operands::blank(&job.operator, &job.shape);
     send(&Reply::Running);
     let ran = loaded.call(&Data {
         operands: &operands,
@@ -382,10 +382,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::operator::Written;
     use crate::plan::OperatorCall;
     use crate::worker::CellCode;
-    use dgx_core::domain::{ContenderId, Group, Shape};
+    use dgx_core::domain::{ContenderId, Shape};
+    use dgx_core::operator::ElementType;
     use dgx_core::record::schema::Settings;
+    use dgx_core::record::synthetic::group;
 
     /// Is wrong whenever it returns, and counts its timed call.
     struct Stub {
@@ -401,7 +404,7 @@ mod tests {
             }
             let counted = data.timed.then(|| ("loads".to_owned(), 1.0));
             Ok(Observation {
-                c: vec![vec![0x3c00; 128]],
+                outputs: vec![Written::rounded(ElementType::F16, [1.0; 128].into_iter())],
                 counters: BTreeMap::from_iter(counted),
                 ..Observation::default()
             })
@@ -417,9 +420,10 @@ mod tests {
                 image: folder.path().to_owned(),
                 call: OperatorCall::default(),
             },
+            operator: dgx_core::operators::usual().clone(),
             shape: Shape {
                 name: "s".to_owned(),
-                groups: vec![Group { m, n, k }],
+                groups: vec![group(m, n, k)],
             },
             settings: Settings {
                 distributions: Distribution::USUAL.to_vec(),

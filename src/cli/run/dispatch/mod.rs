@@ -109,7 +109,7 @@ mod tests {
     use dgx_core::config::Round;
     use dgx_core::config::target::usual;
     use dgx_core::diagnostic::SourceFile;
-    use dgx_core::domain::Group;
+    use dgx_core::record::synthetic::group;
     use dgx_run::plan::{Machine, Plan, Work};
 
     /// The table is a contender that launches, on each shape, what won there.
@@ -117,7 +117,6 @@ mod tests {
     fn picks_are_a_variant_that_calls_the_winners() {
         let (mut run, ranking) = crossing();
         // Three groups, in another order than the round below gives them.
-        let group = |m, n, k| Group { m, n, k };
         run.header.shapes[1].groups =
             vec![group(1, 128, 512), group(7, 128, 512), group(3, 256, 256)];
         let text = dispatch_among(&run, &ranking, |_| true)

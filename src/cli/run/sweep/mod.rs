@@ -280,7 +280,8 @@ fn dry_run(
     if let Some(shard) = args.shard.filter(|_| args.resume.is_none()) {
         let timing = args.backend.kind().timing();
         let all = shard.cut(&mut round, timing)?.shapes;
-        let over = imbalance(&all, &shards(&all, shard.of as usize, timing), timing);
+        let parts = shards(&round.operator, &all, shard.of as usize, timing);
+        let over = imbalance(&round.operator, &all, &parts, timing);
         let shapes = round.shapes.len();
         say!("shard {shard}: {shapes} shapes; the longest shard over the mean: {over:.2}");
     }

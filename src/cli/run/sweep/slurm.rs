@@ -75,11 +75,16 @@ pub(super) fn on_slurm(
     }
     let shards_of_it = asked.min(shapes);
     let timing = args.backend.kind().timing();
-    let parts = shards(&round.shapes, shards_of_it as usize, timing);
+    let parts = shards(
+        &round.operator,
+        &round.shapes,
+        shards_of_it as usize,
+        timing,
+    );
     inform!(
         "{}: {shapes} shapes in {shards_of_it} shards; the longest over the mean: {:.2}",
         round.name,
-        imbalance(&round.shapes, &parts, timing)
+        imbalance(&round.operator, &round.shapes, &parts, timing)
     );
     if args.dry_run {
         check::summarise(&plan, device, &runs::style(globals));

@@ -14,9 +14,10 @@ use super::timer::Timer;
 use super::tools::{Tools, argument, uploaded};
 use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
-use crate::catalog::OperandRef;
 use crate::compile;
-use dgx_core::domain::{Algorithm, Group, Tuning};
+use crate::operator::Extents;
+use dgx_core::domain::{Algorithm, Tuning};
+use dgx_core::fields::Form;
 
 pub(super) const WORKSPACE: u64 = 64 << 20;
 
@@ -55,8 +56,8 @@ pub fn find() -> Result<String, String> {
 struct GateGroup {
     products: u64,
     c: u64,
-    m: u64,
-    n: u64,
+    rows: u64,
+    columns: u64,
 }
 
 #[derive(Debug)]
@@ -133,30 +134,32 @@ impl Yardstick {
         let ground = Ground::bare(Rc::clone(instance), Rc::clone(&stream)).map_err(say)?;
         let (mut gemms, mut buffers, mut gates) = (Vec::new(), Vec::new(), Vec::new());
         let mut algorithms = Vec::new();
-        for (index, group) in instance.groups().iter().enumerate() {
-            let own = Buffers::new(group).map_err(say)?;
+        for index in 0..instance.groups().len() {
+            let no_products = "no yardstick for this operator yet: it is for gated products";
+            let extents = instance.extents(index).ok_or(no_products)?;
+            let own = Buffers::new(extents).map_err(say)?;
             own.dequantise(tools, &stream, instance, index)
                 .map_err(say)?;
-            let mut gemm = Gemm::new(group, &own)?;
+            let mut gemm = Gemm::new(extents, &own)?;
             let tuner = Tuner {
                 handle: &handle,
                 gemm: &gemm,
                 workspace: &workspace,
                 stream: &stream,
             };
-            let algorithm = chooser.choose(index, group, &tuner)?;
+            let algorithm = chooser.choose(index, extents, &tuner)?;
             gemm.algo = algorithm_of(&algorithm.code)?;
             gemms.push(gemm);
             algorithms.push(algorithm);
             gates.push(GateGroup {
                 products: own.d.address,
                 c: ground.outputs.address(index),
-                m: u64::from(group.m),
-                n: u64::from(group.n),
+                rows: extents.rows as u64,
+                columns: extents.columns as u64,
             });
             buffers.push(own);
         }
-        let most = gates.iter().map(|g| g.m * g.n).max().unwrap_or(0);
+        let most = gates.iter().map(|g| g.rows * g.columns).max().unwrap_or(0);
         let mut gate_launch = Launch::flat(most.div_ceil(8 * 256) as u32, 256);
         gate_launch.grid[1] = gates.len() as u32;
         let yardstick = Self {
@@ -214,12 +217,12 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn new(group: &Group) -> Result<Self, CudaError> {
-        let (m, n, k) = (u64::from(group.m), u64::from(group.n), u64::from(group.k));
+    fn new(extents: Extents) -> Result<Self, CudaError> {
+        let [rows, columns, depth] = extents.wide();
         Ok(Self {
-            a: DeviceMemory::new(m * k * 2)?,
-            b: DeviceMemory::new(2 * n * k * 2)?,
-            d: DeviceMemory::new(m * 2 * n * 2)?,
+            a: DeviceMemory::new(rows * depth * 2)?,
+            b: DeviceMemory::new(2 * columns * depth * 2)?,
+            d: DeviceMemory::new(rows * 2 * columns * 2)?,
         })
     }
 
@@ -230,18 +233,20 @@ impl Buffers {
         instance: &Instance,
         index: usize,
     ) -> Result<(), CudaError> {
-        let Group { m, n, k } = instance.groups()[index];
-        let (m, n, k) = (u64::from(m), u64::from(n), u64::from(k));
-        let half = self.b.address + n * k * 2;
-        let work = [
-            (OperandRef::A, OperandRef::Sfa, self.a.address, m),
-            (OperandRef::B1, OperandRef::Sfb1, self.b.address, n),
-            (OperandRef::B2, OperandRef::Sfb2, half, n),
+        let Some(extents) = instance.extents(index) else {
+            return Ok(());
+        };
+        let [rows, columns, depth] = extents.wide();
+        let half = self.b.address + columns * depth * 2;
+        let outs = [
+            (self.a.address, rows),
+            (self.b.address, columns),
+            (half, columns),
         ];
-        for (codes, scales, mut out, rows) in work {
-            let mut codes = instance.address(index, codes);
-            let mut scales = instance.address(index, scales);
-            let mut blocks = rows * k / 16;
+        for (tensor, (mut out, rows)) in outs.into_iter().enumerate() {
+            let mut codes = instance.address(index, tensor, Form::Elements);
+            let mut scales = instance.address(index, tensor, Form::Scales);
+            let mut blocks = rows * depth / 16;
             let mut parameters = [
                 argument(&mut codes),
                 argument(&mut scales),
@@ -257,8 +262,8 @@ impl Buffers {
 }
 
 impl Gemm {
-    fn new(group: &Group, buffers: &Buffers) -> Result<Self, String> {
-        let (m, n, k) = (u64::from(group.m), u64::from(group.n), u64::from(group.k));
+    fn new(extents: Extents, buffers: &Buffers) -> Result<Self, String> {
+        let [rows, columns, depth] = extents.wide();
         let half = sys::cudaDataType::CUDA_R_16F;
         let layout = |rows: u64, columns: u64| {
             result::create_matrix_layout(half, rows, columns, rows as i64)
@@ -269,9 +274,9 @@ impl Gemm {
             .map_err(|e| format!("cublasLtMatmulDescCreate: {e}"))?;
         let gemm = Self {
             desc,
-            weights: layout(k, 2 * n)?,
-            tokens: layout(k, m)?,
-            products: layout(2 * n, m)?,
+            weights: layout(depth, 2 * columns)?,
+            tokens: layout(depth, rows)?,
+            products: layout(2 * columns, rows)?,
             b: buffers.b.address,
             a: buffers.a.address,
             d: buffers.d.address,

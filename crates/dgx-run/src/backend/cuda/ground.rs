@@ -1,5 +1,7 @@
 use std::rc::Rc;
 
+use dgx_core::operator::ElementType;
+
 use bytemuck::{NoUninit, cast_slice};
 
 use super::arena::Arena;
@@ -50,7 +52,10 @@ impl Ground {
     /// Around a call that reads operands and writes C, and nothing else.
     pub(super) fn bare(instance: Rc<Instance>, stream: Rc<Stream>) -> Result<Self> {
         Ok(Self {
-            outputs: Arena::new(tables::reserve_outputs(instance.groups()))?,
+            outputs: Arena::new(tables::reserve_outputs(
+                instance.operator(),
+                instance.groups(),
+            ))?,
             instance,
             own: None,
             variables: Vec::new(),
@@ -71,7 +76,7 @@ impl Ground {
         self.stream
             .upload(arena.address(places.maps_zone), &tables.maps)?;
         self.own = Some(Own {
-            groups: uploaded(cast_slice(&tables.groups), &self.stream)?,
+            groups: uploaded(&tables.groups, &self.stream)?,
             maps: uploaded(&tables.maps, &self.stream)?,
             deal: uploaded(cast_slice(&tables.deal), &self.stream)?,
             arena,
@@ -87,7 +92,11 @@ impl Ground {
 
     pub(super) fn program(&self, set: &DataSet) -> Result<Program> {
         let inputs = self.instance.pieces();
-        let mut own = pieces::outputs(self.outputs.zones(), self.outputs.base());
+        let mut own = pieces::outputs(
+            self.outputs.zones(),
+            self.outputs.base(),
+            self.instance.operator(),
+        );
         if let Some(private) = &self.own {
             own.extend(pieces::private(&private.places, private.arena.base()));
         }
@@ -125,7 +134,12 @@ impl Ground {
         self.stream.download(&mut found, lowest.address)?;
         let copy = self.outputs.download(&self.stream)?;
         Ok(Observation {
-            c: tables::split_outputs(self.outputs.zones(), &copy, salt),
+            outputs: tables::split_outputs(
+                self.instance.operator(),
+                self.outputs.zones(),
+                &copy,
+                salt,
+            ),
             trespasses: match u64::from_le_bytes(found) {
                 0 => Vec::new(),
                 lowest => vec![pieces::explain(program.pieces(), &self.arenas(), !lowest)],
@@ -176,22 +190,30 @@ impl Ground {
         let Some(expected) = set.expected() else {
             return Ok(None);
         };
-        let sizes = self.instance.groups().iter();
-        let all: u64 = sizes.map(|g| u64::from(g.m) * u64::from(g.n)).sum();
+        let groups = 0..self.instance.groups().len();
+        let extents: Option<Vec<[u64; 3]>> = groups
+            .map(|group| Some(self.instance.extents(group)?.wide()))
+            .collect();
+        let Some(extents) = extents else {
+            return Ok(None);
+        };
+        let all: u64 = extents
+            .iter()
+            .map(|[rows, columns, _]| rows * columns)
+            .sum();
         let mut offset = 0;
         let mut table = Vec::new();
-        for (index, group) in self.instance.groups().iter().enumerate() {
-            let (m, n) = (u64::from(group.m), u64::from(group.n));
+        for (index, [rows, columns, _]) in extents.into_iter().enumerate() {
             table.push(WireJudged {
                 c: self.outputs.address(index),
                 expected: expected.memory.address,
-                m,
-                n,
+                rows,
+                columns,
                 gate: offset,
                 up: all + offset,
                 group: index as u64,
             });
-            offset += m * n;
+            offset += rows * columns;
         }
         Ok(Some(Judge {
             table: uploaded(cast_slice(&table), &self.stream)?,
@@ -207,8 +229,8 @@ impl Ground {
 pub(super) struct WireJudged {
     pub c: u64,
     pub expected: u64,
-    pub m: u64,
-    pub n: u64,
+    pub rows: u64,
+    pub columns: u64,
     pub gate: u64,
     pub up: u64,
     pub group: u64,
@@ -235,7 +257,7 @@ impl Judge {
     ) -> std::result::Result<(), CudaError> {
         let (mut table, mut word, mut seal) = (self.table.address, salt.0, self.seal);
         let (mut rtol, mut atol, mut wrong) = (rtol as f32, atol as f32, wrong);
-        let mut poison = u32::from(salt.poison());
+        let mut poison = salt.poison(ElementType::F16) as u32;
         let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
         launch.grid[1] = self.groups;
         let mut parameters = [

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bytemuck::cast_slice;
 use rayon::prelude::*;
 
@@ -7,9 +9,10 @@ use super::tools::uploaded;
 use crate::backend::pieces::{self, Piece};
 use crate::backend::tables;
 use crate::backend::zones::Zones;
-use crate::catalog::OperandRef;
-use crate::operator::Operands;
+use crate::operator::{Extents, Operands};
 use dgx_core::domain::Group;
+use dgx_core::fields::{Field, Form};
+use dgx_core::operator::Operator;
 
 use dgx_core::domain::mix;
 
@@ -17,6 +20,7 @@ use dgx_core::domain::mix;
 /// operands, whichever data set lies there: addresses tell nothing.
 #[derive(Debug)]
 pub(super) struct Instance {
+    operator: Arc<Operator>,
     groups: Vec<Group>,
     inputs: Arena,
 }
@@ -26,7 +30,8 @@ impl Instance {
     pub(super) fn new(operands: &Operands) -> Result<Self> {
         let (zones, _) = tables::reserve_inputs(operands);
         Ok(Self {
-            groups: operands.groups.iter().map(|g| g.group).collect(),
+            operator: Arc::clone(&operands.operator),
+            groups: operands.groups(),
             inputs: Arena::new(zones)?,
         })
     }
@@ -34,6 +39,15 @@ impl Instance {
     /// In the shape's order.
     pub(super) fn groups(&self) -> &[Group] {
         &self.groups
+    }
+
+    pub(super) fn operator(&self) -> &Arc<Operator> {
+        &self.operator
+    }
+
+    /// Of a group by its place in the shape, where the operator is a gated product.
+    pub(super) fn extents(&self, group: usize) -> Option<Extents> {
+        Extents::of(&self.operator, &self.groups[group])
     }
 
     pub(super) fn zones(&self) -> &Zones {
@@ -45,13 +59,18 @@ impl Instance {
     }
 
     pub(super) fn pieces(&self) -> Vec<Piece> {
-        pieces::inputs(self.zones(), self.base(), &self.groups)
+        pieces::inputs(self.zones(), self.base(), &self.operator, &self.groups)
     }
 
     /// Address of one input of a group, by its place in the shape.
-    pub(super) fn address(&self, group: usize, operand: OperandRef) -> u64 {
-        let group = tables::group_inputs(self.groups[group], group, self.zones(), self.base());
-        tables::tensor(&group, operand)
+    pub(super) fn address(&self, group: usize, tensor: usize, form: Form) -> u64 {
+        let fields = tables::input_fields(&self.operator);
+        let wanted = |field: &Field| field.tensor == tensor && field.form == form;
+        let place = fields
+            .iter()
+            .position(wanted)
+            .expect("a field of the operator");
+        tables::group_inputs(&self.operator, group, self.zones(), self.base())[place]
     }
 }
 

@@ -34,10 +34,10 @@ pub use stamping::StampedCalls;
 
 use super::{Backend, Bench, BenchSetup, Buffer, Data, Job, Loaded, Observation, RunFailure};
 use crate::compile::{Image, Unit};
-use crate::operator::{Operands, Oracle};
+use crate::operator::{Operands, Oracle, is_gated};
 use bench::CudaBench;
 use device::{Context, Gpu};
-use dgx_core::domain::{BackendKind, Device, Group};
+use dgx_core::domain::{BackendKind, Device};
 use driver::Stream;
 use instance::{DataSet, Instance};
 use prepared::Prepared;
@@ -101,8 +101,10 @@ impl CudaBackend {
 
     /// The place of operands like these. A new shape takes the old one's place.
     fn instance(&mut self, operands: &Operands) -> Result<Rc<Instance>, CudaError> {
-        let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
-        if let Some(instance) = self.instance.as_ref().filter(|i| i.groups() == groups) {
+        let like = |i: &&Rc<Instance>| {
+            i.groups() == operands.groups() && *i.operator() == operands.operator
+        };
+        if let Some(instance) = self.instance.as_ref().filter(like) {
             return Ok(Rc::clone(instance));
         }
         // Given back first: two shapes' operands need not fit side by side.
@@ -129,6 +131,11 @@ impl CudaBackend {
 
     /// Everything for a call but the launch: module, scratch, maps, arguments.
     fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
+        if !is_gated(&operands.operator) {
+            let name = &operands.operator.name;
+            let message = format!("the cuda backend cannot run {name} yet; --backend emu does");
+            return Err(RunFailure::unsupported(message));
+        }
         let instance = self.instance(operands)?;
         Prepared::new(job.image, instance, job.call, Rc::clone(&self.stream))
     }
@@ -152,6 +159,9 @@ impl Backend for CudaBackend {
     }
 
     fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
+        if !is_gated(&operands.operator) {
+            return Ok(Oracle::compute(operands));
+        }
         oracle::solve(&self.tools, &self.stream, operands).map_err(|e| e.to_string())
     }
 

@@ -4,8 +4,7 @@
 
 use super::driver::{DeviceMemory, Launch, Result, Stream};
 use super::tools::Tools;
-use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle};
-use dgx_core::domain::Group;
+use crate::operator::{Extents, GroupOperands, GroupOracle, Operands, Oracle, Tensor};
 
 /// Keep in step with oracle.cu.
 const SIDE: u32 = 64;
@@ -20,9 +19,8 @@ struct Products {
     b: [u64; 2],
     sfb: [u64; 2],
     out: [u64; 2],
-    m: u32,
-    n: u32,
-    k: u32,
+    /// Rows, columns and depth.
+    extents: [u32; 3],
     reserved: u32,
 }
 
@@ -36,16 +34,17 @@ pub(super) fn solve(tools: &Tools, stream: &Stream, operands: &Operands) -> Resu
 }
 
 fn solve_group(tools: &Tools, stream: &Stream, operands: &GroupOperands) -> Result<GroupOracle> {
-    let group = operands.group;
+    let extents = operands.extents();
     let upload = |bytes: &[u8]| {
         let memory = DeviceMemory::new(bytes.len() as u64)?;
         stream.upload(memory.address, bytes)?;
         Ok(memory)
     };
-    let (a, sfa) = (upload(&operands.a)?, upload(&operands.sfa)?);
-    let (b1, sfb1) = (upload(&operands.b1)?, upload(&operands.sfb1)?);
-    let (b2, sfb2) = (upload(&operands.b2)?, upload(&operands.sfb2)?);
-    let elements = group.m as usize * group.n as usize;
+    let tensor = |tensor: &Tensor| Ok((upload(&tensor.elements)?, upload(&tensor.scales)?));
+    let (a, sfa) = tensor(operands.left())?;
+    let (b1, sfb1) = tensor(operands.gate())?;
+    let (b2, sfb2) = tensor(operands.up())?;
+    let elements = extents.rows * extents.columns;
     let gate = DeviceMemory::new(4 * elements as u64)?;
     let up = DeviceMemory::new(4 * elements as u64)?;
     let mut products = Products {
@@ -54,13 +53,11 @@ fn solve_group(tools: &Tools, stream: &Stream, operands: &GroupOperands) -> Resu
         b: [b1.address, b2.address],
         sfb: [sfb1.address, sfb2.address],
         out: [gate.address, up.address],
-        m: group.m,
-        n: group.n,
-        k: group.k,
+        extents: extents.wide().map(|extent| extent as u32),
         reserved: 0,
     };
     let launch = Launch {
-        grid: grid(group),
+        grid: grid(extents),
         ..Launch::flat(1, THREADS)
     };
     tools
@@ -72,15 +69,18 @@ fn solve_group(tools: &Tools, stream: &Stream, operands: &GroupOperands) -> Resu
         Ok(floats(&bytes))
     };
     Ok(GroupOracle {
-        group,
+        rows: extents.rows,
+        columns: extents.columns,
         gate: fetch(&gate)?,
         up: fetch(&up)?,
+        values: Vec::new(),
     })
 }
 
 /// One CTA a tile of each product.
-fn grid(group: Group) -> [u32; 3] {
-    [group.n.div_ceil(SIDE), group.m.div_ceil(SIDE), 2]
+fn grid(extents: Extents) -> [u32; 3] {
+    let tiles = |extent: usize| extent.div_ceil(SIDE as usize) as u32;
+    [tiles(extents.columns), tiles(extents.rows), 2]
 }
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
@@ -99,30 +99,30 @@ mod tests {
     use crate::compile::Nvrtc;
     use dgx_core::domain::Distribution;
     use dgx_core::domain::Shape;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
 
     /// The device's kernel, without the device.
     fn solve_emulated(module: &Module, operands: &GroupOperands) -> GroupOracle {
-        let group = operands.group;
+        let extents = operands.extents();
         let mut memory = Memory::new();
         let mut place = |bytes: &[u8]| {
             let at = memory.alloc(bytes.len() as u64).unwrap();
             memory.write(at, bytes).unwrap();
             at
         };
-        let empty = vec![0xff; 4 * (group.m * group.n) as usize];
+        let empty = vec![0xff; 4 * extents.rows * extents.columns];
         let products = Products {
-            a: place(&operands.a).0,
-            sfa: place(&operands.sfa).0,
-            b: [place(&operands.b1).0, place(&operands.b2).0],
-            sfb: [place(&operands.sfb1).0, place(&operands.sfb2).0],
+            a: place(&operands.left().elements).0,
+            sfa: place(&operands.left().scales).0,
+            b: [operands.gate(), operands.up()].map(|b| place(&b.elements).0),
+            sfb: [operands.gate(), operands.up()].map(|b| place(&b.scales).0),
             out: [place(&empty).0, place(&empty).0],
-            m: group.m,
-            n: group.n,
-            k: group.k,
+            extents: extents.wide().map(|extent| extent as u32),
             reserved: 0,
         };
         Launch::new("dgx_products")
-            .grid(grid(group))
+            .grid(grid(extents))
             .block([THREADS, 1, 1])
             .params(Params::new().bytes(bytemuck::bytes_of(&products)))
             .run(module, &mut memory)
@@ -132,9 +132,11 @@ mod tests {
             floats(&bytes.unwrap())
         };
         GroupOracle {
-            group,
+            rows: extents.rows,
+            columns: extents.columns,
             gate: fetch(products.out[0]),
             up: fetch(products.out[1]),
+            values: Vec::new(),
         }
     }
 
@@ -147,10 +149,10 @@ mod tests {
         let groups = [(70, 256, 512), (1, 128, 256), (64, 192, 64)];
         let shape = Shape {
             name: "t".to_owned(),
-            groups: groups.map(|(m, n, k)| Group { m, n, k }).to_vec(),
+            groups: groups.map(|(m, n, k)| group(m, n, k)).to_vec(),
         };
         for distribution in Distribution::ALL {
-            let operands = Operands::draw(&shape, distribution, 5);
+            let operands = Operands::draw(usual(), &shape, distribution, 5);
             let emulated = operands.groups.iter().map(|g| solve_emulated(&module, g));
             for (one, other) in emulated.zip(&Oracle::compute(&operands).groups) {
                 for (a, b) in [(&one.gate, &other.gate), (&one.up, &other.up)] {

@@ -9,14 +9,14 @@ use super::tools::uploaded;
 use super::{scrub, tensor_map, variables};
 use crate::backend::RunFailure;
 use crate::backend::tables::{Bases, Private, Tables};
-use crate::compile::{Image, abi};
+use crate::compile::Image;
 use crate::plan::OperatorCall;
 
 /// A call with everything in place: it can be queued, again and again.
 #[derive(Debug)]
 pub(super) struct Prepared {
     launches: Vec<(Function, Launch, String)>,
-    args: abi::Args,
+    args: Vec<u8>,
     ground: Ground,
     /// Of each thread of the kernel that has most.
     local_bytes: u32,
@@ -38,7 +38,7 @@ impl Prepared {
         let local = launches.iter().map(|(function, ..)| function.local_bytes());
         let local = local.collect::<Result<Vec<u32>, _>>()?;
         let ground = Ground::bare(instance, Rc::clone(&stream))?;
-        let places = Private::reserve(call);
+        let places = Private::reserve(ground.instance.operator(), call);
         let (ground, made) = ground.with_tables(places, |ground, places, private| {
             let bases = Bases {
                 inputs: ground.instance.base(),
@@ -46,8 +46,8 @@ impl Prepared {
                 private,
             };
             let zones = (ground.instance.zones(), ground.outputs.zones(), places);
-            let groups = ground.instance.groups();
-            Tables::build(call, groups, zones, bases, tensor_map::encode)
+            let shape = (&**ground.instance.operator(), ground.instance.groups());
+            Tables::build(call, shape, zones, bases, tensor_map::encode)
         })?;
         Ok(Self {
             launches,
@@ -122,9 +122,9 @@ impl Prepared {
     }
 
     fn launch(&self, function: &Function, launch: &Launch, kernel: &str) -> Result<(), RunFailure> {
-        let mut args = self.args;
+        let mut args = self.args.clone();
         function
-            .launch(&self.stream, launch, &mut [(&raw mut args).cast()])
+            .launch(&self.stream, launch, &mut [args.as_mut_ptr().cast()])
             .map_err(|error| explain_refusal(error, kernel, launch))
     }
 

@@ -1,9 +1,11 @@
 use bytemuck::{NoUninit, cast_slice};
+use dgx_core::operator::ElementType;
 
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, argument, blocks, uploaded};
-use crate::backend::pieces::{Form, Piece, Source, What};
+use crate::backend::pieces::{Piece, Source, What};
 use crate::backend::salt::Salt;
+use dgx_core::fields::Form;
 
 /// Bytes a block works on. Keep in step with tools.cu.
 const CHUNK: u64 = 32768;
@@ -32,13 +34,13 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
     for piece in pieces {
         let kind = match piece.what {
             What::Canary => 0,
-            What::Poison => 1,
+            What::Poison(_) => 1,
             What::Scratch => 2,
             What::Zero => 3,
             What::Same(_) => 4,
             What::Variable(_) => 5,
             What::Shuffled { of, .. } => match of.form {
-                Form::Elements => 6,
+                Form::Elements | Form::Output => 6,
                 Form::Scales => 7,
                 Form::Atoms => 8,
             },
@@ -113,7 +115,7 @@ impl Program {
             self.call_chunks
         };
         let (mut table, mut count) = (self.table.address, self.pieces.len() as u32);
-        let (mut skip, mut word, mut poison) = (0u64, salt.0, u32::from(salt.poison()));
+        let (mut skip, mut word, mut poison) = (0u64, salt.0, salt.poison(ElementType::F16) as u32);
         let mut parameters = [
             argument(&mut table),
             argument(&mut count),

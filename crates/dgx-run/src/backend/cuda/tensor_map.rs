@@ -5,7 +5,7 @@ use cudarc::driver::sys;
 use super::driver::{CudaError, cu};
 use crate::backend::RunFailure;
 use crate::catalog::{Fill, MapType, Swizzle};
-use crate::compile::abi;
+use crate::operator::abi;
 use crate::plan::MapGeometry;
 
 /// Encodes one tensor map for a tensor at `address`.

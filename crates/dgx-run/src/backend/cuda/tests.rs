@@ -18,7 +18,10 @@ use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
 use crate::operator::{GroupOracle, Operands, Oracle};
 use dgx_core::config::target;
-use dgx_core::domain::{Group, Shape};
+use dgx_core::domain::Shape;
+use dgx_core::operator::ElementType;
+use dgx_core::operators::usual;
+use dgx_core::record::synthetic::group;
 
 use dgx_core::domain::Distribution;
 
@@ -55,23 +58,12 @@ impl Laid {
         // A K of which rows are not whole words, an M of which tensors are not.
         let shape = Shape {
             name: "t".to_owned(),
-            groups: vec![
-                Group {
-                    m: 5,
-                    n: 136,
-                    k: 48,
-                },
-                Group {
-                    m: 130,
-                    n: 128,
-                    k: 1024,
-                },
-            ],
+            groups: vec![group(5, 136, 48), group(130, 128, 1024)],
         };
-        let operands = Operands::draw(&shape, Distribution::Full, 3);
+        let operands = Operands::draw(usual(), &shape, Distribution::Full, 3);
         let (zones, tensors) = tables::reserve_inputs(&operands);
         let base = memory.alloc(zones.bytes()).unwrap();
-        let mut pieces = pieces::inputs(&zones, base.0, &shape.groups);
+        let mut pieces = pieces::inputs(&zones, base.0, usual(), &shape.groups);
         let mut scratch = Zones::default();
         scratch.add("tables", 1336);
         scratch.add("scratch", 70_001);
@@ -82,7 +74,7 @@ impl Laid {
             What::Same(Source::Groups),
             What::Scratch,
             What::Zero,
-            What::Poison,
+            What::Poison(ElementType::F16),
         ];
         for ((begin, end), what) in scratch.guards().zip([What::Canary; 5]) {
             pieces.push(Piece {
@@ -129,7 +121,7 @@ impl Laid {
             .u32(self.pieces.len() as u32)
             .u64(0)
             .u64(salt.0)
-            .u32(u32::from(salt.poison()));
+            .u32(salt.poison(ElementType::F16) as u32);
         self.launch("dgx_lay", params);
     }
 
@@ -220,11 +212,6 @@ fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
 fn the_device_calls_wrong_what_the_host_does() {
     let module = tools();
     let (m, n) = (3_u64, 200_u64);
-    let sizes = Group {
-        m: m as u32,
-        n: n as u32,
-        k: 256,
-    };
     let products = |group: u64| {
         let places = group * m * n..(group + 1) * m * n;
         let gate = |i: u64| match i % 100 {
@@ -233,9 +220,11 @@ fn the_device_calls_wrong_what_the_host_does() {
             _ => (i as f32 - 600.0) * 0.04,
         };
         GroupOracle {
-            group: sizes,
+            rows: m as usize,
+            columns: n as usize,
             gate: places.clone().map(gate).collect(),
             up: places.map(|i| 2.9 - (i % 9) as f32 * 0.61).collect(),
+            values: Vec::new(),
         }
     };
     let oracle = Oracle {
@@ -264,8 +253,8 @@ fn the_device_calls_wrong_what_the_host_does() {
             .map(|group| WireJudged {
                 c: c + group * m * n * 2,
                 expected: answers,
-                m,
-                n,
+                rows: m,
+                columns: n,
                 gate: group * m * n,
                 up: (2 + group) * m * n,
                 group,
@@ -275,7 +264,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         let params = Params::new()
             .u64(table)
             .u64(SALT.0)
-            .u32(u32::from(SALT.poison()))
+            .u32(SALT.poison(ElementType::F16) as u32)
             .u64(seal)
             .f32(1e-3)
             .f32(1e-3)
@@ -297,7 +286,7 @@ fn the_device_calls_wrong_what_the_host_does() {
     for bits in [
         right[first] ^ 0x8000,
         0x7fff,
-        SALT.poison(),
+        SALT.poison(ElementType::F16) as u16,
         0x7c00,
         0,
         nearly,
@@ -311,7 +300,10 @@ fn the_device_calls_wrong_what_the_host_does() {
         .flat_map(|group| (0..group.gate.len()).map(|i| f16::from_f64(group.c(i)).to_bits()))
         .collect();
     assert!(wrong(&earlier) > m * n);
-    assert_eq!(wrong(&vec![SALT.poison(); right.len()]), 2 * m * n);
+    assert_eq!(
+        wrong(&vec![SALT.poison(ElementType::F16) as u16; right.len()]),
+        2 * m * n
+    );
     // Saturation, infinity of the other sign; a number for NaN.
     let infinite = expected.iter().position(|c| c.abs() > 65520.0).unwrap();
     let nan = expected.iter().position(|c| c.is_nan()).unwrap();

@@ -10,7 +10,8 @@ use super::cublas::{Gemm, Handle, WORKSPACE};
 use super::driver::{CudaError, DeviceMemory, Graph, Stream};
 use super::timer::Timer;
 use crate::backend::RunFailure;
-use dgx_core::domain::{Algorithm, Group, Micros, Tuning};
+use crate::operator::Extents;
+use dgx_core::domain::{Algorithm, Micros, Tuning};
 
 /// Candidates the heuristic is asked for.
 const CANDIDATES: usize = 16;
@@ -22,7 +23,7 @@ pub(super) struct Chooser<'a> {
     kept: Option<&'a Tuning>,
     timer: &'a mut Timer,
     /// Groups of one size are one problem.
-    chosen: Vec<(Group, Algorithm)>,
+    chosen: Vec<(Extents, Algorithm)>,
 }
 
 impl<'a> Chooser<'a> {
@@ -48,7 +49,7 @@ impl<'a> Chooser<'a> {
     pub(super) fn choose(
         &mut self,
         index: usize,
-        group: &Group,
+        extents: Extents,
         tuner: &Tuner<'_>,
     ) -> Result<Algorithm, String> {
         if let Some(tuning) = self.kept {
@@ -57,11 +58,11 @@ impl<'a> Chooser<'a> {
             tuner.accept(&algorithm)?;
             return Ok(algorithm);
         }
-        if let Some((_, algorithm)) = self.chosen.iter().find(|(known, _)| known == group) {
+        if let Some((_, algorithm)) = self.chosen.iter().find(|(known, _)| *known == extents) {
             return Ok(algorithm.clone());
         }
         let algorithm = tuner.fastest(self.timer)?;
-        self.chosen.push((*group, algorithm.clone()));
+        self.chosen.push((extents, algorithm.clone()));
         Ok(algorithm)
     }
 }

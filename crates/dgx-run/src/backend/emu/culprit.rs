@@ -44,7 +44,10 @@ impl Cell<'_> {
         }
         let element = element.map(|(group, index)| {
             let zone = place.outputs.zone(group);
-            written(place.bases.outputs + zone.offset + 2 * index as u64, 2)
+            let outputs = &place.operator.outputs;
+            let bits = outputs[group % outputs.len()].tensor.element.bits();
+            let at = place.bases.outputs + zone.offset + index as u64 * bits / 8;
+            written(at, bits.div_ceil(8))
         });
         watchpoints.extend(element.clone());
         let mut touches = self.watched(data, &watchpoints);

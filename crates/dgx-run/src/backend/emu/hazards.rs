@@ -4,6 +4,8 @@ use ptx_emu::{DevicePtr, Finding, Region, Sanitize, Site, Spot, source_name};
 
 use crate::backend::zones::Zones;
 use dgx_core::domain::{Access, Group, Hazard, Watch};
+use dgx_core::fields::Form;
+use dgx_core::operator::Operator;
 
 /// Clusters listened to where a sample is enough.
 const SAMPLE: u64 = 2;
@@ -43,14 +45,16 @@ pub(super) fn regions(zones: &Zones, base: u64) -> impl Iterator<Item = Region> 
 }
 
 /// What was found in one launch.
-pub(super) fn told(findings: &[Finding], groups: &[Group]) -> Vec<Hazard> {
-    findings.iter().map(|found| hazard(found, groups)).collect()
+pub(super) fn told(findings: &[Finding], operator: &Operator, groups: &[Group]) -> Vec<Hazard> {
+    let hazard = |found| hazard(found, operator, groups);
+    findings.iter().map(hazard).collect()
 }
 
-fn hazard(finding: &Finding, groups: &[Group]) -> Hazard {
+fn hazard(finding: &Finding, operator: &Operator, groups: &[Group]) -> Hazard {
     Hazard {
         kind: finding.hazard.name().to_owned(),
-        at: element(&finding.at, groups).unwrap_or_else(|| named(&finding.at).to_string()),
+        at: element(&finding.at, operator, groups)
+            .unwrap_or_else(|| named(&finding.at).to_string()),
         here: access(&finding.here),
         there: finding.there.as_ref().map(access),
         missing: finding.missing.clone(),
@@ -67,30 +71,27 @@ fn named(spot: &Spot) -> Spot {
     }
 }
 
-/// The element of an operand or of C that a spot in global memory is, or that
-/// it would be if rows went on.
-fn element(spot: &Spot, groups: &[Group]) -> Option<String> {
+/// The element of a tensor that a spot in global memory is, or that it would
+/// be if rows went on.
+fn element(spot: &Spot, operator: &Operator, groups: &[Group]) -> Option<String> {
     let (tensor, group) = spot.name.split_once(" of group ")?;
-    let Group { m, n, k } = *groups.get(group.parse::<usize>().ok()?)?;
-    let rows = if tensor.contains('a') || tensor == "c" {
-        m
-    } else {
-        n
+    let group = groups.get(group.parse::<usize>().ok()?)?;
+    let fields = operator.fields();
+    let field = fields.iter().find(|field| field.name == tensor)?;
+    let lies = operator.rows(field, group)?;
+    let element = operator.tensor(field).element;
+    let row = (spot.offset / lies.row_bytes).min(lies.rows - 1);
+    let within = spot.offset - row * lies.row_bytes;
+    let at = match field.form {
+        // A scale stands for its block.
+        Form::Scales => within * element.scale()?.block,
+        _ => within * 8 / element.bits(),
     };
-    // Bytes of a row, what it runs over, and elements of that in a byte, or bytes in one.
-    let (row_bytes, dimension, extent, of_byte, bytes) = match tensor {
-        "a" | "b1" | "b2" => (k / 2, 'K', k, 2, 1),
-        "sfa" | "sfb1" | "sfb2" => (k / 16, 'K', k, 16, 1),
-        "c" => (2 * n, 'N', n, 1, 2),
-        _ => return None,
-    };
-    let (row_bytes, rows) = (u64::from(row_bytes), u64::from(rows));
-    let row = (spot.offset / row_bytes).min(rows - 1);
-    let at = (spot.offset - row * row_bytes) * of_byte / bytes;
-    let name = &spot.name;
-    Some(match at < u64::from(extent) {
-        true => format!("{name}, row {row}, {dimension} {at}"),
-        false => format!("{name}, {dimension} {at} of its last row, which ends at {extent}"),
+    let axis = operator.last_axis(field);
+    let (name, extent) = (&spot.name, lies.columns);
+    Some(match at < extent {
+        true => format!("{name}, row {row}, {axis} {at}"),
+        false => format!("{name}, {axis} {at} of its last row, which ends at {extent}"),
     })
 }
 
@@ -117,17 +118,12 @@ fn access(site: &Site) -> Access {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dgx_core::operators::usual;
+    use dgx_core::record::synthetic::group;
 
     #[test]
     fn a_place_in_a_tensor_is_an_element() {
-        let groups = [
-            Group { m: 1, n: 8, k: 16 },
-            Group {
-                m: 40,
-                n: 128,
-                k: 256,
-            },
-        ];
+        let groups = [group(1, 8, 16), group(40, 128, 256)];
         let told = |name: &str, offset: u64| {
             let spot = Spot {
                 space: "global",
@@ -136,7 +132,7 @@ mod tests {
                 address: Some(0x1000),
                 ..Spot::default()
             };
-            element(&spot, &groups).unwrap_or_else(|| spot.to_string())
+            element(&spot, usual(), &groups).unwrap_or_else(|| spot.to_string())
         };
         let row = 256 / 2;
         assert_eq!(

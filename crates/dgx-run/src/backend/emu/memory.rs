@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::iter::repeat;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytemuck::cast_slice;
@@ -22,10 +23,12 @@ use crate::backend::{Buffer, Data, Job, Observation, RunFailure, Salt, Trespass}
 use crate::operator::Operands;
 use crate::plan::LaunchGeometry;
 use dgx_core::domain::{Bytes, Device, Group};
+use dgx_core::operator::Operator;
 
 /// Memory with everything a call needs in it.
 pub(super) struct CallMemory {
     pub(super) memory: Memory,
+    pub(super) operator: Arc<Operator>,
     groups: Vec<Group>,
     inputs: Zones,
     pub(super) outputs: Zones,
@@ -41,10 +44,11 @@ pub(super) struct CallMemory {
 
 impl CallMemory {
     pub(super) fn new(job: &Job<'_>, operands: &Operands) -> Result<Self, RunFailure> {
-        let groups: Vec<Group> = operands.groups.iter().map(|g| g.group).collect();
+        let operator = Arc::clone(&operands.operator);
+        let groups = operands.groups();
         let (inputs, _) = tables::reserve_inputs(operands);
-        let outputs = tables::reserve_outputs(&groups);
-        let private = Private::reserve(job.call);
+        let outputs = tables::reserve_outputs(&operator, &groups);
+        let private = Private::reserve(&operator, job.call);
         let mut memory = Memory::new();
         let mut allocate = |name: &str, zones: &Zones| {
             let made = memory.alloc_named(name, zones.bytes());
@@ -56,9 +60,15 @@ impl CallMemory {
             private: allocate("scratch", &private.zones)?,
         };
         let zones = (&inputs, &outputs, &private);
-        let tables = Tables::build(job.call, &groups, zones, bases, tensor_map::encode)?;
-        let mut pieces = pieces::inputs(&inputs, bases.inputs, &groups);
-        pieces.extend(pieces::outputs(&outputs, bases.outputs));
+        let tables = Tables::build(
+            job.call,
+            (&operator, &groups),
+            zones,
+            bases,
+            tensor_map::encode,
+        )?;
+        let mut pieces = pieces::inputs(&inputs, bases.inputs, &operator, &groups);
+        pieces.extend(pieces::outputs(&outputs, bases.outputs, &operator));
         pieces.extend(pieces::private(&private, bases.private));
         let regions = hazards::regions(&inputs, bases.inputs)
             .chain(hazards::regions(&outputs, bases.outputs))
@@ -69,6 +79,7 @@ impl CallMemory {
             memory,
             regions,
             parts,
+            operator,
             groups,
             inputs,
             outputs,
@@ -156,7 +167,12 @@ impl CallMemory {
         let (ran, hazards, wake, unwatched) = match listening {
             Some(Listening::Time(how)) => {
                 let alone = how == Watching::Alone;
-                let watch = model::watch(geometry, &self.groups, device.limits.sms, alone);
+                let watch = model::watch(
+                    geometry,
+                    (&self.operator, &self.groups),
+                    device.limits.sms,
+                    alone,
+                );
                 let fixed = watch.ctas.clone();
                 let both = [model::drawn(&watch, salt.0), watch.ctas].concat();
                 let watch = Watch {
@@ -173,7 +189,7 @@ impl CallMemory {
             Some(Listening::Hazards(mut sanitize)) => {
                 sanitize.regions = self.regions.clone();
                 let (report, found) = launch.run_sanitized(module, memory, &sanitize);
-                let hazards = hazards::told(&found.all, &self.groups);
+                let hazards = hazards::told(&found.all, &self.operator, &self.groups);
                 (report.map(untraced), hazards, found.wake, found.unwatched)
             }
             None => {
@@ -210,7 +226,7 @@ impl CallMemory {
             .block(geometry.block)
             .shared_bytes(geometry.smem)
             .config(*config)
-            .params(Params::new().bytes(bytemuck::bytes_of(&self.tables.args)));
+            .params(Params::new().bytes(&self.tables.args));
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);
         }
@@ -227,14 +243,14 @@ impl CallMemory {
         let copy = self.memory.view(base, self.outputs.bytes());
         let copy = copy.map_err(|e| no_memory(&e))?;
         Ok(Observation {
-            c: tables::split_outputs(&self.outputs, copy, data.salt),
+            outputs: tables::split_outputs(&self.operator, &self.outputs, copy, data.salt),
             trespasses: Vec::new(),
             read_early: ran
                 .iter()
                 .find_map(|ended| ended.report.early_read.as_ref())
                 .map(ToString::to_string),
             printed: printed(ran),
-            counters: named(ran, &self.groups),
+            counters: named(ran, self.operator.work_of(&self.groups).tensor_flops),
             modelled: None,
             hazards: found(ran),
             unwatched: Bytes(ran.iter().map(|ended| ended.unwatched.0).sum()),
@@ -302,7 +318,7 @@ impl CallMemory {
 fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -> &'a [u8] {
     match piece.what.source() {
         Some(Source::Input(zone)) => &tensors[zone],
-        Some(Source::Groups) => cast_slice(&tables.groups),
+        Some(Source::Groups) => &tables.groups,
         Some(Source::Maps) => &tables.maps,
         Some(Source::Deal) => cast_slice(&tables.deal),
         // The emulator's modules keep their variables.

@@ -15,6 +15,7 @@ use crate::plan::LaunchGeometry;
 use dgx_core::domain::bounds::MICROS;
 use dgx_core::domain::mix;
 use dgx_core::domain::{Bytes, Device, Group, Hazard, KernelTime, Micros};
+use dgx_core::operator::Operator;
 
 /// CTAs watched of every launch, where all groups are of one K.
 const WATCHED: u64 = 6;
@@ -78,11 +79,19 @@ pub(super) fn parts(allocations: [&Zones; 3]) -> Vec<Part> {
 /// A sample of a launch's CTAs: evenly spread, the first and the last of them. How long a CTA takes
 /// goes with K: where that differs, few may be the longest, and a call takes as long as these. The
 /// same where each SM has one CTA for tiles of several groups, no two of which have the same.
-pub(super) fn watch(geometry: &LaunchGeometry, groups: &[Group], sms: u32, only: bool) -> Watch {
+pub(super) fn watch(
+    geometry: &LaunchGeometry,
+    (operator, groups): (&Operator, &[Group]),
+    sms: u32,
+    only: bool,
+) -> Watch {
     let last = ctas(geometry).saturating_sub(1);
     let one_each = last < u64::from(sms);
-    let kind = |group: &Group| (group.k, if one_each { group.m } else { 0 });
-    let kinds: HashSet<(u32, u32)> = groups.iter().map(kind).collect();
+    let kind = |group: &Group| {
+        let rows = operator.output_extents(0, group).map(|(rows, _)| rows);
+        (operator.depth(group), rows.filter(|_| one_each))
+    };
+    let kinds: HashSet<(u64, Option<usize>)> = groups.iter().map(kind).collect();
     let unlike = (kinds.len() as u64).clamp(1, UNLIKE);
     let count = (WATCHED * unlike).min(last + 1);
     let spread = |i: u64| i * last / (count - 1).max(1);
@@ -427,6 +436,8 @@ pub fn cause_word(cause: Cause) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dgx_core::operators;
+    use dgx_core::record::synthetic::group;
     use ptx_emu::trace::CtaTrace;
     use ptx_time::LaunchTimes;
 
@@ -445,8 +456,9 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_cta_are_watched_and_some_between() {
-        let groups = [7, 9].map(|m| Group { m, n: 128, k: 256 });
-        let watched = |blocks| watch(&geometry(blocks), &groups, 4, true).ctas;
+        let groups = [7, 9].map(|m| group(m, 128, 256));
+        let watched =
+            |blocks| watch(&geometry(blocks), (operators::usual(), &groups), 4, true).ctas;
         assert_eq!(watched(1), [0]);
         assert_eq!(watched(2), [0, 1]);
         assert_eq!(watched(6), [0, 1, 2, 3, 4, 5]);
@@ -456,10 +468,15 @@ mod tests {
     #[test]
     fn more_are_watched_where_some_take_longer_than_others() {
         let watched = |depths: &[u32]| {
-            let groups = depths.iter().map(|&k| Group { m: 1, n: 128, k });
-            watch(&geometry(132), &groups.collect::<Vec<_>>(), 4, true)
-                .ctas
-                .len()
+            let groups = depths.iter().map(|&k| group(1, 128, k));
+            watch(
+                &geometry(132),
+                (operators::usual(), &groups.collect::<Vec<_>>()),
+                4,
+                true,
+            )
+            .ctas
+            .len()
         };
         assert_eq!(watched(&[256, 256]), 6);
         assert_eq!(watched(&[256, 512, 256]), 12);
@@ -471,11 +488,7 @@ mod tests {
         let watch = |only| {
             watch(
                 &geometry(132),
-                &[Group {
-                    m: 7,
-                    n: 128,
-                    k: 256,
-                }],
+                (operators::usual(), &[group(7, 128, 256)]),
                 4,
                 only,
             )

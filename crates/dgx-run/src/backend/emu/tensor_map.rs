@@ -2,7 +2,7 @@ use ptx_emu::{Fill as EmuFill, MapElement, Swizzle as EmuSwizzle, TensorMap, Til
 
 use crate::backend::RunFailure;
 use crate::catalog::{Fill, MapType, Swizzle};
-use crate::compile::abi;
+use crate::operator::abi;
 use crate::plan::{MapGeometry, OperatorCall};
 
 /// Tensors lie on such boundaries.

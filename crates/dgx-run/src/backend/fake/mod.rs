@@ -19,19 +19,18 @@ mod script;
 
 use std::path::Path;
 
-use half::f16;
-
 use super::{
     Backend, Bench, BenchSetup, CallData, Data, Job, Loaded, Observation, RunFailure, Salt, Timed,
     Trespass, TrespassKind, proven,
 };
-use crate::operator::Oracle;
+use crate::operator::{Oracle, Written};
 use crate::validate::{Passed, Subject, Tolerance};
 use dgx_core::config::target;
 use dgx_core::domain::{
     ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, KernelTime, Micros,
     Tuning,
 };
+use dgx_core::operator::ElementType;
 use journal::Journal;
 pub use journal::{Note, notes};
 pub use script::Act;
@@ -39,7 +38,7 @@ pub(crate) use script::Script;
 use script::{Call, Cue, Output, Prompter};
 
 /// fp16 infinity, which no answer is.
-const WRONG: u16 = 0x7c00;
+const WRONG: u64 = 0x7c00;
 
 /// A device that does what a script says.
 pub(crate) struct FakeBackend {
@@ -194,19 +193,19 @@ impl Loaded for Cell<'_> {
 #[derive(Clone, Debug, Default)]
 struct Memory {
     /// C as a call left it.
-    c: Vec<Vec<u16>>,
+    outputs: Vec<Written>,
     trespass: bool,
 }
 
 impl Memory {
-    fn write(&mut self, cue: &Cue, answer: Vec<Vec<u16>>) {
+    fn write(&mut self, cue: &Cue, answer: Vec<Written>) {
         self.trespass = cue.output == Some(Output::Trespass);
-        if cue.output == Some(Output::Stale) && !self.c.is_empty() {
+        if cue.output == Some(Output::Stale) && !self.outputs.is_empty() {
             return;
         }
-        self.c = answer;
+        self.outputs = answer;
         if cue.output == Some(Output::Wrong) {
-            self.c[0][0] = WRONG;
+            self.outputs[0].set(0, WRONG);
         }
     }
 
@@ -218,7 +217,7 @@ impl Memory {
             by: None,
         };
         Observation {
-            c: self.c.clone(),
+            outputs: self.outputs.clone(),
             trespasses: self.trespass.then_some(changed).into_iter().collect(),
             ..Observation::default()
         }
@@ -226,16 +225,11 @@ impl Memory {
 }
 
 /// The right output of a call, group after group.
-fn rounded(oracle: &Oracle, salt: Salt) -> Vec<Vec<u16>> {
+fn rounded(oracle: &Oracle, salt: Salt) -> Vec<Written> {
     let oracle = oracle.shuffled(salt.shuffle());
     let groups = oracle.groups.iter();
     groups
-        .map(|group| {
-            let elements = 0..group.gate.len();
-            elements
-                .map(|i| f16::from_f64(group.c(i)).to_bits())
-                .collect()
-        })
+        .map(|group| Written::rounded(ElementType::F16, (0..group.len()).map(|i| group.c(i))))
         .collect()
 }
 
@@ -292,7 +286,7 @@ impl FakeBench<'_> {
         let answer = rounded(&self.answers[data.set], data.salt);
         memory.write(&cue, answer.clone());
         let seen = memory.read();
-        let right = seen.c == answer && seen.trespasses.is_empty();
+        let right = seen.outputs == answer && seen.trespasses.is_empty();
         let suspect = !right && !cue.unnoticed;
         Ok((cue, suspect))
     }

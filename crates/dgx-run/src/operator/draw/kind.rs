@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
-use super::{Draw, Tensor};
+use super::{Draw, Side};
 use crate::operator::SCALE_BLOCK;
 
 use dgx_core::domain::Distribution;
@@ -45,18 +45,18 @@ pub(super) enum Kind {
 }
 
 impl Draw {
-    pub(super) fn kind(&self, tensor: Tensor, rows: usize, index: usize, random: u64) -> Kind {
+    pub(super) fn kind(&self, side: Side, rows: usize, index: usize, random: u64) -> Kind {
         let few = rows < FEW_ROWS;
         let corner = self.distribution != Distribution::Full;
-        if let Some(block) = self.nan_block(tensor, rows, index).filter(|_| corner) {
+        if let Some(block) = self.nan_block(side, rows, index).filter(|_| corner) {
             let empty = random >> 24 & 1 == 1;
             return Kind::Nan { block, empty };
         }
-        if !few && (random.is_multiple_of(PADDING) || self.in_run(tensor, rows, index)) {
+        if !few && (random.is_multiple_of(PADDING) || self.in_run(side, rows, index)) {
             // Zeros in B1, in B2, in both.
             let spared = match random >> 8 & 3 {
-                0 => tensor == Tensor::B1,
-                1 => tensor == Tensor::B2,
+                0 => side == Side::Right(0),
+                1 => side == Side::Right(1),
                 _ => false,
             };
             return match random >> 16 & 1 {
@@ -68,18 +68,18 @@ impl Draw {
         if !corner {
             return Kind::Ordinary;
         }
-        match tensor {
-            Tensor::A => of_a(random >> 32 & 31),
-            Tensor::B1 => of_b(random >> 32 & 31)[0],
-            Tensor::B2 => of_b(random >> 32 & 31)[1],
+        match side {
+            Side::Left => of_a(random >> 32 & 31),
+            Side::Right(0) => of_b(random >> 32 & 31)[0],
+            Side::Right(_) => of_b(random >> 32 & 31)[1],
         }
     }
 
     /// Whether the row is one of those that are padding together.
-    fn in_run(&self, tensor: Tensor, rows: usize, index: usize) -> bool {
-        let [length, start] = match tensor {
-            Tensor::A => self.runs[0],
-            Tensor::B1 | Tensor::B2 => self.runs[1],
+    fn in_run(&self, side: Side, rows: usize, index: usize) -> bool {
+        let [length, start] = match side {
+            Side::Left => self.runs[0],
+            Side::Right(_) => self.runs[1],
         };
         let length = length as usize % (rows / LONGEST_RUN + 1);
         let start = start as usize % (rows - length + 1);
@@ -90,22 +90,22 @@ impl Draw {
     /// in turn, because a call shuffles them: where there are rows enough, the
     /// first and the last block of every call have their NaN. Some rows of B1
     /// and B2 have one in a block where A has one too.
-    fn nan_block(&self, tensor: Tensor, rows: usize, index: usize) -> Option<usize> {
+    fn nan_block(&self, side: Side, rows: usize, index: usize) -> Option<usize> {
         let blocks = self.levels.len();
         let each = (rows / NANS).min(blocks);
-        let all = match tensor {
-            Tensor::A => each,
-            Tensor::B1 | Tensor::B2 => 2 * each + each.div_ceil(NANS),
+        let all = match side {
+            Side::Left => each,
+            Side::Right(_) => 2 * each + each.div_ceil(NANS),
         };
         let apart = rows.checked_div(all)?;
         let [row, block] = self.nans.map(|drawn| drawn as usize);
         let place = (index + rows - row % rows) % rows;
         let nth = Some(place / apart).filter(|nth| place.is_multiple_of(apart) && *nth < all)?;
-        let nth = match (tensor, nth % 2) {
-            (Tensor::A, _) => nth,
+        let nth = match (side, nth % 2) {
+            (Side::Left, _) => nth,
             _ if nth >= 2 * each => nth - 2 * each,
-            (Tensor::B1, 0) => nth / 2,
-            (Tensor::B2, 1) => nth / 2 + each,
+            (Side::Right(0), 0) => nth / 2,
+            (Side::Right(_), 1) => nth / 2 + each,
             _ => return None,
         };
         Some((block + nth) % blocks)
@@ -114,7 +114,7 @@ impl Draw {
     pub(super) fn alter(
         &self,
         rng: &mut ChaCha8Rng,
-        tensor: Tensor,
+        side: Side,
         kind: Kind,
         row: &mut [u8],
         scales: &mut [u8],
@@ -122,9 +122,9 @@ impl Draw {
         let signed = self.distribution == Distribution::Corner;
         let random = rng.next_u32();
         // Where the other side's scales are large, and where they are small.
-        let (loud, quiet) = match tensor {
-            Tensor::A => (self.low, self.high),
-            Tensor::B1 | Tensor::B2 => (self.high, self.low),
+        let (loud, quiet) = match side {
+            Side::Left => (self.low, self.high),
+            Side::Right(_) => (self.high, self.low),
         };
         match kind {
             Kind::Ordinary => {}

@@ -69,8 +69,8 @@ fn misplaced_values_are_traced() {
 #[test]
 fn mistakes_in_the_sum_over_k_are_named() {
     let dropped = case().answering(|g| {
-        let k = g.group.k as usize;
-        for row in g.b2.chunks_mut(k / 2) {
+        let k = g.extents().depth;
+        for row in g.inputs[2].elements.chunks_mut(k / 2) {
             row[k / 2 - 32..].fill(0);
         }
     });
@@ -80,14 +80,24 @@ fn mistakes_in_the_sum_over_k_are_named() {
         "{reason}"
     );
 
-    let permuted = case().answering(|g| g.sfb1.chunks_mut(2).for_each(|pair| pair.swap(0, 1)));
+    let permuted = case().answering(|g| {
+        g.inputs[1]
+            .scales
+            .chunks_mut(2)
+            .for_each(|pair| pair.swap(0, 1))
+    });
     let reason = permuted.reason();
     assert!(
         reason.contains("have neighbouring scales of B1 exchanged"),
         "{reason}"
     );
 
-    let nibbles = case().answering(|g| g.a.iter_mut().for_each(|b| *b = b.rotate_left(4)));
+    let nibbles = case().answering(|g| {
+        g.inputs[0]
+            .elements
+            .iter_mut()
+            .for_each(|b| *b = b.rotate_left(4))
+    });
     let reason = nibbles.reason();
     assert!(
         reason.contains("have the nibbles of A exchanged"),
@@ -100,8 +110,9 @@ fn mistakes_in_the_sum_over_k_are_named() {
 fn with_scales_of(of: impl Fn(usize, usize) -> (usize, usize), tensors: &str) -> String {
     let case = case_of(&[(130, 256, 512)], Distribution::Benchmark);
     let case = case.answering(|g| {
-        let across = g.group.k as usize / 16;
-        for (name, codes) in [("A", &mut g.sfa), ("B1", &mut g.sfb1), ("B2", &mut g.sfb2)] {
+        let across = g.extents().depth / 16;
+        for (name, tensor) in ["A", "B1", "B2"].into_iter().zip(&mut g.inputs) {
+            let codes = &mut tensor.scales;
             let right = codes.clone();
             for (i, code) in codes.iter_mut().enumerate() {
                 let (row, block) = of(i / across, i % across);
@@ -129,35 +140,42 @@ fn everyday_mistakes_with_scales_and_elements_are_named() {
     }
     let tampered: [(Tamper, &str); 8] = [
         (
-            |g| g.sfb2 = g.sfb1.clone(),
+            |g| g.inputs[2].scales = g.gate().scales.clone(),
             "have the scales of B1 for those of B2",
         ),
         (
-            |g| g.sfb1 = g.sfb2.clone(),
+            |g| g.inputs[1].scales = g.up().scales.clone(),
             "have the scales of B2 for those of B1",
         ),
         (
-            |g| std::mem::swap(&mut g.sfb1, &mut g.sfb2),
+            |g| {
+                let scales = g.gate().scales.clone();
+                g.inputs[1].scales = std::mem::replace(&mut g.inputs[2].scales, scales);
+            },
             "have the scales of B1 and B2 exchanged",
         ),
         (
-            |g| {
-                [&mut g.a, &mut g.b1, &mut g.b2]
-                    .into_iter()
-                    .for_each(|t| signless(t))
-            },
+            |g| g.inputs.iter_mut().for_each(|t| signless(&mut t.elements)),
             "ignore the signs of A, B1 and B2's elements",
         ),
-        (|g| signless(&mut g.b2), "ignore the signs of B2's elements"),
-        (|g| without_halves(&mut g.a), "take 0.5 in A for 0"),
+        (
+            |g| signless(&mut g.inputs[2].elements),
+            "ignore the signs of B2's elements",
+        ),
+        (
+            |g| without_halves(&mut g.inputs[0].elements),
+            "take 0.5 in A for 0",
+        ),
         (
             |g| {
-                g.b1.iter_mut()
+                g.inputs[1]
+                    .elements
+                    .iter_mut()
                     .for_each(|byte| *byte = *byte & 15 | *byte << 4)
             },
             "have the low nibbles of B1 for the high ones too",
         ),
-        (|g| g.sfa.fill(0x38), "ignore the scales of A"),
+        (|g| g.inputs[0].scales.fill(0x38), "ignore the scales of A"),
     ];
     for (tamper, words) in tampered {
         let reason = case().answering(tamper).reason();
@@ -167,10 +185,13 @@ fn everyday_mistakes_with_scales_and_elements_are_named() {
     }
     // In one product alone: the other has its scales.
     let whole = case();
-    let without = case().answering(|g| g.sfa.fill(0x38));
+    let without = case().answering(|g| g.inputs[0].scales.fill(0x38));
     let lacking = Oracle::compute(&{
         let mut operands = without.operands.clone();
-        operands.groups.iter_mut().for_each(|g| g.sfa.fill(0x38));
+        operands
+            .groups
+            .iter_mut()
+            .for_each(|g| g.inputs[0].scales.fill(0x38));
         operands
     });
     for (of_gate, words) in [(true, "A·B1ᵀ"), (false, "A·B2ᵀ")] {
@@ -257,11 +278,11 @@ fn scales_of_another_place_are_named() {
 #[test]
 fn a_tile_one_step_late_is_named() {
     let late = case_of(&[(64, 128, 512)], Distribution::Benchmark).answering(|g| {
-        let (k, step) = (g.group.k as usize, 64);
-        for row in g.a.chunks_mut(k / 2) {
+        let (k, step) = (g.extents().depth, 64);
+        for row in g.inputs[0].elements.chunks_mut(k / 2) {
             row.copy_within(..(k - step) / 2, step / 2);
         }
-        for row in g.sfa.chunks_mut(k / 16) {
+        for row in g.inputs[0].scales.chunks_mut(k / 16) {
             row.copy_within(..(k - step) / 16, step / 16);
         }
     });
@@ -273,7 +294,13 @@ fn a_tile_one_step_late_is_named() {
 }
 
 fn told(case: &Case) -> Vec<String> {
-    let story = story(&case.c, &case.operands, &case.oracle, TOLERANCE, None);
+    let story = story(
+        &halves(&case.c),
+        &case.operands,
+        &case.oracle,
+        TOLERANCE,
+        None,
+    );
     let fits = story.expect("it is wrong").fits;
     fits.into_iter().map(|fit| fit.what).collect()
 }
@@ -281,7 +308,7 @@ fn told(case: &Case) -> Vec<String> {
 /// Puts the right value of another place into each element.
 fn moved(mut case: Case, from: impl Fn(usize, usize, usize, usize) -> (usize, usize)) -> Case {
     for (c, answer) in case.c.iter_mut().zip(&case.oracle.groups) {
-        let (m, n) = (answer.group.m as usize, answer.group.n as usize);
+        let (m, n) = (answer.rows, answer.columns);
         for (i, c) in c.iter_mut().enumerate() {
             let (row, column) = from(i / n, i % n, m, n);
             *c = bits(answer.c(row * n + column));
@@ -324,8 +351,8 @@ fn scales_that_are_off_before_the_gate_are_told_by_their_power() {
 fn any_stretch_of_k_that_is_left_out_or_taken_twice_is_named() {
     let cut = |from: usize, to: usize| {
         case_of(&[(40, 128, 512)], Distribution::Benchmark).answering(move |g| {
-            let k = g.group.k as usize;
-            for row in g.a.chunks_mut(k / 2) {
+            let k = g.extents().depth;
+            for row in g.inputs[0].elements.chunks_mut(k / 2) {
                 row[from / 2..to / 2].fill(0);
             }
         })
@@ -355,7 +382,7 @@ fn what_the_call_before_left_is_stale() {
         }
     }
     let story = story(
-        &case.c,
+        &halves(&case.c),
         &case.operands,
         &case.oracle,
         TOLERANCE,
@@ -423,7 +450,7 @@ fn with_sums_of(bits_kept: i32) -> Case {
             group: 0,
             row: index / 128,
             column: index % 128,
-            bits: 0,
+            found: half(0),
             expected: 0.0,
         };
         let [gate, up] = reduction::Terms::of(&case.operands.groups[0], &element).products();
@@ -449,8 +476,11 @@ fn sums_of_few_bits_are_told_as_that() {
 #[test]
 fn other_small_errors_are_not_called_lost_bits() {
     let short = case_of(&[(24, 128, 512)], Distribution::Full).answering(|g| {
-        let k = g.group.k as usize;
-        g.b2.chunks_mut(k / 2).for_each(|row| row[7] &= 0xf0);
+        let k = g.extents().depth;
+        g.inputs[2]
+            .elements
+            .chunks_mut(k / 2)
+            .for_each(|row| row[7] &= 0xf0);
     });
     let bent = case().with(|g, u| silu(g) * u * (1.0 + 0.004 * g.sin()));
     for case in [short, bent] {

@@ -79,21 +79,31 @@ pub(super) mod tests {
 
     /// There is no way to a proof but judging: so an output of one element is.
     fn proof(subject: Subject) -> Passed {
-        let group = dgx_core::domain::Group { m: 1, n: 1, k: 16 };
+        let group = dgx_core::record::synthetic::group(1, 1, 16);
         let shape = dgx_core::domain::Shape {
             name: subject.shape.clone(),
             groups: vec![group],
         };
-        let operands = Operands::draw(&shape, Distribution::Benchmark, 1);
+        let operands = Operands::draw(
+            dgx_core::operators::usual(),
+            &shape,
+            Distribution::Benchmark,
+            1,
+        );
         let oracle = Oracle {
             groups: vec![GroupOracle {
-                group,
+                rows: 1,
+                columns: 1,
                 gate: vec![0.0],
                 up: vec![1.0],
+                values: Vec::new(),
             }],
         };
         let exhibit = Exhibit {
-            c: &[vec![0]],
+            outputs: &[crate::operator::Written::of_bits(
+                dgx_core::operator::ElementType::F16,
+                std::iter::once(0),
+            )],
             trespasses: Vec::new(),
         };
         let tolerance = Tolerance {

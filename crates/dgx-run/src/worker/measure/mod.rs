@@ -18,7 +18,6 @@ use crate::operator::{Operands, Oracle};
 use crate::validate::{Exhibit, Passed, Subject, Tolerance, UsedProof, Wrong, prove};
 use audit::Audit;
 use blocks::{Outcome, Reading, Stopwatch, run};
-use dgx_core::domain::roofline::Work;
 use dgx_core::domain::{ContenderId, KernelTime, Micros};
 use lineup::Lineup;
 
@@ -86,11 +85,12 @@ impl<'a> Measuring<'a> {
         say: &'a dyn Fn(&Reply),
     ) -> Result<Self, Trouble> {
         let ceiling = backend.device().ceiling(backend.kind().timing());
-        let floor = ceiling.map(|ceiling| ceiling.floor(&Work::least(&job.shape)).0);
         let problems: Vec<Rc<Problem>> = job.problems.iter().map(|key| problems.get(key)).collect();
         if problems.is_empty() {
             return Err(Trouble::Harness("there are no data to time on".to_owned()));
         }
+        let work = problems[0].operands.operator.least_work(&job.shape);
+        let floor = ceiling.map(|ceiling| ceiling.floor(&work).0);
         let mut audit = Audit::secret(problems.len(), job);
         let bench = set_up(backend, job, &problems, audit.key()).map_err(Trouble::Harness)?;
         if bench.sets() < problems.len() {

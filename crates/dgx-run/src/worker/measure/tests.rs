@@ -12,7 +12,9 @@ use crate::compile::{Cache, Image};
 use crate::plan::{LaunchGeometry, OperatorCall};
 use crate::worker::ProblemKey;
 use dgx_core::domain::Distribution;
-use dgx_core::domain::{Block, Group, Shape, Status, Tuning, Verdict};
+use dgx_core::domain::{Block, Shape, Status, Tuning, Verdict};
+use dgx_core::operators::usual;
+use dgx_core::record::synthetic::group;
 
 const WARMUP: u32 = 2;
 const BLOCKS: u32 = 10;
@@ -20,13 +22,10 @@ const BLOCKS: u32 = 10;
 fn job(folder: &TempDir) -> MeasureJob {
     let shape = Shape {
         name: "s".to_owned(),
-        groups: vec![Group {
-            m: 4,
-            n: 128,
-            k: 256,
-        }],
+        groups: vec![group(4, 128, 256)],
     };
     let problem = |seed| ProblemKey {
+        operator: usual().clone(),
         shape: shape.clone(),
         distribution: Distribution::Benchmark,
         seed,

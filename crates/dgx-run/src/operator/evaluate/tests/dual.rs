@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant};
 
 use dgx_core::domain::{Distribution, Group};
-use dgx_core::operator::{BinaryOp, ElementType, Extent, Node, Number, Op, UnaryOp, Value};
+use dgx_core::operator::{BinaryOp, Extent, Node, Number, Op, UnaryOp, Value};
 
 use crate::operator::evaluate::{Evaluator, Problem};
-use crate::operator::{GroupOperands, Operands, Oracle, Packed};
+use crate::operator::{GroupOperands, Operands, Oracle};
+use dgx_core::operators::usual;
+use dgx_core::record::synthetic::group;
 
 /// `silu(a @ b1.T) * (a @ b2.T)`, sizes m, n, k.
 fn value() -> Value {
@@ -32,27 +34,11 @@ fn value() -> Value {
 }
 
 fn problem(operands: &GroupOperands) -> Problem<'_> {
-    let group = operands.group;
-    let [m, n, k] = [group.m, group.n, group.k].map(|size| size as usize);
-    let packed = |elements, scales, rows| Packed {
-        element: ElementType::Nvfp4,
-        elements,
-        scales,
-        extents: vec![rows, k],
-    };
-    Problem {
-        sizes: vec![group.m.into(), group.n.into(), group.k.into()],
-        inputs: vec![
-            packed(&operands.a, &operands.sfa, m),
-            packed(&operands.b1, &operands.sfb1, n),
-            packed(&operands.b2, &operands.sfb2, n),
-        ],
-        outputs: Vec::new(),
-    }
+    operands.problem(usual())
 }
 
-fn extents(group: Group) -> [u64; 2] {
-    [group.m.into(), group.n.into()]
+fn extents(group: &Group) -> [u64; 2] {
+    ["m", "n"].map(|size| group.get(size).unwrap().into())
 }
 
 fn same(a: f64, b: f64) -> bool {
@@ -69,13 +55,16 @@ fn has_the_bits_of_the_oracle() {
         (1100, 128, 256),
         (5, 640, 7168),
     ] {
-        let group = Group { m, n, k };
+        let group = group(m, n, k);
         for distribution in Distribution::ALL {
-            let operands = GroupOperands::draw(group, 0, distribution, 7);
+            let operands = GroupOperands::draw(usual(), &group, 0, distribution, 7);
             let problem = problem(&operands);
-            let evaluator = Evaluator::new(&value, &extents(group), &problem).unwrap();
+            let evaluator = Evaluator::new(&value, &extents(&group), &problem).unwrap();
             let groups = vec![operands.clone()];
-            let oracle = Oracle::compute(&Operands { groups });
+            let oracle = Oracle::compute(&Operands {
+                operator: usual().clone(),
+                groups,
+            });
             let wanted = |at: usize| oracle.groups[0].c(at);
             let all = evaluator.rows(0..m as usize);
             assert_eq!(all.len(), (m * n) as usize);
@@ -99,11 +88,12 @@ fn has_the_bits_of_the_oracle() {
 fn is_as_fast_as_the_oracle() {
     let value = value();
     for (m, n, k) in [(256, 4096, 7168), (1024, 2048, 2048), (64, 4096, 1536)] {
-        let group = Group { m, n, k };
-        let operands = GroupOperands::draw(group, 0, Distribution::Benchmark, 7);
+        let group = group(m, n, k);
+        let operands = GroupOperands::draw(usual(), &group, 0, Distribution::Benchmark, 7);
         let problem = problem(&operands);
-        let evaluator = Evaluator::new(&value, &extents(group), &problem).unwrap();
+        let evaluator = Evaluator::new(&value, &extents(&group), &problem).unwrap();
         let whole = Operands {
+            operator: usual().clone(),
             groups: vec![operands.clone()],
         };
         let mut least = [Duration::MAX; 2];

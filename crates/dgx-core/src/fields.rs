@@ -1,0 +1,204 @@
+//! The pointers a kernel is handed for each group: elements of all inputs,
+//! their scales, the same in atoms, then the outputs.
+
+use crate::domain::Group;
+use crate::operator::{BinaryOp, ElementType, Extent, Operator, Tensor};
+
+/// Rows and scales of one atom, and its bytes.
+pub const ATOM_ROWS: u64 = 128;
+pub const ATOM_SCALES: u64 = 4;
+pub const ATOM_BYTES: u64 = 512;
+
+/// A pointer of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// `x`, `sfx`, `sfx_atoms`.
+    pub name: String,
+    pub form: Form,
+    /// The tensor's place among inputs, or among outputs.
+    pub tensor: usize,
+}
+
+/// What of a tensor a pointer leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Elements,
+    /// Row by row.
+    Scales,
+    /// In atoms of 128 rows by four scales.
+    Atoms,
+    Output,
+}
+
+/// How a field lies in memory: rows of bytes, and what one element of a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    pub rows: u64,
+    pub row_bytes: u64,
+    /// Elements of the tensor along its last axis.
+    pub columns: u64,
+}
+
+impl Operator {
+    /// In the order of `dgx::Group`.
+    pub fn fields(&self) -> Vec<Field> {
+        let field = |form, name: String, tensor| Field { name, form, tensor };
+        let inputs = || self.inputs.iter().enumerate();
+        let scaled = || inputs().filter(|(_, t)| t.element.scale().is_some());
+        let outputs = self.outputs.iter().enumerate();
+        inputs()
+            .map(|(i, t)| field(Form::Elements, t.name.clone(), i))
+            .chain(scaled().map(|(i, t)| field(Form::Scales, format!("sf{}", t.name), i)))
+            .chain(scaled().map(|(i, t)| field(Form::Atoms, format!("sf{}_atoms", t.name), i)))
+            .chain(outputs.map(|(i, o)| field(Form::Output, o.tensor.name.clone(), i)))
+            .collect()
+    }
+
+    /// The tensor that a field is of.
+    pub fn tensor(&self, field: &Field) -> &Tensor {
+        match field.form {
+            Form::Output => &self.outputs[field.tensor].tensor,
+            _ => &self.inputs[field.tensor],
+        }
+    }
+
+    /// How a field of `group` lies. None for atoms, whose rows are interleaved.
+    pub fn rows(&self, field: &Field, group: &Group) -> Option<Rows> {
+        let tensor = self.tensor(field);
+        let extents = tensor.extents(&self.sizes_in(group)?)?;
+        let (columns, leading) = extents.split_last()?;
+        let row_bytes = match field.form {
+            Form::Elements | Form::Output => (columns * tensor.element.bits()).div_ceil(8),
+            Form::Scales => columns.div_ceil(tensor.element.scale()?.block),
+            Form::Atoms => return None,
+        };
+        Some(Rows {
+            rows: leading.iter().product(),
+            row_bytes,
+            columns: *columns,
+        })
+    }
+
+    /// Bytes of a field of `group`.
+    pub fn field_bytes(&self, field: &Field, group: &Group) -> Option<u64> {
+        if let Some(rows) = self.rows(field, group) {
+            return rows.rows.checked_mul(rows.row_bytes);
+        }
+        let tensor = self.tensor(field);
+        let extents = tensor.extents(&self.sizes_in(group)?)?;
+        let (columns, leading) = extents.split_last()?;
+        let scales = columns.div_ceil(tensor.element.scale()?.block);
+        let down = leading.iter().product::<u64>().div_ceil(ATOM_ROWS);
+        down.checked_mul(scales.div_ceil(ATOM_SCALES) * ATOM_BYTES)
+    }
+
+    /// Rows and columns of an output of `group`: all axes but the last make rows.
+    pub fn output_extents(&self, output: usize, group: &Group) -> Option<(usize, usize)> {
+        let extents = self.outputs[output]
+            .tensor
+            .extents(&self.sizes_in(group)?)?;
+        let (columns, leading) = extents.split_last()?;
+        Some((leading.iter().product::<u64>() as usize, *columns as usize))
+    }
+
+    /// What the last axis of a field's tensor is called: its size in capitals,
+    /// or `column`.
+    pub fn last_axis(&self, field: &Field) -> String {
+        match self.tensor(field).extents.last() {
+            Some(Extent::Size(size)) => self.sizes[*size].to_uppercase(),
+            _ => "column".to_owned(),
+        }
+    }
+
+    /// How much each element of the first input's rows goes through: the
+    /// extent of its last axis.
+    pub fn depth(&self, group: &Group) -> u64 {
+        let extents = self
+            .sizes_in(group)
+            .and_then(|sizes| self.inputs.first()?.extents(&sizes));
+        extents.and_then(|e| e.last().copied()).unwrap_or(1)
+    }
+
+    /// An extent as the expressions of front matter have it.
+    pub fn formula(&self, extent: &Extent) -> String {
+        let (op, of) = match extent {
+            Extent::Number(value) => return value.to_string(),
+            Extent::Size(size) => return self.sizes[*size].clone(),
+            Extent::Of(op, of) => (op, of),
+        };
+        let part = |extent: &Extent| match extent {
+            Extent::Of(..) => format!("({})", self.formula(extent)),
+            plain => self.formula(plain),
+        };
+        let sign = match op {
+            BinaryOp::Maximum | BinaryOp::Minimum => {
+                let name = if *op == BinaryOp::Maximum {
+                    "max"
+                } else {
+                    "min"
+                };
+                return format!("{name}({}, {})", self.formula(&of.0), self.formula(&of.1));
+            }
+            BinaryOp::Add => "+",
+            BinaryOp::Subtract => "-",
+            BinaryOp::FloorDivide | BinaryOp::Divide => "/",
+            BinaryOp::Remainder => "%",
+            BinaryOp::Less => "<",
+            BinaryOp::LessEqual => "<=",
+            BinaryOp::Greater => ">",
+            BinaryOp::GreaterEqual => ">=",
+            BinaryOp::Equal => "==",
+            BinaryOp::NotEqual => "!=",
+            BinaryOp::And => "&&",
+            BinaryOp::Or => "||",
+            BinaryOp::Multiply | BinaryOp::Power => "*",
+        };
+        format!("{} {sign} {}", part(&of.0), part(&of.1))
+    }
+}
+
+/// What C++ calls what lies behind a pointer of this type where no header of
+/// the toolkit is there.
+pub fn storage_type(element: ElementType) -> &'static str {
+    match element.element() {
+        ElementType::F64 => "double",
+        ElementType::F32 => "float",
+        ElementType::F16 | ElementType::Bf16 => "u16",
+        ElementType::I32 => "int",
+        ElementType::I8 => "signed char",
+        ElementType::Bool => "bool",
+        _ => "u8",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operators::usual;
+    use crate::record::synthetic::group;
+
+    #[test]
+    fn fields_of_the_dual_gemm_are_what_kernels_were_written_for() {
+        let operator = usual();
+        let fields = operator.fields();
+        let names: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
+        let all = "a b1 b2 sfa sfb1 sfb2 sfa_atoms sfb1_atoms sfb2_atoms c";
+        assert_eq!(names.join(" "), all);
+        let bytes: Vec<u64> = fields
+            .iter()
+            .map(|field| operator.field_bytes(field, &group(130, 256, 1024)).unwrap())
+            .collect();
+        let expected = [
+            130 * 512,
+            256 * 512,
+            256 * 512,
+            130 * 64,
+            256 * 64,
+            256 * 64,
+            256 * 64,
+            256 * 64,
+            256 * 64,
+            130 * 256 * 2,
+        ];
+        assert_eq!(bytes, expected);
+    }
+}

@@ -1,0 +1,175 @@
+//! Operators as rounds, run files and workers name them, and what follows
+//! from one for the sizes of a shape.
+
+use std::sync::{Arc, LazyLock, Mutex};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::diagnostic::{InputError, SourceFile};
+use crate::domain::roofline::Work;
+use crate::domain::{Group, Shape};
+use crate::operator::{self, Operator, Output, Tensor};
+
+/// The operator that is meant where none is named.
+pub fn usual() -> &'static Arc<Operator> {
+    static OPERATOR: LazyLock<Arc<Operator>> = LazyLock::new(|| {
+        let first = operator::names().next().and_then(operator::built_in);
+        Arc::new(first.expect("an operator is built in").clone())
+    });
+    &OPERATOR
+}
+
+/// The operator of that name; where none is named, the usual one. A file in
+/// `operators/` comes before one that is built in.
+pub fn named(name: Option<&str>) -> Result<Arc<Operator>, InputError> {
+    let found = operator::find(name.unwrap_or(&usual().name))?;
+    Ok(match found == **usual() {
+        true => Arc::clone(usual()),
+        false => Arc::new(found),
+    })
+}
+
+/// The names of all operators: those built in, and those in `operators/`.
+pub fn known() -> impl Iterator<Item = String> {
+    let files = std::fs::read_dir("operators")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let local = files.filter_map(|file| {
+        let path = file.path();
+        let toml = path.extension().is_some_and(|end| end == "toml");
+        let stem = path.file_stem()?.to_str()?.to_owned();
+        (toml && operator::built_in(&stem).is_none()).then_some(stem)
+    });
+    let mut local: Vec<String> = local.collect();
+    local.sort();
+    operator::names().map(str::to_owned).chain(local)
+}
+
+/// An operator as run files and requests to workers hold it: whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OperatorRecord {
+    pub name: String,
+    /// Content hash of the text.
+    pub digest: String,
+    /// The file.
+    pub text: String,
+}
+
+impl OperatorRecord {
+    pub fn of(operator: &Operator) -> Self {
+        Self {
+            name: operator.name.clone(),
+            digest: operator.digest.clone(),
+            text: operator.file.text.to_string(),
+        }
+    }
+
+    /// What a run file holds of an operator: nothing of the usual one.
+    pub fn unless_usual(operator: &Operator) -> Option<Self> {
+        (*operator != **usual()).then(|| Self::of(operator))
+    }
+
+    /// The operator again. Each text is read once.
+    pub fn read(&self) -> Result<Arc<Operator>, String> {
+        static READ: Mutex<Vec<Arc<Operator>>> = Mutex::new(Vec::new());
+        let mut read = READ.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let same = |o: &&Arc<Operator>| o.name == self.name && *o.file.text == *self.text;
+        if let Some(known) = read.iter().chain([usual()]).find(same) {
+            return Ok(Arc::clone(known));
+        }
+        let file = SourceFile {
+            path: format!("operators/{}.toml", self.name).into(),
+            text: self.text.as_str().into(),
+        };
+        let operator = Operator::from_source(file).map_err(|error| error.to_string())?;
+        if operator.digest != self.digest {
+            return Err(format!(
+                "the text of operator `{}` is not its digest's",
+                self.name
+            ));
+        }
+        let operator = Arc::new(operator);
+        read.push(Arc::clone(&operator));
+        Ok(operator)
+    }
+}
+
+/// For `#[serde(with = …)]`: an operator by its record.
+pub mod wire {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(operator: &Operator, wire: S) -> Result<S::Ok, S::Error> {
+        OperatorRecord::of(operator).serialize(wire)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(wire: D) -> Result<Arc<Operator>, D::Error> {
+        let record = OperatorRecord::deserialize(wire)?;
+        record.read().map_err(serde::de::Error::custom)
+    }
+}
+
+impl Operator {
+    /// Sizes of a group in this operator's order; none where one is missing.
+    pub fn sizes_in(&self, group: &Group) -> Option<Vec<u64>> {
+        self.sizes_of(|name| group.get(name).map(u64::from))
+    }
+
+    /// What no design can do without: each operation and each byte once.
+    pub fn least_work(&self, shape: &Shape) -> Work {
+        self.work_of(&shape.groups)
+    }
+
+    /// The same for a shape's groups.
+    pub fn work_of(&self, groups: &[Group]) -> Work {
+        let mut work = Work::default();
+        for group in groups {
+            let Some(sizes) = self.sizes_in(group) else {
+                continue;
+            };
+            let least = self.work(&sizes);
+            work.tensor_flops += least.products.values().sum::<f64>();
+            work.memory_bytes += least.bytes as f64;
+        }
+        work
+    }
+
+    /// Operations that a rate on `shape` is stated in.
+    pub fn operations(&self, shape: &Shape) -> f64 {
+        let sizes = shape.groups.iter().filter_map(|group| self.sizes_in(group));
+        sizes.map(|sizes| self.work(&sizes).flops()).sum()
+    }
+
+    /// Its name, and which text of that name: `softmax (1f0c9a)`.
+    pub fn version(&self) -> String {
+        let digest = &self.digest[..self.digest.len().min(6)];
+        format!("{} ({digest})", self.name)
+    }
+
+    /// Inputs, then outputs.
+    pub fn tensors(&self) -> impl Iterator<Item = &Tensor> {
+        self.inputs
+            .iter()
+            .chain(self.outputs.iter().map(|o| &o.tensor))
+    }
+}
+
+impl Output {
+    /// What an element may be off by, relative and absolute: as the file says,
+    /// or twice what rounding to the type does. Without `atol` the same of the
+    /// output's root mean square comes on top: see the validator.
+    pub fn tolerance(&self) -> (f64, f64) {
+        let rounding = 2.0 * self.tensor.element.unit_roundoff();
+        (self.rtol.unwrap_or(rounding), self.atol.unwrap_or(0.0))
+    }
+}
+
+/// Two files that say the same are one operator.
+impl PartialEq for Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.digest == other.digest
+    }
+}
+
+impl Eq for Operator {}

@@ -1,0 +1,179 @@
+//! What the host hands to a kernel: `dgx::Args` and `dgx::Group` of
+//! `variants/include/dgx/abi.cuh`, whose layout follows from the operator.
+
+use dgx_core::fields::{Form, storage_type};
+use dgx_core::operator::Operator;
+
+pub(crate) const SCRATCH_SLOTS: usize = 8;
+/// Groups that [`Args`] holds itself.
+pub(crate) const NEAR_GROUPS: usize = 8;
+/// Bytes of a tensor map in device memory.
+pub(crate) const TENSOR_MAP: usize = 128;
+/// Bytes of [`Args`] before its groups.
+const HEAD: usize = 3 * 8 + 8 * SCRATCH_SLOTS + 2 * 4;
+
+/// `dgx::Group`. Addresses are the device's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// In the order of the operator's fields.
+    pub pointers: Vec<u64>,
+    pub scratch: [u64; SCRATCH_SLOTS],
+    pub sizes: Vec<u32>,
+    pub tile_begin: u32,
+    pub index: u32,
+}
+
+impl Group {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let words = self.pointers.iter().chain(&self.scratch);
+        let halves = self.sizes.iter().chain([&self.tile_begin, &self.index]);
+        let mut bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend(halves.flat_map(|half| half.to_le_bytes()));
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+        bytes
+    }
+}
+
+/// Bytes of a group of `operator`.
+pub(crate) fn group_bytes(operator: &Operator) -> usize {
+    let words = operator.fields().len() + SCRATCH_SLOTS;
+    (8 * words + 4 * (operator.sizes.len() + 2)).next_multiple_of(8)
+}
+
+/// Bytes of the one parameter of every kernel of `operator`.
+pub(crate) fn args_bytes(operator: &Operator) -> usize {
+    HEAD + NEAR_GROUPS * group_bytes(operator)
+}
+
+/// `dgx::Args`, the one parameter of every kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Args {
+    pub groups: u64,
+    pub maps: u64,
+    pub deal: u64,
+    pub scratch: [u64; SCRATCH_SLOTS],
+    pub group_count: u32,
+    pub tile_count: u32,
+}
+
+impl Args {
+    /// With the first of `groups` again: parameters cost the kernel no load.
+    pub(crate) fn bytes(&self, operator: &Operator, groups: &[Group]) -> Vec<u8> {
+        let words = [self.groups, self.maps, self.deal];
+        let words = words.iter().chain(&self.scratch);
+        let mut bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+        let counts = [self.group_count, self.tile_count];
+        bytes.extend(counts.iter().flat_map(|count| count.to_le_bytes()));
+        bytes.extend(groups.iter().take(NEAR_GROUPS).flat_map(Group::bytes));
+        bytes.resize(args_bytes(operator), 0);
+        bytes
+    }
+}
+
+/// What kernels of `operator` include as `dgx/abi.cuh`.
+pub(crate) fn header(operator: &Operator) -> String {
+    let (group, args) = (group_bytes(operator), args_bytes(operator));
+    let mut members = String::new();
+    for field in operator.fields() {
+        let tensor = operator.tensor(&field);
+        let (constant, kind) = match field.form {
+            Form::Elements => ("const ", storage_type(tensor.element)),
+            Form::Scales | Form::Atoms => ("const ", "u8"),
+            Form::Output => ("", storage_type(tensor.element)),
+        };
+        let extents: Vec<String> = tensor.extents.iter().map(|e| operator.formula(e)).collect();
+        let (element, extents) = (tensor.element.name(), extents.join(" x "));
+        let about = match field.form {
+            Form::Elements | Form::Output => format!("{element}, {extents}"),
+            Form::Scales => "one for each block of a row".to_owned(),
+            Form::Atoms => "the same scales in 128-row x 4-scale atoms of 512 bytes".to_owned(),
+        };
+        members += &format!("  {constant}{kind}* {};  // {about}\n", field.name);
+    }
+    let sizes = operator.sizes.join(", ");
+    let padding = match operator.sizes.len() % 2 {
+        0 => "",
+        _ => "  u32 reserved;\n",
+    };
+    format!(
+        "// What the host hands to a kernel of {name}; made from operators/{name}.toml.
+#pragma once
+
+namespace dgx {{
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+// Opaque to device code: only TMA instructions look inside.
+struct alignas(64) TensorMap {{
+  u8 opaque[128];
+}};
+
+// One problem of a call.
+struct Group {{
+{members}  u8* scratch[{SCRATCH_SLOTS}];
+  u32 {sizes};
+  u32 tile_begin;  // tiles of all groups before this one
+  u32 index;       // place in the shape as the user gave it
+{padding}}};
+
+constexpr u32 NEAR_GROUPS = {NEAR_GROUPS};
+
+struct Args {{
+  const Group* groups;
+  const TensorMap* maps;  // map i of group g at maps[g * MAPS + i]
+  const u32* deal;        // see docs/variants.md, \"Dealing tiles\"
+  u8* scratch[{SCRATCH_SLOTS}];
+  u32 group_count;
+  u32 tile_count;
+  Group near[NEAR_GROUPS];  // the first of `groups` again: parameters cost no load
+}};
+
+static_assert(sizeof(TensorMap) == {TENSOR_MAP}, \"the driver fixes the size of a tensor map\");
+static_assert(sizeof(Group) == {group}, \"keep in step with src/compile/abi.rs\");
+static_assert(sizeof(Args) == {args}, \"keep in step with src/compile/abi.rs\");
+
+}}  // namespace dgx
+",
+        name = operator.name,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::operators::usual;
+
+    #[test]
+    fn the_dual_gemm_has_the_layout_it_always_had() {
+        assert_eq!((group_bytes(usual()), args_bytes(usual())), (168, 1440));
+        let group = Group {
+            pointers: (1..=10).collect(),
+            sizes: vec![21, 22, 23],
+            tile_begin: 24,
+            index: 25,
+            ..Group::default()
+        };
+        let bytes = group.bytes();
+        let at = |offset: usize| bytes[offset];
+        assert_eq!([at(72), at(144), at(148), at(152)], [10, 21, 22, 23]);
+        assert_eq!([at(156), at(160), bytes.len() as u8], [24, 25, 168]);
+    }
+
+    /// The header in the repository, which people read, is the generated one
+    /// but for its comments.
+    #[test]
+    fn the_header_of_the_dual_gemm_is_the_one_in_the_repository() {
+        let code = |text: &str| -> Vec<String> {
+            let lines = text
+                .lines()
+                .map(|line| line.split("//").next().unwrap_or(""));
+            let lines = lines.map(|line| line.trim_end().to_owned());
+            lines.filter(|line| !line.is_empty()).collect()
+        };
+        let kept = include_str!("../../../../variants/include/dgx/abi.cuh");
+        assert_eq!(code(&header(usual())), code(kept));
+    }
+}

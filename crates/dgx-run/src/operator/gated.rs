@@ -1,0 +1,103 @@
+//! Two products of block-scaled operands that share their left one, the first
+//! gating the second: what today's oracle, shuffles, device judging and
+//! explanations are for.
+
+use super::{GroupOperands, Tensor};
+use dgx_core::domain::Group;
+use dgx_core::operator::{BinaryOp, ElementType, NodeId, Op, Operator, Tensor as Input, UnaryOp};
+
+/// Rows and columns of the output, and how long the sums are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extents {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+}
+
+/// Whether `operator` is silu(a @ b.T) * (a @ c.T) of three such operands, the
+/// output as 16-bit floats.
+pub(crate) fn is_gated(operator: &Operator) -> bool {
+    let [output] = &operator.outputs[..] else {
+        return false;
+    };
+    let scaled = |input: &Input| input.element == ElementType::Nvfp4 && input.extents.len() == 2;
+    let fits = operator.inputs.len() == 3
+        && operator.inputs.iter().all(scaled)
+        && output.tensor.element == ElementType::F16
+        && output.tensor.extents.len() == 2;
+    let value = &output.value;
+    let of = |id: NodeId| (&value.node(id).op, &value.node(id).inputs[..]);
+    let is_product = |id: NodeId, right: usize| match of(id) {
+        (Op::MatMul, &[a, b]) => {
+            let transposed = match of(b) {
+                (Op::Transpose, &[b]) => *of(b).0 == Op::Input(right),
+                _ => false,
+            };
+            *of(a).0 == Op::Input(0) && transposed
+        }
+        _ => false,
+    };
+    fits && match of(value.root) {
+        (Op::Binary(BinaryOp::Multiply), &[gate, up]) => match of(gate) {
+            (Op::Unary(UnaryOp::Silu), &[gate]) => is_product(gate, 1) && is_product(up, 2),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+impl Extents {
+    pub(crate) fn of(operator: &Operator, group: &Group) -> Option<Self> {
+        let (rows, columns) = operator.output_extents(0, group)?;
+        is_gated(operator).then(|| Self {
+            rows,
+            columns,
+            depth: operator.depth(group) as usize,
+        })
+    }
+}
+
+impl Extents {
+    /// Rows, columns and depth in 64 bits.
+    pub(crate) fn wide(self) -> [u64; 3] {
+        [self.rows, self.columns, self.depth].map(|extent| extent as u64)
+    }
+}
+
+impl GroupOperands {
+    /// The operand that both products share.
+    pub(crate) fn left(&self) -> &Tensor {
+        &self.inputs[0]
+    }
+
+    pub(crate) fn gate(&self) -> &Tensor {
+        &self.inputs[1]
+    }
+
+    pub(crate) fn up(&self) -> &Tensor {
+        &self.inputs[2]
+    }
+
+    pub(crate) fn extents(&self) -> Extents {
+        Extents {
+            rows: self.left().rows(),
+            columns: self.gate().rows(),
+            depth: self.left().columns(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::operator::{built_in, names};
+
+    #[test]
+    fn only_the_dual_gemm_is_gated() {
+        let gated = |name: &&str| is_gated(built_in(name).unwrap());
+        assert_eq!(
+            names().filter(gated).collect::<Vec<_>>(),
+            ["nvfp4-dual-gemm"]
+        );
+    }
+}
