@@ -114,15 +114,14 @@ impl Graph {
     ) -> Result<Option<Extent>, Clash> {
         let mut met: Option<Extent> = None;
         for (id, axis) in ids.iter().zip(axes) {
-            match (self.extent(*id, *axis), &met) {
-                (Some(extent), None) if !self.is_one(&extent) => met = Some(extent),
-                (Some(extent), Some(other)) => {
-                    if !self.is_one(&extent) && !self.same(&extent, other) {
-                        return Err(Clash(other.clone(), extent));
-                    }
-                }
-                _ => {}
+            let known = self.extent(*id, *axis);
+            let Some(extent) = known.filter(|extent| !self.is_one(extent)) else {
+                continue;
+            };
+            if let Some(other) = met.as_ref().filter(|other| !self.same(other, &extent)) {
+                return Err(Clash(other.clone(), extent));
             }
+            met.get_or_insert(extent);
         }
         let mut all_known = true;
         for (id, axis) in ids.iter_mut().zip(axes) {
@@ -185,7 +184,7 @@ impl Graph {
     }
 
     /// The part of the graph that `root` needs.
-    pub(super) fn value(&self, root: NodeId) -> Value {
+    pub(crate) fn value(&self, root: NodeId) -> Value {
         let mut needed = BTreeSet::from([root]);
         let mut next = Some(root);
         while let Some(id) = next {

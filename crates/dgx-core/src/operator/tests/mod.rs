@@ -111,8 +111,8 @@ fn python_reads_a_value_as_it_is_read_here() {
             "where((x < 1) or ((x > 2) and (x != 3)), x, 0)",
         ),
         (
-            "x[1:][:, :2].T @ x[:1, 1:].T.T",
-            "((x[1:])[:, :2]).T @ ((x[:1, 1:].T).T)",
+            "x[1:][:, :1].T @ x[:1, 1:].T * x",
+            "((((x[1:])[:, :1]).T) @ ((x[:1, 1:]).T)) * x",
         ),
         ("x + .5 + 1_0e-1", "x + 0.5 + 1.0"),
     ] {
@@ -128,6 +128,12 @@ fn names_mean_what_is_written_above_them() {
          [out.idx]\ntype = \"i32\"\nsize = [\"m\", \"t\"]\nvalue = \"argsort(-x, -1)[..., :t]\"\n\
          [out.p]\ntype = \"f32\"\nsize = [\"m\", \"t\"]\nlet = { s = \"softmax(x, -1)\" }\n\
          value = \"take(s, idx, -1)\"\n[out.p.mistake]\n\"the first\" = \"s[:, :t]\"\n",
+    );
+    assert_eq!(operator.misfit(&[4, 64, 64]), None);
+    let (message, _) = operator.misfit(&[4, 64, 65]).unwrap();
+    assert_eq!(
+        message,
+        "`argsort(-x, -1)[..., :t]` reaches beyond its axis"
     );
     let p = &operator.outputs[1];
     assert_eq!(p.value.node(p.value.root).op, Op::Take(0));
