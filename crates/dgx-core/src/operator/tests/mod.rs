@@ -263,3 +263,22 @@ fn an_index_that_meets_two_extents_counts_both() {
     let indices = lines.iter().filter(|line| line.contains("Index")).count();
     assert_eq!(indices, 4, "{lines:#?}");
 }
+
+/// The page that users read is true.
+#[test]
+fn the_guide_shows_what_is_read() {
+    let guide = include_str!("../../../../../docs/operators.md");
+    let block = guide.split("```toml\n").nth(1).unwrap();
+    sound(block.split("```").next().unwrap());
+    for name in language::functions().chain(names()) {
+        let word = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+        assert!(guide.split(word).any(|found| found == name), "{name}");
+    }
+    let dual = built_in("nvfp4-dual-gemm").unwrap().file.text.to_string();
+    let error = operator(&dual.replacen("silu(a @ b1.T)", "silu(a @ b1)", 1)).unwrap_err();
+    assert!(
+        guide.contains(error.message()) && guide.contains(error.remedy()),
+        "{error}"
+    );
+    assert_eq!(error.location().unwrap(), "operators/x.toml:20:15");
+}
