@@ -6,28 +6,20 @@ mod extent;
 mod language;
 mod mask;
 mod read;
-mod trial;
 mod types;
 mod value;
-mod wire;
 mod work;
 
 use std::ops::Range;
-
-use schemars::{Schema, SchemaGenerator};
 
 use crate::diagnostic::{InputError, SourceFile};
 
 pub use built_in::{built_in, find, names};
 pub use extent::Extent;
+pub use read::schema;
 pub use types::{ElementType, Number, Scale};
 pub use value::{BinaryOp, Node, NodeId, Op, ReduceOp, UnaryOp, Value};
 pub use work::{Rate, Work};
-
-/// What an operator's file may say, for editors and other programs.
-pub fn schema(generator: SchemaGenerator) -> Schema {
-    generator.into_root_schema_for::<wire::OperatorFile>()
-}
 
 /// Axes that a tensor has at most.
 pub const MAX_RANK: usize = 5;
@@ -114,7 +106,7 @@ impl Operator {
 
     /// The first requirement that `sizes` do not meet.
     pub fn unmet(&self, sizes: &[u64]) -> Option<&Requirement> {
-        trial::unmet(&self.requires, sizes)
+        read::trial::unmet(&self.requires, sizes)
     }
 
     /// Why no problem of these sizes can be laid out, and the remedy; the
@@ -122,7 +114,14 @@ impl Operator {
     pub fn misfit(&self, sizes: &[u64]) -> Option<(String, String)> {
         let outputs = self.outputs.iter().map(|output| &output.tensor);
         let mut tensors = self.inputs.iter().chain(outputs);
-        tensors.find_map(|tensor| tensor.misfit(&self.sizes, sizes))
+        let misfit = tensors.find_map(|tensor| tensor.misfit(&self.sizes, sizes));
+        misfit.or_else(|| {
+            let values = self.outputs.iter().map(|output| &output.value);
+            let mut values = values.chain(self.mistakes.iter().map(|mistake| &mistake.value));
+            let slice = &self.file.text[values.find_map(|value| value.cut_short(sizes))?];
+            let message = format!("`{slice}` reaches beyond its axis");
+            Some((message, "say in `requires` which sizes it needs".to_owned()))
+        })
     }
 
     /// An error at `place` of the file.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::check::{Checked, Checker, wider};
+use super::check::{Checked, Checker, refuse, wider};
 use super::parse::{Kind, Term};
 use crate::diagnostic::did_you_mean;
 use crate::expr::ExprError;
@@ -97,7 +97,7 @@ impl Checker<'_> {
         {
             let message = format!("`{name}` is given {} arguments", args.len());
             let remedy = format!("write {name}({})", wants.join(", "));
-            return Err(ExprError::new(span.clone(), message, remedy));
+            return refuse(span, message, remedy);
         }
         match function {
             Function::Index => self.index(&args[0], span),
@@ -170,11 +170,11 @@ impl Checker<'_> {
     fn index(&mut self, axis: &Term, span: &Range<usize>) -> Checked {
         let at = self.literal(axis)?;
         if !(-(MAX_RANK as i64)..0).contains(&at) {
-            return Err(ExprError::new(
-                axis.span.clone(),
+            return refuse(
+                &axis.span,
                 format!("i({at}) does not count from the end"),
                 format!("write i(-1) for the last axis, down to i(-{MAX_RANK})"),
-            ));
+            );
         }
         let axis = (-at) as usize - 1;
         let mut extents = vec![Some(Extent::Number(1)); axis + 1];
@@ -268,7 +268,7 @@ impl Checker<'_> {
             let message = format!("`{}` does not name each axis once", self.written(span));
             let remedy =
                 format!("write permute(x, …) with the {rank} axes of x in their new order");
-            return Err(ExprError::new(span.clone(), message, remedy));
+            return refuse(span, message, remedy);
         }
         let extents = axes
             .iter()
@@ -281,11 +281,11 @@ impl Checker<'_> {
     fn cast(&mut self, element: ElementType, arg: &Term, span: &Range<usize>) -> Checked {
         if element.scale().is_some() {
             let (name, plain) = (element.name(), element.element().name());
-            return Err(ExprError::new(
-                span.clone(),
+            return refuse(
+                span,
                 format!("`{name}` is not one number: it shares scales"),
                 format!("compute the scales, divide by them, and round with {plain}(x)"),
-            ));
+            );
         }
         let id = self.term(arg)?;
         let extents = self.graph.node(id).extents.clone();

@@ -5,12 +5,11 @@ use std::ops::Range;
 
 use super::call::functions;
 use super::graph::{Clash, Draft, Graph};
-use super::parse::{Kind, Subscript, Term};
-use super::whole::whole;
-use crate::diagnostic::{InputError, did_you_mean};
+use super::parse::{Kind, Term};
+use crate::diagnostic::did_you_mean;
 use crate::document::Formula;
 use crate::expr::ExprError;
-use crate::operator::{BinaryOp, Extent, NodeId, Number, Op, Tensor, UnaryOp, Value};
+use crate::operator::{BinaryOp, Extent, NodeId, Number, Op, Tensor, UnaryOp};
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -30,21 +29,13 @@ pub(crate) struct Checker<'a> {
     pub(crate) formula: &'a Formula,
 }
 
-pub(super) type Checked = Result<NodeId, ExprError>;
+pub(crate) type Checked = Result<NodeId, ExprError>;
 
 impl Checker<'_> {
-    /// A part that a name is given to.
-    pub(crate) fn part(&mut self, term: &Term) -> Result<NodeId, InputError> {
-        self.term(term).map_err(|error| self.formula.error(&error))
-    }
-
     /// What is computed for `tensor`.
-    pub(crate) fn value(&mut self, term: &Term, tensor: &Tensor) -> Result<Value, InputError> {
-        let root = self
-            .term(term)
-            .and_then(|root| self.fit(root, term, tensor));
-        let root = root.map_err(|error| self.formula.error(&error))?;
-        Ok(self.graph.value(root))
+    pub(crate) fn value(&mut self, term: &Term, tensor: &Tensor) -> Checked {
+        let root = self.term(term)?;
+        self.fit(root, term, tensor)
     }
 
     /// The value with the type and the extents of its tensor.
@@ -53,11 +44,11 @@ impl Checker<'_> {
         let (is, wants) = (self.graph.node(root).number, tensor.element.number());
         if is != wants && (is, wants) != (Number::Integer, Number::Real) {
             let element = tensor.element.name();
-            return Err(ExprError::new(
-                term.span.clone(),
+            return refuse(
+                &term.span,
                 format!("the value is {}, and `{name}` is {element}", called(is)),
                 format!("write {element}(…) to convert it, or change the type of `{name}`"),
-            ));
+            );
         }
         let rank = tensor.extents.len();
         for axis in 0..self.graph.rank(root).max(rank) {
@@ -87,11 +78,11 @@ impl Checker<'_> {
         ExprError::new(term.span.clone(), message, remedy)
     }
 
-    pub(super) fn term(&mut self, term: &Term) -> Checked {
+    pub(crate) fn term(&mut self, term: &Term) -> Checked {
         if self.graph.is_full() {
             let message = "the values of this file take too many steps";
             let remedy = "split the operator in two, or name common parts with `let`";
-            return Err(ExprError::new(term.span.clone(), message, remedy));
+            return refuse(&term.span, message, remedy);
         }
         match &term.kind {
             Kind::Number { value, whole } => {
@@ -270,7 +261,7 @@ impl Checker<'_> {
     }
 
     /// A sentence with the numbers of the first sizes that tell two extents apart.
-    fn clash(
+    pub(super) fn clash(
         &self,
         Clash(one, other): &Clash,
         span: &Range<usize>,
@@ -284,184 +275,6 @@ impl Checker<'_> {
             }
             _ => format!("`{written}`: its extents overflow"),
         }
-    }
-
-    fn product(&mut self, left: &Term, right: &Term, span: &Range<usize>) -> Checked {
-        let mut ids = [self.term(left)?, self.term(right)?];
-        for (id, term) in ids.iter().zip([left, right]) {
-            self.numeric(*id, &term.span)?;
-            if self.graph.rank(*id) < 2 {
-                let written = self.written(&term.span);
-                let shown = self.graph.shown(*id);
-                return Err(ExprError::new(
-                    term.span.clone(),
-                    format!("`@` needs two axes or more, and `{written}` is {shown}"),
-                    "give a vector a second axis: size = [1, \"k\"]; multiply numbers with *",
-                ));
-            }
-        }
-        let stretched = self.graph.meet(&mut ids, &[0, 1]);
-        let extents = [self.graph.extent(ids[0], 0), self.graph.extent(ids[1], 1)];
-        let clash = match (stretched, extents) {
-            (Err(clash), _) => Some(clash),
-            (_, [Some(columns), Some(rows)]) => {
-                (!self.graph.same(&columns, &rows)).then_some(Clash(columns, rows))
-            }
-            _ => return Err(self.meets_nothing(span)),
-        };
-        if let Some(clash) = clash {
-            return Err(self.products_clash(&clash, ids, [left, right], span));
-        }
-        let rank = ids
-            .map(|id| self.graph.rank(id))
-            .into_iter()
-            .max()
-            .unwrap_or(2);
-        let mut extents = Vec::new();
-        for axis in (2..rank).rev() {
-            extents.push(self.meet(&mut ids, axis, span)?);
-        }
-        extents.extend([self.graph.extent(ids[0], 1), self.graph.extent(ids[1], 0)]);
-        let [a, b] = ids.map(|id| self.graph.node(id).number);
-        Ok(self.step(Op::MatMul, ids.to_vec(), extents, wider(a, b), span))
-    }
-
-    fn products_clash(
-        &self,
-        clash: &Clash,
-        ids: [NodeId; 2],
-        terms: [&Term; 2],
-        span: &Range<usize>,
-    ) -> ExprError {
-        let says = |a, b| format!("{a} columns meet {b} rows");
-        let message = self.clash(clash, span, says);
-        let same = |a: Option<Extent>, b: Option<Extent>| match (a, b) {
-            (Some(a), Some(b)) => self.graph.same(&a, &b),
-            _ => false,
-        };
-        let [a, b] = terms.map(|term| self.written(&term.span));
-        let remedy = if same(self.graph.extent(ids[0], 0), self.graph.extent(ids[1], 0)) {
-            format!("did you mean `{b}.T`?")
-        } else if same(self.graph.extent(ids[0], 1), self.graph.extent(ids[1], 1)) {
-            format!("did you mean `{a}.T`?")
-        } else {
-            let [x, y] = ids.map(|id| self.graph.shown(id));
-            format!("`{a}` is {x} and `{b}` is {y}: the last axis meets the second last")
-        };
-        ExprError::new(span.clone(), message, remedy)
-    }
-
-    fn transpose(&mut self, of: &Term, span: &Range<usize>) -> Checked {
-        let id = self.term(of)?;
-        let mut extents = self.graph.node(id).extents.clone();
-        let rank = extents.len();
-        if rank < 2 {
-            let written = self.written(&of.span);
-            let message = format!("`.T` needs two axes, and `{written}` has {rank}");
-            return Err(ExprError::new(span.clone(), message, "remove `.T`"));
-        }
-        extents.swap(rank - 2, rank - 1);
-        let number = self.graph.node(id).number;
-        Ok(self.step(Op::Transpose, vec![id], extents, number, span))
-    }
-
-    fn slices(&mut self, of: &Term, subscripts: &[Subscript], span: &Range<usize>) -> Checked {
-        let mut id = self.term(of)?;
-        let rests = subscripts
-            .iter()
-            .filter(|s| matches!(s, Subscript::Rest))
-            .count();
-        let (given, rank) = (subscripts.len() - rests, self.graph.rank(id));
-        if given > rank || rests > 1 {
-            let written = self.written(&of.span);
-            let message = format!("{given} slices of `{written}`, which has {rank} axes");
-            let remedy = "write one begin:end for each axis, `...` once at most";
-            return Err(ExprError::new(span.clone(), message, remedy));
-        }
-        let mut at = 0;
-        for subscript in subscripts {
-            match subscript {
-                Subscript::Rest => at += rank - given,
-                Subscript::Range(None, None) => at += 1,
-                Subscript::Range(begin, end) => {
-                    id = self.slice(id, rank - 1 - at, [begin.as_ref(), end.as_ref()], span)?;
-                    at += 1;
-                }
-                Subscript::Single(term) => {
-                    let written = self.written(&term.span);
-                    return Err(ExprError::new(
-                        term.span.clone(),
-                        format!("`{written}` alone is no slice"),
-                        "write begin:end, which keeps the axis; take(x, index, axis) gathers",
-                    ));
-                }
-            }
-        }
-        Ok(id)
-    }
-
-    fn slice(
-        &mut self,
-        id: NodeId,
-        axis: usize,
-        bounds: [Option<&Term>; 2],
-        span: &Range<usize>,
-    ) -> Checked {
-        let Some(extent) = self.graph.extent(id, axis) else {
-            return Err(self.meets_nothing(span));
-        };
-        let [begin, end] = bounds.map(|bound| bound.map(|b| self.bound(b, &extent)).transpose());
-        let begin = begin?.unwrap_or(Extent::Number(0));
-        let end = end?.unwrap_or(extent.clone());
-        let outside = |[begin, end, extent]: [i64; 3]| begin < 0 || end <= begin || end > extent;
-        if let Some((sizes, values)) = self.graph.counterexample([&begin, &end, &extent], outside) {
-            let sizes = self.graph.sizes_shown(sizes);
-            let message = match values {
-                Some([begin, end, extent]) => {
-                    format!("the slice {begin}:{end} of an axis of {extent} ({sizes})")
-                }
-                None => format!("the bounds of the slice overflow ({sizes})"),
-            };
-            let remedy = "keep begin below end and end within the axis; where sizes must be so, \
-                          say it in `requires`";
-            return Err(ExprError::new(span.clone(), message, remedy));
-        }
-        let length = match begin {
-            Extent::Number(0) => end.clone(),
-            _ => Extent::of(BinaryOp::Subtract, end.clone(), begin.clone()),
-        };
-        if Graph::is_long(&length) {
-            let remedy = "slice once, with the sum of the bounds";
-            return Err(ExprError::new(
-                span.clone(),
-                "slices of slices of slices",
-                remedy,
-            ));
-        }
-        let draft = self.graph.node(id);
-        let (mut extents, number) = (draft.extents.clone(), draft.number);
-        let at = extents.len() - 1 - axis;
-        extents[at] = Some(length);
-        Ok(self.step(
-            Op::Slice { axis, begin, end },
-            vec![id],
-            extents,
-            number,
-            span,
-        ))
-    }
-
-    /// The bound of a slice; a negative one counts from the end.
-    fn bound(&self, term: &Term, extent: &Extent) -> Result<Extent, ExprError> {
-        let bound = whole(term, &self.graph.names)?;
-        let negative = self
-            .graph
-            .counterexample([&bound], |[value]| value >= 0)
-            .is_none();
-        Ok(match negative {
-            true => Extent::of(BinaryOp::Add, extent.clone(), bound),
-            false => bound,
-        })
     }
 
     pub(super) fn numeric(&self, id: NodeId, span: &Range<usize>) -> Result<(), ExprError> {
@@ -492,6 +305,14 @@ impl Checker<'_> {
             "let it meet a tensor first: where(i(-1) < 3, x, 0)",
         )
     }
+}
+
+pub(super) fn refuse<T>(
+    span: &Range<usize>,
+    message: impl Into<String>,
+    remedy: impl Into<String>,
+) -> Result<T, ExprError> {
+    Err(ExprError::new(span.clone(), message, remedy))
 }
 
 pub(super) fn wider(a: Number, b: Number) -> Number {

@@ -4,6 +4,8 @@ mod call;
 mod check;
 mod graph;
 mod parse;
+mod product;
+mod slice;
 mod token;
 mod whole;
 

@@ -1,10 +1,10 @@
-//! An operator's file as it is written. What it says is checked in [`super::read`].
+//! An operator's file as it is written. What it says is checked in [`mod@super`].
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::ElementType;
 use crate::document::{Spanned, Table, Value};
+use crate::operator::ElementType;
 
 /// What an operator computes, on which tensors, and how near a result must be.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -14,7 +14,7 @@ pub(super) struct OperatorFile {
     /// What is computed, in one line.
     pub summary: Spanned<String>,
     /// What a shape gives, in the order of its name.
-    #[schemars(extend("minItems" = 1, "maxItems" = super::read::MAX_SIZES))]
+    #[schemars(extend("minItems" = 1, "maxItems" = super::MAX_SIZES))]
     pub sizes: Spanned<Vec<Spanned<String>>>,
     /// Whether a shape may list several problems.
     #[serde(default)]
@@ -27,7 +27,8 @@ pub(super) struct OperatorFile {
     pub small: Vec<Spanned<Table<Spanned<i64>>>>,
     /// Numbers with a name.
     #[serde(default, rename = "const")]
-    pub constants: Table<Spanned<f64>>,
+    #[schemars(with = "Table<f64>")]
+    pub constants: Table<Spanned<Amount>>,
     #[serde(default, rename = "in")]
     pub inputs: Table<Input>,
     #[serde(default, rename = "out")]
@@ -47,7 +48,7 @@ pub(super) struct Input {
     /// Extents, first axis first: numbers and expressions of sizes.
     pub size: Spanned<Vec<Spanned<Value>>>,
     /// The least and the most that data may be.
-    pub range: Option<Spanned<[Spanned<Bound>; 2]>>,
+    pub range: Option<Spanned<[Spanned<Amount>; 2]>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -73,12 +74,13 @@ pub(super) struct Output {
     pub mistake: Table<Spanned<String>>,
 }
 
+/// A number, or text that may stand for one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a number or an expression of sizes in quotes"
 )]
-pub(super) enum Bound {
+pub(super) enum Amount {
     Number(f64),
     Text(String),
 }

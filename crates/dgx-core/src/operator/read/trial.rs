@@ -1,14 +1,17 @@
 //! Sizes to try things on: a claim about extents that holds for all of these
 //! is taken to hold for all sizes.
 
-use super::Requirement;
 use crate::domain::bounds::EXTENT;
+use crate::operator::Requirement;
 
 /// One for each size, and none twice, so that no two sizes are taken for one.
 const FACTORS: [u64; 8] = [2, 3, 5, 7, 11, 13, 17, 19];
 
 /// The first requirement that `sizes` do not meet.
-pub(super) fn unmet<'a>(requires: &'a [Requirement], sizes: &[u64]) -> Option<&'a Requirement> {
+pub(in crate::operator) fn unmet<'a>(
+    requires: &'a [Requirement],
+    sizes: &[u64],
+) -> Option<&'a Requirement> {
     let meets = |r: &&Requirement| matches!(r.condition.eval(sizes), Some(value) if value != 0);
     requires.iter().find(|r| !meets(r))
 }
