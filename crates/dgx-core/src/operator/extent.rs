@@ -1,6 +1,7 @@
 //! Whole numbers made of sizes: extents of tensors, bounds of slices, what an
 //! operator requires. Python's rules: `//` rounds down, `%` has the divisor's sign.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::BinaryOp;
@@ -46,6 +47,44 @@ impl Extent {
             BinaryOp::And => Some((a != 0 && b != 0).into()),
             BinaryOp::Or => Some((a != 0 || b != 0).into()),
             BinaryOp::Divide | BinaryOp::Power => None,
+        }
+    }
+
+    /// Names, numbers and operators in it.
+    pub(super) fn words(&self) -> usize {
+        match self {
+            Self::Of(_, of) => 1 + of.0.words() + of.1.words(),
+            _ => 1,
+        }
+    }
+
+    /// Adds the sizes in it.
+    pub(super) fn sizes(&self, found: &mut BTreeSet<usize>) {
+        match self {
+            Self::Number(_) => {}
+            Self::Size(size) => _ = found.insert(*size),
+            Self::Of(_, of) => {
+                of.0.sizes(found);
+                of.1.sizes(found);
+            }
+        }
+    }
+
+    /// As it is written, of sizes called `names`.
+    pub fn shown(&self, names: &[String]) -> String {
+        let (op, of) = match self {
+            Self::Number(value) => return value.to_string(),
+            Self::Size(size) => return names.get(*size).cloned().unwrap_or_default(),
+            Self::Of(op, of) => (op, of),
+        };
+        let (a, b) = (of.0.shown(names), of.1.shown(names));
+        let inner = |text: String| match text.contains(' ') {
+            true => format!("({text})"),
+            false => text,
+        };
+        match op {
+            BinaryOp::Maximum | BinaryOp::Minimum => format!("{}({a}, {b})", op.symbol()),
+            _ => format!("{} {} {}", inner(a), op.symbol(), inner(b)),
         }
     }
 }

@@ -1,17 +1,28 @@
 //! An operator: what is computed, as one file of TOML says it. Read and
 //! checked here; nothing is evaluated.
 
+mod built_in;
 mod extent;
+mod language;
+mod mask;
+mod read;
 mod types;
 mod value;
+mod work;
 
 use std::ops::Range;
 
 use crate::diagnostic::{InputError, SourceFile};
 
+pub use built_in::{built_in, find, names};
 pub use extent::Extent;
+pub use read::schema;
 pub use types::{ElementType, Number, Scale};
 pub use value::{BinaryOp, Node, NodeId, Op, ReduceOp, UnaryOp, Value};
+pub use work::{Rate, Work};
+
+/// Axes that a tensor has at most.
+pub const MAX_RANK: usize = 5;
 
 /// An operator whose file was read and is right in itself.
 #[derive(Clone, Debug)]
@@ -52,9 +63,16 @@ pub struct Tensor {
     /// First axis first; one to five.
     pub extents: Vec<Extent>,
     /// Least and most that data may be, where the file says so.
-    pub range: Option<(f64, f64)>,
+    pub range: Option<(Limit, Limit)>,
     /// Its name in the file.
     pub place: Range<usize>,
+}
+
+/// The least or the most that data may be.
+#[derive(Clone, Debug)]
+pub enum Limit {
+    Number(f64),
+    Extent(Extent),
 }
 
 #[derive(Clone, Debug)]
@@ -88,8 +106,22 @@ impl Operator {
 
     /// The first requirement that `sizes` do not meet.
     pub fn unmet(&self, sizes: &[u64]) -> Option<&Requirement> {
-        let meets = |r: &&Requirement| matches!(r.condition.eval(sizes), Some(v) if v != 0);
-        self.requires.iter().find(|r| !meets(r))
+        read::trial::unmet(&self.requires, sizes)
+    }
+
+    /// Why no problem of these sizes can be laid out, and the remedy; the
+    /// sizes meet what the operator requires.
+    pub fn misfit(&self, sizes: &[u64]) -> Option<(String, String)> {
+        let outputs = self.outputs.iter().map(|output| &output.tensor);
+        let mut tensors = self.inputs.iter().chain(outputs);
+        let misfit = tensors.find_map(|tensor| tensor.misfit(&self.sizes, sizes));
+        misfit.or_else(|| {
+            let values = self.outputs.iter().map(|output| &output.value);
+            let mut values = values.chain(self.mistakes.iter().map(|mistake| &mistake.value));
+            let slice = &self.file.text[values.find_map(|value| value.cut_short(sizes))?];
+            let message = format!("`{slice}` reaches beyond its axis");
+            Some((message, "say in `requires` which sizes it needs".to_owned()))
+        })
     }
 
     /// An error at `place` of the file.
@@ -110,6 +142,57 @@ impl Tensor {
         self.extents.iter().map(extent).collect()
     }
 
+    /// Least and most that data may be, where the file says so.
+    pub fn range(&self, sizes: &[u64]) -> Option<(f64, f64)> {
+        let limit = |limit: &Limit| match limit {
+            Limit::Number(value) => Some(*value),
+            Limit::Extent(extent) => Some(extent.eval(sizes)? as f64),
+        };
+        let (low, high) = self.range.as_ref()?;
+        Some((limit(low)?, limit(high)?))
+    }
+
+    /// Why it cannot be laid out for these sizes, and the remedy.
+    fn misfit(&self, names: &[String], sizes: &[u64]) -> Option<(String, String)> {
+        let pairs = names.iter().zip(sizes);
+        let at: Vec<String> = pairs
+            .map(|(name, size)| format!("{name} = {size}"))
+            .collect();
+        let (name, at) = (&self.name, at.join(", "));
+        for extent in &self.extents {
+            if !matches!(extent.eval(sizes), Some(1..)) {
+                let value = match extent.eval(sizes) {
+                    Some(value) => value.to_string(),
+                    None => "a number that overflows".to_owned(),
+                };
+                let message = format!(
+                    "an extent of `{name}`, {}, is {value} ({at})",
+                    extent.shown(names)
+                );
+                let remedy = "extents are 1 or more; where sizes must be so, say it in `requires`";
+                return Some((message, remedy.to_owned()));
+            }
+        }
+        let last = self.extents.last()?.eval(sizes)?;
+        let block = match self.element.scale() {
+            Some(scale) => scale.block as i64,
+            None => (8 / self.element.bits().min(8)) as i64,
+        };
+        if last % block != 0 {
+            let element = self.element.name();
+            let message = format!("rows of `{name}` have {last} elements of {element} ({at})");
+            let remedy = format!(
+                "{element} comes in blocks of {block}: say in `requires` that they divide it"
+            );
+            return Some((message, remedy));
+        }
+        if self.bytes(sizes).is_none() {
+            let message = format!("`{name}` takes 2^63 bytes or more ({at})");
+            return Some((message, "give smaller extents".to_owned()));
+        }
+        None
+    }
+
     /// Bytes with scales; none where they do not fit 63 bits.
     pub fn bytes(&self, sizes: &[u64]) -> Option<u64> {
         let extents = self.extents(sizes)?;
@@ -120,3 +203,6 @@ impl Tensor {
         self.element.bytes(rows, *columns)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,43 +48,59 @@ pub enum Number {
     Truth,
 }
 
+/// Facts of a type: its name, bits of an element, bits of its mantissa that are
+/// stored (none for integers), the least and the most it can be, infinity
+/// aside, and the C++ type. In the order of the types.
+type Facts = (&'static str, u64, Option<i32>, f64, f64, &'static str);
+const FACTS: [Facts; 15] = [
+    ("f64", 64, Some(52), f64::MIN, f64::MAX, "double"),
+    (
+        "f32",
+        32,
+        Some(23),
+        f32::MIN as f64,
+        f32::MAX as f64,
+        "float",
+    ),
+    ("f16", 16, Some(10), -65504.0, 65504.0, "__half"),
+    ("bf16", 16, Some(7), -BF16_MAX, BF16_MAX, "__nv_bfloat16"),
+    ("e4m3", 8, Some(3), -448.0, 448.0, "__nv_fp8_e4m3"),
+    ("e5m2", 8, Some(2), -57344.0, 57344.0, "__nv_fp8_e5m2"),
+    ("e2m1", 4, Some(1), -6.0, 6.0, "unsigned char"),
+    ("mxfp4", 4, Some(1), -6.0, 6.0, "unsigned char"),
+    ("mxfp8", 8, Some(3), -448.0, 448.0, "__nv_fp8_e4m3"),
+    ("nvfp4", 4, Some(1), -6.0, 6.0, "unsigned char"),
+    ("i32", 32, None, i32::MIN as f64, i32::MAX as f64, "int"),
+    ("i8", 8, None, -128.0, 127.0, "signed char"),
+    ("u8", 8, None, 0.0, 255.0, "unsigned char"),
+    ("bool", 8, None, 0.0, 1.0, "bool"),
+    (
+        "e8m0",
+        8,
+        Some(0),
+        1.0 / E8M0_MAX,
+        E8M0_MAX,
+        "unsigned char",
+    ),
+];
+const BF16_MAX: f64 = f32::from_bits(0x7f7f_0000) as f64;
+const E8M0_MAX: f64 = f32::from_bits(0x7f00_0000) as f64;
+
 impl ElementType {
     /// Those a file may name.
-    pub const ALL: [Self; 14] = [
-        Self::F64,
-        Self::F32,
-        Self::F16,
-        Self::Bf16,
-        Self::E4m3,
-        Self::E5m2,
-        Self::E2m1,
-        Self::Mxfp4,
-        Self::Mxfp8,
-        Self::Nvfp4,
-        Self::I32,
-        Self::I8,
-        Self::U8,
-        Self::Bool,
-    ];
+    pub const ALL: [Self; 14] = {
+        use ElementType::*;
+        [
+            F64, F32, F16, Bf16, E4m3, E5m2, E2m1, Mxfp4, Mxfp8, Nvfp4, I32, I8, U8, Bool,
+        ]
+    };
+
+    fn facts(self) -> Facts {
+        FACTS[self as usize]
+    }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::F64 => "f64",
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::E4m3 => "e4m3",
-            Self::E5m2 => "e5m2",
-            Self::E2m1 => "e2m1",
-            Self::Mxfp4 => "mxfp4",
-            Self::Mxfp8 => "mxfp8",
-            Self::Nvfp4 => "nvfp4",
-            Self::I32 => "i32",
-            Self::I8 => "i8",
-            Self::U8 => "u8",
-            Self::Bool => "bool",
-            Self::E8m0 => "e8m0",
-        }
+        self.facts().0
     }
 
     /// The type a file calls `name`.
@@ -113,37 +129,23 @@ impl ElementType {
 
     /// Bits of one element, without its share of a scale.
     pub fn bits(self) -> u64 {
-        match self.element() {
-            Self::F64 => 64,
-            Self::F32 | Self::I32 => 32,
-            Self::F16 | Self::Bf16 => 16,
-            Self::E2m1 => 4,
-            _ => 8,
-        }
+        self.facts().1
     }
 
     /// Whether some bits mean "not a number", so that poison can be seen.
     pub fn has_nan(self) -> bool {
-        !matches!(
-            self.element(),
-            Self::E2m1 | Self::I32 | Self::I8 | Self::U8 | Self::Bool
-        )
+        self.number() == Number::Real && self.element() != Self::E2m1
     }
 
     /// The largest relative error of rounding to this type; 0 for integers.
     pub fn unit_roundoff(self) -> f64 {
-        let stored_bits = match self.element() {
-            Self::F64 => 52,
-            Self::F32 => 23,
-            Self::F16 => 10,
-            Self::Bf16 => 7,
-            Self::E4m3 => 3,
-            Self::E5m2 => 2,
-            Self::E2m1 => 1,
-            Self::E8m0 => 0,
-            _ => return 0.0,
-        };
-        0.5_f64.powi(stored_bits + 1)
+        let stored = self.facts().2;
+        stored.map_or(0.0, |bits| 0.5_f64.powi(bits + 1))
+    }
+
+    /// The least and the most an element can be, infinity aside.
+    pub fn limits(self) -> (f64, f64) {
+        (self.facts().3, self.facts().4)
     }
 
     pub fn number(self) -> Number {
@@ -157,18 +159,7 @@ impl ElementType {
     /// The C++ type behind a pointer to the tensor. Two e2m1 share a byte, the
     /// even one in its low half.
     pub fn c_type(self) -> &'static str {
-        match self.element() {
-            Self::F64 => "double",
-            Self::F32 => "float",
-            Self::F16 => "__half",
-            Self::Bf16 => "__nv_bfloat16",
-            Self::E4m3 => "__nv_fp8_e4m3",
-            Self::E5m2 => "__nv_fp8_e5m2",
-            Self::I32 => "int",
-            Self::I8 => "signed char",
-            Self::Bool => "bool",
-            _ => "unsigned char",
-        }
+        self.facts().5
     }
 
     /// Bytes of `rows` rows of `columns` elements each, scales included; none
@@ -195,6 +186,7 @@ mod tests {
             assert_eq!(ElementType::named(element.name()), Some(element));
         }
         assert_eq!(ElementType::named("e8m0"), None);
+        assert_eq!(ElementType::E8m0.name(), "e8m0");
     }
 
     #[test]
@@ -209,5 +201,13 @@ mod tests {
         assert_eq!(ElementType::F16.unit_roundoff(), 2f64.powi(-11));
         assert_eq!(ElementType::Nvfp4.unit_roundoff(), 0.25);
         assert_eq!(ElementType::I8.unit_roundoff(), 0.0);
+        assert_eq!(
+            ElementType::Bf16.limits().1,
+            2f64.powi(128) - 2f64.powi(120)
+        );
+        assert_eq!(
+            ElementType::E8m0.limits(),
+            (2f64.powi(-127), 2f64.powi(127))
+        );
     }
 }

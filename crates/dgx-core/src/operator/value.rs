@@ -127,9 +127,65 @@ pub enum ReduceOp {
     Min,
 }
 
+impl BinaryOp {
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::FloorDivide => "//",
+            Self::Remainder => "%",
+            Self::Power => "pow",
+            Self::Maximum => "maximum",
+            Self::Minimum => "minimum",
+            Self::Less => "<",
+            Self::LessEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterEqual => ">=",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::And => "and",
+            Self::Or => "or",
+        }
+    }
+
+    pub fn compares(self) -> bool {
+        use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+        matches!(
+            self,
+            Equal | Greater | GreaterEqual | Less | LessEqual | NotEqual
+        )
+    }
+}
+
 impl Value {
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id]
+    }
+
+    /// The place of a slice that is empty, or not within its axis, for `sizes`.
+    pub(super) fn cut_short(&self, sizes: &[u64]) -> Option<Range<usize>> {
+        let cut = |node: &&Node| {
+            let Op::Slice { axis, begin, end } = &node.op else {
+                return false;
+            };
+            let whole = &self.nodes[node.inputs[0]].extents;
+            let extent = &whole[whole.len() - 1 - axis];
+            match (begin.eval(sizes), end.eval(sizes), extent.eval(sizes)) {
+                (Some(begin), Some(end), Some(extent)) => begin < 0 || end <= begin || end > extent,
+                _ => true,
+            }
+        };
+        self.nodes.iter().find(cut).map(|node| node.span.clone())
+    }
+
+    /// Whether both take the same steps, wherever they are written.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let mut pairs = self.nodes.iter().zip(&other.nodes);
+        self.nodes.len() == other.nodes.len()
+            && pairs.all(|(a, b)| a.op == b.op && a.inputs == b.inputs)
     }
 }
 
