@@ -10,6 +10,7 @@ mod format;
 mod operands;
 mod oracle;
 mod shuffle;
+mod symmetry;
 
 pub use cache::OracleCache;
 pub use cache::{ANSWERS, ANSWERS_LIMIT, is_ours};
@@ -24,3 +25,4 @@ pub use oracle::Oracle;
 pub(crate) use oracle::silu;
 pub(crate) use shuffle::Shuffle;
 pub use shuffle::{Drawn, drawing};
+pub use symmetry::{Symmetry, symmetries};
