@@ -14,6 +14,7 @@ mod symmetry;
 
 pub use cache::OracleCache;
 pub use cache::{ANSWERS, ANSWERS_LIMIT, is_ours};
+pub use draw::exact::{ExactData, Recipe};
 pub use evaluate::{Arithmetic, Evaluator, Moved, Problem, Unfit};
 pub use format::{Packed, decode, encode, pack, quantise, rounded};
 pub(crate) use format::{decode_e2m1, decode_e4m3};
