@@ -57,8 +57,8 @@ impl Work {
     /// As if all of it were `flops` operations.
     fn scaled_to(&mut self, flops: f64) {
         let before = self.flops();
-        match self.products.is_empty() {
-            true => self.other = flops,
+        match self.products.is_empty() || before == 0.0 {
+            true => (self.products, self.other) = (BTreeMap::new(), flops),
             false => self
                 .products
                 .values_mut()

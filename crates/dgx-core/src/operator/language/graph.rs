@@ -1,7 +1,8 @@
 //! The graph of all values of a file while they are checked. An extent that is
 //! not known yet is that of `i(axis)` before it meets a tensor.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::{Discriminant, discriminant};
 use std::ops::Range;
 
 use crate::operator::{Extent, Node, NodeId, Number, Op, Value};
@@ -28,6 +29,8 @@ pub(super) struct Clash(pub(super) Extent, pub(super) Extent);
 #[derive(Debug)]
 pub(crate) struct Graph {
     nodes: Vec<Draft>,
+    /// Nodes by what most of them differ in.
+    places: HashMap<(Vec<NodeId>, Discriminant<Op>), Vec<NodeId>>,
     /// Names of the sizes.
     pub(super) names: Vec<String>,
     /// Sizes on which extents are compared, the smallest first.
@@ -38,6 +41,7 @@ impl Graph {
     pub(crate) fn new(names: &[String], trials: Vec<Vec<u64>>) -> Self {
         Self {
             nodes: Vec::new(),
+            places: HashMap::new(),
             names: names.to_owned(),
             trials,
         }
@@ -57,16 +61,18 @@ impl Graph {
 
     /// The node of this step; the one there is, if it was taken before.
     pub(super) fn add(&mut self, draft: Draft) -> NodeId {
-        let same = |node: &Draft| {
-            node.inputs == draft.inputs
-                && node.op == draft.op
-                && node.number == draft.number
-                && node.extents == draft.extents
+        let like = (draft.inputs.clone(), discriminant(&draft.op));
+        let places = self.places.entry(like).or_default();
+        let same = |id: &&NodeId| {
+            let node = &self.nodes[**id];
+            (&node.op, node.number, &node.extents) == (&draft.op, draft.number, &draft.extents)
         };
-        self.nodes.iter().position(same).unwrap_or_else(|| {
-            self.nodes.push(draft);
-            self.nodes.len() - 1
-        })
+        if let Some(id) = places.iter().find(same) {
+            return *id;
+        }
+        places.push(self.nodes.len());
+        self.nodes.push(draft);
+        self.nodes.len() - 1
     }
 
     /// The extent along `axis` counted from the end; 1 beyond the first axis.
@@ -138,49 +144,45 @@ impl Graph {
     /// `root` with `extent` along an axis where it was not known. No recursion:
     /// a graph can be deeper than a stack.
     pub(super) fn resolve(&mut self, root: NodeId, axis: usize, extent: &Extent) -> NodeId {
-        let mut wanted: BTreeMap<NodeId, BTreeSet<usize>> = BTreeMap::new();
-        wanted.entry(root).or_default().insert(axis);
+        let mut wanted = BTreeSet::from([(root, axis)]);
         // Inputs come before the nodes that use them.
-        let mut next = Some(root);
-        while let Some(id) = next {
-            let axes: Vec<usize> = wanted[&id].iter().copied().collect();
-            for axis in axes {
-                for (input, axis) in self.sources(id, axis) {
-                    wanted.entry(input).or_default().insert(axis);
-                }
-            }
-            next = wanted.range(..id).next_back().map(|(id, _)| *id);
+        let mut next = Some((root, axis));
+        while let Some(at) = next {
+            let sources = self.sources(at.0, at.1);
+            wanted.extend(sources.into_iter().map(|(_, id, axis)| (id, axis)));
+            next = wanted.range(..at).next_back().copied();
         }
-        let mut known: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-        for (id, axes) in wanted {
+        // A node that is wanted along two axes becomes two: each use has its own.
+        let mut known: BTreeMap<(NodeId, usize), NodeId> = BTreeMap::new();
+        for (id, axis) in wanted {
             let mut draft = self.nodes[id].clone();
-            for input in &mut draft.inputs {
-                *input = known.get(input).copied().unwrap_or(*input);
+            for (place, input, axis) in self.sources(id, axis) {
+                draft.inputs[place] = known[&(input, axis)];
             }
-            let rank = draft.extents.len();
-            for axis in axes {
-                draft.extents[rank - 1 - axis] = Some(extent.clone());
-            }
+            let at = draft.extents.len() - 1 - axis;
+            draft.extents[at] = Some(extent.clone());
             let new = self.add(draft);
-            known.insert(id, new);
+            known.insert((id, axis), new);
         }
-        known[&root]
+        known[&(root, axis)]
     }
 
-    /// Inputs whose unknown extent, along an axis of theirs, is that of `id`.
-    fn sources(&self, id: NodeId, axis: usize) -> Vec<(NodeId, usize)> {
+    /// Inputs whose unknown extent, along an axis of theirs, is that of `id`:
+    /// the place of the input, the input and its axis.
+    fn sources(&self, id: NodeId, axis: usize) -> Vec<(usize, NodeId, usize)> {
         let Draft { op, inputs, .. } = &self.nodes[id];
-        let all = |axis: usize| inputs.iter().map(|input| (*input, axis)).collect();
-        let found: Vec<(NodeId, usize)> = match op {
-            Op::MatMul if axis == 0 => vec![(inputs[1], 0)],
-            Op::MatMul if axis == 1 => vec![(inputs[0], 1)],
-            Op::Transpose if axis < 2 => all(1 - axis),
-            Op::Permute(from) => all(from[axis]),
-            Op::Take(along) if *along == axis => vec![(inputs[1], axis)],
-            _ => all(axis),
+        let all = 0..inputs.len();
+        let (places, axis) = match op {
+            Op::MatMul if axis == 0 => (1..2, 0),
+            Op::MatMul if axis == 1 => (0..1, 1),
+            Op::Transpose if axis < 2 => (all, 1 - axis),
+            Op::Permute(from) => (all, from[axis]),
+            Op::Take(along) if *along == axis => (1..2, axis),
+            _ => (all, axis),
         };
-        let unknown = |(id, axis): &(NodeId, usize)| self.extent(*id, *axis).is_none();
-        found.into_iter().filter(unknown).collect()
+        let unknown = |place: &usize| self.extent(inputs[*place], axis).is_none();
+        let found = places.filter(unknown);
+        found.map(|place| (place, inputs[place], axis)).collect()
     }
 
     /// The part of the graph that `root` needs.

@@ -57,7 +57,7 @@ impl Operator {
         let mut graph = Graph::new(&reader.sizes, trials);
         let outputs = reader.values(&wire, &inputs, tensors, &mut graph)?;
         let mistakes = reader.mistakes(&wire, &outputs, &mut graph)?;
-        let flops = wire.flops.as_ref().map(|f| reader.whole(f)).transpose()?;
+        let flops = reader.flops(&wire, &small)?;
         reader.check_uses(&wire, &inputs, &outputs)?;
         let stem = file.path.file_stem().unwrap_or_default();
         let operator = Self {
@@ -217,6 +217,27 @@ impl Reader<'_> {
             }
         };
         self.sizes.iter().map(size).collect()
+    }
+
+    fn flops(&self, wire: &OperatorFile, small: &[Vec<u64>]) -> Result<Option<Extent>, InputError> {
+        let Some(written) = &wire.flops else {
+            return Ok(None);
+        };
+        let flops = self.whole(written)?;
+        match small
+            .iter()
+            .all(|sizes| matches!(flops.eval(sizes), Some(1..)))
+        {
+            true => Ok(Some(flops)),
+            false => {
+                let message = "not a positive number of operations for the sizes of `small`";
+                self.refuse(
+                    written.span(),
+                    message,
+                    "count the operations of one problem",
+                )
+            }
+        }
     }
 
     /// Everything that is declared is used.

@@ -19,6 +19,7 @@ impl Reader<'_> {
         for (name, input) in ordered(&wire.inputs) {
             let mut tensor = self.tensor(name, input.element, &input.size, trials)?;
             tensor.range = self.range(name, input)?;
+            self.check_range(&tensor, input, trials)?;
             let op = Op::Input(inputs.len());
             self.declare(name, Meaning::Tensor(op, tensor.clone()))?;
             inputs.push(tensor);
@@ -118,18 +119,33 @@ impl Reader<'_> {
             Amount::Text(text) => Ok(Limit::Extent(self.whole_text(text, bound.span())?)),
         };
         let [low, high] = range.get_ref();
-        let (low, high) = (limit(low)?, limit(high)?);
-        if let (Limit::Number(low), Limit::Number(high)) = (&low, &high) {
-            let (least, most) = input.element.limits();
+        Ok(Some((limit(low)?, limit(high)?)))
+    }
+
+    fn check_range(
+        &self,
+        tensor: &Tensor,
+        input: &Input,
+        trials: &[Vec<u64>],
+    ) -> Result<(), InputError> {
+        let (least, most) = tensor.element.limits();
+        for (low, high) in trials.iter().filter_map(|sizes| tensor.range(sizes)) {
             // A NaN is not in order either.
-            let in_order = least <= *low && low <= high && *high <= most;
+            let in_order = least <= low && low <= high && high <= most;
             if !in_order {
-                let message = format!("the range from {low} to {high} of {}", input.element.name());
+                let span = input
+                    .range
+                    .as_ref()
+                    .map_or(input.size.span(), Spanned::span);
+                let message = format!(
+                    "the range from {low} to {high} of {}",
+                    tensor.element.name()
+                );
                 let remedy = format!("give the least and the most, within {least} and {most}");
-                return self.refuse(range.span(), message, remedy);
+                return self.refuse(span, message, remedy);
             }
         }
-        Ok(Some((low, high)))
+        Ok(())
     }
 
     pub(super) fn constants(

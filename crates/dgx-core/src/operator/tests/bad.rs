@@ -387,6 +387,18 @@ fn files_that_contradict_themselves() {
             "the range from NaN",
             "least",
         ),
+        (
+            "[in.b1]\n",
+            "[in.b1]\nrange = [300, \"n\"]\n",
+            "the range from 300 to 128",
+            "least",
+        ),
+        (
+            "const =",
+            "flops = \"m - k\"\nconst =",
+            "not a positive number",
+            "count",
+        ),
     ] {
         let said = said(from, to);
         assert!(said.1.contains(message), "{to}: {said:?}");

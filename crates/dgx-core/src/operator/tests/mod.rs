@@ -17,6 +17,59 @@ fn sound(text: &str) -> Operator {
     operator(text).unwrap_or_else(|error| panic!("{error}\n  {}\n{text}", error.remedy()))
 }
 
+/// Every step has the extents that its inputs give it.
+fn check_extents(operator: &Operator) {
+    let mistakes = operator.mistakes.iter().map(|mistake| &mistake.value);
+    let values = operator
+        .outputs
+        .iter()
+        .map(|output| &output.value)
+        .chain(mistakes);
+    for (value, sizes) in values.flat_map(|v| operator.small.iter().map(move |s| (v, s))) {
+        let along = |id: NodeId, axis: usize| -> u64 {
+            let extents = value.nodes[id].extents(sizes).unwrap();
+            extents
+                .len()
+                .checked_sub(axis + 1)
+                .map_or(1, |at| extents[at])
+        };
+        for (id, node) in value.nodes.iter().enumerate() {
+            let rank = node.extents.len();
+            assert!(node.inputs.iter().all(|input| *input < id) && rank <= MAX_RANK);
+            for (axis, input) in (0..rank).flat_map(|a| node.inputs.iter().map(move |i| (a, *i))) {
+                let (own, from) = (along(id, axis), along(input, axis));
+                let text = || format!("{node:?}\n{}", operator.file.text);
+                match &node.op {
+                    Op::Unary(_)
+                    | Op::Cast(_)
+                    | Op::Softmax(_)
+                    | Op::Cumsum(_)
+                    | Op::Argsort(_) => {
+                        assert_eq!(own, from, "{}", text());
+                    }
+                    Op::Binary(_) | Op::Where => {
+                        assert!(from == own || from == 1, "{}", text());
+                    }
+                    Op::Take(at) if *at == axis => {
+                        assert_eq!(own, along(node.inputs[1], axis), "{}", text());
+                    }
+                    Op::Take(_) => assert!(from == own || from == 1, "{}", text()),
+                    Op::Transpose if axis < 2 => {
+                        assert_eq!(own, along(input, 1 - axis), "{}", text());
+                    }
+                    Op::Permute(of) => assert_eq!(own, along(input, of[axis]), "{}", text()),
+                    Op::MatMul => {
+                        let [a, b] = [node.inputs[0], node.inputs[1]];
+                        assert_eq!(along(a, 0), along(b, 1), "{}", text());
+                        assert_eq!((along(id, 1), along(id, 0)), (along(a, 1), along(b, 0)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
 /// The steps of a value, one letter-free line each: `3 MatMul [0, 2] [m, n]`.
 fn steps(operator: &Operator, value: &Value) -> Vec<String> {
     let line = |(id, node): (usize, &Node)| {
@@ -41,6 +94,7 @@ fn every_operator_built_in_is_sound() {
         let operator = built_in(name).unwrap();
         assert_eq!(operator.name, name);
         assert!(!operator.mistakes.is_empty(), "{name}");
+        check_extents(operator);
         for sizes in &operator.small {
             assert_eq!(operator.misfit(sizes), None);
         }
@@ -194,4 +248,37 @@ fn the_schema_names_every_key() {
         assert!(text.contains(key), "{key}: {text}");
     }
     assert!(!text.contains("e8m0\""), "{text}");
+}
+
+/// One part is used along two axes of different extents.
+#[test]
+fn an_index_that_meets_two_extents_counts_both() {
+    let text = "summary = \"s\"\nsizes = [\"m\", \"n\"]\n\
+        [in.x]\ntype = \"f32\"\nsize = [\"m\", \"n\"]\n\
+        [out.y]\ntype = \"f32\"\nsize = [\"m\", \"n\"]\n\
+        let = { c = \"i(-1) + 2 * i(-2)\" }\nvalue = \"c + c.T + x\"\n";
+    let operator = sound(text);
+    check_extents(&operator);
+    let lines = steps(&operator, &operator.outputs[0].value);
+    let indices = lines.iter().filter(|line| line.contains("Index")).count();
+    assert_eq!(indices, 4, "{lines:#?}");
+}
+
+/// The page that users read is true.
+#[test]
+fn the_guide_shows_what_is_read() {
+    let guide = include_str!("../../../../../docs/operators.md");
+    let block = guide.split("```toml\n").nth(1).unwrap();
+    sound(block.split("```").next().unwrap());
+    for name in language::functions().chain(names()) {
+        let word = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+        assert!(guide.split(word).any(|found| found == name), "{name}");
+    }
+    let dual = built_in("nvfp4-dual-gemm").unwrap().file.text.to_string();
+    let error = operator(&dual.replacen("silu(a @ b1.T)", "silu(a @ b1)", 1)).unwrap_err();
+    assert!(
+        guide.contains(error.message()) && guide.contains(error.remedy()),
+        "{error}"
+    );
+    assert_eq!(error.location().unwrap(), "operators/x.toml:20:15");
 }

@@ -87,7 +87,10 @@ fn ten_thousand_mutated_files_are_read_or_refused_in_time() {
         let text = mutated(&texts, &mut rng);
         let begin = Instant::now();
         match operator(&text) {
-            Ok(_) => sound += 1,
+            Ok(operator) => {
+                check_extents(&operator);
+                sound += 1;
+            }
             Err(error) => {
                 assert!(
                     !error.message().is_empty() && !error.remedy().is_empty(),

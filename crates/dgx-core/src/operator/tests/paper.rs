@@ -229,6 +229,7 @@ fn every_operator_on_paper_loads() {
     for (name, text) in files() {
         let operator = operator(&text);
         let operator = operator.unwrap_or_else(|e| panic!("{name}: {e}\n{}\n{text}", e.remedy()));
+        check_extents(&operator);
         for output in &operator.outputs {
             for node in &output.value.nodes {
                 assert!(
