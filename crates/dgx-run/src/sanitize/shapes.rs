@@ -193,8 +193,11 @@ fn tried(operator: &Operator) -> Vec<Tried> {
 }
 
 fn shape(operator: &Operator, sizes: &[&[u32]]) -> Shape {
-    let named = |sizes: &&[u32]| operator.sizes.iter().cloned().zip(sizes.iter().copied());
-    let groups: Vec<Group> = sizes.iter().map(|sizes| Group::new(named(sizes))).collect();
+    let group = |sizes: &&[u32]| {
+        let names = operator.sizes.iter().cloned();
+        Group::new(names.zip(sizes.iter().copied()))
+    };
+    let groups: Vec<Group> = sizes.iter().map(group).collect();
     Shape {
         name: spelt(&groups),
         groups,

@@ -26,23 +26,15 @@ impl Evaluator<'_> {
         region: &Region,
         out: &mut [f64],
     ) {
-        let (rows, columns) = (region.from_end(1), region.from_end(0));
-        let first = |side: &Packed<'_>, start: usize| {
-            let (batch, own) = (region.0.len() - 2, side.extents.len() - 2);
-            let leading = &region.0[batch - own..batch];
-            let axes = leading.iter().zip(&side.extents);
-            let matrix = axes.fold(0, |at, (range, extent)| match extent {
-                1 => at,
-                _ => at * extent + range.start,
-            });
-            matrix * side.extents[own] + start
-        };
-        let (elements, scales) = rows_of(right, first(right, columns.start), columns.len());
+        let (rows, columns) = (region.axis(1), region.axis(0));
+        let first_row = first(left, region, rows.start);
+        let first_column = first(right, region, columns.start);
+        let (elements, scales) = rows_of(right, first_column, columns.len());
         let width = columns.len();
         let mut product = Vec::new();
         for (block, out) in out.chunks_mut(ROWS * width).enumerate() {
             let count = out.len() / width;
-            let (a, sfa) = rows_of(left, first(left, rows.start) + block * ROWS, count);
+            let (a, sfa) = rows_of(left, first_row + block * ROWS, count);
             product.clear();
             product.resize(out.len(), 0.0_f32);
             Left::new(a, sfa, left.width()).multiply(elements, scales, &mut product);
@@ -56,6 +48,19 @@ impl Evaluator<'_> {
     }
 }
 
+/// Row `start` of the matrix of a side that a region's leading axes name, all
+/// leading axes of the side counted as one.
+fn first(side: &Packed<'_>, region: &Region, start: usize) -> usize {
+    let (batch, own) = (region.0.len() - 2, side.extents.len() - 2);
+    let leading = &region.0[batch - own..batch];
+    let axes = leading.iter().zip(&side.extents);
+    let matrix = axes.fold(0, |at, (range, extent)| match extent {
+        1 => at,
+        _ => at * extent + range.start,
+    });
+    matrix * side.extents[own] + start
+}
+
 /// Elements and scales of some rows.
 fn rows_of<'p>(packed: &Packed<'p>, first: usize, count: usize) -> (&'p [u8], &'p [u8]) {
     let (bytes, scales) = (packed.width() / 2, packed.width() / 16);
@@ -63,4 +68,43 @@ fn rows_of<'p>(packed: &Packed<'p>, first: usize, count: usize) -> (&'p [u8], &'
         &packed.elements[first * bytes..][..count * bytes],
         &packed.scales[first * scales..][..count * scales],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use dgx_core::operator::ElementType;
+
+    use super::*;
+    use crate::operator::quantise;
+
+    /// The rows that are cut out are those that are read.
+    #[test]
+    fn rows_of_a_batch_are_found() {
+        let extents = vec![2, 1, 3, 5, 16];
+        let values: Vec<f64> = (0..2 * 3 * 5 * 16).map(|i| f64::from(i % 7)).collect();
+        let (elements, scales) = quantise(ElementType::Nvfp4, &values, 16);
+        let packed = Packed {
+            element: ElementType::Nvfp4,
+            elements: &elements,
+            scales: &scales,
+            extents,
+        };
+        for (a, c) in [(0, 0), (1, 0), (1, 2)] {
+            // The second axis of the product is longer: this side is stretched.
+            let region = Region(vec![a..a + 1, 3..4, c..c + 1, 2..4, 0..9]);
+            let row = first(&packed, &region, 2);
+            assert_eq!(row, (a * 3 + c) * 5 + 2);
+            let (bytes, codes) = rows_of(&packed, row, 2);
+            let cut = Packed {
+                element: ElementType::Nvfp4,
+                elements: bytes,
+                scales: codes,
+                extents: vec![2, 16],
+            };
+            let (mut found, mut wanted) = ([0.0; 16], [0.0; 16]);
+            cut.read(1, 0..16, &mut found);
+            packed.read(row + 1, 0..16, &mut wanted);
+            assert_eq!(found, wanted);
+        }
+    }
 }

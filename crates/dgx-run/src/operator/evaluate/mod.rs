@@ -6,6 +6,7 @@
 //! plan     the boxes of all steps; which are made once, which in tiles
 //! fill     makes them: products first, the rest tile by tile on all cores
 //! step, lanes, product   one step on a box
+//! movement   how far the rounding of its sums may move an element
 //! ```
 //!
 //! Infinity and NaN are IEEE's; the larger and the smaller of two propagate
@@ -17,6 +18,7 @@ mod blocks;
 mod fill;
 mod functions;
 mod lanes;
+mod movement;
 mod plan;
 mod product;
 mod region;
@@ -26,6 +28,8 @@ mod view;
 use std::ops::Range;
 
 use dgx_core::operator::{NodeId, Op, Value};
+
+pub use self::movement::{Arithmetic, Moved};
 
 use self::fill::Scope;
 use self::region::{Region, boxes_of_rows};
@@ -162,6 +166,14 @@ impl<'a> Evaluator<'a> {
         out
     }
 
+    /// How many rows to ask for at a time, so that neither they nor what they
+    /// need fill the memory: one answer for the whole output.
+    pub fn rows_per_block(&self) -> usize {
+        let most = (AT_ONCE / self.width().max(1)).max(1);
+        let rows = self.row_count().min(most);
+        self.rows_at_once(0..rows).min(rows).max(1)
+    }
+
     /// One element of the output, at the cost of what it alone needs.
     pub fn element(&self, row: usize, column: usize) -> f64 {
         let mut out = [0.0];
@@ -218,4 +230,4 @@ impl<'a> Evaluator<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

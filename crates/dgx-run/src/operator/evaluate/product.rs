@@ -88,8 +88,8 @@ impl Evaluator<'_> {
         }
         let [left, right] = [0, 1].map(|side| self.value.node(place.id).inputs[side]);
         let contracted = self.contracted(place.id).max(1);
-        let rows = place.region.from_end(1).clone();
-        let columns = place.region.from_end(0).clone();
+        let rows = place.region.axis(1).clone();
+        let columns = place.region.axis(0).clone();
         let some = |most: usize, numbers: usize| most.min(numbers / contracted).max(1);
         if self.costly[right] {
             let at_once = some(columns.len(), COSTLY_RIGHT);
@@ -131,8 +131,8 @@ impl Evaluator<'_> {
         if matches!(node.op, Op::Transpose) {
             let swapped = region
                 .clone()
-                .with(0, region.from_end(1).clone())
-                .with(1, region.from_end(0).clone());
+                .with(0, region.axis(1).clone())
+                .with(1, region.axis(0).clone());
             let inner = self.operand(scope, node.inputs[0], swapped);
             return Operand {
                 row: inner.column,
@@ -141,7 +141,7 @@ impl Evaluator<'_> {
             };
         }
         Operand {
-            row: region.from_end(0).len(),
+            row: region.axis(0).len(),
             column: 1,
             numbers: self.make(scope, id, &region),
         }
@@ -173,7 +173,7 @@ impl Place {
         [rows, columns]: [Range<usize>; 2],
         out: &mut [f64],
     ) {
-        let [all_rows, all_columns] = [1, 0].map(|axis| self.region.from_end(axis));
+        let [all_rows, all_columns] = [1, 0].map(|axis| self.region.axis(axis));
         let width = all_columns.len();
         let first = (rows.start - all_rows.start) * width + columns.start - all_columns.start;
         let sizes = [rows.len(), columns.len(), contracted];

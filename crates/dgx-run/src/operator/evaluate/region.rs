@@ -10,6 +10,7 @@ pub(super) struct Region(pub(super) Vec<Range<usize>>);
 
 impl Region {
     /// The whole of a tensor.
+    #[cfg(test)]
     pub(super) fn whole(extents: &[usize]) -> Self {
         Self(extents.iter().map(|extent| 0..*extent).collect())
     }
@@ -51,7 +52,7 @@ impl Region {
     }
 
     /// The range along an axis counted from the end.
-    pub(super) fn from_end(&self, axis: usize) -> &Range<usize> {
+    pub(super) fn axis(&self, axis: usize) -> &Range<usize> {
         &self.0[self.0.len() - 1 - axis]
     }
 
@@ -128,23 +129,23 @@ pub(super) fn demands(
         Op::Where => vec![broadcast(0), broadcast(1), broadcast(2)],
         Op::MatMul => matrices(region, of(0), of(1)),
         Op::Transpose => {
-            let (rows, columns) = (region.from_end(1).clone(), region.from_end(0).clone());
+            let (rows, columns) = (region.axis(1).clone(), region.axis(0).clone());
             vec![region.clone().with(0, rows).with(1, columns)]
         }
         Op::Permute(axes) => {
             let mut from = region.clone();
             for (to, axis) in axes.iter().enumerate() {
-                from = from.with(*axis, region.from_end(to).clone());
+                from = from.with(*axis, region.axis(to).clone());
             }
             vec![from]
         }
         Op::Slice { axis, .. } => {
-            let (range, begin) = (region.from_end(*axis), begins[id]);
+            let (range, begin) = (region.axis(*axis), begins[id]);
             let moved = range.start + begin..range.end + begin;
             vec![region.clone().with(*axis, moved)]
         }
         Op::Cumsum(axis) => {
-            let end = region.from_end(*axis).end;
+            let end = region.axis(*axis).end;
             vec![region.clone().with(*axis, 0..end)]
         }
         Op::Reduce(_, axis) | Op::Softmax(axis) | Op::Argsort(axis) => {
@@ -161,7 +162,7 @@ pub(super) fn demands(
 /// What `@` needs of both sides: all of the contracted axis.
 fn matrices(region: &Region, left: &[usize], right: &[usize]) -> Vec<Region> {
     let batch = Region(region.0[..region.0.len() - 2].to_vec());
-    let (rows, columns) = (region.from_end(1).clone(), region.from_end(0).clone());
+    let (rows, columns) = (region.axis(1).clone(), region.axis(0).clone());
     let contracted = 0..left[left.len() - 1];
     let side = |extents: &[usize], last_two: [Range<usize>; 2]| {
         let mut side = batch.broadcast_to(&extents[..extents.len() - 2]);
@@ -189,7 +190,7 @@ mod tests {
                     let mut rows = Vec::new();
                     for region in boxes_of_rows(&extents, start..end) {
                         assert_eq!(region.0.len(), extents.len());
-                        assert_eq!(region.from_end(0), &(0..extents[extents.len() - 1]));
+                        assert_eq!(region.axis(0), &(0..extents[extents.len() - 1]));
                         rows.extend(flat(leading, &region.0[..leading.len()]));
                     }
                     assert_eq!(rows, (start..end).collect::<Vec<_>>(), "{extents:?}");

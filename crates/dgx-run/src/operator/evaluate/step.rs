@@ -18,7 +18,7 @@ pub(super) fn step(op: &Op, region: &Region, inputs: &[View], problem: &Problem<
         Op::Constant(value) => number(region, *value),
         Op::Size(size) => number(region, problem.sizes[*size] as f64),
         Op::Index(axis) => {
-            let range = region.from_end(*axis).clone();
+            let range = region.axis(*axis).clone();
             View::new(region.clone(), range.map(|i| i as f64).collect())
         }
         Op::Unary(op) => unary(*op, region, &inputs[0]),
@@ -155,7 +155,7 @@ pub(super) fn place(index: f64, extent: usize) -> Option<usize> {
 
 /// `x` at the indices, NaN where an index lies outside the axis.
 fn take(axis: usize, region: &Region, x: &View, index: &View) -> View {
-    let extent = x.region.from_end(axis).len();
+    let extent = x.region.axis(axis).len();
     let index = index.stretched(region);
     let step = index.step();
     let rank = x.region.0.len();

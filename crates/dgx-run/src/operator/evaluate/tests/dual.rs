@@ -52,8 +52,8 @@ fn has_the_bits_of_the_oracle() {
     for (m, n, k) in [
         (3, 128, 256),
         (37, 640, 512),
-        (1100, 128, 256),
-        (5, 640, 7168),
+        (1030, 128, 256),
+        (5, 128, 7168),
     ] {
         let group = group(m, n, k);
         for distribution in Distribution::ALL {
