@@ -45,7 +45,7 @@ mod report;
 mod cli;
 
 #[cfg(test)]
-mod arrows;
+mod tests;
 
 /// The whole program: the commands, their words and their exit codes.
 pub use cli::main;

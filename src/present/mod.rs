@@ -10,13 +10,13 @@ mod failures;
 mod gate;
 mod hazards;
 mod matrix;
-#[cfg(test)]
-mod mutations;
 mod next;
 mod number;
 mod ranking;
 mod repetition;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use crate::table::{Align, Column, Style, Table};
 pub(crate) use belief::{

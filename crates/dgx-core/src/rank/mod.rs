@@ -7,9 +7,9 @@ mod cell;
 mod comparable;
 mod comparison;
 mod repeat;
-#[cfg(test)]
-mod simulation;
 mod slack;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
