@@ -161,7 +161,7 @@ fn nothing_newer(found: Newest) -> Result<PathBuf, CommandError> {
         "{}; to judge the run before it, name that: `dgx gate {instead}`",
         file.remedy
     );
-    Err(CommandError::new(Exit::CouldNotRun, message, remedy))
+    Err(CommandError::could_not_run(message, remedy))
 }
 
 fn sides(args: &Args, named: Option<&Path>, file: Option<&Path>) -> Result<Sides, CommandError> {
@@ -344,8 +344,7 @@ fn without_rules(run: &Run, tool: &str) -> CommandError {
 }
 
 fn unvalidated(run: &Run) -> CommandError {
-    CommandError::new(
-        Exit::Inconclusive,
+    CommandError::inconclusive(
         format!(
             "nothing in {} was validated (--time-only), so no gate passes it",
             run.path.display()

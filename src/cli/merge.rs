@@ -27,8 +27,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if let Some(path) = args.output.as_ref().filter(|path| path.exists())
         && !args.force
     {
-        return Err(CommandError::new(
-            Exit::Usage,
+        return Err(CommandError::usage(
             format!("{} exists", path.display()),
             "name another file, or give --force to merge its run as well and replace it",
         ));
@@ -70,8 +69,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     }
     match files.is_empty() {
         false => Ok(files),
-        true => Err(CommandError::new(
-            Exit::Usage,
+        true => Err(CommandError::usage(
             "none of the named paths is or contains a run file",
             "name the .jsonl files of the shards, or their folder",
         )),

@@ -74,7 +74,7 @@ impl Globals {
             (true, _) => Level::Quiet,
             (false, 0) => Level::of_environment().map_err(|why| {
                 let message = format!("{LEVEL} has an unknown value: {why}");
-                CommandError::new(Exit::Usage, message, "unset it for the default")
+                CommandError::usage(message, "unset it for the default")
             })?,
             (false, 1) => Level::Verbose,
             (false, _) => Level::Trace,

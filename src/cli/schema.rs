@@ -369,11 +369,7 @@ mod tests {
             let ids: Vec<_> = run.entrants().cloned().collect();
             let compared: Vec<_> = (ids.iter())
                 .filter_map(|contender| {
-                    let side = Side {
-                        run: &run,
-                        ranking: &ranking,
-                        contender,
-                    };
+                    let side = Side::new(&run, &ranking, contender);
                     Some((contender, compare_runs(side, side)?))
                 })
                 .collect();

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use super::jury::{Outcome, outcomes};
 use crate::present::gap;
 use dgx_core::config::{Baseline, Gate, Round, Selection};
-use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{ContenderId, Interval, Shape, Timing};
+use dgx_core::files;
 use dgx_core::gate::{self, GateReport, Over, Ruling};
 use dgx_core::rank::{Kind, Ranking};
 use dgx_core::record::schema::ContenderRecord;
@@ -68,17 +69,13 @@ fn read_error(error: ReadError) -> InputError {
 
 /// `round1.toml` … `round10.toml` in the order of their numbers, then the rest.
 fn round_files(configs: &Path) -> Result<Vec<PathBuf>, InputError> {
-    let entries = std::fs::read_dir(configs).map_err(|error| {
+    std::fs::read_dir(configs).map_err(|error| {
         InputError::new(
             format!("cannot read {}: {error}", configs.display()),
             "run dgx where the rounds are, or give their folder with --configs",
         )
     })?;
-    let mut files: Vec<PathBuf> = entries
-        .flatten()
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
-        .collect();
+    let mut files = files::ending_in(configs, "toml");
     files.sort_by_key(|p| {
         let stem = p.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
         let number = stem
@@ -257,11 +254,7 @@ pub(crate) fn rules_of(run: &Run) -> Result<Option<Gate>, InputError> {
     if config.text.trim().is_empty() {
         return Ok(None);
     }
-    let file = SourceFile {
-        path: config.path.clone().into(),
-        text: config.text.as_str().into(),
-    };
-    Ok(Round::from_source(file)?.gate)
+    Ok(config.round()?.gate)
 }
 
 fn judged(run: &Run, ranking: &Ranking, rules: &Gate) -> Option<GateReport> {

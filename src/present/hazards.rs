@@ -1,6 +1,6 @@
 use super::status_tone;
 use crate::table::{Align, Column, Style, Table, Value, maybe, row};
-use dgx_core::domain::{Access, Found, Hazard, Status, counted};
+use dgx_core::domain::{Access, Found, Hazard, Status, counted, distinct};
 use dgx_core::examination::{Examined, Inquest};
 
 /// Who is right by luck, and why: a row for each cell, then every hazard once.
@@ -105,20 +105,12 @@ pub(crate) fn hazards_of_cell(hazards: &[Hazard], most: usize, style: &Style) ->
         }
     }
     pairs.sort_by_key(|hazard| !hazard.here.is_in_variant());
-    let mut kinds: Vec<&str> = Vec::new();
-    for hazard in &pairs {
-        if !kinds.contains(&hazard.kind.as_str()) {
-            kinds.push(&hazard.kind);
-        }
-    }
-    let of = |kind: &str| -> Vec<&Hazard> {
-        let of_kind = pairs.iter().filter(|hazard| hazard.kind == kind);
-        of_kind.collect()
+    let text = |kind: &str| {
+        let own = pairs.iter().filter(|hazard| hazard.kind == kind);
+        of_kind(kind, &own.collect::<Vec<_>>(), most, style)
     };
-    kinds
-        .into_iter()
-        .map(|kind| of_kind(kind, &of(kind), most, style))
-        .collect()
+    let kinds = distinct(pairs.iter().map(|hazard| hazard.kind.as_str()));
+    kinds.into_iter().map(text).collect()
 }
 
 fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String {

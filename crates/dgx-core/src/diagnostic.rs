@@ -147,6 +147,21 @@ impl CommandError {
         }
     }
 
+    /// The user asked for something that cannot be done.
+    pub fn usage(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message, remedy)
+    }
+
+    /// The machine, a file or a tool failed.
+    pub fn could_not_run(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Exit::CouldNotRun, message, remedy)
+    }
+
+    /// The data do not decide it.
+    pub fn inconclusive(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Exit::Inconclusive, message, remedy)
+    }
+
     pub fn exit(&self) -> Exit {
         self.exit
     }

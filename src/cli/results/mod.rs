@@ -12,6 +12,7 @@ use super::{Globals, runs};
 use crate::present::{Align, Column, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, Timing, counted, printable_line};
+use dgx_core::files;
 use dgx_core::record;
 use dgx_core::record::schema::Header;
 
@@ -133,10 +134,7 @@ fn code(run: &Path) -> Vec<PathBuf> {
     if folder.is_symlink() {
         return Vec::new();
     }
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let ours = |path: &PathBuf| path.extension().is_some_and(|e| e == "cubin");
-    paths.filter(ours).collect()
+    files::ending_in(&folder, "cubin")
 }
 
 fn length(path: &Path) -> u64 {

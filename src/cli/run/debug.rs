@@ -361,11 +361,7 @@ fn wrote(files: &[PathBuf]) {
 }
 
 fn interrupted() -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
-        "stopped before there was a verdict",
-        "run it again",
-    )
+    CommandError::could_not_run("stopped before there was a verdict", "run it again")
 }
 
 #[cfg(test)]

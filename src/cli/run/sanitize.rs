@@ -10,7 +10,7 @@ use crate::present::{Folders, hazards_text};
 use crate::report::hazards_page;
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Device, Exit, Shape, counted, typed};
+use dgx_core::domain::{Device, Exit, Shape, counted, distinct, typed};
 use dgx_core::examination::{Course, Examined, Inquest, Inquiry};
 use dgx_core::record::{Portable, Run};
 use dgx_run::catalog::{Catalog, Contender};
@@ -207,13 +207,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// The shapes of all tasks, each once.
 fn shape_names(tasks: &[Task]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for task in tasks {
-        let name = task.course.shape.name.as_str();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names = distinct(tasks.iter().map(|task| task.course.shape.name.as_str()));
     let more = names.len().saturating_sub(MOST_SHAPES);
     names.truncate(MOST_SHAPES);
     match more {

@@ -253,16 +253,8 @@ impl Case<'_> {
         match self.over {
             Over::Contender(base) => self.ranking.compare(self.run, base, self.contender),
             Over::Run(run, ranking) => {
-                let base = Side {
-                    run,
-                    ranking,
-                    contender: self.contender,
-                };
-                let candidate = Side {
-                    run: self.run,
-                    ranking: self.ranking,
-                    contender: self.contender,
-                };
+                let base = Side::new(run, ranking, self.contender);
+                let candidate = Side::new(self.run, self.ranking, self.contender);
                 compare_runs(base, candidate)
             }
         }

@@ -12,7 +12,7 @@ use crate::present::{Align, Column, Style, Table, percent, signed_percent};
 use crate::report::svg;
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group};
+use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group, distinct};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_run::backend::Modelled;
@@ -203,14 +203,8 @@ fn compared_with(comparisons: &[ModelComparison]) -> String {
     if let [only] = comparisons {
         return only.name();
     }
-    let mut rounds: Vec<&str> = Vec::new();
-    for comparison in comparisons {
-        let round = comparison.run.header.name.as_str();
-        if !rounds.contains(&round) {
-            rounds.push(round);
-        }
-    }
-    rounds.join(", ")
+    let rounds = comparisons.iter().map(|c| c.run.header.name.as_str());
+    distinct(rounds).join(", ")
 }
 
 fn show(comparison: &ModelComparison, device: &Device, style: &Style) {

@@ -79,7 +79,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         let (answers, unasked) = ptx_calibrate::measure(only, &compiler)?;
         let text = answers.to_text().map_err(|error| {
             let message = format!("cannot write the answers down: {error}");
-            CommandError::new(Exit::CouldNotRun, message, "ask again")
+            CommandError::could_not_run(message, "ask again")
         })?;
         export::write(path, &text)?;
         say!("{} cases in {}", answers.answers.len(), path.display());

@@ -190,8 +190,7 @@ fn measured(
     let StampedCalls { stamps, last, .. } = &calls;
     let sms = u64::from(device.limits.sms);
     let (call, laid, lost) = stamps::told(stamps, &stamping, *last, sms, known).map_err(|why| {
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             format!("the stamps of {contender} cannot be read: {why}"),
             "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
         )
