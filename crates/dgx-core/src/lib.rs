@@ -21,6 +21,7 @@ pub mod domain;
 pub mod files;
 pub mod home;
 pub mod interrupt;
+pub mod number;
 
 pub mod diagnostic;
 pub mod expr;
