@@ -1,9 +1,8 @@
 use std::path::{Path, PathBuf};
 
-use super::Globals;
-use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
+use super::{Globals, named};
 use crate::export::RunExport;
 use crate::present::{self, Align, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, row};

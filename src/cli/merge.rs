@@ -1,7 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::Globals;
-use super::{named, runs};
+use super::{Globals, named, runs};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::merge::{Merged, Title, merge, then};

@@ -9,9 +9,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use super::runs::{self, RESULTS};
 use dgx_core::diagnostic::nearest;
 use dgx_core::domain::{Pattern, printable_line};
-use dgx_core::files;
-use dgx_core::interchange;
 use dgx_core::record::{self, Newest, Search, schema::Header};
+use dgx_core::{files, interchange};
 
 pub(super) const CONFIGS: &str = "configs";
 

@@ -3,8 +3,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::Globals;
-use super::{named, runs};
+use super::{Globals, named, runs};
 use crate::agreement::Agreement;
 use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::lineage;

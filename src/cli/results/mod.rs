@@ -12,9 +12,8 @@ use super::{Globals, runs};
 use crate::present::{Align, Column, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, Timing, counted, printable_line};
-use dgx_core::files;
-use dgx_core::record;
 use dgx_core::record::schema::Header;
+use dgx_core::{files, record};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

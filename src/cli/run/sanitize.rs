@@ -1,7 +1,7 @@
-use super::machine;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::machine;
 use super::subject::{self, subject};
 use crate::cli::select::Names;
 use crate::cli::{Globals, named, runs, select};

@@ -141,10 +141,6 @@ impl Row {
         Some(self.speedup?.ratio(crate::stats::CONFIDENCE))
     }
 
-    pub fn over_yardstick_interval(&self) -> Option<Interval> {
-        Some(self.over_yardstick?.ratio(crate::stats::CONFIDENCE))
-    }
-
     /// Its verdict is not the one its variant declares.
     pub fn unexpected(&self) -> bool {
         let looked = self.status.filter(|s| *s != Status::NotValidated);

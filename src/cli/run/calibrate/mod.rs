@@ -1,11 +1,10 @@
 mod compare;
 mod fit;
 
-use super::machine;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Globals;
-use crate::cli::{named, runs};
+use super::machine;
+use crate::cli::{Globals, named, runs};
 use crate::export;
 use crate::present::{Align, Column, Style, Table, percent};
 use dgx_core::config::target;

@@ -1,12 +1,12 @@
 mod over;
 mod text;
 
-use super::machine;
 use std::path::{Path, PathBuf};
 
 use self::over::Over;
 use self::text::{EpilogueThreshold, text};
 use super::explain::plan_for;
+use super::machine;
 use super::subject::subject;
 use crate::cli::{Globals, named, runs, select};
 use crate::present::{belief_again, belief_in};

@@ -1,16 +1,15 @@
 mod slurm;
 
-use super::machine;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use self::slurm::{check_engine, on_slurm};
 use super::cluster::SlurmFlags;
-use crate::cli::Globals;
-use crate::cli::named;
+use super::machine;
 use crate::cli::runs::{self, Exports};
 use crate::cli::select::{Names, Shapes};
+use crate::cli::{Globals, named};
 use crate::contest::rounds;
 use crate::export::RunExport;
 use dgx_core::config::{Array, Baseline, Measurement, Round};
