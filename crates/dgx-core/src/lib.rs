@@ -33,8 +33,8 @@ pub mod config;
 
 pub mod record;
 
-pub mod examination;
 pub mod merge;
+pub mod sanitize;
 
 pub mod rank;
 
