@@ -49,7 +49,7 @@ impl SourceFile {
         InputError {
             message: printable(&message.into()),
             remedy: printable(&remedy.into()),
-            place: Some(Place {
+            place: Some(FilePlace {
                 file: self.clone(),
                 span: clamp(span, self.text.len()),
             }),
@@ -75,7 +75,7 @@ fn clamp(span: Range<usize>, len: usize) -> Range<usize> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct FilePlace {
     file: SourceFile,
     span: Range<usize>,
 }
@@ -85,7 +85,7 @@ struct Place {
 pub struct InputError {
     message: String,
     remedy: String,
-    place: Option<Place>,
+    place: Option<FilePlace>,
 }
 
 impl InputError {
@@ -252,8 +252,8 @@ const BEFORE: usize = 60;
 
 impl Excerpt {
     /// The excerpt and the span in it.
-    fn of(place: &Place) -> (Self, Range<usize>) {
-        let Place { file, span } = place;
+    fn of(place: &FilePlace) -> (Self, Range<usize>) {
+        let FilePlace { file, span } = place;
         let name = printable_line(&file.path.display().to_string());
         let plain = |line: &str| line.len() <= WIDE && !line.chars().any(harmful);
         if file.text.split('\n').all(|line| plain(line.trim_end())) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::answers::{Answer, Answers, Asked, SCHEMA};
+use super::answers::{Answer, Answers, AnswersHeader, SCHEMA};
 use super::only::Only;
 use super::probe::{Case, L2, Probe, Read, cases, unit};
 use dgx_core::diagnostic::CommandError;
@@ -34,7 +34,7 @@ pub fn measure(only: &Only, compiler: &Compiler) -> Result<(Answers, usize), Com
     let (data, scratch) = memory(&chosen);
     let mut bench =
         ProbeBench::open(&tools, &data, scratch).map_err(|e| could_not_run(&e.to_string()))?;
-    let asked = Asked {
+    let asked = AnswersHeader {
         schema: SCHEMA,
         started: started(),
         argv: argv(),
