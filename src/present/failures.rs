@@ -14,6 +14,7 @@ pub(crate) struct Failure<'r> {
     pub row: &'r Row,
     pub status: Status,
     timed: bool,
+    /// On the first shape.
     reason: Option<&'r str>,
     pub shapes: Vec<&'r str>,
     /// Of the first shapes that have them.
@@ -28,15 +29,17 @@ pub(crate) fn failures<'r>(run: &'r Run, ranking: &'r Ranking) -> Vec<Failure<'r
 }
 
 fn of_row<'r>(run: &'r Run, ranking: &'r Ranking, row: &'r Row) -> Vec<Failure<'r>> {
-    let mut groups: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<_, (_, Vec<&str>)> = BTreeMap::new();
     for cell in ranking.cells_of(&row.contender) {
         let noted = cell.reason.is_some();
         if let Some(status) = cell.status.filter(|s| !s.may_be_timed() || noted) {
-            let key = (status, cell.time.is_some(), cell.reason.as_deref());
-            groups.entry(key).or_default().push(&cell.shape);
+            let reason = cell.reason.as_deref();
+            let key = (status, cell.time.is_some(), reason.map(rule));
+            let (_, shapes) = groups.entry(key).or_insert((reason, Vec::new()));
+            shapes.push(&cell.shape);
         }
     }
-    let failure = |((status, timed, reason), shapes): (_, Vec<&'r str>)| {
+    let failure = |((status, timed, _), (reason, shapes)): (_, (_, Vec<&'r str>))| {
         let verdicts = || {
             let shapes = shapes.iter();
             shapes.filter_map(|shape| run.verdict(&row.contender, shape))
@@ -52,6 +55,14 @@ fn of_row<'r>(run: &'r Run, ranking: &'r Ranking, row: &'r Row) -> Vec<Failure<'
         }
     };
     groups.into_iter().map(failure).collect()
+}
+
+/// A reason without the numbers of its shape: `requires m <= 8, but m = 14` is
+/// one failure on every shape that breaks the rule.
+fn rule(reason: &str) -> &str {
+    let rule = reason.starts_with("requires ");
+    let end = reason.find(", but ").filter(|_| rule);
+    &reason[..end.unwrap_or(reason.len())]
 }
 
 impl Failure<'_> {
@@ -162,6 +173,14 @@ fn quoted(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_that_many_shapes_break_is_one_failure() {
+        let broken = |m: u32| format!("requires m <= 8, but m = {m}");
+        assert_eq!(rule(&broken(9)), rule(&broken(300)));
+        assert_ne!(rule(&broken(9)), rule("requires m >= n, but m = 9, n = 64"));
+        assert_eq!(rule("3 wrong, but small"), "3 wrong, but small");
+    }
 
     #[test]
     fn a_contender_may_be_called_like_its_status() {

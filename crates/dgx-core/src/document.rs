@@ -217,7 +217,7 @@ impl Formula {
 
     /// Bytes of the file that `span` of the expression came from; the whole
     /// value where escapes make that uncertain.
-    fn inner(&self, span: &Range<usize>) -> Range<usize> {
+    pub(crate) fn inner(&self, span: &Range<usize>) -> Range<usize> {
         let Some(raw) = self.file.text.get(self.place.clone()) else {
             return self.place.clone();
         };

@@ -27,6 +27,7 @@ pub mod diagnostic;
 pub mod expr;
 
 pub mod document;
+pub mod operator;
 pub mod stats;
 
 pub mod config;

@@ -1,0 +1,75 @@
+//! Operators that dgx brings along, so that it works from any folder.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use super::Operator;
+use crate::diagnostic::{InputError, SourceFile, did_you_mean};
+
+/// The usual one first.
+const COMMITTED: [(&str, &str); 7] = [
+    (
+        "nvfp4-dual-gemm",
+        include_str!("../../../../operators/nvfp4-dual-gemm.toml"),
+    ),
+    (
+        "nvfp4-gemm",
+        include_str!("../../../../operators/nvfp4-gemm.toml"),
+    ),
+    (
+        "nvfp4-gemv",
+        include_str!("../../../../operators/nvfp4-gemv.toml"),
+    ),
+    (
+        "f16-gemm",
+        include_str!("../../../../operators/f16-gemm.toml"),
+    ),
+    (
+        "rms-norm",
+        include_str!("../../../../operators/rms-norm.toml"),
+    ),
+    (
+        "softmax",
+        include_str!("../../../../operators/softmax.toml"),
+    ),
+    (
+        "attention",
+        include_str!("../../../../operators/attention.toml"),
+    ),
+];
+
+static BUILT_IN: LazyLock<Vec<Operator>> = LazyLock::new(|| {
+    let read = |(name, text): (&str, &str)| {
+        let file = SourceFile {
+            path: format!("operators/{name}.toml").into(),
+            text: text.into(),
+        };
+        Operator::from_source(file).expect("a test reads all that are built in")
+    };
+    COMMITTED.into_iter().map(read).collect()
+});
+
+/// The names of all that are built in, the usual one first.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    COMMITTED.into_iter().map(|(name, _)| name)
+}
+
+/// The operator that is built in under a name.
+pub fn built_in(name: &str) -> Option<&'static Operator> {
+    BUILT_IN.iter().find(|operator| operator.name == name)
+}
+
+/// An operator by its name: `operators/NAME.toml` of this folder, or one that
+/// is built in.
+pub fn find(name: &str) -> Result<Operator, InputError> {
+    let local = Path::new("operators").join(format!("{name}.toml"));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.chars().all(plain) && local.is_file() {
+        return Operator::read(&local);
+    }
+    built_in(name).cloned().ok_or_else(|| {
+        let remedy = did_you_mean(name, names())
+            .unwrap_or_else(|| format!("add operators/{name}.toml; docs/operators.md says how"));
+        InputError::new(format!("there is no operator `{name}`"), remedy)
+    })
+}

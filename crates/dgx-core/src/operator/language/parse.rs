@@ -1,0 +1,345 @@
+//! Text to terms, by precedence climbing. Python's order, loosest first: `or`,
+//! `and`, comparisons, sums, products, minus, `.T` and `[…]`.
+
+use std::ops::Range;
+
+use super::token::{Token, tokens};
+use crate::expr::ExprError;
+use crate::operator::BinaryOp;
+
+/// Terms inside terms: enough for anyone, few enough for any stack.
+const MAX_DEPTH: usize = 100;
+const MAX_TOKENS: usize = 1000;
+
+/// A part of an expression as it is written.
+#[derive(Debug)]
+pub(crate) struct Term {
+    pub(super) kind: Kind,
+    /// Bytes of the expression.
+    pub(super) span: Range<usize>,
+    depth: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Number { value: f64, whole: bool },
+    Name(String),
+    Negate(Box<Term>),
+    Binary(BinaryOp, Box<(Term, Term)>),
+    MatMul(Box<(Term, Term)>),
+    Transpose(Box<Term>),
+    Subscript(Box<Term>, Vec<Subscript>),
+    Call(String, Vec<Term>),
+}
+
+#[derive(Debug)]
+pub(super) enum Subscript {
+    /// `...`
+    Rest,
+    /// `begin:end`
+    Range(Option<Term>, Option<Term>),
+    Single(Term),
+}
+
+impl Kind {
+    fn depth(&self) -> usize {
+        match self {
+            Self::Number { .. } | Self::Name(_) => 0,
+            Self::Negate(a) | Self::Transpose(a) => a.depth,
+            Self::Binary(_, both) | Self::MatMul(both) => both.0.depth.max(both.1.depth),
+            Self::Subscript(a, subscripts) => {
+                let depths = subscripts.iter().map(|subscript| match subscript {
+                    Subscript::Rest => 0,
+                    Subscript::Range(begin, end) => {
+                        let depth = |bound: &Option<Term>| bound.as_ref().map_or(0, |t| t.depth);
+                        depth(begin).max(depth(end))
+                    }
+                    Subscript::Single(term) => term.depth,
+                });
+                depths.max().unwrap_or(0).max(a.depth)
+            }
+            Self::Call(_, args) => args.iter().map(|arg| arg.depth).max().unwrap_or(0),
+        }
+    }
+}
+
+pub(crate) fn parse(text: &str) -> Result<Term, ExprError> {
+    let tokens = tokens(text)?;
+    if let Some((_, span)) = tokens.get(MAX_TOKENS) {
+        let message = format!("a value of {} words, {MAX_TOKENS} at most", tokens.len());
+        return Err(ExprError::new(
+            span.clone(),
+            message,
+            "name parts of it with `let`",
+        ));
+    }
+    let mut parser = Parser {
+        text,
+        tokens,
+        at: 0,
+        depth: 0,
+    };
+    let root = parser.binary(1)?;
+    match parser.tokens.get(parser.at) {
+        None => Ok(root),
+        Some((_, span)) => Err(ExprError::new(
+            span.clone(),
+            format!("`{}` is left over after the value", &text[span.clone()]),
+            "remove it, or put an operator before it",
+        )),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    tokens: Vec<(Token, Range<usize>)>,
+    at: usize,
+    depth: usize,
+}
+
+/// What stands between two terms.
+#[derive(Clone, Copy)]
+enum Infix {
+    Binary(BinaryOp),
+    MatMul,
+}
+
+const COMPARISON: u8 = 3;
+
+fn infix(token: &Token) -> Option<(Infix, u8)> {
+    let (op, strength) = match token {
+        Token::Name(name) => match name.as_str() {
+            "or" => (BinaryOp::Or, 1),
+            "and" => (BinaryOp::And, 2),
+            _ => return None,
+        },
+        Token::Symbol(symbol) => match *symbol {
+            "@" => return Some((Infix::MatMul, 5)),
+            "==" => (BinaryOp::Equal, COMPARISON),
+            "!=" => (BinaryOp::NotEqual, COMPARISON),
+            "<=" => (BinaryOp::LessEqual, COMPARISON),
+            ">=" => (BinaryOp::GreaterEqual, COMPARISON),
+            "<" => (BinaryOp::Less, COMPARISON),
+            ">" => (BinaryOp::Greater, COMPARISON),
+            "+" => (BinaryOp::Add, 4),
+            "-" => (BinaryOp::Subtract, 4),
+            "*" => (BinaryOp::Multiply, 5),
+            "/" => (BinaryOp::Divide, 5),
+            "//" => (BinaryOp::FloorDivide, 5),
+            "%" => (BinaryOp::Remainder, 5),
+            _ => return None,
+        },
+        Token::Number { .. } => return None,
+    };
+    Some((Infix::Binary(op), strength))
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at).map(|(token, _)| token)
+    }
+
+    /// Where the next token is, or the end of the text.
+    fn here(&self) -> Range<usize> {
+        let end = self.text.len();
+        self.tokens
+            .get(self.at)
+            .map_or(end..end, |(_, span)| span.clone())
+    }
+
+    /// Where the last token ended.
+    fn before(&self) -> usize {
+        self.at
+            .checked_sub(1)
+            .map_or(0, |last| self.tokens[last].1.end)
+    }
+
+    fn take(&mut self, symbol: &'static str) -> bool {
+        let found = self.peek() == Some(&Token::Symbol(symbol));
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, symbol: &'static str) -> Result<(), ExprError> {
+        if self.take(symbol) {
+            return Ok(());
+        }
+        let (message, remedy) = match self.peek() {
+            Some(Token::Symbol("=")) => (
+                "arguments have no names".to_owned(),
+                "write the argument alone: sum(x, -1)".to_owned(),
+            ),
+            _ => (
+                format!("`{symbol}` is missing here"),
+                format!("add `{symbol}`"),
+            ),
+        };
+        Err(ExprError::new(self.here(), message, remedy))
+    }
+
+    fn term(&self, kind: Kind, start: usize) -> Result<Term, ExprError> {
+        let (span, depth) = (start..self.before(), kind.depth() + 1);
+        if depth > MAX_DEPTH {
+            return Err(too_deep(span));
+        }
+        Ok(Term { kind, span, depth })
+    }
+
+    fn binary(&mut self, least: u8) -> Result<Term, ExprError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err(too_deep(self.here()));
+        }
+        let start = self.here().start;
+        let mut left = self.prefix()?;
+        while let Some((op, strength)) = self.peek().and_then(infix) {
+            if strength < least {
+                break;
+            }
+            let place = self.here();
+            self.at += 1;
+            let right = self.binary(strength + 1)?;
+            let again = self.peek().and_then(infix);
+            if strength == COMPARISON && again.is_some_and(|(_, next)| next == COMPARISON) {
+                return Err(ExprError::new(
+                    place.start..self.here().end,
+                    "comparisons do not chain",
+                    "write `a < b and b < c`",
+                ));
+            }
+            let both = Box::new((left, right));
+            let kind = match op {
+                Infix::Binary(op) => Kind::Binary(op, both),
+                Infix::MatMul => Kind::MatMul(both),
+            };
+            left = self.term(kind, start)?;
+        }
+        self.depth -= 1;
+        Ok(left)
+    }
+
+    fn prefix(&mut self) -> Result<Term, ExprError> {
+        let mut starts = Vec::new();
+        loop {
+            let start = self.here().start;
+            match self.take("-") {
+                true => starts.push(start),
+                false => break,
+            }
+        }
+        let mut term = self.postfix()?;
+        for start in starts.into_iter().rev() {
+            term = self.term(Kind::Negate(Box::new(term)), start)?;
+        }
+        Ok(term)
+    }
+
+    fn postfix(&mut self) -> Result<Term, ExprError> {
+        let start = self.here().start;
+        let mut term = self.primary()?;
+        loop {
+            if self.take(".") {
+                let place = self.here();
+                if self.peek() != Some(&Token::Name("T".to_owned())) {
+                    return Err(ExprError::new(
+                        place,
+                        "only `.T` may follow a dot",
+                        "write x.T, or a function: sum(x, -1)",
+                    ));
+                }
+                self.at += 1;
+                term = self.term(Kind::Transpose(Box::new(term)), start)?;
+            } else if self.take("[") {
+                let subscripts = self.subscripts()?;
+                term = self.term(Kind::Subscript(Box::new(term), subscripts), start)?;
+            } else {
+                return Ok(term);
+            }
+        }
+    }
+
+    fn subscripts(&mut self) -> Result<Vec<Subscript>, ExprError> {
+        let mut subscripts = Vec::new();
+        loop {
+            subscripts.push(self.subscript()?);
+            if !self.take(",") {
+                break;
+            }
+        }
+        self.expect("]")?;
+        Ok(subscripts)
+    }
+
+    fn subscript(&mut self) -> Result<Subscript, ExprError> {
+        if self.take("...") {
+            return Ok(Subscript::Rest);
+        }
+        let ends = [":", ",", "]"].map(Token::Symbol);
+        let bound = |parser: &mut Self| match parser.peek() {
+            Some(token) if !ends.contains(token) => parser.binary(1).map(Some),
+            _ => Ok(None),
+        };
+        let begin = bound(self)?;
+        if self.take(":") {
+            let end = bound(self)?;
+            if self.peek() == Some(&Token::Symbol(":")) {
+                let remedy = "take(x, i(-1) * 2, -1) takes every second element";
+                return Err(ExprError::new(self.here(), "a slice has no step", remedy));
+            }
+            return Ok(Subscript::Range(begin, end));
+        }
+        begin.map(Subscript::Single).ok_or_else(|| {
+            ExprError::new(
+                self.here(),
+                "a slice is missing here",
+                "write begin:end, or `...`",
+            )
+        })
+    }
+
+    fn primary(&mut self) -> Result<Term, ExprError> {
+        let place = self.here();
+        match self.peek().cloned() {
+            Some(Token::Number { value, whole }) => {
+                self.at += 1;
+                self.term(Kind::Number { value, whole }, place.start)
+            }
+            Some(Token::Name(name)) if name != "and" && name != "or" => {
+                self.at += 1;
+                let kind = match self.take("(") {
+                    true => Kind::Call(name, self.arguments()?),
+                    false => Kind::Name(name),
+                };
+                self.term(kind, place.start)
+            }
+            Some(Token::Symbol("(")) => {
+                self.at += 1;
+                let inner = self.binary(1)?;
+                self.expect(")")?;
+                Ok(inner)
+            }
+            _ => Err(ExprError::new(
+                place,
+                "a value is missing here",
+                "write a number, a name, a function or parentheses",
+            )),
+        }
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Term>, ExprError> {
+        let mut args = Vec::new();
+        if !self.take(")") {
+            args.push(self.binary(1)?);
+            while self.take(",") {
+                args.push(self.binary(1)?);
+            }
+            self.expect(")")?;
+        }
+        Ok(args)
+    }
+}
+
+fn too_deep(span: Range<usize>) -> ExprError {
+    let message = format!("nested more than {MAX_DEPTH} deep");
+    ExprError::new(span, message, "name a part of it with `let`")
+}

@@ -1,0 +1,99 @@
+use std::ops::Range;
+
+use crate::expr::ExprError;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    Number { value: f64, whole: bool },
+    Name(String),
+    Symbol(&'static str),
+}
+
+/// Longest first, so that `//` is not read as `/`.
+const SYMBOLS: [&str; 22] = [
+    "...", "//", "<=", ">=", "==", "!=", "+", "-", "*", "/", "%", "@", "<", ">", "(", ")", "[",
+    "]", ",", ":", ".", "=",
+];
+
+/// What other languages write, and what is written here.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("**", "write pow(x, y), or x * x"),
+    ("&", "write `and`"),
+    ("|", "write `or`"),
+    ("!", "write `!=`, or turn the comparison around"),
+    ("?", "write where(condition, x, y)"),
+    ("^", "write pow(x, y)"),
+];
+
+/// Whole numbers up to here are exact.
+const MOST_WHOLE: f64 = (1_u64 << 53) as f64;
+
+pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let rest = &text[at..];
+        let fraction = next == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit());
+        let (token, len) = if next.is_whitespace() {
+            at += next.len_utf8();
+            continue;
+        } else if next.is_ascii_digit() || fraction {
+            number(rest, at)?
+        } else if next.is_ascii_alphabetic() || next == '_' {
+            let len = word_len(rest);
+            (Token::Name(rest[..len].to_owned()), len)
+        } else {
+            symbol(rest, at, next)?
+        };
+        tokens.push((token, at..at + len));
+        at += len;
+    }
+    Ok(tokens)
+}
+
+fn word_len(rest: &str) -> usize {
+    rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(rest.len())
+}
+
+fn number(rest: &str, at: usize) -> Result<(Token, usize), ExprError> {
+    let mut len = word_len(rest);
+    if rest[len..].starts_with('.') {
+        len += 1 + word_len(&rest[len + 1..]);
+    }
+    // The sign of an exponent ends a word: 1e-5.
+    if rest[..len].ends_with(['e', 'E']) && rest[len..].starts_with(['-', '+']) {
+        len += 1 + word_len(&rest[len + 1..]);
+    }
+    let written = &rest[..len];
+    let whole = written.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    match written.replace('_', "").parse::<f64>() {
+        Ok(value) if value.is_finite() && (!whole || value <= MOST_WHOLE) => {
+            Ok((Token::Number { value, whole }, len))
+        }
+        _ => Err(ExprError::new(
+            at..at + len,
+            format!("`{written}` is not a number"),
+            "write 3, 0.5 or 1e-5; whole numbers up to 2^53; `inf` for infinity",
+        )),
+    }
+}
+
+fn symbol(rest: &str, at: usize, next: char) -> Result<(Token, usize), ExprError> {
+    let elsewhere = ELSEWHERE
+        .iter()
+        .find(|(symbol, _)| rest.starts_with(symbol));
+    let known = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
+    match (elsewhere, known) {
+        (Some(_), Some(&"!=")) => Ok((Token::Symbol("!="), 2)),
+        (None, Some(symbol)) => Ok((Token::Symbol(symbol), symbol.len())),
+        (found, _) => {
+            let (symbol, remedy) = match found {
+                Some((symbol, remedy)) => ((*symbol).to_owned(), *remedy),
+                None => (next.to_string(), "docs/operators.md has the operators"),
+            };
+            let message = format!("`{symbol}` does not belong in a value");
+            Err(ExprError::new(at..at + symbol.len(), message, remedy))
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Terms that are whole numbers of sizes alone.
+
+use super::parse::{Kind, Term};
+use crate::diagnostic::did_you_mean;
+use crate::expr::ExprError;
+use crate::operator::{BinaryOp, Extent};
+
+/// The extent a term says, of sizes called `names`.
+pub(crate) fn whole(term: &Term, names: &[String]) -> Result<Extent, ExprError> {
+    let error =
+        |message: String, remedy: &str| Err(ExprError::new(term.span.clone(), message, remedy));
+    match &term.kind {
+        Kind::Number { value, whole: true } => Ok(Extent::Number(*value as i64)),
+        Kind::Number { value, .. } => error(
+            format!("{value} is not a whole number"),
+            "extents are whole numbers: use //",
+        ),
+        Kind::Name(name) => match names.iter().position(|known| known == name) {
+            Some(size) => Ok(Extent::Size(size)),
+            None => {
+                let near = did_you_mean(name, names.iter().map(String::as_str));
+                let remedy = near.unwrap_or_else(|| format!("use {}", names.join(", ")));
+                error(format!("`{name}` is not one of the sizes"), &remedy)
+            }
+        },
+        Kind::Negate(of) => Ok(Extent::of(
+            BinaryOp::Subtract,
+            Extent::Number(0),
+            whole(of, names)?,
+        )),
+        Kind::Binary(BinaryOp::Divide, _) => error(
+            "`/` does not make a whole number".to_owned(),
+            "write // to round down",
+        ),
+        Kind::Binary(op, both) => Ok(Extent::of(
+            *op,
+            whole(&both.0, names)?,
+            whole(&both.1, names)?,
+        )),
+        Kind::Call(name, args) if args.len() == 2 && (name == "maximum" || name == "minimum") => {
+            let op = match name.as_str() {
+                "maximum" => BinaryOp::Maximum,
+                _ => BinaryOp::Minimum,
+            };
+            Ok(Extent::of(
+                op,
+                whole(&args[0], names)?,
+                whole(&args[1], names)?,
+            ))
+        }
+        _ => error(
+            "this is not a whole number of sizes".to_owned(),
+            "use sizes, whole numbers, + - * // %, comparisons, maximum(a, b) and minimum(a, b)",
+        ),
+    }
+}
