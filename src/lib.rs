@@ -5,9 +5,9 @@
 //! Data flows one way, through three crates:
 //!
 //! ```text
-//! dgx-run    catalog → plan → compile → backend → validate → measure ─┐
-//! dgx-core   config ↗                                      run file ←─┘ → merge → rank → claims → gate
-//! dgx        cli                                   present → export, contest, report ←───────────────┘
+//! round file →  dgx-run    catalog → plan → compile → validate → measure  → run file
+//! run file   →  dgx-core   merge → rank → claims → gate                   → findings
+//! findings   →  dgx        tables → exports, contest, report
 //! ```
 //!
 //! A run file is all that `dgx-core` needs: every table, gate and report is made
@@ -45,7 +45,7 @@ mod report;
 mod cli;
 
 #[cfg(test)]
-mod arrows;
+mod tests;
 
 /// The whole program: the commands, their words and their exit codes.
 pub use cli::main;

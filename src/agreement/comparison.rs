@@ -2,22 +2,19 @@
 
 use std::collections::HashSet;
 
-use super::{Difference, ModelledCell, Order, Step, differences, orders};
+use super::document::RunAgreement;
+use super::{Errors, ModelledCell, Step, differences, orders};
 use crate::contest::lineage::lineage;
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{ContenderId, Device, Group, Timing};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 
-/// A run and its cells.
+/// A run, and what the model says to it.
 #[derive(Debug)]
 pub(crate) struct ModelComparison {
     pub(crate) run: Run,
-    pub(crate) cells: Vec<ModelledCell>,
-    pub(crate) orders: Vec<Order>,
-    pub(crate) differences: Vec<Difference>,
-    /// Contenders whose sources are not what was measured.
-    pub(crate) changed: Vec<ContenderId>,
+    pub(crate) found: RunAgreement,
 }
 
 impl ModelComparison {
@@ -27,19 +24,18 @@ impl ModelComparison {
         cells: Vec<ModelledCell>,
         changed: Vec<ContenderId>,
     ) -> Self {
-        Self {
+        let found = RunAgreement {
+            file: (run.path.file_stem().unwrap_or_default())
+                .to_string_lossy()
+                .into_owned(),
+            round: run.header.name.clone(),
+            errors: Errors::of(&cells),
             orders: orders(&cells),
             differences: differences(&cells, &neighbours(&run, ranking)),
             changed,
             cells,
-            run,
-        }
-    }
-
-    /// Of which run it is: the file's name without what all have.
-    pub(crate) fn name(&self) -> String {
-        let stem = self.run.path.file_stem();
-        stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+        };
+        Self { run, found }
     }
 
     /// What makes a cell the same in another run.
@@ -78,12 +74,22 @@ pub(crate) fn mark_seen(comparisons: &mut [ModelComparison], rounds: &[String]) 
     let mut seen: HashSet<(ContenderId, Vec<Group>)> = HashSet::new();
     let is_seen = |comparison: &&ModelComparison| rounds.contains(&comparison.run.header.name);
     for comparison in comparisons.iter().filter(is_seen) {
-        seen.extend(comparison.cells.iter().map(|cell| comparison.key(cell)));
+        seen.extend(
+            comparison
+                .found
+                .cells
+                .iter()
+                .map(|cell| comparison.key(cell)),
+        );
     }
     for comparison in comparisons {
-        let keys = comparison.cells.iter().map(|cell| comparison.key(cell));
+        let keys = comparison
+            .found
+            .cells
+            .iter()
+            .map(|cell| comparison.key(cell));
         let keys: Vec<_> = keys.collect();
-        for (cell, key) in comparison.cells.iter_mut().zip(keys) {
+        for (cell, key) in comparison.found.cells.iter_mut().zip(keys) {
             cell.seen = seen.contains(&key);
         }
     }
@@ -159,7 +165,7 @@ mod tests {
         assert!(pairs.contains(&("base[S=1]", "base[S=2]")), "{pairs:?}");
         assert_eq!(pairs.len(), 2);
         // All modelled alike: no sign is right.
-        let differences = compared("round1").differences;
+        let differences = compared("round1").found.differences;
         assert_eq!(differences.len(), 2);
         assert!(differences.iter().all(|difference| !difference.right()));
     }
@@ -169,10 +175,10 @@ mod tests {
         let seen = |names: [&str; 2], rounds: &[&str]| {
             let mut comparisons = names.map(compared);
             // The second run has another contender besides.
-            comparisons[1].cells[0].contender = ContenderId::from_text("new");
+            comparisons[1].found.cells[0].contender = ContenderId::from_text("new");
             let rounds: Vec<String> = rounds.iter().map(|&name| name.to_owned()).collect();
             mark_seen(&mut comparisons, &rounds);
-            comparisons.map(|c| c.cells.iter().filter(|cell| cell.seen).count())
+            comparisons.map(|c| c.found.cells.iter().filter(|cell| cell.seen).count())
         };
         assert_eq!(seen(["final", "odd"], &["final"]), [3, 2]);
         assert_eq!(seen(["final", "odd"], &["odd"]), [2, 3]);

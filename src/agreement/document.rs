@@ -44,13 +44,13 @@ pub(crate) struct RunAgreement {
 impl Agreement {
     pub(crate) fn of(device: &Device, comparisons: &[ModelComparison]) -> Self {
         let all = |seen: bool| {
-            let cells = comparisons.iter().flat_map(|c| &c.cells);
+            let cells = comparisons.iter().flat_map(|c| &c.found.cells);
             Errors::of(cells.filter(move |cell| cell.seen == seen))
         };
         Self {
             version: VERSION,
             target: device.name.clone(),
-            runs: comparisons.iter().map(RunAgreement::of).collect(),
+            runs: comparisons.iter().map(|c| c.found.clone()).collect(),
             seen: all(true),
             unseen: all(false),
         }
@@ -93,19 +93,5 @@ impl Agreement {
         // Numbers, names and lists of them can always be written.
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         text + "\n"
-    }
-}
-
-impl RunAgreement {
-    fn of(comparison: &ModelComparison) -> Self {
-        Self {
-            file: comparison.name(),
-            round: comparison.run.header.name.clone(),
-            errors: Errors::of(&comparison.cells),
-            cells: comparison.cells.clone(),
-            orders: comparison.orders.clone(),
-            differences: comparison.differences.clone(),
-            changed: comparison.changed.clone(),
-        }
     }
 }

@@ -1,9 +1,8 @@
 use std::path::{Path, PathBuf};
 
-use super::Globals;
-use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
+use super::{Globals, named};
 use crate::export::RunExport;
 use crate::present::{self, Align, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, row};
@@ -72,8 +71,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let candidate = runs::contender(&run, &args.candidate)?;
     let comparison = ranking.compare(&run, &base, &candidate).ok_or_else(|| {
         let why = invalid(&ranking, [&base, &candidate]);
-        CommandError::new(
-            Exit::Inconclusive,
+        CommandError::inconclusive(
             format!("{base} and {candidate} are valid together on no shape{why}"),
             format!(
                 "`dgx show {}` shows the status of each cell",
@@ -81,7 +79,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             ),
         )
     })?;
-    let sides = [&base, &candidate].map(|c| side(&run, &ranking, c));
+    let sides = [&base, &candidate].map(|c| Side::new(&run, &ranking, c));
     let document = RunExport::of_comparison(sides[0], sides[1], &comparison);
     let written = args.exports.write(&document);
     say!("{}\n", present::headline(&run, false, style));
@@ -114,14 +112,6 @@ fn invalid(ranking: &Ranking, contenders: [&ContenderId; 2]) -> String {
         String::new()
     } else {
         format!(" ({})", list.join(", "))
-    }
-}
-
-fn side<'a>(run: &'a Run, ranking: &'a Ranking, contender: &'a ContenderId) -> Side<'a> {
-    Side {
-        run,
-        ranking,
-        contender,
     }
 }
 
@@ -175,16 +165,15 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     let mut compared = Vec::new();
     for contender in &common {
         let (base, candidate) = (
-            side(&a, &ranking_a, contender),
-            side(&b, &ranking_b, contender),
+            Side::new(&a, &ranking_a, contender),
+            Side::new(&b, &ranking_b, contender),
         );
         if let Some(comparison) = compare_runs(base, candidate) {
             compared.push((contender, comparison));
         }
     }
     let Some((first, comparison)) = compared.first() else {
-        return Err(CommandError::new(
-            Exit::Inconclusive,
+        return Err(CommandError::inconclusive(
             "no contender is valid in both runs on a shape they share",
             "compare runs of the same round",
         ));
@@ -222,7 +211,10 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
         );
     }
     say!("\n{}", overview(&compared, &ranking_b, style));
-    let (base, candidate) = (side(&a, &ranking_a, first), side(&b, &ranking_b, first));
+    let (base, candidate) = (
+        Side::new(&a, &ranking_a, first),
+        Side::new(&b, &ranking_b, first),
+    );
     if compared.len() == 1 {
         let table = present::comparison_table(&[([base, candidate], comparison)]);
         say!("\n{}", table.render(style));

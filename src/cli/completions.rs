@@ -48,7 +48,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
             completer.write_registration(complete::VARIABLE, "dgx", "dgx", &program, &mut script);
         written.map_err(|error| {
             let message = format!("cannot write the script: {error}");
-            CommandError::new(Exit::CouldNotRun, message, "try again")
+            CommandError::could_not_run(message, "try again")
         })?;
     }
     if args.shell == Shell::Bash {

@@ -8,7 +8,7 @@ use crate::present;
 use dgx_core::config::{FACTOR, Gate};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Bytes, Counter, Exit, Pattern, typed};
-use dgx_core::gate::{self, Finding, Found, GateReport, Over, Reason, Rule, Ruling, Wanted};
+use dgx_core::gate::{self, Finding, GateReport, Over, Rule, Ruling};
 use dgx_core::rank::{Ranking, mismatch};
 use dgx_core::record::{self, Newest, PassedOver, Run, Search};
 
@@ -161,7 +161,7 @@ fn nothing_newer(found: Newest) -> Result<PathBuf, CommandError> {
         "{}; to judge the run before it, name that: `dgx gate {instead}`",
         file.remedy
     );
-    Err(CommandError::new(Exit::CouldNotRun, message, remedy))
+    Err(CommandError::could_not_run(message, remedy))
 }
 
 fn sides(args: &Args, named: Option<&Path>, file: Option<&Path>) -> Result<Sides, CommandError> {
@@ -211,12 +211,12 @@ fn unheld(run: &Run) -> Finding {
         contender: run.header.baseline.clone(),
         shape: None,
         ruling: Ruling::Undecided,
-        wanted: Wanted::AnotherRun,
-        found: Found::Itself,
+        wanted: "another run".to_owned(),
+        found: "itself".to_owned(),
         speedup: None,
         reason: Some(match run.tool {
-            None => Reason::Alone,
-            Some(_) => Reason::Said("a run compared with itself always passes".to_owned()),
+            None => "it was judged by its own rules, without another run".to_owned(),
+            Some(_) => "a run compared with itself always passes".to_owned(),
         }),
     }
 }
@@ -344,8 +344,7 @@ fn without_rules(run: &Run, tool: &str) -> CommandError {
 }
 
 fn unvalidated(run: &Run) -> CommandError {
-    CommandError::new(
-        Exit::Inconclusive,
+    CommandError::inconclusive(
         format!(
             "nothing in {} was validated (--time-only), so no gate passes it",
             run.path.display()

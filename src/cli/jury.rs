@@ -1,7 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::Globals;
-use super::{named, runs};
+use super::{Globals, named, runs};
 use crate::contest::jury::{foresight, outcomes, recount};
 use crate::contest::rounds::evidence;
 use crate::contest::story;

@@ -31,7 +31,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
         .and_then(|()| write(folder))
         .map_err(|error| {
             let message = format!("cannot write to {}: {error}", folder.display());
-            CommandError::new(Exit::Usage, message, "name a folder that can be written to")
+            CommandError::usage(message, "name a folder that can be written to")
         })?;
     say!("man pages are in {}", folder.display());
     Ok(Exit::Done)
@@ -41,7 +41,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
 fn show() -> Result<Exit, CommandError> {
     let failed = |why: String| {
         let remedy = "`dgx --help` prints the same; `dgx man DIR` writes the pages";
-        CommandError::new(Exit::CouldNotRun, why, remedy)
+        CommandError::could_not_run(why, remedy)
     };
     let folder = tempfile::tempdir().map_err(|e| failed(e.to_string()))?;
     write(folder.path()).map_err(|e| failed(e.to_string()))?;

@@ -1,7 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::Globals;
-use super::{named, runs};
+use super::{Globals, named, runs};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::merge::{Merged, Title, merge, then};
@@ -27,8 +26,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if let Some(path) = args.output.as_ref().filter(|path| path.exists())
         && !args.force
     {
-        return Err(CommandError::new(
-            Exit::Usage,
+        return Err(CommandError::usage(
             format!("{} exists", path.display()),
             "name another file, or give --force to merge its run as well and replace it",
         ));
@@ -70,8 +68,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     }
     match files.is_empty() {
         false => Ok(files),
-        true => Err(CommandError::new(
-            Exit::Usage,
+        true => Err(CommandError::usage(
             "none of the named paths is or contains a run file",
             "name the .jsonl files of the shards, or their folder",
         )),

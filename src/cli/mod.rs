@@ -29,7 +29,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
-use dgx_core::speech::{self, Colour, LEVEL, Level, Lost};
+use dgx_core::speech::{self, Colour, LEVEL, Level, OutputLoss};
 
 /// Compare competing designs of one GPU kernel: check each result, time the
 /// correct ones side by side, and rank them.
@@ -74,7 +74,7 @@ impl Globals {
             (true, _) => Level::Quiet,
             (false, 0) => Level::of_environment().map_err(|why| {
                 let message = format!("{LEVEL} has an unknown value: {why}");
-                CommandError::new(Exit::Usage, message, "unset it for the default")
+                CommandError::usage(message, "unset it for the default")
             })?,
             (false, 1) => Level::Verbose,
             (false, _) => Level::Trace,
@@ -174,10 +174,10 @@ fn help_or_usage(asked: &clap::Error) -> Exit {
 /// The exit code, given what became of the words. Who closes a pipe has seen
 /// enough, and the command's own code stands; but a gate whose findings nobody
 /// got, or anything that met a full disk, has not done what it was asked to.
-fn exit_code(exit: Exit, verdict_is_all: bool, lost: Option<Lost>) -> Exit {
+fn exit_code(exit: Exit, verdict_is_all: bool, lost: Option<OutputLoss>) -> Exit {
     match lost {
         None => exit,
-        Some(Lost::ReaderGone) if !verdict_is_all => exit,
+        Some(OutputLoss::ReaderGone) if !verdict_is_all => exit,
         Some(why) => {
             remark!("dgx: standard output was cut short: {why}");
             Exit::CouldNotRun

@@ -9,8 +9,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use super::runs::{self, RESULTS};
 use dgx_core::diagnostic::nearest;
 use dgx_core::domain::{Pattern, printable_line};
-use dgx_core::interchange;
 use dgx_core::record::{self, Newest, Search, schema::Header};
+use dgx_core::{files, interchange};
 
 pub(super) const CONFIGS: &str = "configs";
 
@@ -67,13 +67,7 @@ pub(super) fn round_file(word: &OsString) -> Result<PathBuf, String> {
 }
 
 fn all_rounds() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(CONFIGS).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let mut rounds: Vec<PathBuf> = paths
-        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
-        .collect();
-    rounds.sort();
-    rounds
+    files::ending_in(Path::new(CONFIGS), "toml")
 }
 
 /// The file that a word names, as a round or as a run.
@@ -155,10 +149,8 @@ pub(super) fn run_rather_than_contender(word: &str, of: Option<&Path>) -> Option
 /// Those in `results/`, then those in its folders.
 fn all_runs() -> Vec<PathBuf> {
     let mut paths = record::runs_in(Path::new(RESULTS));
-    let entries = std::fs::read_dir(RESULTS).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
-    folders.sort();
-    paths.extend(folders.iter().flat_map(|folder| record::runs_in(folder)));
+    let folders = files::entries(Path::new(RESULTS)).into_iter();
+    paths.extend(folders.flat_map(|folder| record::runs_in(&folder)));
     paths
 }
 

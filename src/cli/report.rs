@@ -3,8 +3,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::Globals;
-use super::{named, runs};
+use super::{Globals, named, runs};
 use crate::agreement::Agreement;
 use crate::contest::dispatch::dispatch;
 use crate::contest::lineage::lineage;
@@ -82,7 +81,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         };
         opened.map_err(|why| {
             let message = format!("no browser could be started: {why}");
-            CommandError::new(Exit::CouldNotRun, message, "open the page by hand")
+            CommandError::could_not_run(message, "open the page by hand")
         })?;
     }
     Ok(Exit::Done)
@@ -117,10 +116,7 @@ fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<RankedRun>, CommandErr
             )
             .into());
         }
-        let io = |source| record::ReadError::Io {
-            path: path.clone(),
-            source,
-        };
+        let io = record::ReadError::io(path);
         subjects.push(RankedRun::new(run, hash.map_err(io)?));
     }
     Ok(subjects)
@@ -149,8 +145,7 @@ fn write_dispatch(
         return Ok(());
     }
     let table = table.ok_or_else(|| {
-        CommandError::new(
-            Exit::Inconclusive,
+        CommandError::inconclusive(
             "no contender is valid on every shape, so there is nothing to dispatch to",
             "the page shows the status of each",
         )

@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 
-use super::Globals;
-use super::runs;
+use super::{Globals, runs};
 use crate::contest::rounds::history;
 use crate::contest::story;
 use dgx_core::diagnostic::CommandError;

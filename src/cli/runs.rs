@@ -9,8 +9,9 @@ use crate::contest::rounds::settle_baseline;
 use crate::export::{self, RunExport};
 use crate::present::{Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::config::{Baseline, Round, Selection, target};
-use dgx_core::diagnostic::{CommandError, InputError, SourceFile, nearest};
-use dgx_core::domain::{ContenderId, Device, Exit};
+use dgx_core::diagnostic::{CommandError, InputError, nearest};
+use dgx_core::domain::{ContenderId, Device};
+use dgx_core::files::folder_of;
 use dgx_core::interchange;
 use dgx_core::record::schema::Header;
 use dgx_core::record::{self, Newest, Run, Search};
@@ -90,10 +91,7 @@ pub(super) fn device_of(run: &Run) -> Result<Device, InputError> {
 pub(super) fn round_of(config: Option<&Path>, header: &Header) -> Result<Round, CommandError> {
     let mut round = match config {
         Some(config) => Round::read(config)?,
-        None => Round::from_source(SourceFile {
-            path: PathBuf::from(&header.config.path),
-            text: header.config.text.as_str().into(),
-        })?,
+        None => header.config.round()?,
     };
     let ids = header.contenders.iter().map(|c| &c.id);
     round.contenders = ids
@@ -110,8 +108,7 @@ pub(super) fn round_of(config: Option<&Path>, header: &Header) -> Result<Round, 
 /// A contender as a command line names it.
 pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
     Selection::parse(text, 0..0).map_err(|why| {
-        CommandError::new(
-            Exit::Usage,
+        CommandError::usage(
             format!("`{text}` names no contender: {why}"),
             "write NAME or NAME:PARAM=1; `dgx list` shows what there is",
         )
@@ -225,11 +222,7 @@ pub(super) fn probe<'a, const N: usize>(
             continue;
         };
         let message = format!("{} {why}", path.display());
-        return Err(CommandError::new(
-            Exit::Usage,
-            message,
-            "choose another file",
-        ));
+        return Err(CommandError::usage(message, "choose another file"));
     }
     Ok(())
 }
@@ -251,11 +244,7 @@ impl FileId {
                 inode: found.ino(),
             });
         }
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let folder = folder.canonicalize().ok()?;
+        let folder = folder_of(path).canonicalize().ok()?;
         Some(Self::Nothing(folder.join(path.file_name()?)))
     }
 }

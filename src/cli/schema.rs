@@ -373,11 +373,7 @@ mod tests {
             let ids: Vec<_> = run.entrants().cloned().collect();
             let compared: Vec<_> = (ids.iter())
                 .filter_map(|contender| {
-                    let side = Side {
-                        run: &run,
-                        ranking: &ranking,
-                        contender,
-                    };
+                    let side = Side::new(&run, &ranking, contender);
                     Some((contender, compare_runs(side, side)?))
                 })
                 .collect();
@@ -395,15 +391,15 @@ mod tests {
 
     #[test]
     fn exports_of_inquests_fit() {
-        let (inquest, inquiry) = dgx_core::examination::synthetic::half_done();
-        let text = export::hazards::json(&inquest, &inquiry, &|_| "dgx sanitize".to_owned());
+        let (report, settings) = dgx_core::sanitize::synthetic::half_done();
+        let text = export::hazards::json(&report, &settings, &|_| "dgx sanitize".to_owned());
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
             value["cells"][0]["hazards"].as_array().map(Vec::len),
             Some(1)
         );
         assert_eq!(value["left"].as_array().map(Vec::len), Some(1));
-        accepts(Described::Sanitize, &value, "an inquest's export");
+        accepts(Described::Sanitize, &value, "an report's export");
         let mut other = value;
         other["cells"][0]["hazards"][0]["here"] = Value::Null;
         assert!(!is_valid(Described::Sanitize, &other));

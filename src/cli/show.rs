@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 
-use super::Globals;
-use super::named;
 use super::runs::{self, Exports};
 use super::select::Shapes;
+use super::{Globals, named};
 use crate::export::RunExport;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{JobRequest, could_not};
+use super::JobRequest;
 use dgx_core::config::Slurm;
 use dgx_core::decode::plain_in_line;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Exit, typed};
+use dgx_core::domain::typed;
 use dgx_core::files;
 use dgx_core::record::{Claim, claim};
 
@@ -113,8 +113,7 @@ impl LockedCampaign {
         let folder = folder.canonicalize().unwrap_or(folder);
         let state = folder.join(STATE);
         let unknown = |why: String| {
-            CommandError::new(
-                Exit::Usage,
+            CommandError::usage(
                 format!("nothing is known of jobs for {}: {why}", run.display()),
                 "name a run that `dgx sweep --engine slurm` began, e.g. results/NAME-TIME.jsonl",
             )
@@ -209,8 +208,7 @@ impl LockedCampaign {
 fn fresh_folder(order: &JobRequest) -> Result<PathBuf, CommandError> {
     let results = &order.results;
     let misplaced = |path: &Path, why: &dyn std::fmt::Display| {
-        CommandError::new(
-            Exit::Usage,
+        CommandError::usage(
             format!("cannot write in {}: {why}", path.display()),
             "name a folder that can be written, and that all nodes see, with --results",
         )
@@ -238,7 +236,7 @@ fn fresh_folder(order: &JobRequest) -> Result<PathBuf, CommandError> {
             Err(e) => return Err(misplaced(&folder, &e)),
         }
     }
-    Err(could_not(
+    Err(CommandError::could_not_run(
         format!("{} is full of runs of this minute", results.display()),
         "wait a minute",
     ))
@@ -252,7 +250,7 @@ fn lock(folder: &Path) -> Result<File, CommandError> {
     let file = file.map_err(|e| unwritable(&path, &e))?;
     match claim(&file) {
         Claim::Ours | Claim::Unknown => Ok(file),
-        Claim::Taken(holder) => Err(could_not(
+        Claim::Taken(holder) => Err(CommandError::could_not_run(
             match holder {
                 Some(pid) => format!("{} is followed by process {pid}", folder.display()),
                 None => format!("{} is followed by another process", folder.display()),
@@ -267,7 +265,7 @@ fn write(path: &Path, text: &[u8]) -> Result<(), CommandError> {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> CommandError {
-    could_not(
+    CommandError::could_not_run(
         format!("cannot write {}: {error}", path.display()),
         "make room, or check permissions",
     )
@@ -360,7 +358,7 @@ mod tests {
         assert!(held.attach().ends_with(".jsonl'"), "{}", held.attach());
         let error = Campaign::begin(order(&folder.path().join("a\\b"))).unwrap_err();
         assert!(error.to_string().contains("backslash"), "{error}");
-        assert_eq!(error.exit(), Exit::Usage);
+        assert_eq!(error.exit(), dgx_core::domain::Exit::Usage);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::campaign::LockedCampaign;
-use super::could_not;
 use super::ending::hint;
 use super::question::{self, Answer};
 use super::slurm::{self, State, States, Trouble};
@@ -89,7 +88,10 @@ impl Follower {
             let attach = self.held.attach();
             let submitted = self.held.submit(&fresh);
             submitted.map_err(|why| {
-                could_not(why.to_string(), format!("{}; then: {attach}", why.remedy()))
+                CommandError::could_not_run(
+                    why.to_string(),
+                    format!("{}; then: {attach}", why.remedy()),
+                )
             })?;
         }
         remark!(

@@ -21,7 +21,6 @@ use follow::Follower;
 
 use dgx_core::config::Slurm;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::Exit;
 use dgx_core::interrupt::{self, Words};
 
 /// What a round becomes jobs from.
@@ -67,8 +66,4 @@ pub(crate) fn attach(
     held.change(changed)?;
     interrupt::install(FOLLOWING);
     Follower::new(held, argv).follow()
-}
-
-fn could_not(message: impl Into<String>, remedy: impl Into<String>) -> CommandError {
-    CommandError::new(Exit::CouldNotRun, message, remedy)
 }

@@ -9,7 +9,6 @@ use std::process::Command;
 use thiserror::Error;
 
 use super::campaign::Campaign;
-use super::could_not;
 use dgx_core::diagnostic::CommandError;
 
 /// How a task stands with Slurm.
@@ -42,7 +41,7 @@ pub(super) enum Trouble {
 pub(super) fn present() -> Result<(), CommandError> {
     for program in ["sbatch", "squeue"] {
         if let Err(trouble @ Trouble::Missing(_)) = ask(program, ["--version"]) {
-            return Err(could_not(
+            return Err(CommandError::could_not_run(
                 format!("there is no Slurm here: {trouble}"),
                 "run it on a login node of the cluster; with another scheduler, --shard I/N and \
                  `dgx merge` do the same",

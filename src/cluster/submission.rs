@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::campaign::{LockedCampaign, Submission};
+use super::refusal;
 use super::slurm::{self, States, Trouble};
-use super::{could_not, refusal};
 use dgx_core::diagnostic::CommandError;
 
 /// Why there is no job.
@@ -100,7 +100,7 @@ impl LockedCampaign {
                 self.recover(&states);
                 Ok(())
             }
-            Err(trouble) => Err(could_not(
+            Err(trouble) => Err(CommandError::could_not_run(
                 format!("Slurm does not answer whether it accepted the earlier jobs: {trouble}"),
                 format!("when `squeue` answers: {}", self.attach()),
             )),

@@ -1,7 +1,7 @@
 //! The oracle-dispatch gap: what would be gained by calling, on each shape,
 //! the contender that is best there, over calling the best one everywhere.
 
-use dgx_core::domain::{ContenderId, Group, Micros, Shape, Timing};
+use dgx_core::domain::{ContenderId, Group, Micros, Shape, Timing, distinct};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -134,13 +134,8 @@ impl Dispatch {
             self.gap,
             self.single,
         );
-        let mut winners: Vec<&ContenderId> = Vec::new();
-        for choice in self.choices.iter().filter(|c| c.contender != self.single) {
-            if !winners.contains(&&choice.contender) {
-                winners.push(&choice.contender);
-            }
-        }
-        for winner in winners {
+        let winners = self.choices.iter().map(|choice| &choice.contender);
+        for winner in distinct(winners.filter(|id| **id != self.single)) {
             let won = self.choices.iter().filter(|c| c.contender == *winner);
             let conditions: Vec<String> = won.map(|c| condition(&c.shape)).collect();
             text.push_str(&format!(
@@ -158,12 +153,8 @@ impl Dispatch {
 
     /// The table as a C header with a lookup by the groups of a call.
     pub(crate) fn header(&self) -> String {
-        let mut names: Vec<&ContenderId> = vec![&self.single];
-        for choice in &self.choices {
-            if !names.contains(&&choice.contender) {
-                names.push(&choice.contender);
-            }
-        }
+        let chosen = self.choices.iter().map(|choice| &choice.contender);
+        let names = distinct([&self.single].into_iter().chain(chosen));
         let mut text = String::from(
             "/* Which contender to call on which shape. Made by dgx; do not edit. */\n\
              #ifndef DGX_DISPATCH_H\n#define DGX_DISPATCH_H\n\n",

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use super::jury::{Outcome, outcomes};
 use crate::present::gap;
 use dgx_core::config::{Baseline, Gate, Round, Selection};
-use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{ContenderId, Interval, Shape, Timing};
+use dgx_core::files;
 use dgx_core::gate::{self, GateReport, Over, Ruling};
 use dgx_core::rank::{Kind, Ranking};
 use dgx_core::record::schema::ContenderRecord;
@@ -27,12 +28,7 @@ pub(crate) struct RoundHistory {
 /// What a round's newest run says: of those that count, or where none does, of
 /// all.
 pub(crate) struct RoundResult {
-    pub run: Run,
-    pub ranking: Ranking,
-    /// Why the run promotes no design, whatever it found; empty where it counts.
-    pub departures: Vec<String>,
-    /// Newer runs that do not count, each with why.
-    pub skipped: Vec<(PathBuf, Vec<String>)>,
+    pub evidence: Evidence,
     pub gate: Option<GateReport>,
     pub promoted: Option<Promotion>,
     pub outcomes: Vec<Outcome>,
@@ -68,17 +64,13 @@ fn read_error(error: ReadError) -> InputError {
 
 /// `round1.toml` … `round10.toml` in the order of their numbers, then the rest.
 fn round_files(configs: &Path) -> Result<Vec<PathBuf>, InputError> {
-    let entries = std::fs::read_dir(configs).map_err(|error| {
+    std::fs::read_dir(configs).map_err(|error| {
         InputError::new(
             format!("cannot read {}: {error}", configs.display()),
             "run dgx where the rounds are, or give their folder with --configs",
         )
     })?;
-    let mut files: Vec<PathBuf> = entries
-        .flatten()
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "toml"))
-        .collect();
+    let mut files = files::ending_in(configs, "toml");
     files.sort_by_key(|p| {
         let stem = p.file_stem().and_then(|s| s.to_str()).unwrap_or_default();
         let number = stem
@@ -92,9 +84,11 @@ fn round_files(configs: &Path) -> Result<Vec<PathBuf>, InputError> {
 /// The run that stands for a round.
 pub(crate) struct Evidence {
     pub run: Run,
-    ranking: Ranking,
-    departures: Vec<String>,
-    skipped: Vec<(PathBuf, Vec<String>)>,
+    pub ranking: Ranking,
+    /// Why the run promotes no design, whatever it found; empty where it counts.
+    pub departures: Vec<String>,
+    /// Newer runs that do not count, each with why.
+    pub skipped: Vec<(PathBuf, Vec<String>)>,
 }
 
 /// The newest run of a round that counts, or where none does, the newest.
@@ -107,23 +101,21 @@ pub(crate) fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>
         let run = dgx_core::record::read(&path).map_err(read_error)?;
         let ranking = Ranking::of(&run);
         let departures = departures(round, &run, &ranking);
-        if departures.is_empty() {
-            return Ok(Some(Evidence {
-                run,
-                ranking,
-                departures,
-                skipped,
-            }));
+        let counts = departures.is_empty();
+        let mut evidence = Evidence {
+            run,
+            ranking,
+            departures,
+            skipped: Vec::new(),
+        };
+        if counts {
+            evidence.skipped = skipped;
+            return Ok(Some(evidence));
         }
-        skipped.push((path, departures.clone()));
-        first.get_or_insert((run, ranking, departures));
+        skipped.push((path, evidence.departures.clone()));
+        first.get_or_insert(evidence);
     }
-    Ok(first.map(|(run, ranking, departures)| Evidence {
-        run,
-        ranking,
-        departures,
-        skipped: Vec::new(),
-    }))
+    Ok(first)
 }
 
 /// The run files of a round, the one to be asked first in front.
@@ -212,18 +204,13 @@ fn departures(round: &Round, run: &Run, ranking: &Ranking) -> Vec<String> {
 }
 
 fn find(round: &Round, evidence: Evidence) -> RoundResult {
-    let Evidence {
-        run,
-        ranking,
-        departures,
-        skipped,
-    } = evidence;
+    let Evidence { run, ranking, .. } = &evidence;
     let gate = round
         .gate
         .as_ref()
-        .and_then(|rules| judged(&run, &ranking, rules));
-    let promoted = match departures.is_empty() {
-        true => promotion(round, &run, &ranking, gate.as_ref()),
+        .and_then(|rules| judged(run, ranking, rules));
+    let promoted = match evidence.departures.is_empty() {
+        true => promotion(round, run, ranking, gate.as_ref()),
         false => None,
     };
     let mut names: Vec<String> = round.pitches.iter().map(|p| p.design.clone()).collect();
@@ -239,12 +226,9 @@ fn find(round: &Round, evidence: Evidence) -> RoundResult {
             .filter(|c| !pitched(&c.id))
             .map(|c| c.id.to_string()),
     );
-    let outcomes = outcomes(round, &names, Some((&run, &ranking)));
+    let outcomes = outcomes(round, &names, Some((run, ranking)));
     RoundResult {
-        run,
-        ranking,
-        departures,
-        skipped,
+        evidence,
         gate,
         promoted,
         outcomes,
@@ -257,11 +241,7 @@ pub(crate) fn rules_of(run: &Run) -> Result<Option<Gate>, InputError> {
     if config.text.trim().is_empty() {
         return Ok(None);
     }
-    let file = SourceFile {
-        path: config.path.clone().into(),
-        text: config.text.as_str().into(),
-    };
-    Ok(Round::from_source(file)?.gate)
+    Ok(config.round()?.gate)
 }
 
 fn judged(run: &Run, ranking: &Ranking, rules: &Gate) -> Option<GateReport> {
@@ -333,14 +313,12 @@ fn winner(round: &Round, results: &Path) -> Result<Option<ContenderId>, InputErr
     let Some(found) = evidence(round, results)?.map(|e| find(round, e)) else {
         return Ok(None);
     };
-    if !found.departures.is_empty() {
+    if !found.evidence.departures.is_empty() {
         return Ok(None);
     }
     // A round that promoted none leaves its baseline standing.
-    let standing = found
-        .ranking
-        .reference
-        .filter(|_| found.ranking.baseline_valid);
+    let ranking = found.evidence.ranking;
+    let standing = ranking.reference.filter(|_| ranking.baseline_valid);
     Ok(found.promoted.map(|p| p.contender).or(standing))
 }
 
@@ -473,7 +451,7 @@ mod tests {
         assert_eq!(baseline(&dir).as_deref(), Some("interleaved"));
         let told = chapters(&dir);
         let found = told[0].found.as_ref().unwrap();
-        assert_eq!(found.run.timing(), Timing::Measured);
+        assert_eq!(found.evidence.run.timing(), Timing::Measured);
         std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
         assert_eq!(baseline(&dir), None);
         assert!(chapters(&dir)[0].found.is_none(), "it is no evidence");
@@ -526,11 +504,11 @@ mod tests {
             assert_eq!(baseline(&dir).as_deref(), Some("interleaved"), "{why}");
             let told = chapters(&dir);
             let found = told[0].found.as_ref().unwrap();
-            assert_eq!(found.skipped.len(), 1, "{why}");
+            assert_eq!(found.evidence.skipped.len(), 1, "{why}");
             assert!(
-                found.skipped[0].1.join("; ").contains(why),
+                found.evidence.skipped[0].1.join("; ").contains(why),
                 "{:?}",
-                found.skipped
+                found.evidence.skipped
             );
             // By itself it is shown, and promotes nobody.
             std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();

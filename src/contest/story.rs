@@ -164,17 +164,17 @@ fn chapter(chapter: &RoundHistory, style: &Style) -> String {
 
 fn findings(found: &RoundResult, style: &Style) -> Vec<String> {
     let mut lines = Vec::new();
-    let run = &found.run;
+    let run = &found.evidence.run;
     let origin = format!("{} {}", run.path.display(), dgx_core::rank::describe(run));
     lines.push(style.dim(format!(" {}", style.narrower(1).fold(&origin, 3))));
-    for (path, why) in &found.skipped {
+    for (path, why) in &found.evidence.skipped {
         let line = format!("{} does not count, {}", path.display(), why.join("; "));
         lines.push(format!(" {}", style.narrower(1).fold(&line, 3)));
     }
     if !found.outcomes.is_empty() {
         lines.push(outcome_table(&found.outcomes).render(style));
     }
-    let failed = found.ranking.rows.iter().filter(|r| {
+    let failed = found.evidence.ranking.rows.iter().filter(|r| {
         r.status.is_some_and(|s| s != dgx_core::domain::Status::Ok)
             && !found
                 .outcomes
@@ -206,10 +206,13 @@ fn findings(found: &RoundResult, style: &Style) -> Vec<String> {
 }
 
 fn why_none(found: &RoundResult) -> String {
-    if !found.departures.is_empty() {
-        return format!("the run does not count, {}", found.departures.join("; "));
+    if !found.evidence.departures.is_empty() {
+        return format!(
+            "the run does not count, {}",
+            found.evidence.departures.join("; ")
+        );
     }
-    match (&found.gate, found.ranking.challenger()) {
+    match (&found.gate, found.evidence.ranking.challenger()) {
         (_, None) => "no contender was right on every shape".to_owned(),
         (Some(report), Some(_)) => gate_outcome(report),
         (None, Some(_)) => "no contender was significantly faster than the baseline".to_owned(),

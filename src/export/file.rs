@@ -4,7 +4,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::Exit;
+use dgx_core::files::folder_of;
 use dgx_core::speech;
 
 /// Whether a command line means standard output; `./-` is a file of that name.
@@ -34,7 +34,7 @@ pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
     match path.metadata() {
         Ok(found) if found.is_dir() => Err(refused(Error::other("it is a folder"))),
         Ok(found) if !found.is_file() => takes_text(path, found.file_type()).map_err(refused),
-        _ => tempfile::tempfile_in(folder(path))
+        _ => tempfile::tempfile_in(folder_of(path))
             .map(drop)
             .map_err(refused),
     }
@@ -43,8 +43,7 @@ pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
 /// Writes `text` to `path` whole or not at all.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     written(path, text).map_err(|error| {
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             cannot(path, &error),
             "check space and permissions there, or choose another place",
         )
@@ -62,7 +61,7 @@ fn written(path: &Path, text: &str) -> Result<(), Error> {
             .open(path)?
             .write_all(text.as_bytes());
     }
-    let mut file = tempfile::NamedTempFile::new_in(folder(path))?;
+    let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
     file.write_all(text.as_bytes())?;
     readable_by_all(&file)?;
     file.persist(path).map_err(|e| e.error)?;
@@ -82,13 +81,6 @@ fn takes_text(path: &Path, kind: FileType) -> Result<(), Error> {
         () => return Ok(()),
     };
     Err(Error::other(format!("it is {what}")))
-}
-
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(dir) if !dir.as_os_str().is_empty() => dir,
-        _ => Path::new("."),
-    }
 }
 
 fn cannot(path: &Path, error: &Error) -> String {
@@ -127,7 +119,7 @@ mod tests {
         assert!(link.is_symlink());
         std::os::unix::fs::symlink("/dev/full", folder.path().join("full")).unwrap();
         let error = write(&folder.path().join("full"), "four").unwrap_err();
-        assert_eq!(error.exit(), Exit::CouldNotRun);
+        assert_eq!(error.exit(), dgx_core::domain::Exit::CouldNotRun);
     }
 
     #[test]

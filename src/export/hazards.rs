@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::junit::{Failure, case, fault};
 use dgx_core::domain::{Group, Hazard, Status};
-use dgx_core::examination::{Examined, Inquest, Inquiry};
+use dgx_core::sanitize::{Deviation, SanitizeReport, SanitizeSettings, SanitizedCell};
 
 /// What `dgx sanitize --export-json` writes.
 #[derive(Serialize, JsonSchema)]
@@ -47,9 +47,9 @@ struct Cell<'e> {
 }
 
 impl<'e> Cell<'e> {
-    fn of(cell: &'e Examined, again: &dyn Fn(&Examined) -> String) -> Self {
-        let course = &cell.course;
-        let odd = |odd: &'e dgx_core::examination::Odd| Odd {
+    fn of(cell: &'e SanitizedCell, again: &dyn Fn(&SanitizedCell) -> String) -> Self {
+        let case = &cell.case;
+        let odd = |odd: &'e Deviation| Odd {
             schedule: odd.schedule,
             what: &odd.what,
             again: again(cell),
@@ -57,15 +57,15 @@ impl<'e> Cell<'e> {
         Self {
             contender: cell.contender.as_str(),
             expect: cell.expect,
-            shape: &course.shape.name,
-            groups: &course.shape.groups,
-            sms: course.sms,
-            reaches: course.reaches,
+            shape: &case.shape.name,
+            groups: &case.shape.groups,
+            sms: case.sms,
+            reaches: case.reaches,
             status: cell.status,
             reason: cell.reason.as_deref(),
             hazards: &cell.hazards,
             unwatched_bytes: cell.unwatched.0,
-            odd: cell.odd.as_ref().map(odd),
+            odd: cell.deviation.as_ref().map(odd),
         }
     }
 }
@@ -98,21 +98,21 @@ pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
 
 /// Every cell with its findings.
 pub(crate) fn json(
-    inquest: &Inquest,
-    inquiry: &Inquiry,
-    again: &dyn Fn(&Examined) -> String,
+    report: &SanitizeReport,
+    settings: &SanitizeSettings,
+    again: &dyn Fn(&SanitizedCell) -> String,
 ) -> String {
-    let cells = inquest.examined.iter().map(|cell| Cell::of(cell, again));
-    let left = inquest.left.iter().map(|(contender, course)| Left {
+    let cells = report.cells.iter().map(|cell| Cell::of(cell, again));
+    let left = report.left.iter().map(|(contender, case)| Left {
         contender: contender.as_str(),
-        shape: &course.shape.name,
-        sms: course.sms,
+        shape: &case.shape.name,
+        sms: case.sms,
     });
-    let surprises = inquest.surprises().into_iter();
+    let surprises = report.surprises().into_iter();
     let export = Export {
         version: 1,
-        schedules: &inquiry.schedules,
-        strict: inquiry.strict,
+        schedules: &settings.schedules,
+        strict: settings.strict,
         cells: cells.collect(),
         left: left.collect(),
         unexpected: surprises
@@ -128,10 +128,10 @@ pub(crate) fn json(
 
 /// JUnit XML: a test case for each cell, and one for each contender that was
 /// to show something and did not. What was not examined is skipped.
-pub(crate) fn junit(inquest: &Inquest) -> String {
-    let surprises = inquest.surprises();
-    let harmless = |cell: &Examined| matches!(cell.status, Status::Ok | Status::Unsupported);
-    let examined = inquest.examined.iter().map(|cell| {
+pub(crate) fn junit(report: &SanitizeReport) -> String {
+    let surprises = report.surprises();
+    let harmless = |cell: &SanitizedCell| matches!(cell.status, Status::Ok | Status::Unsupported);
+    let examined = report.cells.iter().map(|cell| {
         let status = match surprises.contains_key(&cell.contender) && !harmless(cell) {
             false => TestCaseStatus::success(),
             true => {
@@ -142,15 +142,15 @@ pub(crate) fn junit(inquest: &Inquest) -> String {
                 status
             }
         };
-        case(cell.contender.as_str(), &cell.course.shape.name, status)
+        case(cell.contender.as_str(), &cell.case.shape.name, status)
     });
-    let left = inquest.left.iter().map(|(contender, course)| {
+    let left = report.left.iter().map(|(contender, left)| {
         let mut status = TestCaseStatus::skipped();
         status.set_message("interrupted");
-        case(contender.as_str(), &course.shape.name, status)
+        case(contender.as_str(), &left.shape.name, status)
     });
     let unshown = surprises.iter().filter(|(contender, _)| {
-        let mut cells = inquest.examined.iter();
+        let mut cells = report.cells.iter();
         cells.all(|cell| cell.contender != ***contender || harmless(cell))
     });
     let unshown = unshown.map(|(contender, what)| {

@@ -276,11 +276,7 @@ impl RunExport {
             both.changes.extend(changes([contender; 2], comparison));
         }
         let pairs = compared.iter().map(|(contender, comparison)| {
-            let side = |(run, ranking)| Side {
-                run,
-                ranking,
-                contender,
-            };
+            let side = |(run, ranking)| Side::new(run, ranking, contender);
             (sides.map(side), comparison)
         });
         both.tables

@@ -29,11 +29,7 @@ fn a_comparison_ranks_the_two() {
     let ranking = Ranking::of(&run);
     let [a, b] = ["sequential", "interleaved"].map(ContenderId::from_text);
     let comparison = ranking.compare(&run, &a, &b).unwrap();
-    let side = |contender| Side {
-        run: &run,
-        ranking: &ranking,
-        contender,
-    };
+    let side = |contender| Side::new(&run, &ranking, contender);
     let document = RunExport::of_comparison(side(&a), side(&b), &comparison);
     let ranks: Vec<_> = document
         .ranking

@@ -1,10 +1,8 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
-use super::{count, interval, percent, speedup, threshold};
+use super::percent;
 use crate::table::{Align, Column, Style, Table, Tone, Value, maybe, row};
-use dgx_core::gate::{
-    self, Finding, Found, Gap, GateReport, Impossible, Note, Reason, Ruling, Wanted, Whose,
-};
+use dgx_core::gate::{self, Finding, Gap, GateReport, Impossible, Note, Ruling, Whose};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
 
@@ -31,10 +29,10 @@ pub(crate) fn gate_table(report: &GateReport) -> Table {
             &finding.rule,
             &finding.contender,
             maybe(finding.shape.as_ref()),
-            wanted(&finding.wanted),
-            found(&finding.found),
+            &finding.wanted,
+            &finding.found,
             Value::badge(tone, ruling_word(finding.ruling)),
-            maybe(finding.reason.as_ref().map(reason)),
+            maybe(finding.reason.as_ref()),
         ]
     });
     Table::new(columns).with(rows).without_empty_columns()
@@ -59,7 +57,7 @@ pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
 
 fn reasons(report: &GateReport, style: &Style) -> String {
     let lines = report.findings.iter().filter_map(|f| {
-        let reason = reason(f.reason.as_ref()?);
+        let reason = f.reason.as_ref()?;
         let (place, ruling) = (place(f), ruling_word(f.ruling));
         let line = format!("{} {place}: {ruling}, {reason}", f.rule);
         Some(format!(" {}", style.fold(&line, 3)))
@@ -229,124 +227,4 @@ pub(crate) fn foreign(tool: &str, processes: usize) -> String {
          contenders, and the baseline was not timed twice, so the smallest detectable difference \
          is unknown."
     )
-}
-
-pub(crate) fn wanted(wanted: &Wanted) -> String {
-    match wanted {
-        Wanted::Ok => "ok".to_owned(),
-        Wanted::OkEverywhere => "ok on every shape".to_owned(),
-        Wanted::OkOn(shapes) => format!("ok on the {shapes} where it was ok"),
-        Wanted::Speedup(least) => format!("≥ {}", threshold(*least)),
-        Wanted::SpeedupEverywhere(least) => format!("≥ {} on every shape", threshold(*least)),
-        Wanted::Within(share) if *share > 0.0 => format!("within {}", percent(*share)),
-        Wanted::Within(_) => "no slower".to_owned(),
-        Wanted::Smem(most) => format!("≤ {most}"),
-        Wanted::Registers(most) => format!("≤ {most}"),
-        Wanted::Occupancy(least) => format!("≥ {}", percent(*least)),
-        Wanted::Spills(most) => format!("≤ {most} B"),
-        Wanted::Count { factor, base } => format!("≤ {factor}× {}", count(*base)),
-        Wanted::CountEverywhere { factor } => format!("≤ {factor}×"),
-        Wanted::Claim { speedup, over } => format!("{speedup:.2}× over {over}"),
-        Wanted::Known => "known".to_owned(),
-        Wanted::AsInBaseline => "as in the baseline run".to_owned(),
-        Wanted::AnotherRun => "another run".to_owned(),
-    }
-}
-
-pub(crate) fn found(found: &Found) -> String {
-    match found {
-        Found::Ok => "ok".to_owned(),
-        Found::Status(status) => status.to_string(),
-        Found::NeverChecked => "never checked".to_owned(),
-        Found::Pending => "pending".to_owned(),
-        Found::Speedup(ratio) => interval(ratio),
-        Found::LeastSpeedup {
-            speedup: least,
-            shape,
-        } => format!("≥ {} (on {shape})", speedup(*least)),
-        Found::NoSpeedup => "none".to_owned(),
-        Found::Untested => "untested".to_owned(),
-        Found::Smem(bytes) => bytes.to_string(),
-        Found::Registers(registers) => registers.to_string(),
-        Found::Occupancy(share) => percent(*share),
-        Found::Spills(bytes) => format!("{bytes} B"),
-        Found::Count(value) => count(*value),
-        Found::MostCount { factor, shape } => format!("≤ {factor:.3}× (on {shape})"),
-        Found::Unknown => "unknown".to_owned(),
-        Found::Absent => "absent".to_owned(),
-        Found::OtherGroups => "other groups".to_owned(),
-        Found::Itself => "itself".to_owned(),
-    }
-}
-
-pub(crate) fn reason(reason: &Reason) -> String {
-    match reason {
-        Reason::Said(words) => words.clone(),
-        Reason::NotValid {
-            who: contender,
-            lacks,
-            of,
-        } if lacks == of => {
-            format!("{contender} is valid on no shape")
-        }
-        Reason::NotValid {
-            who: contender,
-            lacks,
-            of,
-        } => {
-            format!("{contender} is not valid on {lacks} of {of} shapes")
-        }
-        Reason::OneProcess => {
-            "from one process: differences between processes are not in the interval".to_owned()
-        }
-        Reason::OneBlock => "one block has no interval: measure longer".to_owned(),
-        Reason::TooFine {
-            threshold: asked,
-            effect,
-        } => format!(
-            "{} is {} from equal, and this run detects differences of {} or more",
-            threshold(*asked),
-            percent(asked.ln().abs().exp_m1()),
-            percent(*effect)
-        ),
-        Reason::NoControl(effect) => format!(
-            "without an A/A arm (the baseline timed twice) the run shows no difference below {}",
-            percent(*effect)
-        ),
-        Reason::Holds(asked) => {
-            format!(
-                "the interval contains {}: measure longer",
-                threshold(*asked)
-            )
-        }
-        Reason::Short(by) => format!("{} short", speedup(*by)),
-        Reason::Slower { loss, other_card } => {
-            let card = if *other_card { ", on another card" } else { "" };
-            format!("{} slower{card}", percent(*loss))
-        }
-        Reason::Open(loss) => format!(
-            "a loss of {} cannot be ruled out: measure longer",
-            percent(*loss)
-        ),
-        Reason::Model(error) => format!(
-            "nearer than the {} by which modelled times are off: measure it on a GPU",
-            percent(*error)
-        ),
-        Reason::Uncalibrated => {
-            "modelled times for this device were never compared with a GPU: measure it".to_owned()
-        }
-        Reason::SmemOver(by) => format!("{by} over"),
-        Reason::RegistersOver(by) => format!("{by} over"),
-        Reason::OccupancyShort(by) => format!("{} short", percent(*by)),
-        Reason::SpillsMore(by) => format!("{by} B more"),
-        Reason::NotRecorded => "the run file does not record it".to_owned(),
-        Reason::Times(factor) => format!("{factor:.3}× the baseline's"),
-        Reason::BaselineHasNone => "the baseline has none".to_owned(),
-        Reason::NoCounter => {
-            "one of the two has no such counter; only emulated runs count".to_owned()
-        }
-        Reason::Claim(verdict) => verdict.to_string(),
-        Reason::NotThere => "missing cells cannot be judged".to_owned(),
-        Reason::Alone => "it was judged by its own rules, without another run".to_owned(),
-    }
 }

@@ -1,37 +1,37 @@
 use super::status_tone;
 use crate::table::{Align, Column, Style, Table, Value, maybe, row};
-use dgx_core::domain::{Access, Found, Hazard, Status, counted};
-use dgx_core::examination::{Examined, Inquest};
+use dgx_core::domain::{Access, Found, Hazard, Status, counted, distinct};
+use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
 /// Who is right by luck, and why: a row for each cell, then every hazard once.
 pub(crate) fn hazards_text(
-    inquest: &Inquest,
+    report: &SanitizeReport,
     schedules: usize,
-    again: &dyn Fn(&Examined) -> String,
+    again: &dyn Fn(&SanitizedCell) -> String,
     style: &Style,
 ) -> String {
-    let examined = &inquest.examined;
+    let examined = &report.cells;
     let mut parts = match examined.is_empty() {
         true => Vec::new(),
         false => vec![examined_table(examined).render(style)],
     };
-    let all = inquest.found();
+    let all = report.found();
     parts.extend(all.iter().map(|found| hazard_text(found, style)));
-    for cell in examined.iter().filter(|cell| cell.odd.is_some()) {
+    for cell in examined.iter().filter(|cell| cell.deviation.is_some()) {
         parts.push(odd(cell, again, style));
     }
     for cell in examined.iter().filter(|cell| cell.unwatched.0 > 0) {
         parts.push(format!(
             "{} on {}: {} of global memory was not watched for want of memory",
-            cell.contender, cell.course.shape.name, cell.unwatched
+            cell.contender, cell.case.shape.name, cell.unwatched
         ));
     }
-    parts.push(hazards_summary(inquest, all.len(), schedules));
+    parts.push(hazards_summary(report, all.len(), schedules));
     parts.join("\n\n")
 }
 
 /// A row for each cell.
-pub(crate) fn examined_table(examined: &[Examined]) -> Table {
+pub(crate) fn examined_table(examined: &[SanitizedCell]) -> Table {
     let columns = vec![
         Column::key("contender"),
         Column::key("shape"),
@@ -44,11 +44,11 @@ pub(crate) fn examined_table(examined: &[Examined]) -> Table {
         let hazards = cell.hazards.len();
         row![
             &cell.contender,
-            &cell.course.shape.name,
-            cell.course.sms,
+            &cell.case.shape.name,
+            cell.case.sms,
             Value::badge(status_tone(cell.status), cell.status),
             maybe((hazards > 0).then_some(hazards)),
-            cell.course.reaches,
+            cell.case.reaches,
         ]
     });
     Table::new(columns).with(rows).without_empty_columns()
@@ -105,20 +105,12 @@ pub(crate) fn hazards_of_cell(hazards: &[Hazard], most: usize, style: &Style) ->
         }
     }
     pairs.sort_by_key(|hazard| !hazard.here.is_in_variant());
-    let mut kinds: Vec<&str> = Vec::new();
-    for hazard in &pairs {
-        if !kinds.contains(&hazard.kind.as_str()) {
-            kinds.push(&hazard.kind);
-        }
-    }
-    let of = |kind: &str| -> Vec<&Hazard> {
-        let of_kind = pairs.iter().filter(|hazard| hazard.kind == kind);
-        of_kind.collect()
+    let text = |kind: &str| {
+        let own = pairs.iter().filter(|hazard| hazard.kind == kind);
+        of_kind(kind, &own.collect::<Vec<_>>(), most, style)
     };
-    kinds
-        .into_iter()
-        .map(|kind| of_kind(kind, &of(kind), most, style))
-        .collect()
+    let kinds = distinct(pairs.iter().map(|hazard| hazard.kind.as_str()));
+    kinds.into_iter().map(text).collect()
 }
 
 fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String {
@@ -160,30 +152,30 @@ fn indented(text: &str, style: &Style) -> String {
     indented_by_two(&style.narrower(2).fold(text, 2))
 }
 
-fn odd(cell: &Examined, again: &dyn Fn(&Examined) -> String, style: &Style) -> String {
-    let Some(odd) = &cell.odd else {
+fn odd(cell: &SanitizedCell, again: &dyn Fn(&SanitizedCell) -> String, style: &Style) -> String {
+    let Some(odd) = &cell.deviation else {
         return String::new();
     };
     let head = format!(
         "{} on {}, schedule {}: {}",
-        cell.contender, cell.course.shape.name, odd.schedule, odd.what
+        cell.contender, cell.case.shape.name, odd.schedule, odd.what
     );
     format!("{}\n  again: {}", style.fold(&head, 2), again(cell))
 }
 
 /// How many were found, and which contenders do not have the status they declare.
-pub(crate) fn hazards_summary(inquest: &Inquest, hazards: usize, schedules: usize) -> String {
-    let Inquest { examined, left } = inquest;
+pub(crate) fn hazards_summary(report: &SanitizeReport, hazards: usize, schedules: usize) -> String {
+    let SanitizeReport { cells, left } = report;
     let mut text = format!(
         "{} in {}, each in {}.",
         counted(hazards, "hazard"),
-        counted(examined.len(), "cell"),
+        counted(cells.len(), "cell"),
         counted(schedules, "schedule")
     );
     if !left.is_empty() {
         let names = left
             .iter()
-            .map(|(contender, course)| format!("{contender} on {}", course.shape.name));
+            .map(|(contender, case)| format!("{contender} on {}", case.shape.name));
         let names: Vec<String> = names.collect();
         let cells = counted(left.len(), "cell");
         text.push_str(&format!(
@@ -191,8 +183,8 @@ pub(crate) fn hazards_summary(inquest: &Inquest, hazards: usize, schedules: usiz
             names.join(", ")
         ));
     }
-    let surprises = inquest.surprises();
-    if surprises.is_empty() && left.is_empty() && examined.iter().any(|c| c.expect != Status::Ok) {
+    let surprises = report.surprises();
+    if surprises.is_empty() && left.is_empty() && cells.iter().any(|c| c.expect != Status::Ok) {
         text.push_str(" Every contender has the status it declares.");
     }
     for (contender, what) in surprises {

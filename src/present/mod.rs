@@ -10,13 +10,12 @@ mod failures;
 mod gate;
 mod hazards;
 mod matrix;
-#[cfg(test)]
-mod mutations;
 mod next;
-mod number;
 mod ranking;
 mod repetition;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use crate::table::{Align, Column, Style, Table};
 pub(crate) use belief::{
@@ -26,15 +25,15 @@ pub(crate) use comparison::{UNPAIRED, comparison_table};
 pub(crate) use counters::{CounterRow, all_counters, counters_of_run, counters_tables, rendered};
 #[cfg(feature = "run")]
 pub(crate) use debug::{DebugContext, account_text, next_command};
+pub(crate) use dgx_core::number::{interval, percent, signed_percent, speedup};
 pub(crate) use failures::{failure_lines, failures, first_wrong};
 pub(crate) use gate::{
-    foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, impossible,
-    lacks, reason, ruling_word, wanted,
+    foreign, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, impossible, lacks,
+    ruling_word,
 };
 pub(crate) use hazards::{examined_table, hazards_of_cell, hazards_summary, hazards_text};
 pub(crate) use matrix::{matrix, matrix_table};
 pub(crate) use next::{Commands, Folders};
-pub(crate) use number::{count, interval, percent, signed_percent, speedup, threshold};
 pub(crate) use ranking::{
     bound_text, claim_tone, mean_clock, mean_micros, over_title, ranking_table, status_tone,
 };

@@ -8,8 +8,6 @@ use crate::contest::story::recount_table;
 use crate::present::{claim_tone, interval};
 use crate::table::{Column, Table, Value, maybe, row};
 use dgx_core::claims::ClaimResult;
-use dgx_core::config::Round;
-use dgx_core::diagnostic::SourceFile;
 
 /// Promise against finding, drawn; and the jury, where the round had one.
 pub(super) fn section(subject: &RankedRun) -> Markup {
@@ -73,12 +71,7 @@ fn drawn(result: &ClaimResult, scale: &Scale) -> Markup {
 
 /// The jury of the round the run was made from.
 fn jury(subject: &RankedRun) -> Markup {
-    let config = &subject.run.header.config;
-    let file = SourceFile {
-        path: config.path.clone().into(),
-        text: config.text.as_str().into(),
-    };
-    let Ok(round) = Round::from_source(file) else {
+    let Ok(round) = subject.run.header.config.round() else {
         return html! {};
     };
     let Some(recount) = round.jury.as_ref().map(recount) else {

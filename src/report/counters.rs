@@ -9,7 +9,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
     html! {
         @for table in &tables { h3 { (table.title) } (table.html()) }
         @if !tables.is_empty() { p.note {
-            "CounterRow, not modelled: times come from a replay of what the warps did. Instructions are of PTX, \
+            "Counted, not modelled: times come from a replay of what the warps did. Instructions are of PTX, \
              and mma-flops include padding."
         } }
     }

@@ -4,7 +4,7 @@ use super::RankedRun;
 use super::page::document;
 use crate::present::{examined_table, hazards_summary};
 use dgx_core::domain::{Access, Found, each_once};
-use dgx_core::examination::{Examined, Inquest};
+use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
 /// What the emulator found that results do not show, each once.
 pub(super) fn section(subject: &RankedRun) -> Markup {
@@ -26,21 +26,21 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
 /// A page of its own about what `dgx sanitize` was asked and found.
 pub(crate) fn hazards_page(
     asked: &str,
-    inquest: &Inquest,
+    report: &SanitizeReport,
     schedules: usize,
-    again: &dyn Fn(&Examined) -> String,
+    again: &dyn Fn(&SanitizedCell) -> String,
 ) -> String {
-    let examined = &inquest.examined;
-    let found = inquest.found();
+    let examined = &report.cells;
+    let found = report.found();
     let odd: Vec<_> = (examined.iter())
-        .filter_map(|cell| Some((cell, cell.odd.as_ref()?)))
+        .filter_map(|cell| Some((cell, cell.deviation.as_ref()?)))
         .collect();
     let body = html! {
         header {
             h1 { "Right by luck?" }
             p.faint { code { (asked) } }
         }
-        @for line in hazards_summary(inquest, found.len(), schedules).lines() { p.lead { (line) } }
+        @for line in hazards_summary(report, found.len(), schedules).lines() { p.lead { (line) } }
         section { h2 id="cells" { "Cells" } (examined_table(examined).html()) }
         @if !found.is_empty() {
             section { h2 id="hazards" { "Races and hazards" }
@@ -50,7 +50,7 @@ pub(crate) fn hazards_page(
         @if !odd.is_empty() {
             section { h2 id="schedules" { "Schedules that differ" }
                 @for (cell, odd) in odd {
-                    p { strong { (cell.contender) } " on " (cell.course.shape.name)
+                    p { strong { (cell.contender) } " on " (cell.case.shape.name)
                         ", schedule " (odd.schedule) ": " (odd.what) br; code { (again(cell)) } }
                 }
             }

@@ -4,7 +4,7 @@ use super::RankedRun;
 use super::plot::{Scale, across, clip, data, hue, range, short, ticks, up};
 use crate::present::{Repetition, interval};
 use crate::table::{Column, Table, Tone, Value, maybe, row};
-use dgx_core::domain::{ContenderId, Interval};
+use dgx_core::domain::{ContenderId, Interval, distinct};
 use dgx_core::rank::{Comparison, Side, compare_runs};
 use dgx_core::stats::CONFIDENCE;
 
@@ -59,13 +59,8 @@ fn label(subject: &RankedRun) -> String {
 }
 
 fn contenders(subjects: &[RankedRun]) -> Vec<ContenderId> {
-    let mut all: Vec<ContenderId> = Vec::new();
-    for id in subjects.iter().rev().flat_map(|s| s.run.entrants()) {
-        if !all.contains(id) {
-            all.push(id.clone());
-        }
-    }
-    all
+    let all = subjects.iter().rev().flat_map(|s| s.run.entrants());
+    distinct(all.cloned())
 }
 
 fn first_with(subjects: &[RankedRun], contender: &ContenderId) -> Option<usize> {
@@ -75,11 +70,7 @@ fn first_with(subjects: &[RankedRun], contender: &ContenderId) -> Option<usize> 
 
 fn over_first(subjects: &[RankedRun], index: usize, contender: &ContenderId) -> Option<Comparison> {
     let first = first_with(subjects, contender).filter(|f| *f < index)?;
-    let side = |i: usize| Side {
-        run: &subjects[i].run,
-        ranking: &subjects[i].ranking,
-        contender,
-    };
+    let side = |i: usize| Side::new(&subjects[i].run, &subjects[i].ranking, contender);
     compare_runs(side(first), side(index))
 }
 

@@ -117,6 +117,7 @@ fn heat_does_not_saturate() {
 fn emulated_runs_show_what_was_counted() {
     let text = page(&[subject(&Synthetic::round4().modelled())], None);
     assert!(text.contains("<h2 id=\"counters\">"));
+    assert!(text.contains("Counted, not modelled: "));
     for title in [
         "launches",
         "mma-flops-useful",

@@ -49,7 +49,7 @@ impl SourceFile {
         InputError {
             message: printable(&message.into()),
             remedy: printable(&remedy.into()),
-            place: Some(Place {
+            place: Some(FilePlace {
                 file: self.clone(),
                 span: clamp(span, self.text.len()),
             }),
@@ -75,7 +75,7 @@ fn clamp(span: Range<usize>, len: usize) -> Range<usize> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct FilePlace {
     file: SourceFile,
     span: Range<usize>,
 }
@@ -85,7 +85,7 @@ struct Place {
 pub struct InputError {
     message: String,
     remedy: String,
-    place: Option<Place>,
+    place: Option<FilePlace>,
 }
 
 impl InputError {
@@ -145,6 +145,21 @@ impl CommandError {
             exit,
             error: InputError::new(message, remedy),
         }
+    }
+
+    /// The user asked for something that cannot be done.
+    pub fn usage(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message, remedy)
+    }
+
+    /// The machine, a file or a tool failed.
+    pub fn could_not_run(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Exit::CouldNotRun, message, remedy)
+    }
+
+    /// The data do not decide it.
+    pub fn inconclusive(message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(Exit::Inconclusive, message, remedy)
     }
 
     pub fn exit(&self) -> Exit {
@@ -237,8 +252,8 @@ const BEFORE: usize = 60;
 
 impl Excerpt {
     /// The excerpt and the span in it.
-    fn of(place: &Place) -> (Self, Range<usize>) {
-        let Place { file, span } = place;
+    fn of(place: &FilePlace) -> (Self, Range<usize>) {
+        let FilePlace { file, span } = place;
         let name = printable_line(&file.path.display().to_string());
         let plain = |line: &str| line.len() <= WIDE && !line.chars().any(harmful);
         if file.text.split('\n').all(|line| plain(line.trim_end())) {

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// No source or header that a person wrote is larger.
 pub const LARGEST: u64 = 16 << 20;
@@ -32,6 +32,33 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
             limit >> 20
         ))),
         false => Ok(bytes),
+    }
+}
+
+/// What is in a folder, by name; nothing where it cannot be read.
+pub fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The entries whose names end in this extension.
+pub fn ending_in(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut paths = entries(folder);
+    paths.retain(|path| has_extension(path, extension));
+    paths
+}
+
+pub fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+/// The folder a file lies in.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 

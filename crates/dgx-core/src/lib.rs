@@ -21,6 +21,7 @@ pub mod domain;
 pub mod files;
 pub mod home;
 pub mod interrupt;
+pub mod number;
 
 pub mod diagnostic;
 pub mod expr;
@@ -37,8 +38,8 @@ pub mod config;
 
 pub mod record;
 
-pub mod examination;
 pub mod merge;
+pub mod sanitize;
 
 pub mod rank;
 

@@ -156,18 +156,18 @@ pub fn deliver(text: &str) {
     }
 }
 
-static LOST: Mutex<Option<Lost>> = Mutex::new(None);
+static LOST: Mutex<Option<OutputLoss>> = Mutex::new(None);
 
 /// Why a line of results never reached its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum OutputLoss {
     /// The reader has seen enough (`| head`).
     ReaderGone,
     /// The line could not be written at all, e.g. to a full disk.
     Failed(String),
 }
 
-impl std::fmt::Display for Lost {
+impl std::fmt::Display for OutputLoss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::ReaderGone => f.write_str("its reader went away"),
@@ -191,8 +191,8 @@ pub fn say(text: Arguments) {
 pub fn keep(written: Result<()>) {
     let Err(error) = written else { return };
     let why = match error.kind() {
-        ErrorKind::BrokenPipe => Lost::ReaderGone,
-        _ => Lost::Failed(error.to_string()),
+        ErrorKind::BrokenPipe => OutputLoss::ReaderGone,
+        _ => OutputLoss::Failed(error.to_string()),
     };
     if let Ok(mut lost) = LOST.lock() {
         lost.get_or_insert(why);
@@ -200,7 +200,7 @@ pub fn keep(written: Result<()>) {
 }
 
 /// What the first line that could not be printed met with.
-pub fn lost() -> Option<Lost> {
+pub fn lost() -> Option<OutputLoss> {
     LOST.lock().ok()?.clone()
 }
 

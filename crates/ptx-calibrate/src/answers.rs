@@ -17,14 +17,14 @@ const ENDLESS: f64 = 1e12;
 /// A whole file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answers {
-    pub asked: Asked,
+    pub asked: AnswersHeader,
     pub answers: Vec<Answer>,
 }
 
 /// Who was asked, when, by which dgx.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct AnswersHeader {
     pub schema: u32,
     pub started: String,
     pub argv: Vec<String>,
@@ -71,7 +71,7 @@ pub struct Answer {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum Line {
-    Header(Box<Asked>),
+    Header(Box<AnswersHeader>),
     Answer(Box<Answer>),
 }
 
@@ -189,7 +189,7 @@ impl Answers {
 
 /// The first line. Its format is looked at before anything in it: of another
 /// one, nothing else can be said.
-fn header_of(line: &str) -> Result<Asked, String> {
+fn header_of(line: &str) -> Result<AnswersHeader, String> {
     #[derive(Deserialize)]
     struct Format {
         #[serde(rename = "type")]

@@ -5,7 +5,7 @@
 use ptx_time::Machine;
 use rayon::prelude::*;
 
-use super::parameters::{Compared, PARAMETERS, Parameter, unasked};
+use super::parameters::{Parameter, parameters, unasked};
 use super::traced::{Told, Traced};
 use dgx_core::domain::Peaks;
 use dgx_run::sweep::{Bar, Progress};
@@ -106,7 +106,7 @@ pub(super) fn fit(
     questions: &[Question],
     progress: &Progress,
 ) -> Fit {
-    let mut tries: Vec<Try<'_>> = PARAMETERS
+    let mut tries: Vec<Try<'_>> = parameters()
         .iter()
         .map(|parameter| Try::new(parameter, questions, parameter.bounds(machine, peaks)))
         .collect();
@@ -124,7 +124,7 @@ pub(super) fn fit(
         let kept = tries
             .iter()
             .filter(|tried| tried.standing != Standing::Fitted);
-        let kept: Vec<&str> = kept.map(|tried| tried.parameter.name).collect();
+        let kept: Vec<&str> = kept.map(|tried| &*tried.parameter.name).collect();
         for name in &kept {
             set(&mut fitted, name, machine.number(name).unwrap_or_default());
         }
@@ -135,8 +135,8 @@ pub(super) fn fit(
     }
     bar.done("");
     for tried in tries.iter().filter(|t| t.standing == Standing::Fitted) {
-        let value = fitted.number(tried.parameter.name).unwrap_or_default();
-        set(&mut fitted, tried.parameter.name, written(value));
+        let value = fitted.number(&tried.parameter.name).unwrap_or_default();
+        set(&mut fitted, &tried.parameter.name, written(value));
     }
     told(machine, &fitted, &tries, questions)
 }
@@ -164,7 +164,7 @@ impl<'q> Try<'q> {
     }
 
     fn error(&self, machine: &Machine) -> f64 {
-        error(mean_loss(machine, self.parameter.compared, &self.group))
+        error(mean_loss(machine, self.parameter, &self.group))
     }
 
     /// Notes where what was found is no answer after all.
@@ -173,7 +173,7 @@ impl<'q> Try<'q> {
             return;
         }
         let error = self.error(fitted);
-        let value = fitted.number(self.parameter.name).unwrap_or_default();
+        let value = fitted.number(&self.parameter.name).unwrap_or_default();
         let at = |bound: f64| (value - bound).abs() <= EDGE * bound.abs();
         if error > UNEXPLAINED {
             self.standing = Standing::Unexplained;
@@ -188,7 +188,7 @@ fn go_through(tries: &mut [Try<'_>], fitted: &mut Machine, bar: &Bar<'_>) {
     for pass in 0..PASSES {
         let mut most: f64 = 0.0;
         for tried in tries.iter_mut() {
-            let name = tried.parameter.name;
+            let name = tried.parameter.name.as_str();
             bar.at(name);
             bar.step(1.0);
             if tried.standing != Standing::Fitted {
@@ -214,7 +214,7 @@ fn go_through(tries: &mut [Try<'_>], fitted: &mut Machine, bar: &Bar<'_>) {
 fn told(machine: &Machine, fitted: &Machine, tries: &[Try<'_>], questions: &[Question]) -> Fit {
     let numbers = |name: &str| [machine, fitted].map(|m| m.number(name).unwrap_or_default());
     let asked = tries.iter().map(|tried| {
-        let name = tried.parameter.name;
+        let name = tried.parameter.name.as_str();
         let [before, after] = numbers(name);
         let errors = || (tried.error(machine), tried.error(fitted));
         Fitted {
@@ -257,9 +257,9 @@ fn told(machine: &Machine, fitted: &Machine, tries: &[Try<'_>], questions: &[Que
 /// The cases a number is fitted on.
 fn group<'q>(parameter: &Parameter, questions: &'q [Question]) -> Vec<&'q Question> {
     let about = |question: &&Question| {
-        let read = match parameter.compared {
-            Compared::Time => !question.traced.case.long,
-            Compared::Clock => question.mhz.is_some(),
+        let read = match parameter.by_clock {
+            true => question.mhz.is_some(),
+            false => !question.traced.case.long,
         };
         read && parameter.is_about(&question.traced.case.name)
     };
@@ -281,15 +281,15 @@ fn written(value: f64) -> f64 {
 /// number changed.
 fn loss(machine: &Machine, parameter: &Parameter, value: f64, group: &[&Question]) -> f64 {
     let mut changed = machine.clone();
-    set(&mut changed, parameter.name, value);
-    mean_loss(&changed, parameter.compared, group)
+    set(&mut changed, &parameter.name, value);
+    mean_loss(&changed, parameter, group)
 }
 
-fn mean_loss(machine: &Machine, compared: Compared, group: &[&Question]) -> f64 {
+fn mean_loss(machine: &Machine, parameter: &Parameter, group: &[&Question]) -> f64 {
     let squares: Vec<f64> = group
         .par_iter()
         .map(|question| match question.traced.put_to(machine) {
-            Ok(told) => square(compared, question, told),
+            Ok(told) => square(parameter, question, told),
             Err(_) => f64::INFINITY,
         })
         .collect();
@@ -297,10 +297,10 @@ fn mean_loss(machine: &Machine, compared: Compared, group: &[&Question]) -> f64 
     squares.iter().sum::<f64>() / group.len() as f64
 }
 
-fn square(compared: Compared, question: &Question, told: Told) -> f64 {
-    let ratio = match compared {
-        Compared::Time => told.time / question.time,
-        Compared::Clock => told.mhz / question.mhz.unwrap_or(f64::NAN),
+fn square(parameter: &Parameter, question: &Question, told: Told) -> f64 {
+    let ratio = match parameter.by_clock {
+        true => told.mhz / question.mhz.unwrap_or(f64::NAN),
+        false => told.time / question.time,
     };
     match ratio > 0.0 {
         true => ratio.ln().powi(2),

@@ -6,7 +6,7 @@ use super::answers::{Answer, Answers};
 use super::each::each;
 use super::fit::{Fit, Question, fit};
 use super::measure::{compiled, could_not_run, failed};
-use super::parameters::{Compared, PARAMETERS};
+use super::parameters::parameters;
 use super::probe::{Case, Probe, cases};
 use super::traced::Traced;
 use dgx_core::diagnostic::{CommandError, InputError};
@@ -87,7 +87,7 @@ fn question(case: &'static Case, answer: &Answer, image: &Image) -> Result<Quest
 
 /// Whether a case is worth emulating: one that is long only for its clock.
 fn wanted(case: &Case) -> bool {
-    let mut clocks = (PARAMETERS.iter()).filter(|p| p.compared == Compared::Clock);
+    let mut clocks = parameters().iter().filter(|p| p.by_clock);
     !case.long || clocks.any(|parameter| parameter.is_about(&case.name))
 }
 

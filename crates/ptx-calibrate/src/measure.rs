@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::answers::{Answer, Answers, Asked, SCHEMA};
+use super::answers::{Answer, Answers, AnswersHeader, SCHEMA};
 use super::only::Only;
 use super::probe::{Case, L2, Probe, Read, cases, unit};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Chip, Exit};
+use dgx_core::domain::{BackendKind, Chip};
 use dgx_core::record::argv;
 use dgx_core::record::schema::DeviceRecord;
 use dgx_run::backend::cuda::{self, Presence, ProbeBench, Reading, Trial, tools_unit};
@@ -34,7 +34,7 @@ pub fn measure(only: &Only, compiler: &Compiler) -> Result<(Answers, usize), Com
     let (data, scratch) = memory(&chosen);
     let mut bench =
         ProbeBench::open(&tools, &data, scratch).map_err(|e| could_not_run(&e.to_string()))?;
-    let asked = Asked {
+    let asked = AnswersHeader {
         schema: SCHEMA,
         started: started(),
         argv: argv(),
@@ -159,13 +159,12 @@ pub(super) fn failed(case: &Case, why: &str) -> CommandError {
 }
 
 fn no_gpu(why: &str) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
+    CommandError::could_not_run(
         format!("there is no GPU to ask: {why}"),
         "run this on a machine with one; dgx doctor says what is here",
     )
 }
 
 pub(super) fn could_not_run(message: &str) -> CommandError {
-    CommandError::new(Exit::CouldNotRun, message, "dgx doctor says what is here")
+    CommandError::could_not_run(message, "dgx doctor says what is here")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::each::each;
 use super::measure::could_not_run;
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{ContenderId, Device, Exit};
+use dgx_core::domain::{ContenderId, Device};
 use dgx_run::backend::emu::EmuBackend;
 use dgx_run::backend::{Backend, Data, Emulation, Job, Modelled, Salt};
 use dgx_run::compile::{Compiler, Image};
@@ -45,8 +45,7 @@ pub fn model(
             let time = time(&plan.device, contender, image, call, &operands);
             bar.step(1.0);
             time.map_err(|why| {
-                CommandError::new(
-                    Exit::CouldNotRun,
+                CommandError::could_not_run(
                     format!("{contender} on {}: {why}", shape.name),
                     "`dgx sweep --backend emu` says more of what it does there",
                 )

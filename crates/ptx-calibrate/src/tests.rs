@@ -9,7 +9,7 @@ use super::answers::{Answer, Answers};
 use super::each::each;
 use super::fit::{Question, Standing, fit};
 use super::measure::trial;
-use super::parameters::PARAMETERS;
+use super::parameters::parameters;
 use super::probe::{Case, Probe, Read, cases, probes, unit};
 use super::traced::Traced;
 use dgx_core::config::target::usual;
@@ -264,8 +264,8 @@ fn answers_that_cannot_be_explained_move_nothing() {
 fn every_number_that_is_fitted_is_one_and_has_cases() {
     let machine = usual().model.as_ref().expect("the H200 is modelled");
     let mut names = BTreeSet::new();
-    for parameter in PARAMETERS {
-        let name = parameter.name;
+    for parameter in parameters() {
+        let name = parameter.name.as_str();
         assert!(names.insert(name), "{name} twice");
         let value = machine.number(name);
         let value = value.unwrap_or_else(|| panic!("{name} is no number of a machine"));

@@ -59,39 +59,39 @@ pub struct Goldens {
 struct Header {
     schema: u32,
     provenance: Provenance,
-    cases: Vec<Entry>,
+    cases: Vec<GoldenCase>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct GoldenCase {
     name: String,
     fingerprint: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     failed: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    outputs: Vec<Place>,
+    outputs: Vec<OutputPlace>,
 }
 
 /// Where an output lies: its length, word width, and packed offset and length. Forms that
 /// give the same answer share one place.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Place(usize, usize, usize, usize);
+struct OutputPlace(usize, usize, usize, usize);
 
 /// The packed outputs of a file under construction.
 #[derive(Debug, Default)]
 struct Pool {
     bytes: Vec<u8>,
-    places: HashMap<Vec<u8>, Place>,
+    places: HashMap<Vec<u8>, OutputPlace>,
 }
 
 impl Pool {
-    fn place(&mut self, output: &[u8]) -> Place {
+    fn place(&mut self, output: &[u8]) -> OutputPlace {
         if let Some(place) = self.places.get(output) {
             return *place;
         }
         let packed = packing::pack(output);
-        let place = Place(
+        let place = OutputPlace(
             output.len(),
             packed.width,
             self.bytes.len(),
@@ -208,12 +208,12 @@ impl Goldens {
     }
 }
 
-fn entry(golden: &Golden, pool: &mut Pool) -> Entry {
+fn entry(golden: &Golden, pool: &mut Pool) -> GoldenCase {
     let (failed, outputs) = match &golden.answer {
         Answer::Failed(message) => (Some(message.clone()), Vec::new()),
         Answer::Outputs(outputs) => (None, outputs.iter().map(|o| pool.place(o)).collect()),
     };
-    Entry {
+    GoldenCase {
         name: golden.name.clone(),
         fingerprint: golden.fingerprint.clone(),
         failed,
@@ -221,8 +221,8 @@ fn entry(golden: &Golden, pool: &mut Pool) -> Entry {
     }
 }
 
-fn unpack_outputs(places: &[Place], bytes: &[u8]) -> Result<Vec<Vec<u8>>, UnpackError> {
-    let unpack = |&Place(length, width, offset, packed_length): &Place| {
+fn unpack_outputs(places: &[OutputPlace], bytes: &[u8]) -> Result<Vec<Vec<u8>>, UnpackError> {
+    let unpack = |&OutputPlace(length, width, offset, packed_length): &OutputPlace| {
         let packed = offset
             .checked_add(packed_length)
             .and_then(|end| bytes.get(offset..end))

@@ -203,9 +203,9 @@ mod tests {
     use super::*;
 
     /// Takes nothing.
-    struct Lost(ErrorKind);
+    struct Broken(ErrorKind);
 
-    impl Write for Lost {
+    impl Write for Broken {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
             Err(self.0.into())
         }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_reader_may_have_enough_and_a_disk_may_not() {
-        let told = |kind| say(&mut Lost(kind), "a line");
+        let told = |kind| say(&mut Broken(kind), "a line");
         assert_eq!(told(ErrorKind::BrokenPipe), Err(Stop::Enough));
         let full = told(ErrorKind::StorageFull);
         assert!(matches!(&full, Err(Stop::Failed(why)) if why.starts_with("standard output: ")));
@@ -229,7 +229,7 @@ mod tests {
         let cases = (family.cases)().into_iter();
         let verdicts: Vec<(Case, Verdict)> = cases.map(|case| (case, Verdict::Missing)).collect();
         for kind in [ErrorKind::BrokenPipe, ErrorKind::StorageFull] {
-            let code = tell(&mut Lost(kind), &verdicts);
+            let code = tell(&mut Broken(kind), &verdicts);
             assert_eq!(code, ExitCode::from(1), "{kind}");
         }
         let mut heard = Vec::new();

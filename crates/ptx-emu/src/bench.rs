@@ -6,7 +6,7 @@ use std::hint::black_box;
 use crate::memory::HostBytes;
 use crate::numeric::{Lanes, lanes};
 use crate::tensor::descriptor::{Major, Matrix};
-use crate::tensor::tcgen05::{self, Operands, Place, Product, Source};
+use crate::tensor::tcgen05::{self, Operands, Product, Source, TensorColumns};
 use crate::tensor::wgmma::{Accumulator, Form, OperandA, Step};
 use crate::tensor::{Element, mma};
 use crate::{Fill, Level, MapElement, MmaMode, Swizzle, TensorMap, Tiled};
@@ -109,7 +109,7 @@ fn tcgen05(see: See<'_>) {
                 mode: MmaMode::Fast,
             };
             let mut words = vec![0x3838_3838; tcgen05::COLUMNS * tcgen05::LANES];
-            let at = Place {
+            let at = TensorColumns {
                 d: 0,
                 half: 0,
                 scales: [256, 264],

@@ -4,15 +4,19 @@
 //! no neighbour: it is a fault that names the allocation it missed. The host owns [`Memory`]; a
 //! launch borrows it mutably, so host and device never touch it at the same time.
 
+mod footprint;
+mod host_bytes;
+
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::module::Module;
 use crate::name::source_name;
+
+pub(crate) use footprint::{Footprint, SECTOR, words_of};
+pub(crate) use host_bytes::HostBytes;
 
 /// Alignment of every allocation, as `cudaMalloc` gives.
 const ALIGN: u64 = 256;
@@ -100,89 +104,6 @@ impl Region {
     fn describe(&self) -> String {
         let name = source_name(&self.name);
         format!("{name} at {:#x}, {} bytes", self.base, self.len)
-    }
-}
-
-/// Bytes on the host that stand for memory of the device: a slice that says nothing yet about who
-/// reads or writes it.
-///
-/// Nobody does both at once, whatever a kernel does. While the clusters of a wave run, memory is
-/// only read: each writes to pages of its own (see `exec::draft`), and pages and shared memory
-/// belong to the one host thread that runs their cluster. Memory itself is written by a cluster
-/// that is alone, by the one whose turn it is between epochs, and when pages are published. So a
-/// data race of a kernel never becomes one of the host.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct HostBytes<'m>(&'m [UnsafeCell<u8>]);
-
-// SAFETY: by the discipline above.
-unsafe impl Send for HostBytes<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for HostBytes<'_> {}
-
-impl<'m> HostBytes<'m> {
-    /// Of an array that is written through a shared reference.
-    #[inline(always)]
-    pub(crate) fn of_cell<const N: usize>(cell: &'m UnsafeCell<[u8; N]>) -> Self {
-        let first = cell.get().cast::<UnsafeCell<u8>>().cast_const();
-        // SAFETY: the array is N bytes, borrowed as long as this, and may change all the time.
-        Self(unsafe { std::slice::from_raw_parts(first, N) })
-    }
-
-    /// Of bytes that one cluster has to itself.
-    #[inline(always)]
-    pub(crate) fn of_slice(bytes: &'m mut [u8]) -> Self {
-        let first = bytes.as_mut_ptr().cast::<UnsafeCell<u8>>().cast_const();
-        // SAFETY: as above, and nobody else has them.
-        Self(unsafe { std::slice::from_raw_parts(first, bytes.len()) })
-    }
-
-    /// Of bytes that will only be read.
-    #[cfg(any(test, feature = "bench"))]
-    pub(crate) fn to_read(bytes: &'m [u8]) -> Self {
-        let first = bytes.as_ptr().cast::<UnsafeCell<u8>>();
-        // SAFETY: as above, if nobody asks to write.
-        Self(unsafe { std::slice::from_raw_parts(first, bytes.len()) })
-    }
-
-    /// For longer than the borrow it came from.
-    ///
-    /// # Safety
-    /// The bytes must stay where they are for as long.
-    pub(crate) unsafe fn outlive<'l>(self) -> HostBytes<'l> {
-        // SAFETY: by this function's contract.
-        HostBytes(unsafe { std::slice::from_raw_parts(self.0.as_ptr(), self.0.len()) })
-    }
-
-    /// The bytes of a range, which must lie inside.
-    #[inline(always)]
-    pub(crate) fn part(self, range: Range<usize>) -> Self {
-        Self(&self.0[range])
-    }
-
-    /// The first byte.
-    #[inline(always)]
-    pub(crate) fn first(self) -> *mut u8 {
-        self.0.as_ptr().cast_mut().cast()
-    }
-
-    /// To read.
-    ///
-    /// # Safety
-    /// Nobody may write them meanwhile.
-    #[inline(always)]
-    pub(crate) unsafe fn read(self) -> &'m [u8] {
-        // SAFETY: by this function's contract.
-        unsafe { std::slice::from_raw_parts(self.first(), self.0.len()) }
-    }
-
-    /// To write.
-    ///
-    /// # Safety
-    /// Nobody else may reach them meanwhile.
-    #[inline(always)]
-    pub(crate) unsafe fn write(self) -> &'m mut [u8] {
-        // SAFETY: by this function's contract.
-        unsafe { std::slice::from_raw_parts_mut(self.first(), self.0.len()) }
     }
 }
 
@@ -479,102 +400,6 @@ impl Memory {
 /// Bytes from the nearest allocation at which an address is not one of it gone astray.
 const WILD: u64 = 1 << 30;
 
-/// Which 32-byte sectors of each allocation a launch has touched.
-pub(crate) struct Footprint {
-    regions: Vec<Vec<AtomicU64>>,
-}
-
-/// Bytes per footprint bit: a sector of the L2 cache.
-pub(crate) const SECTOR: u64 = 32;
-/// Bytes over which looking at every sector is less work than looking at every lane.
-const NEAR: u32 = 32 << 10;
-
-/// The words of a set of sectors that hold those of `[first, end)`, and which of their bits.
-#[inline(always)]
-pub(crate) fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
-    let (first, last) = (first / SECTOR, (end - 1) / SECTOR);
-    let (from, to) = ((first / 64) as usize, (last / 64) as usize);
-    (from..to + 1).map(move |word| {
-        let head = if word == from {
-            u64::MAX << (first % 64)
-        } else {
-            u64::MAX
-        };
-        let tail = if word == to {
-            u64::MAX >> (63 - last % 64)
-        } else {
-            u64::MAX
-        };
-        (word, head & tail)
-    })
-}
-
-impl Footprint {
-    pub(crate) fn new(memory: &Memory) -> Self {
-        let words = |r: &Region| r.len.div_ceil(SECTOR * 64) as usize;
-        let regions = memory.regions.iter().map(words);
-        Self {
-            regions: regions
-                .map(|n| (0..n).map(|_| AtomicU64::new(0)).collect())
-                .collect(),
-        }
-    }
-
-    /// Marks `[offset, offset + bytes)` of a region.
-    #[inline]
-    pub(crate) fn mark(&self, region: usize, offset: u64, bytes: u64) {
-        if bytes == 0 {
-            return;
-        }
-        let words = &self.regions[region];
-        for (word, bits) in words_of(offset, offset + bytes) {
-            let cell = &words[word];
-            if !cell.load(Ordering::Relaxed) & bits != 0 {
-                cell.fetch_or(bits, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Marks the sectors of a warp's aligned accesses (of at most a sector each), which lie in
-    /// `[low, end)` of a region.
-    #[inline(always)]
-    pub(crate) fn mark_lanes(&self, region: usize, at: &[u32; 32], (low, end): (u32, u32)) {
-        let words = &self.regions[region][..];
-        // Loops come back to what is marked already.
-        if end - low < NEAR {
-            let mut missing = 0;
-            for (word, bits) in words_of(low.into(), end.into()) {
-                missing |= !words[word].load(Ordering::Relaxed) & bits;
-            }
-            if missing == 0 {
-                return;
-            }
-        }
-        let add = |word: usize, bits: u64| {
-            if !words[word].load(Ordering::Relaxed) & bits != 0 {
-                words[word].fetch_or(bits, Ordering::Relaxed);
-            }
-        };
-        // Neighbours often share a word, and writing it is dear.
-        let (mut word, mut bits) = (at[0] as usize / SECTOR as usize / 64, 0);
-        for &a in at {
-            let sector = a as usize / SECTOR as usize;
-            if sector / 64 != word {
-                add(word, bits);
-                (word, bits) = (sector / 64, 0);
-            }
-            bits |= 1 << (sector % 64);
-        }
-        add(word, bits);
-    }
-
-    /// Bytes of all touched sectors.
-    pub(crate) fn bytes(&self) -> u64 {
-        let bits = |w: &AtomicU64| u64::from(w.load(Ordering::Relaxed).count_ones());
-        self.regions.iter().flatten().map(bits).sum::<u64>() * SECTOR
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -605,16 +430,5 @@ mod tests {
             memory.free(a),
             Err(MemoryError::NotAllocated { address: a.0 })
         );
-    }
-
-    #[test]
-    fn footprint_counts_each_sector_once() {
-        let mut memory = Memory::new();
-        memory.alloc(1 << 20).unwrap();
-        let footprint = Footprint::new(&memory);
-        footprint.mark(0, 0, 4096);
-        footprint.mark(0, 4000, 200);
-        footprint.mark(0, 4195, 1);
-        assert_eq!(footprint.bytes(), 4096 + 128);
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::exec::copy::Origin;
-use crate::exec::door::{Bytes, Ear, Listener, Room, Visit};
+use crate::exec::door::{Bytes, ClusterListener, Listener, Room, Visit};
 use crate::exec::env::cta_id;
 use crate::exec::signal::Signal;
 use crate::fault::Place;
@@ -176,14 +176,14 @@ impl<'l> Lookout<'l> {
 }
 
 impl Listener for Lookout<'_> {
-    fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
+    fn attend(&self, cluster: u64) -> Option<Box<dyn ClusterListener + '_>> {
         let seen = self.posts.iter().map(|_| Seen::default()).collect();
         (!self.posts.is_empty()).then(|| {
             Box::new(Guard {
                 lookout: self,
                 cluster,
                 seen,
-            }) as Box<dyn Ear + '_>
+            }) as Box<dyn ClusterListener + '_>
         })
     }
 }
@@ -196,7 +196,7 @@ struct Guard<'l> {
     seen: Vec<Seen>,
 }
 
-impl Ear for Guard<'_> {
+impl ClusterListener for Guard<'_> {
     fn hear(&mut self, visit: &Visit<'_>) {
         let Room::Global { region } = visit.room else {
             return;

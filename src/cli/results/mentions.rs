@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::Exit;
 use dgx_core::{files, record};
 
 /// No text that names a run is larger.
@@ -90,8 +89,7 @@ fn project() -> Result<Vec<PathBuf>, CommandError> {
                 _ => {}
             }
             if found.len() > MOST {
-                return Err(CommandError::new(
-                    Exit::Usage,
+                return Err(CommandError::usage(
                     format!("there are more than {MOST} files here that may name a run"),
                     "run dgx in the folder of the project, where results/ lies",
                 ));

@@ -12,8 +12,8 @@ use super::{Globals, runs};
 use crate::present::{Align, Column, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, Timing, counted, printable_line};
-use dgx_core::record;
 use dgx_core::record::schema::Header;
+use dgx_core::{files, record};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -133,10 +133,7 @@ fn code(run: &Path) -> Vec<PathBuf> {
     if folder.is_symlink() {
         return Vec::new();
     }
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
-    let ours = |path: &PathBuf| path.extension().is_some_and(|e| e == "cubin");
-    paths.filter(ours).collect()
+    files::ending_in(&folder, "cubin")
 }
 
 fn length(path: &Path) -> u64 {

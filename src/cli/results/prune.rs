@@ -1,6 +1,6 @@
 //! Which runs may be removed: old ones that nothing names and no sweep writes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -163,8 +163,7 @@ fn removed(entry: &RunEntry) -> Result<Option<String>, CommandError> {
     if let Claim::Taken(_) = claim(&held) {
         return Ok(Some("stays: a sweep is writing it".to_owned()));
     }
-    let files: BTreeSet<PathBuf> = code(&entry.file).into_iter().collect();
-    for file in files.iter().chain([&entry.file]) {
+    for file in code(&entry.file).iter().chain([&entry.file]) {
         std::fs::remove_file(file).map_err(|error| irremovable(file, &error))?;
     }
     // One that holds something else stays.
@@ -173,8 +172,7 @@ fn removed(entry: &RunEntry) -> Result<Option<String>, CommandError> {
 }
 
 fn irremovable(path: &Path, error: &std::io::Error) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
+    CommandError::could_not_run(
         format!("cannot remove {}: {error}", path.display()),
         "check the permissions of the folder",
     )

@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 
 use super::cluster::{self, SlurmFlags};
-use crate::cli::Globals;
-use crate::cli::named;
 use crate::cli::runs::Exports;
+use crate::cli::{Globals, named};
 use crate::cluster::attach;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;

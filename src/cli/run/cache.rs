@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::Globals;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, printable_line};
+use dgx_core::files::entries;
 use dgx_run::compile::{IMAGES, cache_root, is_image, remove_image};
 use dgx_run::operator::{ANSWERS, ANSWERS_LIMIT, is_ours};
 
@@ -102,8 +103,7 @@ fn refuse_links(root: &Path) -> Result<(), CommandError> {
         .chain(parts.iter().map(PathBuf::as_path));
     if let Some(path) = folders.find(|path| path.is_symlink()) {
         let behind = fs::read_link(path).unwrap_or_default();
-        return Err(CommandError::new(
-            Exit::CouldNotRun,
+        return Err(CommandError::could_not_run(
             format!(
                 "{} is a link to {}, and links are not followed: nothing was removed",
                 path.display(),
@@ -116,16 +116,10 @@ fn refuse_links(root: &Path) -> Result<(), CommandError> {
 }
 
 fn irremovable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
+    CommandError::could_not_run(
         format!("cannot remove {}: {error}", path.display()),
         "remove it by hand, or have DGX_CACHE name another folder",
     )
-}
-
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
 }
 
 /// Bytes of all files in it; links are not followed.

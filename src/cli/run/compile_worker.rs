@@ -17,8 +17,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     serve(args.memory, stdin().lock(), stdout().lock())
         .map(|()| Exit::Done)
         .map_err(|error| {
-            CommandError::new(
-                Exit::CouldNotRun,
+            CommandError::could_not_run(
                 error.to_string(),
                 "`dgx doctor` shows what is installed and what is missing",
             )

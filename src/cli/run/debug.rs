@@ -1,9 +1,9 @@
-use super::machine;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use super::explain::plan_for_machine;
+use super::machine;
 use super::profile::{ambiguous, shape};
 use super::subject::subject;
 use crate::cli::{Globals, named, runs};
@@ -362,11 +362,7 @@ fn wrote(files: &[PathBuf]) {
 }
 
 fn interrupted() -> CommandError {
-    CommandError::new(
-        Exit::CouldNotRun,
-        "stopped before there was a verdict",
-        "run it again",
-    )
+    CommandError::could_not_run("stopped before there was a verdict", "run it again")
 }
 
 #[cfg(test)]

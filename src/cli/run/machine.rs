@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cli::runs::seconds;
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Chip, Device, Exit};
+use dgx_core::domain::{Chip, Device};
 use dgx_run::backend::cuda::CudaBackend;
 use dgx_run::compile::{Compiler, Limits, cache_root};
 use dgx_run::sweep::{BackendChoice, choose};
@@ -22,9 +22,8 @@ pub(super) fn device(
     let Some((chip, _)) = choose(choice)? else {
         return Ok((target::usual().clone(), None));
     };
-    let device = CudaBackend::describe().map_err(|e| {
-        CommandError::new(Exit::CouldNotRun, e.to_string(), "`dgx doctor` prints more")
-    })?;
+    let device = CudaBackend::describe()
+        .map_err(|e| CommandError::could_not_run(e.to_string(), "`dgx doctor` prints more"))?;
     Ok((device, Some(chip)))
 }
 
@@ -47,7 +46,7 @@ pub(super) const NO_COMPILER: &str = "run through scripts/dgx, which fetches NVR
 pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();
     Compiler::new(&cache_root(&here), limits)
-        .map_err(|error| CommandError::new(Exit::CouldNotRun, error.to_string(), remedy))
+        .map_err(|error| CommandError::could_not_run(error.to_string(), remedy))
 }
 
 /// What compiling may take.

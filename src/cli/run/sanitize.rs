@@ -1,7 +1,7 @@
-use super::machine;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::machine;
 use super::subject::{self, subject};
 use crate::cli::select::Names;
 use crate::cli::{Globals, named, runs, select};
@@ -10,10 +10,10 @@ use crate::present::{Folders, hazards_text};
 use crate::report::hazards_page;
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Device, Exit, Shape, counted, typed};
-use dgx_core::examination::{Course, Examined, Inquest, Inquiry};
+use dgx_core::domain::{Device, Exit, Shape, counted, distinct, typed};
 use dgx_core::operators;
 use dgx_core::record::{Portable, Run};
+use dgx_core::sanitize::{SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell};
 use dgx_run::catalog::{Catalog, Contender};
 use dgx_run::plan;
 use dgx_run::sanitize::{self, Keep, Task};
@@ -128,10 +128,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     };
     let of_round = config.is_some() || path.is_some();
-    let courses = courses(&args, &round, of_round, &device)?;
+    let cases = cases(&args, &round, of_round, &device)?;
     let mut tasks = Vec::new();
     for contender in &contenders {
-        let own = sanitize::tasks(&round, contender, &courses, &catalog, &device)?;
+        let own = sanitize::tasks(&round, contender, &cases, &catalog, &device)?;
         if own.is_empty() {
             remark!(
                 "{}: takes none of the small shapes; name one with --shape",
@@ -142,7 +142,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     refuse_if_none_runs(&tasks)?;
     let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
-    let inquiry = Inquiry {
+    let settings = SanitizeSettings {
         schedules: match args.schedule {
             Some(seed) => vec![seed],
             None => (0..u64::from(args.schedules)).collect(),
@@ -152,7 +152,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let progress = Progress::begin();
     let bar = progress.slow("sanitize", tasks.len());
-    let shapes = match courses.is_empty() {
+    let shapes = match cases.is_empty() {
         true => "built-in shapes ",
         false => "",
     };
@@ -160,45 +160,46 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         "sanitize: {} of {}, {} of each, on {shapes}{}",
         counted(tasks.len(), "cell"),
         counted(contenders.len(), "contender"),
-        counted(inquiry.schedules.len(), "schedule"),
+        counted(settings.schedules.len(), "schedule"),
         shape_names(&tasks),
     );
-    let again = |cell: &Examined| again(cell, config.is_some(), path.as_deref(), &args, globals);
+    let again =
+        |cell: &SanitizedCell| again(cell, config.is_some(), path.as_deref(), &args, globals);
     // What is no file takes all of it at once.
     let file = args
         .export_json
         .as_deref()
         .filter(|path| export::replaces(path));
     let keep = file.map(|path| {
-        |inquest: &Inquest| {
+        |report: &SanitizeReport| {
             // It is written once more in the end, and then it must succeed.
-            let _ = export::write(path, &hazards::json(inquest, &inquiry, &again));
+            let _ = export::write(path, &hazards::json(report, &settings, &again));
         }
     });
     let kept = keep.as_ref().map(|keep| keep as &Keep<'_>);
-    let inquest = sanitize::examine_all(&tasks, &inquiry, &compiler, &bar, kept)?;
+    let report = sanitize::examine_all(&tasks, &settings, &compiler, &bar, kept)?;
     bar.done("");
     let written = runs::write_all([
         (&args.export_json, &|| {
-            hazards::json(&inquest, &inquiry, &again)
+            hazards::json(&report, &settings, &again)
         }),
-        (&args.export_junit, &|| hazards::junit(&inquest)),
+        (&args.export_junit, &|| hazards::junit(&report)),
         (&args.export_html, &|| {
-            page(&args, &inquest, inquiry.schedules.len(), &again, globals)
+            page(&args, &report, settings.schedules.len(), &again, globals)
         }),
     ]);
     say!(
         "{}",
         hazards_text(
-            &inquest,
-            inquiry.schedules.len(),
+            &report,
+            settings.schedules.len(),
             &again,
             &runs::style(globals)
         )
     );
     written?;
     Ok(
-        match (inquest.left.is_empty(), inquest.surprises().is_empty()) {
+        match (report.left.is_empty(), report.surprises().is_empty()) {
             (false, _) => Exit::CouldNotRun,
             (true, true) => Exit::Done,
             (true, false) => Exit::Unexpected,
@@ -208,13 +209,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// The shapes of all tasks, each once.
 fn shape_names(tasks: &[Task]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for task in tasks {
-        let name = task.course.shape.name.as_str();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names = distinct(tasks.iter().map(|task| task.case.shape.name.as_str()));
     let more = names.len().saturating_sub(MOST_SHAPES);
     names.truncate(MOST_SHAPES);
     match more {
@@ -264,12 +259,12 @@ fn contenders_of(
 }
 
 /// Where they are sent, if the command line says it.
-fn courses(
+fn cases(
     args: &Args,
     round: &Round,
     of_round: bool,
     device: &Device,
-) -> Result<Vec<Course>, CommandError> {
+) -> Result<Vec<SanitizeCase>, CommandError> {
     if args.round_shapes && !of_round {
         let message = format!("--round-shapes: `{}` is not a round", args.subject);
         return Err(InputError::new(message, "name a round file, or shapes with --shape").into());
@@ -282,12 +277,12 @@ fn courses(
         let message = "--sms needs --shape or --round-shapes";
         return Err(InputError::new(message, "add --shape").into());
     }
-    let course = |shape| Course {
+    let case = |shape| SanitizeCase {
         shape,
         sms: args.sms.unwrap_or(device.limits.sms),
         reaches: "",
     };
-    Ok(shapes.into_iter().map(course).collect())
+    Ok(shapes.into_iter().map(case).collect())
 }
 
 /// Shapes by their sizes, or as a round names them.
@@ -324,11 +319,11 @@ fn refuse_if_none_runs(tasks: &[Task]) -> Result<(), CommandError> {
         .into()),
         Some([first, ..]) => {
             let Task {
-                contender, course, ..
+                contender, case, ..
             } = &tasks[0];
             let message = format!(
                 "{} does not take {}: {first}",
-                contender.id, course.shape.name
+                contender.id, case.shape.name
             );
             Err(InputError::new(message, "see `requires` in its front matter").into())
         }
@@ -356,9 +351,9 @@ fn asked(args: &Args, globals: &Globals) -> String {
 /// pasted here.
 fn page(
     args: &Args,
-    inquest: &Inquest,
+    report: &SanitizeReport,
     schedules: usize,
-    again: &dyn Fn(&Examined) -> String,
+    again: &dyn Fn(&SanitizedCell) -> String,
     globals: &Globals,
 ) -> String {
     let words = std::iter::once(&args.subject).chain(&args.target);
@@ -368,7 +363,7 @@ fn page(
     let portable = Portable::of(files.chain(folders), &project);
     hazards_page(
         &portable.told(&asked(args, globals)),
-        &inquest.told(&|text| portable.told(text)),
+        &report.told(&|text| portable.told(text)),
         schedules,
         &|cell| portable.told(&again(cell)),
     )
@@ -388,7 +383,7 @@ fn manner(args: &Args) -> Vec<String> {
 
 /// The command that shows a cell's odd schedule again.
 fn again(
-    cell: &Examined,
+    cell: &SanitizedCell,
     of_round: bool,
     reference_round: Option<&Path>,
     args: &Args,
@@ -401,10 +396,10 @@ fn again(
         false => format!("dgx sanitize {contender}"),
     }];
     words.extend(reference_round.map(typed));
-    let Course { shape, sms, .. } = &cell.course;
+    let SanitizeCase { shape, sms, .. } = &cell.case;
     let sizes = sanitize::spelt(&shape.groups);
     words.push(format!("--shape {sizes} --sms {sms}"));
-    if let Some(odd) = &cell.odd {
+    if let Some(odd) = &cell.deviation {
         words.push(format!("--schedule {}", odd.schedule));
     }
     words.extend(manner(args));

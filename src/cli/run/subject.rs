@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::{named, runs};
 use dgx_core::config::{Round, Selection};
-use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
+use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Pattern, Timing, typed};
 use dgx_core::record::{self, Run};
 use dgx_run::catalog::Catalog;
@@ -67,11 +67,7 @@ fn read(path: &Path) -> Result<(Round, Option<Run>), CommandError> {
         let message = format!("{} was timed by {tool}: it has no round", path.display());
         return Err(InputError::new(message, "name a round, or a run file of `dgx sweep`").into());
     }
-    let config = &run.header.config;
-    let round = Round::from_source(SourceFile {
-        path: PathBuf::from(&config.path),
-        text: config.text.as_str().into(),
-    })?;
+    let round = run.header.config.round()?;
     // Scripted times bound nothing.
     let run = Some(run).filter(|run| run.timing() != Timing::Scripted);
     Ok((round, run))

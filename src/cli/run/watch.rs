@@ -128,7 +128,7 @@ fn sweep(
 ) -> Result<Option<i32>, CommandError> {
     let failed = |why: std::io::Error| {
         let message = format!("cannot sweep {}: {why}", args.round.display());
-        CommandError::new(Exit::CouldNotRun, message, "`dgx sweep` may print more")
+        CommandError::could_not_run(message, "`dgx sweep` may print more")
     };
     let name = args.round.file_stem().unwrap_or_default().to_string_lossy();
     let into = Path::new(WATCHED).join(format!("{name}.jsonl"));

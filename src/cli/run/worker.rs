@@ -29,8 +29,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     let _ = ctrlc::set_handler(|| {});
     if let Some(core) = args.core {
         step_aside(core).map_err(|e| {
-            CommandError::new(
-                Exit::CouldNotRun,
+            CommandError::could_not_run(
                 format!("cannot lower the worker's priority: {e}"),
                 "`dgx sweep` starts its workers itself",
             )
@@ -38,8 +37,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     }
     let line = || stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let (requests, replies) = line().and_then(|one| Ok((one, line()?))).map_err(|e| {
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             format!("a worker was started without dgx: {e}"),
             "`dgx sweep` starts its workers itself",
         )

@@ -5,9 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::junit::{Error, Failure, case, fault};
-use crate::present::{
-    found, gate_gaps, gate_notes, gate_outcome, gate_table, reason, ruling_word, wanted,
-};
+use crate::present::{gate_gaps, gate_notes, gate_outcome, gate_table, ruling_word};
 use crate::table::escape_markdown as escape;
 use dgx_core::domain::Interval;
 use dgx_core::gate::{Finding, GateReport, Ruling};
@@ -54,10 +52,10 @@ impl FindingExport {
             contender: finding.contender.to_string(),
             shape: finding.shape.clone(),
             ruling: ruling_word(finding.ruling).to_lowercase(),
-            wanted: wanted(&finding.wanted),
-            found: found(&finding.found),
+            wanted: finding.wanted.clone(),
+            found: finding.found.clone(),
             speedup: finding.speedup,
-            reason: finding.reason.as_ref().map(reason),
+            reason: finding.reason.clone(),
         }
     }
 }
@@ -98,13 +96,8 @@ pub(crate) fn junit(report: &GateReport) -> String {
             None => finding.rule.to_string(),
         };
         let word = ruling_word(finding.ruling);
-        let why = finding.reason.as_ref().map(reason);
-        let message = format!(
-            "wanted {}, found {}: {}",
-            wanted(&finding.wanted),
-            found(&finding.found),
-            why.as_deref().unwrap_or(word)
-        );
+        let why = finding.reason.as_deref().unwrap_or(word);
+        let message = format!("wanted {}, found {}: {why}", finding.wanted, finding.found);
         let word = word.to_lowercase();
         let status = match finding.ruling {
             Ruling::Passed => TestCaseStatus::success(),

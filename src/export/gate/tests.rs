@@ -65,7 +65,7 @@ fn round_1_on_record_is_rejected() {
     for threshold in [1.4, 1.0] {
         let report = over_baseline(&run, &at_least(threshold));
         assert_eq!(report.exit(), Exit::GateFailed);
-        assert_eq!(found(&report.findings[0].found), "0.735×");
+        assert_eq!(report.findings[0].found, "0.735×");
     }
     insta::assert_snapshot!(text(&over_baseline(&run, &at_least(1.4))));
 }

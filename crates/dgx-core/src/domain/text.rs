@@ -10,6 +10,17 @@ pub fn counted(number: usize, noun: &str) -> String {
     }
 }
 
+/// Each once, in the order in which they first come.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
 /// As one word of a shell: commands that are printed can be pasted.
 pub fn typed(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();

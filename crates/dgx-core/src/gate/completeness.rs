@@ -3,7 +3,7 @@
 
 use super::gap::{Gap, Impossible};
 use super::judge::GateError;
-use super::ruling::{Finding, Found, Reason, Rule, Ruling, Wanted};
+use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::{ContenderId, Shape, Status, Timing};
 use crate::rank::Ranking;
@@ -126,15 +126,15 @@ pub(super) fn lacking(
     base_ranking: &Ranking,
     gate: &Gate,
 ) -> Result<Vec<Finding>, GateError> {
-    let lacking = |contender: &ContenderId, shape: Option<&str>, found: Found| Finding {
+    let lacking = |contender: &ContenderId, shape: Option<&str>, found: &str| Finding {
         rule: Rule::Complete,
         contender: contender.clone(),
         shape: shape.map(str::to_owned),
         ruling: Ruling::Undecided,
-        wanted: Wanted::AsInBaseline,
-        found,
+        wanted: "as in the baseline run".to_owned(),
+        found: found.to_owned(),
         speedup: None,
-        reason: Some(Reason::NotThere),
+        reason: Some("missing cells cannot be judged".to_owned()),
     };
     let common = |s: &&Shape| run.shape(&s.name) == Some(*s);
     if base.header.shapes.iter().filter(common).count() == 0 {
@@ -143,8 +143,8 @@ pub(super) fn lacking(
     let mut findings = Vec::new();
     for shape in base.header.shapes.iter().filter(|s| !common(s)) {
         let found = match run.shape(&shape.name) {
-            Some(_) => Found::OtherGroups,
-            None => Found::Absent,
+            Some(_) => "other groups",
+            None => "absent",
         };
         findings.push(lacking(&run.header.baseline, Some(&shape.name), found));
     }
@@ -155,7 +155,7 @@ pub(super) fn lacking(
     for row in base_ranking.rows.iter().filter(|r| r.place.is_some()) {
         let id = &row.contender;
         if asked(id) && run.contender(id).is_none() {
-            findings.push(lacking(id, None, Found::Absent));
+            findings.push(lacking(id, None, "absent"));
         }
     }
     Ok(findings)

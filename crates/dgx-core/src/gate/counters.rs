@@ -2,9 +2,10 @@
 //! no interval and nothing is too small to see.
 
 use super::judge::{Case, Over};
-use super::ruling::{Finding, Found, Reason, Rule, Ruling, Wanted};
+use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::Counter;
+use crate::number::count;
 
 /// Rounding in a factor such as 1.02 is not a regression.
 const SLACK: f64 = 1e-9;
@@ -46,11 +47,8 @@ impl Case<'_> {
         }
         if let (true, (more, Some(shape))) = (findings.is_empty(), worst) {
             findings.push(Finding {
-                wanted: Wanted::CountEverywhere { factor },
-                found: Found::MostCount {
-                    factor: more,
-                    shape,
-                },
+                wanted: format!("≤ {factor}×"),
+                found: format!("≤ {more:.3}× (on {shape})"),
                 ..self.plain(Rule::MaxCounter(counter), None)
             });
         }
@@ -66,20 +64,22 @@ impl Case<'_> {
         base: Option<f64>,
     ) -> Finding {
         let mut finding = self.plain(Rule::MaxCounter(counter), Some(shape));
-        finding.wanted = base.map_or(Wanted::Known, |base| Wanted::Count { factor, base });
-        finding.found = own.map_or(Found::Unknown, Found::Count);
+        let wanted = base.map(|base| format!("≤ {factor}× {}", count(base)));
+        finding.wanted = wanted.unwrap_or("known".to_owned());
+        finding.found = own.map_or("unknown".to_owned(), count);
         match own.zip(base) {
             Some((own, base)) if own <= base * factor * (1.0 + SLACK) => {}
             Some((own, base)) => {
                 finding.ruling = Ruling::Failed;
                 finding.reason = Some(match base > 0.0 {
-                    true => Reason::Times(own / base),
-                    false => Reason::BaselineHasNone,
+                    true => format!("{:.3}× the baseline's", own / base),
+                    false => "the baseline has none".to_owned(),
                 });
             }
             None => {
                 finding.ruling = Ruling::Undecided;
-                finding.reason = Some(Reason::NoCounter);
+                let why = "one of the two has no such counter; only emulated runs count";
+                finding.reason = Some(why.to_owned());
             }
         }
         finding

@@ -4,13 +4,14 @@
 use thiserror::Error;
 
 use super::gap::Gap;
-use super::ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
+use super::ruling::{Finding, GateReport, Note, Rule, Ruling, Whose};
 use super::speed::Judged;
 use super::{completeness, counters, resources, speed};
 use crate::claims::{self, ClaimVerdict};
 use crate::config::Gate;
 use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Status, Timing};
+use crate::number::{interval, speedup, threshold};
 use crate::rank::{
     Comparison, Doubt, Ranking, Side, Slack, compare_runs, limit, mismatch, same_card,
 };
@@ -253,16 +254,8 @@ impl Case<'_> {
         match self.over {
             Over::Contender(base) => self.ranking.compare(self.run, base, self.contender),
             Over::Run(run, ranking) => {
-                let base = Side {
-                    run,
-                    ranking,
-                    contender: self.contender,
-                };
-                let candidate = Side {
-                    run: self.run,
-                    ranking: self.ranking,
-                    contender: self.contender,
-                };
+                let base = Side::new(run, ranking, self.contender);
+                let candidate = Side::new(self.run, self.ranking, self.contender);
                 compare_runs(base, candidate)
             }
         }
@@ -301,7 +294,7 @@ impl Case<'_> {
     }
 
     /// Why there is no ratio on these shapes: the contender's own fault, or not.
-    fn no_ratio(&self, rule: Rule, wanted: Wanted, beside: &Beside) -> Finding {
+    fn no_ratio(&self, rule: Rule, wanted: String, beside: &Beside) -> Finding {
         let of = beside.asked.len();
         let (ruling, who, lacks) = match beside.own_lacks.len() {
             0 => (
@@ -314,8 +307,11 @@ impl Case<'_> {
         Finding {
             ruling,
             wanted,
-            found: Found::NoSpeedup,
-            reason: Some(Reason::NotValid { who, lacks, of }),
+            found: "none".to_owned(),
+            reason: Some(match lacks == of {
+                true => format!("{who} is valid on no shape"),
+                false => format!("{who} is not valid on {lacks} of {of} shapes"),
+            }),
             ..self.plain(rule, None)
         }
     }
@@ -326,8 +322,8 @@ impl Case<'_> {
             contender: self.contender.clone(),
             shape: shape.map(str::to_owned),
             ruling: Ruling::Passed,
-            wanted: Wanted::Ok,
-            found: Found::Ok,
+            wanted: "ok".to_owned(),
+            found: "ok".to_owned(),
             speedup: None,
             reason: None,
         }
@@ -349,27 +345,25 @@ impl Case<'_> {
             let status = self.run.status(self.contender, &shape.name);
             let (ruling, found) = match status {
                 Some(Status::Ok) => continue,
-                Some(Status::NotValidated) => (Ruling::Undecided, Found::NeverChecked),
-                Some(status) => (Ruling::Failed, Found::Status(status)),
+                Some(Status::NotValidated) => (Ruling::Undecided, "never checked"),
+                Some(status) => (Ruling::Failed, status.as_str()),
                 None if self.run.timing() == Timing::Recorded => {
-                    (Ruling::Undecided, Found::NeverChecked)
+                    (Ruling::Undecided, "never checked")
                 }
-                None => (Ruling::Undecided, Found::Pending),
+                None => (Ruling::Undecided, "pending"),
             };
             let reason = self.run.reason(self.contender, &shape.name);
             findings.push(Finding {
                 ruling,
-                found,
-                reason: reason
-                    .and_then(|r| r.lines().next())
-                    .map(|line| Reason::Said(line.to_owned())),
+                found: found.to_owned(),
+                reason: reason.and_then(|r| r.lines().next()).map(str::to_owned),
                 ..self.plain(Rule::Correct, Some(&shape.name))
             });
         }
         if findings.is_empty() && !asked.is_empty() {
             let wanted = match asked.len() == self.run.header.shapes.len() {
-                true => Wanted::OkEverywhere,
-                false => Wanted::OkOn(asked.len()),
+                true => "ok on every shape".to_owned(),
+                false => format!("ok on the {} where it was ok", asked.len()),
             };
             findings.push(Finding {
                 wanted,
@@ -386,8 +380,8 @@ impl Case<'_> {
     }
 
     /// None where an earlier run has nothing to hold the contender against.
-    fn geomean(&self, threshold: f64, beside: &Beside) -> Option<Finding> {
-        let wanted = Wanted::Speedup(threshold);
+    fn geomean(&self, least: f64, beside: &Beside) -> Option<Finding> {
+        let wanted = format!("≥ {}", threshold(least));
         if beside.asked.is_empty() {
             return None;
         }
@@ -395,12 +389,12 @@ impl Case<'_> {
         let Some(comparison) = beside.comparison.as_ref().filter(whole) else {
             return Some(self.no_ratio(Rule::MinGeomean, wanted, beside));
         };
-        let judged = self.at_least(&comparison.geomean, threshold, None);
+        let judged = self.at_least(&comparison.geomean, least, None);
         Some(self.judged(Rule::MinGeomean, None, wanted, judged))
     }
 
     fn shapes(&self, floor: f64, beside: &Beside) -> Vec<Finding> {
-        let wanted = || Wanted::Speedup(floor);
+        let wanted = || format!("≥ {}", threshold(floor));
         if beside.asked.is_empty() {
             return Vec::new();
         }
@@ -421,11 +415,8 @@ impl Case<'_> {
         }
         if let (true, Some((shape, least))) = (findings.is_empty(), worst) {
             findings.push(Finding {
-                wanted: Wanted::SpeedupEverywhere(floor),
-                found: Found::LeastSpeedup {
-                    speedup: least.exp(),
-                    shape: shape.to_owned(),
-                },
+                wanted: format!("≥ {} on every shape", threshold(floor)),
+                found: format!("≥ {} (on {shape})", speedup(least.exp())),
                 ..self.plain(Rule::MinShape, None)
             });
         }
@@ -506,11 +497,11 @@ impl Case<'_> {
         }
     }
 
-    fn judged(&self, rule: Rule, shape: Option<&str>, wanted: Wanted, judged: Judged) -> Finding {
+    fn judged(&self, rule: Rule, shape: Option<&str>, wanted: String, judged: Judged) -> Finding {
         Finding {
             ruling: judged.ruling,
             wanted,
-            found: Found::Speedup(judged.ratio),
+            found: interval(&judged.ratio),
             speedup: Some(judged.ratio),
             reason: judged.reason,
             ..self.plain(rule, shape)
@@ -532,13 +523,10 @@ impl Case<'_> {
         };
         Some(Finding {
             ruling,
-            wanted: Wanted::Claim {
-                speedup: result.claim.geomean,
-                over: result.claim.over,
-            },
-            found: result.measured.map_or(Found::Untested, Found::Speedup),
+            wanted: format!("{:.2}× over {}", result.claim.geomean, result.claim.over),
+            found: (result.measured.as_ref()).map_or("untested".to_owned(), interval),
             speedup: result.measured,
-            reason: lone.or((ruling != Ruling::Passed).then_some(Reason::Claim(result.verdict))),
+            reason: lone.or((ruling != Ruling::Passed).then(|| result.verdict.to_string())),
             ..self.plain(Rule::ClaimsMet, None)
         })
     }

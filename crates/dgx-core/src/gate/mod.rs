@@ -15,4 +15,4 @@ mod tests;
 pub use completeness::{gaps, impossible};
 pub use gap::{Gap, Impossible};
 pub use judge::{GateError, Over, judge, unheld};
-pub use ruling::{Finding, Found, GateReport, Note, Reason, Rule, Ruling, Wanted, Whose};
+pub use ruling::{Finding, GateReport, Note, Rule, Ruling, Whose};

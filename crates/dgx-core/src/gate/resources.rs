@@ -1,9 +1,10 @@
 //! Rules about what a kernel takes of an SM.
 
 use super::judge::Case;
-use super::ruling::{Finding, Found, Reason, Rule, Ruling, Wanted};
+use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::Bytes;
+use crate::number::percent;
 use crate::record::Resources;
 
 /// Rounding in a recorded occupancy is not a regression.
@@ -16,47 +17,52 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
     if let Some(limit) = gate.max_smem {
         findings.push(case.finding(Answer {
             rule: Rule::MaxSmem,
-            wanted: Wanted::Smem(limit),
-            found: own.map(|r| Found::Smem(r.smem)),
+            wanted: Some(format!("≤ {limit}")),
+            found: own.map(|r| r.smem.to_string()),
             ok: own.map(|r| r.smem <= limit),
-            miss: own.map(|r| Reason::SmemOver(Bytes(r.smem.0.saturating_sub(limit.0)))),
+            miss: own.map(|r| format!("{} over", Bytes(r.smem.0.saturating_sub(limit.0)))),
         }));
     }
     if let Some(limit) = gate.max_registers {
         findings.push(case.finding(Answer {
             rule: Rule::MaxRegisters,
-            wanted: Wanted::Registers(limit),
-            found: own.map(|r| Found::Registers(r.registers)),
+            wanted: Some(format!("≤ {limit}")),
+            found: own.map(|r| r.registers.to_string()),
             ok: own.map(|r| r.registers <= limit),
-            miss: own.map(|r| Reason::RegistersOver(r.registers.saturating_sub(limit))),
+            miss: own.map(|r| format!("{} over", r.registers.saturating_sub(limit))),
         }));
     }
     if let Some(least) = gate.min_occupancy {
         findings.push(case.finding(Answer {
             rule: Rule::MinOccupancy,
-            wanted: Wanted::Occupancy(least),
-            found: own.map(|r| Found::Occupancy(r.occupancy)),
+            wanted: Some(format!("≥ {}", percent(least))),
+            found: own.map(|r| percent(r.occupancy)),
             ok: own.map(|r| r.occupancy + SLACK >= least),
-            miss: own.map(|r| Reason::OccupancyShort(least - r.occupancy)),
+            miss: own.map(|r| format!("{} short", percent(least - r.occupancy))),
         }));
     }
     if gate.occupancy_not_worse {
-        findings.push(case.finding(Answer {
-            rule: Rule::OccupancyNotWorse,
-            wanted: base.map_or(Wanted::Known, |b| Wanted::Occupancy(b.occupancy)),
-            found: own.map(|r| Found::Occupancy(r.occupancy)),
-            ok: both.map(|(own, base)| own.occupancy + SLACK >= base.occupancy),
-            miss: both.map(|(own, base)| Reason::OccupancyShort(base.occupancy - own.occupancy)),
-        }));
+        findings.push(
+            case.finding(Answer {
+                rule: Rule::OccupancyNotWorse,
+                wanted: base.map(|b| format!("≥ {}", percent(b.occupancy))),
+                found: own.map(|r| percent(r.occupancy)),
+                ok: both.map(|(own, base)| own.occupancy + SLACK >= base.occupancy),
+                miss: both.map(|(own, base)| {
+                    format!("{} short", percent(base.occupancy - own.occupancy))
+                }),
+            }),
+        );
     }
     if gate.spills_not_worse {
         let more = |(own, base): (Resources, Resources)| {
-            Reason::SpillsMore(own.spill_bytes.saturating_sub(base.spill_bytes))
+            let more = own.spill_bytes.saturating_sub(base.spill_bytes);
+            format!("{more} B more")
         };
         findings.push(case.finding(Answer {
             rule: Rule::SpillsNotWorse,
-            wanted: base.map_or(Wanted::Known, |b| Wanted::Spills(b.spill_bytes)),
-            found: own.map(|r| Found::Spills(r.spill_bytes)),
+            wanted: base.map(|b| format!("≤ {} B", b.spill_bytes)),
+            found: own.map(|r| format!("{} B", r.spill_bytes)),
             ok: both.map(|(own, base)| own.spill_bytes <= base.spill_bytes),
             miss: both.map(more),
         }));
@@ -67,11 +73,12 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
 /// A plain answer to a rule; what is not on record is none.
 struct Answer {
     rule: Rule,
-    wanted: Wanted,
-    found: Option<Found>,
+    /// None where the baseline has no such figure.
+    wanted: Option<String>,
+    found: Option<String>,
     ok: Option<bool>,
     /// By how much it fails.
-    miss: Option<Reason>,
+    miss: Option<String>,
 }
 
 impl Case<'_> {
@@ -80,12 +87,15 @@ impl Case<'_> {
         let (ruling, reason) = match answer.ok {
             Some(true) => (Ruling::Passed, None),
             Some(false) => (Ruling::Failed, answer.miss),
-            None => (Ruling::Undecided, Some(Reason::NotRecorded)),
+            None => {
+                let why = "the run file does not record it".to_owned();
+                (Ruling::Undecided, Some(why))
+            }
         };
         Finding {
             ruling,
-            wanted: answer.wanted,
-            found: answer.found.unwrap_or(Found::Unknown),
+            wanted: answer.wanted.unwrap_or("known".to_owned()),
+            found: answer.found.unwrap_or("unknown".to_owned()),
             reason,
             ..self.plain(answer.rule, None)
         }

@@ -1,8 +1,7 @@
 use std::fmt;
 
 use super::gap::Gap;
-use crate::claims::ClaimVerdict;
-use crate::domain::{Bytes, ContenderId, Counter, Exit, Interval, Status};
+use crate::domain::{ContenderId, Counter, Exit, Interval};
 use crate::rank::Mismatch;
 
 /// What can be asked of a run.
@@ -59,126 +58,6 @@ pub enum Ruling {
     Undecided,
 }
 
-/// What a rule asks for. Speedups are ratios, and so are factors.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
-    /// The status `ok`.
-    Ok,
-    OkEverywhere,
-    /// As on so many shapes of an earlier run.
-    OkOn(usize),
-    Speedup(f64),
-    SpeedupEverywhere(f64),
-    /// No slower by more than this share.
-    Within(f64),
-    Smem(Bytes),
-    Registers(u32),
-    Occupancy(f64),
-    Spills(u32),
-    /// No more than so many times what the baseline counts.
-    Count {
-        factor: f64,
-        base: f64,
-    },
-    CountEverywhere {
-        factor: f64,
-    },
-    Claim {
-        speedup: f64,
-        over: String,
-    },
-    /// A figure of the baseline, which has none.
-    Known,
-    AsInBaseline,
-    /// A run other than the baseline itself.
-    AnotherRun,
-}
-
-/// What the run has of it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Found {
-    Ok,
-    Status(Status),
-    /// Recorded elsewhere, without a verdict.
-    NeverChecked,
-    Pending,
-    Speedup(Interval),
-    /// The least of all shapes, and on which.
-    LeastSpeedup {
-        speedup: f64,
-        shape: String,
-    },
-    NoSpeedup,
-    Untested,
-    Smem(Bytes),
-    Registers(u32),
-    Occupancy(f64),
-    Spills(u32),
-    Count(f64),
-    /// The most of all shapes, and on which.
-    MostCount {
-        factor: f64,
-        shape: String,
-    },
-    Unknown,
-    Absent,
-    OtherGroups,
-    Itself,
-}
-
-/// By how much it failed, or why it cannot be judged.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reason {
-    /// In the verdict's own words.
-    Said(String),
-    /// Somebody is right on too few of the shapes.
-    NotValid {
-        who: String,
-        lacks: usize,
-        of: usize,
-    },
-    /// What differs between processes is not in the interval.
-    OneProcess,
-    /// One block has no interval.
-    OneBlock,
-    /// The threshold is nearer to equal than the run can tell.
-    TooFine {
-        threshold: f64,
-        effect: f64,
-    },
-    /// Without an A/A arm nothing shows that the run sees less than this share.
-    NoControl(f64),
-    /// The interval holds the threshold.
-    Holds(f64),
-    /// So much of a speedup is missing.
-    Short(f64),
-    /// By this share; cards of one kind differ too.
-    Slower {
-        loss: f64,
-        other_card: bool,
-    },
-    /// A loss of this share cannot be ruled out.
-    Open(f64),
-    /// The model is off by this share in the median, and this is nearer.
-    Model(f64),
-    /// Nobody knows how far off the model is.
-    Uncalibrated,
-    SmemOver(Bytes),
-    RegistersOver(u32),
-    OccupancyShort(f64),
-    SpillsMore(u32),
-    NotRecorded,
-    /// So many times what the baseline counts.
-    Times(f64),
-    BaselineHasNone,
-    NoCounter,
-    Claim(ClaimVerdict),
-    /// What is not there cannot be judged.
-    NotThere,
-    /// No other run was held against it.
-    Alone,
-}
-
 /// One rule applied to one contender, or to one of its shapes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -187,11 +66,13 @@ pub struct Finding {
     /// `None` where the rule is about all shapes together.
     pub shape: Option<String>,
     pub ruling: Ruling,
-    pub wanted: Wanted,
-    pub found: Found,
+    pub wanted: String,
+    /// What the run has of it.
+    pub found: String,
     /// The speedup that was judged, where the rule is about one.
     pub speedup: Option<Interval>,
-    pub reason: Option<Reason>,
+    /// By how much it failed, or why it cannot be judged.
+    pub reason: Option<String>,
 }
 
 /// What else a reader must know.

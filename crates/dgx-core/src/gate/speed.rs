@@ -1,28 +1,38 @@
 //! Rules about speed: a threshold against an interval.
 
-use super::ruling::{Reason, Ruling, Wanted};
+use super::ruling::Ruling;
 use crate::domain::{Interval, Timing};
+use crate::number::{self, percent, speedup};
 use crate::rank::{Doubt, GRAVE, Judgement, Slack};
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
 pub(super) struct Judged {
     pub ruling: Ruling,
     pub ratio: Interval,
-    pub reason: Option<Reason>,
+    pub reason: Option<String>,
 }
 
+const ONE_PROCESS: &str = "from one process: differences between processes are not in the interval";
+const ONE_BLOCK: &str = "one block has no interval: measure longer";
+const UNCALIBRATED: &str =
+    "modelled times for this device were never compared with a GPU: measure it";
+
 /// Why samples of one process decide nothing.
-pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<Reason> {
-    (timing.sampled() && estimate.is_of_one_process()).then_some(Reason::OneProcess)
+pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<String> {
+    let lone = timing.sampled() && estimate.is_of_one_process();
+    lone.then(|| ONE_PROCESS.to_owned())
 }
 
 /// Why a ratio so far from a threshold, as a logarithm, decides nothing.
-fn doubted(doubt: Doubt, distance: f64) -> Option<Reason> {
+fn doubted(doubt: Doubt, distance: f64) -> Option<String> {
     let reason = match doubt {
         Doubt::No => return None,
-        Doubt::Model(error) => Reason::Model(error),
-        Doubt::Uncalibrated => return Some(Reason::Uncalibrated),
-        Doubt::OneProcess => Reason::OneProcess,
+        Doubt::Model(error) => format!(
+            "nearer than the {} by which modelled times are off: measure it on a GPU",
+            percent(error)
+        ),
+        Doubt::Uncalibrated => return Some(UNCALIBRATED.to_owned()),
+        Doubt::OneProcess => ONE_PROCESS.to_owned(),
     };
     (distance.abs() < doubt.share().ln_1p()).then_some(reason)
 }
@@ -36,7 +46,10 @@ pub(super) fn uncontrolled(estimate: &LogEstimate, threshold: f64) -> Option<Jud
     (sampled && fine).then(|| Judged {
         ruling: Ruling::Refused,
         ratio: estimate.ratio(CONFIDENCE),
-        reason: Some(Reason::NoControl(GRAVE)),
+        reason: Some(format!(
+            "without an A/A arm (the baseline timed twice) the run shows no difference below {}",
+            percent(GRAVE)
+        )),
     })
 }
 
@@ -49,7 +62,7 @@ pub(super) fn judge(
     doubt: Doubt,
 ) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
-    let judged = |ruling, reason: Option<Reason>| Judged {
+    let judged = |ruling, reason: Option<String>| Judged {
         ruling,
         ratio,
         reason,
@@ -70,16 +83,24 @@ pub(super) fn judge(
         && asked < limit.effect.ln_1p()
         && (estimate.mean - threshold.ln()).abs() < limit.effect.ln_1p()
     {
-        let effect = limit.effect;
-        let reason = Reason::TooFine { threshold, effect };
+        let reason = format!(
+            "{} is {} from equal, and this run detects differences of {} or more",
+            number::threshold(threshold),
+            percent(asked.exp_m1()),
+            percent(limit.effect)
+        );
         return judged(Ruling::Refused, Some(reason));
     }
-    let short = || Reason::Short(threshold - ratio.estimate);
+    let short = || format!("{} short", speedup(threshold - ratio.estimate));
+    let holds = || {
+        let threshold = number::threshold(threshold);
+        format!("the interval contains {threshold}: measure longer")
+    };
     match (ratio.lower, ratio.upper) {
         (Some(lower), _) if lower >= threshold => judged(Ruling::Passed, None),
         (_, Some(upper)) if upper < threshold => judged(Ruling::Failed, Some(short())),
-        (Some(_), Some(_)) => judged(Ruling::Undecided, Some(Reason::Holds(threshold))),
-        _ if timing.sampled() => judged(Ruling::Undecided, Some(Reason::OneBlock)),
+        (Some(_), Some(_)) => judged(Ruling::Undecided, Some(holds())),
+        _ if timing.sampled() => judged(Ruling::Undecided, Some(ONE_BLOCK.to_owned())),
         _ if ratio.estimate >= threshold => judged(Ruling::Passed, None),
         _ => judged(Ruling::Failed, Some(short())),
     }
@@ -89,30 +110,36 @@ pub(super) fn judge(
 /// an interval that cannot rule out a grave loss is too wide to pass.
 pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
-    let slower = |other_card| Reason::Slower {
-        loss: 1.0 / ratio.estimate - 1.0,
-        other_card,
-    };
+    let slower = || format!("{} slower", percent(1.0 / ratio.estimate - 1.0));
     let judgement = slack.judge(estimate);
     let grave = ratio.lower.is_some_and(|lower| lower < 1.0 / (1.0 + GRAVE));
     let (ruling, reason) = match judgement {
-        Judgement::OneProcess => (Ruling::Undecided, Some(Reason::OneProcess)),
-        Judgement::OneBlock => (Ruling::Undecided, Some(Reason::OneBlock)),
-        Judgement::Uncalibrated => (Ruling::Undecided, Some(Reason::Uncalibrated)),
-        Judgement::OtherCard if estimate.mean < 0.0 => (Ruling::Undecided, Some(slower(true))),
-        Judgement::Slower => (Ruling::Failed, Some(slower(false))),
-        _ if grave => (Ruling::Undecided, Some(Reason::Open(GRAVE))),
-        _ => (Ruling::Passed, None),
+        Judgement::OneProcess => (Ruling::Undecided, ONE_PROCESS.to_owned()),
+        Judgement::OneBlock => (Ruling::Undecided, ONE_BLOCK.to_owned()),
+        Judgement::Uncalibrated => (Ruling::Undecided, UNCALIBRATED.to_owned()),
+        Judgement::OtherCard if estimate.mean < 0.0 => {
+            (Ruling::Undecided, slower() + ", on another card")
+        }
+        Judgement::Slower => (Ruling::Failed, slower()),
+        _ if grave => {
+            let loss = percent(GRAVE);
+            let why = format!("a loss of {loss} cannot be ruled out: measure longer");
+            (Ruling::Undecided, why)
+        }
+        _ => (Ruling::Passed, String::new()),
     };
     Judged {
         ruling,
         ratio,
-        reason,
+        reason: Some(reason).filter(|reason| !reason.is_empty()),
     }
 }
 
-pub(super) fn wanted(slack: &Slack) -> Wanted {
-    Wanted::Within(slack.share)
+pub(super) fn wanted(slack: &Slack) -> String {
+    match slack.share > 0.0 {
+        true => format!("within {}", percent(slack.share)),
+        false => "no slower".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -103,6 +103,8 @@ fn without_control(field: &Synthetic) -> Run {
 
 #[test]
 fn without_a_control_nothing_near_equal_is_judged() {
+    const NO_CONTROL: &str = "without an A/A arm (the baseline timed twice) the run shows no \
+                              difference below 5.0 %";
     let mut near = Synthetic::round4();
     near.noise = 1e-5;
     near.process_noise = 1e-5;
@@ -124,7 +126,7 @@ fn without_a_control_nothing_near_equal_is_judged() {
         assert_eq!(report.exit(), Exit::Inconclusive, "{report:#?}");
         for finding in &report.findings {
             assert_eq!(finding.ruling, Ruling::Refused, "{finding:?}");
-            assert_eq!(finding.reason, Some(Reason::NoControl(0.05)));
+            assert_eq!(finding.reason, Some(NO_CONTROL.to_owned()));
         }
     }
     let report = over_run(&blind, &sighted, &not_slower).unwrap();
@@ -466,6 +468,8 @@ fn fewer_processes_are_not_more_certainty() {
 
 #[test]
 fn one_process_decides_nothing_about_speed() {
+    const ONE_PROCESS: &str =
+        "from one process: differences between processes are not in the interval";
     let mut field = Synthetic::round4();
     field.processes = 1;
     let run = field.run();
@@ -483,7 +487,7 @@ fn one_process_decides_nothing_about_speed() {
         assert!(!report.findings.is_empty());
         for finding in &report.findings {
             assert_eq!(finding.ruling, Ruling::Undecided, "{finding:?}");
-            assert_eq!(finding.reason, Some(Reason::OneProcess));
+            assert_eq!(finding.reason, Some(ONE_PROCESS.to_owned()));
         }
     }
 }
@@ -521,7 +525,7 @@ fn a_counter_the_baseline_has_none_of_must_stay_at_none() {
     };
     let worse = emulated(|text| text.replace("\"atomics\":0.0", "\"atomics\":1.0"));
     let report = over_run(&worse, &run, &gate).unwrap();
-    let none = Some(Reason::BaselineHasNone);
+    let none = Some("the baseline has none".to_owned());
     assert!(report.findings.iter().any(|f| f.reason == none));
     assert_eq!(report.exit(), Exit::GateFailed);
 

@@ -9,9 +9,9 @@ use super::micros;
 use crate::record::{Foreign, ForeignCell, Times};
 
 #[derive(Deserialize)]
-pub(super) struct Document {
+pub(super) struct Report {
     context: Context,
-    benchmarks: Vec<Entry>,
+    benchmarks: Vec<Benchmark>,
 }
 
 #[derive(Deserialize)]
@@ -25,7 +25,7 @@ struct Context {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct Benchmark {
     name: String,
     #[serde(default)]
     run_name: Option<String>,
@@ -45,7 +45,7 @@ struct Entry {
     skip_message: Option<String>,
 }
 
-impl Entry {
+impl Benchmark {
     /// Whether it is told of others; old versions say so in its name alone.
     fn is_aggregate(&self) -> bool {
         const ENDINGS: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
@@ -59,27 +59,27 @@ impl Entry {
 /// The samples of a benchmark, or why it failed.
 type Found = Result<Vec<(f64, Option<f64>)>, String>;
 
-pub(super) fn read(document: Document) -> Result<Foreign, String> {
+pub(super) fn read(report: Report) -> Result<Foreign, String> {
     let mut order: Vec<(String, String)> = Vec::new();
     let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
-    for entry in &document.benchmarks {
-        if entry.is_aggregate() {
+    for benchmark in &report.benchmarks {
+        if benchmark.is_aggregate() {
             continue;
         }
-        let name = entry.run_name.as_deref().unwrap_or(&entry.name);
+        let name = benchmark.run_name.as_deref().unwrap_or(&benchmark.name);
         let (contender, shape) = name.split_once('/').unwrap_or((name, "all"));
         let key = (contender.to_owned(), shape.to_owned());
         if !found.contains_key(&key) {
             order.push(key.clone());
         }
         let place = found.entry(key).or_insert_with(|| Ok(Vec::new()));
-        match (sample(entry)?, place) {
+        match (sample(benchmark)?, place) {
             (Ok(time), Ok(samples)) => samples.push((time, None)),
             (Err(why), place) => *place = Err(why),
             (Ok(_), Err(_)) => {}
         }
     }
-    if order.is_empty() && !document.benchmarks.is_empty() {
+    if order.is_empty() && !report.benchmarks.is_empty() {
         return Err("it has aggregates alone, and no times they are of: \
                     run it without --benchmark_report_aggregates_only"
             .to_owned());
@@ -98,38 +98,38 @@ pub(super) fn read(document: Document) -> Result<Foreign, String> {
             times,
         })
     });
-    let version = document.context.library_version.unwrap_or_default();
+    let version = report.context.library_version.unwrap_or_default();
     Ok(Foreign {
         tool: format!("Google Benchmark {version}").trim_end().to_owned(),
-        device: document
+        device: report
             .context
             .host_name
             .unwrap_or_else(|| "an unnamed host".to_owned()),
         sms: 0,
-        started: document.context.date,
+        started: report.context.date,
         processes: vec![cells.collect()],
     })
 }
 
 /// Its time, or why it has none.
-fn sample(entry: &Entry) -> Result<Result<f64, String>, String> {
-    if entry.error_occurred {
-        let why = entry.error_message.clone();
+fn sample(benchmark: &Benchmark) -> Result<Result<f64, String>, String> {
+    if benchmark.error_occurred {
+        let why = benchmark.error_message.clone();
         return Ok(Err(why.unwrap_or_else(|| "it failed".to_owned())));
     }
-    if entry.skipped {
-        let why = entry.skip_message.clone();
+    if benchmark.skipped {
+        let why = benchmark.skip_message.clone();
         return Ok(Err(why.unwrap_or_else(|| "it was skipped".to_owned())));
     }
-    let per_unit = match entry.time_unit.as_deref().unwrap_or("ns") {
+    let per_unit = match benchmark.time_unit.as_deref().unwrap_or("ns") {
         "ns" => 1e-3,
         "us" => 1.0,
         "ms" => 1e3,
         "s" => 1e6,
-        other => return Err(format!("{} has the time unit `{other}`", entry.name)),
+        other => return Err(format!("{} has the time unit `{other}`", benchmark.name)),
     };
-    let Some(time) = entry.real_time else {
-        return Err(format!("{} has no `real_time`", entry.name));
+    let Some(time) = benchmark.real_time else {
+        return Err(format!("{} has no `real_time`", benchmark.name));
     };
-    micros(time * per_unit, &entry.name).map(Ok)
+    micros(time * per_unit, &benchmark.name).map(Ok)
 }

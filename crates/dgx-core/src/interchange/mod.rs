@@ -31,21 +31,13 @@ const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
 pub fn is_foreign(path: &Path) -> bool {
     match path.is_dir() {
         true => !members(path).is_empty(),
-        false => is_json(path),
+        false => files::has_extension(path, "json"),
     }
 }
 
-fn is_json(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "json")
-}
-
 fn members(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.is_file() && is_json(path))
-        .collect();
-    files.sort();
+    let mut files = files::ending_in(folder, "json");
+    files.retain(|path| path.is_file());
     files
 }
 

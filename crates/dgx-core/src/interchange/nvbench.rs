@@ -24,7 +24,7 @@ const TIMES: [(&str, &str); 2] = [
 const CLOCKS: &str = "nv/json/freqs-bin:nv/cold/sample_freqs";
 
 #[derive(Deserialize)]
-pub(super) struct Document {
+pub(super) struct Report {
     meta: Meta,
     #[serde(default)]
     devices: Option<Vec<Device>>,
@@ -103,15 +103,15 @@ impl Named {
     }
 }
 
-pub(super) fn read(path: &Path, document: Document) -> Result<Foreign, String> {
-    let version = &document.meta.version;
+pub(super) fn read(path: &Path, report: Report) -> Result<Foreign, String> {
+    let version = &report.meta.version;
     if version.json.major != 1 {
         return Err(format!(
             "it is of NVBench's format {}, and this dgx reads 1",
             version.json.string
         ));
     }
-    let benchmarks = document.benchmarks.unwrap_or_default();
+    let benchmarks = report.benchmarks.unwrap_or_default();
     let states = || benchmarks.iter().flat_map(|b| b.states.iter().flatten());
     let used: BTreeSet<i64> = states().filter_map(|state| state.device).collect();
     let mut cells: Vec<ForeignCell> = Vec::new();
@@ -131,7 +131,7 @@ pub(super) fn read(path: &Path, document: Document) -> Result<Foreign, String> {
             cells.push(cell);
         }
     }
-    let devices = document.devices.unwrap_or_default();
+    let devices = report.devices.unwrap_or_default();
     let devices: Vec<&Device> = devices.iter().filter(|d| used.contains(&d.id)).collect();
     let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();
     let tool = match &version.nvbench {

@@ -14,7 +14,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::CommandError;
-use crate::domain::{Exit, typed};
+use crate::domain::typed;
 use crate::record::schema::{End, Header, Line, Part};
 use crate::record::{Run, Slot, read};
 use choice::{Choice, Source};
@@ -68,8 +68,7 @@ pub fn merge(files: &[PathBuf], slot: Slot, title: Title) -> Result<Merged, Comm
 }
 
 fn refused(one: &Path, other: &Path, why: &str) -> CommandError {
-    CommandError::new(
-        Exit::Usage,
+    CommandError::usage(
         format!(
             "{} and {} cannot be merged: {why}",
             one.display(),
@@ -245,8 +244,7 @@ fn write(
 ) -> Result<Run, CommandError> {
     let mut draft = slot.draft().map_err(|e| CommandError::from(&e))?;
     let io = |error: std::io::Error| {
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             format!("cannot write {}: {error}", slot.path().display()),
             "check space and permissions, and merge again: the input files are unchanged",
         )
@@ -275,8 +273,7 @@ fn write(
     for (index, source) in sources.iter().enumerate() {
         let mut taken = choice.shapes_from(index).iter();
         if let Some(shape) = taken.find(|shape| !source.is_in(&run, shape)) {
-            return Err(CommandError::new(
-                Exit::CouldNotRun,
+            return Err(CommandError::could_not_run(
                 format!(
                     "{}: lines about {shape} were not understood",
                     source.path.display()

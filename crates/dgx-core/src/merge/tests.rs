@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
-use crate::domain::{ContenderId, Shape, Status};
+use crate::domain::{ContenderId, Exit, Shape, Status};
 use crate::record::schema::{Examined, Shard, Void};
 use crate::record::synthetic::Synthetic;
 

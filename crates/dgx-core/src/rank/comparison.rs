@@ -42,11 +42,7 @@ impl Ranking {
         candidate: &ContenderId,
     ) -> Option<Comparison> {
         if run.tool.is_some() {
-            let side = |contender| Side {
-                run,
-                ranking: self,
-                contender,
-            };
+            let side = |contender| Side::new(run, self, contender);
             return compare_runs(side(base), side(candidate));
         }
         let (shapes, estimates) = self.paired(run, base, candidate)?;
@@ -132,6 +128,14 @@ pub fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
 }
 
 impl<'a> Side<'a> {
+    pub fn new(run: &'a Run, ranking: &'a Ranking, contender: &'a ContenderId) -> Self {
+        Self {
+            run,
+            ranking,
+            contender,
+        }
+    }
+
     fn side(&self) -> (&'a Run, &'a Ranking) {
         (self.run, self.ranking)
     }

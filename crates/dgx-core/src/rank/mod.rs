@@ -7,9 +7,9 @@ mod cell;
 mod comparable;
 mod comparison;
 mod repeat;
-#[cfg(test)]
-mod simulation;
 mod slack;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
@@ -139,10 +139,6 @@ impl Ranking {
 impl Row {
     pub fn speedup_interval(&self) -> Option<Interval> {
         Some(self.speedup?.ratio(crate::stats::CONFIDENCE))
-    }
-
-    pub fn over_yardstick_interval(&self) -> Option<Interval> {
-        Some(self.over_yardstick?.ratio(crate::stats::CONFIDENCE))
     }
 
     /// Its verdict is not the one its variant declares.

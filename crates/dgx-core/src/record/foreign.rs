@@ -116,7 +116,13 @@ impl Run {
     }
 
     /// Nothing pairs samples of different benchmarks: each is by itself.
-    fn sample(&mut self, (arm, shape): Place, process: u32, micros: f64, clock_mhz: Option<f64>) {
+    fn sample(
+        &mut self,
+        (arm, shape): CellPlace,
+        process: u32,
+        micros: f64,
+        clock_mhz: Option<f64>,
+    ) {
         let log = micros.ln();
         let sample = Sampled {
             arm,
@@ -128,7 +134,7 @@ impl Run {
 
     /// What several processes say of a cell, a mean each, are samples as soon as
     /// an interval over processes can be made of them.
-    fn take_means(&mut self, means: BTreeMap<Place, Vec<(u32, f64)>>) {
+    fn take_means(&mut self, means: BTreeMap<CellPlace, Vec<(u32, f64)>>) {
         for (place, means) in means {
             let (arm, shape) = place;
             if means.len() >= PROCESSES || self.tally.samples(shape, arm).is_some() {
@@ -150,7 +156,7 @@ impl Run {
     }
 
     /// Benchmarks need not have the same arguments: what is not there is no gap.
-    fn mark_absent(&mut self, skipped: &BTreeMap<Place, String>) {
+    fn mark_absent(&mut self, skipped: &BTreeMap<CellPlace, String>) {
         for (arm, contender) in self.header.contenders.iter().enumerate() {
             for (number, shape) in self.header.shapes.iter().enumerate() {
                 let place = (arm, number);
@@ -169,15 +175,15 @@ impl Run {
 }
 
 /// A contender's number and a shape's.
-type Place = (usize, usize);
+type CellPlace = (usize, usize);
 
 /// What can be judged only once every process has been heard.
 #[derive(Default)]
 struct Untold {
     /// Means without samples, by process, in microseconds.
-    means: BTreeMap<Place, Vec<(u32, f64)>>,
+    means: BTreeMap<CellPlace, Vec<(u32, f64)>>,
     /// The first reason why a process has no time; it counts where none has one.
-    skipped: BTreeMap<Place, String>,
+    skipped: BTreeMap<CellPlace, String>,
 }
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {

@@ -18,6 +18,7 @@ mod replace;
 mod run;
 pub mod schema;
 #[cfg(any(test, feature = "synthetic"))]
+#[path = "tests/synthetic.rs"]
 pub mod synthetic;
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,14 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// What an I/O error of this file is.
+    pub fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     /// What the user can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -65,31 +73,19 @@ impl From<ReadError> for CommandError {
 /// Reads the run file at `path`, in memory that does not grow with the number
 /// of its blocks.
 pub fn read(path: &Path) -> Result<Run, ReadError> {
-    let file = files::open(path).map_err(|source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+    let file = files::open(path).map_err(ReadError::io(path))?;
     read_from(path, file)
 }
 
 /// Whatever is directly in `dir` by the name of a run file, in the order of
 /// names; nothing where it cannot be listed.
 pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|e| e.path())
-        .filter(|p| p.extension().is_some_and(|e| e == "jsonl"))
-        .collect();
-    files.sort();
-    files
+    files::ending_in(dir, "jsonl")
 }
 
 /// The header alone, without reading the rest of the file.
 pub fn header(path: &Path) -> Result<Header, ReadError> {
-    let io = |source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    };
+    let io = ReadError::io(path);
     let mut first = Vec::new();
     let file = files::open(path).map_err(io)?.take(edge::LINE as u64);
     BufReader::new(file)
@@ -130,10 +126,7 @@ fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
         found: found.to_owned(),
     };
     read.map_err(|stopped| match stopped {
-        Stopped::Io(source) => ReadError::Io {
-            path: path.to_owned(),
-            source,
-        },
+        Stopped::Io(source) => ReadError::io(path)(source),
         Stopped::TooLong(1) => foreign("its first line does not end"),
         Stopped::TooLong(line) => corrupt(
             line,

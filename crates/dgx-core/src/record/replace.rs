@@ -9,7 +9,8 @@ use tempfile::NamedTempFile;
 
 use super::WriteError;
 use super::lock::{Claim, claim};
-use super::writer::fresh;
+use super::writer::{fresh, locked};
+use crate::files;
 
 /// The place of a run file, held until it is replaced or given up.
 #[derive(Debug)]
@@ -29,10 +30,7 @@ const DRAFT: &str = ".merge-";
 impl Slot {
     /// A new file in `folder`, for a run of this name and time.
     pub fn fresh(folder: &Path, name: &str, stamp: &str) -> Result<Self, WriteError> {
-        let error = |source| WriteError::Folder {
-            folder: folder.to_owned(),
-            source,
-        };
+        let error = WriteError::folder(folder);
         std::fs::create_dir_all(folder).map_err(error)?;
         let (path, held) = fresh(folder, &format!("{name}-{stamp}")).map_err(error)?;
         let locked = matches!(claim(&held), Claim::Ours);
@@ -46,10 +44,7 @@ impl Slot {
 
     /// The file named, there or not.
     pub fn at(path: &Path) -> Result<Self, WriteError> {
-        let error = |source| WriteError::File {
-            path: path.to_owned(),
-            source,
-        };
+        let error = WriteError::file(path);
         // A pipe would wait for somebody to read it.
         let odd = path.metadata().is_ok_and(|about| !about.is_file());
         if odd {
@@ -61,16 +56,7 @@ impl Slot {
                 .create(true)
                 .open(path)
                 .map_err(error)?;
-            let locked = match claim(&held) {
-                Claim::Ours => true,
-                Claim::Unknown => false,
-                Claim::Taken(holder) => {
-                    return Err(WriteError::Taken {
-                        path: path.to_owned(),
-                        holder,
-                    });
-                }
-            };
+            let locked = locked(&held, path)?;
             let about = held.metadata().map_err(error)?;
             // Somebody may have replaced it before it was ours.
             let same = path
@@ -99,10 +85,7 @@ impl Slot {
     /// A file beside it to write the new run to. Those of others that were
     /// killed over theirs go.
     pub(crate) fn draft(&self) -> Result<NamedTempFile, WriteError> {
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let folder = files::folder_of(&self.path);
         if self.locked {
             remove_left_drafts(folder, &self.path);
         }
@@ -111,20 +94,14 @@ impl Slot {
             .prefix(&format!(".{name}{DRAFT}"))
             .permissions(readable())
             .tempfile_in(folder);
-        draft.map_err(|source| WriteError::Folder {
-            folder: folder.to_owned(),
-            source,
-        })
+        draft.map_err(WriteError::folder(folder))
     }
 
     /// Puts the draft in its place, on disk before it is seen.
     pub fn fill(mut self, draft: NamedTempFile) -> Result<PathBuf, WriteError> {
         let written = draft.as_file().sync_all();
         let placed = written.and_then(|()| draft.persist(&self.path).map_err(|e| e.error));
-        placed.map_err(|source| WriteError::File {
-            path: self.path.clone(),
-            source,
-        })?;
+        placed.map_err(WriteError::file(&self.path))?;
         self.new = false;
         Ok(self.path.clone())
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::is_elided;
 use crate::config::Round;
+use crate::diagnostic::{InputError, SourceFile};
 use crate::domain::mix;
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
@@ -250,6 +251,16 @@ impl DeviceRecord {
 pub struct ConfigText {
     pub path: String,
     pub text: String,
+}
+
+impl ConfigText {
+    /// The round it describes.
+    pub fn round(&self) -> Result<Round, InputError> {
+        Round::from_source(SourceFile {
+            path: self.path.clone().into(),
+            text: self.text.as_str().into(),
+        })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -42,6 +42,22 @@ fn who(holder: Option<u32>) -> String {
 }
 
 impl WriteError {
+    /// What an I/O error of this file is.
+    pub(super) fn file(path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| Self::File {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// What an I/O error of this folder is.
+    pub(super) fn folder(folder: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
+        move |source| Self::Folder {
+            folder: folder.to_owned(),
+            source,
+        }
+    }
+
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Folder { .. } => "name a folder that can be written with --results",
@@ -85,10 +101,7 @@ impl Writer {
     /// take it: what cannot be read again must not be run first.
     pub fn create(folder: &Path, header: &Header, stamp: &str) -> Result<Self, WriteError> {
         edge::header(header).map_err(WriteError::Limits)?;
-        let folder_error = |source| WriteError::Folder {
-            folder: folder.to_owned(),
-            source,
-        };
+        let folder_error = WriteError::folder(folder);
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let (path, file) =
             fresh(folder, &format!("{}-{stamp}", header.name)).map_err(folder_error)?;
@@ -112,10 +125,7 @@ impl Writer {
     /// Starts the very file named, which must not be there.
     pub fn begin(path: &Path, header: &Header) -> Result<Self, WriteError> {
         edge::header(header).map_err(WriteError::Limits)?;
-        let error = |source| WriteError::File {
-            path: path.to_owned(),
-            source,
-        };
+        let error = WriteError::file(path);
         let file = OpenOptions::new()
             .append(true)
             .create_new(true)
@@ -146,34 +156,16 @@ impl Writer {
     /// Opens a run to go on with it, if nobody else is writing it. Nothing is
     /// changed before [`Writer::mend`].
     pub fn reopen(path: &Path) -> Result<(Self, Run), WriteError> {
-        let unreadable = |source| ReadError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let unreadable = ReadError::io(path);
         files::open(path).map_err(unreadable)?;
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)
             .open(path)
-            .map_err(|source| WriteError::File {
-                path: path.to_owned(),
-                source,
-            })?;
-        let locked = match claim(&file) {
-            Claim::Ours => true,
-            Claim::Unknown => false,
-            Claim::Taken(holder) => {
-                return Err(WriteError::Taken {
-                    path: path.to_owned(),
-                    holder,
-                });
-            }
-        };
+            .map_err(WriteError::file(path))?;
+        let locked = locked(&file, path)?;
         let run = read(path)?;
-        let whole = whole_lines(&mut file).map_err(|source| WriteError::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        let whole = whole_lines(&mut file).map_err(WriteError::file(path))?;
         let writer = Self {
             path: path.to_owned(),
             file,
@@ -201,10 +193,7 @@ impl Writer {
 
     /// Whether a run file could be made in `folder`, found out before any work.
     pub fn probe(folder: &Path) -> Result<(), WriteError> {
-        let folder_error = |source| WriteError::Folder {
-            folder: folder.to_owned(),
-            source,
-        };
+        let folder_error = WriteError::folder(folder);
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         tempfile::tempfile_in(folder)
             .map(drop)
@@ -247,10 +236,7 @@ impl Writer {
     }
 
     fn error(&self, source: std::io::Error) -> WriteError {
-        WriteError::File {
-            path: self.path.clone(),
-            source,
-        }
+        WriteError::file(&self.path)(source)
     }
 }
 
@@ -274,10 +260,7 @@ fn whole_lines(file: &mut File) -> std::io::Result<u64> {
 /// Whether a run was begun in this file: one that was killed before its header
 /// was whole has left nothing, and goes.
 pub fn begun(path: &Path) -> Result<bool, WriteError> {
-    let error = |source| WriteError::File {
-        path: path.to_owned(),
-        source,
-    };
+    let error = WriteError::file(path);
     if !path.try_exists().map_err(error)? {
         return Ok(false);
     }
@@ -287,12 +270,7 @@ pub fn begun(path: &Path) -> Result<bool, WriteError> {
     if whole || !ours {
         return Ok(true);
     }
-    if let Claim::Taken(holder) = claim(&file) {
-        return Err(WriteError::Taken {
-            path: path.to_owned(),
-            holder,
-        });
-    }
+    locked(&file, path)?;
     std::fs::remove_file(path).map_err(error)?;
     Ok(false)
 }
@@ -329,6 +307,18 @@ pub fn end(path: &Path) -> Option<End> {
     match serde_json::from_slice(line) {
         Ok(Line::End(end)) => Some(end),
         _ => None,
+    }
+}
+
+/// Claims the file for this process: true where a lock proves it.
+pub(super) fn locked(file: &File, path: &Path) -> Result<bool, WriteError> {
+    match claim(file) {
+        Claim::Ours => Ok(true),
+        Claim::Unknown => Ok(false),
+        Claim::Taken(holder) => Err(WriteError::Taken {
+            path: path.to_owned(),
+            holder,
+        }),
     }
 }
 

@@ -171,7 +171,7 @@ impl Process {
     fn add(&mut self, block: &[Sampled], arms: usize) {
         if let Kept::Rows(rows) = &mut self.kept {
             let values = rows.entries.len() + block.len();
-            if values * size_of::<Entry>() <= Pairs::bytes(arms) {
+            if values * size_of::<LoggedTime>() <= Pairs::bytes(arms) {
                 rows.add(self.blocks, block);
             } else {
                 self.kept = Kept::Pairs(rows.paired(arms));
@@ -201,14 +201,14 @@ impl Process {
 /// Blocks as they came.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rows {
-    entries: Vec<Entry>,
+    entries: Vec<LoggedTime>,
     /// Where each arm's entries begin, and the end; empty while they are not
     /// sorted by arm.
     starts: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Entry {
+struct LoggedTime {
     row: u32,
     arm: u32,
     log: f64,
@@ -217,7 +217,7 @@ struct Entry {
 impl Rows {
     fn add(&mut self, row: u32, block: &[Sampled]) {
         self.unsort();
-        self.entries.extend(block.iter().map(|sample| Entry {
+        self.entries.extend(block.iter().map(|sample| LoggedTime {
             row,
             arm: sample.arm as u32,
             log: sample.log,
@@ -238,13 +238,13 @@ impl Rows {
     }
 
     /// One arm's entries by row, where they are sorted.
-    fn sorted(&self, arm: usize) -> Option<&[Entry]> {
+    fn sorted(&self, arm: usize) -> Option<&[LoggedTime]> {
         let ends = self.starts.get(arm..arm + 2)?;
         Some(&self.entries[ends[0] as usize..ends[1] as usize])
     }
 
     /// One arm's entries by row.
-    fn column(&self, arm: usize) -> impl Iterator<Item = &Entry> {
+    fn column(&self, arm: usize) -> impl Iterator<Item = &LoggedTime> {
         let within = self.sorted(arm).unwrap_or(&self.entries);
         within.iter().filter(move |e| e.arm as usize == arm)
     }

@@ -20,8 +20,10 @@ use crate::operator::{Operands, Oracle, Written};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Bytes, Device, Exit, Hazard, Status, Watch, add_hazard};
-use dgx_core::examination::{Course, Examined, Inquest, Inquiry, Odd};
 use dgx_core::interrupt::{self, Words};
+use dgx_core::sanitize::{
+    Deviation, SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell,
+};
 
 use crate::plan::{Plan, Work};
 use crate::sweep::{Bar, launchable, planned, unit};
@@ -35,7 +37,7 @@ const SEED: u64 = 1;
 #[derive(Debug)]
 pub struct Task {
     pub contender: Contender,
-    pub course: Course,
+    pub case: SanitizeCase,
     plan: Plan,
 }
 
@@ -43,23 +45,23 @@ pub struct Task {
 pub fn tasks(
     round: &Round,
     contender: &Contender,
-    given: &[Course],
+    given: &[SanitizeCase],
     catalog: &Catalog,
     device: &Device,
 ) -> Result<Vec<Task>, InputError> {
-    let courses = match given {
+    let cases = match given {
         [] => shapes::chosen(round, contender, catalog, device)?,
         given => given.to_vec(),
     };
-    let task = |course: Course| {
-        let plan = shapes::plan(round, contender, &course, catalog, device)?;
+    let task = |case: SanitizeCase| {
+        let plan = shapes::plan(round, contender, &case, catalog, device)?;
         Ok(Task {
             contender: contender.clone(),
-            course,
+            case,
             plan,
         })
     };
-    courses.into_iter().map(task).collect()
+    cases.into_iter().map(task).collect()
 }
 
 impl Task {
@@ -71,15 +73,15 @@ impl Task {
         }
     }
 
-    fn ended(&self, status: Status, reason: impl Into<String>) -> Examined {
-        Examined {
+    fn ended(&self, status: Status, reason: impl Into<String>) -> SanitizedCell {
+        SanitizedCell {
             contender: self.contender.id.clone(),
             expect: self.contender.variant.expect,
-            course: self.course.clone(),
+            case: self.case.clone(),
             status,
             reason: Some(reason.into()),
             hazards: Vec::new(),
-            odd: None,
+            deviation: None,
             unwatched: Bytes(0),
         }
     }
@@ -93,18 +95,18 @@ const EXAMINING: Words = Words {
 };
 
 /// Puts aside what there is so far.
-pub type Keep<'a> = dyn Fn(&Inquest) + Sync + 'a;
+pub type Keep<'a> = dyn Fn(&SanitizeReport) + Sync + 'a;
 
 /// Compiles and examines them all, in their order, or as many as the user waits
 /// for. What there is of it is `kept` whenever there is more, lest it be lost
 /// with the process.
 pub fn examine_all(
     tasks: &[Task],
-    inquiry: &Inquiry,
+    settings: &SanitizeSettings,
     compiler: &Compiler,
     bar: &Bar<'_>,
     kept: Option<&Keep<'_>>,
-) -> Result<Inquest, CommandError> {
+) -> Result<SanitizeReport, CommandError> {
     interrupt::install(EXAMINING);
     let builds: Vec<_> = tasks
         .iter()
@@ -125,7 +127,7 @@ pub fn examine_all(
             false => images.next().flatten().map(|compiled| compiled.outcome),
         })
         .collect();
-    let ended: Vec<OnceLock<Examined>> = tasks.iter().map(|_| OnceLock::new()).collect();
+    let ended: Vec<OnceLock<SanitizedCell>> = tasks.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let keeping = Mutex::new(());
     // Threads of their own: one of rayon's that waits for the CTAs of a call
@@ -137,16 +139,16 @@ pub fn examine_all(
         {
             // Hundreds of cells: on a terminal a bar shows them, in a log nobody
             // reads them unless they were asked for.
-            let (contender, shape) = (&task.contender.id, &task.course.shape.name);
+            let (contender, shape) = (&task.contender.id, &task.case.shape.name);
             bar.at(format!("{contender} on {shape}"));
-            let Some(examined) = examined(task, images[index].as_ref(), inquiry) else {
+            let Some(examined) = examined(task, images[index].as_ref(), settings) else {
                 continue;
             };
             // Each index is taken once.
             let _ = ended[index].set(examined);
             if let Some(kept) = kept {
                 let _alone = keeping.lock().unwrap_or_else(PoisonError::into_inner);
-                kept(&inquest_of(tasks, &ended));
+                kept(&report_of(tasks, &ended));
             }
             bar.step(1.0);
         }
@@ -167,14 +169,14 @@ pub fn examine_all(
             bar.heartbeat();
         }
     });
-    Ok(inquest_of(tasks, &ended))
+    Ok(report_of(tasks, &ended))
 }
 
 fn examined(
     task: &Task,
     image: Option<&Result<Image, String>>,
-    inquiry: &Inquiry,
-) -> Option<Examined> {
+    settings: &SanitizeSettings,
+) -> Option<SanitizedCell> {
     let ended = |status, why: &str| Some(task.ended(status, why));
     let call = match planned(&task.plan.cells[0].work) {
         Ok((_, call)) => call,
@@ -193,14 +195,18 @@ fn examined(
         call,
     };
     match emulator.load(job) {
-        Ok(mut loaded) => explore(task, loaded.as_mut(), inquiry),
+        Ok(mut loaded) => explore(task, loaded.as_mut(), settings),
         Err(failure) => ended(failure.status, &failure.message),
     }
 }
 
 /// Calls it in every schedule, unless the user asks to stop.
-fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Examined> {
-    let shape = &task.course.shape;
+fn explore(
+    task: &Task,
+    loaded: &mut dyn Loaded,
+    settings: &SanitizeSettings,
+) -> Option<SanitizedCell> {
+    let shape = &task.case.shape;
     let operands = Operands::draw(
         &task.plan.round.operator,
         shape,
@@ -213,7 +219,7 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Ex
     let (rtol, atol) = task.plan.round.tolerance();
     let tolerance = Tolerance { rtol, atol };
     let mut log = Log::default();
-    for &schedule in &inquiry.schedules {
+    for &schedule in &settings.schedules {
         if interrupt::requested() {
             return None;
         }
@@ -221,11 +227,11 @@ fn explore(task: &Task, loaded: &mut dyn Loaded, inquiry: &Inquiry) -> Option<Ex
             operands: &operands,
             key: &shape.name,
             salt,
-            time_limit: inquiry.time_limit,
+            time_limit: settings.time_limit,
             timed: false,
             emulation: Emulation {
                 schedule,
-                watch: match inquiry.strict {
+                watch: match settings.strict {
                     true => Watch::Strict,
                     false => Watch::All,
                 },
@@ -247,7 +253,7 @@ struct Log {
     reference: Option<Vec<Written>>,
     hazards: Vec<Hazard>,
     failure: Option<(Status, String)>,
-    odd: Option<Odd>,
+    deviation: Option<Deviation>,
     unwatched: u64,
     seen: u64,
 }
@@ -276,10 +282,10 @@ impl Log {
                     self.reference = Some(observation.outputs);
                 }
                 let failed = finding.err().map(|wrong| (Status::Wrong, wrong.reason));
-                if differs && failed.is_none() && self.odd.is_none() {
+                if differs && failed.is_none() && self.deviation.is_none() {
                     // Sums in another order are no mistake.
                     let what = "other bits, within tolerance".to_owned();
-                    self.odd = Some(Odd { schedule, what });
+                    self.deviation = Some(Deviation { schedule, what });
                 }
                 (observation.hazards, failed)
             }
@@ -289,22 +295,22 @@ impl Log {
         }
         if let Some((status, why)) = failed.filter(|_| self.failure.is_none()) {
             let what = format!("{status}: {why}");
-            self.odd = Some(Odd { schedule, what });
+            self.deviation = Some(Deviation { schedule, what });
             self.failure = Some((status, why));
         }
     }
 
-    fn ended(self, task: &Task) -> Examined {
+    fn ended(self, task: &Task) -> SanitizedCell {
         let found = self.hazards.first().map(ToString::to_string);
         let (status, reason) = match (self.failure, found) {
             (Some((status, why)), _) => (status, Some(why)),
             (None, Some(found)) => (Status::Racy, Some(found)),
             (None, None) => (Status::Ok, None),
         };
-        Examined {
+        SanitizedCell {
             reason,
             hazards: self.hazards,
-            odd: self.odd,
+            deviation: self.deviation,
             unwatched: Bytes(self.unwatched),
             ..task.ended(status, "")
         }
@@ -312,24 +318,24 @@ impl Log {
 }
 
 /// As far as they have ended.
-fn inquest_of(tasks: &[Task], ended: &[OnceLock<Examined>]) -> Inquest {
-    let mut inquest = Inquest::default();
+fn report_of(tasks: &[Task], ended: &[OnceLock<SanitizedCell>]) -> SanitizeReport {
+    let mut report = SanitizeReport::default();
     for (task, ended) in tasks.iter().zip(ended) {
         match ended.get() {
-            Some(examined) => inquest.examined.push(examined.clone()),
+            Some(examined) => report.cells.push(examined.clone()),
             None => {
-                let left = (task.contender.id.clone(), task.course.clone());
-                inquest.left.push(left);
+                let left = (task.contender.id.clone(), task.case.clone());
+                report.left.push(left);
             }
         }
     }
-    inquest
+    report
 }
 
 #[cfg(test)]
 mod tests {
-    use dgx_core::examination::synthetic::{cell, hazard};
     use dgx_core::operator::ElementType;
+    use dgx_core::sanitize::synthetic::{cell, hazard};
 
     use super::*;
 
@@ -346,11 +352,11 @@ mod tests {
         for (schedule, bits) in [(0, 5), (1, 5), (2, 6), (3, 7)] {
             log.take(schedule, ran(bits));
         }
-        assert_eq!(log.odd.as_ref().map(|odd| odd.schedule), Some(2));
+        assert_eq!(log.deviation.as_ref().map(|odd| odd.schedule), Some(2));
         assert_eq!(log.failure, None);
         log.take(4, Err(RunFailure::hung("waits")));
         log.take(5, Err(RunFailure::crashed("dies")));
-        let odd = log.odd.clone().unwrap();
+        let odd = log.deviation.clone().unwrap();
         assert_eq!((odd.schedule, odd.what.as_str()), (4, "hung: waits"));
     }
 
@@ -370,11 +376,11 @@ mod tests {
             cell("x", Status::Ok, Status::Racy, log.hazards.clone()),
             cell("x", Status::Ok, Status::Racy, log.hazards),
         ];
-        let inquest = Inquest {
-            examined,
+        let report = SanitizeReport {
+            cells: examined,
             left: Vec::new(),
         };
-        let shapes: Vec<usize> = inquest.found().iter().map(|f| f.shapes.len()).collect();
+        let shapes: Vec<usize> = report.found().iter().map(|f| f.shapes.len()).collect();
         assert_eq!(shapes, [2, 2]);
     }
 }

@@ -9,8 +9,8 @@ use crate::plan::{Machine, OperatorCall, Plan, Work};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Device, Group, Shape};
-use dgx_core::examination::Course;
 use dgx_core::operator::Operator;
+use dgx_core::sanitize::SanitizeCase;
 
 /// Multiprocessors of a device that a few tiles keep busy: so few that every
 /// CTA has several, or room for a cluster of the largest usual size.
@@ -87,7 +87,7 @@ const PURPOSES: [Purpose; 6] = [
 pub(super) fn plan(
     round: &Round,
     contender: &Contender,
-    course: &Course,
+    case: &SanitizeCase,
     catalog: &Catalog,
     device: &Device,
 ) -> Result<Plan, InputError> {
@@ -101,22 +101,22 @@ pub(super) fn plan(
     // Whom the command line asks for has been picked by now.
     round.only.clear();
     round.baseline = Baseline::Contender(selection);
-    round.shapes = vec![course.shape.clone()];
+    round.shapes = vec![case.shape.clone()];
     round.shape_spans = std::iter::once(0..0).collect();
     let mut device = device.clone();
-    device.limits.sms = course.sms;
+    device.limits.sms = case.sms;
     Plan::new(round, catalog, &Machine::of(&device))
 }
 
-/// The courses a contender can be sent over, each the cheapest of its purpose;
+/// The cases a contender can be sent over, each the cheapest of its purpose;
 /// why it takes none, where that is so.
 pub(super) fn chosen(
     round: &Round,
     contender: &Contender,
     catalog: &Catalog,
     device: &Device,
-) -> Result<Vec<Course>, InputError> {
-    let mut courses = Vec::new();
+) -> Result<Vec<SanitizeCase>, InputError> {
+    let mut cases = Vec::new();
     for purpose in tried(&round.operator) {
         let sms = match purpose.laps {
             true => FEW_SMS.map(|few| few.min(device.limits.sms)).to_vec(),
@@ -125,14 +125,14 @@ pub(super) fn chosen(
         let shapes = purpose.shapes.iter();
         let tries = shapes.flat_map(|shape| sms.iter().map(move |&sms| (shape, sms)));
         // The first that does, or comes nearest.
-        let mut best: Option<(u64, Course)> = None;
+        let mut best: Option<(u64, SanitizeCase)> = None;
         for (shape, sms) in tries {
-            let course = Course {
+            let case = SanitizeCase {
                 shape: shape.clone(),
                 sms,
                 reaches: purpose.reaches,
             };
-            let planned = plan(round, contender, &course, catalog, device)?;
+            let planned = plan(round, contender, &case, catalog, device)?;
             let Work::Run { call, .. } = &planned.cells[0].work else {
                 continue;
             };
@@ -141,15 +141,15 @@ pub(super) fn chosen(
                 false => LAPS,
             };
             if best.as_ref().is_none_or(|(before, _)| *before < reached) {
-                best = Some((reached, course));
+                best = Some((reached, case));
             }
             if reached == LAPS {
                 break;
             }
         }
-        courses.extend(best.map(|(_, course)| course));
+        cases.extend(best.map(|(_, case)| case));
     }
-    Ok(courses)
+    Ok(cases)
 }
 
 /// Tiles that a CTA of the last launch takes.
@@ -296,8 +296,8 @@ mod tests {
         let reached = |name: &str| -> Vec<&'static str> {
             let variant = catalog.variant_on(name, device.chip).unwrap();
             let contender = &variant.contenders(&Default::default())[0];
-            let courses = chosen(&round, contender, &catalog, device).unwrap();
-            courses.iter().map(|course| course.reaches).collect()
+            let cases = chosen(&round, contender, &catalog, device).unwrap();
+            cases.iter().map(|case| case.reaches).collect()
         };
         let all: Vec<&str> = PURPOSES.iter().map(|p| p.reaches).collect();
         for name in ["sequential", "swap-ab", "decode", "grouped-scheduler"] {
@@ -313,8 +313,8 @@ mod tests {
         for name in ["grouped-scheduler", "swap-ab", "decode", "experts"] {
             let variant = catalog.variant_on(name, device.chip).unwrap();
             let contender = &variant.contenders(&Default::default())[0];
-            let courses = chosen(&round, contender, &catalog, device).unwrap();
-            let many = courses.iter().find(|course| course.reaches == all[4]);
+            let cases = chosen(&round, contender, &catalog, device).unwrap();
+            let many = cases.iter().find(|case| case.reaches == all[4]);
             let many = plan(&round, contender, many.unwrap(), &catalog, device).unwrap();
             let Work::Run { call, .. } = &many.cells[0].work else {
                 panic!("{:?}", many.cells[0].work);

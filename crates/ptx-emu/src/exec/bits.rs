@@ -202,6 +202,14 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) {
             let v = each(|i| count(op, x[i], 64));
             w.put(mask, d, v);
         }
+        Op::Video(ref op) => video(w, mask, op),
+        _ => products(w, mask, op),
+    }
+}
+
+/// Products, sums of them, and sums of differences.
+fn products(w: &mut Warp, mask: u32, op: &Op) {
+    match *op {
         Op::MadHi32 {
             w: width,
             signed,
@@ -289,6 +297,41 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) {
             };
             diff.wrapping_add(z)
         }),
+        Op::Dp4a {
+            a_signed,
+            b_signed,
+            d,
+            a,
+            b,
+            c,
+        } => w.map3(mask, d, [a, b, c], |x, y, z| {
+            let dot = (0..4)
+                .map(|i| byte(x, i, a_signed) * byte(y, i, b_signed))
+                .sum::<i32>();
+            z.wrapping_add(dot as u32)
+        }),
+        Op::Dp2a {
+            a_signed,
+            b_signed,
+            hi,
+            d,
+            a,
+            b,
+            c,
+        } => w.map3(mask, d, [a, b, c], |x, y, z| {
+            let first = if hi { 2 } else { 0 };
+            let dot = (0..2)
+                .map(|i| half(x, i, a_signed) * byte(y, first + i, b_signed))
+                .fold(0i32, i32::wrapping_add);
+            z.wrapping_add(dot as u32)
+        }),
+        _ => fields(w, mask, op),
+    }
+}
+
+/// Instructions on the bits of a word.
+fn fields(w: &mut Warp, mask: u32, op: &Op) {
+    match *op {
         Op::Lop3Pred {
             lut,
             or,
@@ -363,35 +406,6 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op) {
         } => {
             w.map3(mask, d, [m, base, offset], |m, b, o| fns(m, b, o as i32));
         }
-        Op::Dp4a {
-            a_signed,
-            b_signed,
-            d,
-            a,
-            b,
-            c,
-        } => w.map3(mask, d, [a, b, c], |x, y, z| {
-            let dot = (0..4)
-                .map(|i| byte(x, i, a_signed) * byte(y, i, b_signed))
-                .sum::<i32>();
-            z.wrapping_add(dot as u32)
-        }),
-        Op::Dp2a {
-            a_signed,
-            b_signed,
-            hi,
-            d,
-            a,
-            b,
-            c,
-        } => w.map3(mask, d, [a, b, c], |x, y, z| {
-            let first = if hi { 2 } else { 0 };
-            let dot = (0..2)
-                .map(|i| half(x, i, a_signed) * byte(y, first + i, b_signed))
-                .fold(0i32, i32::wrapping_add);
-            z.wrapping_add(dot as u32)
-        }),
-        Op::Video(ref op) => video(w, mask, op),
         _ => carry(w, mask, op),
     }
 }

@@ -12,7 +12,7 @@ use super::bytes::AlignedBytes;
 use super::clock::{Clocks, EventTime, Steps};
 use super::copy::{Origin, Pending, SharedAt};
 use super::deliver::Due;
-use super::door::Ear;
+use super::door::ClusterListener;
 use super::draft::Drafts;
 use super::early::InFlight;
 use super::env::Env;
@@ -167,7 +167,7 @@ pub(crate) struct Cluster<'a> {
     /// Writes down what the warps do, if the cluster is watched.
     pub(super) recorder: Option<Box<Recorder>>,
     /// Whoever listens to it.
-    pub(super) ear: Option<Box<dyn Ear + 'a>>,
+    pub(super) ear: Option<Box<dyn ClusterListener + 'a>>,
     /// Stands in the place of the warp whose turn it is.
     spare: Option<Box<Warp>>,
     /// When the wall clock is looked at again.

@@ -9,7 +9,7 @@ mod copies;
 
 use super::access::lanes;
 use super::cluster::Cluster;
-use super::record::Asked;
+use super::record::BarrierWait;
 use super::warp::Warp;
 use crate::op::{BarKind, Fence, Op, Product, Proxies, R32, Scope, WgmmaA};
 use crate::trace::Deed;
@@ -24,7 +24,7 @@ impl Cluster<'_> {
         mask: u32,
         op: &Op,
         out: &mut Vec<Deed>,
-        asked: &mut Vec<Asked>,
+        asked: &mut Vec<BarrierWait>,
     ) {
         let first = mask.trailing_zeros() as usize;
         let one = |r: R32| w.get(r)[first];

@@ -325,7 +325,7 @@ impl Cluster<'_> {
         };
         self.progress += 1;
         let slots = pool(self.env.program, s);
-        if self.is_wondered_about() {
+        if self.is_change_wanted() {
             // SAFETY: as in `load`.
             unsafe { self.tell_if_unchanged(w, mask, slots, width, &span.pointers(&at)) };
         }

@@ -128,16 +128,16 @@ pub(crate) struct Visit<'v> {
 /// Hears what goes on in a launch.
 pub(crate) trait Listener: Sync {
     /// Somebody to listen to one cluster, from its beginning to its end, if it is of interest.
-    fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>>;
+    fn attend(&self, cluster: u64) -> Option<Box<dyn ClusterListener + '_>>;
 }
 
 /// Hears every access of a cluster and what orders them, as they happen.
-pub(crate) trait Ear: Send {
+pub(crate) trait ClusterListener: Send {
     fn hear(&mut self, visit: &Visit<'_>);
     fn order(&mut self, from: Origin, signal: Signal);
 
     /// Whether it matters that the last access changed something.
-    fn wonders(&self) -> bool {
+    fn wants_changes(&self) -> bool {
         false
     }
 
@@ -277,7 +277,7 @@ impl Cluster<'_> {
 
 #[cold]
 #[inline(never)]
-fn tell(ear: &mut dyn Ear, visit: &Visit<'_>) {
+fn tell(ear: &mut dyn ClusterListener, visit: &Visit<'_>) {
     ear.hear(visit);
 }
 
@@ -299,12 +299,12 @@ mod tests {
     }
 
     impl Listener for Book {
-        fn attend(&self, _: u64) -> Option<Box<dyn Ear + '_>> {
+        fn attend(&self, _: u64) -> Option<Box<dyn ClusterListener + '_>> {
             Some(Box::new(self))
         }
     }
 
-    impl Ear for &Book {
+    impl ClusterListener for &Book {
         fn hear(&mut self, visit: &Visit<'_>) {
             let shared = matches!(visit.room, Room::Shared { .. });
             let guest = (

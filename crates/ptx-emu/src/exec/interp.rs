@@ -234,44 +234,20 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
             b,
             nb,
         } => {
-            let x = if na { !w.pred(a) } else { w.pred(a) };
-            let y = if nb { !w.pred(b) } else { w.pred(b) };
-            let v = match op {
-                BoolOp::And => x & y,
-                BoolOp::Or => x | y,
-                BoolOp::Xor => x ^ y,
-            };
+            let v = logic(op, negated_if(na, w.pred(a)), negated_if(nb, w.pred(b)));
             w.put_pred(mask, d, v);
         }
-        Op::PMov { d, a, negate } => {
-            let v = if negate { !w.pred(a) } else { w.pred(a) };
-            w.put_pred(mask, d, v);
-        }
+        Op::PMov { d, a, negate } => w.put_pred(mask, d, negated_if(negate, w.pred(a))),
         Op::PConst { d, value } => w.put_pred(mask, d, if value { u32::MAX } else { 0 }),
         Op::Selp32 { d, a, b, p } => {
-            let (x, y, p) = (w.get(a), w.get(b), w.pred(p));
-            let v = each(
-                #[inline(always)]
-                |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
-            );
+            let v = selected(w.pred(p), w.get(a), w.get(b));
             w.put(mask, d, v);
         }
         Op::Selp64 { d, a, b, p } => {
-            let (x, y, p) = (w.get64(a), w.get64(b), w.pred(p));
-            let v = each(
-                #[inline(always)]
-                |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
-            );
+            let v = selected(w.pred(p), w.get64(a), w.get64(b));
             w.put64(mask, d, v);
         }
-        Op::Mov32 { d, a } => {
-            if !w.wgmma.is_idle() && w.wgmma.is_locked(a) && mask == w.live {
-                w.wgmma.defer_copy(a, d);
-            } else {
-                let v = *w.get(a);
-                w.put(mask, d, v);
-            }
-        }
+        Op::Mov32 { d, a } => copy(w, mask, d, a),
         Op::Mov64 { d, a } => {
             let v = *w.get64(a);
             w.put64(mask, d, v);
@@ -286,24 +262,8 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
         }
         Op::Unpack64 { lo, hi, a } => {
             let a = *w.get64(a);
-            put_slot(
-                w,
-                mask,
-                lo,
-                each(|i| {
-                    let x = a[i];
-                    x as u32
-                }),
-            );
-            put_slot(
-                w,
-                mask,
-                hi,
-                each(|i| {
-                    let x = a[i];
-                    (x >> 32) as u32
-                }),
-            );
+            put_slot(w, mask, lo, each(|i| a[i] as u32));
+            put_slot(w, mask, hi, each(|i| (a[i] >> 32) as u32));
         }
         Op::Pack32 { d, lo, hi } => w.map2(
             mask,
@@ -315,29 +275,47 @@ fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
         ),
         Op::Unpack32 { lo, hi, a } => {
             let a = *w.get(a);
-            put_slot(
-                w,
-                mask,
-                lo,
-                each(|i| {
-                    let x = a[i];
-                    x & 0xffff
-                }),
-            );
-            put_slot(
-                w,
-                mask,
-                hi,
-                each(|i| {
-                    let x = a[i];
-                    x >> 16
-                }),
-            );
+            put_slot(w, mask, lo, each(|i| a[i] & 0xffff));
+            put_slot(w, mask, hi, each(|i| a[i] >> 16));
         }
         Op::Shfl { .. } => return exchange::quick_shuffle(w, mask, &inst.op),
         _ => return false,
     }
     true
+}
+
+/// Copies a register; while a wgmma still writes it, when that ends.
+#[inline(always)]
+fn copy(w: &mut Warp, mask: u32, d: R32, a: R32) {
+    if !w.wgmma.is_idle() && w.wgmma.is_locked(a) && mask == w.live {
+        w.wgmma.defer_copy(a, d);
+    } else {
+        let v = *w.get(a);
+        w.put(mask, d, v);
+    }
+}
+
+#[inline(always)]
+fn logic(op: BoolOp, x: u32, y: u32) -> u32 {
+    match op {
+        BoolOp::And => x & y,
+        BoolOp::Or => x | y,
+        BoolOp::Xor => x ^ y,
+    }
+}
+
+#[inline(always)]
+fn negated_if(negate: bool, lanes: u32) -> u32 {
+    if negate { !lanes } else { lanes }
+}
+
+/// The lanes of `p` from `x`, the others from `y`.
+#[inline(always)]
+fn selected<T: Copy + Default>(p: u32, x: &[T; 32], y: &[T; 32]) -> [T; 32] {
+    each(
+        #[inline(always)]
+        |i| if p & (1 << i) != 0 { x[i] } else { y[i] },
+    )
 }
 
 #[inline(always)]

@@ -45,7 +45,7 @@ pub(crate) struct Recorder {
     tapes: Vec<Vec<Tape>>,
     /// Of the instruction that is being looked at.
     deeds: Vec<Deed>,
-    asked: Vec<Asked>,
+    asked: Vec<BarrierWait>,
     /// Events on all tapes.
     events: usize,
 }
@@ -56,7 +56,7 @@ const EVENTS: usize = 8_000_000;
 
 /// Lanes that ask an mbarrier the same.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct BarrierWait {
     pub(super) barrier: BarrierAt,
     pub(super) parity: u32,
     pub(super) lanes: u32,

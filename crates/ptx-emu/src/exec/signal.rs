@@ -214,7 +214,7 @@ impl Cluster<'_> {
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::door::{Ear, Listener, Visit};
+    use super::super::door::{ClusterListener, Listener, Visit};
     use super::*;
     use crate::{Launch, Memory, Module, Params};
 
@@ -239,12 +239,12 @@ mod tests {
     }
 
     impl Listener for Diary {
-        fn attend(&self, _: u64) -> Option<Box<dyn Ear + '_>> {
+        fn attend(&self, _: u64) -> Option<Box<dyn ClusterListener + '_>> {
             Some(Box::new(self))
         }
     }
 
-    impl Ear for &Diary {
+    impl ClusterListener for &Diary {
         fn hear(&mut self, visit: &Visit<'_>) {
             let line = format!("{:?} {:?}", visit.agent, visit.act);
             self.note(visit.from, line);

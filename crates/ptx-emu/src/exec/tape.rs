@@ -48,7 +48,7 @@ const TURNS: usize = 8;
 
 /// How often a question was asked at a place, in whatever turns.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct Answered {
     at: Pc,
     question: Question,
     times: u32,
@@ -68,7 +68,7 @@ pub(super) struct Tape {
     /// Oldest first.
     turns: Vec<Turn>,
     /// Oldest first, as many as turns.
-    asked: Vec<Asked>,
+    asked: Vec<Answered>,
     /// Turns of loops that have ended by themselves, with their places among the events.
     kept: Vec<(usize, LeftOut)>,
     /// Events of all turns that are left out so far or kept aside.
@@ -138,7 +138,7 @@ impl Tape {
 
     /// An attempt at `at` has changed what it asked for in vain before.
     pub(super) fn succeeded(&mut self, at: Pc, question: Question) {
-        let same = |asked: &&Asked| (asked.at, asked.question) == (at, question);
+        let same = |asked: &&Answered| (asked.at, asked.question) == (at, question);
         if let Some(when) = self.asked.iter().find(same).map(|asked| asked.when) {
             self.forget_waits(when);
         }
@@ -153,14 +153,14 @@ impl Tape {
     }
 
     /// What was found before, if anything was.
-    fn count(&mut self, at: Pc, question: Question, value: u64) -> Option<Asked> {
-        let same = |asked: &Asked| (asked.at, asked.question) == (at, question);
+    fn count(&mut self, at: Pc, question: Question, value: u64) -> Option<Answered> {
+        let same = |asked: &Answered| (asked.at, asked.question) == (at, question);
         let before = self.asked.iter().position(same);
         let before = before.map(|index| self.asked.remove(index));
         if self.asked.len() == TURNS {
             self.asked.remove(0);
         }
-        self.asked.push(Asked {
+        self.asked.push(Answered {
             at,
             question,
             times: before.map_or(0, |asked| asked.times) + 1,
@@ -183,7 +183,7 @@ impl Tape {
             return;
         };
         let (before, end) = (self.turns[index].before, self.turns[index].last);
-        let same = |asked: &Asked| (asked.at, asked.question) == (at, question);
+        let same = |asked: &Answered| (asked.at, asked.question) == (at, question);
         let Some(last) = self.asked.iter().position(same) else {
             return;
         };
@@ -249,7 +249,7 @@ impl Tape {
 /// Whether an event may be part of waiting: nobody else can tell how often it happened. `asked` is
 /// what was asked since, first of all what is now asked again. Who waits asks for the same in every
 /// turn; a load that finds another address each time brings something to work on.
-fn waits(event: &Event, asked: &[Asked]) -> bool {
+fn waits(event: &Event, asked: &[Answered]) -> bool {
     match event {
         Event::Run { .. } => true,
         Event::Did { at, deed } => match deed {

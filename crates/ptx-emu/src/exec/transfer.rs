@@ -56,7 +56,7 @@ impl Cluster<'_> {
             return Ok(Flow::Again(Wait::Communication));
         };
         self.progress += 1;
-        if self.is_wondered_about() {
+        if self.is_change_wanted() {
             // SAFETY: as in `load_any`.
             unsafe { self.tell_if_unchanged(w, mask, slots, width, &ptr) };
         }
@@ -86,8 +86,8 @@ impl Cluster<'_> {
 
     /// Whether somebody wants to know if a store changes anything.
     #[inline(always)]
-    pub(super) fn is_wondered_about(&self) -> bool {
-        self.ear.as_ref().is_some_and(|ear| ear.wonders())
+    pub(super) fn is_change_wanted(&self) -> bool {
+        self.ear.as_ref().is_some_and(|ear| ear.wants_changes())
     }
 
     /// Tells him if it will not.

@@ -28,7 +28,7 @@ use crate::op::{Inst, Op, Order, Program, Slot, Wgmma, WgmmaA};
 use crate::tensor::descriptor::{Major, Matrix};
 use crate::tensor::wgmma::{OperandA, SparseStep, Step};
 pub(crate) use queue::WgmmaQueue;
-use queue::{Entry, Issued};
+use queue::{Issued, Pending};
 
 fn major(transposed: bool) -> Major {
     if transposed { Major::Mn } else { Major::K }
@@ -94,7 +94,7 @@ impl Cluster<'_> {
             early: self.tiles_in_flight(w, op, [a_desc, b_desc]),
         };
         let group = w.wgmma.current;
-        w.wgmma.entries.push_back((group, Entry::Mma(issued)));
+        w.wgmma.entries.push_back((group, Pending::Mma(issued)));
         for &(word, slots) in self.env.accumulators(w.pc) {
             w.wgmma.lock_word(word, slots);
         }
@@ -171,7 +171,7 @@ impl Cluster<'_> {
                     .wgmma
                     .entries
                     .iter()
-                    .any(|e| matches!(e.1, Entry::Load(_)));
+                    .any(|e| matches!(e.1, Pending::Load(_)));
                 let what = match loads {
                     true => "register of a tcgen05.ld read before tcgen05.wait::ld",
                     false => "accumulator read before wgmma.wait_group has retired it",
@@ -247,7 +247,7 @@ impl Cluster<'_> {
         let warps = &mut self.ctas[cta].warps[first..first + 4];
         loop {
             for w in warps.iter_mut() {
-                while let Some((group, Entry::Copy { from, to })) = w.wgmma.entries.front() {
+                while let Some((group, Pending::Copy { from, to })) = w.wgmma.entries.front() {
                     if *group >= below || !chain.is_empty() {
                         break;
                     }
@@ -256,7 +256,7 @@ impl Cluster<'_> {
                 }
             }
             let mut fronts = warps.iter().map(|w| match w.wgmma.entries.front() {
-                Some((group, Entry::Mma(issued))) if *group < below => Some(issued.pc),
+                Some((group, Pending::Mma(issued))) if *group < below => Some(issued.pc),
                 _ => None,
             });
             let Some(pc) = fronts.next().flatten() else {
@@ -279,7 +279,7 @@ impl Cluster<'_> {
             let mut issued = warps
                 .iter_mut()
                 .filter_map(|w| match w.wgmma.entries.pop_front() {
-                    Some((_, Entry::Mma(issued))) => Some(issued),
+                    Some((_, Pending::Mma(issued))) => Some(issued),
                     _ => None,
                 });
             let mut next = || issued.next();
@@ -490,13 +490,13 @@ impl super::env::Env<'_> {
         let entries = std::mem::take(&mut w.wgmma.entries);
         for (_, entry) in &entries {
             match entry {
-                Entry::Copy { to, .. } => w.wgmma.lock(*to),
-                Entry::Load(loaded) => {
+                Pending::Copy { to, .. } => w.wgmma.lock(*to),
+                Pending::Load(loaded) => {
                     for &(word, slots) in self.accumulators(loaded.pc) {
                         w.wgmma.lock_word(word, slots);
                     }
                 }
-                Entry::Mma(issued) => {
+                Pending::Mma(issued) => {
                     for &(word, slots) in self.accumulators(issued.pc) {
                         w.wgmma.lock_word(word, slots);
                     }
@@ -515,10 +515,10 @@ impl Warp {
         }
         for (_, entry) in std::mem::take(&mut self.wgmma.entries) {
             match entry {
-                Entry::Load(loaded) => load(&loaded, &mut self.r32),
-                Entry::Copy { from, to } => self.r32[to.0 as usize] = self.r32[from.0 as usize],
+                Pending::Load(loaded) => load(&loaded, &mut self.r32),
+                Pending::Copy { from, to } => self.r32[to.0 as usize] = self.r32[from.0 as usize],
                 // No target has both.
-                Entry::Mma(_) => {}
+                Pending::Mma(_) => {}
             }
         }
         self.wgmma.locked.fill(0);

@@ -11,7 +11,7 @@ use crate::exec::door::Agent;
 const PAGE: u64 = 4096;
 const WORDS: usize = (PAGE / 4) as usize;
 /// Bytes that are spent on one.
-const PAGE_BYTES: u64 = (WORDS * size_of::<Cell>()) as u64;
+const PAGE_BYTES: u64 = (WORDS * size_of::<GlobalWord>()) as u64;
 
 /// Reads of a word that are remembered, of as many clusters or warps.
 const READS: usize = 2;
@@ -35,7 +35,7 @@ pub(super) struct Trace {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Cell {
+struct GlobalWord {
     write: Option<Trace>,
     reads: [Option<Trace>; READS],
 }
@@ -51,7 +51,7 @@ pub(super) struct Met {
 #[derive(Debug)]
 pub(super) struct Global {
     /// Of each allocation, page by page.
-    pages: Vec<Vec<Option<Box<[Cell]>>>>,
+    pages: Vec<Vec<Option<Box<[GlobalWord]>>>>,
     /// Pages there may still be.
     room: usize,
     /// Bytes nobody watched because there was no room.
@@ -86,7 +86,7 @@ impl Global {
     }
 
     /// What is remembered of a word; `make` room for it if there was nothing yet.
-    fn cell(&mut self, region: usize, word: u64, make: bool) -> Option<&mut Cell> {
+    fn cell(&mut self, region: usize, word: u64, make: bool) -> Option<&mut GlobalWord> {
         let (page, at) = (
             (word / WORDS as u64) as usize,
             (word % WORDS as u64) as usize,
@@ -108,7 +108,7 @@ impl Global {
             if pages.len() <= page {
                 pages.resize_with(page + 1, || None);
             }
-            pages[page] = Some(vec![Cell::default(); WORDS].into_boxed_slice());
+            pages[page] = Some(vec![GlobalWord::default(); WORDS].into_boxed_slice());
         }
         self.pages[region][page]
             .as_mut()

@@ -45,7 +45,7 @@ pub use tensors::Region;
 pub use wake::Wake;
 
 use crate::exec::copy::Origin;
-use crate::exec::door::{Act, Agent, Ear, Listener};
+use crate::exec::door::{Act, Agent, ClusterListener, Listener};
 use crate::exec::env::cta_id;
 use crate::fault::Place;
 use crate::memory::Memory;
@@ -467,7 +467,7 @@ fn spread(all: u64, wanted: u64, one: u64) -> bool {
 }
 
 impl Listener for Detector<'_> {
-    fn attend(&self, cluster: u64) -> Option<Box<dyn Ear + '_>> {
+    fn attend(&self, cluster: u64) -> Option<Box<dyn ClusterListener + '_>> {
         let wanted = spread(self.clusters, self.wanted, cluster);
         if !self.attends(cluster) {
             return None;

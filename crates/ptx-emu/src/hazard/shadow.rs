@@ -59,7 +59,7 @@ impl Trace {
 
 /// The last write of a word and the reads since.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cell {
+struct ShadowWord {
     write: Option<Trace>,
     reads: SetId,
     /// Its bytes were written by several; see [`Shadow::split`].
@@ -155,8 +155,8 @@ const GROWTH: usize = 4;
 /// The shared memory of a CTA.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    cells: Vec<Cell>,
-    split: HashMap<u32, [Cell; 4]>,
+    cells: Vec<ShadowWord>,
+    split: HashMap<u32, [ShadowWord; 4]>,
     sets: ReadSets,
     /// Sets that were left when they were last swept.
     left: usize,
@@ -174,10 +174,10 @@ pub(super) enum Met {
 }
 
 impl Shadow {
-    fn cell(&mut self, word: u32) -> &mut Cell {
+    fn cell(&mut self, word: u32) -> &mut ShadowWord {
         let word = word as usize;
         if word >= self.cells.len() {
-            self.cells.resize(word + 1, Cell::default());
+            self.cells.resize(word + 1, ShadowWord::default());
         }
         &mut self.cells[word]
     }
@@ -252,7 +252,7 @@ impl Shadow {
         };
         match whole {
             Some(write) => {
-                *self.cell(word) = Cell {
+                *self.cell(word) = ShadowWord {
                     write: Some(write),
                     reads,
                     split: false,
@@ -267,7 +267,7 @@ impl Shadow {
                         cell.write
                     };
                     let writer = writer.filter(|writer| writer.bytes & mask != 0);
-                    Cell {
+                    ShadowWord {
                         write: writer.map(|writer| Trace {
                             bytes: mask,
                             ..writer
@@ -299,17 +299,17 @@ impl Shadow {
             if one.bytes != 0 {
                 let reads = self.sets.of(cell.reads);
                 met = met.or_else(|| judge_write(cell.write, reads, &one, over));
-                *cell = Cell {
+                *cell = ShadowWord {
                     write: Some(one),
-                    ..Cell::default()
+                    ..ShadowWord::default()
                 };
             }
         }
         if write.bytes == WHOLE {
             self.split.remove(&word);
-            *self.cell(word) = Cell {
+            *self.cell(word) = ShadowWord {
                 write: Some(write),
-                ..Cell::default()
+                ..ShadowWord::default()
             };
         }
         Written { met, lost: None }
@@ -318,7 +318,7 @@ impl Shadow {
     /// Forgets some words: what comes next finds nothing there.
     pub(super) fn forget(&mut self, words: std::ops::Range<u32>) {
         for word in words {
-            *self.cell(word) = Cell::default();
+            *self.cell(word) = ShadowWord::default();
             self.split.remove(&word);
         }
     }

@@ -12,7 +12,7 @@ use super::shadow::Shadow;
 use super::strands::Groups;
 use super::{Detector, Sighting};
 use crate::exec::copy::{Origin, SharedAt};
-use crate::exec::door::{Agent, Ear, Room, Visit};
+use crate::exec::door::{Agent, ClusterListener, Room, Visit};
 use crate::exec::signal::{Signal, Step};
 use crate::op::{Op, Order};
 
@@ -75,8 +75,8 @@ impl Drop for Watcher<'_> {
     }
 }
 
-impl Ear for Watcher<'_> {
-    fn wonders(&self) -> bool {
+impl ClusterListener for Watcher<'_> {
+    fn wants_changes(&self) -> bool {
         self.doubtful.is_some()
     }
 

@@ -2,14 +2,14 @@
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem, illegal};
-use super::names::{Binding, Place, Register};
+use super::names::{Binding, Location, Register};
 use super::operands::wrong;
 use crate::front::ast::{self, Operand};
 use crate::op::*;
 
 impl<'a> Emitter<'_, 'a> {
     /// What a symbol's bytes are called, local scopes first.
-    pub(super) fn symbol(&mut self, name: &str) -> Lowered<Option<Place>> {
+    pub(super) fn symbol(&mut self, name: &str) -> Lowered<Option<Location>> {
         match self.names.lookup(name) {
             Some(Binding::Variable(place)) => Ok(Some(place)),
             Some(_) => Ok(None),
@@ -19,7 +19,7 @@ impl<'a> Emitter<'_, 'a> {
 
     pub(super) fn symbol32(&mut self, name: &str, offset: i64) -> Lowered<R32> {
         match self.symbol(name)? {
-            Some(Place::Shared(index)) => {
+            Some(Location::Shared(index)) => {
                 let address = i64::from(self.shared_address(index)).wrapping_add(offset);
                 let address = self.const32(address as u32);
                 if !self.unit.pairs {
@@ -35,21 +35,23 @@ impl<'a> Emitter<'_, 'a> {
                 });
                 Ok(d)
             }
-            Some(Place::Local(at) | Place::Param(at)) => {
+            Some(Location::Local(at) | Location::Param(at)) => {
                 Ok(self.const32(i64::from(at).wrapping_add(offset) as u32))
             }
-            Some(Place::Global { .. }) => illegal(format!("the address of `{name}` needs 64 bits")),
+            Some(Location::Global { .. }) => {
+                illegal(format!("the address of `{name}` needs 64 bits"))
+            }
             None => Err(Problem::UnknownName(name.to_owned())),
         }
     }
 
     pub(super) fn symbol64(&mut self, name: &str, offset: i64) -> Lowered<R64> {
         let value = match self.symbol(name)? {
-            Some(Place::Global { index, .. }) => Const64::Global {
+            Some(Location::Global { index, .. }) => Const64::Global {
                 index,
                 addend: offset,
             },
-            Some(Place::Shared(index)) => {
+            Some(Location::Shared(index)) => {
                 let address = i64::from(self.shared_address(index)).wrapping_add(offset) as u64;
                 let address = self.const64(Const64::Bits(address));
                 if !self.unit.pairs {
@@ -64,7 +66,7 @@ impl<'a> Emitter<'_, 'a> {
                 });
                 return Ok(d);
             }
-            Some(Place::Local(at) | Place::Param(at)) => {
+            Some(Location::Local(at) | Location::Param(at)) => {
                 Const64::Bits(i64::from(at).wrapping_add(offset) as u64)
             }
             None => return self.function_address(name),
@@ -252,12 +254,12 @@ impl<'a> Emitter<'_, 'a> {
     fn symbol_address(
         &mut self,
         name: &str,
-        place: Place,
+        place: Location,
         offset: i64,
         space: Space,
     ) -> Lowered<(Addr, Space)> {
         let (at, home, window) = match place {
-            Place::Global { index, constant } => {
+            Location::Global { index, constant } => {
                 let fits = match space {
                     Space::Generic => true,
                     Space::Global => !constant,
@@ -269,9 +271,9 @@ impl<'a> Emitter<'_, 'a> {
                 let base = Base::Global(index);
                 return Ok((Addr { base, offset }, space));
             }
-            Place::Shared(index) => (self.shared_address(index), Space::Shared, SHARED_WINDOW),
-            Place::Local(at) => (at, Space::Local, LOCAL_WINDOW),
-            Place::Param(at) => (at, Space::Param, PARAM_WINDOW),
+            Location::Shared(index) => (self.shared_address(index), Space::Shared, SHARED_WINDOW),
+            Location::Local(at) => (at, Space::Local, LOCAL_WINDOW),
+            Location::Param(at) => (at, Space::Param, PARAM_WINDOW),
         };
         let at = i64::from(at).wrapping_add(offset);
         match (space, home) {

@@ -5,7 +5,7 @@ use super::error::{LowerError, Lowered, Problem};
 use super::flow::Flow;
 use super::frame;
 use super::kernel::kernel_params;
-use super::names::{Binding, Place, Register};
+use super::names::{Binding, Location, Register};
 use super::ops;
 use super::unit;
 use crate::front::ast::{self, Instruction, Space, Statement, Storage};
@@ -76,7 +76,7 @@ fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
     if emitter.in_kernel {
         let (params, _) = kernel_params(emitter.unit, index)?;
         for (param, layout) in function.params.iter().zip(params) {
-            let place = Place::Param(layout.offset);
+            let place = Location::Param(layout.offset);
             emitter
                 .names
                 .bind_variable(param, Binding::Variable(place))?;
@@ -87,7 +87,7 @@ fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
     let formals = function.returns.iter().chain(&function.params);
     for (variable, formal) in formals.zip(places.returns.iter().chain(&places.params)) {
         let binding = match *formal {
-            frame::Formal::Memory { at, .. } => Binding::Variable(Place::Local(at)),
+            frame::Formal::Memory { at, .. } => Binding::Variable(Location::Local(at)),
             frame::Formal::Register(register) => Binding::Register(register),
         };
         if variable.name != "_" {
@@ -197,11 +197,11 @@ fn declare_variable<'a>(
     variable: &'a ast::Variable<'a>,
 ) -> Lowered<()> {
     let place = match variable.storage {
-        Storage::Memory(Space::Shared) => Place::Shared(emitter.declare_shared(variable)?),
+        Storage::Memory(Space::Shared) => Location::Shared(emitter.declare_shared(variable)?),
         Storage::Memory(Space::Local | Space::Param) => {
             let layout = unit::layout(variable)?;
             let owner = emitter.function;
-            Place::Local(emitter.reserve_local(layout.size, layout.align, Some(owner))?)
+            Location::Local(emitter.reserve_local(layout.size, layout.align, Some(owner))?)
         }
         _ => {
             return Err(Problem::Illegal(

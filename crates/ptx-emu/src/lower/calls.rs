@@ -6,7 +6,7 @@ use super::flow::Flow;
 use super::frame::{
     AREA_BYTES, Formal, area_places, copy, frame, load, restore, save, stage, store,
 };
-use super::names::{Binding, Place, Register};
+use super::names::{Binding, Location, Register};
 use super::operands::{describe, wrong};
 use super::unit::layout;
 use super::words::Words;
@@ -115,7 +115,7 @@ fn param_place(emitter: &mut Emitter<'_, '_>, operand: &Operand<'_>) -> Option<u
         return None;
     };
     match emitter.names.lookup(name) {
-        Some(Binding::Variable(Place::Local(at))) => Some(at),
+        Some(Binding::Variable(Location::Local(at))) => Some(at),
         _ => None,
     }
 }

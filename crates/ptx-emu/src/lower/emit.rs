@@ -7,7 +7,7 @@
 use super::error::{Lowered, Problem};
 use super::flow::Flow;
 use super::frame::CallFrame;
-use super::names::{File, Names, Place, Register};
+use super::names::{File, Location, Names, Register};
 use super::unit::Unit;
 use crate::front::ast;
 use crate::op::*;
@@ -374,14 +374,14 @@ impl<'m, 'a> Emitter<'m, 'a> {
     }
 
     /// What a symbol refers to.
-    pub(super) fn place(&mut self, name: &str) -> Lowered<Option<Place>> {
+    pub(super) fn place(&mut self, name: &str) -> Lowered<Option<Location>> {
         match self.unit.variables.get(name) {
             None => Ok(None),
             Some(&super::unit::ModuleVariable::Global { index, constant }) => {
-                Ok(Some(Place::Global { index, constant }))
+                Ok(Some(Location::Global { index, constant }))
             }
             Some(&super::unit::ModuleVariable::Shared(variable)) => {
-                Ok(Some(Place::Shared(self.shared_symbol(variable)?)))
+                Ok(Some(Location::Shared(self.shared_symbol(variable)?)))
             }
         }
     }

@@ -31,7 +31,7 @@ impl Register {
 
 /// Where a variable's bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// Index in `Module::globals`; `constant` for `.const`.
     Global { index: u32, constant: bool },
     /// Index in the kernel's list of shared variables.
@@ -48,7 +48,7 @@ pub(crate) type Label = u32;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Binding {
     Register(Register),
-    Variable(Place),
+    Variable(Location),
     Label(Label),
     /// Index of a table of branch or call targets.
     Table(u32),

@@ -1,6 +1,6 @@
-use super::super::machine;
 use std::collections::{HashMap, HashSet};
 
+use super::super::machine;
 use super::fit::keep;
 use super::{Args, Only};
 use crate::agreement::{
@@ -12,7 +12,7 @@ use crate::present::{Align, Column, Style, Table, percent, signed_percent};
 use crate::report::svg;
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group};
+use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group, distinct};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_run::backend::Modelled;
@@ -185,7 +185,11 @@ fn calibration(
     device: &Device,
     comparisons: &[ModelComparison],
 ) -> Result<Calibration, CommandError> {
-    let errors = Errors::of(comparisons.iter().flat_map(|comparison| &comparison.cells));
+    let errors = Errors::of(
+        comparisons
+            .iter()
+            .flat_map(|comparison| &comparison.found.cells),
+    );
     let nothing = || InputError::new("nothing was compared", "name a run");
     let errors = errors.ok_or_else(nothing)?;
     Ok(Calibration {
@@ -201,16 +205,10 @@ fn calibration(
 /// The run, or the rounds of several.
 fn compared_with(comparisons: &[ModelComparison]) -> String {
     if let [only] = comparisons {
-        return only.name();
+        return only.found.file.clone();
     }
-    let mut rounds: Vec<&str> = Vec::new();
-    for comparison in comparisons {
-        let round = comparison.run.header.name.as_str();
-        if !rounds.contains(&round) {
-            rounds.push(round);
-        }
-    }
-    rounds.join(", ")
+    let rounds = comparisons.iter().map(|c| c.run.header.name.as_str());
+    distinct(rounds).join(", ")
 }
 
 fn show(comparison: &ModelComparison, device: &Device, style: &Style) {
@@ -218,19 +216,24 @@ fn show(comparison: &ModelComparison, device: &Device, style: &Style) {
     say!("{}: {}", run.path.display(), run.header.question);
     say!("modelled for {}, measured there; µs\n", device.name);
     say!("{}\n", cells(comparison).render(style));
-    say!("{}\n", orders(&comparison.orders).render(style));
-    if !comparison.differences.is_empty() {
-        for line in signs(&comparison.differences) {
+    say!("{}\n", orders(&comparison.found.orders).render(style));
+    if !comparison.found.differences.is_empty() {
+        for line in signs(&comparison.found.differences) {
             say!("{line}");
         }
-        let wrong = wrong(&comparison.differences);
+        let wrong = wrong(&comparison.found.differences);
         if !wrong.rows.is_empty() {
             say!("\n{}", wrong.render(style));
         }
         say!("");
     }
-    if !comparison.changed.is_empty() {
-        let names: Vec<&str> = comparison.changed.iter().map(|id| id.as_str()).collect();
+    if !comparison.found.changed.is_empty() {
+        let names: Vec<&str> = comparison
+            .found
+            .changed
+            .iter()
+            .map(|id| id.as_str())
+            .collect();
         let text = format!("changed since they were measured: {}", names.join(", "));
         say!("{}\n", style.fold(&text, 2));
     }
@@ -246,7 +249,7 @@ fn cells(comparison: &ModelComparison) -> Table {
         right("error"),
         Column::new("bound", Align::Left, 5),
     ]);
-    for cell in &comparison.cells {
+    for cell in &comparison.found.cells {
         grid.push(vec![
             cell.contender.to_string(),
             cell.shape.clone(),

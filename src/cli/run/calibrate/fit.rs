@@ -1,6 +1,6 @@
-use super::super::machine;
 use std::path::{Path, PathBuf};
 
+use super::super::machine;
 use super::{Args, Only, read};
 use crate::agreement::Errors;
 use crate::cli::{Globals, runs};

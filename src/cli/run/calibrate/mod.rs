@@ -1,11 +1,10 @@
 mod compare;
 mod fit;
 
-use super::machine;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Globals;
-use crate::cli::{named, runs};
+use super::machine;
+use crate::cli::{Globals, named, runs};
 use crate::export;
 use crate::present::{Align, Column, Style, Table, percent};
 use dgx_core::config::target;
@@ -79,7 +78,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         let (answers, unasked) = ptx_calibrate::measure(only, &compiler)?;
         let text = answers.to_text().map_err(|error| {
             let message = format!("cannot write the answers down: {error}");
-            CommandError::new(Exit::CouldNotRun, message, "ask again")
+            CommandError::could_not_run(message, "ask again")
         })?;
         export::write(path, &text)?;
         say!("{} cases in {}", answers.answers.len(), path.display());

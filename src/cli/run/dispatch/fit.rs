@@ -56,8 +56,7 @@ fn load(paths: &[PathBuf], first: Option<&Run>) -> Result<Vec<Run>, CommandError
             && kind(other)? != kind(&run)?
         {
             let (one, other) = (run.path.display(), other.path.display());
-            return Err(CommandError::new(
-                Exit::Inconclusive,
+            return Err(CommandError::inconclusive(
                 format!("the times of {one} and {other} are of two kinds or two chips"),
                 "give runs that are all measured, or all modelled, on one chip",
             ));
@@ -110,7 +109,7 @@ fn sampled(variant: &Variant, runs: &[Run]) -> Result<Vec<Sample>, CommandError>
         if found.is_empty() {
             let message = format!("{} has no time of any pick", run.path.display());
             let remedy = format!("sweep the contenders that {} picks", variant.name);
-            return Err(CommandError::new(Exit::Inconclusive, message, remedy));
+            return Err(CommandError::inconclusive(message, remedy));
         }
         samples.extend(found);
     }

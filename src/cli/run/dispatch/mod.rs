@@ -42,8 +42,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     let run = runs::load(args.run.as_deref())?;
     if run.header.settings.time_only {
-        return Err(CommandError::new(
-            Exit::Inconclusive,
+        return Err(CommandError::inconclusive(
             "nothing in this run was validated (--time-only), so no contender can be picked",
             "sweep the round without --time-only",
         ));
@@ -65,8 +64,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let gaps = gate::gaps(&run, &ranking);
     if !gaps.is_empty() {
         let lacks: Vec<String> = gaps.iter().map(present::gap).collect();
-        return Err(CommandError::new(
-            Exit::Inconclusive,
+        return Err(CommandError::inconclusive(
             format!("{} is incomplete: {}", run.path.display(), lacks.join("; ")),
             format!(
                 "the winners are known once the run is complete: `dgx sweep --resume {}`",
@@ -76,8 +74,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     let table = dispatch_among(&run, &ranking, |id| own_work.contains(id));
     let table = table.ok_or_else(|| {
-        CommandError::new(
-            Exit::Inconclusive,
+        CommandError::inconclusive(
             "no contender is valid on every shape, so there is no default for other shapes",
             format!("`dgx show {}` shows the status of each", typed(&run.path)),
         )

@@ -1,12 +1,12 @@
 mod over;
 mod text;
 
-use super::machine;
 use std::path::{Path, PathBuf};
 
 use self::over::Over;
 use self::text::{EpilogueThreshold, text};
 use super::explain::plan_for;
+use super::machine;
 use super::subject::subject;
 use crate::cli::{Globals, named, runs, select};
 use crate::present::{belief_again, belief_in};
@@ -190,8 +190,7 @@ fn measured(
     let StampedCalls { stamps, last, .. } = &calls;
     let sms = u64::from(device.limits.sms);
     let (call, laid, lost) = stamps::told(stamps, &stamping, *last, sms, known).map_err(|why| {
-        CommandError::new(
-            Exit::CouldNotRun,
+        CommandError::could_not_run(
             format!("the stamps of {contender} cannot be read: {why}"),
             "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
         )

@@ -1,16 +1,15 @@
 mod slurm;
 
-use super::machine;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use self::slurm::{check_engine, on_slurm};
 use super::cluster::SlurmFlags;
-use crate::cli::Globals;
-use crate::cli::named;
+use super::machine;
 use crate::cli::runs::{self, Exports};
 use crate::cli::select::{Names, Shapes};
+use crate::cli::{Globals, named};
 use crate::contest::rounds;
 use crate::export::RunExport;
 use dgx_core::config::{Array, Baseline, Measurement, Round};
@@ -244,8 +243,7 @@ fn is_of(header: &Header, args: &Args, file: &Path) -> Result<(), CommandError> 
         true if has != asked => format!("{has}, not {asked}"),
         true => return Ok(()),
     };
-    Err(CommandError::new(
-        Exit::Usage,
+    Err(CommandError::usage(
         format!("{} is of {why}", file.display()),
         "name another file with --into, or the round and shard it is of",
     ))
@@ -320,16 +318,14 @@ fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
         limit(&mut round, args);
         return match conflicts(args, &round, header) {
             flags if flags.is_empty() => Ok(round),
-            flags => Err(CommandError::new(
-                Exit::Usage,
+            flags => Err(CommandError::usage(
                 format!("the run did not begin with {}", flags.join(" ")),
                 "leave that out: a resumed run keeps its settings; or start a new sweep",
             )),
         };
     }
     let Some(path) = &args.config else {
-        return Err(CommandError::new(
-            Exit::Usage,
+        return Err(CommandError::usage(
             "no round file was given",
             "name one, e.g. dgx sweep round4",
         ));

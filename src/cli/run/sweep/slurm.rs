@@ -44,8 +44,7 @@ pub(super) fn check_engine(args: &Args) -> Result<(), CommandError> {
     };
     match odd.is_empty() {
         true => Ok(()),
-        false => Err(CommandError::new(
-            Exit::Usage,
+        false => Err(CommandError::usage(
             format!("{odd} is not for this engine"),
             remedy,
         )),

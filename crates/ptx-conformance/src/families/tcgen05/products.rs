@@ -57,10 +57,47 @@ const NVFP4: Multiply = Multiply {
     ..F16
 };
 
+const TF32: Multiply = Multiply {
+    kind: "tf32",
+    types: (2, 2, 1),
+    ..F16
+};
+
+const EIGHT: Multiply = Multiply {
+    kind: "f8f6f4",
+    ..F16
+};
+
+const INT: Multiply = Multiply {
+    kind: "i8",
+    types: (1, 1, 2),
+    ..F16
+};
+
+const SCALED: Multiply = Multiply {
+    kind: "mxf8f6f4",
+    types: (0, 0, 1),
+    scales: Some((".block32", [0, 0])),
+    ..F16
+};
+
+const MXF4: Multiply = Multiply {
+    kind: "mxf4",
+    types: (1, 1, 1),
+    scales: Some((".block32", [0, 0])),
+    ..NVFP4
+};
+
 /// Small floats by their codes.
 const SMALL: [u32; 5] = [0, 1, 3, 4, 5];
 
 pub(super) fn cases() -> Vec<Case> {
+    let parts = [shapes(), types(), modifiers(), pairs(), collectors()];
+    parts.iter().flatten().map(Multiply::case).collect()
+}
+
+/// Widths, heights and swizzles.
+fn shapes() -> Vec<Multiply> {
     let mut all = Vec::new();
     for n in [8, 16, 24, 64, 136, 256] {
         for m in [64, 128] {
@@ -75,55 +112,41 @@ pub(super) fn cases() -> Vec<Case> {
     for types in [(0, 0, 0), (1, 1, 1)] {
         all.push(Multiply { types, ..F16 });
     }
-    let tf32 = Multiply {
-        kind: "tf32",
-        types: (2, 2, 1),
-        ..F16
-    };
-    let eight = Multiply {
-        kind: "f8f6f4",
-        ..F16
-    };
-    let int = Multiply {
-        kind: "i8",
-        types: (1, 1, 2),
-        ..F16
-    };
-    let scaled = Multiply {
-        kind: "mxf8f6f4",
-        types: (0, 0, 1),
-        scales: Some((".block32", [0, 0])),
-        ..F16
-    };
+    all
+}
+
+/// Types of the operands, and where A lies.
+fn types() -> Vec<Multiply> {
+    let mut all = Vec::new();
     for a in SMALL {
         for b in SMALL {
             all.push(Multiply {
                 types: (a, b, 1),
-                ..eight
+                ..EIGHT
             });
             all.push(Multiply {
                 types: (a, b, 1),
-                ..scaled
+                ..SCALED
             });
         }
         all.push(Multiply {
             types: (a, a, 0),
-            ..eight
+            ..EIGHT
         });
     }
     for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         all.push(Multiply {
             types: (a, b, 2),
-            ..int
+            ..INT
         });
         all.push(Multiply {
             types: (a, b, 2),
             bits: 1 << 3,
             label: "/satfinite",
-            ..int
+            ..INT
         });
     }
-    for base in [F16, tf32, eight, int, scaled, NVFP4] {
+    for base in [F16, TF32, EIGHT, INT, SCALED, NVFP4] {
         all.push(Multiply {
             a_in_tmem: true,
             ..base
@@ -133,7 +156,13 @@ pub(super) fn cases() -> Vec<Case> {
             ..base
         });
     }
-    all.push(tf32);
+    all.push(TF32);
+    all
+}
+
+/// Signs, scales and their places.
+fn modifiers() -> Vec<Multiply> {
+    let mut all = Vec::new();
     for bits in [1, 2, 3] {
         all.push(Multiply {
             bits: bits << 13,
@@ -151,7 +180,7 @@ pub(super) fn cases() -> Vec<Case> {
         all.push(Multiply {
             scales,
             label: "/ids",
-            ..scaled
+            ..SCALED
         });
     }
     for (kind, scale) in [("mxf4", 1), ("mxf4nvf4", 1)] {
@@ -174,13 +203,13 @@ pub(super) fn cases() -> Vec<Case> {
         label: "/scaled-d",
         ..F16
     });
-    let mxf4 = Multiply {
-        kind: "mxf4",
-        types: (1, 1, 1),
-        scales: Some((".block32", [0, 0])),
-        ..NVFP4
-    };
-    for base in [F16, tf32, eight, int] {
+    all
+}
+
+/// Two CTAs, a stationary A, masks and transposed operands.
+fn pairs() -> Vec<Multiply> {
+    let mut all = Vec::new();
+    for base in [F16, TF32, EIGHT, INT] {
         for (m, n, a_in_tmem) in [(128, 64, false), (256, 64, false), (256, 32, true)] {
             all.push(Multiply {
                 m,
@@ -222,7 +251,7 @@ pub(super) fn cases() -> Vec<Case> {
             });
         }
     }
-    for base in [scaled, mxf4, NVFP4] {
+    for base in [SCALED, MXF4, NVFP4] {
         for (n, a_in_tmem) in [(64, false), (32, true)] {
             all.push(Multiply {
                 m: 256,
@@ -241,7 +270,13 @@ pub(super) fn cases() -> Vec<Case> {
             ..NVFP4
         });
     }
-    for base in [F16, tf32, eight, int, scaled, mxf4, NVFP4] {
+    all
+}
+
+/// Uses of the collector, and older names.
+fn collectors() -> Vec<Multiply> {
+    let mut all = Vec::new();
+    for base in [F16, TF32, EIGHT, INT, SCALED, MXF4, NVFP4] {
         for words in [
             ".collector::a::fill",
             ".collector::a::use",
@@ -253,14 +288,14 @@ pub(super) fn cases() -> Vec<Case> {
     }
     // The same by their older names.
     for (base, vector) in [
-        (scaled, ".scale_vec::1X"),
-        (mxf4, ".scale_vec::2X"),
+        (SCALED, ".scale_vec::1X"),
+        (MXF4, ".scale_vec::2X"),
         (NVFP4, ".scale_vec::4X"),
     ] {
         let scales = Some((vector, [0, 0]));
         all.push(Multiply { scales, ..base });
     }
-    all.iter().map(Multiply::case).collect()
+    all
 }
 
 /// Where B lies in shared memory, behind an A of any swizzle.

@@ -4,7 +4,7 @@ use crate::exec::access::lanes;
 use crate::exec::cluster::Cluster;
 use crate::exec::copy::SharedAt;
 use crate::exec::mbarrier::token_phase;
-use crate::exec::record::Asked;
+use crate::exec::record::BarrierWait;
 use crate::exec::warp::Warp;
 use crate::op::{Addr, Mbar, MbarOp, Phase, R32};
 use crate::trace::{BarrierAt, Deed};
@@ -46,7 +46,7 @@ impl Cluster<'_> {
         mask: u32,
         mbar: &Mbar,
         out: &mut Vec<Deed>,
-        asked: &mut Vec<Asked>,
+        asked: &mut Vec<BarrierWait>,
     ) {
         let sum = |r: R32, mask: u32| lanes(mask).map(|lane| w.get(r)[lane]).sum::<u32>();
         let phase = match mbar.op {
@@ -93,10 +93,11 @@ impl Cluster<'_> {
                 Phase::State(r) => token_phase(w.get64(r)[lane]) as u32 & 1,
                 Phase::Parity(r) => w.get(r)[lane] & 1,
             };
-            let same = |asked: &&mut Asked| (asked.barrier, asked.parity) == (barrier, parity);
+            let same =
+                |asked: &&mut BarrierWait| (asked.barrier, asked.parity) == (barrier, parity);
             match asked.iter_mut().find(same) {
                 Some(asked) => asked.lanes |= 1 << lane,
-                None => asked.push(Asked {
+                None => asked.push(BarrierWait {
                     barrier,
                     parity,
                     lanes: 1 << lane,

@@ -12,10 +12,10 @@ use super::super::sync::illegal;
 use super::super::warp::Warp;
 use super::tmem::{Reach, split};
 use super::{Checked, Ctas};
-use crate::fault::Place as FaultPlace;
+use crate::fault::Place;
 use crate::op::{Accumulate, Addr, Collector, CtaGroup, R32, Slot, TmemA, TmemCopy, TmemMma};
 use crate::tensor::descriptor::{Major, Matrix};
-use crate::tensor::tcgen05::{COLUMNS, CopyShape, Form, Place, Product, Unpacked};
+use crate::tensor::tcgen05::{COLUMNS, CopyShape, Form, Product, TensorColumns, Unpacked};
 
 /// What a buffer of the collector holds: an operand, as its product named it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(super) enum Work {
 /// A product, as it was issued.
 pub(super) struct Multiply {
     pub product: Product,
-    pub at: Place,
+    pub at: TensorColumns,
     pub a: OperandA,
     pub b: Matrix,
     /// Lanes of each CTA that are not written.
@@ -298,7 +298,7 @@ impl Cluster<'_> {
                 level: self.env.level,
                 mode: self.env.mma_mode,
             },
-            at: Place {
+            at: TensorColumns {
                 d,
                 half: d_lane,
                 scales,
@@ -369,7 +369,7 @@ impl Cluster<'_> {
 
     fn note_overtaking(&mut self, w: &Warp, hit: Option<InFlight>, what: &str) -> bool {
         if let Some(copy) = hit {
-            let line = FaultPlace::of(self.env.program, copy.pc, [0; 3], 0, 0).line();
+            let line = Place::of(self.env.program, copy.pc, [0; 3], 0, 0).line();
             let what = format!("{what} issued before the copy issued at {line} has arrived");
             self.note_early(w, what);
         }

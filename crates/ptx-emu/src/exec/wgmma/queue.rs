@@ -8,7 +8,7 @@ use crate::op::R32;
 
 /// One entry of a warp's queue.
 #[derive(Clone)]
-pub(super) enum Entry {
+pub(super) enum Pending {
     Mma(Issued),
     /// A register copy that waits for its source.
     Copy {
@@ -36,7 +36,7 @@ pub(super) struct Issued {
 /// What a warp has issued and not yet waited for.
 #[derive(Default, Clone)]
 pub(crate) struct WgmmaQueue {
-    pub(super) entries: VecDeque<(u64, Entry)>,
+    pub(super) entries: VecDeque<(u64, Pending)>,
     /// Number of the group being filled.
     pub(super) current: u64,
     /// In-flight slots of the 32-bit file.
@@ -83,7 +83,8 @@ impl WgmmaQueue {
 
     /// Queues a load from tensor memory.
     pub(in crate::exec) fn defer_load(&mut self, loaded: Loaded) {
-        self.entries.push_back((self.current, Entry::Load(loaded)));
+        self.entries
+            .push_back((self.current, Pending::Load(loaded)));
     }
 
     /// Queues a move whose source is in flight.
@@ -93,7 +94,7 @@ impl WgmmaQueue {
             .entries
             .back()
             .map_or(self.current, |(group, _)| *group);
-        self.entries.push_back((group, Entry::Copy { from, to }));
+        self.entries.push_back((group, Pending::Copy { from, to }));
         self.lock(to);
     }
 }

@@ -13,7 +13,7 @@ mod product;
 pub(crate) use form::{Form, Kind, Sum, Vector};
 pub(crate) use moves::{CopyShape, MoveLanes, MoveShape, Unpacked};
 pub(crate) use operand::{Operands, Source};
-pub(crate) use product::{Place, Product};
+pub(crate) use product::{Product, TensorColumns};
 
 /// Lanes of tensor memory.
 pub(crate) const LANES: usize = 128;

@@ -14,7 +14,7 @@ use crate::numeric::simd::Level;
 
 /// Where in a CTA's tensor memory an instruction works, in columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TensorColumns {
     pub d: u32,
     /// 16 if D is in the upper half of the lanes.
     pub half: u32,
@@ -54,7 +54,7 @@ impl Product {
         operands: &Operands,
         cta: usize,
         words: &mut [u32],
-        at: Place,
+        at: TensorColumns,
     ) -> bool {
         let form = &self.form;
         let blocks = form.blocks(at.half);
@@ -103,7 +103,7 @@ impl Product {
     }
 
     /// `scale-input-d`
-    fn lower(&self, blocks: &[Block], words: &mut [u32], at: Place) {
+    fn lower(&self, blocks: &[Block], words: &mut [u32], at: TensorColumns) {
         let factor = 2f32.powi(-i32::from(self.scale_d));
         for block in blocks {
             for n in 0..block.width {
@@ -126,7 +126,7 @@ impl Product {
         rows: &[Row],
         blocks: &[Block],
         words: &mut [u32],
-        at: Place,
+        at: TensorColumns,
     ) {
         let form = &self.form;
         match (self.mode, form.d) {
@@ -143,7 +143,7 @@ impl Product {
         operands: &Operands,
         rows: &[Row],
         blocks: &[Block],
-        (words, at): (&mut [u32], Place),
+        (words, at): (&mut [u32], TensorColumns),
         scales: Option<(Scaling, &Tables)>,
     ) {
         let form = &self.form;
@@ -227,7 +227,7 @@ impl Product {
         operands: &Operands,
         rows: &[Row],
         blocks: &[Block],
-        (words, at): (&mut [u32], Place),
+        (words, at): (&mut [u32], TensorColumns),
         (scaling, tables): (Scaling, &Tables),
     ) {
         SCRATCH.with_borrow_mut(|scratch| {
@@ -291,7 +291,7 @@ impl Scaling {
 }
 
 /// Index of a block's first lane in column `n` of it.
-fn place(block: &Block, at: Place, n: u32) -> usize {
+fn place(block: &Block, at: TensorColumns, n: u32) -> usize {
     (at.d + block.column + n) as usize * LANES + block.lane as usize
 }
 
@@ -306,7 +306,7 @@ struct Tables {
 }
 
 impl Tables {
-    fn read(blocks: &[Block], words: &[u32], at: Place) -> Self {
+    fn read(blocks: &[Block], words: &[u32], at: TensorColumns) -> Self {
         let mut tables = Self {
             a: Vec::with_capacity(blocks.len()),
             b: Vec::new(),
@@ -394,7 +394,7 @@ fn exact_plain(
     rows: &[Row],
     blocks: &[Block],
     words: &mut [u32],
-    at: Place,
+    at: TensorColumns,
 ) {
     let form = &product.form;
     let (Some(left), Some(right)) = (Fused::blackwell(form.a), Fused::blackwell(form.b)) else {
@@ -461,7 +461,7 @@ fn exact_fours(
     operands: &Operands,
     rows: &[Row],
     blocks: &[Block],
-    (words, at): (&mut [u32], Place),
+    (words, at): (&mut [u32], TensorColumns),
     (scaling, tables): (Scaling, &Tables),
 ) {
     let negate = product.form.negate;
@@ -498,7 +498,7 @@ fn exact_eights(
     operands: &Operands,
     rows: &[Row],
     blocks: &[Block],
-    (words, at): (&mut [u32], Place),
+    (words, at): (&mut [u32], TensorColumns),
     (scaling, tables): (Scaling, &Tables),
 ) {
     let form = &product.form;

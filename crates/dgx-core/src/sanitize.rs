@@ -8,7 +8,7 @@ use crate::domain::{Bytes, ContenderId, Found, Hazard, Shape, Status, each_once}
 
 /// How to look.
 #[derive(Clone, Debug)]
-pub struct Inquiry {
+pub struct SanitizeSettings {
     /// Seeds of the orders to try; the first is what the others are held against.
     pub schedules: Vec<u64>,
     pub strict: bool,
@@ -18,7 +18,7 @@ pub struct Inquiry {
 
 /// A shape to run on, and what for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Course {
+pub struct SanitizeCase {
     pub shape: Shape,
     /// Multiprocessors of the device it is planned for.
     pub sms: u32,
@@ -28,63 +28,63 @@ pub struct Course {
 
 /// What became of one contender on one shape.
 #[derive(Clone, Debug)]
-pub struct Examined {
+pub struct SanitizedCell {
     pub contender: ContenderId,
     /// What its variant declares.
     pub expect: Status,
-    pub course: Course,
+    pub case: SanitizeCase,
     pub status: Status,
     pub reason: Option<String>,
     /// Found in any schedule, each once.
     pub hazards: Vec<Hazard>,
     /// The first schedule whose result differs from the first's, or that did
     /// not end.
-    pub odd: Option<Odd>,
+    pub deviation: Option<Deviation>,
     /// Global memory that was not watched, in the schedule with most of it.
     pub unwatched: Bytes,
 }
 
 /// What became of all of them.
 #[derive(Debug, Default)]
-pub struct Inquest {
-    pub examined: Vec<Examined>,
+pub struct SanitizeReport {
+    pub cells: Vec<SanitizedCell>,
     /// Those that were not, because the user asked to stop.
-    pub left: Vec<(ContenderId, Course)>,
+    pub left: Vec<(ContenderId, SanitizeCase)>,
 }
 
 /// A schedule that shows what the first does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Odd {
+pub struct Deviation {
     pub schedule: u64,
     pub what: String,
 }
 
-impl Inquest {
+impl SanitizeReport {
     /// The same with its texts, which name files, as somebody else `tells` them.
     pub fn told(&self, tells: &dyn Fn(&str) -> String) -> Self {
-        let mut examined = self.examined.clone();
-        for cell in &mut examined {
+        let mut cells = self.cells.clone();
+        for cell in &mut cells {
             let hazards = cell.hazards.iter_mut();
             let accesses = hazards.flat_map(|hazard| {
                 let Hazard { here, there, .. } = hazard;
                 std::iter::once(here).chain(there)
             });
             let lines = accesses.flat_map(|access| &mut access.lines);
-            let what = cell.odd.as_mut().map(|odd| &mut odd.what);
+            let what = cell.deviation.as_mut().map(|odd| &mut odd.what);
             for text in lines.chain(what).chain(&mut cell.reason) {
                 *text = tells(text);
             }
         }
         Self {
-            examined,
+            cells,
             left: self.left.clone(),
         }
     }
 
     /// Every hazard once for each contender, in the order of the cells.
     pub fn found(&self) -> Vec<Found<'_>> {
-        each_once(self.examined.iter().flat_map(|cell| {
-            let shape = cell.course.shape.name.as_str();
+        each_once(self.cells.iter().flat_map(|cell| {
+            let shape = cell.case.shape.name.as_str();
             let hazards = cell.hazards.iter();
             hazards.map(move |hazard| (&cell.contender, shape, hazard))
         }))
@@ -96,7 +96,7 @@ impl Inquest {
     pub fn surprises(&self) -> BTreeMap<&ContenderId, String> {
         let mut surprises = BTreeMap::new();
         let mut shown: BTreeMap<&ContenderId, bool> = BTreeMap::new();
-        for cell in &self.examined {
+        for cell in &self.cells {
             let racy = !cell.hazards.is_empty();
             let harmless = matches!(cell.status, Status::Ok | Status::Unsupported);
             let as_declared = match cell.expect {
@@ -119,7 +119,7 @@ impl Inquest {
         }
         let left = |contender: &ContenderId| self.left.iter().any(|(id, _)| id == contender);
         for (contender, _) in shown.into_iter().filter(|(id, shown)| !shown && !left(id)) {
-            let mut cells = self.examined.iter();
+            let mut cells = self.cells.iter();
             let expect = cells.find(|cell| cell.contender == *contender);
             let expect = expect.map_or(Status::Ok, |cell| cell.expect);
             let what = format!("expect = \"{expect}\", and nothing of it was seen");
@@ -156,11 +156,11 @@ pub mod synthetic {
         }
     }
 
-    pub fn cell(name: &str, expect: Status, status: Status, hazards: Vec<Hazard>) -> Examined {
-        Examined {
+    pub fn cell(name: &str, expect: Status, status: Status, hazards: Vec<Hazard>) -> SanitizedCell {
+        SanitizedCell {
             contender: ContenderId::from_text(name),
             expect,
-            course: Course {
+            case: SanitizeCase {
                 shape: Shape {
                     name: "s".to_owned(),
                     groups: Vec::new(),
@@ -171,26 +171,26 @@ pub mod synthetic {
             status,
             reason: None,
             hazards,
-            odd: None,
+            deviation: None,
             unwatched: Bytes(0),
         }
     }
 
     /// One cell is done, the other is not.
-    pub fn half_done() -> (Inquest, Inquiry) {
+    pub fn half_done() -> (SanitizeReport, SanitizeSettings) {
         let mut racy = cell("a", Status::Ok, Status::Racy, vec![hazard(1)]);
-        racy.odd = Some(Odd {
+        racy.deviation = Some(Deviation {
             schedule: 1,
             what: "wrong".to_owned(),
         });
-        let left = vec![(racy.contender.clone(), racy.course.clone())];
-        let examined = vec![racy];
-        let inquiry = Inquiry {
+        let left = vec![(racy.contender.clone(), racy.case.clone())];
+        let cells = vec![racy];
+        let settings = SanitizeSettings {
             schedules: vec![0, 1],
             strict: false,
             time_limit: Duration::from_secs(1),
         };
-        (Inquest { examined, left }, inquiry)
+        (SanitizeReport { cells, left }, settings)
     }
 }
 
@@ -201,16 +201,12 @@ mod tests {
 
     #[test]
     fn who_declares_to_be_racy_must_be_and_nobody_else_may() {
-        let names = |cells: Vec<Examined>| -> Vec<String> {
-            let inquest = Inquest {
-                examined: cells,
+        let names = |cells: Vec<SanitizedCell>| -> Vec<String> {
+            let report = SanitizeReport {
+                cells,
                 left: Vec::new(),
             };
-            inquest
-                .surprises()
-                .keys()
-                .map(ToString::to_string)
-                .collect()
+            report.surprises().keys().map(ToString::to_string).collect()
         };
         let as_declared = vec![
             cell("right", Status::Ok, Status::Ok, vec![]),
@@ -233,13 +229,13 @@ mod tests {
     #[test]
     fn who_was_not_on_all_its_shapes_may_yet_show_what_it_declares() {
         let lucky = cell("lucky", Status::Racy, Status::Ok, vec![]);
-        let left = vec![(lucky.contender.clone(), lucky.course.clone())];
-        let examined = vec![
+        let left = vec![(lucky.contender.clone(), lucky.case.clone())];
+        let cells = vec![
             lucky,
             cell("bad", Status::Ok, Status::Racy, vec![hazard(1)]),
         ];
-        let inquest = Inquest { examined, left };
-        let names: Vec<&str> = inquest.surprises().keys().map(|id| id.as_str()).collect();
+        let report = SanitizeReport { cells, left };
+        let names: Vec<&str> = report.surprises().keys().map(|id| id.as_str()).collect();
         assert_eq!(names, ["bad"]);
     }
 }

@@ -1,0 +1,115 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Memory, Region};
+
+/// Which 32-byte sectors of each allocation a launch has touched.
+pub(crate) struct Footprint {
+    regions: Vec<Vec<AtomicU64>>,
+}
+
+/// Bytes per footprint bit: a sector of the L2 cache.
+pub(crate) const SECTOR: u64 = 32;
+/// Bytes over which looking at every sector is less work than looking at every lane.
+const NEAR: u32 = 32 << 10;
+
+/// The words of a set of sectors that hold those of `[first, end)`, and which of their bits.
+#[inline(always)]
+pub(crate) fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
+    let (first, last) = (first / SECTOR, (end - 1) / SECTOR);
+    let (from, to) = ((first / 64) as usize, (last / 64) as usize);
+    (from..to + 1).map(move |word| {
+        let head = if word == from {
+            u64::MAX << (first % 64)
+        } else {
+            u64::MAX
+        };
+        let tail = if word == to {
+            u64::MAX >> (63 - last % 64)
+        } else {
+            u64::MAX
+        };
+        (word, head & tail)
+    })
+}
+
+impl Footprint {
+    pub(crate) fn new(memory: &Memory) -> Self {
+        let words = |r: &Region| r.len.div_ceil(SECTOR * 64) as usize;
+        let regions = memory.regions.iter().map(words);
+        Self {
+            regions: regions
+                .map(|n| (0..n).map(|_| AtomicU64::new(0)).collect())
+                .collect(),
+        }
+    }
+
+    /// Marks `[offset, offset + bytes)` of a region.
+    #[inline]
+    pub(crate) fn mark(&self, region: usize, offset: u64, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let words = &self.regions[region];
+        for (word, bits) in words_of(offset, offset + bytes) {
+            let cell = &words[word];
+            if !cell.load(Ordering::Relaxed) & bits != 0 {
+                cell.fetch_or(bits, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Marks the sectors of a warp's aligned accesses (of at most a sector each), which lie in
+    /// `[low, end)` of a region.
+    #[inline(always)]
+    pub(crate) fn mark_lanes(&self, region: usize, at: &[u32; 32], (low, end): (u32, u32)) {
+        let words = &self.regions[region][..];
+        // Loops come back to what is marked already.
+        if end - low < NEAR {
+            let mut missing = 0;
+            for (word, bits) in words_of(low.into(), end.into()) {
+                missing |= !words[word].load(Ordering::Relaxed) & bits;
+            }
+            if missing == 0 {
+                return;
+            }
+        }
+        let add = |word: usize, bits: u64| {
+            if !words[word].load(Ordering::Relaxed) & bits != 0 {
+                words[word].fetch_or(bits, Ordering::Relaxed);
+            }
+        };
+        // Neighbours often share a word, and writing it is dear.
+        let (mut word, mut bits) = (at[0] as usize / SECTOR as usize / 64, 0);
+        for &a in at {
+            let sector = a as usize / SECTOR as usize;
+            if sector / 64 != word {
+                add(word, bits);
+                (word, bits) = (sector / 64, 0);
+            }
+            bits |= 1 << (sector % 64);
+        }
+        add(word, bits);
+    }
+
+    /// Bytes of all touched sectors.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bits = |w: &AtomicU64| u64::from(w.load(Ordering::Relaxed).count_ones());
+        self.regions.iter().flatten().map(bits).sum::<u64>() * SECTOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn footprint_counts_each_sector_once() {
+        let mut memory = Memory::new();
+        memory.alloc(1 << 20).unwrap();
+        let footprint = Footprint::new(&memory);
+        footprint.mark(0, 0, 4096);
+        footprint.mark(0, 4000, 200);
+        footprint.mark(0, 4195, 1);
+        assert_eq!(footprint.bytes(), 4096 + 128);
+    }
+}
