@@ -8,7 +8,7 @@ use crate::fault::EarlyRead;
 pub struct Report {
     /// Counts.
     pub counters: Counters,
-    /// How many instructions the busiest cluster executed.
+    /// How much the busiest did.
     pub most: Most,
     /// Seed it ran with.
     pub seed: u64,
@@ -20,13 +20,31 @@ pub struct Report {
     pub printed: Vec<Print>,
 }
 
-/// Warp instructions of the cluster that executed most of them.
+/// How much the busiest cluster and the busiest warp did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Most {
     /// Of all clusters.
-    pub of_all: u64,
+    pub of_all: Busiest,
     /// Of those with a trace.
-    pub of_traced: u64,
+    pub of_traced: Busiest,
+}
+
+/// The most that any cluster did, and any warp.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Busiest {
+    /// Warp instructions of a cluster.
+    pub cluster: u64,
+    /// Instructions of a warp, and nanoseconds that it slept.
+    pub warp: u64,
+}
+
+impl Busiest {
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            cluster: self.cluster.max(other.cluster),
+            warp: self.warp.max(other.warp),
+        }
+    }
 }
 
 /// What one `printf` of one thread said.

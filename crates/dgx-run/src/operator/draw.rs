@@ -78,6 +78,8 @@ pub(super) struct Draw {
     runs: [[u32; 2]; 2],
     /// The first row and the first block that have a NaN: see [`kind`].
     nans: [u32; 2],
+    /// The first row with the largest scale: see [`kind`].
+    top_row: u32,
 }
 
 /// Exponent of the product of two scales that meet in a block.
@@ -108,6 +110,7 @@ impl Draw {
             low: 0,
             runs: [[0; 2]; 2],
             nans: [0; 2],
+            top_row: 0,
         };
         let mut rng = draw.rng(Stream::Levels, 0);
         let exponents = LEVEL.unsigned_abs() + 1;
@@ -118,6 +121,7 @@ impl Draw {
         draw.low = (draw.high + 1 + rng.next_u32() as usize % (blocks - 1).max(1)) % blocks;
         draw.runs = [[(); 2]; 2].map(|run| run.map(|()| rng.next_u32()));
         draw.nans = [(); 2].map(|()| rng.next_u32());
+        draw.top_row = rng.next_u32();
         draw.levels[draw.low] = LEVEL;
         draw.levels[draw.high] = 0;
         draw

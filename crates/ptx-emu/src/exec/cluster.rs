@@ -88,6 +88,8 @@ pub(super) struct Remains {
     /// Place in grid order.
     pub(super) index: u64,
     pub(super) counters: Counters,
+    /// Instructions of its longest warp, and nanoseconds that it slept.
+    pub(super) longest_warp: u64,
     pub(super) drafts: Drafts,
     pub(super) early: Option<Box<EarlyRead>>,
     pub(super) printed: Printed,
@@ -134,6 +136,7 @@ pub(crate) struct Cluster<'a> {
     pub(crate) ctas: Vec<Cta>,
     pub(crate) barrier: ClusterBarrier,
     pub(crate) counters: Counters,
+    longest_warp: u64,
     pub(crate) last_region: CachedRegion<'a>,
     /// The allocations recent loads and stores were in, by program counter.
     pub(super) regions: [CachedRegion<'a>; super::direct::REMEMBERED],
@@ -211,6 +214,7 @@ impl<'a> Cluster<'a> {
             ctas,
             barrier: ClusterBarrier::default(),
             counters: Counters::default(),
+            longest_warp: 0,
             last_region: CachedRegion::default(),
             regions: Default::default(),
             layouts: super::spares::layouts(),
@@ -556,6 +560,7 @@ impl<'a> Cluster<'a> {
         Remains {
             index: self.index,
             counters: self.counters,
+            longest_warp: self.longest_warp,
             drafts: self.drafts,
             early: self.early,
             printed: self.printed,
@@ -567,6 +572,8 @@ impl<'a> Cluster<'a> {
     fn collect(&mut self) {
         for cta in &mut self.ctas {
             for w in &mut cta.warps {
+                let length = w.counts.iter().sum::<u64>() + w.slept;
+                self.longest_warp = self.longest_warp.max(length);
                 for (sum, n) in self
                     .counters
                     .warp_instructions

@@ -30,7 +30,7 @@ use super::overlap::{Overlap, Overlaps};
 use super::print::Printed;
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
-use crate::report::{Most, Print};
+use crate::report::{Busiest, Most, Print};
 use crate::trace::CtaTrace;
 
 /// Epochs in which nothing but waiting happened before the launch counts as hung. In the second half of
@@ -44,7 +44,6 @@ const WINDOW: u64 = 256;
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) counters: Counters,
-    /// Warp instructions of the cluster that executed most.
     pub(crate) most: Most,
     /// The early read of the lowest cluster that made one.
     early: Option<(u64, Box<EarlyRead>)>,
@@ -56,10 +55,13 @@ pub(crate) struct Tally {
 
 impl Tally {
     fn add(&mut self, mut cluster: Remains) {
-        let instructions = cluster.counters.total_instructions();
-        self.most.of_all = self.most.of_all.max(instructions);
+        let busiest = Busiest {
+            cluster: cluster.counters.total_instructions(),
+            warp: cluster.longest_warp,
+        };
+        self.most.of_all = self.most.of_all.or(busiest);
         if !cluster.traces.is_empty() {
-            self.most.of_traced = self.most.of_traced.max(instructions);
+            self.most.of_traced = self.most.of_traced.or(busiest);
         }
         self.traces.append(&mut cluster.traces);
         self.counters += &cluster.counters;

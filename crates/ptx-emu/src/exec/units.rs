@@ -202,6 +202,7 @@ impl Cluster<'_> {
             Op::Setmaxnreg { inc, count } => return self.setmaxnreg(w, inc, count),
             Op::Nanosleep { nanos } => {
                 let nanos = w.get(nanos)[mask.trailing_zeros() as usize];
+                w.slept += u64::from(nanos);
                 let until = self.clocks.now() + u64::from(nanos).min(100_000) + 1;
                 return Ok(Flow::After(Wait::Sleep { until }));
             }

@@ -210,6 +210,8 @@ pub(crate) struct Warp {
     /// Registers per thread after `setmaxnreg`, 0 before any.
     pub(crate) registers: u32,
     pub(crate) counts: [u64; CLASSES],
+    /// Nanoseconds it asked to sleep.
+    pub(crate) slept: u64,
     /// What it has seen of the clock.
     pub(crate) clock: Seen,
     /// Frames saved around calls that may re-enter their caller, per lane; empty until used.
@@ -262,6 +264,7 @@ impl Warp {
             cluster_arrived: 0,
             registers: 0,
             counts: [0; CLASSES],
+            slept: 0,
             clock: Seen::default(),
             saved: Vec::new(),
         }

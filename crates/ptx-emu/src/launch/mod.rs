@@ -317,7 +317,9 @@ impl Launch {
             began_nanos: memory.timer(first_launch(self.config.seed)),
         };
         let report = self.emulate(program, memory, given);
-        let longest = report.as_ref().map_or(0, |ran| ran.report.most.of_all);
+        let longest = report
+            .as_ref()
+            .map_or(0, |ran| ran.report.most.of_all.cluster);
         memory.pass(BETWEEN_LAUNCHES + 2 * longest);
         if let Some(workspace) = workspace {
             memory.free(workspace)?;

@@ -251,11 +251,27 @@ fn telling(ended: &Ended<'_>) -> Result<(), String> {
         return Err(format!("{kernel} does more than can be written down of it"));
     }
     let ptx_emu::Most { of_all, of_traced } = ended.report.most;
-    if of_all as f64 > STRAGGLER * of_traced as f64 {
-        return Err(format!(
-            "a CTA of {kernel}, or its cluster, executes {of_all} warp instructions, and those \
-             that are sampled {of_traced} at most: a call takes as long as its longest CTA"
-        ));
+    let most = [
+        (
+            "or its cluster, executes",
+            "warp instructions",
+            of_all.cluster,
+            of_traced.cluster,
+        ),
+        (
+            "in one warp, executes",
+            "instructions or sleeps as many ns",
+            of_all.warp,
+            of_traced.warp,
+        ),
+    ];
+    for (who, what, all, traced) in most {
+        if all as f64 > STRAGGLER * traced as f64 {
+            return Err(format!(
+                "a CTA of {kernel}, {who} {all} {what}, and those that are sampled {traced} at \
+                 most: a call takes as long as its longest CTA"
+            ));
+        }
     }
     let all = if ran > traced { ran } else { 0 };
     for (what, done, of) in measures(&ended.report.counters) {
@@ -588,14 +604,17 @@ mod tests {
         let hidden = launched(8000, 10).unwrap_err();
         assert!(hidden.contains("tell of 3520 only"), "{hidden}");
         let mut one = ended(&geometry, trace.clone());
-        one.report.most = ptx_emu::Most {
-            of_all: 3900,
-            of_traced: 1000,
-        };
+        one.report.most.of_all.cluster = 3900;
+        one.report.most.of_traced.cluster = 1000;
         assert_eq!(telling(&one), Ok(()));
-        one.report.most.of_all = 4100;
+        one.report.most.of_all.cluster = 4100;
         let why = telling(&one).unwrap_err();
         assert!(why.contains("as long as its longest CTA"), "{why}");
+        one.report.most.of_all.cluster = 1000;
+        one.report.most.of_all.warp = 4100;
+        one.report.most.of_traced.warp = 1000;
+        let why = telling(&one).unwrap_err();
+        assert!(why.contains("in one warp, executes 4100"), "{why}");
         let mut endless = ended(&geometry, Trace::default());
         endless.report.counters.ctas = 3;
         let why = telling(&endless).unwrap_err();

@@ -5,6 +5,7 @@ use rand_chacha::rand_core::Rng;
 
 use super::{Draw, Side};
 use crate::operator::SCALE_BLOCK;
+use crate::operator::format::E4M3_MAX_CODE;
 
 use dgx_core::domain::Distribution;
 
@@ -13,6 +14,8 @@ use dgx_core::domain::Distribution;
 const FEW_ROWS: usize = 8;
 /// One row in this many is padding, beside those of the run.
 const PADDING: u64 = 32;
+/// A tensor of so many rows has every scale that is the largest of its sign.
+const MANY_ROWS: usize = 64;
 /// The run of padding is at most this part of the rows.
 const LONGEST_RUN: usize = 8;
 /// At most one row in this many of A, of B1 and of B2 has a NaN.
@@ -31,15 +34,25 @@ pub(super) enum Kind {
     Nan {
         block: usize,
         empty: bool,
+        /// The next block's is, too.
+        twice: bool,
     },
     /// Half of the scales are negative.
     Signed,
+    /// All scales are many times as large: sums of many blocks that leave fp16.
+    Ridge,
+    /// One block, with the largest scale there is, or the most negative.
+    Top {
+        negative: bool,
+    },
     /// One block, with a scale from the top binade.
     Summit,
     /// One block, whose product with a summit is about fp16's largest.
     Steep,
     /// One element in that block, whose product with a summit is below 1.
     Whisper,
+    /// One element whose product is so small that C stays within fp16 beside a ridge.
+    Murmur,
     /// One element, whose C is among fp16's smallest.
     Faint,
 }
@@ -48,9 +61,16 @@ impl Draw {
     pub(super) fn kind(&self, side: Side, rows: usize, index: usize, random: u64) -> Kind {
         let few = rows < FEW_ROWS;
         let corner = self.distribution != Distribution::Full;
-        if let Some(block) = self.nan_block(side, rows, index).filter(|_| corner) {
+        if let Some((block, twice)) = self.nan_block(side, rows, index).filter(|_| corner) {
             let empty = random >> 24 & 1 == 1;
-            return Kind::Nan { block, empty };
+            return Kind::Nan {
+                block,
+                empty,
+                twice,
+            };
+        }
+        if let Some(kind) = self.top(side, rows, index).filter(|_| corner) {
+            return kind;
         }
         if !few && (random.is_multiple_of(PADDING) || self.in_run(side, rows, index)) {
             // Zeros in B1, in B2, in both.
@@ -75,6 +95,26 @@ impl Draw {
         }
     }
 
+    /// Where a tensor has rows enough, four of them are decided by no chance: the
+    /// next four without a NaN from a drawn one on.
+    fn top(&self, side: Side, rows: usize, index: usize) -> Option<Kind> {
+        let first = self.top_row as usize % rows;
+        let place = (index + rows - first) % rows;
+        if rows < MANY_ROWS || place >= 4 * NANS {
+            return None;
+        }
+        let before = (0..place).map(|place| (first + place) % rows);
+        let free = before.filter(|row| self.nan_block(side, rows, *row).is_none());
+        let place = free.count();
+        let top = Kind::Top {
+            negative: place.is_multiple_of(2),
+        };
+        (place < 4).then_some(match (side, place / 2) {
+            (Side::Left, _) | (Side::Right(0), 0) | (Side::Right(1), 1) => top,
+            _ => Kind::Whisper,
+        })
+    }
+
     /// Whether the row is one of those that are padding together.
     fn in_run(&self, side: Side, rows: usize, index: usize) -> bool {
         let [length, start] = match side {
@@ -86,29 +126,34 @@ impl Draw {
         (start..start + length).contains(&index)
     }
 
-    /// The block in which the row has a NaN. Rows of this kind take the blocks
-    /// in turn, because a call shuffles them: where there are rows enough, the
-    /// first and the last block of every call have their NaN. Some rows of B1
-    /// and B2 have one in a block where A has one too.
-    fn nan_block(&self, side: Side, rows: usize, index: usize) -> Option<usize> {
+    /// The block in which the row has a NaN, and whether the next has one too.
+    /// Rows of this kind take the blocks in turn, because a call shuffles them:
+    /// where there are rows enough, the first and the last block of every call
+    /// have their NaN. Some rows of B1 and B2 have one in a block where A has
+    /// one too; and some rows of each tensor have two.
+    fn nan_block(&self, side: Side, rows: usize, index: usize) -> Option<(usize, bool)> {
         let blocks = self.levels.len();
         let each = (rows / NANS).min(blocks);
-        let all = match side {
+        let more = each.div_ceil(NANS);
+        let single = match side {
             Side::Left => each,
-            Side::Right(_) => 2 * each + each.div_ceil(NANS),
+            Side::Right(_) => 2 * each + more,
         };
+        let all = single + more;
         let apart = rows.checked_div(all)?;
         let [row, block] = self.nans.map(|drawn| drawn as usize);
         let place = (index + rows - row % rows) % rows;
         let nth = Some(place / apart).filter(|nth| place.is_multiple_of(apart) && *nth < all)?;
+        let twice = nth >= single;
         let nth = match (side, nth % 2) {
+            _ if twice => nth - single,
             (Side::Left, _) => nth,
             _ if nth >= 2 * each => nth - 2 * each,
             (Side::Right(0), 0) => nth / 2,
             (Side::Right(_), 1) => nth / 2 + each,
             _ => return None,
         };
-        Some((block + nth) % blocks)
+        Some(((block + nth) % blocks, twice))
     }
 
     pub(super) fn alter(
@@ -133,10 +178,28 @@ impl Draw {
                 row.fill(0);
                 scales.fill(0);
             }
-            Kind::Nan { block, empty } => {
-                scales[block] = 0x7f | u8::from(signed && random >> 31 == 1) << 7;
+            Kind::Nan {
+                block,
+                empty,
+                twice,
+            } => {
+                let nan = 0x7f | u8::from(signed && random >> 31 == 1) << 7;
+                let next = (block + 1) % scales.len();
+                scales[block] = nan;
+                if twice {
+                    scales[next] = nan;
+                }
                 if empty {
                     elements(row, block).fill(0);
+                }
+            }
+            Kind::Ridge => {
+                let steps = match side {
+                    Side::Left => 8 << 3,
+                    Side::Right(_) => 11 << 3,
+                };
+                for scale in scales {
+                    *scale = scale.saturating_add(steps).min(E4M3_MAX_CODE);
                 }
             }
             Kind::Signed if signed => {
@@ -145,6 +208,11 @@ impl Draw {
                 }
             }
             Kind::Signed => {}
+            Kind::Top { negative } => {
+                row.fill(0);
+                rng.fill_bytes(elements(row, self.high));
+                scales[self.high] = E4M3_MAX_CODE | u8::from(signed && negative) << 7;
+            }
             Kind::Summit | Kind::Steep => {
                 row.fill(0);
                 rng.fill_bytes(elements(row, self.high));
@@ -158,6 +226,11 @@ impl Draw {
                 row.fill(0);
                 lone(elements(row, self.high), random, 1);
                 scales[self.high] = 1;
+            }
+            Kind::Murmur => {
+                row.fill(0);
+                lone(elements(row, self.low), random, 1 + (random >> 8) as u8 % 7);
+                scales[self.low] = 1;
             }
             Kind::Faint => {
                 row.fill(0);
@@ -177,7 +250,8 @@ fn of_a(slot: u64) -> Kind {
     match slot {
         0..6 => Kind::Summit,
         6..11 => Kind::Faint,
-        11..18 => Kind::Signed,
+        11..17 => Kind::Signed,
+        17..20 => Kind::Ridge,
         _ => Kind::Ordinary,
     }
 }
@@ -189,7 +263,9 @@ fn of_b(slot: u64) -> [Kind; 2] {
         1..6 => [Kind::Steep, Kind::Whisper],
         6..11 => [Kind::Whisper, Kind::Steep],
         11..16 => [Kind::Faint; 2],
-        16..23 => [Kind::Signed; 2],
+        16..22 => [Kind::Signed; 2],
+        22..25 => [Kind::Ridge, Kind::Murmur],
+        25..28 => [Kind::Murmur, Kind::Ridge],
         _ => [Kind::Ordinary; 2],
     }
 }
