@@ -1,14 +1,17 @@
 /*dgx
 operator = "nvfp4-gemv"
 summary  = "A thread keeps its part of b in registers and meets every row of the CTA with it"
-requires = ["k % 32 == 0", "m % ROWS == 0"]
+parent   = "warp-per-row"
+claim    = { geomean = 2, over = "warp-per-row", why = "b is dequantised once for all rows of a CTA; four rows' loads are under way together" }
+arch     = "sm_90a"
+requires = ["k <= 65536", "m % ROWS == 0"]
 
+# Measured: the most threads that have work, and few rows a CTA where rows are long.
 [const]
-K       = "most(k)"
-M       = "most(m)"
-ROWS    = 8                                    # of a CTA
-VECTORS = "K > 8192 ? 2 : 1"                   # of 32 elements, a thread's
-THREADS = "align(cdiv(K, 32 * VECTORS), 32)"
+LENGTH  = "k"
+ROWS    = "k > 4096 ? 4 : 8"                   # of a CTA
+VECTORS = "cdiv(k, 32768)"                     # of 32 elements, a thread's
+THREADS = "align(cdiv(k, 32 * VECTORS), 32)"
 
 [[launch]]
 kernel = "gemv"
@@ -17,6 +20,7 @@ block  = "THREADS"
 */
 #include <dgx/dequant.cuh>
 #include <dgx/ptx/memory.cuh>
+#include <dgx/stamp.cuh>
 using namespace dgx;
 
 constexpr u32 WARPS = THREADS / 32;
@@ -30,7 +34,7 @@ struct Piece {
 };
 
 __device__ __forceinline__ Piece load(const u8* elements, const u8* scales, u32 at) {
-  if (K % (32 * THREADS) != 0 && at >= K / 32) return {};
+  if (LENGTH % (32 * THREADS) != 0 && at >= LENGTH / 32) return {};
   return {ptx::load_global_once_v4(elements + at * 16), ptx::load_global_u16(scales + at * 2)};
 }
 
@@ -48,12 +52,13 @@ __device__ __forceinline__ float block(u32 low, u32 high, const u32 (&b)[8]) {
 
 extern "C" __global__ void __launch_bounds__(THREADS) gemv(const __grid_constant__ Args args) {
   __shared__ float slots[ROWS][WARPS];
+  DGX_STAMP_KERNEL(args, gemv);
   const Group& group = args.near[0];
   const u32 row = blockIdx.x * ROWS, l = blockIdx.y;
-  const u8* b = reinterpret_cast<const u8*>(group.b) + u64(l) * (K / 2);
-  const u8* sfb = reinterpret_cast<const u8*>(group.sfb) + u64(l) * (K / 16);
-  const u8* a = reinterpret_cast<const u8*>(group.a) + (u64(l) * M + row) * (K / 2);
-  const u8* sfa = reinterpret_cast<const u8*>(group.sfa) + (u64(l) * M + row) * (K / 16);
+  const u8* b = reinterpret_cast<const u8*>(group.b) + u64(l) * (LENGTH / 2);
+  const u8* sfb = reinterpret_cast<const u8*>(group.sfb) + u64(l) * (LENGTH / 16);
+  const u8* a = reinterpret_cast<const u8*>(group.a) + (u64(l) * group.m + row) * (LENGTH / 2);
+  const u8* sfa = reinterpret_cast<const u8*>(group.sfa) + (u64(l) * group.m + row) * (LENGTH / 16);
 
   constexpr u32 TWICE_2_14 = 0x74007400;
   u32 values[VECTORS][2][8];
@@ -64,7 +69,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemv(const __grid_constant
     for (u32 r = 0; r < AT_ONCE; ++r)
 #pragma unroll
       for (u32 v = 0; v < VECTORS; ++v)
-        pieces[r][v] = load(a + u64(first + r) * (K / 2), sfa + u64(first + r) * (K / 16), threadIdx.x + v * THREADS);
+        pieces[r][v] = load(a + u64(first + r) * (LENGTH / 2), sfa + u64(first + r) * (LENGTH / 16), threadIdx.x + v * THREADS);
   };
   load_rows(0);
 #pragma unroll
@@ -107,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemv(const __grid_constant
     float sum = 0.0f;
 #pragma unroll
     for (u32 warp = 0; warp < WARPS; ++warp) sum += slots[threadIdx.x][warp];
-    auto* c = reinterpret_cast<u16*>(group.c) + u64(l) * M + row;
+    auto* c = reinterpret_cast<u16*>(group.c) + u64(l) * group.m + row;
     c[threadIdx.x] = static_cast<u16>(ptx::f32x2_to_f16x2(sum, 0.0f));
   }
 }
