@@ -1,19 +1,20 @@
 /*dgx
 operator = "attention"
 summary  = "Scores stay in registers: 128 queries a CTA, keys and values by TMA, the row's maximum and sum as it goes"
+parent   = "fragments"
+claim    = { geomean = 3, over = "fragments", why = "wgmma, and no wait for keys and values" }
 arch     = "sm_90a"
+params   = { OVERLAP = [1, 0] }  # weights of one tile beside the products of the tile before
 requires = ["d == 64 || d == 128"]
 
-params   = { OVERLAP = [1, 0] }
-
 [const]
-S       = "most(s)"
-D       = "most(d)"
-HEADS   = "most(b * h)"
+LENGTH  = "s"
+DEPTH   = "d"
+HEADS   = "b * h"
 KEYS    = 128                  # of a tile
-STAGES  = "D == 64 ? 4 : 2"
-Q_TILES = "cdiv(S, 128)"
-SMEM    = "(128 + 2 * STAGES * KEYS) * D * 2 + 2048"
+STAGES  = "d == 64 ? 4 : 2"
+Q_TILES = "cdiv(s, 128)"
+SMEM    = "(128 + 2 * STAGES * KEYS) * d * 2 + 2048"
 
 [[map]]
 name    = "Q"
@@ -59,10 +60,10 @@ smem   = "SMEM"
 using namespace dgx;
 
 constexpr u32 QUERIES = 64, CONSUMERS = 256;  // a warpgroup's queries
-constexpr u32 PANELS = D / 64;                // TMA swizzles 64 columns at a time
+constexpr u32 PANELS = DEPTH / 64;                // TMA swizzles 64 columns at a time
 constexpr u32 Q_PANEL = QUERIES * 128, KEY_PANEL = KEYS * 128;
 constexpr float LOG2_E = 1.44269504f;
-constexpr float SCALE = (D == 64 ? 0.125f : 0.08838834764f) * LOG2_E;  // of a score, for powers of two
+constexpr float SCALE = (DEPTH == 64 ? 0.125f : 0.08838834764f) * LOG2_E;  // of a score, for powers of two
 constexpr u64 KEEP = ptx::EVICT_LAST;                                   // other CTAs read the same keys
 
 struct Shared {
@@ -87,7 +88,7 @@ struct Work {
 
 __device__ __forceinline__ Work work_of() {
   const u32 tile = Q_TILES - 1 - blockIdx.x / HEADS, first = tile * 2 * QUERIES;
-  const u32 last = min(first + 2 * QUERIES, S);
+  const u32 last = min(first + 2 * QUERIES, LENGTH);
   return {blockIdx.x % HEADS, first, (last + KEYS - 1) / KEYS};
 }
 
@@ -120,7 +121,7 @@ __device__ __forceinline__ void produce(Shared& shared, const Args& args, const 
 __device__ __forceinline__ void score(float (&s)[KEYS / 2], u64 q, u64 k) {
   ptx::wgmma_fence();
 #pragma unroll
-  for (u32 step = 0; step < D / 16; ++step)
+  for (u32 step = 0; step < DEPTH / 16; ++step)
     ptx::Wgmma<KEYS>::ss(s, q + ((step / 4 * Q_PANEL + step % 4 * 32) >> 4), k + ((step / 4 * KEY_PANEL + step % 4 * 32) >> 4),
                          step > 0);
   ptx::wgmma_commit();
@@ -176,10 +177,10 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, const 
   const bool leader = lane == 0;
   const u32 query = work.first + group * QUERIES + warp * 16;  // of this warp's first row
   const u64 q = ptx::swizzled_descriptor(ptx::shared_address(shared.q[group]));
-  float o[D / 2], s[KEYS / 2];
+  float o[DEPTH / 2], s[KEYS / 2];
   Rows rows = {{-1e30f, -1e30f}, {0.0f, 0.0f}};
 #pragma unroll
-  for (u32 i = 0; i < D / 2; ++i) o[i] = 0.0f;
+  for (u32 i = 0; i < DEPTH / 2; ++i) o[i] = 0.0f;
   ptx::mbarrier_wait(shared.q_full, 0);
   Ring ring;
   u32 p[KEYS / 16][4];
@@ -199,7 +200,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, const 
     const u64 v = ptx::rows_descriptor(ptx::shared_address(shared.v[at.slot]), KEY_PANEL);
     ptx::wgmma_fence();
 #pragma unroll
-    for (u32 step = 0; step < KEYS / 16; ++step) ptx::WgmmaRows<D>::add(o, p[step], v + (step * 16 * 128 >> 4));
+    for (u32 step = 0; step < KEYS / 16; ++step) ptx::WgmmaRows<DEPTH>::add(o, p[step], v + (step * 16 * 128 >> 4));
     ptx::wgmma_commit();
   };
   const auto finish_output = [&](const Ring& at) {
@@ -209,7 +210,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, const 
   };
   const auto take_weights = [&] {
 #pragma unroll
-    for (u32 i = 0; i < D / 2; ++i) o[i] *= shrink[i / 2 % 2];
+    for (u32 i = 0; i < DEPTH / 2; ++i) o[i] *= shrink[i / 2 % 2];
 #pragma unroll
     for (u32 i = 0; i < KEYS / 4; ++i) p[i / 4][i % 4] = ptx::f32x2_to_f16x2(s[2 * i], s[2 * i + 1]);
   };
@@ -244,7 +245,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, const 
   ptx::named_sync<128>(group + 1);
   const u32 out = ptx::shared_address(shared.q[group]), matrix = lane / 8, line = lane % 8;
 #pragma unroll
-  for (u32 octet = 0; octet < D / 8; octet += 2) {
+  for (u32 octet = 0; octet < DEPTH / 8; octet += 2) {
     u32 pair[4];
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
@@ -257,7 +258,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, const 
   }
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);
-  if (threadIdx.x % 128 == 0 && work.first + group * QUERIES < S) {
+  if (threadIdx.x % 128 == 0 && work.first + group * QUERIES < LENGTH) {
 #pragma unroll
     for (u32 panel = 0; panel < PANELS; ++panel)
       asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(
@@ -270,6 +271,7 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, const 
 }
 
 extern "C" __global__ void __launch_bounds__(384, 1) attention(const __grid_constant__ Args args) {
+  DGX_STAMP_KERNEL(args, attention);
   Shared& shared = shared_memory<Shared>();
   if (threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   if (threadIdx.x == 0) {
