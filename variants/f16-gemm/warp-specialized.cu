@@ -75,6 +75,7 @@ constexpr u32 ROW_TILES = (LEFT + ROWS - 1) / ROWS, COLUMN_TILES = (RIGHT + COLU
 constexpr u32 BAND = 8;  // rows of tiles that are worked on together, so that L2 holds what they share
 constexpr u32 LEFT_MAP = SWAP ? MAP_B : MAP_A, RIGHT_MAP = SWAP ? MAP_A : MAP_B;
 constexpr u32 KEPT = OUT_COLUMNS / 2;  // sums of a thread that its CTA stores
+constexpr u32 PANELS = OUT_COLUMNS / PANEL;
 
 struct Shared {
   alignas(1024) u8 left[STAGES][LEFT_BYTES];
@@ -144,9 +145,9 @@ __device__ __forceinline__ void store(const float* d, Shared& shared, const Args
   const u32 matrix = lane / 8, line = lane % 8;
   const bool leader = threadIdx.x % 128 == 0;
 #pragma unroll
-  for (u32 panel = 0; panel < OUT_COLUMNS / PANEL; ++panel) {
+  for (u32 panel = 0; panel < PANELS; ++panel) {
     const u32 out = ptx::shared_address(shared.out[group][panel % 2]);
-    if (leader) ptx::tma_store_wait_read<1>();
+    if (leader) ptx::tma_store_wait_read<PANELS == 1 ? 0 : 1>();  // this place's last panel has left
     ptx::named_sync<128>(group + 1);
 #pragma unroll
     for (u32 octet = 0; octet < PANEL / 8; octet += 2) {
