@@ -2,21 +2,24 @@
 operator = "softmax"
 summary  = "Each row stays in registers: read once, written once; a long row is a cluster's"
 parent   = "two-reads"
-claim    = { geomean = 1.1, over = "two-reads", why = "no second wait for memory; what two-reads reads again lies in L2" }
+claim    = { geomean = 1.1, over = "two-reads", why = "no second wait; what two-reads reads again is in L2" }
 arch     = "sm_90a"
+params   = { NEXT = [0, 1] }  # CTAs stay: the next row is on its way while one is summed
 requires = ["n % 8 == 0", "n <= 131072"]
 
-# Measured: rows of 4096 are fastest with four vectors a thread, rows of 8192 with two; those a
-# cluster shares with as many as fit the registers.
+# Measured without NEXT: rows of 4096 are fastest with four vectors a thread, rows of 8192 with two;
+# those a cluster shares with eight.
 [const]
 COLUMNS = "n"
-CTAS    = "n > 65536 ? 8 : n > 32768 ? 4 : n > 16384 ? 2 : 1"  # that share a row
-VECTORS = "n > 32768 ? 8 : n > 4096 ? 2 : 4"                   # of eight elements, a thread's
+CTAS    = "n > 65536 ? 8 : n > 32768 ? 4 : n > 16384 ? 2 : 1"    # that share a row
+VECTORS = "n > 32768 ? 8 : n > 4096 || NEXT == 1 ? 2 : 4"        # of eight elements, a thread's
 THREADS = "align(cdiv(n, 8 * VECTORS * CTAS), 32)"
+PER_SM  = "max(1, (VECTORS == 8 ? NEXT == 1 ? 512 : 1024 : NEXT == 1 ? 1536 : 1) / THREADS)"  # CTAs that fit
+AT_ONCE = "NEXT == 1 ? min(m, max(1, sms * PER_SM / CTAS)) : m"  # rows
 
 [[launch]]
 kernel  = "softmax"
-grid    = "m * CTAS"
+grid    = "AT_ONCE * CTAS"
 block   = "THREADS"
 cluster = "CTAS"
 */
@@ -26,13 +29,23 @@ using namespace dgx;
 
 constexpr u32 MINUS_INFINITY = 0xFC00FC00;
 constexpr float LOG2_E = 1.44269504f;
-// Many exponentials are not kept but made again: with fewer registers more rows are under way.
-constexpr bool AGAIN = VECTORS > 4;
+// Exponentials are not kept but made again: with fewer registers more rows are under way.
+constexpr bool AGAIN = NEXT || VECTORS > 4;
 
 __device__ __forceinline__ u32 maximum_f16x2(u32 a, u32 b) {
   u32 d;
   asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
+}
+
+__device__ __forceinline__ float maximum_of(const uint4 (&raw)[VECTORS]) {
+  u32 d = MINUS_INFINITY;
+#pragma unroll
+  for (u32 i = 0; i < VECTORS; ++i) {
+    const u32 low = maximum_f16x2(raw[i].x, raw[i].y), high = maximum_f16x2(raw[i].z, raw[i].w);
+    d = maximum_f16x2(d, maximum_f16x2(low, high));
+  }
+  return Maximum::of(ptx::f16_to_f32(d), ptx::f16_to_f32(d >> 16));
 }
 
 __device__ __forceinline__ void exponentials(float (&e)[VECTOR], uint4 raw, float top) {
@@ -42,46 +55,37 @@ __device__ __forceinline__ void exponentials(float (&e)[VECTOR], uint4 raw, floa
     e[j] = ptx::exp2_approx(ptx::f16_to_f32(words[j / 2] >> 16 * (j % 2)) * LOG2_E - top);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, CTAS > 1 ? 1024 / THREADS : 1) softmax(const __grid_constant__ Args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) softmax(const __grid_constant__ Args args) {
   __shared__ float slots[2][THREADS / 32 * CTAS];
   DGX_STAMP_KERNEL(args, softmax);
-  cluster_begin<CTAS>();
+  const Row<COLUMNS, CTAS, THREADS, VECTORS> place;
   const Group& group = args.near[0];
-  const u32 row = blockIdx.x / CTAS, first = (CTAS == 1 ? 0 : ptx::cluster_rank() * THREADS) + threadIdx.x;
-  const auto* x = reinterpret_cast<const uint4*>(group.x) + u64(row) * (COLUMNS / VECTOR);
-  auto* y = reinterpret_cast<uint4*>(group.y) + u64(row) * (COLUMNS / VECTOR);
-
-  uint4 raw[VECTORS];
+  uint4 raw[VECTORS], next[VECTORS];
+  u32 row = blockIdx.x / CTAS;
+  place.load(raw, group.x, row, MINUS_INFINITY);
+  place.begun();
+  while (true) {
+    if (NEXT && row + AT_ONCE < group.m) place.load(next, group.x, row + AT_ONCE, MINUS_INFINITY);
+    float top = reduce_row<Maximum, THREADS, CTAS>(maximum_of(raw), slots[0]) * LOG2_E;
+    float e[VECTORS][VECTOR], sum = 0.0f;
 #pragma unroll
-  for (u32 i = 0; i < VECTORS; ++i) {
-    const u32 at = first + i * THREADS * CTAS;
-    raw[i] = {MINUS_INFINITY, MINUS_INFINITY, MINUS_INFINITY, MINUS_INFINITY};
-    if (at < COLUMNS / VECTOR) raw[i] = ptx::load_global_once_v4(x + at);
-  }
-  u32 largest = MINUS_INFINITY;
+    for (u32 i = 0; i < VECTORS; ++i) {
+      exponentials(e[i], raw[i], top);
 #pragma unroll
-  for (u32 i = 0; i < VECTORS; ++i)
-    largest = maximum_f16x2(largest, maximum_f16x2(maximum_f16x2(raw[i].x, raw[i].y), maximum_f16x2(raw[i].z, raw[i].w)));
-  cluster_begun<CTAS>();
-  const float mine = Maximum::of(ptx::f16_to_f32(largest), ptx::f16_to_f32(largest >> 16));
-  float top = reduce_row<Maximum, THREADS, CTAS>(mine, slots[0]) * LOG2_E;
-
-  float e[VECTORS][VECTOR], sum = 0.0f;
+      for (u32 j = 0; j < VECTOR; ++j) sum += e[i][j];
+    }
+    const float scale = 1.0f / reduce_row<Sum, THREADS, CTAS>(sum, slots[1]);
+    if constexpr (AGAIN) asm volatile("" : "+f"(top));  // or the compiler keeps them
 #pragma unroll
-  for (u32 i = 0; i < VECTORS; ++i) {
-    exponentials(e[i], raw[i], top);
+    for (u32 i = 0; i < VECTORS; ++i) {
+      if constexpr (AGAIN) exponentials(e[i], raw[i], top);
+      u32 words[4];
 #pragma unroll
-    for (u32 j = 0; j < VECTOR; ++j) sum += e[i][j];
-  }
-  const float scale = 1.0f / reduce_row<Sum, THREADS, CTAS>(sum, slots[1]);
-  if constexpr (AGAIN) asm volatile("" : "+f"(top));  // or the compiler keeps them
-#pragma unroll
-  for (u32 i = 0; i < VECTORS; ++i) {
-    const u32 at = first + i * THREADS * CTAS;
-    if constexpr (AGAIN) exponentials(e[i], raw[i], top);
-    u32 words[4];
-#pragma unroll
-    for (u32 j = 0; j < 4; ++j) words[j] = ptx::f32x2_to_f16x2(e[i][2 * j] * scale, e[i][2 * j + 1] * scale);
-    if (at < COLUMNS / VECTOR) ptx::store_global_v4(y + at, {words[0], words[1], words[2], words[3]});
+      for (u32 j = 0; j < 4; ++j) words[j] = ptx::f32x2_to_f16x2(e[i][2 * j] * scale, e[i][2 * j + 1] * scale);
+      place.store(group.y, row, i, {words[0], words[1], words[2], words[3]});
+    }
+    row += AT_ONCE;
+    if (!NEXT || row >= group.m) return;
+    copy(raw, next);
   }
 }

@@ -1,4 +1,4 @@
-// A row of 16-bit numbers in the registers of a CTA, or of the CTAs of a cluster: read once,
+// Rows of 16-bit numbers in the registers of a CTA, or of the CTAs of a cluster: read once,
 // in vectors of eight that neighbouring threads take in turn.
 #pragma once
 #include <dgx/ptx/cluster.cuh>
@@ -30,17 +30,6 @@ __device__ __forceinline__ float reduce_warp(float value) {
   return value;
 }
 
-// Every CTA of a cluster says that it runs, and waits for the others before it writes to them.
-template <u32 Ctas>
-__device__ __forceinline__ void cluster_begin() {
-  if constexpr (Ctas > 1) ptx::cluster_arrive();
-}
-
-template <u32 Ctas>
-__device__ __forceinline__ void cluster_begun() {
-  if constexpr (Ctas > 1) ptx::cluster_wait();
-}
-
 // Over all threads of a cluster of Ctas CTAs. `slots` is shared memory of its own for each
 // reduction of a row, one slot for each warp of the cluster.
 template <typename Op, u32 Threads, u32 Ctas>
@@ -65,5 +54,55 @@ __device__ __forceinline__ float reduce_row(float value, float (&slots)[Threads 
     if (i + lane < ALL) all = Op::of(all, slots[i + lane]);
   return reduce_warp<Op>(all);
 }
+
+template <u32 Vectors>
+__device__ __forceinline__ void copy(uint4 (&to)[Vectors], const uint4 (&from)[Vectors]) {
+#pragma unroll
+  for (u32 i = 0; i < Vectors; ++i) to[i] = from[i];
+}
+
+// A thread's vectors of the rows that its cluster works on.
+template <u32 Columns, u32 Ctas, u32 Threads, u32 Vectors>
+struct Row {
+  u32 first;
+
+  // Every CTA of a cluster says that it runs; begun() is for the others, before they write to it.
+  __device__ __forceinline__ Row() : first((Ctas == 1 ? 0 : ptx::cluster_rank() * Threads) + threadIdx.x) {
+    if constexpr (Ctas > 1) ptx::cluster_arrive();
+  }
+
+  __device__ __forceinline__ void begun() const {
+    if constexpr (Ctas > 1) ptx::cluster_wait();
+  }
+
+  __device__ __forceinline__ u32 place(u32 i) const { return first + i * Threads * Ctas; }
+  __device__ __forceinline__ bool exists(u32 i) const {
+    return Columns == VECTOR * Threads * Ctas * Vectors || place(i) < Columns / VECTOR;
+  }
+
+  // What the row lacks of whole vectors for all threads is `fill`.
+  __device__ __forceinline__ void load(uint4 (&to)[Vectors], const void* rows, u32 row, u32 fill) const {
+    const auto* from = static_cast<const uint4*>(rows) + u64(row) * (Columns / VECTOR);
+#pragma unroll
+    for (u32 i = 0; i < Vectors; ++i) {
+      to[i] = {fill, fill, fill, fill};
+      if (exists(i)) to[i] = ptx::load_global_once_v4(from + place(i));
+    }
+  }
+
+  // A row that all clusters read.
+  __device__ __forceinline__ void load_again(uint4 (&to)[Vectors], const void* row) const {
+#pragma unroll
+    for (u32 i = 0; i < Vectors; ++i) {
+      to[i] = {};
+      if (exists(i)) to[i] = ptx::load_global_v4(static_cast<const uint4*>(row) + place(i));
+    }
+  }
+
+  __device__ __forceinline__ void store(void* rows, u32 row, u32 i, uint4 vector) const {
+    auto* to = static_cast<uint4*>(rows) + u64(row) * (Columns / VECTOR);
+    if (exists(i)) ptx::store_global_v4(to + place(i), vector);
+  }
+};
 
 }  // namespace dgx
