@@ -92,8 +92,8 @@ __device__ __forceinline__ Work work_of() {
   return {blockIdx.x % HEADS, first, (last + KEYS - 1) / KEYS};
 }
 
-__device__ __forceinline__ void load_panels(u8 (&to)[PANELS][KEY_PANEL], const TensorMap* map, const Work& work, u32 tile,
-                                            u64& empty, u32 parity, u64& full) {
+__device__ __forceinline__ void load_panels(u8 (&to)[PANELS][KEY_PANEL], const TensorMap* map, const Work& work,
+                                            u32 tile, u64& empty, u32 parity, u64& full) {
   ptx::mbarrier_wait(empty, parity);
   ptx::mbarrier_arrive_expect_tx(full, PANELS * KEY_PANEL);
 #pragma unroll
@@ -121,9 +121,10 @@ __device__ __forceinline__ void produce(Shared& shared, const Args& args, const 
 __device__ __forceinline__ void score(float (&s)[KEYS / 2], u64 q, u64 k) {
   ptx::wgmma_fence();
 #pragma unroll
-  for (u32 step = 0; step < DEPTH / 16; ++step)
-    ptx::Wgmma<KEYS>::ss(s, q + ((step / 4 * Q_PANEL + step % 4 * 32) >> 4), k + ((step / 4 * KEY_PANEL + step % 4 * 32) >> 4),
-                         step > 0);
+  for (u32 step = 0; step < DEPTH / 16; ++step) {
+    const u32 panel = step / 4, within = step % 4 * 32;
+    ptx::Wgmma<KEYS>::ss(s, q + ((panel * Q_PANEL + within) >> 4), k + ((panel * KEY_PANEL + within) >> 4), step > 0);
+  }
   ptx::wgmma_commit();
 }
 
@@ -253,8 +254,8 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, const 
       pair[i] = ptx::f32x2_to_f16x2(of[0] * scale[i % 2], of[1] * scale[i % 2]);
     }
     const u32 row = warp * 16 + matrix % 2 * 8 + line, chunk = octet + matrix / 2;
-    ptx::store_matrix_x4(out + chunk / 8 * Q_PANEL + row * 128 + ((chunk % 8 ^ row % 8) * 16), pair[0], pair[1], pair[2],
-                         pair[3]);
+    const u32 to = out + chunk / 8 * Q_PANEL + row * 128 + ((chunk % 8 ^ row % 8) * 16);
+    ptx::store_matrix_x4(to, pair[0], pair[1], pair[2], pair[3]);
   }
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);

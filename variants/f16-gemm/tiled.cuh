@@ -24,7 +24,10 @@ __device__ __forceinline__ u32 pair_at(const u16 (&tile)[TILE][PITCH], u32 row, 
   return *reinterpret_cast<const u32*>(&tile[row][column]);
 }
 
-__device__ __forceinline__ float to_f16(float x) { return ptx::f16_to_f32(ptx::f32x2_to_f16x2(x, 0.0f)); }
+__device__ __forceinline__ void round_to_f16(float4& d) {
+  const u32 low = ptx::f32x2_to_f16x2(d.x, d.y), high = ptx::f32x2_to_f16x2(d.z, d.w);
+  d = {ptx::f16_to_f32(low), ptx::f16_to_f32(low >> 16), ptx::f16_to_f32(high), ptx::f16_to_f32(high >> 16)};
+}
 
 }  // namespace dgx
 
@@ -49,12 +52,13 @@ extern "C" __global__ void __launch_bounds__(128) gemm(const __grid_constant__ d
 #pragma unroll
       for (u32 i = 0; i < 2; ++i) {
         const u32 y = warp_row + i * 16 + lane / 4;
-        const u32 a0 = pair_at(a, y, x), a1 = pair_at(a, y + 8, x), a2 = pair_at(a, y, x + 8), a3 = pair_at(a, y + 8, x + 8);
+        const u32 a0 = pair_at(a, y, x), a1 = pair_at(a, y + 8, x);
+        const u32 a2 = pair_at(a, y, x + 8), a3 = pair_at(a, y + 8, x + 8);
 #pragma unroll
         for (u32 j = 0; j < 4; ++j) {
           const u32 z = warp_column + j * 8 + lane / 4;
           ptx::mma_m16n8k16(d[i][j], a0, a1, a2, a3, pair_at(b, z, x), pair_at(b, z, x + 8));
-          if (at < k / 2 && F16_SUMS) d[i][j] = {to_f16(d[i][j].x), to_f16(d[i][j].y), to_f16(d[i][j].z), to_f16(d[i][j].w)};
+          if (F16_SUMS && at < k / 2) round_to_f16(d[i][j]);
         }
       }
     }

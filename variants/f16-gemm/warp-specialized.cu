@@ -2,7 +2,7 @@
 operator = "f16-gemm"
 summary  = "TMA fills a ring, two warpgroups multiply, C leaves by TMA; a cluster shares K where tiles are few"
 parent   = "tiled"
-claim    = { geomean = 0.97, over = "cublas", why = "the same loop as the best library kernels; tiles and split chosen for each shape" }
+claim    = { geomean = 0.97, over = "cublas", why = "wgmma fed by TMA; tiles and split chosen for each shape" }
 arch     = "sm_90a"
 requires = ["n % 8 == 0", "k % 8 == 0"]
 
@@ -107,8 +107,9 @@ __device__ __forceinline__ void produce(Shared& shared, const Args& args) {
       u64& full = shared.full[slot];
       ptx::mbarrier_wait(shared.empty[slot], parity);
       ptx::mbarrier_arrive_expect_tx(full, STAGE_BYTES);
-      ptx::tma_load_2d(ptx::shared_address(shared.left[slot]), args.maps + LEFT_MAP, step * STEP_K, work.row, full);
-      ptx::tma_load_2d(ptx::shared_address(shared.right[slot]), args.maps + RIGHT_MAP, step * STEP_K, work.column, full);
+      const u32 left = ptx::shared_address(shared.left[slot]), right = ptx::shared_address(shared.right[slot]);
+      ptx::tma_load_2d(left, args.maps + LEFT_MAP, step * STEP_K, work.row, full);
+      ptx::tma_load_2d(right, args.maps + RIGHT_MAP, step * STEP_K, work.column, full);
       if (++slot == STAGES) slot = 0, parity ^= 1;
     }
   }
@@ -126,8 +127,8 @@ __device__ __forceinline__ void multiply(float (&d)[COLUMNS / 2], Shared& shared
     ptx::mbarrier_wait(shared.full[slot], parity);
     ptx::wgmma_fence();
 #pragma unroll
-    for (u32 k = 0; k < STEP_K / 16; ++k)
-      ptx::Wgmma<COLUMNS>::ss(d, left + ((slot * LEFT_BYTES + k * 32) >> 4), right + ((slot * RIGHT_BYTES + k * 32) >> 4), 1);
+    for (u32 at = 0; at < STEP_K * 2; at += 32)
+      ptx::Wgmma<COLUMNS>::ss(d, left + ((slot * LEFT_BYTES + at) >> 4), right + ((slot * RIGHT_BYTES + at) >> 4), 1);
     ptx::wgmma_commit();
     ptx::wgmma_wait<1>();
     if (leader && step > 0) ptx::mbarrier_arrive(shared.empty[before]);
@@ -215,7 +216,8 @@ __device__ __forceinline__ void gather(float (&d)[COLUMNS / 2], Shared& shared, 
 #pragma unroll
       for (u32 four = 0; four < KEPT / 4; ++four) {
         const float4 more = ptx::load_shared_v4_f32(place(from - 1, four));
-        sums[four * 4] += more.x, sums[four * 4 + 1] += more.y, sums[four * 4 + 2] += more.z, sums[four * 4 + 3] += more.w;
+        float* to = sums + four * 4;
+        to[0] += more.x, to[1] += more.y, to[2] += more.z, to[3] += more.w;
       }
     store(sums, shared, args, work.row, work.column + owner * OUT_COLUMNS);
   }

@@ -2,7 +2,7 @@
 operator = "nvfp4-gemv"
 summary  = "A thread keeps its part of b in registers and meets every row of the CTA with it"
 parent   = "warp-per-row"
-claim    = { geomean = 2, over = "warp-per-row", why = "b is dequantised once for all rows of a CTA; four rows' loads are under way together" }
+claim    = { geomean = 2, over = "warp-per-row", why = "b is dequantised once for all rows of a CTA" }
 arch     = "sm_90a"
 requires = ["k <= 65536", "m % ROWS == 0"]
 
@@ -66,10 +66,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemv(const __grid_constant
   Piece pieces[AT_ONCE][VECTORS];
   const auto load_rows = [&](u32 first) {
 #pragma unroll
-    for (u32 r = 0; r < AT_ONCE; ++r)
+    for (u32 r = 0; r < AT_ONCE; ++r) {
+      const u8 *elements = a + u64(first + r) * (LENGTH / 2), *scales = sfa + u64(first + r) * (LENGTH / 16);
 #pragma unroll
-      for (u32 v = 0; v < VECTORS; ++v)
-        pieces[r][v] = load(a + u64(first + r) * (LENGTH / 2), sfa + u64(first + r) * (LENGTH / 16), threadIdx.x + v * THREADS);
+      for (u32 v = 0; v < VECTORS; ++v) pieces[r][v] = load(elements, scales, threadIdx.x + v * THREADS);
+    }
   };
   load_rows(0);
 #pragma unroll
@@ -95,8 +96,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) gemv(const __grid_constant
       for (u32 v = 0; v < VECTORS; ++v) {
         const Piece& piece = pieces[r][v];
         const u32 scales = ptx::e4m3x2_to_f16x2(piece.scales);
-        sums[r] += block(piece.packed.x, piece.packed.y, values[v][0]) * (ptx::f16_to_f32(scales) * b_scales[v][0]);
-        sums[r] += block(piece.packed.z, piece.packed.w, values[v][1]) * (ptx::f16_to_f32(scales >> 16) * b_scales[v][1]);
+        const float low = ptx::f16_to_f32(scales) * b_scales[v][0];
+        const float high = ptx::f16_to_f32(scales >> 16) * b_scales[v][1];
+        sums[r] += block(piece.packed.x, piece.packed.y, values[v][0]) * low;
+        sums[r] += block(piece.packed.z, piece.packed.w, values[v][1]) * high;
       }
     }
     if (first + AT_ONCE < ROWS) load_rows(first + AT_ONCE);

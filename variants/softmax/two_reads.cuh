@@ -39,8 +39,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax(const __grid_const
   for (u32 at = threadIdx.x; at < vectors; at += THREADS) {
     unpack(v, ptx::load_global_v4(x + at));
     u32 words[4];
-    for (u32 j = 0; j < 4; ++j)
-      words[j] = ptx::f32x2_to_f16x2(ptx::exp2_approx(v[2 * j] - all) * scale, ptx::exp2_approx(v[2 * j + 1] - all) * scale);
+    for (u32 j = 0; j < VECTOR; ++j) v[j] = ptx::exp2_approx(v[j] - all) * scale;
+    for (u32 j = 0; j < 4; ++j) words[j] = ptx::f32x2_to_f16x2(v[2 * j], v[2 * j + 1]);
     ptx::store_global_v4(y + at, {words[0], words[1], words[2], words[3]});
   }
 }
