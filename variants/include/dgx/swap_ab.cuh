@@ -199,8 +199,10 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
         }
         ptx::mbarrier_wait(shared.weights_empty[slot], parity);
         ptx::mbarrier_arrive_expect_tx(full, FEATURES * BAND + 2 * blocks * BLOCK_BYTES);
-        ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + Product::GATE_MAP, band * (BAND / 2), y, full, ptx::EVICT_FIRST);
-        ptx::tma_load_2d(ptx::shared_address(stage.up), maps + Product::UP_MAP, band * (BAND / 2), Product::up_row(group.n, y), full, ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + Product::GATE_MAP, band * (BAND / 2), y, full,
+                         ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up), maps + Product::UP_MAP, band * (BAND / 2),
+                         Product::up_row(group.n, y), full, ptx::EVICT_FIRST);
         // Past K the weights are zeros, whatever their scales.
         const u32 scaled = band < k / BAND ? band : k / BAND - 1;
         const u32 scales = ptx::shared_address(stage.scales);
@@ -287,7 +289,8 @@ __device__ __forceinline__ void store_pairs(const u32 (&pair)[Product::OUTPUTS][
     for (int i = 0; i + 4 <= Tokens / 8; i += 4)
       ptx::store_matrix_x4_transposed(at + o * OUT + i * 8 * 64, p[i], p[i + 1], p[i + 2], p[i + 3]);
 #pragma unroll
-    for (int i = Tokens / 32 * 4; i < Tokens / 8; ++i) ptx::store_matrix_x1_transposed(at8 + o * OUT + i * 8 * 64, p[i]);
+    for (int i = Tokens / 32 * 4; i < Tokens / 8; ++i)
+      ptx::store_matrix_x1_transposed(at8 + o * OUT + i * 8 * 64, p[i]);
   }
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);
