@@ -82,6 +82,17 @@ __device__ __forceinline__ float f16_to_f32(u32 bits) {
   return d;
 }
 
+__device__ __forceinline__ u32 f32x2_to_bf16x2(float low, float high) {
+  u32 d;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(high), "f"(low));
+  return d;
+}
+
+// Of half `which` of a pair.
+__device__ __forceinline__ float bf16_to_f32(u32 pair, u32 which) {
+  return __uint_as_float(which == 0 ? pair << 16 : pair & 0xFFFF0000);
+}
+
 __device__ __forceinline__ float exp2_approx(float x) {
   float d;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));

@@ -1,0 +1,419 @@
+// GEMMs whose weights are the MMA's rows, dequantised in registers, and whose tokens are its
+// columns. A warp's 16 rows are eight of one set of weight rows, "gate", and eight of another,
+// "up": which rows these are, and what is stored of the two products, a Product says:
+//
+//   GATE_MAP, UP_MAP        the maps of the two sets of rows
+//   gate_scales(group)      the atoms of their scales, from the first row of each set on
+//   up_scales(group)
+//   up_row(n, row)          the row of "up" that belongs to a row of "gate", as far into its block
+//                           of 128
+//   OUTPUTS                 1: a pair of rows makes column `row` of C; 2: and column `up_row`
+//   pair(output, d)         two neighbouring tokens of one, from the sums of an octet of them
+//
+// The constants are those of swap-ab's front matter.
+#pragma once
+#include <dgx/fragment.cuh>
+#include <dgx/ptx/barrier.cuh>
+#include <dgx/ptx/matrix.cuh>
+#include <dgx/ptx/tma.cuh>
+#include <dgx/ptx/wgmma_k64.cuh>
+#include <dgx/shared.cuh>
+#include <dgx/split_k.cuh>
+#include <dgx/tile.cuh>
+
+namespace dgx {
+
+// K is taken in rounds of K512, of which a slot of tokens holds a fourth or an eighth.
+// TMA fills what a K that is an odd multiple of 256 lacks with zeros.
+constexpr u32 STEPS = 8;
+constexpr u32 STEP_K = 64;
+constexpr u32 BAND_STEPS = BAND / STEP_K;
+constexpr u32 BANDS = STEPS / BAND_STEPS;
+constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
+constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 1 ? 208 : WARPGROUPS == 2 ? 232 : 160;
+constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
+// One warpgroup gets half of them, lest its threads start with more than they grow to.
+constexpr u32 REGISTERS = WARPGROUPS == 1 ? 65536 / 2 : 65536;
+static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= REGISTERS / THREADS / 8 * 8 * THREADS);
+constexpr u32 NEXT_SLOTS = 2;
+constexpr u32 TOKEN_STAGES = 4;
+constexpr u32 SLOT_BYTES = SLOT * STEP_K * 2;
+static_assert(SLOT >= TOKENS && WEIGHT_STAGES >= 2);
+
+// A slot takes two steps of a tile if they fit: as much in flight, and half
+// the waiting, as with slots of one step.
+__device__ constexpr u32 steps_per_slot(u32 tokens) { return 2 * tokens <= SLOT ? 2 : 1; }
+
+constexpr u32 SCALE_BYTES = SCALE_BLOCKS * BLOCK_BYTES;  // of gate, and of up
+using Weights = WeightStage<FEATURES, 2 * SCALE_BYTES>;
+using Reader = WeightReader<FEATURES, WEIGHT_STAGES, 2 * SCALE_BYTES>;
+
+struct Shared {
+  alignas(1024) u8 tokens[TOKEN_STAGES][SLOT_BYTES];
+  Weights weights[WEIGHT_STAGES];
+  u8 out[WARPGROUPS][OUT_BYTES / WARPGROUPS];
+  alignas(16) u8 inbox[SPLIT == 1 ? 16 : INBOX_BYTES];
+  u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
+  u64 weights_full[WEIGHT_STAGES], weights_empty[WEIGHT_STAGES];
+  u64 next_full[NEXT_SLOTS], next_empty[NEXT_SLOTS];
+  alignas(16) u32 next[NEXT_SLOTS][8];
+  SplitBarriers split;
+};
+static_assert(sizeof(Shared) <= SMEM && sizeof(Weights) == WEIGHT_BYTES);
+
+// A tile and what its loops need to know of the group; rounds = 0 is the end.
+struct Work {
+  u32 row, column;  // first token, first feature
+  u32 tokens;       // of a tile of this group
+  u32 rounds;       // of K512, this CTA's share
+  u32 first_round;
+  u32 group;
+
+  __device__ __forceinline__ const TensorMap* map(const Args& args, u32 which) const {
+    return args.maps + group * MAPS + which;
+  }
+};
+
+// As `width` in the front matter.
+__device__ __forceinline__ u32 width_of(u32 share) {
+  const u32 least = (share - 1) / 8;
+  return 8 * (least + __ffs(u32(TOKEN_SIZES) >> least));
+}
+
+// Token tiles that go through all features before the next: the tokens of all may
+// be more than L2 holds. (Looking for it costs grouped shapes 1 %: dense ones only.)
+constexpr u32 BLOCK = 4;
+
+__device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
+  u32 m = ONE_M, k = ONE_K, local = tile, index = 0;
+  if constexpr (ONE_M == 0) {
+    index = find_group(args, tile);
+    const Group group = group_at(args, index);
+    m = group.m, k = group.k, local -= group.tile_begin;
+  }
+  const u32 token_tiles = (m + CAP - 1) / CAP;
+  u32 block = 0, block_tiles = token_tiles;
+  if constexpr (ONE_M > BLOCK * CAP) {
+    constexpr u32 TILES = ONE_M == 0 ? 1 : BLOCK * (ONE_N / FEATURES);
+    block = local / TILES * BLOCK, local %= TILES;
+    block_tiles = token_tiles - block < BLOCK ? token_tiles - block : BLOCK;
+  }
+  const u32 all_rounds = (k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
+  const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
+  Work work;
+  work.group = index;
+  work.tokens = width_of((m + token_tiles - 1) / token_tiles);
+  work.row = (block + local % block_tiles) * work.tokens;
+  work.column = local / block_tiles * FEATURES;
+  work.first_round = all_rounds / SPLIT * rank;
+  work.rounds = rank == 0 ? all_rounds / SPLIT : all_rounds - all_rounds / SPLIT;
+  return work;
+}
+
+// The CTA's first tile.
+__device__ __forceinline__ Work first_work(const Args& args) { return work_of(args, blockIdx.x / SPLIT); }
+
+// The host has dealt out the tiles beyond one per CTA. The token producer takes
+// up the next and looks up its group: the others find it in shared memory.
+struct Hand {
+  u32 count = 0;
+
+  __device__ __forceinline__ u32 slot() const { return count % NEXT_SLOTS; }
+  __device__ __forceinline__ u32 parity() const { return count / NEXT_SLOTS % 2; }
+
+  __device__ __forceinline__ void publish(Shared& shared, const Work& work) {
+    ptx::mbarrier_wait(shared.next_empty[slot()], parity() ^ 1);
+    const u32 at = ptx::shared_address(shared.next[slot()]);
+    ptx::store_shared_v4(at, {work.row, work.column, work.tokens, work.rounds});
+    ptx::store_shared_u32(at + 16, work.group);
+    ptx::mbarrier_arrive(shared.next_full[slot()]);
+    ++count;
+  }
+
+  __device__ __forceinline__ Work next(Shared& shared) {
+    Work work{};
+    if constexpr (PERSISTENT) {
+      ptx::mbarrier_wait(shared.next_full[slot()], parity());
+      const u32 at = ptx::shared_address(shared.next[slot()]);
+      const uint4 v = ptx::load_shared_v4(at);
+      work = {v.x, v.y, v.z, v.w, 0, ptx::load_shared_u32(at + 16)};
+      __syncwarp();
+      if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.next_empty[slot()]);
+      ++count;
+    }
+    return work;
+  }
+};
+
+__device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args) {
+  Work work = first_work(args);
+  if (threadIdx.x % 32 != 0) return;
+  ptx::wait_for_previous_launch();
+  ptx::fence_proxy_async_global();
+  const u32* dealt = args.deal + blockIdx.x;
+  Hand hand;
+  u32 slot = 0, parity = 1;
+  while (work.rounds > 0) {
+    Work next{};
+    u32 tile = args.tile_count;
+    if constexpr (PERSISTENT) tile = *dealt, dealt += gridDim.x;
+    const u32 together = steps_per_slot(work.tokens), bytes = together * work.tokens * STEP_K * 2;
+#pragma unroll 1  // the producers have few registers
+    for (u32 step = 0; step < work.rounds * STEPS; step += together) {
+      ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
+      ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], bytes);
+      ptx::tma_load_3d(ptx::shared_address(shared.tokens[slot]), work.map(args, MAP_TOKENS), 0, work.row,
+                       work.first_round * STEPS + step, shared.tokens_full[slot], ptx::EVICT_LAST);
+      if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
+      // With the ring full there is time to wait for the number.
+      if (PERSISTENT && step == (TOKEN_STAGES - 1) * together) {
+        if (tile < args.tile_count) next = work_of(args, tile);
+        hand.publish(shared, next);
+      }
+    }
+    work = next;
+  }
+}
+
+template <typename Product>
+__device__ __forceinline__ void produce_weights(Shared& shared, const Args& args) {
+  const bool leader = threadIdx.x % 32 == 0;
+  Hand hand;
+  u32 slot = 0, parity = 1;
+  u32 asked = 0, here = 0, here_parity = 0;  // the stage that must be here before the next is asked for
+  for (Work work = first_work(args); work.rounds > 0; work = hand.next(shared)) {
+    if (leader) {
+      const u32 y = work.column, blocks = blocks_of(y, FEATURES);
+      const Group group = group_at(args, work.group);
+      const u32 k = ONE_K ? ONE_K : group.k;
+      const u64 atoms = u64(y / BLOCK_ROWS) * (k / BAND) * BLOCK_BYTES;
+      const TensorMap* maps = work.map(args, 0);
+      const u32 first = work.first_round * BANDS, end = first + work.rounds * BANDS;
+#pragma unroll 1  // the producers have few registers
+      for (u32 band = first; band < end; ++band) {
+        auto& stage = shared.weights[slot];
+        u64& full = shared.weights_full[slot];
+        if (WINDOW < WEIGHT_STAGES && ++asked > WINDOW) {
+          ptx::mbarrier_wait(shared.weights_full[here], here_parity);
+          if (++here == WEIGHT_STAGES) here = 0, here_parity ^= 1;
+        }
+        ptx::mbarrier_wait(shared.weights_empty[slot], parity);
+        ptx::mbarrier_arrive_expect_tx(full, FEATURES * BAND + 2 * blocks * BLOCK_BYTES);
+        ptx::tma_load_2d(ptx::shared_address(stage.gate), maps + Product::GATE_MAP, band * (BAND / 2), y, full,
+                         ptx::EVICT_FIRST);
+        ptx::tma_load_2d(ptx::shared_address(stage.up), maps + Product::UP_MAP, band * (BAND / 2),
+                         Product::up_row(group.n, y), full, ptx::EVICT_FIRST);
+        // Past K the weights are zeros, whatever their scales.
+        const u32 scaled = band < k / BAND ? band : k / BAND - 1;
+        const u32 scales = ptx::shared_address(stage.scales);
+        load_blocks(scales, Product::gate_scales(group) + atoms, blocks, scaled, k, full);
+        load_blocks(scales + SCALE_BYTES, Product::up_scales(group) + atoms, blocks, scaled, k, full);
+        if (++slot == WEIGHT_STAGES) slot = 0, parity ^= 1;
+      }
+    }
+    __syncwarp();
+  }
+}
+
+// d = weights (64 rows) times tokens^T over all of K, in units of 1 / UNSCALE.
+template <int Tokens>
+__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
+                                              u32 rounds) {
+  // Unrolled over a band, whose tokens fill the ring, or half of it. Not over more: a wgmma
+  // takes the compiler 10 to 30 ms.
+  constexpr u32 TOGETHER = steps_per_slot(Tokens), SLOTS = BAND_STEPS / TOGETHER;
+  static_assert(BAND_STEPS == 4 && SLOTS * TOGETHER == TOKEN_STAGES && BANDS % TOGETHER == 0);
+  const bool leader = threadIdx.x % 32 == 0;
+  const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
+  // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
+  // read before it is set lives through the whole kernel, in every width.
+#pragma unroll
+  for (int i = 0; i < Tokens / 2; ++i) d[i] = 0.0f;
+  u32 fragments[2][4][4];
+  u32 band = 0;
+  do {
+    const u32 first = band % TOGETHER * SLOTS, before = TOKEN_STAGES - SLOTS - first;
+    const u64 band_tokens = tokens + first * (SLOT_BYTES >> 4);
+#pragma unroll
+    for (u32 step = 0; step < BAND_STEPS; ++step) {
+      // Its nibbles are taken apart while the two steps before run.
+      RawFragments raw;
+      if (step == 0) raw = reader.template read<0>(shared.weights_full, shared.weights_empty);
+      if (step == 1) raw = reader.template read<1>(shared.weights_full, shared.weights_empty);
+      if (step == 2) raw = reader.template read<2>(shared.weights_full, shared.weights_empty);
+      if (step == 3) raw = reader.template read<3>(shared.weights_full, shared.weights_empty);
+      // The first of the two, which reads the same registers, must be done.
+      ptx::wgmma_wait<1>();
+      const u32 done = step > 1 ? first + (step - 2) / TOGETHER : before + (step + 2) / TOGETHER;
+      if ((step + 1) % TOGETHER == 0 && leader && (band > 0 || step > 1))
+        ptx::mbarrier_arrive(shared.tokens_empty[done]);
+      scale_fragments(fragments[step % 2], raw);
+      // The last two steps wait at once: ptxas serialises all wgmmas if there is a branch between these.
+      const u32 slot = step / TOGETHER;
+      if (step % TOGETHER == 0 && step != 3) ptx::mbarrier_wait(shared.tokens_full[first + slot], pass % 2);
+      if (TOGETHER == 1 && step == 2) ptx::mbarrier_wait(shared.tokens_full[slot + 1], pass % 2);
+      ptx::wgmma_fence();
+      const u64 at = band_tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2)) >> 4);
+      ptx::WgmmaK64<Tokens>::rs(d, fragments[step % 2], at);
+      ptx::wgmma_commit();
+    }
+    if (++band % TOGETHER == 0) ++pass;
+  } while (band < rounds * BANDS);
+  ptx::wgmma_wait<0>();
+  ptx::pin(d);
+  DGX_STAMP(epilogue);
+#pragma unroll
+  for (u32 slot = TOKEN_STAGES - 2 / TOGETHER; slot < TOKEN_STAGES; ++slot)
+    if (leader) ptx::mbarrier_arrive(shared.tokens_empty[slot]);
+}
+
+// Transpose through shared memory, store by TMA, which leaves out the rows past M.
+template <typename Product, int Tokens>
+__device__ __forceinline__ void store_pairs(const u32 (&pair)[Product::OUTPUTS][Tokens / 8], Shared& shared,
+                                            const Args& args, const Work& work, u32 row) {
+  constexpr u32 OUT = OUT_BYTES / WARPGROUPS / Product::OUTPUTS;
+  const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+  const u32 out = ptx::shared_address(shared.out[group]);
+  const bool leader = threadIdx.x % 128 == 0;
+  if constexpr (PERSISTENT) {
+    if (leader) ptx::tma_store_wait_read<0>();
+    ptx::named_sync<128>(group + 1);
+  }
+  // 64-byte rows, one a token, a warp's eight features in one 16-byte chunk.
+  const u32 at = out + lane * 64 + (warp ^ (lane / 2 % 4)) * 16;
+  const u32 at8 = out + lane % 8 * 64 + (warp ^ (lane / 2 % 4)) * 16;
+#pragma unroll
+  for (u32 o = 0; o < Product::OUTPUTS; ++o) {
+    const u32(&p)[Tokens / 8] = pair[o];
+#pragma unroll
+    for (int i = 0; i + 4 <= Tokens / 8; i += 4)
+      ptx::store_matrix_x4_transposed(at + o * OUT + i * 8 * 64, p[i], p[i + 1], p[i + 2], p[i + 3]);
+#pragma unroll
+    for (int i = Tokens / 32 * 4; i < Tokens / 8; ++i)
+      ptx::store_matrix_x1_transposed(at8 + o * OUT + i * 8 * 64, p[i]);
+  }
+  ptx::fence_proxy_async_shared();
+  ptx::named_sync<128>(group + 1);
+  if (leader) {
+    const u32 column = work.column + group * 32;
+    ptx::tma_store_2d(work.map(args, MAP_C), column, row, out);
+    if constexpr (Product::OUTPUTS == 2)
+      ptx::tma_store_2d(work.map(args, MAP_C), Product::up_row(group_at(args, work.group).n, column), row, out + OUT);
+    ptx::tma_store_commit();
+  }
+}
+
+template <typename Product, int Tokens>
+__device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
+                                           const Work& work) {
+  u32 pair[Product::OUTPUTS][Tokens / 8];
+#pragma unroll
+  for (u32 o = 0; o < Product::OUTPUTS; ++o)
+#pragma unroll
+    for (int i = 0; i < Tokens / 8; ++i) pair[o][i] = Product::pair(o, d + 4 * i);
+  store_pairs<Product, Tokens>(pair, shared, args, work, work.row);
+}
+
+// With K split: this CTA's half of the tokens, out of the sums of both.
+template <typename Product, int Tokens, u32 Rank>
+__device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
+                                           const Work& work) {
+  constexpr u32 CONSUMERS = CONSUMER_WARPS * 32;
+  static_assert(CONSUMERS * Tokens == INBOX_BYTES);
+  u32 pair[Product::OUTPUTS][Tokens / 16];
+  constexpr u32 SIZE = part_size(Tokens / 4), PAIRS = SIZE / 4;
+  const auto take = [&](u32 part, const float(&kept)[SIZE]) {
+#pragma unroll
+    for (u32 o = 0; o < Product::OUTPUTS; ++o)
+#pragma unroll
+      for (u32 i = 0; i < PAIRS; ++i) pair[o][part * PAIRS + i] = Product::pair(o, kept + 4 * i);
+  };
+  exchange_halves<Rank, Tokens / 4, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
+  store_pairs<Product, Tokens / 2>(pair, shared, args, work, work.row + Rank * (Tokens / 2));
+}
+
+// A tile's width is wgmma's n, so each width that occurs has its own loop. The
+// groups come in descending width (`order` in the front matter) and tiles are dealt in
+// ascending number, so a CTA goes through these loops once, widest first.
+template <typename Product, int Tokens>
+__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass, Hand& hand,
+                                        Work& work) {
+  if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
+    while (work.rounds > 0 && work.tokens == Tokens) {
+      float d[Tokens / 2];
+      reader.gate_scales_at = scales_in_blocks(work.column % BLOCK_ROWS + reader.row, reader.lane);
+      reader.up_scales_at = SCALE_BYTES + reader.gate_scales_at;
+      multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
+      if constexpr (SPLIT == 1) {
+        store_tile<Product, Tokens>(d, shared, args, work);
+      } else if (ptx::cluster_rank() == 0) {
+        store_half<Product, Tokens, 0>(d, shared, args, work);
+      } else {
+        store_half<Product, Tokens, 1>(d, shared, args, work);
+      }
+      work = hand.next(shared);
+    }
+  }
+  if constexpr (Tokens > 8) consume<Product, Tokens - 8>(shared, args, reader, pass, hand, work);
+}
+
+template <typename Product>
+__device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  Reader reader(shared.weights, warp * 8 + lane / 4, lane % 4);
+  u32 pass = 0;
+  Hand hand;
+  Work work = first_work(args);
+  consume<Product, TOKENS>(shared, args, reader, pass, hand, work);
+  if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
+}
+
+__device__ __forceinline__ void open(Shared& shared) {
+  if (threadIdx.x == 0) {
+    for (u32 i = 0; i < TOKEN_STAGES; ++i) {
+      ptx::mbarrier_init(shared.tokens_full[i], 1);
+      ptx::mbarrier_init(shared.tokens_empty[i], CONSUMER_WARPS);
+    }
+    for (u32 i = 0; i < WEIGHT_STAGES; ++i) {
+      ptx::mbarrier_init(shared.weights_full[i], 1);
+      ptx::mbarrier_init(shared.weights_empty[i], CONSUMER_WARPS);
+    }
+    for (u32 i = 0; i < NEXT_SLOTS; ++i) {
+      ptx::mbarrier_init(shared.next_full[i], 1);
+      ptx::mbarrier_init(shared.next_empty[i], CONSUMER_WARPS + 1);
+    }
+    if constexpr (SPLIT > 1) shared.split.open<TOKENS / 4, CONSUMER_WARPS * 32>();
+    ptx::mbarrier_init_fence();
+  }
+  __syncthreads();
+  if constexpr (SPLIT > 1) ptx::cluster_arrive(), ptx::cluster_wait();
+}
+
+// Tokens to fp16 in the weights' K order, once for all CTAs of the GEMM.
+__device__ __forceinline__ void prepare(const Args& args) {
+  ptx::allow_next_launch();
+  const Group group = group_at(args, blockIdx.y);
+  const u32 m = ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
+  __shared__ TokenChunks chunks[PREPARE_THREADS / 32];
+  const u32 first = blockIdx.x * PREPARE_THREADS + threadIdx.x / 32 * 32;
+  reorder_tokens(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), k, first, m * (k / PART),
+                 chunks[threadIdx.x / 32]);
+}
+
+template <typename Product>
+__device__ __forceinline__ void multiply_all(const Args& args) {
+  Shared& shared = shared_memory<Shared>();
+  if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
+  open(shared);
+  const u32 warp = threadIdx.x / 32;
+  if (warp >= CONSUMER_WARPS) {
+    ptx::registers_shrink<PRODUCER_REGISTERS>();
+    if (warp == CONSUMER_WARPS) produce_weights<Product>(shared, args);
+    if (warp == CONSUMER_WARPS + 1) produce_tokens(shared, args);
+  } else {
+    ptx::registers_grow<CONSUMER_REGISTERS>();
+    consume_all<Product>(shared, args);
+  }
+}
+
+}  // namespace dgx
