@@ -5,10 +5,11 @@ use rand_chacha::rand_core::Rng;
 
 use super::{Draw, Side};
 use crate::operator::SCALE_BLOCK;
-use crate::operator::format::E4M3_MAX_CODE;
 
 use dgx_core::domain::Distribution;
 
+/// The largest finite e4m3, 448.
+const LARGEST_SCALE: u8 = 0x7e;
 /// A tensor of fewer rows has no row whose whole part of C is zero or NaN:
 /// little would be left to compare.
 const FEW_ROWS: usize = 8;
@@ -199,7 +200,7 @@ impl Draw {
                     Side::Right(_) => 11 << 3,
                 };
                 for scale in scales {
-                    *scale = scale.saturating_add(steps).min(E4M3_MAX_CODE);
+                    *scale = scale.saturating_add(steps).min(LARGEST_SCALE);
                 }
             }
             Kind::Signed if signed => {
@@ -211,7 +212,7 @@ impl Draw {
             Kind::Top { negative } => {
                 row.fill(0);
                 rng.fill_bytes(elements(row, self.high));
-                scales[self.high] = E4M3_MAX_CODE | u8::from(signed && negative) << 7;
+                scales[self.high] = LARGEST_SCALE | u8::from(signed && negative) << 7;
             }
             Kind::Summit | Kind::Steep => {
                 row.fill(0);
