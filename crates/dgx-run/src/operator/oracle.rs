@@ -553,7 +553,8 @@ mod tests {
             for (product, b) in [(&answer.gate, b1), (&answer.up, b2)] {
                 for least in [512.0, 66000.0] {
                     let large = (0..64 * 128).filter(|&at| {
-                        let many = blocks(&a.elements, at / 128).min(blocks(&b.elements, at % 128)) > 1;
+                        let many =
+                            blocks(&a.elements, at / 128).min(blocks(&b.elements, at % 128)) > 1;
                         let c = answer.c(at).abs();
                         many && product[at].abs() > least && (1e-3..6e4).contains(&c)
                     });
