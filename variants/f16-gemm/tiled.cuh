@@ -29,6 +29,13 @@ __device__ __forceinline__ void round_to_f16(float4& d) {
   d = {ptx::f16_to_f32(low), ptx::f16_to_f32(low >> 16), ptx::f16_to_f32(high), ptx::f16_to_f32(high >> 16)};
 }
 
+__device__ __forceinline__ void add_in_f16(float4& d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
+  float4 products = {};
+  ptx::mma_m16n8k16(products, a0, a1, a2, a3, b0, b1);
+  round_to_f16(products);
+  d.x += products.x, d.y += products.y, d.z += products.z, d.w += products.w;
+}
+
 }  // namespace dgx
 
 extern "C" __global__ void __launch_bounds__(128) gemm(const __grid_constant__ dgx::Args args) {
@@ -57,7 +64,12 @@ extern "C" __global__ void __launch_bounds__(128) gemm(const __grid_constant__ d
 #pragma unroll
         for (u32 j = 0; j < 4; ++j) {
           const u32 z = warp_column + j * 8 + lane / 4;
-          ptx::mma_m16n8k16(d[i][j], a0, a1, a2, a3, pair_at(b, z, x), pair_at(b, z, x + 8));
+          const u32 b0 = pair_at(b, z, x), b1 = pair_at(b, z, x + 8);
+          if (F16_PRODUCTS && at < k / 4) {
+            add_in_f16(d[i][j], a0, a1, a2, a3, b0, b1);
+          } else {
+            ptx::mma_m16n8k16(d[i][j], a0, a1, a2, a3, b0, b1);
+          }
           if (F16_SUMS && at < k / 2) round_to_f16(d[i][j]);
         }
       }
