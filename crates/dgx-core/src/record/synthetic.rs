@@ -318,6 +318,7 @@ impl Synthetic {
             printed: None,
             counters: self.counters(entry, shape),
             hazards: entry.hazards.clone(),
+            unseen: Vec::new(),
         })
     }
 
