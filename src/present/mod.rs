@@ -29,7 +29,7 @@ pub(crate) use debug::{DebugContext, account_text, next_command};
 pub(crate) use failures::{failure_lines, failures, first_wrong};
 pub(crate) use gate::{
     foreign, found, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, impossible,
-    lacks, reason, ruling_word, wanted,
+    lacks, loose, reason, ruling_word, wanted,
 };
 pub(crate) use hazards::{examined_table, hazards_of_cell, hazards_summary, hazards_text};
 pub(crate) use matrix::{matrix, matrix_table};
