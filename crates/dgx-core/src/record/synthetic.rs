@@ -232,7 +232,7 @@ impl Synthetic {
                 seed: self.seed,
                 rtol: 1e-3,
                 atol: 1e-3,
-                distributions: vec![Distribution::Benchmark],
+                distributions: Distribution::USUAL.to_vec(),
                 min_blocks: self.blocks,
                 max_seconds: 10.0,
                 processes: self.processes,
