@@ -181,7 +181,7 @@ fn sides(args: &Args, named: Option<&Path>, file: Option<&Path>) -> Result<Sides
         Some(path) => Some(runs::load(Some(path))?),
         None => fitting(&base, args.across_devices)?,
     };
-    let other = run.filter(|run| !same_file(&run.path, &base.path));
+    let other = run.filter(|run| !same_file(&run.path, &base.path) && !run.is_same_as(&base));
     Ok(match other {
         Some(run) => Sides {
             run,

@@ -80,12 +80,21 @@ pub(crate) fn gate_outcome(report: &GateReport) -> String {
     if !report.incomplete.is_empty() {
         return format!("gate incomplete: {}", gate_gaps(report).join("; "));
     }
-    match (all, failed, open) {
+    let outcome = match (all, failed, open) {
+        (0, _, _) if report.exempt() > 0 => {
+            return "gate inconclusive: every contender is declared to fail, so none is judged"
+                .to_owned();
+        }
         (0, _, _) => "gate inconclusive: there is no rule".to_owned(),
         (_, 0, 0) => format!("gate passed: {all} of {all} checks"),
         (_, 0, _) => format!("gate inconclusive: {open} of {all} checks are undecided"),
         (_, _, 0) => format!("gate failed: {failed} of {all} checks"),
         _ => format!("gate failed: {failed} of {all} checks, {open} more are undecided"),
+    };
+    match report.exempt() {
+        0 => outcome,
+        1 => format!("{outcome}; 1 contender is declared to fail and was not judged"),
+        n => format!("{outcome}; {n} contenders are declared to fail and were not judged"),
     }
 }
 
@@ -126,6 +135,18 @@ pub(crate) fn gap(gap: &Gap) -> String {
             "{processes} processes of {blocks} blocks or more were required; fewer timed {}",
             named(shapes)
         ),
+        Gap::Holes(shapes) => {
+            let of: u64 = shapes.iter().map(|(_, missing)| missing).sum();
+            format!(
+                "{of} blocks are missing between others, so they were deleted: {}",
+                named(shapes)
+            )
+        }
+        Gap::Looser(how) => format!(
+            "it was validated less strictly than the baseline run: {}; sweep the round as the \
+             baseline was swept, or make a new baseline",
+            how.join(", ")
+        ),
         Gap::Shard { number, of } => {
             format!("it is shard {number} of {of}, not the whole round")
         }
@@ -156,7 +177,7 @@ pub(crate) fn impossible(cells: &[Impossible]) -> String {
 /// Shapes named before the rest is counted.
 const NAMED: usize = 8;
 
-fn named(shapes: &[(String, usize)]) -> String {
+fn named<N: std::fmt::Display>(shapes: &[(String, N)]) -> String {
     let mut list: Vec<String> = (shapes.iter().take(NAMED))
         .map(|(name, has)| format!("{name} ({has})"))
         .collect();
@@ -185,6 +206,11 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
         Note::New(contender) => {
             format!("{contender} is new: the baseline run does not have it")
         }
+        Note::Exempt {
+            contender,
+            declared,
+        } => format!("{contender} is declared {declared}: not judged"),
+        Note::Loose(how) => loose(how),
         Note::Modelled { device, error } => match error {
             Some(error) => format!(
                 "All times are modelled for {device}, not measured: off by {} in the median.",
@@ -205,6 +231,14 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
         },
     };
     report.notes.iter().map(word).collect()
+}
+
+/// That a run was validated less strictly than usual.
+pub(crate) fn loose(how: &[String]) -> String {
+    format!(
+        "Validated less strictly than by default: {}.",
+        how.join(", ")
+    )
 }
 
 /// What a run of another tool lacks.

@@ -29,7 +29,7 @@ pub(crate) use dgx_core::number::{interval, percent, signed_percent, speedup};
 pub(crate) use failures::{failure_lines, failures, first_wrong};
 pub(crate) use gate::{
     foreign, gap, gate_gaps, gate_notes, gate_outcome, gate_report, gate_table, impossible, lacks,
-    ruling_word,
+    loose, ruling_word,
 };
 pub(crate) use hazards::{examined_table, hazards_of_cell, hazards_summary, hazards_text};
 pub(crate) use matrix::{matrix, matrix_table};

@@ -148,9 +148,42 @@ fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
             super::impossible(&impossible)
         ));
     }
+    notes.extend(gate::loose(run).map(|how| super::loose(&how)));
+    notes.extend(fewer_data(run));
+    notes.extend(gate::holes(run).map(|holes| format!("Warning: {}.", super::gap(&holes))));
     notes.extend(unranked(ranking));
     notes.extend(sampling_notes(run, ranking));
     notes
+}
+
+/// Cells that are called ok after fewer data than the round asks for.
+fn fewer_data(run: &Run) -> Option<String> {
+    const NAMED: usize = 4;
+    let mut cells = Vec::new();
+    for contender in run.header.contenders.iter().map(|c| &c.id) {
+        for shape in run.header.shapes.iter().map(|s| &s.name) {
+            let verdict = run.verdict(contender, shape);
+            let ok = verdict.filter(|v| v.status == Status::Ok && !v.unseen.is_empty());
+            cells.extend(ok.map(|verdict| {
+                let unseen: Vec<&str> = verdict.unseen.iter().map(|d| d.as_str()).collect();
+                format!("{contender} on {shape} (no {} data)", unseen.join(" or "))
+            }));
+        }
+    }
+    let count = counted(cells.len(), "cell");
+    let more = cells.len().saturating_sub(NAMED);
+    cells.truncate(NAMED);
+    if more > 0 {
+        cells.push(format!("{more} more"));
+    }
+    let verb = if cells.len() == 1 { "was" } else { "were" };
+    (!cells.is_empty()).then(|| {
+        format!(
+            "{count} {verb} checked with fewer data than the round names, because a call takes \
+             more than a second: {}.",
+            cells.join(", ")
+        )
+    })
 }
 
 fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {

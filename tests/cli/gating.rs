@@ -167,7 +167,7 @@ fn a_counter_nobody_knows_is_an_error_that_lists_them() {
 #[test]
 fn a_foreign_file_among_the_results_is_passed_over() {
     let workspace = Workspace::new();
-    workspace.write("base.jsonl", ROUND4);
+    workspace.write("base.jsonl", &ROUND4.replacen("09:12:00", "08:12:00", 1));
     workspace.write("results/good.jsonl", ROUND4);
     workspace.write("results/foreign.jsonl", "{\"type\":\"other\"}\n");
     let args = ["gate", "--baseline", "base.jsonl", "--not-slower"];
@@ -321,4 +321,87 @@ fn a_limit_on_file_sizes_is_a_write_that_failed() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("cannot write"), "{said}");
+}
+
+/// What a gate says of a run that was made from `base` by these changes.
+fn gated_over(base: &str, change: impl Fn(&str) -> String) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("base.jsonl"), base).expect("a run");
+    fs::write(folder.path().join("run.jsonl"), change(base)).expect("a run");
+    let args = ["gate", "run.jsonl", "--baseline", "base.jsonl"];
+    let output = dgx(folder.path(), &args);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), text)
+}
+
+#[test]
+fn a_copy_of_the_baseline_is_not_another_run() {
+    let (code, text) = gated_over(ROUND4, str::to_owned);
+    assert_eq!(code, Some(5), "{text}");
+    assert!(text.contains("without another run"), "{text}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let entry = r#"{"context": {"date": "now"}, "benchmarks": [{"name": "a", "real_time": 1.5}]}"#;
+    for name in ["a.json", "b.json"] {
+        fs::write(folder.path().join(name), entry).expect("a file");
+    }
+    let output = dgx(folder.path(), &["gate", "a.json", "--baseline", "b.json"]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let output = dgx(folder.path(), &["gate", ".", "--baseline", "b.json"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("one is a copy of the other"), "{said}");
+}
+
+#[test]
+fn a_run_validated_less_strictly_than_its_baseline_does_not_pass() {
+    let again = |text: &str| text.replacen("09:12:00", "10:12:00", 1);
+    let (code, text) = gated_over(ROUND4, again);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = gated_over(ROUND4, |text| {
+        again(text).replacen("\"rtol\":0.001", "\"rtol\":0.1", 1)
+    });
+    assert_eq!(code, Some(5), "{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let why = "validated less strictly than the baseline run: rtol = 0.1 instead of 0.001";
+    assert!(text.contains(why), "{text}");
+    assert!(text.contains("make a new baseline"), "{text}");
+}
+
+#[test]
+fn deleted_blocks_and_lax_rules_are_shown() {
+    let second = "\"process\":0,\"block\":1,";
+    let kept = ROUND4.lines().filter(|line| !line.contains(second));
+    let holes: String = kept.map(|line| format!("{line}\n")).collect();
+    assert_ne!(holes, ROUND4);
+    let workspace = Workspace::new();
+    workspace.write("holes.jsonl", &holes);
+    workspace.write("whole.jsonl", ROUND4);
+    let lax = ROUND4.replacen(",\"full\",\"corner\"]", "]", 1);
+    workspace.write("lax.jsonl", &lax);
+    let shown = workspace.run(&["show", "holes.jsonl"]);
+    assert!(shown.contains("Warning: 2 blocks are missing"), "{shown}");
+    let shown = workspace.run(&["show", "lax.jsonl"]);
+    assert!(shown.contains("no full or corner data"), "{shown}");
+    let long = ROUND4.replacen(
+        "\"millis\":40.0}",
+        "\"millis\":40.0,\"unseen\":[\"full\"]}",
+        1,
+    );
+    workspace.write("long.jsonl", &long);
+    let shown = workspace.run(&["show", "long.jsonl"]);
+    let fewer = "1 cell was checked with fewer data than the round names";
+    assert!(shown.contains(fewer), "{shown}");
+    let whole = workspace.run(&["show", "whole.jsonl"]);
+    assert!(!whole.contains("Warning"), "{whole}");
+    assert!(!whole.contains("less strictly"), "{whole}");
+    let gated = workspace.run(&["gate", "lax.jsonl", "--min-geomean", "0.1"]);
+    assert!(gated.contains("no full or corner data"), "{gated}");
+    let gated = workspace.run(&["gate", "whole.jsonl", "--min-geomean", "0.1"]);
+    assert!(
+        gated.contains("single-gemm is declared wrong: not judged"),
+        "{gated}"
+    );
+    assert!(gated.contains("1 contender is declared to fail"), "{gated}");
+    let gated = workspace.run(&["gate", "holes.jsonl", "--min-geomean", "0.1"]);
+    assert!(gated.contains("2 blocks are missing"), "{gated}");
 }

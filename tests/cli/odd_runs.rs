@@ -24,7 +24,8 @@ fn header(lines: &mut [Value]) -> &mut Value {
 /// Reads `odd.jsonl` with everything, beside a run that is as it should be.
 fn read_by_all(odd: &str) -> (Workspace, String) {
     let workspace = Workspace::new();
-    workspace.write("good.jsonl", ROUND4);
+    // Another run, or the gate would know it again.
+    workspace.write("good.jsonl", &ROUND4.replacen("09:12:00", "08:12:00", 1));
     workspace.write("odd.jsonl", odd);
     let commands: [&[&str]; 6] = [
         &["compare", "two-pass", "interleaved", "odd.jsonl"],

@@ -277,3 +277,39 @@ fn a_worker_killed_from_outside_is_tried_once_more() {
     let ok = verdicts.values().all(|(_, status)| status == "ok");
     assert!(ok, "{verdicts:?}\n{said}");
 }
+
+/// Exit 0 means that the file holds what a sweep would find now.
+#[test]
+fn a_complete_file_is_not_taken_for_a_run_of_other_sources() {
+    let round = "question = \"Which?\"\ncontenders = [\"two-pass\"]\nbaseline = \"two-pass\"\n\
+        shapes = [{ m = 64, n = 128, k = 256 }]\n[validate]\nseed = 1\n\
+        distributions = [\"benchmark\"]\n";
+    let sweep = Sweep::new(round);
+    let variants = sweep.folder.path().join("variants");
+    fs::create_dir(&variants).expect("a folder");
+    for entry in fs::read_dir("variants").expect("a folder") {
+        let file = entry.expect("an entry").path();
+        if file.is_file() {
+            let name = file.file_name().expect("a name");
+            fs::copy(&file, variants.join(name)).expect("a copy");
+        }
+    }
+    let into = sweep.folder.path().join("run.jsonl").display().to_string();
+    let folder = variants.display().to_string();
+    let round = sweep.round();
+    let asked = [round.as_str(), "--into", &into, "--variants", &folder];
+    sweep.run(&[&asked[..], &["--hazards", "off"]].concat(), 0);
+    let said = sweep.run(&[&asked[..], &["--hazards", "off"]].concat(), 0);
+    assert!(said.contains("is complete"), "{said}");
+    let said = sweep.run(&asked, 2);
+    assert!(said.contains("began with --hazards"), "{said}");
+    let source = variants.join("two-pass.cu");
+    let text = fs::read_to_string(&source).expect("its text");
+    fs::write(&source, text + "// changed\n").expect("a file");
+    let said = sweep.run(&[&asked[..], &["--hazards", "off"]].concat(), 2);
+    assert!(
+        said.contains("out of date: its contenders, or their sources"),
+        "{said}"
+    );
+    assert!(said.contains("remove it, or name another file"), "{said}");
+}

@@ -122,6 +122,14 @@ impl Device {
         Some(digest)
     }
 
+    /// What tells its numbers, those of the model and the limits, from another's.
+    pub fn digest(&self) -> String {
+        let model = self.model_digest().unwrap_or_default();
+        let mut digest = content_hash([model, format!("{:?} {:?}", self.chip, self.limits)]);
+        digest.truncate(12);
+        digest
+    }
+
     /// Notes that the numbers under these keys are somebody else's word.
     pub fn told(&mut self, by: &str, keys: &[&str]) {
         let told = keys.iter().map(|key| ((*key).to_owned(), by.to_owned()));

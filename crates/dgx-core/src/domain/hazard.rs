@@ -6,7 +6,19 @@ use serde::{Deserialize, Serialize};
 use super::ContenderId;
 
 /// How closely a call of the emulator is watched for hazards.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watch {
     /// Not at all

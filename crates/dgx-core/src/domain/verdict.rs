@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContenderId, Hazard, Status};
+use super::{ContenderId, Distribution, Hazard, Status};
 
 /// Hazards of one cell that are recorded; its reason has their number.
 const MOST_HAZARDS: usize = 64;
@@ -31,6 +31,9 @@ pub struct Verdict {
     /// What the emulator found that a result does not show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hazards: Vec<Hazard>,
+    /// Data of the round that no call of it saw, for its calls take long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<Distribution>,
 }
 
 impl Verdict {
@@ -47,6 +50,7 @@ impl Verdict {
             printed: None,
             counters: BTreeMap::new(),
             hazards: Vec::new(),
+            unseen: Vec::new(),
         }
     }
 

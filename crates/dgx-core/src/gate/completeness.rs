@@ -46,6 +46,7 @@ pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
         gaps.push(Gap::Untimed { cells: untimed, of });
     }
     gaps.extend(thin(run));
+    gaps.extend(holes(run));
     gaps.extend(run.header.shard.as_ref().map(|s| Gap::Shard {
         number: s.number,
         of: s.of,
@@ -117,6 +118,16 @@ fn thin(run: &Run) -> Option<Gap> {
         blocks: FEWEST,
         shapes,
     })
+}
+
+/// Blocks that somebody deleted: what is left may be what suits them.
+pub fn holes(run: &Run) -> Option<Gap> {
+    let names = run.header.shapes.iter().map(|shape| &shape.name);
+    let holes: Vec<(String, u64)> = names
+        .map(|name| (name.clone(), run.missing_blocks(name)))
+        .filter(|(_, missing)| *missing > 0)
+        .collect();
+    (!holes.is_empty()).then_some(Gap::Holes(holes))
 }
 
 /// What the baseline run has and this one lacks.

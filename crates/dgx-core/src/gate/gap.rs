@@ -33,6 +33,10 @@ pub enum Gap {
         blocks: u64,
         shapes: Vec<(String, usize)>,
     },
+    /// Shapes with blocks missing between others, and how many.
+    Holes(Vec<(String, u64)>),
+    /// In what it was validated less strictly than the baseline run.
+    Looser(Vec<String>),
     /// It is one of so many shards.
     Shard {
         number: u32,

@@ -108,6 +108,10 @@ pub fn judge(
         });
     }
     report.notes.extend(foreign(Whose::Run, run));
+    if let Over::Contender(_) = over {
+        report.notes.extend(loose(run).map(Note::Loose));
+    }
+    report.notes.extend(exempt(run, gate, over));
     if let Over::Run(base, base_ranking) = over {
         if let Some(difference) = mismatch(base, run) {
             if !across_devices {
@@ -121,6 +125,10 @@ pub fn judge(
         report
             .incomplete
             .extend(gaps(Whose::Baseline, base, base_ranking));
+        let looser = run.header.settings.looser_than(&base.header.settings);
+        if !looser.is_empty() && run.tool.is_none() && base.tool.is_none() {
+            report.incomplete.push((Whose::Run, Gap::Looser(looser)));
+        }
         report
             .findings
             .extend(completeness::lacking(run, base, base_ranking, gate)?);
@@ -149,6 +157,33 @@ pub fn judge(
 fn gaps(whose: Whose, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (Whose, Gap)> {
     let gaps = completeness::gaps(run, ranking).into_iter();
     gaps.map(move |gap| (whose, gap))
+}
+
+/// Tolerances and data that are not what rounds ask for by default.
+pub fn loose(run: &Run) -> Option<Vec<String>> {
+    let recorded = run.tool.is_some() || run.timing() == Timing::Recorded;
+    let validated = !recorded && !run.header.settings.time_only;
+    let loose = run
+        .header
+        .settings
+        .looser_than_usual(run.operator.outputs[0].tolerance());
+    (validated && !loose.is_empty()).then_some(loose)
+}
+
+/// A design that declares its failure is in the round to show it.
+fn exempt(run: &Run, gate: &Gate, over: Over) -> Vec<Note> {
+    let Over::Contender(base) = over else {
+        // Over an earlier run only what became worse counts.
+        return Vec::new();
+    };
+    let fails = |c: &&ContenderRecord| c.id != *base && c.expect != Status::Ok;
+    let all = run.header.contenders.iter().filter(fails);
+    all.filter(|_| gate.contenders.is_empty())
+        .map(|c| Note::Exempt {
+            contender: c.id.clone(),
+            declared: c.expect,
+        })
+        .collect()
 }
 
 fn foreign(whose: Whose, run: &Run) -> Option<Note> {
@@ -180,14 +215,13 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
         }
     };
     if gate.contenders.is_empty() {
-        // A design that declares its failure is in the round to show it; over
-        // an earlier run only what became worse counts.
         let asked = |c: &&ContenderRecord| match over {
             Over::Contender(id) => c.id != *id && c.expect == Status::Ok,
             Over::Run(..) => true,
         };
         let ids: Vec<ContenderId> = records.iter().filter(asked).map(|c| c.id.clone()).collect();
-        return match ids.is_empty() {
+        let alone = records.len() == 1;
+        return match ids.is_empty() && alone {
             true => Err(GateError::Nobody(
                 "the run has only its baseline".to_owned(),
             )),

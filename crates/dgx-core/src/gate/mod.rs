@@ -12,7 +12,7 @@ mod speed;
 #[cfg(test)]
 mod tests;
 
-pub use completeness::{gaps, impossible};
+pub use completeness::{gaps, holes, impossible};
 pub use gap::{Gap, Impossible};
-pub use judge::{GateError, Over, judge, unheld};
+pub use judge::{GateError, Over, judge, loose, unheld};
 pub use ruling::{Finding, GateReport, Note, Rule, Ruling, Whose};

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::gap::Gap;
-use crate::domain::{ContenderId, Counter, Exit, Interval};
+use crate::domain::{ContenderId, Counter, Exit, Interval, Status};
 use crate::rank::Mismatch;
 
 /// What can be asked of a run.
@@ -82,6 +82,13 @@ pub enum Note {
     OtherCard,
     /// The baseline run has nothing to hold it against.
     New(ContenderId),
+    /// Not judged, for it declares that it fails.
+    Exempt {
+        contender: ContenderId,
+        declared: Status,
+    },
+    /// In what the run was validated less strictly than by default.
+    Loose(Vec<String>),
     /// Times are modelled for this device, off by this share in the median as
     /// far as anybody compared.
     Modelled { device: String, error: Option<f64> },
@@ -118,6 +125,12 @@ pub struct GateReport {
 impl GateReport {
     pub fn count(&self, ruling: Ruling) -> usize {
         self.findings.iter().filter(|f| f.ruling == ruling).count()
+    }
+
+    /// How many contenders are not judged, for they declare that they fail.
+    pub fn exempt(&self) -> usize {
+        let exempt = |note: &&Note| matches!(note, Note::Exempt { .. });
+        self.notes.iter().filter(exempt).count()
     }
 
     /// A failure outweighs doubt, and doubt is never a pass.

@@ -533,3 +533,94 @@ fn a_counter_the_baseline_has_none_of_must_stay_at_none() {
     let report = over_run(&silent, &run, &gate).unwrap();
     assert_eq!(report.exit(), Exit::Inconclusive);
 }
+
+#[test]
+fn a_run_judged_more_loosely_than_its_baseline_is_not_decided() {
+    use crate::domain::{Distribution, Watch};
+    use crate::record::schema::Settings;
+    let mut base = Synthetic::round4().run();
+    base.header.settings.hazards = Watch::Some;
+    let gate = Gate {
+        correct: true,
+        not_slower: true,
+        ..Gate::default()
+    };
+    let exit = |change: &dyn Fn(&mut Settings)| {
+        let mut run = base.clone();
+        change(&mut run.header.settings);
+        over_run(&run, &base, &gate).unwrap().exit()
+    };
+    assert_eq!(exit(&|_| ()), Exit::Done);
+    // Stricter is no loophole, and other data are drawn for every run.
+    assert_eq!(exit(&|s| s.rtol /= 2.0), Exit::Done);
+    assert_eq!(exit(&|s| s.hazards = Watch::All), Exit::Done);
+    assert_eq!(exit(&|s| s.seed += 1), Exit::Done);
+    let corner = |s: &mut Settings| s.distributions.push(Distribution::Corner);
+    assert_eq!(exit(&corner), Exit::Done);
+    let loose: [&dyn Fn(&mut Settings); 6] = [
+        &|s| s.rtol = 0.1,
+        &|s| s.atol = 0.1,
+        &|s| s.distributions.clear(),
+        &|s| s.hazards = Watch::Off,
+        &|s| s.secret_given = true,
+        &|s| s.cold_l2 = !s.cold_l2,
+    ];
+    for (place, change) in loose.iter().enumerate() {
+        assert_eq!(exit(change), Exit::Inconclusive, "change {place}");
+    }
+}
+
+#[test]
+fn who_declares_a_failure_is_named_and_not_judged() {
+    let mut run = Synthetic::round4().run();
+    for contender in &mut run.header.contenders[1..3] {
+        contender.expect = Status::Wrong;
+    }
+    let report = over_baseline(&run, &at_least(0.1));
+    for contender in &run.header.contenders[1..3] {
+        let note = Note::Exempt {
+            contender: contender.id.clone(),
+            declared: Status::Wrong,
+        };
+        assert!(report.notes.contains(&note), "{:?}", report.notes);
+    }
+    for contender in &mut run.header.contenders[1..] {
+        contender.expect = Status::Wrong;
+    }
+    let report = over_baseline(&run, &at_least(0.1));
+    assert_eq!(report.exit(), Exit::Inconclusive);
+}
+
+#[test]
+fn deleted_blocks_are_a_gap() {
+    use crate::record::schema::Line;
+    let lines = Synthetic::round4().lines();
+    let read = |keep: &dyn Fn(usize, &Line) -> bool| {
+        let kept = lines
+            .iter()
+            .enumerate()
+            .filter(|(at, line)| keep(*at, line));
+        let text: Vec<String> = kept
+            .map(|(_, line)| serde_json::to_string(line).unwrap() + "\n")
+            .collect();
+        crate::record::read_text(Path::new("x.jsonl"), text.concat().as_bytes()).unwrap()
+    };
+    let gaps = |run: &Run| gaps(run, &Ranking::of(run));
+    assert_eq!(gaps(&read(&|_, _| true)), []);
+    let number = |line: &Line| match line {
+        Line::Block(block) => Some(block.block),
+        _ => None,
+    };
+    let shapes = Synthetic::round4().run().header.shapes.len();
+    // The last may be missing: a process ends when its time is over.
+    let last = lines.iter().filter_map(number).max().unwrap();
+    assert_eq!(gaps(&read(&|_, line| number(line) != Some(last))), []);
+    for hole in [0, 1] {
+        let run = read(&|_, line| number(line) != Some(hole));
+        let found = gaps(&run);
+        let [Gap::Holes(found)] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!(found.len(), shapes);
+    }
+}

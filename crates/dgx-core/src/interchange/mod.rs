@@ -15,7 +15,7 @@ use crate::decode::plain_in_line;
 use crate::diagnostic::InputError;
 use crate::domain::bounds::{CELLS, CONTENDERS};
 use crate::files;
-use crate::record::{Foreign, Run};
+use crate::record::{Foreign, ForeignCell, Run, Times};
 
 /// Samples of a run at most: all are held at once, 24 bytes each.
 const MOST_SAMPLES: usize = 16 << 20;
@@ -49,8 +49,17 @@ pub fn read(path: &Path) -> Result<Run, InputError> {
     };
     let mut whole: Option<Foreign> = None;
     let mut samples = 0;
+    let mut origins: Vec<&Path> = Vec::new();
     for file in &files {
         let one = one(file)?;
+        if let Some(place) = copied(&one, whole.as_ref()) {
+            let (file, before) = (file.display(), origins[place].display());
+            return Err(InputError::new(
+                format!("{file} has the very times of {before}: one is a copy of the other"),
+                "a folder is one run, each file a process of its own: remove the copy",
+            ));
+        }
+        origins.resize(origins.len() + one.processes.len(), file);
         samples += one.samples();
         if samples > MOST_SAMPLES {
             return Err(refused(file, &too_many_samples()));
@@ -91,6 +100,13 @@ pub fn read(path: &Path) -> Result<Run, InputError> {
         return Err(InputError::new(message, remedy));
     }
     Ok(Run::foreign(path.to_owned(), whole))
+}
+
+/// The process before this one that took the same times to the last bit.
+fn copied(one: &Foreign, before: Option<&Foreign>) -> Option<usize> {
+    let timed = |cell: &ForeignCell| !matches!(cell.times, Times::Skipped(_));
+    let mut earlier = before?.processes.iter();
+    earlier.position(|process| process.iter().any(timed) && one.processes.contains(process))
 }
 
 /// By which keys a document is known; their values may be null.

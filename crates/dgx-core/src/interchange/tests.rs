@@ -120,7 +120,7 @@ fn every_process_is_heard_even_with_a_single_repetition() {
         r#"{"name": "a", "real_time": 1000}"#,
         r#"{"name": "a", "real_time": 4000}"#,
         r#"{"name": "a", "real_time": 2000}"#,
-        r#"{"name": "a", "real_time": 2000}"#,
+        r#"{"name": "a", "real_time": 2000.5}"#,
     ];
     let a = ContenderId::from_text("a");
     let time = |run: &Run| {
@@ -384,4 +384,19 @@ fn a_key_that_occurs_twice_is_refused_with_its_line() {
         twice.contains("a.json:") && twice.contains("the key `is_skipped` occurs twice"),
         "{twice}"
     );
+}
+
+#[test]
+fn a_copy_is_no_process_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, micros) in [("a", 10.0), ("b", 11.0), ("c", 10.0)] {
+        let text = format!(
+            r#"{{"context": {{"date": "{name}"}}, "benchmarks": [{{"name": "x", "real_time": {micros}}}]}}"#
+        );
+        std::fs::write(folder.path().join(format!("{name}.json")), text).unwrap();
+    }
+    let error = read(folder.path()).unwrap_err();
+    let said = error.message();
+    assert!(said.contains("c.json has the very times of"), "{said}");
+    assert!(said.contains("a.json: one is a copy"), "{said}");
 }

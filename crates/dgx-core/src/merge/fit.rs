@@ -81,7 +81,13 @@ fn settings(one: &Header, other: &Header) -> Option<String> {
         .or_else(|| differ("blocks", a.min_blocks, b.min_blocks))
         .or_else(|| differ("processes", a.processes, b.processes))
         .or_else(|| differ("time limits", a.max_seconds, b.max_seconds))
-        .or_else(|| Some("their settings differ".to_owned()))
+        .or_else(|| {
+            let how = [a.looser_than(b), b.looser_than(a)].concat();
+            Some(match how.is_empty() {
+                true => "their settings differ".to_owned(),
+                false => format!("their settings differ: {}", how.join(", ")),
+            })
+        })
 }
 
 fn machine(one: &Header, other: &Header) -> Option<String> {

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
+use super::contradiction;
 use super::schema::{Build, DeviceRecord, End, Header, Shard};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, MICROS, name};
 use crate::domain::{ALGORITHM_DIGITS, KernelTime, Micros, Shape, Timing, Tuning};
@@ -101,7 +102,8 @@ pub(super) fn header(header: &Header) -> Refusal {
     refuse(header.parts.len() > shapes, || {
         format!("{} parts of {shapes} shapes", header.parts.len())
     })?;
-    device(&header.device)
+    device(&header.device)?;
+    contradiction::header(header)
 }
 
 fn distinct(shapes: &[Shape], operator: &Operator) -> Refusal {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
-use super::edge;
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
 use super::schema::{Build, CallKernels, End, Estimate, Examined, Line, Void};
+use super::{contradiction, edge};
 use crate::domain::{Status, Tuning, Verdict};
 
 /// Lines parsed at a time by one core.
@@ -80,9 +80,20 @@ impl Loading {
 
     pub(super) fn finish(mut self) -> Result<Run, Refused> {
         self.unlike()?;
+        self.note_holes();
         self.run.tally.settle();
         self.blame();
         Ok(self.run)
+    }
+
+    /// Every process numbers its blocks from nought on.
+    fn note_holes(&mut self) {
+        for ((shape, _), blocks) in &self.blocks {
+            let holes = blocks.holes();
+            if holes > 0 {
+                *self.run.holes.entry(*shape).or_default() += holes;
+            }
+        }
     }
 
     /// A cell that was `ok` and has hazards becomes `racy`, however the sweep
@@ -214,6 +225,7 @@ impl Loading {
 
     fn verdict(&mut self, line: usize, verdict: Verdict) -> Result<(), String> {
         let cell = self.cell(verdict.contender.as_str(), &verdict.shape)?;
+        contradiction::verdict(&verdict, &self.run.header.settings)?;
         let before = self.judged.insert(cell, line);
         if let (Some(earlier), Some(first)) = (self.run.verdicts.get(&cell), before) {
             let (earlier, now) = (earlier.status, verdict.status);
@@ -247,6 +259,7 @@ impl Loading {
         let cell = self.cell(estimate.contender.as_str(), &estimate.shape)?;
         edge::time(estimate.micros)?;
         edge::kernels(&estimate.kernels)?;
+        contradiction::estimate(&estimate)?;
         if let Some(first) = self.estimated.insert(cell, line) {
             return Err(format!(
                 "the time of `{}` on `{}` is on line {first} already: \
@@ -315,6 +328,7 @@ impl Loading {
 
     fn end(&mut self, line: usize, end: End) -> Result<(), String> {
         edge::end(&end)?;
+        contradiction::end(&end)?;
         self.ended = end.complete.then_some(line);
         self.run.end = Some(end);
         Ok(())
@@ -349,6 +363,15 @@ impl Blocks {
         }
         self.count += 1;
         self.print = self.print.wrapping_add(print);
+    }
+
+    /// How many are missing before the last.
+    fn holes(&self) -> u64 {
+        let last = self.runs.last_key_value();
+        let all = last.map_or(0, |(first, (count, _))| {
+            u64::from(*first) + u64::from(*count)
+        });
+        all - u64::from(self.count)
     }
 
     /// The line the block stands on already, if it does.

@@ -2,6 +2,7 @@
 //! known. Everything right of it in the pipeline reads only this.
 
 mod command;
+mod contradiction;
 pub mod counters;
 mod edge;
 mod folder;
@@ -17,6 +18,7 @@ mod reader;
 mod replace;
 mod run;
 pub mod schema;
+mod strictness;
 #[cfg(any(test, feature = "synthetic"))]
 #[path = "tests/synthetic.rs"]
 pub mod synthetic;

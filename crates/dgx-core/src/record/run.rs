@@ -31,6 +31,8 @@ pub struct Run {
     pub tool: Option<String>,
     /// The last line was half written (the run was killed) and is not counted.
     pub torn: bool,
+    /// By the number of a shape: blocks that are missing between others.
+    pub(super) holes: HashMap<usize, u64>,
     pub(super) names: Names,
     /// By the numbers of entrant and shape, as are verdicts and estimates:
     /// which of the builds serves a cell.
@@ -72,6 +74,7 @@ impl Run {
             end: None,
             tool: None,
             torn: false,
+            holes: HashMap::new(),
             built: HashMap::new(),
             verdicts: HashMap::new(),
             estimates: HashMap::new(),
@@ -101,6 +104,7 @@ impl Run {
         self.examined = rekeyed(&mut self.examined, cell);
         self.tunings = rekeyed(&mut self.tunings, now);
         self.cards = rekeyed(&mut self.cards, now);
+        self.holes = rekeyed(&mut self.holes, now);
     }
 
     pub fn timing(&self) -> Timing {
@@ -202,6 +206,31 @@ impl Run {
     /// Every card that timed a shape, once.
     pub fn cards(&self) -> BTreeSet<&str> {
         self.cards.values().flatten().map(String::as_str).collect()
+    }
+
+    /// How many blocks of a shape are missing between others.
+    pub fn missing_blocks(&self, shape: &str) -> u64 {
+        let place = self.names.shape(shape);
+        place
+            .and_then(|place| self.holes.get(&place).copied())
+            .unwrap_or(0)
+    }
+
+    /// Whether both files hold one run: the one is a copy of the other, or of
+    /// its beginning.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let (a, b) = (&self.header, &other.header);
+        if self.tool.is_some() {
+            // Whatever another tool says, no two runs take the same times.
+            return self.tool == other.tool
+                && a.contenders == b.contenders
+                && a.shapes == b.shapes
+                && (&self.tally, &self.estimates) == (&other.tally, &other.estimates);
+        }
+        let (one, two) = (&a.settings, &b.settings);
+        let drawn = one.secret.is_some() && !one.secret_given;
+        let begun = (&a.started, one.seed) == (&b.started, two.seed);
+        one.secret == two.secret && a.shard == b.shard && (drawn || begun)
     }
 
     /// What became of a cell; `None` while nothing is known of it.

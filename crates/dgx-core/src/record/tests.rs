@@ -447,3 +447,111 @@ fn a_shape_on_record_is_a_map_of_sizes() {
     assert_eq!(serde_json::to_string(&shape).unwrap(), text);
     assert_eq!(serde_json::from_str::<Shape>(text).unwrap(), shape);
 }
+
+#[test]
+fn what_contradicts_itself_is_refused_with_its_line() {
+    let verdict = |key: &'static str, value: Value| {
+        move |lines: &mut Vec<Value>| {
+            let at = first(lines, "verdict");
+            assert_eq!(lines[at]["status"], "ok");
+            lines[at][key] = value.clone();
+        }
+    };
+    let place = first(&lines(&small()), "verdict") + 1;
+    for (key, value, why) in [
+        ("worst", json!(1.5), "its largest error is 1.5 times"),
+        ("detail", json!("5 of 9 elements are wrong"), "describes"),
+    ] {
+        let said = refused(verdict(key, value));
+        assert!(said.starts_with(&format!("x.jsonl:{place}: ")), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+    let said = refused(|lines| lines[0]["settings"]["time_only"] = json!(true));
+    assert!(said.contains("--time-only"), "{said}");
+    let said = refused(|lines| {
+        let end = lines.last_mut().unwrap();
+        assert_eq!(end["complete"], true);
+        end["reason"] = json!("killed");
+    });
+    assert!(said.contains("complete, and stopped early"), "{said}");
+}
+
+#[test]
+fn settings_unlike_the_round_on_record_are_refused() {
+    let with =
+        |text: &'static str| move |lines: &mut Vec<Value>| lines[0]["config"]["text"] = json!(text);
+    for (text, key) in [
+        ("[validate]\nrtol = 0.1\n", "rtol"),
+        ("[validate]\natol = 0.1\n", "atol"),
+        (
+            "[validate]\ndistributions = [\"corner\"]\n",
+            "distributions",
+        ),
+        ("[measure]\ncold_l2 = false\n", "cold_l2"),
+    ] {
+        let said = refused(with(text));
+        assert!(said.starts_with("x.jsonl:1: "), "{said}");
+        assert!(said.contains(key), "{said}");
+    }
+    // Flags may change these, and what is no TOML says nothing.
+    for text in [
+        "[measure]\nmin_blocks = 7\n[validate]\nseed = 9\n",
+        "rubbish [",
+    ] {
+        let mut lines = lines(&small());
+        with(text)(&mut lines);
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        assert!(read(&text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_modelled_time_is_not_shorter_than_its_kernels() {
+    let field = Synthetic {
+        timing: Timing::Modelled,
+        ..small()
+    };
+    let with = |micros: f64| {
+        let mut lines = lines(&field);
+        let at = first(&lines, "estimate");
+        lines[at]["micros"] = json!(micros);
+        lines[at]["kernels"] = json!([
+            { "name": "one", "start": 0.0, "micros": 6.0 },
+            { "name": "two", "start": 4.0, "micros": 6.0 },
+        ]);
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        (at + 1, read(&text))
+    };
+    assert!(with(10.0).1.is_ok());
+    let (line, said) = with(9.0);
+    let said = said.unwrap_err();
+    assert!(said.starts_with(&format!("x.jsonl:{line}: ")), "{said}");
+    assert!(said.contains("its kernels end after 10 µs"), "{said}");
+}
+
+#[test]
+fn a_copy_is_the_same_run() {
+    let run = small().run();
+    let copy = Run {
+        path: "elsewhere.jsonl".into(),
+        ..run.clone()
+    };
+    assert!(copy.is_same_as(&run));
+    let again = |change: &dyn Fn(&mut super::schema::Header)| {
+        let mut other = copy.clone();
+        change(&mut other.header);
+        other.is_same_as(&run)
+    };
+    assert!(!again(&|h| h.started.push('1')));
+    assert!(!again(&|h| h.settings.secret = Some(1)));
+    // What was drawn is drawn once; what was given may be given again.
+    let [mut one, mut two] = [run.clone(), run.clone()];
+    for run in [&mut one, &mut two] {
+        run.header.settings.secret = Some(7);
+    }
+    two.header.started.push('1');
+    assert!(one.is_same_as(&two));
+    one.header.settings.secret_given = true;
+    two.header.settings.secret_given = true;
+    assert!(!one.is_same_as(&two));
+}

@@ -29,7 +29,7 @@ pub use cell::CompiledCell;
 pub(crate) use cell::{launchable, planned};
 pub use environment::{contender_record, git_state, host, started};
 pub use progress::{Bar, Progress};
-pub use resume::Resumed;
+pub use resume::{Resumed, as_begun};
 pub use runner::{BackendChoice, FakeFlags, Gpus, Runner, choose};
 pub use shard::ShardOf;
 

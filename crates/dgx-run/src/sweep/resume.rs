@@ -1,9 +1,11 @@
 use std::path::Path;
 
+use super::environment::contender_record;
 use super::write_error;
+use crate::plan::Plan;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Exit, Timing};
-use dgx_core::record::schema::Header;
+use dgx_core::record::schema::{DeviceRecord, Header};
 use dgx_core::record::{Run, WriteError, Writer, newest_first};
 
 /// A run to go on with, held so that nobody else does meanwhile.
@@ -87,6 +89,28 @@ impl Resumed {
     }
 }
 
+/// Refuses a complete run that a sweep would not make now from the same files.
+pub fn as_begun(run: &Run, plan: &Plan, device: &DeviceRecord) -> Result<(), CommandError> {
+    let mut now = Header {
+        baseline: plan.baseline.clone(),
+        contenders: plan.contenders.iter().map(contender_record).collect(),
+        shapes: plan.shapes.clone(),
+        device: device.clone(),
+        ..run.header.clone()
+    };
+    now.config.text = plan.round.file.text.to_string();
+    // Nothing more will be timed, so any card of the kind will do.
+    let cards = [run.header.device.uuid.clone()];
+    let Some(why) = changed(&run.header, &now, &cards) else {
+        return Ok(());
+    };
+    Err(CommandError::new(
+        Exit::Usage,
+        format!("{} is complete, but out of date: {why}", run.path.display()),
+        "remove it, or name another file with --into",
+    ))
+}
+
 fn refused(path: &Path, why: &str) -> CommandError {
     CommandError::new(
         Exit::Usage,
@@ -116,6 +140,12 @@ fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<Stri
         return Some(format!(
             "it ran on {} ({}), and this is {} ({})",
             then.name, then.backend, now.name, now.backend
+        ));
+    }
+    if then.model != now.model {
+        return Some(format!(
+            "the numbers of the target {} have changed since",
+            now.name
         ));
     }
     // A run on several cards may go on on any of their model.

@@ -83,6 +83,7 @@ fn call_all(
     let mut before = None;
     for (place, &planned) in calls.iter().enumerate() {
         if place >= FEW_CALLS && took > CHEAP && !thorough {
+            state.verdict.unseen = unseen(&job.settings.distributions, &calls[..place]);
             break;
         }
         let problem = problems.get(&job.problem(planned.distribution));
@@ -110,6 +111,12 @@ fn call_all(
         }
         before = Some((planned.distribution, call.salt));
     }
+}
+
+/// The distributions that none of these calls was made with.
+fn unseen(all: &[Distribution], calls: &[Call]) -> Vec<Distribution> {
+    let seen = |d: &&Distribution| calls.iter().any(|call| call.distribution == **d);
+    all.iter().filter(|d| !seen(d)).copied().collect()
 }
 
 /// One of a validation's calls.
@@ -478,6 +485,16 @@ mod tests {
             fatal += usize::from(state.fatal);
         }
         assert!((1..8).contains(&fatal), "{fatal}");
+    }
+
+    #[test]
+    fn a_cell_of_long_calls_says_which_data_it_did_not_see() {
+        for seed in 0..8 {
+            let calls = calls(&Distribution::USUAL, seed, "x on s");
+            let left = unseen(&Distribution::USUAL, &calls[..FEW_CALLS]);
+            assert_eq!(left.len(), 1, "{left:?}");
+            assert_eq!(unseen(&Distribution::USUAL, &calls), []);
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
+mod into;
 mod slurm;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
+use self::into::{is_of, still_holds};
 use self::slurm::{check_engine, on_slurm};
 use super::cluster::SlurmFlags;
 use super::machine;
@@ -147,7 +149,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             }
             Err(run) => {
                 is_of(&run.header, &args, file)?;
-                round(&args, Some(&run.header))?;
+                let round = round(&args, Some(&run.header))?;
+                still_holds(&run, round, &args, globals)?;
                 inform!("{} is complete: nothing is left to do", file.display());
                 return Ok(verdict_exit(&run));
             }
@@ -224,29 +227,6 @@ fn settings(args: &Args, round: &Round) -> Settings {
         target: args.target.clone(),
         ..Settings::of(round, seed)
     }
-}
-
-/// A file that is gone on with holds what was asked for, or exit 0 would be a lie.
-fn is_of(header: &Header, args: &Args, file: &Path) -> Result<(), CommandError> {
-    let part = |shard: Option<(u32, u32)>| match shard {
-        Some((number, of)) => format!("shard {number}/{of}"),
-        None => "the whole round".to_owned(),
-    };
-    let has = part(header.shard.as_ref().map(|s| (s.number, s.of)));
-    let asked = part(args.shard.map(|s| (s.number, s.of)));
-    let text = match &args.config {
-        Some(config) => Round::read(config)?.file.text.to_string(),
-        None => header.config.text.clone(),
-    };
-    let why = match text == header.config.text {
-        false => "another round".to_owned(),
-        true if has != asked => format!("{has}, not {asked}"),
-        true => return Ok(()),
-    };
-    Err(CommandError::usage(
-        format!("{} is of {why}", file.display()),
-        "name another file with --into, or the round and shard it is of",
-    ))
 }
 
 /// A run that was on several cards goes on on all that are seen.

@@ -79,11 +79,28 @@ fn named(word: &str) -> Result<Device, InputError> {
     if let Some((_, device)) = BUILT_IN.iter().find(|(name, _)| *name == word) {
         return Ok(device.clone());
     }
-    let device = device(&source(word)?)?;
-    Ok(Device {
-        calibration: device.calibration.or_else(|| usual().calibration.clone()),
-        ..device
-    })
+    let file = source(word)?;
+    let mut device = device(&file)?;
+    if device.calibration.is_none() {
+        if claims_calibration(&file)? {
+            let path = file.path.display();
+            remark!(
+                "warning: {path}: [calibration] is not of these numbers, so {} is uncalibrated; \
+                 `dgx calibrate RUN --target {path} -o {path}` compares them with a measured run",
+                device.name
+            );
+        }
+        // What the same model was worth elsewhere; it says nothing of a namesake.
+        let elsewhere = usual().calibration.clone();
+        device.calibration = elsewhere.filter(|known| known.device != device.name);
+    }
+    Ok(device)
+}
+
+/// Whether a target file says how true its times are, rightly or not.
+fn claims_calibration(file: &SourceFile) -> Result<bool, InputError> {
+    let document = Document::whole(file, GUIDE);
+    Ok(document.parse::<TargetFile>()?.calibration.is_some())
 }
 
 /// The file of a target, by the name of one that is built in or by its path.

@@ -33,16 +33,22 @@ pub fn device(file: &SourceFile) -> Result<Device, InputError> {
     reader.reach(&wire, &model)?;
     let calibration = wire.calibration.as_ref();
     let calibration = calibration.map(|table| reader.calibration(table, &name));
-    Ok(Device {
+    let calibration = calibration.transpose()?;
+    let mut device = Device {
         chip,
         limits,
         peaks,
         model: Some(model),
-        calibration: calibration.transpose()?,
+        calibration: None,
         name,
         origins: reader.origins,
         card: None,
-    })
+    };
+    let compared = wire.calibration.and_then(|table| table.digest);
+    if compared == Some(device.digest()) {
+        device.calibration = calibration;
+    }
+    Ok(device)
 }
 
 struct Reader<'a> {

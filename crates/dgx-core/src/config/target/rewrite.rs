@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use toml_edit::{DocumentMut, Item, Table, TomlError, Value};
 
-use super::GUIDE;
+use super::{GUIDE, device};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::domain::Calibration;
 
@@ -88,6 +88,7 @@ pub fn with_calibration(
         replace(&mut table[key], shortest((share * 1e3).ceil() / 1e3));
     }
     replace(&mut table["cells"], i64::from(found.cells).into());
+    replace(&mut table["digest"], device(target)?.digest().into());
     Ok(written(target, &text))
 }
 
@@ -126,7 +127,7 @@ fn shortest(number: f64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::target::{device, source};
+    use crate::config::target::source;
 
     #[test]
     fn numbers_change_and_comments_stay() {

@@ -360,3 +360,32 @@ fn who_was_never_compared_says_who_was() {
         assert_eq!(told(name), "NVIDIA H200", "{name}");
     }
 }
+
+#[test]
+fn a_calibration_holds_for_the_numbers_it_is_of() {
+    let h200 = source("h200").unwrap();
+    let own = device(&h200).unwrap();
+    assert!(own.calibration.is_some(), "digest = {:?}", own.digest());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let calibrated = |from: &str, to: &str| {
+        assert!(h200.text.contains(from), "{from}");
+        std::fs::write(&path, h200.text.replacen(from, to, 1)).unwrap();
+        let device = find(path.to_str().unwrap()).unwrap();
+        device
+            .calibration
+            .is_some_and(|known| known.device == device.name)
+    };
+    assert!(calibrated("", ""));
+    assert!(!calibrated("sms = { value = 132", "sms = { value = 264"));
+    assert!(!calibrated(
+        "mufu_latency = { value = 17,",
+        "mufu_latency = { value = 16,"
+    ));
+    assert!(!calibrated(
+        "l2 = { value = 62_914_560",
+        "l2 = { value = 62_914_559"
+    ));
+    // As files of earlier versions are.
+    assert!(!calibrated("\ndigest = ", "\n# digest = "));
+}

@@ -238,7 +238,7 @@ impl Synthetic {
                 seed: self.seed,
                 rtol: 1e-3,
                 atol: 1e-3,
-                distributions: vec![Distribution::Benchmark],
+                distributions: Distribution::USUAL.to_vec(),
                 min_blocks: self.blocks,
                 max_seconds: 10.0,
                 processes: self.processes,
@@ -325,6 +325,7 @@ impl Synthetic {
             printed: None,
             counters: self.counters(entry, shape),
             hazards: entry.hazards.clone(),
+            unseen: Vec::new(),
         })
     }
 
