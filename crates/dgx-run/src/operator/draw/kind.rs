@@ -151,7 +151,7 @@ impl Draw {
             (Side::Left, _) => nth,
             _ if nth >= 2 * each => nth - 2 * each,
             (Side::Right(0), 0) => nth / 2,
-            (Side::Right(_), 1) => nth / 2 + each,
+            (Side::Right(1), 1) => nth / 2 + each,
             _ => return None,
         };
         Some(((block + nth) % blocks, twice))
