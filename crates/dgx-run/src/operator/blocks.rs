@@ -82,7 +82,7 @@ impl Left {
     /// Packed rows of `k` elements and their scales.
     pub(super) fn new(elements: &[u8], scales: &[u8], k: usize) -> Self {
         let doubles = Doubles::plus(0);
-        let blocks = elements.as_chunks().0.iter();
+        let blocks = elements.as_chunks().0.par_iter();
         let words: Vec<[i32; WORDS]> = blocks.map(|block| doubles.words(block)).collect();
         let sum = |words: &[i32; WORDS]| -> i32 {
             let bytes = words.iter().flat_map(|word| word.to_le_bytes());
@@ -90,7 +90,7 @@ impl Left {
         };
         Self {
             blocks: k / SCALE_BLOCK,
-            excess: words.iter().map(|words| -OFFSET * sum(words)).collect(),
+            excess: words.par_iter().map(|words| -OFFSET * sum(words)).collect(),
             words,
             scales: scales.iter().map(|s| decode_e4m3(*s) / 4.0).collect(),
         }

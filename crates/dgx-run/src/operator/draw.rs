@@ -12,6 +12,7 @@ use super::SCALE_BLOCK;
 use super::format::encode_e4m3;
 use dgx_core::domain::Distribution;
 
+pub(super) mod exact;
 mod kind;
 
 /// Rows drawn by one generator.

@@ -1,65 +1,40 @@
-//! The two number formats: e2m1 elements and e4m3 scales.
+//! Number formats: what the bits of each element type stand for, and the bits
+//! nearest to a value.
 
-use std::sync::LazyLock;
+mod element;
+mod small;
+mod tensor;
 
-/// e2m1 magnitudes by code; bit 3 is the sign.
-const E2M1: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
-
-/// Largest finite e4m3 code, 448.
-pub(super) const E4M3_MAX_CODE: u8 = 0x7e;
+pub use element::{decode, encode, rounded};
+use small::{E2M1, E4M3, E5M2, E8M0, Small};
+pub use tensor::{Packed, pack, quantise};
 
 /// The value of the low four bits.
 pub(crate) fn decode_e2m1(code: u8) -> f64 {
-    let magnitude = E2M1[usize::from(code & 7)];
-    if code & 8 == 0 { magnitude } else { -magnitude }
+    E2M1.decode(code)
 }
 
 /// The value of an e4m3 byte: bias 7, no infinities, 0x7f and 0xff are NaN.
 pub(crate) fn decode_e4m3(code: u8) -> f64 {
-    let (exponent, mantissa) = (i32::from(code >> 3 & 15), f64::from(code & 7));
-    let magnitude = match (exponent, code & 7) {
-        (15, 7) => f64::NAN,
-        (0, _) => mantissa * 2f64.powi(-9),
-        _ => (1.0 + mantissa / 8.0) * 2f64.powi(exponent - 7),
-    };
-    if code & 0x80 == 0 {
-        magnitude
-    } else {
-        -magnitude
-    }
+    E4M3.decode(code)
 }
 
-static E4M3_VALUES: LazyLock<[f64; 128]> =
-    LazyLock::new(|| std::array::from_fn(|code| decode_e4m3(code as u8)));
-
-/// The nearest e4m3 code of a value that is not negative; even code on a tie,
-/// 448 for anything above it.
+/// The nearest e4m3 code; the even one on a tie, 448 for anything above it.
 pub(super) fn encode_e4m3(value: f64) -> u8 {
-    let finite = &E4M3_VALUES[..=usize::from(E4M3_MAX_CODE)];
-    let above = finite.partition_point(|v| *v < value);
-    if above == 0 {
-        return 0;
-    }
-    if above == finite.len() {
-        return E4M3_MAX_CODE;
-    }
-    let (low, high) = (value - finite[above - 1], finite[above] - value);
-    let nearest = match low.total_cmp(&high) {
-        std::cmp::Ordering::Less => above - 1,
-        std::cmp::Ordering::Greater => above,
-        std::cmp::Ordering::Equal => above - above % 2,
-    };
-    nearest as u8
+    E4M3.encode(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Largest finite e4m3 code, 448.
+    const E4M3_MAX_CODE: u8 = 0x7e;
+
     #[test]
     fn e2m1_has_its_sixteen_values() {
         let values: Vec<f64> = (0..16).map(decode_e2m1).collect();
-        assert_eq!(values[..8], E2M1);
+        assert_eq!(values[..8], [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]);
         assert!(values[8] == 0.0 && values[8].is_sign_negative());
         assert_eq!(values[15], -6.0);
     }

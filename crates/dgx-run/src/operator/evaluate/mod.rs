@@ -1,0 +1,233 @@
+//! The value of an operator in f64, box by box. Asked for rows of an output,
+//! it computes of everything else only what those rows need:
+//!
+//! ```text
+//! region   boxes, and what a step needs of its inputs to fill one
+//! plan     the boxes of all steps; which are made once, which in tiles
+//! fill     makes them: products first, the rest tile by tile on all cores
+//! step, lanes, product   one step on a box
+//! movement   how far the rounding of its sums may move an element
+//! ```
+//!
+//! Infinity and NaN are IEEE's; the larger and the smaller of two propagate
+//! NaN; an index outside its axis takes NaN. A product of two nvfp4 tensors is
+//! rounded once to f32, as [`super::Oracle`] keeps it.
+
+#[cfg(target_arch = "x86_64")]
+mod blocks;
+mod fill;
+mod functions;
+mod lanes;
+mod movement;
+mod plan;
+mod product;
+mod region;
+mod step;
+mod view;
+
+use std::ops::Range;
+
+use dgx_core::operator::{NodeId, Op, Value};
+
+pub use self::movement::{Arithmetic, Moved};
+
+use self::fill::Scope;
+use self::region::{Region, boxes_of_rows};
+use self::view::View;
+use super::format::Packed;
+
+/// Numbers of all boxes made once that may be in memory together, about.
+const AT_ONCE: usize = 1 << 25;
+
+/// The sizes of one problem and its tensors.
+#[derive(Clone, Debug)]
+pub struct Problem<'a> {
+    /// In the operator's order.
+    pub sizes: Vec<u64>,
+    /// In the operator's order. Their types need not be those of the file.
+    pub inputs: Vec<Packed<'a>>,
+    /// What a kernel wrote; needed only where a value names an output.
+    pub outputs: Vec<Packed<'a>>,
+}
+
+/// Why a value cannot be evaluated on a problem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error("an extent of the value is not a size of memory for these sizes")]
+    Extents,
+    #[error("tensor {0} has not as many bytes as its extents ask for")]
+    Bytes(usize),
+    #[error("output {0} is named by the value and not given")]
+    Output(usize),
+}
+
+/// A value on a problem.
+pub struct Evaluator<'a> {
+    value: &'a Value,
+    problem: &'a Problem<'a>,
+    /// Of every node.
+    extents: Vec<Vec<usize>>,
+    /// The first index of each slice; 0 for all other nodes.
+    begins: Vec<usize>,
+    /// Whether a node has a product or a whole axis below it.
+    costly: Vec<bool>,
+    /// Extents of what is asked for: the root is stretched over them.
+    output: Vec<usize>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// `output` are the extents of the tensor that the value is for.
+    pub fn new(value: &'a Value, output: &[u64], problem: &'a Problem<'a>) -> Result<Self, Unfit> {
+        let mut extents = Vec::with_capacity(value.nodes.len());
+        let mut begins = Vec::with_capacity(value.nodes.len());
+        let mut costly: Vec<bool> = Vec::with_capacity(value.nodes.len());
+        for node in &value.nodes {
+            let own = node.extents(&problem.sizes).ok_or(Unfit::Extents)?;
+            extents.push(own.into_iter().map(|e| e as usize).collect());
+            begins.push(match &node.op {
+                Op::Slice { begin, .. } => {
+                    let begin = begin.eval(&problem.sizes);
+                    begin
+                        .and_then(|b| usize::try_from(b).ok())
+                        .ok_or(Unfit::Extents)?
+                }
+                _ => 0,
+            });
+            let below = node.inputs.iter().any(|input| costly[*input]);
+            let own = matches!(
+                node.op,
+                Op::MatMul | Op::Reduce(..) | Op::Softmax(_) | Op::Cumsum(_) | Op::Argsort(_)
+            );
+            costly.push(own || below);
+        }
+        let evaluator = Self {
+            value,
+            problem,
+            extents,
+            begins,
+            costly,
+            output: output.iter().map(|e| *e as usize).collect(),
+        };
+        evaluator.check_tensors()?;
+        Ok(evaluator)
+    }
+
+    fn check_tensors(&self) -> Result<(), Unfit> {
+        for (id, node) in self.value.nodes.iter().enumerate() {
+            let place = match node.op {
+                Op::Input(place) => place,
+                Op::Output(place) if place < self.problem.outputs.len() => place,
+                Op::Output(place) => return Err(Unfit::Output(place)),
+                _ => continue,
+            };
+            let packed = self.tensor(id).ok_or(Unfit::Bytes(place))?;
+            if !packed.is_whole() || packed.extents != self.extents[id] {
+                return Err(Unfit::Bytes(place));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tensor that a node stands for.
+    fn tensor(&self, id: NodeId) -> Option<&Packed<'a>> {
+        match self.value.node(id).op {
+            Op::Input(input) => self.problem.inputs.get(input),
+            Op::Output(output) => self.problem.outputs.get(output),
+            _ => None,
+        }
+    }
+
+    /// Rows of the output: all axes but the last, counted as one.
+    pub fn row_count(&self) -> usize {
+        let leading = self.output.len().saturating_sub(1);
+        self.output[..leading].iter().product()
+    }
+
+    pub fn width(&self) -> usize {
+        self.output.last().copied().unwrap_or(1)
+    }
+
+    /// Some rows of the output, row-major. Made in blocks, so that what they
+    /// need is never in memory for many rows together.
+    pub fn rows(&self, rows: Range<usize>) -> Vec<f64> {
+        let mut out = vec![0.0; rows.len() * self.width()];
+        let at_once = self.rows_at_once(rows.clone());
+        let blocks = out.chunks_mut((at_once * self.width()).max(1));
+        for (block, out) in blocks.enumerate() {
+            let first = rows.start + block * at_once;
+            let count = out.len() / self.width();
+            let mut rest = out;
+            for region in boxes_of_rows(&self.output, first..first + count) {
+                let (own, after) = rest.split_at_mut(region.volume());
+                self.root(&region, own);
+                rest = after;
+            }
+        }
+        out
+    }
+
+    /// How many rows to ask for at a time, so that neither they nor what they
+    /// need fill the memory: one answer for the whole output.
+    pub fn rows_per_block(&self) -> usize {
+        let most = (AT_ONCE / self.width().max(1)).max(1);
+        let rows = self.row_count().min(most);
+        self.rows_at_once(0..rows).min(rows).max(1)
+    }
+
+    /// One element of the output, at the cost of what it alone needs.
+    pub fn element(&self, row: usize, column: usize) -> f64 {
+        let mut out = [0.0];
+        self.root(&self.one(row, column), &mut out);
+        out[0]
+    }
+
+    /// The box of one element.
+    fn one(&self, row: usize, column: usize) -> Region {
+        let mut regions = boxes_of_rows(&self.output, row..row + 1);
+        let region = regions.swap_remove(0);
+        match region.0.is_empty() {
+            true => region,
+            false => region.with(0, column..column + 1),
+        }
+    }
+
+    /// A box of the output, the root stretched over it.
+    fn root(&self, region: &Region, out: &mut [f64]) {
+        let root = self.value.root;
+        let own = region.broadcast_to(&self.extents[root]);
+        if own.volume() == region.volume() {
+            return self.fill(&Scope::default(), root, &own, out);
+        }
+        let numbers = self.make(&Scope::default(), root, &own);
+        View::new(own, numbers).stretched(region).copy_to(out);
+    }
+
+    /// How many rows to make together: as many as keep the boxes that are made
+    /// once below [`AT_ONCE`], where fewer rows need less.
+    fn rows_at_once(&self, rows: Range<usize>) -> usize {
+        let root = self.value.root;
+        let needed = |count: usize| {
+            let regions = boxes_of_rows(&self.output, rows.start..rows.start + count);
+            let boxes = regions.iter().map(|region| {
+                let own = region.broadcast_to(&self.extents[root]);
+                let anchors = self.anchors(root, &own, &|_, _| false);
+                anchors.values().map(Region::volume).sum::<usize>()
+            });
+            boxes.max().unwrap_or(0)
+        };
+        let mut count = rows.len().max(1);
+        let mut most = needed(count);
+        while most > AT_ONCE && count > 1 {
+            let fewer = count.div_ceil(2);
+            let less = needed(fewer);
+            if 4 * less > 3 * most {
+                break;
+            }
+            (count, most) = (fewer, less);
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;
