@@ -168,7 +168,7 @@ fn another_tools_run_held_against_itself_is_told_so_in_one_line() {
         )
         .unwrap();
         let said = workspace.run(&["gate", "copy.json", "--baseline", &file]);
-        assert!(said.ends_with("[exit 0]"), "{said}");
+        assert!(said.ends_with("[exit 5]"), "{said}");
         let said = workspace.run(&["gate", &file]);
         assert!(said.ends_with("[exit 2]"), "{said}");
         assert!(said.contains("it has no round, so no baseline"), "{said}");

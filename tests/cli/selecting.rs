@@ -98,7 +98,8 @@ fn a_round_goes_by_its_name() {
 fn a_run_goes_by_its_name_or_its_round() {
     let workspace = workspace();
     workspace.write("results/old/first.jsonl", MEASURED);
-    workspace.write("results/round4-1.jsonl", MEASURED);
+    let later = MEASURED.replacen("2026-11-15T09:12:00Z", "2026-11-15T09:13:00Z", 1);
+    workspace.write("results/round4-1.jsonl", &later);
     let other = MEASURED.replace("\"name\":\"round4\"", "\"name\":\"interleaved\"");
     assert_ne!(other, MEASURED);
     workspace.write("results/other.jsonl", &other);

@@ -173,8 +173,8 @@ pub fn storage_type(element: ElementType) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use crate::domain::Group;
     use crate::operators::usual;
-    use crate::record::synthetic::group;
 
     #[test]
     fn fields_of_the_dual_gemm_are_what_kernels_were_written_for() {
@@ -183,9 +183,10 @@ mod tests {
         let names: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
         let all = "a b1 b2 sfa sfb1 sfb2 sfa_atoms sfb1_atoms sfb2_atoms c";
         assert_eq!(names.join(" "), all);
+        let group = Group::new([("m", 130), ("n", 256), ("k", 1024)]);
         let bytes: Vec<u64> = fields
             .iter()
-            .map(|field| operator.field_bytes(field, &group(130, 256, 1024)).unwrap())
+            .map(|field| operator.field_bytes(field, &group).unwrap())
             .collect();
         let expected = [
             130 * 512,

@@ -218,7 +218,8 @@ pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
     let sizes = &operator.sizes;
     let wrong = |why: String| {
         let message = format!("`{text}` is no shape: {why}");
-        let form = sizes.join("x").to_uppercase();
+        let form = sizes.iter().map(|size| size.to_uppercase());
+        let form = form.collect::<Vec<_>>().join("x");
         InputError::new(message, format!("write {form}, groups joined by +"))
     };
     let mut groups = Vec::new();

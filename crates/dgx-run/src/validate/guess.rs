@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::{Element, Evidence, elsewhere, nearly, overflow, reduction, scales, small};
-use crate::operator::{Evaluator, GroupOracle, Oracle, silu};
+use crate::operator::{Evaluator, Oracle, silu};
 
 /// Wrong elements that hypotheses are held against.
 pub(super) const SAMPLE: usize = 512;
@@ -62,8 +62,7 @@ pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
 pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
     let mut fits = hypotheses(evidence, sample);
     let found = fits.find(|fit| fit.share >= ENOUGH);
-    let gated = evidence.oracle.groups.iter().all(GroupOracle::is_gated);
-    let found = found.or_else(|| nearly::few_bits(evidence, sample).filter(|_| gated));
+    let found = found.or_else(|| nearly::few_bits(evidence, sample));
     found.map(|fit| fit.what)
 }
 
@@ -82,7 +81,7 @@ pub(super) fn fits(
     fits.sort_by(|a, b| b.share.total_cmp(&a.share));
     if fits.first().is_some_and(|best| best.share >= ENOUGH) {
         fits.retain(|fit| fit.share >= ENOUGH);
-    } else if evidence.oracle.groups.iter().all(GroupOracle::is_gated)
+    } else if evidence.is_gated()
         && let Some(nearly) =
             nearly::few_bits(evidence, sample).or_else(|| nearly::near(evidence, sample))
     {
@@ -105,7 +104,7 @@ fn hypotheses<'e>(
         one.into_iter().chain(nearly::scaled(evidence, sample))
     };
     // What only a gated product of block-scaled operands can get wrong.
-    let gated = evidence.oracle.groups.iter().all(GroupOracle::is_gated);
+    let gated = evidence.is_gated();
     let of_formula = gated.then(|| by_formula(evidence, sample));
     let of_powers = gated.then(|| by_power_of_two(evidence, sample));
     let of_sums = gated.then(|| reduction::hypotheses(evidence, sample));

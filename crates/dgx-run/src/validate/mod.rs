@@ -260,6 +260,11 @@ impl<'a> Evidence<'a> {
         (worst <= 1.0).then_some(worst)
     }
 
+    /// Whether it is a gated product of block-scaled operands, of whose sums more is known.
+    fn is_gated(&self) -> bool {
+        self.oracle.groups.iter().all(GroupOracle::is_gated)
+    }
+
     /// What the sums of a right kernel may leave in an element.
     fn allowance(&self, element: &Element) -> f64 {
         let (operator, outputs) = (&self.operands.operator, &self.operands.operator.outputs);

@@ -109,7 +109,7 @@ fn typical(terms: &[f64]) -> f64 {
 
 /// Errors that follow the partial sums, and are less than a term of them.
 pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
-    if sample.len() < LEAST {
+    if sample.len() < LEAST || !evidence.is_gated() {
         return None;
     }
     let all = judged(evidence, sample);

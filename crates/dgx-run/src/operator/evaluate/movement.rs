@@ -61,6 +61,10 @@ pub struct Moved {
     pub by: f64,
 }
 
+/// Of a sum of many terms, each moved at random by up to so much: six standard
+/// deviations of what is uniform. Few terms may all move one way.
+const DEVIATIONS: f64 = 3.5;
+
 /// A box with its movements.
 #[derive(Clone)]
 struct Pair {
@@ -165,15 +169,17 @@ impl Evaluator<'_> {
         let count = self.contracted(id);
         let (mut values, mut by) = (Vec::new(), Vec::new());
         each_dot(region, [&left, &right], count, |terms| {
-            let (mut sum, mut squares, mut moved) = (0.0, 0.0, 0.0);
+            let (mut sum, mut squares, mut most, mut usual) = (0.0, 0.0, 0.0, 0.0);
             for [a, da, b, db] in terms {
                 let term: f64 = a * b;
                 sum += term;
                 squares += term * term;
-                moved += (a * db).powi(2) + (b * da).powi(2);
+                most += (a * db).abs() + (b * da).abs();
+                usual += (a * db).powi(2) + (b * da).powi(2);
             }
             values.push(sum);
-            by.push(f64::sqrt(moved) + arithmetic.sum(count, f64::abs(sum), f64::sqrt(squares)));
+            let moved = f64::min(most, DEVIATIONS * f64::sqrt(usual));
+            by.push(moved + arithmetic.sum(count, f64::abs(sum), f64::sqrt(squares)));
         });
         if self.both_nvfp4(id).is_some() {
             values.iter_mut().for_each(|v| *v = f64::from(*v as f32));
