@@ -6,10 +6,10 @@ use std::fs;
 use crate::sweep::Sweep;
 use crate::workspace::Workspace;
 
-const NORMS: &str = "question   = \"A warp a row or a CTA a row?\"
+const NORMS: &str = "question   = \"What does it cost to read a row twice?\"
 operator   = \"rms-norm\"
-contenders = [\"block-row\", \"warp-row\", \"no-weight\"]
-baseline   = \"block-row\"
+contenders = [\"two-reads\", \"one-read\", \"no-weight\"]
+baseline   = \"two-reads\"
 shapes     = [{ m = 5, n = 256 }, { m = 3, n = 1000 }]
 [validate]
 seed = 1
@@ -26,8 +26,8 @@ fn a_norm_is_validated_and_ranked_in_the_emulator() {
         let own = verdicts.iter().filter(|((id, _), _)| id == name);
         own.map(|(_, (_, status))| status.as_str()).collect()
     };
-    assert_eq!(of("block-row"), ["ok", "ok"], "{verdicts:?}");
-    assert_eq!(of("warp-row"), ["ok", "ok"], "{verdicts:?}");
+    assert_eq!(of("two-reads"), ["ok", "ok"], "{verdicts:?}");
+    assert_eq!(of("one-read[NEXT=1]"), ["ok", "ok"], "{verdicts:?}");
     assert!(of("no-weight").contains(&"wrong"), "{verdicts:?}");
     let run = fs::read_to_string(sweep.run_file().expect("a run")).expect("its text");
     let header = run.lines().next().expect("a header");
