@@ -239,7 +239,7 @@ fn list_round(plan: &Plan, style: &Style) {
     let prose = |title| Column::new(title, Align::Left, 8).wraps();
     let operator = &round.operator;
     let mut columns = vec![Column::key("shape"), Column::new("groups", Align::Right, 8)];
-    columns.extend(operator.sizes.iter().map(|size| prose(size)));
+    columns.extend(operator.sizes.iter().map(prose));
     columns.push(Column::new("GFLOP", Align::Right, 8));
     let mut grid = Table::new(columns);
     for shape in &plan.shapes {

@@ -122,11 +122,11 @@ impl Reader<'_> {
     /// Whether these are sizes of the operator.
     fn known<'k>(
         &self,
-        keys: impl Iterator<Item = &'k Spanned<String>>,
+        mut keys: impl Iterator<Item = &'k Spanned<String>>,
         others: &[&str],
     ) -> Result<(), InputError> {
         let sizes = &self.operator.sizes;
-        for key in keys.filter(|key| !sizes.contains(key.get_ref())) {
+        if let Some(key) = keys.find(|key| !sizes.contains(key.get_ref())) {
             let known = || {
                 others
                     .iter()
