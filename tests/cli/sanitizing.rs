@@ -486,7 +486,7 @@ fn bad_input_is_told_with_a_remedy() {
         (
             vec!["swap-ab", "--shape", "40x128"],
             2,
-            "a group has three sizes",
+            "a group has 3 sizes",
         ),
         (
             vec!["swap-ab", "--shape", "40x100x256"],
