@@ -12,6 +12,7 @@ use std::ops::Range;
 
 pub use eval::{Scope, Steps};
 pub use eval::{not_yet, unknown};
+pub(crate) use token::{scan, word_len};
 
 /// Names that mean something to every expression, beside the operator's sizes,
 /// and so can be neither of them nor constants.

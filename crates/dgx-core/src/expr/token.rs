@@ -39,6 +39,21 @@ const SYMBOLS: [(&str, Token); 19] = [
 ];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError> {
+    scan(text, Token::Name, |rest, at, next| {
+        match next.is_ascii_digit() {
+            true => integer(rest, at),
+            false => symbol(rest, at, next),
+        }
+    })
+}
+
+/// Words are names; `other` reads what is none, from the rest of the text, its
+/// place and its first character, and says how long it is.
+pub(crate) fn scan<T>(
+    text: &str,
+    name: impl Fn(String) -> T,
+    other: impl Fn(&str, usize, char) -> Result<(T, usize), ExprError>,
+) -> Result<Vec<(T, Range<usize>)>, ExprError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(next) = text[at..].chars().next() {
@@ -46,13 +61,11 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError
         let (token, len) = if next.is_whitespace() {
             at += next.len_utf8();
             continue;
-        } else if next.is_ascii_digit() {
-            integer(rest, at)?
         } else if next.is_ascii_alphabetic() || next == '_' {
             let len = word_len(rest);
-            (Token::Name(rest[..len].to_owned()), len)
+            (name(rest[..len].to_owned()), len)
         } else {
-            symbol(rest, at, next)?
+            other(rest, at, next)?
         };
         tokens.push((token, at..at + len));
         at += len;
@@ -60,7 +73,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError
     Ok(tokens)
 }
 
-fn word_len(rest: &str) -> usize {
+pub(crate) fn word_len(rest: &str) -> usize {
     rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .unwrap_or(rest.len())
 }

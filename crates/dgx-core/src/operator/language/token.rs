@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use crate::expr::ExprError;
+use crate::expr::{ExprError, scan, word_len};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -29,31 +29,13 @@ const ELSEWHERE: [(&str, &str); 6] = [
 const MOST_WHOLE: f64 = (1_u64 << 53) as f64;
 
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError> {
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while let Some(next) = text[at..].chars().next() {
-        let rest = &text[at..];
+    scan(text, Token::Name, |rest, at, next| {
         let fraction = next == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit());
-        let (token, len) = if next.is_whitespace() {
-            at += next.len_utf8();
-            continue;
-        } else if next.is_ascii_digit() || fraction {
-            number(rest, at)?
-        } else if next.is_ascii_alphabetic() || next == '_' {
-            let len = word_len(rest);
-            (Token::Name(rest[..len].to_owned()), len)
-        } else {
-            symbol(rest, at, next)?
-        };
-        tokens.push((token, at..at + len));
-        at += len;
-    }
-    Ok(tokens)
-}
-
-fn word_len(rest: &str) -> usize {
-    rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-        .unwrap_or(rest.len())
+        match next.is_ascii_digit() || fraction {
+            true => number(rest, at),
+            false => symbol(rest, at, next),
+        }
+    })
 }
 
 fn number(rest: &str, at: usize) -> Result<(Token, usize), ExprError> {

@@ -1,0 +1,202 @@
+use super::*;
+use dgx_core::operators;
+use dgx_core::record::synthetic::group;
+use ptx_emu::trace::CtaTrace;
+use ptx_time::LaunchTimes;
+
+use dgx_core::config::target::usual;
+
+fn geometry(blocks: u32) -> LaunchGeometry {
+    LaunchGeometry {
+        kernel: "k".to_owned(),
+        grid: [blocks, 1, 1],
+        block: [128, 1, 1],
+        cluster: [1; 3],
+        smem: 0,
+        pdl: false,
+    }
+}
+
+#[test]
+fn the_first_and_the_last_cta_are_watched_and_some_between() {
+    let groups = [7, 9].map(|m| group(m, 128, 256));
+    let watched = |blocks| watch(&geometry(blocks), (operators::usual(), &groups), 4, true).ctas;
+    assert_eq!(watched(1), [0]);
+    assert_eq!(watched(2), [0, 1]);
+    assert_eq!(watched(6), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(watched(132), [0, 26, 52, 78, 104, 131]);
+}
+
+#[test]
+fn more_are_watched_where_some_take_longer_than_others() {
+    let watched = |depths: &[u32]| {
+        let groups = depths.iter().map(|&k| group(1, 128, k));
+        watch(
+            &geometry(132),
+            (operators::usual(), &groups.collect::<Vec<_>>()),
+            4,
+            true,
+        )
+        .ctas
+        .len()
+    };
+    assert_eq!(watched(&[256, 256]), 6);
+    assert_eq!(watched(&[256, 512, 256]), 12);
+    assert_eq!(watched(&[256, 512, 768, 1024, 1280, 1536]), 24);
+}
+
+#[test]
+fn between_two_that_are_watched_one_is_drawn() {
+    let watch = |only| {
+        watch(
+            &geometry(132),
+            (operators::usual(), &[group(7, 128, 256)]),
+            4,
+            only,
+        )
+    };
+    let all: Vec<Vec<u64>> = (0..200).map(|key| drawn(&watch(false), key)).collect();
+    for ctas in &all {
+        assert_eq!(ctas.len(), 5);
+        let fixed = watch(false).ctas;
+        for (ends, cta) in fixed.windows(2).zip(ctas) {
+            assert!((ends[0] + 1..ends[1]).contains(cta), "{ctas:?}");
+        }
+    }
+    let seen: HashSet<u64> = all.into_iter().flatten().collect();
+    assert!(seen.len() > 120, "{}", seen.len());
+    assert_eq!(drawn(&watch(true), 7).len(), DRAWN_ALONE);
+    let few = Watch {
+        ctas: vec![0, 1, 2],
+        only: false,
+    };
+    assert!(drawn(&few, 7).is_empty());
+}
+
+#[test]
+fn what_binds_is_what_most_of_the_way_goes_through() {
+    let call = |cycles: f64, cause: Cause| {
+        let mut launch = LaunchTimes {
+            cycles,
+            ..LaunchTimes::default()
+        };
+        launch.way[cause as usize] = cycles;
+        Call {
+            micros: cycles / 1000.0 + 4.0,
+            clock_mhz: 1000.0,
+            launches: vec![launch],
+        }
+    };
+    let told = |cycles, cause| bound(&call(cycles, cause));
+    assert_eq!(told(100.0, Cause::Tensor), "launch");
+    assert_eq!(told(1e5, Cause::Tensor), "tensor cores");
+    assert_eq!(told(1e5, Cause::Memory), "memory bandwidth");
+}
+
+#[test]
+fn the_longer_time_counts_where_drawn_ctas_take_longer() {
+    let call = |micros: f64| Call {
+        micros,
+        clock_mhz: 1000.0,
+        launches: Vec::new(),
+    };
+    let told = |whole| longer(call(10.0), call(whole), 5).map(|(c, said)| (c.micros, said));
+    assert_eq!(told(12.5), Ok((10.0, None)), "it repeats");
+    assert_eq!(told(8.0), Ok((10.0, None)));
+    let (micros, said) = told(19.0).unwrap();
+    assert_eq!(micros, 19.0);
+    let said = said.unwrap();
+    let words = "outside the fixed sample take longer: 19.0 µs with 5 of them, 10.0 µs without";
+    assert!(said.contains(words), "{said}");
+    assert!(told(20.5).unwrap_err().contains("20.5 µs"));
+}
+
+#[test]
+fn a_time_that_no_run_file_holds_is_none() {
+    assert_eq!(possible(11.0), Ok(()));
+    for micros in [0.0, 2e9, f64::NAN, f64::INFINITY] {
+        let why = possible(micros).unwrap_err();
+        assert!(why.contains("is no time: 0.001 to 1e9"), "{why}");
+    }
+}
+
+#[test]
+fn what_is_watched_stands_for_what_was_done() {
+    let cta = |cta, instructions| CtaTrace {
+        cta,
+        warps: vec![vec![Event::Run {
+            first: 0,
+            end: instructions,
+        }]],
+        ..CtaTrace::default()
+    };
+    let trace = Trace {
+        ctas: vec![cta(0, 10), cta(4, 100), cta(9, 1000)],
+        ..Trace::default()
+    };
+    let [(_, _, of), ..] = measures(&Counters::default());
+    assert_eq!(told(&trace, 0, of), 1110);
+    assert_eq!(told(&trace, 10, of), 2 * 10 + 5 * 100 + 3 * 1000);
+    let geometry = geometry(10);
+    let launched = |instructions, ctas| {
+        let mut ended = ended(&geometry, trace.clone());
+        ended.report.counters.warp_instructions[0] = instructions;
+        ended.report.counters.ctas = ctas;
+        telling(&ended)
+    };
+    assert_eq!(launched(7000, 10), Ok(()));
+    assert_eq!(launched(2200, 3), Ok(()));
+    assert!(launched(2300, 3).is_err(), "a loop that seemed to wait");
+    let hidden = launched(8000, 10).unwrap_err();
+    assert!(hidden.contains("tell of 3520 only"), "{hidden}");
+    let mut one = ended(&geometry, trace.clone());
+    one.report.most.of_all.cluster = 3900;
+    one.report.most.of_traced.cluster = 1000;
+    assert_eq!(telling(&one), Ok(()));
+    one.report.most.of_all.cluster = 4100;
+    let why = telling(&one).unwrap_err();
+    assert!(why.contains("as long as its longest CTA"), "{why}");
+    one.report.most.of_all.cluster = 1000;
+    one.report.most.of_all.warp = 4100;
+    one.report.most.of_traced.warp = 1000;
+    let why = telling(&one).unwrap_err();
+    assert!(why.contains("in one warp, executes 4100"), "{why}");
+    let mut endless = ended(&geometry, Trace::default());
+    endless.report.counters.ctas = 3;
+    let why = telling(&endless).unwrap_err();
+    assert!(why.contains("more than can be written down"), "{why}");
+}
+
+fn ended(geometry: &LaunchGeometry, trace: Trace) -> Ended<'_> {
+    Ended {
+        geometry,
+        report: Report {
+            counters: ptx_emu::Counters::default(),
+            most: ptx_emu::Most::default(),
+            seed: 0,
+            ctas_per_sm: 1,
+            early_read: None,
+            printed: Vec::new(),
+        },
+        whole: trace.clone(),
+        trace,
+        hazards: Vec::new(),
+        wake: Wake::default(),
+        unwatched: Bytes(0),
+    }
+}
+
+#[test]
+fn a_cubin_that_says_nothing_gives_a_reason_and_no_time() {
+    let geometry = geometry(1);
+    let ended = ended(&geometry, Trace::default());
+    let image = Image {
+        key: String::new(),
+        ptx: String::new(),
+        cubin: b"no cubin".to_vec(),
+        kernels: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let why = modelled(usual(), &image, &[ended]).unwrap_err();
+    assert!(why.contains("cubin cannot be read"), "{why}");
+}
