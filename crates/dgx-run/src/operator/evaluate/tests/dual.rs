@@ -84,7 +84,7 @@ fn has_the_bits_of_the_oracle() {
 
 /// Run with `--release --ignored --nocapture`: both in turn, the least of each.
 #[test]
-#[ignore = "a benchmark"]
+#[ignore = "a benchmark: docs/internals/evaluation.md has its command"]
 fn is_as_fast_as_the_oracle() {
     let value = value();
     for (m, n, k) in [(256, 4096, 7168), (1024, 2048, 2048), (64, 4096, 1536)] {

@@ -48,7 +48,7 @@ fn peak() -> u64 {
 /// Run alone with `--ignored --nocapture`: prints time and memory of rows of
 /// the largest shapes.
 #[test]
-#[ignore = "a benchmark"]
+#[ignore = "a benchmark: docs/internals/evaluation.md has its command"]
 fn memory_and_time_of_large_shapes() {
     let shapes: [(&str, &[u64], usize); 4] = [
         ("rms-norm", &[16384, 7168], 16384),
