@@ -194,7 +194,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
                 run.tally.process_count(),
             ))
         };
-        if let Some(sentence) = present::belief_again(&run.header.device).or_else(foreign) {
+        if let Some(sentence) = present::belief_again(&run.header.device, &run.operator.name).or_else(foreign) {
             say!("   {}", style.joined(&[sentence], 3));
         }
     }

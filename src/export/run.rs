@@ -106,7 +106,7 @@ pub(crate) struct RunOrigin {
     pub timing: Timing,
     /// How far modelled times are off, where it is known, and for which device.
     pub calibration: Option<Calibration>,
-    /// Whether that is the device of this run; null for other times.
+    /// Whether that is the device and the operator of this run; null for other times.
     pub calibrated: Option<bool>,
     /// The error of modelled times in words; null for others.
     pub model_error: Option<String>,
@@ -396,8 +396,8 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         backend: header.device.backend.to_string(),
         timing: run.timing(),
         calibration: header.device.calibration.clone(),
-        calibrated: (run.timing() == Timing::Modelled).then(|| header.device.calibrated()),
-        model_error: model_error(&header.device),
+        calibrated: (run.timing() == Timing::Modelled).then(|| header.device.calibrated_for(&run.operator.name)),
+        model_error: model_error(run),
         belief: belief(run),
         validated: run.timing() != Timing::Recorded && !header.settings.time_only,
         baseline: header.baseline.to_string(),

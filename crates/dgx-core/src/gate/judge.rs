@@ -102,9 +102,11 @@ pub fn judge(
     };
     if run.timing() == Timing::Modelled {
         let device = &run.header.device;
+        let known = device.calibrated_for(&run.operator.name);
         report.notes.push(Note::Modelled {
             device: device.name.clone(),
             error: device.model_error(),
+            others: (!known).then(|| device.compared_operators().join(", ")),
         });
     }
     report.notes.extend(foreign(Whose::Run, run));
