@@ -7,7 +7,7 @@ use crate::export::RunExport;
 use crate::present::{self, Align, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, row};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{ContenderId, Exit, Timing, typed};
+use dgx_core::domain::{ContenderId, Exit, typed};
 use dgx_core::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
 use dgx_core::record::{Newest, Run};
 
@@ -201,28 +201,34 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
             style.doubtful("ACROSS DEVICES: ratios compare devices as well as designs")
         );
     }
-    let pair = |id| sides.map(|(run, ranking)| Side::new(run, ranking, id));
     if a.tool.is_some() || b.tool.is_some() {
-        let pairs: Vec<_> = compared.iter().map(|(id, c)| (pair(id), c)).collect();
+        let pairs: Vec<_> = compared
+            .iter()
+            .map(|(id, c)| (paired(sides, id), c))
+            .collect();
         say!("\n{}", present::benchmark_table(&pairs).render(style));
     } else {
         say!("\n{}", overview(&compared, &ranking_b, style));
     }
     if compared.len() == 1 && a.tool.is_none() && b.tool.is_none() {
-        let table = present::comparison_table(&[(pair(first), comparison)]);
+        let table = present::comparison_table(&[(paired(sides, first), comparison)]);
         say!("\n{}", table.render(style));
-        print_counters(pair(first), comparison, style);
+        print_counters(paired(sides, first), comparison, style);
     }
     for note in shape_notes(&a, &b) {
         say!("\n{}", style.fold(&note, 2));
     }
-    // Modelled times do not drift.
-    if [&a, &b].iter().any(|run| run.timing() != Timing::Modelled) {
-        say!("\n{}", present::UNPAIRED);
+    if let Some(drift) = agreed.drift {
+        say!("\n{drift}");
     }
     print_agreement(&agreed, style);
     written?;
     Ok(Exit::Done)
+}
+
+/// A contender in both runs.
+fn paired<'a>(sides: [(&'a Run, &'a Ranking); 2], id: &'a ContenderId) -> [Side<'a>; 2] {
+    sides.map(|(run, ranking)| Side::new(run, ranking, id))
 }
 
 /// What the two runs are, and how much to believe of each; what is the same of

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::present::{
-    Repetition, UNPAIRED, all_counters, belief, bound_text, comparison_table, failures,
-    first_wrong, matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
+    Repetition, all_counters, belief, bound_text, comparison_table, failures, first_wrong,
+    matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
 };
 use crate::table::Table;
 use dgx_core::claims;
@@ -283,7 +283,7 @@ impl RunExport {
             .push(comparison_table(&pairs.collect::<Vec<_>>()));
         both.tables.extend(agreed.table.clone());
         both.agreement = agreed.repeat.as_ref().map(agreement);
-        both.notes = std::iter::once(UNPAIRED.to_owned())
+        both.notes = (agreed.drift.map(str::to_owned).into_iter())
             .chain(agreed.times.clone())
             .chain(agreed.words.clone())
             .collect();
@@ -396,7 +396,8 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         backend: header.device.backend.to_string(),
         timing: run.timing(),
         calibration: header.device.calibration.clone(),
-        calibrated: (run.timing() == Timing::Modelled).then(|| header.device.calibrated_for(&run.operator.name)),
+        calibrated: (run.timing() == Timing::Modelled)
+            .then(|| header.device.calibrated_for(&run.operator.name)),
         model_error: model_error(run),
         belief: belief(run),
         validated: run.timing() != Timing::Recorded && !header.settings.time_only,

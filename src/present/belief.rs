@@ -166,7 +166,10 @@ mod tests {
         let title = "modelled µs for NVIDIA H200 (uncalibrated)";
         assert_eq!(micros_title(&run), title);
         let short = belief_again(&run.header.device, "softmax").unwrap();
-        assert!(short.ends_with("checked on nvfp4-dual-gemm only."), "{short}");
+        assert!(
+            short.ends_with("checked on nvfp4-dual-gemm only."),
+            "{short}"
+        );
         let known = run.header.device.calibration.as_mut().unwrap();
         known.operators = vec!["softmax".to_owned()];
         assert_eq!(micros_title(&run), "modelled µs for NVIDIA H200 (±3.5 %)");

@@ -4,10 +4,6 @@ use dgx_core::domain::ContenderId;
 use dgx_core::rank::{Comparison, Judgement, Side};
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
-/// What every comparison of two runs has to be read with.
-pub(crate) const UNPAIRED: &str =
-    "No block pairs the two runs, so drift between them is in these ratios.";
-
 /// The second side over the first, one pair after the other: a line for each
 /// shape and one for the geometric mean.
 pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {

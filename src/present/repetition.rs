@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use super::{between, interval, percent, signed_percent};
 use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
-use dgx_core::domain::{ContenderId, counted};
+use dgx_core::domain::{ContenderId, Timing, counted};
 use dgx_core::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -48,8 +48,12 @@ fn table(repeat: &Repeat, unit: &str) -> Table {
     table.without_empty_columns()
 }
 
+/// What a comparison of two runs has to be read with; modelled times do not drift.
+const UNPAIRED: &str = "No block pairs the two runs, so drift between them is in these ratios.";
+
 /// What is said of two runs as a whole.
 pub(crate) struct Repetition {
+    pub drift: Option<&'static str>,
     /// How far their times lie apart.
     pub times: Option<String>,
     /// Each run within itself, where both can be read so.
@@ -83,7 +87,9 @@ impl Repetition {
                 .map(|found| spread(&what, &found, same_card));
             repetition(repeat).into_iter().chain(apart).collect()
         });
+        let modelled = [a, b].map(|run| run.timing() == Timing::Modelled);
         Self {
+            drift: (modelled != [true, true]).then_some(UNPAIRED),
             times: times.map(|found| spread("Times", &found, same_card)),
             words: words.unwrap_or_default(),
             table: repeat.as_ref().map(|found| table(found, &between(a, b))),

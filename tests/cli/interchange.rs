@@ -155,7 +155,13 @@ fn benchmarks_of_another_tool_are_compared_each_with_itself_alone() {
         assert!(row(name).contains("slower"), "{said}");
     }
     assert_eq!(said.matches("Timed by").count(), 1, "{said}");
-    for word in ["Without samples", "Within each run", "rank", "can detect", "tie groups"] {
+    for word in [
+        "Without samples",
+        "Within each run",
+        "rank",
+        "can detect",
+        "tie groups",
+    ] {
         assert!(!said.contains(word), "{word}: {said}");
     }
 }

@@ -97,7 +97,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let operator = &plan.round.operator.name;
     let progress = Progress::begin();
     let what = format!("{contender} on {}", cell.shape.name);
-    let modelled = progress.during("profile", &what, || modelled(&cell, contender, &device, operator));
+    let modelled = progress.during("profile", &what, || {
+        modelled(&cell, contender, &device, operator)
+    });
     let mut notes = Vec::new();
     let mut profiles = Vec::new();
     match gpu {
