@@ -26,6 +26,7 @@ mod newest;
 mod odd_files;
 mod odd_runs;
 mod operators;
+mod own_operators;
 mod pasting;
 mod profiling;
 mod reading;
