@@ -42,8 +42,8 @@ fn overflow(element: ElementType) -> f64 {
     }
 }
 
-/// An element passes if |got − expected| ≤ atol + rtol·|expected|, where
-/// infinity is the number at which its type overflows; NaN passes for NaN.
+/// An element passes if |got − expected| ≤ atol + rtol·|expected|, or half the
+/// least step of its type, where infinity is the number at which its type overflows; NaN passes for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub rtol: f64,
@@ -67,7 +67,7 @@ impl Tolerance {
             None => 2.0 * output.tensor.element.unit_roundoff(),
         };
         let rms = match of_rms > 0.0 {
-            true => root_mean_square(answer),
+            true => root_mean_square(answer, 0..answer.len()),
             false => 0.0,
         };
         Self {
@@ -92,7 +92,9 @@ impl Tolerance {
         if error <= 0.0 {
             return 0.0;
         }
-        let ratio = error / (self.atol + self.rtol * expected.abs());
+        // Half of that is what rounding does at the end of the type.
+        let least = found.element.least_step() / 2.0;
+        let ratio = error / (self.atol + self.rtol * expected.abs()).max(least);
         if ratio.is_nan() { f64::INFINITY } else { ratio }
     }
 
@@ -102,11 +104,55 @@ impl Tolerance {
     }
 }
 
+/// Shorter rows say little of how large their elements are.
+const SHORT: usize = 32;
+
+/// What the elements of an output may be off by, row by row.
+#[derive(Clone, Debug)]
+struct Allowed {
+    everywhere: Tolerance,
+    /// What comes on top of atol in each row; empty where nothing does.
+    rows: Vec<f64>,
+}
+
+impl Allowed {
+    fn everywhere(tolerance: Tolerance) -> Self {
+        Self {
+            everywhere: tolerance,
+            rows: Vec::new(),
+        }
+    }
+
+    /// As the file says. Without `atol`, elements are also compared with the
+    /// root mean square of their row, or of the output where rows are short.
+    fn of(output: &Output, answer: &GroupOracle) -> Self {
+        let twice = 2.0 * output.tensor.element.unit_roundoff();
+        if output.atol.is_some() || twice == 0.0 || answer.columns < SHORT {
+            return Self::everywhere(Tolerance::of(output, answer));
+        }
+        let (rtol, atol) = output.tolerance();
+        let places = |row: usize| row * answer.columns..(row + 1) * answer.columns;
+        let rows = (0..answer.rows).into_par_iter();
+        Self {
+            everywhere: Tolerance { rtol, atol },
+            rows: rows
+                .map(|row| twice * root_mean_square(answer, places(row)))
+                .collect(),
+        }
+    }
+
+    fn at(&self, row: usize) -> Tolerance {
+        let more = self.rows.get(row).copied().unwrap_or(0.0);
+        Tolerance {
+            atol: self.everywhere.atol + more,
+            ..self.everywhere
+        }
+    }
+}
+
 /// Of the finite elements.
-fn root_mean_square(answer: &GroupOracle) -> f64 {
-    let finite = (0..answer.len())
-        .map(|i| answer.c(i))
-        .filter(|v| v.is_finite());
+fn root_mean_square(answer: &GroupOracle, places: std::ops::Range<usize>) -> f64 {
+    let finite = places.map(|i| answer.c(i)).filter(|v| v.is_finite());
     let (sum, count) = finite.fold((0.0, 0_u64), |(sum, count), v| (sum + v * v, count + 1));
     (sum / count.max(1) as f64).sqrt()
 }
@@ -144,7 +190,7 @@ pub fn judge(
         wrong,
         doubtful,
     } = groups
-        .map(|((output, answer), tolerance)| survey(output, answer, *tolerance))
+        .map(|((output, answer), allowed)| survey(output, answer, allowed))
         .fold(Survey::default(), Survey::with);
     let excused = match wrong {
         0 => Some(worst),
@@ -178,7 +224,7 @@ impl Survey {
     }
 }
 
-fn survey(output: &Written, answer: &GroupOracle, tolerance: Tolerance) -> Survey {
+fn survey(output: &Written, answer: &GroupOracle, allowed: &Allowed) -> Survey {
     assert_eq!(output.len(), answer.len(), "every element of a group");
     let gated = answer.is_gated();
     output
@@ -187,6 +233,7 @@ fn survey(output: &Written, answer: &GroupOracle, tolerance: Tolerance) -> Surve
         .with_min_len(4096)
         .map(|(i, found)| {
             let expected = answer.c(i);
+            let tolerance = allowed.at(i / answer.columns);
             let worst = tolerance.error(found, expected);
             // Counted by what is accepted, so that nothing incomparable slips by.
             let accepted = worst <= 1.0;
@@ -206,7 +253,7 @@ struct Evidence<'a> {
     operands: &'a Operands,
     oracle: &'a Oracle,
     /// Of each output.
-    tolerances: Vec<Tolerance>,
+    tolerances: Vec<Allowed>,
 }
 
 impl<'a> Evidence<'a> {
@@ -223,9 +270,9 @@ impl<'a> Evidence<'a> {
             let output = &operator.outputs[place % operator.outputs.len()];
             let first = &operator.outputs[0];
             match (tolerance.rtol, tolerance.atol) == first.tolerance() {
-                true => Tolerance::of(output, answer),
+                true => Allowed::of(output, answer),
                 // The round's own holds for all.
-                false => tolerance,
+                false => Allowed::everywhere(tolerance),
             }
         });
         Self {
@@ -251,13 +298,36 @@ impl<'a> Evidence<'a> {
         let mut worst = 1.0_f64; // of those that need no excuse, at most
         for (group, index) in missed {
             let element = self.element(group, index);
+            let tolerance = self.tolerance(&element);
             let allowed = Tolerance {
-                atol: self.tolerances[group].atol + self.allowance(&element),
-                ..self.tolerances[group]
+                atol: tolerance.atol + self.allowance(&element),
+                ..tolerance
             };
             worst = worst.max(allowed.error(element.found, element.expected));
         }
         (worst <= 1.0).then_some(worst)
+    }
+
+    fn tolerance(&self, element: &Element) -> Tolerance {
+        self.tolerances[element.group].at(element.row)
+    }
+
+    /// [`Self::whose`], of all answers.
+    fn names(&self) -> Vec<String> {
+        let places = 0..self.oracle.groups.len();
+        places.map(|place| self.whose(place)).collect()
+    }
+
+    /// Whose the answer at `place` is: "group 3", "output y".
+    fn whose(&self, place: usize) -> String {
+        let outputs = &self.operands.operator.outputs;
+        let (group, output) = (place / outputs.len(), place % outputs.len());
+        let name = &outputs[output].tensor.name;
+        match (outputs.len(), self.operands.groups.len()) {
+            (1, _) => format!("group {group}"),
+            (_, 1) => format!("output {name}"),
+            _ => format!("output {name} of group {group}"),
+        }
     }
 
     /// Whether it is a gated product of block-scaled operands, of whose sums more is known.
@@ -312,9 +382,10 @@ impl<'a> Evidence<'a> {
             unwritten: count(&|found| !found.written),
             nan: count(&|found| found.written && found.value().is_nan()),
             first: sample[0],
+            whose: self.whose(sample[0].group),
             worst,
             by_rounding,
-            place: place::describe(&wrong, self.oracle),
+            place: place::describe(&wrong, self.oracle, &self.names()),
             guess: guess::guess(self, &sample),
         }
     }
@@ -332,12 +403,13 @@ impl<'a> Evidence<'a> {
         let groups = self.outputs.iter().zip(&self.oracle.groups);
         groups
             .zip(&self.tolerances)
-            .map(|((output, answer), tolerance)| {
-                output
-                    .all()
-                    .enumerate()
-                    .map(|(i, found)| !tolerance.accepts(found, answer.c(i)))
-                    .collect()
+            .map(|((output, answer), allowed)| {
+                let right = |i: usize, found: Found| {
+                    let tolerance = allowed.at(i / answer.columns);
+                    tolerance.accepts(found, answer.c(i))
+                };
+                let all = output.all().enumerate();
+                all.map(|(i, found)| !right(i, found)).collect()
             })
             .collect()
     }
