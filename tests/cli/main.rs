@@ -14,6 +14,7 @@ mod compiling;
 mod completing;
 mod debugging;
 mod documents;
+mod exact;
 mod examining;
 mod fitting;
 mod gating;

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::Tensor;
+use super::draw::exact::Recipe;
 use super::draw::plain::Source;
 use super::draw::{Draw, Side};
 use super::evaluate::Problem;
@@ -22,6 +23,9 @@ pub struct GroupOperands {
 
 impl GroupOperands {
     /// Group `index` of a shape, drawn from `distribution` by `seed`.
+    ///
+    /// # Panics
+    /// If exact data are asked for where there are none: a plan refuses that.
     pub fn draw(
         operator: &Operator,
         group: &Group,
@@ -30,8 +34,17 @@ impl GroupOperands {
         seed: u64,
     ) -> Self {
         let mut drawn = Self::blank(operator, group);
+        let sizes = operator.sizes_in(group).unwrap_or_default();
+        if distribution == Distribution::Exact {
+            let recipe = Recipe::of(operator);
+            let exact = recipe.and_then(|recipe| recipe.draw(operator, &sizes, index, seed));
+            let exact = exact.expect("the plan asked whether there are exact data");
+            for (tensor, data) in drawn.inputs.iter_mut().zip(exact) {
+                (tensor.elements, tensor.scales) = (data.elements, data.scales);
+            }
+            return drawn;
+        }
         if !is_gated(operator) {
-            let sizes = operator.sizes_in(group).unwrap_or_default();
             for (place, tensor) in drawn.inputs.iter_mut().enumerate() {
                 let source = Source {
                     seed,

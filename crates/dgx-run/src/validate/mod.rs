@@ -76,6 +76,19 @@ impl Tolerance {
         }
     }
 
+    /// What rounding a right result to the type of an output may do.
+    pub(crate) fn of_rounding(output: &Output) -> Self {
+        Self {
+            rtol: output.tensor.element.unit_roundoff(),
+            atol: 0.0,
+        }
+    }
+
+    /// Whether it leaves no room for what sums lose.
+    fn is_of_rounding(&self, element: ElementType) -> bool {
+        self.atol == 0.0 && self.rtol <= element.unit_roundoff()
+    }
+
     /// The error of an element over what is allowed there. Only a value that
     /// is at most 1 passes; whatever cannot be compared is infinite.
     pub fn error(&self, found: Found, expected: f64) -> f64 {
@@ -299,6 +312,9 @@ impl<'a> Evidence<'a> {
         for (group, index) in missed {
             let element = self.element(group, index);
             let tolerance = self.tolerance(&element);
+            if tolerance.is_of_rounding(element.found.element) {
+                return None;
+            }
             let allowed = Tolerance {
                 atol: tolerance.atol + self.allowance(&element),
                 ..tolerance

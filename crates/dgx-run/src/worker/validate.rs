@@ -6,7 +6,7 @@ use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{CellJob, Reply};
 use crate::backend::{Backend, Data, Emulation, Loaded, Modelled, Observation, RunFailure, Salt};
-use crate::operator::Operands;
+use crate::operator::{Operands, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, Status, Verdict, Watch};
 
 use crate::validate::{Element, Tolerance, Wrong, examine};
@@ -144,6 +144,18 @@ impl ValidationCall<'_> {
                 watch,
                 ..emulation
             },
+        }
+    }
+
+    /// Sums of exact data are exact, and so is their comparison.
+    fn tolerance(&self) -> Tolerance {
+        let operator = &self.job.operator;
+        let exact = (self.planned.distribution == Distribution::Exact)
+            .then(|| Recipe::of(operator))
+            .flatten();
+        match exact.is_some_and(|recipe| recipe.is_sum(operator)) {
+            true => Tolerance::of_rounding(&operator.outputs[0]),
+            false => Tolerance::from(&self.job.settings),
         }
     }
 
@@ -337,7 +349,7 @@ impl Judging {
             }
         };
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
-        let tolerance = Tolerance::from(&call.job.settings);
+        let tolerance = call.tolerance();
         let (operands, oracle) = call.problem.posed(call.salt);
         let finding = examine(observation.exhibit(), &operands, &oracle, tolerance);
         let (cause, hazards) = (observation.read_early, observation.hazards);
