@@ -11,6 +11,7 @@ mod reduction;
 mod rounding;
 mod scales;
 mod small;
+mod sound;
 mod story;
 
 use rayon::prelude::*;
@@ -22,6 +23,7 @@ pub use mismatch::significant;
 pub use passed::Exhibit;
 pub(crate) use passed::examine;
 pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
+pub use sound::sound;
 pub use story::{Chart, Patch, Story, story};
 
 use crate::operator::{Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Written};
