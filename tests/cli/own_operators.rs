@@ -160,3 +160,140 @@ fn what_cannot_be_begun_is_refused() {
     let text = workspace.run(&["new", "mine", "--operator", "softmax"]);
     assert!(text.contains("there is configs/mine.toml"), "{text}");
 }
+
+/// A file that cannot tell right from wrong is refused before anything runs.
+#[test]
+fn an_operator_that_accepts_what_is_wrong_is_refused() {
+    let workspace = Workspace::empty();
+    workspace.run(&["new", "--operator", "my-norm"]);
+    let file = "operators/my-norm.toml";
+    let right = workspace.read(file);
+    for (from, to, told, place) in [
+        (
+            "value = \"(x - mean(x, -1)) * w\"",
+            "value = \"(x - mean(x, -1)) * w\"\natol  = 1e6",
+            "all zeros pass for `y` on its own data",
+            "atol",
+        ),
+        (
+            "\"no mean\"   = \"x * w\"",
+            "\"no mean\"   = \"(x - mean(x, -1)) * w * 1.0001\"",
+            "the mistake \"no mean\" passes on the operator's own data",
+            "1.0001",
+        ),
+        (
+            "value = \"(x - mean(x, -1)) * w\"",
+            "value = \"log(-1 - abs(x)) * w\"",
+            "`y` is NaN everywhere on its own data",
+            "log(-1 - abs(x))",
+        ),
+    ] {
+        workspace.write(file, &right.replace(from, to));
+        for words in [
+            &["check", file][..],
+            &["sweep", "my-norm", "--backend", "emu"],
+        ] {
+            let text = workspace.run(words);
+            assert!(text.contains(told), "{words:?}: {text}");
+            assert!(text.contains("help: "), "{text}");
+            assert!(
+                text.contains(place) && text.contains("operators/my-norm.toml:"),
+                "{text}"
+            );
+            assert!(text.ends_with("[exit 2]"), "{text}");
+        }
+    }
+    assert!(!workspace.path().join("results").exists());
+}
+
+/// Commands that are given a design alone find it, whatever it computes.
+#[test]
+fn designs_of_every_operator_are_found() {
+    let workspace = Workspace::empty();
+    workspace.run(&["new", "mine", "--operator", "softmax"]);
+    workspace.run(&["new", "other", "--operator", "rms-norm"]);
+    let listed = workspace.run(&["list"]);
+    assert!(
+        listed.contains("softmax") && listed.contains("mine"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("rms-norm") && listed.contains("other"),
+        "{listed}"
+    );
+    let source = "variants/rms-norm/other.cu";
+    let summary = "summary  = \"One thread for each element\"\n";
+    let told = format!(
+        "{summary}parent   = \"first\"\nclaim    = {{ geomean = 1.1, over = \"first\" }}\n"
+    );
+    workspace.edit(source, summary, &told);
+    let text = workspace.run(&["check", "other", "--no-compile"]);
+    assert!(
+        text.contains("`parent` names `first`, which is not there"),
+        "{text}"
+    );
+    workspace.run(&["new", "first", "--operator", "rms-norm"]);
+    let text = workspace.run(&["check", "other", "--no-compile"]);
+    assert!(!text.contains("which is not there"), "{text}");
+    let text = workspace.run(&["sanitize", "mine", "--schedules", "1"]);
+    assert!(text.ends_with("[exit 0]"), "{text}");
+    let text = workspace.run(&["debug", "mine", "--backend", "emu"]);
+    assert!(text.ends_with("[exit 0]"), "{text}");
+}
+
+/// Of several outputs the one that is wrong is named.
+#[test]
+fn a_wrong_output_is_called_by_its_name() {
+    let workspace = Workspace::empty();
+    workspace.write("operators/odd.toml", ODD);
+    workspace.run(&["new", "mine", "--operator", "odd"]);
+    workspace.edit(
+        "variants/odd/mine.cu",
+        "group.best[at] = ",
+        "group.best[at] = 1 + ",
+    );
+    let text = workspace.run(&["sweep", "mine", "--backend", "emu"]);
+    assert!(text.contains("every element of output best"), "{text}");
+    assert!(text.contains("first: output best, row 0"), "{text}");
+    assert!(!text.contains("group 1"), "{text}");
+}
+
+/// Times of one operator say nothing of another.
+#[test]
+fn runs_of_different_operators_are_not_compared() {
+    let workspace = Workspace::empty();
+    for (name, operator) in [("one", "softmax"), ("two", "rms-norm")] {
+        workspace.run(&["new", name, "--operator", operator]);
+        let text = workspace.run(&["sweep", name, "--backend", "emu"]);
+        assert!(text.ends_with("[exit 0]"), "{text}");
+    }
+    for words in [
+        &["compare", "one", "two"][..],
+        &["compare", "one", "two", "--across-devices"],
+    ] {
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| match *word {
+                "one" | "two" => run_of(&workspace, word),
+                other => other.to_owned(),
+            })
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let text = workspace.run(&words);
+        assert!(
+            text.contains("are of different operators: softmax ("),
+            "{text}"
+        );
+        assert!(text.contains("compare runs of one operator"), "{text}");
+        assert!(text.ends_with("[exit 2]"), "{text}");
+    }
+}
+
+fn run_of(workspace: &Workspace, round: &str) -> String {
+    let files = std::fs::read_dir(workspace.path().join("results")).expect("results");
+    let names = files.map(|file| file.expect("an entry").file_name());
+    let mut names = names.map(|name| name.to_string_lossy().into_owned());
+    let found =
+        names.find(|name| name.starts_with(&format!("{round}-")) && name.ends_with(".jsonl"));
+    format!("results/{}", found.expect("a run"))
+}
