@@ -27,7 +27,7 @@ pub use sound::sound;
 pub use story::{Chart, Patch, Story, story};
 
 use crate::operator::{Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Written};
-use dgx_core::operator::{ElementType, Output};
+use dgx_core::operator::{ElementType, Op, Output};
 use dgx_core::record::schema::Settings;
 
 /// One element in this many may need [`rounding::allowance`]; where more do, it
@@ -44,8 +44,8 @@ fn overflow(element: ElementType) -> f64 {
     }
 }
 
-/// An element passes if |got − expected| ≤ atol + rtol·|expected|, or half the
-/// least step of its type, where infinity is the number at which its type overflows; NaN passes for NaN.
+/// An element passes if |got − expected| ≤ atol + rtol·|expected|, and half the
+/// least step of its type where that is less than a step, where infinity is the number at which its type overflows; NaN passes for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub rtol: f64,
@@ -107,9 +107,10 @@ impl Tolerance {
         if error <= 0.0 {
             return 0.0;
         }
-        // Half of that is what rounding does at the end of the type.
-        let least = found.element.least_step() / 2.0;
-        let ratio = error / (self.atol + self.rtol * expected.abs()).max(least);
+        let allowed = self.atol + self.rtol * expected.abs();
+        // At the end of the type, rounding alone takes half a step.
+        let step = found.element.least_step();
+        let ratio = error / allowed.max(step.min(allowed + step / 2.0));
         if ratio.is_nan() { f64::INFINITY } else { ratio }
     }
 
@@ -139,10 +140,13 @@ impl Allowed {
     }
 
     /// As the file says. Without `atol`, elements are also compared with the
-    /// root mean square of their row, or of the output where rows are short.
+    /// root mean square of their row; of the output where rows are short, and
+    /// where there are products, whose sums lose by the size of their terms.
     fn of(output: &Output, answer: &GroupOracle) -> Self {
         let twice = 2.0 * output.tensor.element.unit_roundoff();
-        if output.atol.is_some() || twice == 0.0 || answer.columns < SHORT {
+        let mut steps = output.value.nodes.iter();
+        let by_output = answer.columns < SHORT || steps.any(|step| step.op == Op::MatMul);
+        if output.atol.is_some() || twice == 0.0 || by_output {
             return Self::everywhere(Tolerance::of(output, answer));
         }
         let (rtol, atol) = output.tolerance();
