@@ -81,7 +81,7 @@ pub fn find(name: &str) -> Result<Operator, InputError> {
         let mut known: Vec<&str> = names().collect();
         known.extend(local.iter().map(String::as_str));
         let remedy = did_you_mean(name, known)
-            .unwrap_or_else(|| format!("add operators/{name}.toml; docs/operators.md says how"));
+            .unwrap_or_else(|| format!("dgx new --operator {name} writes a file to begin from"));
         InputError::new(format!("there is no operator `{name}`"), remedy)
     })
 }
