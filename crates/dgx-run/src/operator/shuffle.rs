@@ -20,7 +20,7 @@ pub(crate) struct Shuffle(u64);
 
 /// What is drawn by a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drawn {
+pub(super) enum Drawn {
     SignsOfA = 0,
     SignsOfB1 = 1,
     SignsOfB2 = 2,
