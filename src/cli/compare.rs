@@ -8,7 +8,7 @@ use crate::present::{self, Align, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, row};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Exit, typed};
-use dgx_core::rank::{Comparison, Kind, Ranking, Side, compare_runs, describe, mismatch};
+use dgx_core::rank::{Comparison, Kind, Mismatch, Ranking, Side, compare_runs, describe, mismatch};
 use dgx_core::record::{Newest, Run};
 
 #[derive(Debug, clap::Args)]
@@ -152,13 +152,10 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     args.shapes.keep_in_run(&mut a)?;
     args.shapes.keep_in_run(&mut b)?;
     let difference = mismatch(&a, &b);
-    if let (Some(difference), false) = (&difference, args.across_devices) {
-        return Err(InputError::new(
-            format!("the two runs {}", difference.why()),
-            "times of different devices say little about a design; \
-             --across-devices compares them anyway, labelled",
-        )
-        .into());
+    let allowed = |d: &&Mismatch| args.across_devices && d.is_of_devices();
+    if let Some(difference) = difference.as_ref().filter(|d| !allowed(d)) {
+        let message = format!("the two runs {}", difference.why());
+        return Err(InputError::new(message, difference.remedy()).into());
     }
     let (ranking_a, ranking_b) = (Ranking::of(&a), Ranking::of(&b));
     let common = followed(args, &a, &b)?;

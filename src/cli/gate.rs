@@ -198,7 +198,10 @@ fn sides(args: &Args, named: Option<&Path>, file: Option<&Path>) -> Result<Sides
 
 /// The newest run of the baseline's round, of the same kind of device.
 fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError> {
-    let fits = |path: &Path| Ok(across_devices || mismatch(base, &record::read(path)?).is_none());
+    let fits = |path: &Path| {
+        let difference = mismatch(base, &record::read(path)?);
+        Ok(difference.is_none_or(|d| across_devices && d.is_of_devices()))
+    };
     let name = Some(base.header.name.as_str());
     let found = record::newest(runs::newest_first(), name, Search::Whole, fits);
     let path = found.map(nothing_newer).transpose()?;

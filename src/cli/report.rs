@@ -108,13 +108,16 @@ fn subjects(args: &Args, paths: &[PathBuf]) -> Result<Vec<RankedRun>, CommandErr
         let run = run?;
         if let Some(first) = subjects.first()
             && let Some(difference) = mismatch(&first.run, &run)
-            && !args.across_devices
+            && !(args.across_devices && difference.is_of_devices())
         {
-            return Err(InputError::new(
-                format!("the runs {}", difference.why()),
-                "give runs of one device, or --across-devices to put them on one page, labelled",
-            )
-            .into());
+            let message = format!("the runs {}", difference.why());
+            let remedy = match difference.is_of_devices() {
+                true => {
+                    "give runs of one device, or --across-devices to put them on one page, labelled"
+                }
+                false => difference.remedy(),
+            };
+            return Err(InputError::new(message, remedy).into());
         }
         let io = record::ReadError::io(path);
         subjects.push(RankedRun::new(run, hash.map_err(io)?));

@@ -15,6 +15,7 @@ use dgx_run::catalog::Catalog;
 use dgx_run::compile::geometry;
 use dgx_run::plan::{Cell, Machine, Plan, Work};
 use dgx_run::sweep::{BackendChoice, inspect};
+use dgx_run::validate::sound;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -49,6 +50,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         args.rounds.iter().partition(|path| is_operator(path));
     for path in operators {
         let operator = Operator::read(path)?;
+        sound(&operator)?;
         inform!(
             "{} is a sound operator: {}",
             operator.name,
@@ -66,10 +68,11 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     for path in rounds {
         let mut round = runs::round(path)?;
         args.shapes.keep_in_round(&mut round)?;
+        sound(&round.operator)?;
         let plan = Plan::new(round, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
         refuse_gate_on_absent_contenders(&plan)?;
-        warn_of_unknown_names(&plan, &catalog);
+        warn_of_unknown_names(&plan, &catalog.of(&plan.round.operator));
         plans.push(plan);
     }
     let compiler = match args.no_compile {

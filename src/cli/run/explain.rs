@@ -127,7 +127,8 @@ pub(super) fn plan_for_machine(
 ) -> Result<Plan, CommandError> {
     let wrong = |why: String| InputError::new(why, "write NAME or NAME:PARAM=1; see `dgx list`");
     let selection = Selection::parse(name, 0..0).map_err(wrong)?;
-    let variant = catalog.variant_on(&selection.variant, machine.device.chip)?;
+    let own = catalog.of(&round.operator);
+    let variant = own.variant_on(&selection.variant, machine.device.chip)?;
     let chosen = variant.contenders(&selection.params);
     let Some(first) = chosen.first() else {
         return Err(wrong(format!("`{name}` is not one of its parameter choices")).into());

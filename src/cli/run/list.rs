@@ -36,7 +36,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     match args.round {
         None => {
             let (here, _) = machine::device(None, BackendChoice::Auto)?;
-            list_variants(&catalog, &here, &style)
+            list_all(&catalog, &here, &style)
         }
         Some(path) => {
             let mut round = runs::round(&path)?;
@@ -97,6 +97,28 @@ fn list_operators(style: &Style) -> Exit {
     }
 }
 
+/// The designs of the usual operator, then those of each that has a folder.
+fn list_all(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, CommandError> {
+    let mut exit = match catalog.names().next() {
+        None if catalog.operators().next().is_some() => Exit::Done,
+        _ => list_variants(catalog, here, style)?,
+    };
+    for operator in catalog.operators() {
+        let own = catalog.folder_of(operator);
+        say!("\n{operator}");
+        if list_variants(&own, here, style)? != Exit::Done {
+            exit = Exit::Usage;
+        }
+    }
+    if speech::level() < Level::Verbose {
+        inform!(
+            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
+            here.name
+        );
+    }
+    Ok(exit)
+}
+
 /// A broken variant is a row like any other, so that one mistake does not hide
 /// the rest; each is then told with its remedy, and the exit code still tells.
 fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, CommandError> {
@@ -154,12 +176,6 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
         false => grid.without(&["for", "round", "parent", "claim"]),
     };
     say!("{}", grid.without_empty_columns().render(style));
-    if !verbose {
-        inform!(
-            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
-            here.name
-        );
-    }
     for left_out in catalog.passed_over() {
         let (message, remedy) = (left_out.message(), left_out.remedy());
         remark!(

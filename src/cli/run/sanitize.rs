@@ -1,4 +1,5 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::machine;
@@ -11,6 +12,7 @@ use crate::report::hazards_page;
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, Shape, counted, distinct, typed};
+use dgx_core::operator::Operator;
 use dgx_core::operators;
 use dgx_core::record::{Portable, Run};
 use dgx_core::sanitize::{SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell};
@@ -127,15 +129,20 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(path) => {
             let mut round = Round::read(path)?;
             round.only = args.only.iter().flat_map(|list| &list.0).cloned().collect();
-            let contenders = plan::entrants(&round, &catalog, device.chip)?;
+            let own = catalog.of(&round.operator);
+            let contenders = plan::entrants(&round, &own, device.chip)?;
             (round, contenders)
         }
         None => {
             let round = match reference_round {
                 Some(round) => round,
-                None => sanitize::any_round(operators::usual())?,
+                None => {
+                    let operator = operator_of(&args.subject, &catalog)?;
+                    sanitize::any_round(&operator)?
+                }
             };
-            (round, contenders_of(&args, &catalog, &device)?)
+            let own = catalog.of(&round.operator);
+            (round, contenders_of(&args, &own, &device)?)
         }
     };
     let of_round = config.is_some() || path.is_some();
@@ -233,6 +240,22 @@ fn reference_round(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandE
     match &args.of {
         Some(path) => subject(Some(path), &args.subject).map(Some),
         None => subject::usual(&args.subject),
+    }
+}
+
+/// The operator of a design that no round names: the usual one, or the only one
+/// that has a design of that name.
+fn operator_of(contender: &str, catalog: &Catalog) -> Result<Arc<Operator>, CommandError> {
+    let name = runs::selection(contender)?.variant;
+    let found: Vec<Option<&str>> = catalog.operators_of(&name).collect();
+    match found.as_slice() {
+        [Some(only)] => Ok(operators::named(Some(only))?),
+        [Some(_), _, ..] => {
+            let named: Vec<&str> = found.into_iter().flatten().collect();
+            let message = format!("`{name}` is a design of {}", named.join(", "));
+            Err(InputError::new(message, "name a round of the one you mean").into())
+        }
+        _ => Ok(Arc::clone(operators::usual())),
     }
 }
 

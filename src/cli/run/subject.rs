@@ -89,6 +89,6 @@ pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option
     if path.extension().is_some_and(|found| found == "toml") {
         return Some(path.to_owned());
     }
-    let unknown = catalog.knows(word).is_err();
+    let unknown = catalog.operators_of(word).next().is_none();
     named::round_file(&word.into()).ok().filter(|_| unknown)
 }

@@ -84,6 +84,16 @@ impl Round {
         (own.unwrap_or(rtol), self.validation.atol.unwrap_or(atol))
     }
 
+    /// Whether it says which data it is validated on.
+    pub fn names_data(&self) -> bool {
+        let round = self.file.text.parse::<toml_edit::DocumentMut>();
+        let validate = round.ok().and_then(|round| {
+            let validate = round.get("validate")?;
+            validate.get("distributions").map(|_| ())
+        });
+        validate.is_some()
+    }
+
     /// Leaves out the shapes that are not to be kept.
     pub fn keep(&mut self, kept: impl Fn(&Shape) -> bool) {
         let (shapes, spans) = (&mut self.shapes, &mut self.shape_spans);
@@ -126,7 +136,8 @@ pub struct Validation {
     #[serde(deserialize_with = "perhaps::<Tolerance, _>")]
     #[schemars(with = "Within<Tolerance>")]
     pub atol: Option<f64>,
-    /// Data it is checked on; benchmark, full and corner where there is none.
+    /// Data it is checked on. Where there is none: benchmark, full and corner,
+    /// and exact for operators other than nvfp4-dual-gemm that have them.
     #[serde(deserialize_with = "distributions")]
     #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
     pub distributions: Vec<Distribution>,

@@ -21,14 +21,18 @@ pub enum Distribution {
     Corner,
     /// The same without negative scales, which ue4m3 does not have.
     CornerUnsigned,
+    /// Every partial sum is exact in fp32 and far larger than the result: a
+    /// term that was dropped or rounded is seen. Not every operator has them.
+    Exact,
 }
 
 impl Distribution {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Benchmark,
         Self::Full,
         Self::Corner,
         Self::CornerUnsigned,
+        Self::Exact,
     ];
     /// What a validation draws from unless its round says otherwise.
     pub const USUAL: [Self; 3] = [Self::Benchmark, Self::Full, Self::Corner];
@@ -39,6 +43,7 @@ impl Distribution {
             Self::Full => "full",
             Self::Corner => "corner",
             Self::CornerUnsigned => "corner-unsigned",
+            Self::Exact => "exact",
         }
     }
 

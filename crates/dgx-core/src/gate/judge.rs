@@ -13,7 +13,7 @@ use crate::diagnostic::{CommandError, InputError};
 use crate::domain::{ContenderId, Status, Timing};
 use crate::number::{interval, speedup, threshold};
 use crate::rank::{
-    Comparison, Doubt, Ranking, Side, Slack, compare_runs, limit, mismatch, same_card,
+    Comparison, Doubt, Mismatch, Ranking, Side, Slack, compare_runs, limit, mismatch, same_card,
 };
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
@@ -37,8 +37,8 @@ pub enum GateError {
     NoCommonShape,
     #[error("the two runs have no contender in common")]
     NoCommonContender,
-    #[error("the two runs {0}")]
-    Devices(String),
+    #[error("the two runs {}", .0.why())]
+    Mismatched(Mismatch),
 }
 
 impl GateError {
@@ -47,10 +47,7 @@ impl GateError {
             Self::NoContender(..) => "`dgx compare` and the table of the sweep list the names",
             Self::Nobody(_) => "name one with --contender, or sweep more than the baseline",
             Self::NoCommonShape | Self::NoCommonContender => "compare runs of the same round",
-            Self::Devices(_) => {
-                "times of different devices say little about a design; \
-                 --across-devices compares them anyway, labelled"
-            }
+            Self::Mismatched(difference) => difference.remedy(),
         }
     }
 }
@@ -114,8 +111,8 @@ pub fn judge(
     report.notes.extend(exempt(run, gate, over));
     if let Over::Run(base, base_ranking) = over {
         if let Some(difference) = mismatch(base, run) {
-            if !across_devices {
-                return Err(GateError::Devices(difference.why()));
+            if !(across_devices && difference.is_of_devices()) {
+                return Err(GateError::Mismatched(difference));
             }
             report.across_devices = Some(difference);
         }

@@ -69,7 +69,7 @@ pub fn find(name: &str) -> Result<Operator, InputError> {
     }
     built_in(name).cloned().ok_or_else(|| {
         let remedy = did_you_mean(name, names())
-            .unwrap_or_else(|| format!("add operators/{name}.toml; docs/operators.md says how"));
+            .unwrap_or_else(|| format!("dgx new --operator {name} writes a file to begin from"));
         InputError::new(format!("there is no operator `{name}`"), remedy)
     })
 }

@@ -129,6 +129,21 @@ impl ElementType {
         stored.map_or(0.0, |bits| 0.5_f64.powi(bits + 1))
     }
 
+    /// The distance of the two floats next to 0; 0 for integers.
+    pub fn least_step(self) -> f64 {
+        let exponent = match self.element() {
+            Self::F64 => -1074,
+            Self::F32 => -149,
+            Self::F16 => -24,
+            Self::Bf16 => -133,
+            Self::E4m3 => -9,
+            Self::E5m2 => -16,
+            Self::E2m1 => -1,
+            _ => return 0.0,
+        };
+        2f64.powi(exponent)
+    }
+
     /// The least and the most an element can be, infinity aside.
     pub fn limits(self) -> (f64, f64) {
         (self.facts().3, self.facts().4)

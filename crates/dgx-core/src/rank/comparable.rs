@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::record::Run;
 
+const OPERATORS: &str = "are of different operators";
+
 /// Why the times of two runs mean different things.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
@@ -14,6 +16,23 @@ pub struct Mismatch {
 }
 
 impl Mismatch {
+    /// Whether the runs can be set side by side all the same, labelled: both
+    /// computed the same.
+    pub fn is_of_devices(&self) -> bool {
+        self.differs != OPERATORS
+    }
+
+    /// What to do instead.
+    pub fn remedy(&self) -> &'static str {
+        match self.is_of_devices() {
+            true => {
+                "times of different devices say little about a design; \
+                 --across-devices compares them anyway, labelled"
+            }
+            false => "compare runs of one operator, whose file says the same in both",
+        }
+    }
+
     /// `come from different devices: NVIDIA H200 (cuda, measured) against …`.
     pub fn why(&self) -> String {
         format!("{}: {self}", self.differs)
@@ -33,7 +52,7 @@ pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
         return Some(Mismatch {
             base: base.operator.version(),
             candidate: candidate.operator.version(),
-            differs: "are of different operators",
+            differs: OPERATORS,
         });
     }
     let kind = |run: &Run| {

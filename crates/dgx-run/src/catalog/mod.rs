@@ -219,6 +219,32 @@ impl Catalog {
         seen
     }
 
+    /// The operators in whose folders there is a design `name`; none for a file
+    /// that lies in no such folder, which comes first.
+    pub fn operators_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Option<&'a str>> {
+        let common = self.files.contains_key(name).then_some(None);
+        let folders = self.of_operators.iter();
+        let own = folders.filter(move |(_, files)| files.contains_key(name));
+        common
+            .into_iter()
+            .chain(own.map(|(operator, _)| Some(operator.as_str())))
+    }
+
+    /// The operators that have a folder of designs.
+    pub fn operators(&self) -> impl Iterator<Item = &str> {
+        self.of_operators.keys().map(String::as_str)
+    }
+
+    /// The designs of one operator's folder alone.
+    pub fn folder_of(&self, operator: &str) -> Self {
+        Self {
+            files: self.of_operators.get(operator).cloned().unwrap_or_default(),
+            of_operators: BTreeMap::new(),
+            passed_over: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// What lies among the variants and is none, though it looks like one.
     pub fn passed_over(&self) -> &[InputError] {
         &self.passed_over

@@ -290,7 +290,7 @@ mod tests {
     fn the_version_is_raised_with_the_data() {
         let shape = shape();
         let mut hash = Sha256::new();
-        for distribution in Distribution::ALL {
+        for distribution in Distribution::ALL[..4].iter().copied() {
             for group in Operands::draw(usual(), &shape, distribution, 7).groups {
                 group.inputs.iter().for_each(|t| hash.update(&t.elements));
                 group.inputs.iter().for_each(|t| hash.update(&t.scales));

@@ -38,14 +38,6 @@ enum Stream {
 }
 
 impl Side {
-    /// That of the input at `place`.
-    pub(super) fn of(place: usize) -> Self {
-        match place {
-            0 => Self::Left,
-            place => Self::Right(place - 1),
-        }
-    }
-
     fn stream(self) -> Stream {
         match self {
             Self::Left => Stream::Left,

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::shuffle::{Drawn, Shuffle};
 use super::symmetry::{Symmetry, symmetries};
-use super::{SCALE_BLOCK, Tensor, is_gated};
+use super::{SCALE_BLOCK, Tensor, Written, is_gated};
 use dgx_core::operator::{Extent, Operator, Tensor as Declared};
 
 /// One axis of a tensor.
@@ -187,6 +187,23 @@ impl Origins {
     }
 }
 
+impl Origins {
+    /// Where elements went. The sign is that of the place they went to.
+    fn inverted(&self) -> Self {
+        let inverted = |from: &[(usize, bool)]| {
+            let mut to = vec![(0, false); from.len()];
+            for (place, (from, negative)) in from.iter().enumerate() {
+                to[*from] = (place, *negative);
+            }
+            to
+        };
+        Self {
+            rows: inverted(&self.rows),
+            columns: inverted(&self.columns),
+        }
+    }
+}
+
 /// An input as a call has it.
 pub(crate) fn moved(tensor: &Tensor, axes: &[Axis], shuffle: Shuffle, group: usize) -> Tensor {
     let mut moved = tensor.clone();
@@ -282,6 +299,21 @@ impl Rows {
                 .for_each(|word| word[bits / 8 - 1] ^= 0x80),
         }
     }
+}
+
+/// An output of a call as it would be of the data before they moved.
+pub(crate) fn moved_back(
+    output: &Written,
+    axes: &[Axis],
+    shuffle: Shuffle,
+    group: usize,
+) -> Written {
+    let bits = output.element.bits() as usize;
+    let mut rows = Rows::new(axes, shuffle, group, bits);
+    rows.origins = rows.origins.inverted();
+    let mut bytes = vec![0; output.bytes().len()];
+    rows.fill(output.bytes(), &mut bytes);
+    output.with_bytes(bytes)
 }
 
 /// The elements of an output as a call should leave them.

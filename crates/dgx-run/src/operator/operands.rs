@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use super::Tensor;
+use super::draw::exact::Recipe;
 use super::draw::plain::Source;
 use super::draw::{Draw, Side};
 use super::evaluate::Problem;
-use super::is_gated;
 use dgx_core::domain::Distribution;
 use dgx_core::domain::{Group, Shape};
-use dgx_core::operator::Operator;
+use dgx_core::operator::{ElementType, Operator, Product};
 
 /// Elements along the depth of a product that share a scale.
 pub(crate) const SCALE_BLOCK: usize = 16;
@@ -22,6 +22,9 @@ pub struct GroupOperands {
 
 impl GroupOperands {
     /// Group `index` of a shape, drawn from `distribution` by `seed`.
+    ///
+    /// # Panics
+    /// If exact data are asked for where there are none: a plan refuses that.
     pub fn draw(
         operator: &Operator,
         group: &Group,
@@ -30,8 +33,20 @@ impl GroupOperands {
         seed: u64,
     ) -> Self {
         let mut drawn = Self::blank(operator, group);
-        if !is_gated(operator) {
-            let sizes = operator.sizes_in(group).unwrap_or_default();
+        let sizes = operator.sizes_in(group).unwrap_or_default();
+        if distribution == Distribution::Exact {
+            let recipe = Recipe::of(operator);
+            let exact = recipe.and_then(|recipe| recipe.draw(operator, &sizes, index, seed));
+            let exact = exact.expect("the plan asked whether there are exact data");
+            for (tensor, data) in drawn.inputs.iter_mut().zip(exact) {
+                (tensor.elements, tensor.scales) = (data.elements, data.scales);
+            }
+            return drawn;
+        }
+        let product = operator.product();
+        let scaled =
+            |product: &Product| operator.inputs[product.left].element == ElementType::Nvfp4;
+        let Some(product) = product.filter(scaled) else {
             for (place, tensor) in drawn.inputs.iter_mut().enumerate() {
                 let source = Source {
                     seed,
@@ -43,11 +58,14 @@ impl GroupOperands {
                 source.fill(tensor);
             }
             return drawn;
-        }
-        let draw = Draw::new(seed, index, drawn.left().columns(), distribution);
-        for (place, tensor) in drawn.inputs.iter_mut().enumerate() {
-            (tensor.elements, tensor.scales) =
-                draw.tensor(Side::of(place), tensor.rows(), tensor.columns());
+        };
+        let depth = drawn.inputs[product.left].columns();
+        let draw = Draw::new(seed, index, depth, distribution);
+        let rights = product.rights.iter().enumerate();
+        let sides = rights.map(|(nth, place)| (*place, Side::Right(nth)));
+        for (place, side) in sides.chain([(product.left, Side::Left)]) {
+            let tensor = &mut drawn.inputs[place];
+            (tensor.elements, tensor.scales) = draw.tensor(side, tensor.rows(), tensor.columns());
         }
         drawn
     }

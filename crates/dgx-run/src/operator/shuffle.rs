@@ -5,8 +5,8 @@ use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::fresh::{input_axes, moved, moved_values, output_axes};
-use super::{GroupOperands, GroupOracle, Operands, Oracle};
+use super::fresh::{Axis, input_axes, moved, moved_back, moved_values, output_axes};
+use super::{GroupOperands, GroupOracle, Operands, Oracle, Written, is_gated};
 use dgx_core::domain::{Group, mix};
 use dgx_core::operator::Operator;
 
@@ -148,10 +148,7 @@ impl Oracle {
             if answer.is_gated() {
                 return answer.shuffled(shuffle, group);
             }
-            let sizes = operator.sizes_in(&groups[group]).unwrap_or_default();
-            let extents = operator.outputs[output].tensor.extents(&sizes);
-            let extents: Vec<usize> = extents.iter().flatten().map(|e| *e as usize).collect();
-            let axes = output_axes(operator, output, &extents);
+            let axes = axes_of(operator, output, &groups[group]);
             GroupOracle {
                 values: moved_values(&answer.values, &axes, shuffle, group),
                 ..answer.clone()
@@ -161,6 +158,33 @@ impl Oracle {
             groups: shuffled.collect(),
         }
     }
+}
+
+/// Outputs of a call as they would be of the data before they were shuffled,
+/// where that is one to one: every element was written, and is an output's.
+pub(crate) fn unshuffled(
+    outputs: &[Written],
+    shuffle: Shuffle,
+    operator: &Operator,
+    groups: &[Group],
+) -> Option<Vec<Written>> {
+    if is_gated(operator) || !outputs.iter().all(Written::is_whole) {
+        return None;
+    }
+    let count = operator.outputs.len();
+    let moved = outputs.iter().enumerate().map(|(place, written)| {
+        let axes = axes_of(operator, place % count, &groups[place / count]);
+        moved_back(written, &axes, shuffle, place / count)
+    });
+    Some(moved.collect())
+}
+
+/// What calls change in an output of a group.
+pub(crate) fn axes_of(operator: &Operator, output: usize, group: &Group) -> Vec<Axis> {
+    let sizes = operator.sizes_in(group).unwrap_or_default();
+    let extents = operator.outputs[output].tensor.extents(&sizes);
+    let extents: Vec<usize> = extents.iter().flatten().map(|e| *e as usize).collect();
+    output_axes(operator, output, &extents)
 }
 
 impl GroupOracle {

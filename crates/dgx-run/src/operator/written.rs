@@ -105,6 +105,16 @@ impl Written {
         (0..self.len()).into_par_iter().map(|index| self.at(index))
     }
 
+    /// The same with other elements.
+    pub(crate) fn with_bytes(&self, bytes: Vec<u8>) -> Self {
+        Self { bytes, ..*self }
+    }
+
+    /// Whether every element was written.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.all().all(|found| found.written)
+    }
+
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

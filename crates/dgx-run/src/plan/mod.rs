@@ -130,6 +130,7 @@ impl Plan {
         let (contenders, baseline) = resolve::contenders(&round, catalog, machine.device.chip)?;
         resolve::check_memory(&round, machine)?;
         resolve::check_size(&round, contenders.len())?;
+        resolve::exact_data(&mut round)?;
         // Blackwell's tensor cores read scales as ue4m3.
         let unsigned = machine.device.chip.multiplies_fp4();
         let measured = &mut round.measurement.distribution;

@@ -5,10 +5,12 @@ use crate::catalog::{Catalog, Contender, is_identifier};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::{InputError, nearest};
 use dgx_core::domain::bounds::{self, CELLS, CONTENDERS};
-use dgx_core::domain::{Bytes, Chip, ContenderId, Group, Pattern, Shape};
+use dgx_core::domain::{Bytes, Chip, ContenderId, Distribution, Group, Pattern, Shape};
 use dgx_core::operator::Operator;
+use dgx_core::operators::usual;
 
 use super::Machine;
+use crate::operator::Recipe;
 
 /// More calls, group by group, than anybody waits for: contenders times the
 /// groups of all shapes.
@@ -266,4 +268,50 @@ pub(super) fn operand_bytes(operator: &Operator, shape: &Shape) -> u128 {
             .sum()
     };
     shape.groups.iter().map(group_bytes).sum()
+}
+
+/// Adds exact data to those of a round that names none, where its operator has
+/// them on all shapes; refuses a round that asks for them in vain. The usual
+/// operator is compared with runs that were recorded without.
+pub(super) fn exact_data(round: &mut Round) -> Result<(), InputError> {
+    let named = &round.validation.distributions;
+    let measured = round.measurement.distribution;
+    let asked = named.contains(&Distribution::Exact) || measured == Distribution::Exact;
+    if !asked && (*round.operator == **usual() || round.names_data()) {
+        return Ok(());
+    }
+    match (no_exact_data(round), asked) {
+        (Some(why), true) => {
+            let text = &round.file.text;
+            let at = text.find("\"exact\"").map_or(0..0, |at| at..at + 7);
+            let remedy = "leave it out; docs/internals/evaluation.md says which values have them";
+            Err(round.file.error(at, why, remedy))
+        }
+        (None, false) => {
+            // The last is what hazards are looked for on.
+            round
+                .validation
+                .distributions
+                .insert(1, Distribution::Exact);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Why a round has no exact data.
+fn no_exact_data(round: &Round) -> Option<String> {
+    let operator = &round.operator;
+    let Some(recipe) = Recipe::of(operator) else {
+        return Some(format!("{} has no exact data", operator.name));
+    };
+    let fits = |group: &Group| {
+        let sizes = operator.sizes_in(group);
+        sizes.is_some_and(|sizes| recipe.fits(operator, &sizes))
+    };
+    let misfit = round
+        .shapes
+        .iter()
+        .find(|shape| !shape.groups.iter().all(fits));
+    misfit.map(|shape| format!("there are no exact data of shape {}", shape.name))
 }

@@ -36,6 +36,7 @@ pub use shard::ShardOf;
 use crate::catalog::Catalog;
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::plan::{Machine, Plan};
+use crate::validate::sound;
 use build::{Built, Images};
 use dgx_core::config::Round;
 use dgx_core::config::target::usual;
@@ -131,6 +132,7 @@ fn append(writer: &Mutex<Writer>, line: &Line) -> Result<(), CommandError> {
 /// Runs a round, or what is left of one.
 pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     interrupt::install(SWEEPING);
+    sound(&options.round.operator)?;
     Writer::probe(options.folder()).map_err(|e| write_error(&e))?;
     let catalog = Catalog::open(&options.variants)?;
     let here = std::env::current_dir().unwrap_or_default();

@@ -101,7 +101,7 @@ pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
     let candidates = |e: &Element| -> Vec<(isize, isize)> {
         let answer = &evidence.oracle.groups[e.group];
         let n = answer.columns;
-        let here = |index: &usize| evidence.tolerances[e.group].accepts(e.found, answer.c(*index));
+        let here = |index: &usize| evidence.tolerance(e).accepts(e.found, answer.c(*index));
         let places = (0..answer.len()).filter(here).take(ORIGINS);
         let apart = |to: usize, from: usize| to as isize - from as isize;
         places

@@ -204,7 +204,7 @@ const NEARER: f64 = 0.5;
 /// Whether the element holds `value`, give or take rounding, and not as well
 /// the right one.
 pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> bool {
-    let error = |value| evidence.tolerances[element.group].error(element.found, value);
+    let error = |value| evidence.tolerance(element).error(element.found, value);
     let (off, right) = (error(value), error(element.expected));
     off <= SLACK && off <= NEARER * right
 }

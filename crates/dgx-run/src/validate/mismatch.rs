@@ -28,6 +28,8 @@ pub struct Mismatch {
     /// Of the wrong ones: NaN that was written.
     pub nan: usize,
     pub first: Element,
+    /// What it is an element of: "group 3", "output y".
+    pub whose: String,
     /// Largest error over what is allowed; infinite where one cannot be compared.
     pub worst: f64,
     /// The elements are within the tolerance, and too small for it: what is
@@ -51,9 +53,7 @@ impl Mismatch {
 
     /// The whole story.
     pub fn detail(&self) -> String {
-        let Element {
-            group, row, column, ..
-        } = self.first;
+        let (Element { row, column, .. }, whose) = (self.first, &self.whose);
         let mut text = format!(
             "{} of {} elements are wrong; {}\n",
             self.wrong,
@@ -63,7 +63,7 @@ impl Mismatch {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "first: group {group}, row {row}, column {column}: got {}, expected {}",
+            "first: {whose}, row {row}, column {column}: got {}, expected {}",
             shown(self.first.found),
             significant(self.first.expected)
         );

@@ -11,6 +11,7 @@ mod reduction;
 mod rounding;
 mod scales;
 mod small;
+mod sound;
 mod story;
 
 use rayon::prelude::*;
@@ -22,10 +23,11 @@ pub use mismatch::significant;
 pub use passed::Exhibit;
 pub(crate) use passed::examine;
 pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
+pub use sound::sound;
 pub use story::{Chart, Patch, Story, story};
 
 use crate::operator::{Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Written};
-use dgx_core::operator::{ElementType, Operator, Output};
+use dgx_core::operator::{ElementType, Op, Operator, Output};
 use dgx_core::record::schema::Settings;
 
 /// One element in this many may need [`rounding::allowance`]; where more do, it
@@ -46,8 +48,8 @@ fn overflow(element: ElementType) -> f64 {
     }
 }
 
-/// An element passes if |got − expected| ≤ atol + rtol·|expected|, where
-/// infinity is the number at which its type overflows; NaN passes for NaN.
+/// An element passes if |got − expected| ≤ atol + rtol·|expected|, and half the
+/// least step of its type where that is less than a step, where infinity is the number at which its type overflows; NaN passes for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub rtol: f64,
@@ -69,22 +71,17 @@ impl Tolerance {
         ((self.rtol, self.atol) != file).then_some(self)
     }
 
-    /// What an output's file says. Without `atol`, elements far below the
-    /// output's root mean square are compared with that.
-    pub(crate) fn of(output: &Output, answer: &GroupOracle) -> Self {
-        let (rtol, atol) = output.tolerance();
-        let of_rms = match output.atol {
-            Some(_) => 0.0,
-            None => 2.0 * output.tensor.element.unit_roundoff(),
-        };
-        let rms = match of_rms > 0.0 {
-            true => root_mean_square(answer),
-            false => 0.0,
-        };
+    /// What rounding a right result to the type of an output may do.
+    pub(crate) fn of_rounding(output: &Output) -> Self {
         Self {
-            rtol,
-            atol: atol + of_rms * rms,
+            rtol: output.tensor.element.unit_roundoff(),
+            atol: 0.0,
         }
+    }
+
+    /// Whether it leaves no room for what sums lose.
+    fn is_of_rounding(&self, element: ElementType) -> bool {
+        self.atol == 0.0 && self.rtol <= element.unit_roundoff()
     }
 
     /// The error of an element over what is allowed there. Only a value that
@@ -103,7 +100,10 @@ impl Tolerance {
         if error <= 0.0 {
             return 0.0;
         }
-        let ratio = error / (self.atol + self.rtol * expected.abs());
+        let allowed = self.atol + self.rtol * expected.abs();
+        // At the end of the type, rounding alone takes half a step.
+        let step = found.element.least_step();
+        let ratio = error / allowed.max(step.min(allowed + step / 2.0));
         if ratio.is_nan() { f64::INFINITY } else { ratio }
     }
 
@@ -113,11 +113,70 @@ impl Tolerance {
     }
 }
 
+/// Shorter rows say little of how large their elements are.
+const SHORT: usize = 32;
+
+/// What the elements of an output may be off by, row by row.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed {
+    pub everywhere: Tolerance,
+    /// What comes on top of atol in each row; empty where nothing does.
+    pub rows: Vec<f64>,
+}
+
+impl Allowed {
+    fn everywhere(tolerance: Tolerance) -> Self {
+        Self {
+            everywhere: tolerance,
+            rows: Vec::new(),
+        }
+    }
+
+    /// As the file says. Without `atol`, elements are also compared with the
+    /// root mean square of their row; and with that of the output where rows
+    /// are short, and where there are products, whose sums lose by the size of
+    /// their terms.
+    pub(crate) fn of(output: &Output, answer: &GroupOracle) -> Self {
+        let (rtol, atol) = output.tolerance();
+        let twice = 2.0 * output.tensor.element.unit_roundoff();
+        let everywhere = Tolerance { rtol, atol };
+        if output.atol.is_some() || twice == 0.0 {
+            return Self::everywhere(everywhere);
+        }
+        let is_short = answer.columns < SHORT;
+        let mut steps = output.value.nodes.iter();
+        let least = match is_short || steps.any(|step| step.op == Op::MatMul) {
+            true => twice * root_mean_square(answer, 0..answer.len()),
+            false => 0.0,
+        };
+        let everywhere = Tolerance {
+            atol: atol + least,
+            rtol,
+        };
+        if is_short {
+            return Self::everywhere(everywhere);
+        }
+        let places = |row: usize| row * answer.columns..(row + 1) * answer.columns;
+        let rows = (0..answer.rows).into_par_iter();
+        let of_row = |row: usize| twice * root_mean_square(answer, places(row));
+        Self {
+            everywhere,
+            rows: rows.map(|row| (of_row(row) - least).max(0.0)).collect(),
+        }
+    }
+
+    fn at(&self, row: usize) -> Tolerance {
+        let more = self.rows.get(row).copied().unwrap_or(0.0);
+        Tolerance {
+            atol: self.everywhere.atol + more,
+            ..self.everywhere
+        }
+    }
+}
+
 /// Of the finite elements.
-fn root_mean_square(answer: &GroupOracle) -> f64 {
-    let finite = (0..answer.len())
-        .map(|i| answer.c(i))
-        .filter(|v| v.is_finite());
+fn root_mean_square(answer: &GroupOracle, places: std::ops::Range<usize>) -> f64 {
+    let finite = places.map(|i| answer.c(i)).filter(|v| v.is_finite());
     let (sum, count) = finite.fold((0.0, 0_u64), |(sum, count), v| (sum + v * v, count + 1));
     (sum / count.max(1) as f64).sqrt()
 }
@@ -162,6 +221,18 @@ pub fn judge(
     }
 }
 
+/// Whether every element is within tolerance of the oracle.
+pub(crate) fn accepts(
+    outputs: &[Written],
+    operands: &Operands,
+    oracle: &Oracle,
+    tolerance: Tolerance,
+) -> bool {
+    Evidence::new(outputs, operands, oracle, tolerance)
+        .compare()
+        .is_ok()
+}
+
 /// What a look at every element shows.
 #[derive(Clone, Copy, Default)]
 struct Survey {
@@ -182,7 +253,7 @@ impl Survey {
     }
 }
 
-fn survey(output: &Written, answer: &GroupOracle, tolerance: Tolerance) -> Survey {
+fn survey(output: &Written, answer: &GroupOracle, allowed: &Allowed) -> Survey {
     assert_eq!(output.len(), answer.len(), "every element of a group");
     let gated = answer.is_gated();
     output
@@ -191,6 +262,7 @@ fn survey(output: &Written, answer: &GroupOracle, tolerance: Tolerance) -> Surve
         .with_min_len(4096)
         .map(|(i, found)| {
             let expected = answer.c(i);
+            let tolerance = allowed.at(i / answer.columns);
             let worst = tolerance.error(found, expected);
             // Counted by what is accepted, so that nothing incomparable slips by.
             let accepted = worst <= 1.0;
@@ -210,7 +282,7 @@ struct Evidence<'a> {
     operands: &'a Operands,
     oracle: &'a Oracle,
     /// Of each output.
-    tolerances: Vec<Tolerance>,
+    tolerances: Vec<Allowed>,
 }
 
 impl<'a> Evidence<'a> {
@@ -224,8 +296,10 @@ impl<'a> Evidence<'a> {
         let operator = &operands.operator;
         let round = tolerance.of_round(operator);
         let answers = oracle.groups.iter().zip(operator.outputs.iter().cycle());
-        let tolerances =
-            answers.map(|(answer, output)| round.unwrap_or_else(|| Tolerance::of(output, answer)));
+        let tolerances = answers.map(|(answer, output)| match round {
+            Some(round) => Allowed::everywhere(round),
+            None => Allowed::of(output, answer),
+        });
         Self {
             outputs,
             operands,
@@ -243,7 +317,7 @@ impl<'a> Evidence<'a> {
             doubtful,
         } = groups
             .zip(&self.tolerances)
-            .map(|((output, answer), tolerance)| survey(output, answer, *tolerance))
+            .map(|((output, answer), allowed)| survey(output, answer, allowed))
             .fold(Survey::default(), Survey::with);
         let excused = match wrong {
             0 => Some(worst),
@@ -301,13 +375,39 @@ impl<'a> Evidence<'a> {
         let mut worst = 1.0_f64; // of those that need no excuse, at most
         for (group, index) in missed {
             let element = self.element(group, index);
+            let tolerance = self.tolerance(&element);
+            if tolerance.is_of_rounding(element.found.element) {
+                return None;
+            }
             let allowed = Tolerance {
-                atol: self.tolerances[group].atol + self.allowance(&element),
-                ..self.tolerances[group]
+                atol: tolerance.atol + self.allowance(&element),
+                ..tolerance
             };
             worst = worst.max(allowed.error(element.found, element.expected));
         }
         (worst <= 1.0).then_some(worst)
+    }
+
+    fn tolerance(&self, element: &Element) -> Tolerance {
+        self.tolerances[element.group].at(element.row)
+    }
+
+    /// [`Self::whose`], of all answers.
+    fn names(&self) -> Vec<String> {
+        let places = 0..self.oracle.groups.len();
+        places.map(|place| self.whose(place)).collect()
+    }
+
+    /// Whose the answer at `place` is: "group 3", "output y".
+    fn whose(&self, place: usize) -> String {
+        let outputs = &self.operands.operator.outputs;
+        let (group, output) = (place / outputs.len(), place % outputs.len());
+        let name = &outputs[output].tensor.name;
+        match (outputs.len(), self.operands.groups.len()) {
+            (1, _) => format!("group {group}"),
+            (_, 1) => format!("output {name}"),
+            _ => format!("output {name} of group {group}"),
+        }
     }
 
     /// Whether it is a gated product of block-scaled operands, of whose sums more is known.
@@ -362,9 +462,10 @@ impl<'a> Evidence<'a> {
             unwritten: count(&|found| !found.written),
             nan: count(&|found| found.written && found.value().is_nan()),
             first: sample[0],
+            whose: self.whose(sample[0].group),
             worst,
             by_rounding,
-            place: place::describe(&wrong, self.oracle),
+            place: place::describe(&wrong, self.oracle, &self.names()),
             guess: guess::guess(self, &sample),
         }
     }
@@ -382,12 +483,13 @@ impl<'a> Evidence<'a> {
         let groups = self.outputs.iter().zip(&self.oracle.groups);
         groups
             .zip(&self.tolerances)
-            .map(|((output, answer), tolerance)| {
-                output
-                    .all()
-                    .enumerate()
-                    .map(|(i, found)| !tolerance.accepts(found, answer.c(i)))
-                    .collect()
+            .map(|((output, answer), allowed)| {
+                let right = |i: usize, found: Found| {
+                    let tolerance = allowed.at(i / answer.columns);
+                    tolerance.accepts(found, answer.c(i))
+                };
+                let all = output.all().enumerate();
+                all.map(|(i, found)| !right(i, found)).collect()
             })
             .collect()
     }

@@ -151,7 +151,7 @@ pub(super) fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
     });
     let errors = sample
         .iter()
-        .map(|e| evidence.tolerances[e.group].error(e.found, e.expected));
+        .map(|e| evidence.tolerance(e).error(e.found, e.expected));
     let middle = median(errors.collect());
     (explained >= ENOUGH).then(|| {
         let what = format!(

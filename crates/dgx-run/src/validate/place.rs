@@ -8,15 +8,15 @@ const PERIODS: [usize; 6] = [8, 16, 32, 64, 128, 256];
 /// More groups than this are counted, not listed.
 const LISTED: usize = 6;
 
-/// `wrong` flags each element of each group.
-pub(super) fn describe(wrong: &[Vec<bool>], oracle: &Oracle) -> String {
+/// `wrong` flags each element of each answer, `names` says whose those are.
+pub(super) fn describe(wrong: &[Vec<bool>], oracle: &Oracle, names: &[String]) -> String {
     let groups: Vec<Extent> = wrong
         .iter()
         .zip(&oracle.groups)
         .map(|(flags, answer)| Extent::of(flags, answer.columns))
         .collect();
     let hit: Vec<usize> = (0..groups.len()).filter(|g| groups[*g].count > 0).collect();
-    let whose = whose(&hit, groups.len());
+    let whose = whose(&hit, names);
     let total: usize = hit.iter().map(|g| groups[*g].elements()).sum();
     let count: usize = hit.iter().map(|g| groups[*g].count).sum();
     if count == total {
@@ -144,18 +144,19 @@ fn first(flags: &[bool]) -> usize {
     flags.iter().position(|f| *f).unwrap_or(0)
 }
 
-/// " of group 3", " of groups 1, 4"; nothing where all groups are meant.
-fn whose(hit: &[usize], groups: usize) -> String {
-    if hit.len() == groups {
+/// " of group 3", " of groups 1, 4", " of output y"; nothing where all are meant.
+fn whose(hit: &[usize], names: &[String]) -> String {
+    if hit.len() == names.len() {
         return String::new();
     }
-    match hit {
-        [one] => format!(" of group {one}"),
-        few if few.len() <= LISTED => {
-            let list: Vec<String> = few.iter().map(usize::to_string).collect();
-            format!(" of groups {}", list.join(", "))
-        }
-        many => format!(" of {} of {groups} groups", many.len()),
+    let list: Vec<&str> = hit.iter().map(|place| names[*place].as_str()).collect();
+    let numbers: Option<Vec<&str>> = list.iter().map(|n| n.strip_prefix("group ")).collect();
+    match (hit, numbers) {
+        ([one], _) => format!(" of {}", names[*one]),
+        (few, Some(numbers)) if few.len() <= LISTED => format!(" of groups {}", numbers.join(", ")),
+        (few, None) if few.len() <= LISTED => format!(" of {}", list.join(", ")),
+        (many, Some(_)) => format!(" of {} of {} groups", many.len(), names.len()),
+        (many, None) => format!(" of {} of {} outputs", many.len(), names.len()),
     }
 }
 

@@ -58,8 +58,9 @@ pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
     let doubts: Vec<(usize, usize)> = groups
         .flat_map(|(group, (output, answer))| {
             let places = output.all().enumerate();
-            let doubts = places
-                .filter(|(i, found)| doubtful(*found, answer.c(*i), evidence.tolerances[group]));
+            let doubts = places.filter(|(i, found)| {
+                doubtful(*found, answer.c(*i), evidence.tolerances[group].everywhere)
+            });
             let doubts: Vec<usize> = doubts.map(|(i, _)| i).collect();
             doubts.into_iter().map(move |i| (group, i))
         })
@@ -69,7 +70,7 @@ pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
     some.map(|(group, index)| {
         let element = evidence.element(group, index);
         let lost = rounding::allowance(&evidence.operands.groups[group], &element);
-        let allowed = allowed(element.expected, evidence.tolerances[group].rtol) + lost;
+        let allowed = allowed(element.expected, evidence.tolerances[group].everywhere.rtol) + lost;
         Missed {
             group,
             index,

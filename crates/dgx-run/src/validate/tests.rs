@@ -364,3 +364,30 @@ fn the_element_that_no_kernel_got_right_is_right() {
         Judgement::Wrong(_)
     ));
 }
+
+/// What follows from the type is compared with the row, not with larger ones
+/// beside it, and ends where the type does.
+#[test]
+fn small_rows_are_not_measured_by_large_ones() {
+    let operator = dgx_core::operator::built_in("softmax").unwrap();
+    let mut values = vec![1e-3; 128];
+    values[5] = 1.0;
+    let answer = GroupOracle {
+        rows: 2,
+        columns: 64,
+        gate: Vec::new(),
+        up: Vec::new(),
+        values,
+    };
+    let allowed = Allowed::of(&operator.outputs[0], &answer);
+    assert!(allowed.at(0).atol > 50.0 * allowed.at(1).atol);
+    let zero = Written::rounded(ElementType::F16, [0.0].into_iter()).at(0);
+    assert!(!allowed.at(1).accepts(zero, 1e-3));
+    let strict = Tolerance {
+        rtol: 1e-3,
+        atol: 0.0,
+    };
+    let least = 2f64.powi(-24);
+    assert!(strict.accepts(zero, 0.5002 * least));
+    assert!(!strict.accepts(zero, 0.51 * least));
+}

@@ -6,10 +6,10 @@ use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{CellJob, Reply};
 use crate::backend::{Backend, Data, Emulation, Loaded, Modelled, Observation, RunFailure, Salt};
-use crate::operator::Operands;
+use crate::operator::{Operands, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, Status, Verdict, Watch};
 
-use crate::validate::{Element, Tolerance, Wrong, examine};
+use crate::validate::{Element, Exhibit, Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
 
 /// An emulated call that takes longer makes its cell an expensive one.
@@ -144,6 +144,18 @@ impl ValidationCall<'_> {
                 watch,
                 ..emulation
             },
+        }
+    }
+
+    /// Sums of exact data are exact, and so is their comparison.
+    fn tolerance(&self) -> Tolerance {
+        let operator = &self.job.operator;
+        let exact = (self.planned.distribution == Distribution::Exact)
+            .then(|| Recipe::of(operator))
+            .flatten();
+        match exact.is_some_and(|recipe| recipe.is_sum(operator)) {
+            true => Tolerance::of_rounding(&operator.outputs[0]),
+            false => Tolerance::from(&self.job.settings),
         }
     }
 
@@ -337,9 +349,12 @@ impl Judging {
             }
         };
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
-        let tolerance = Tolerance::from(&call.job.settings);
-        let (operands, oracle) = call.problem.posed(call.salt);
-        let finding = examine(observation.exhibit(), &operands, &oracle, tolerance);
+        let tolerance = call.tolerance();
+        let judge = |exhibit: Exhibit<'_>, operands: &_, oracle: &_| {
+            examine(exhibit, operands, oracle, tolerance)
+        };
+        let exhibit = observation.exhibit();
+        let finding = call.problem.judged(exhibit, call.salt, tolerance, judge);
         let (cause, hazards) = (observation.read_early, observation.hazards);
         // The timed call speaks for the cell: its counters and time are the
         // ones compared between contenders. What a wrong design did is counted

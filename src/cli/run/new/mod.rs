@@ -1,3 +1,5 @@
+mod of;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -18,14 +20,20 @@ use dgx_run::sweep::BackendChoice;
 Examples:
   dgx new mine                       the operator in a page of code: right, and slow
   dgx new mine --from interleaved    a copy of a design, to change
+  dgx new mine --operator softmax    a kernel of an operator, made from its file
+  dgx new --operator my-norm         an operator to begin from, with a kernel
 
 Then: dgx watch configs/mine.toml, and edit. docs/variants.md describes the file.")]
 pub(crate) struct Args {
     /// Name of the variant, and of its round
-    name: String,
+    #[arg(required_unless_present = "operator")]
+    name: Option<String>,
     /// Design to copy [default: the simplest kernel of the operator]
-    #[arg(long, value_name = "DESIGN")]
+    #[arg(long, value_name = "DESIGN", conflicts_with = "operator")]
     from: Option<String>,
+    /// Operator to compute; without NAME, one that there is not yet
+    #[arg(long, value_name = "OPERATOR")]
+    operator: Option<String>,
 }
 
 /// Where rounds lie.
@@ -56,8 +64,10 @@ const SIZES: [(u32, u32); 5] = [
 
 /// Writes a variant that is right at once, and a round with it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let name = args.name.as_str();
-    check_name(name).map_err(|why| refused(name, &why, "choose another name"))?;
+    let name = args.name.as_deref().unwrap_or_default();
+    if args.operator.is_none() || args.name.is_some() {
+        check_name(name).map_err(|why| refused(name, &why, "choose another name"))?;
+    }
     let home = globals
         .variants
         .first()
@@ -66,6 +76,15 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         true => Some(Catalog::open(&globals.variants)?),
         false => None,
     };
+    if let Some(operator) = &args.operator {
+        let (here, _) = machine::device(None, BackendChoice::Auto)?;
+        let request = of::Request {
+            design: args.name.as_deref(),
+            operator,
+            home,
+        };
+        return request.run(catalog.as_ref(), &here);
+    }
     if catalog
         .as_ref()
         .is_some_and(|catalog| catalog.knows(name).is_ok())
@@ -103,13 +122,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             }
         }
         None => {
-            let include = home.join("include");
-            // Where the device code of dgx is, it is complete.
-            if !include.join(HEADERS[0].0).exists() {
-                for (header, text) in HEADERS {
-                    written.push(write(&include.join(header), text)?);
-                }
-            }
+            first_headers(home, &mut written)?;
             written.push(write(&home.join(format!("{name}.cu")), &first(&here))?);
         }
     }
@@ -130,6 +143,18 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     say!("\nnext: dgx sweep {round}{flag}    it is right; how fast is it?");
     say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
     Ok(Exit::Done)
+}
+
+/// What the first design includes.
+fn first_headers(home: &Path, written: &mut Vec<PathBuf>) -> Result<(), CommandError> {
+    let include = home.join("include");
+    // Where the device code of dgx is, it is complete.
+    if !include.join(HEADERS[0].0).exists() {
+        for (header, text) in HEADERS {
+            written.push(write(&include.join(header), text)?);
+        }
+    }
+    Ok(())
 }
 
 /// The first design, for the chip that a sweep would run it on.

@@ -10,11 +10,11 @@ use super::tools::uploaded;
 use crate::backend::pieces::{self, Piece};
 use crate::backend::tables;
 use crate::backend::zones::Zones;
-use crate::operator::{Extents, Operands, Oracle, output_axes};
-use crate::validate::Tolerance;
+use crate::operator::{Extents, GroupOracle, Operands, Oracle, axes_of};
+use crate::validate::{Allowed, Tolerance};
 use dgx_core::domain::Group;
 use dgx_core::fields::{Field, Form};
-use dgx_core::operator::Operator;
+use dgx_core::operator::{Operator, Output};
 
 use dgx_core::domain::mix;
 
@@ -56,15 +56,11 @@ impl Instance {
     pub(super) fn moves(&self, place: usize) -> WireMoves {
         let outputs = self.operator.outputs.len();
         let (group, output) = (place / outputs, place % outputs);
-        let tensor = &self.operator.outputs[output].tensor;
-        let sizes = self.operator.sizes_in(&self.groups[group]);
-        let extents = sizes.and_then(|sizes| tensor.extents(&sizes));
-        let extents: Vec<usize> = extents.iter().flatten().map(|e| *e as usize).collect();
-        let axes = output_axes(&self.operator, output, &extents);
+        let axes = axes_of(&self.operator, output, &self.groups[group]);
         let mut moves = WireMoves {
             rank: axes.len() as u32,
             group: group as u32,
-            bits: tensor.element.bits() as u32,
+            bits: self.operator.outputs[output].tensor.element.bits() as u32,
             ..WireMoves::default()
         };
         for (to, axis) in moves.axes.iter_mut().zip(axes) {
@@ -113,9 +109,30 @@ pub(super) struct DataSet {
 pub(super) struct Expected {
     pub memory: DeviceMemory,
     pub seal: u64,
-    /// Elements of each output, and what they may be off by.
-    pub lengths: Vec<u64>,
-    pub tolerances: Vec<Tolerance>,
+    /// Of each output; empty for products.
+    pub answers: Vec<Answer>,
+}
+
+/// How much of an answer is one output's, and what its elements may be off by.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub elements: u64,
+    pub allowed: Tolerance,
+    /// What comes on top of atol in each row.
+    pub rows: Option<DeviceMemory>,
+}
+
+impl Answer {
+    fn new(output: &Output, answer: &GroupOracle, stream: &Stream) -> Result<Self> {
+        let Allowed { everywhere, rows } = Allowed::of(output, answer);
+        let rows: Vec<f32> = rows.iter().map(|more| *more as f32).collect();
+        let rows = (!rows.is_empty()).then(|| uploaded(cast_slice(&rows), stream));
+        Ok(Self {
+            elements: answer.len() as u64,
+            allowed: everywhere,
+            rows: rows.transpose()?,
+        })
+    }
 }
 
 impl DataSet {
@@ -143,16 +160,15 @@ impl DataSet {
         stream: &Stream,
     ) -> Result<Self> {
         let memory = uploaded(cast_slice(&sealed(&answers(oracle), seal)), stream)?;
-        let groups = oracle.groups.iter();
-        let outputs = groups.clone().zip(operator.outputs.iter().cycle());
+        let outputs = oracle.groups.iter().zip(operator.outputs.iter().cycle());
+        let answers = outputs
+            .filter(|(answer, _)| !answer.is_gated())
+            .map(|(answer, output)| Answer::new(output, answer, stream));
         Ok(Self {
             expected: Some(Expected {
                 memory,
                 seal,
-                lengths: groups.map(|answer| answer.len() as u64).collect(),
-                tolerances: outputs
-                    .map(|(answer, output)| Tolerance::of(output, answer))
-                    .collect(),
+                answers: answers.collect::<Result<_>>()?,
             }),
             ..self
         })

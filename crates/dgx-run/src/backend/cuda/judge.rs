@@ -37,6 +37,11 @@ pub(super) struct WireValues {
     pub bits: u32,
     pub rtol: f32,
     pub atol: f32,
+    /// What comes on top of atol in each row.
+    pub rows: u64,
+    /// Of the type, between the least numbers.
+    pub step: f32,
+    pub reserved: u32,
     pub moves: WireMoves,
 }
 
@@ -106,27 +111,26 @@ impl Judge {
         let round = tolerance.of_round(operator);
         let mut first = 0;
         let mut table = Vec::new();
-        for (place, (&count, own)) in expected
-            .lengths
-            .iter()
-            .zip(&expected.tolerances)
-            .enumerate()
-        {
+        for (place, answer) in expected.answers.iter().enumerate() {
             let output = &operator.outputs[place % operator.outputs.len()];
             let element = output.tensor.element;
-            let allowed = round.unwrap_or(*own);
+            let allowed = round.unwrap_or(answer.allowed);
+            let rows = answer.rows.as_ref().filter(|_| round.is_none());
             table.push(WireValues {
                 output: ground.outputs.address(place),
                 expected: expected.memory.address,
-                count,
+                count: answer.elements,
                 first,
                 element: element as u32,
                 bits: element.bits() as u32,
                 rtol: allowed.rtol as f32,
                 atol: allowed.atol as f32,
+                rows: rows.map_or(0, |rows| rows.address),
+                step: element.least_step() as f32,
+                reserved: 0,
                 moves: ground.instance.moves(place),
             });
-            first += count;
+            first += answer.elements;
         }
         Ok(Self {
             table: uploaded(cast_slice(&table), &ground.stream)?,

@@ -383,6 +383,9 @@ fn wrong_values(module: &Module, outputs: &[(Written, Vec<f64>)], tolerance: Tol
             bits: written.element.bits() as u32,
             rtol: tolerance.rtol as f32,
             atol: tolerance.atol as f32,
+            rows: 0,
+            step: written.element.least_step() as f32,
+            reserved: 0,
             moves: WireMoves {
                 axes: still(right.len()),
                 rank: 1,

@@ -287,8 +287,11 @@ impl<'a> Measuring<'a> {
     ) -> Result<Result<Passed, Wrong>, RunFailure> {
         let observation = self.bench.observe(subject, data)?;
         let tolerance = self.tolerance(&subject.contender);
-        let (operands, oracle) = self.problems[data.set].posed(data.salt);
-        Ok(proof(observation.exhibit(), &operands, &oracle, tolerance))
+        let judge = |exhibit: Exhibit<'_>, operands: &_, oracle: &_| {
+            proof(exhibit, operands, oracle, tolerance)
+        };
+        let exhibit = observation.exhibit();
+        Ok(self.problems[data.set].judged(exhibit, data.salt, tolerance, judge))
     }
 }
 

@@ -33,11 +33,7 @@ pub(super) fn draw(
         }
         return Some(plain(element, &numbers, extents));
     }
-    let digits = (1..=4).find(|d| {
-        (width / d)
-            .checked_pow(*d as u32)
-            .is_some_and(|n| n >= keys)
-    })?;
+    let digits = digits(width, keys)?;
     let height = height(element, width)?;
     for (row, channels) in numbers.chunks_mut(width).enumerate() {
         let place = row % rows;
@@ -55,6 +51,20 @@ pub(super) fn draw(
         }
     }
     Some(plain(element, &numbers, extents))
+}
+
+/// Whether keys can be numbered by the channels of a head, and found.
+pub(super) fn has_data(element: ElementType, width: usize, keys: usize) -> bool {
+    digits(width, keys).is_some() && height(element, width).is_some()
+}
+
+/// Digits that the number of a key takes.
+fn digits(width: usize, keys: usize) -> Option<usize> {
+    let enough = |d: &usize| {
+        let numbers = (width / d).checked_pow(*d as u32);
+        numbers.is_some_and(|n| n >= keys)
+    };
+    (1..=4).find(enough)
 }
 
 /// The least whole number of the type with A²/√d ≥ [`GAP`].

@@ -45,6 +45,12 @@ struct Line {
     seeds: [u64; 2],
 }
 
+/// Whether sums of this length can be cut in thirds and stay exact.
+pub(super) fn has_data(element: ElementType, length: u64) -> bool {
+    let block = element.scale().map_or(1, |scale| scale.block);
+    (3 * block..=super::recipe::LONGEST).contains(&length)
+}
+
 /// A tensor. `seeds` are the problem's and its own. None where the sum is too
 /// short to be cut.
 pub(super) fn draw(

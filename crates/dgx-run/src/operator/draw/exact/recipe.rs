@@ -5,6 +5,9 @@ use dgx_core::operator::{BinaryOp, Node, NodeId, Op, Operator, ReduceOp, Value};
 use super::product::{Role, Side};
 use super::{ExactData, attention, ordinary, product, rows};
 
+/// Sums of more terms may not be exact.
+pub(super) const LONGEST: u64 = 1 << 16;
+
 /// How exact data are made for an operator. Inputs by their places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipe {
@@ -54,6 +57,43 @@ impl Recipe {
             }
             _ => None,
         }
+    }
+
+    /// Whether problems of these sizes have such data: sums that are neither
+    /// too short for them nor too long to stay exact.
+    pub fn fits(&self, operator: &Operator, sizes: &[u64]) -> bool {
+        let extents = |input: usize| -> Option<Vec<u64>> { operator.inputs[input].extents(sizes) };
+        let along = |input: usize, axis: usize| {
+            let extents = extents(input)?;
+            extents.get(extents.len().checked_sub(axis + 1)?).copied()
+        };
+        let fits = match self {
+            Self::Products(sides) => sides
+                .iter()
+                .map(|side| {
+                    let element = operator.inputs[side.input].element;
+                    along(side.input, side.axis).map(|length| product::has_data(element, length))
+                })
+                .collect::<Option<Vec<bool>>>()
+                .map(|all| all.into_iter().all(|fits| fits)),
+            Self::Squares { input } => along(*input, 0).map(|width| width <= LONGEST),
+            Self::Softmax { input } => along(*input, 0).map(|width| {
+                let small = rows::softmax(operator.inputs[*input].element, &[1], 0);
+                width <= LONGEST && small.is_some()
+            }),
+            Self::Attention { q, k, .. } => along(*q, 0).zip(along(*k, 1)).map(|(width, keys)| {
+                let element = operator.inputs[*q].element;
+                attention::has_data(element, width as usize, keys as usize)
+            }),
+        };
+        fits == Some(true)
+    }
+
+    /// Whether the result is a sum itself, so that it can be compared without
+    /// a tolerance.
+    pub fn is_sum(&self, operator: &Operator) -> bool {
+        let value = &operator.outputs[0].value;
+        matches!(self, Self::Products(_)) && value.node(value.root).op == Op::MatMul
     }
 
     /// All inputs of one problem; none if its sizes are too small for the

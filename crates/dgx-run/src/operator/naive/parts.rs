@@ -1,0 +1,135 @@
+//! Which steps of a value are computed first, by kernels of their own: those
+//! with a loop that more than one element reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dgx_core::operator::{Extent, NodeId, Number, Op, Operator, ReduceOp, Value};
+
+use super::loops;
+
+/// What of a step lies in scratch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kept {
+    /// Its value.
+    Value,
+    /// Of a softmax: the maximum along its axis.
+    Top,
+    /// Of a softmax: the sum of the exponentials.
+    Total,
+    /// Of an argsort: at which place each element ends.
+    Rank,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub node: NodeId,
+    pub kept: Kept,
+    pub name: String,
+    pub extents: Vec<Extent>,
+    pub number: Number,
+}
+
+impl Part {
+    /// What stands before the step's text to say what this is of it.
+    pub(super) fn before(&self) -> &'static str {
+        match self.kept {
+            Kept::Value => "",
+            Kept::Top => "the maximum in ",
+            Kept::Total => "the sum of exponentials in ",
+            Kept::Rank => "the place of each element in ",
+        }
+    }
+}
+
+/// The parts of an output's value, each after those it reads.
+pub(super) fn parts(operator: &Operator, output: usize) -> Vec<Part> {
+    let (value, tensor) = (
+        &operator.outputs[output].value,
+        &operator.outputs[output].tensor,
+    );
+    let mut search = Search {
+        value,
+        seen: BTreeSet::new(),
+        kept: BTreeSet::new(),
+    };
+    let whole = value.node(value.root).extents == tensor.extents;
+    search.visit(value.root, whole);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let several = operator.outputs.len() > 1;
+    let named = |(node, kept): (NodeId, Kept)| {
+        let word = word(&value.node(node).op, kept);
+        let count = counts.entry(word).or_default();
+        *count += 1;
+        let name = match several {
+            true => format!("{}_{word}_{count}", tensor.name),
+            false => format!("{word}_{count}"),
+        };
+        part(value, node, kept, name)
+    };
+    search.kept.into_iter().map(named).collect()
+}
+
+fn part(value: &Value, node: NodeId, kept: Kept, name: String) -> Part {
+    let step = value.node(node);
+    let mut extents = step.extents.clone();
+    if let (Op::Softmax(axis), Kept::Top | Kept::Total) = (&step.op, kept) {
+        let at = extents.len() - 1 - axis;
+        extents[at] = Extent::Number(1);
+    }
+    Part {
+        node,
+        kept,
+        name,
+        extents,
+        number: step.number,
+    }
+}
+
+fn word(op: &Op, kept: Kept) -> &'static str {
+    match (op, kept) {
+        (_, Kept::Top) => "top",
+        (_, Kept::Total) => "total",
+        (_, Kept::Rank) => "rank",
+        (Op::MatMul, _) => "product",
+        (Op::Reduce(ReduceOp::Sum, _), _) => "sum",
+        (Op::Reduce(ReduceOp::Mean, _), _) => "mean",
+        (Op::Reduce(ReduceOp::Max, _), _) => "most",
+        (Op::Reduce(ReduceOp::Min, _), _) => "least",
+        (Op::Cumsum(_), _) => "running",
+        _ => "order",
+    }
+}
+
+struct Search<'a> {
+    value: &'a Value,
+    seen: BTreeSet<(NodeId, bool)>,
+    kept: BTreeSet<(NodeId, Kept)>,
+}
+
+impl Search<'_> {
+    /// `once`: each element of the output reads one element of this step.
+    fn visit(&mut self, id: NodeId, once: bool) {
+        if !self.seen.insert((id, once)) {
+            return;
+        }
+        let node = self.value.node(id);
+        if loops(&node.op) && !once {
+            self.kept.insert((id, Kept::Value));
+        }
+        match node.op {
+            Op::Softmax(_) => self.kept.extend([(id, Kept::Top), (id, Kept::Total)]),
+            Op::Argsort(_) => _ = self.kept.insert((id, Kept::Rank)),
+            _ => {}
+        }
+        for input in &node.inputs {
+            let below = match node.op {
+                Op::Unary(_) | Op::Binary(_) | Op::Where | Op::Cast(_) => {
+                    once && self.value.node(*input).extents == node.extents
+                }
+                Op::Transpose | Op::Permute(_) | Op::Slice { .. } => once,
+                _ => false,
+            };
+            self.visit(*input, below);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A design of any operator, with its round; and an operator to begin from.
+
+use std::path::{Path, PathBuf};
+
+use super::{ROUNDS, first_headers, refused, write};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Device, Exit, typed};
+use dgx_core::operator::Operator;
+use dgx_core::operators::{self, usual};
+use dgx_run::catalog::Catalog;
+use dgx_run::operator::naive;
+
+/// An operator to begin from.
+const TEMPLATE: &str = include_str!("operator.toml");
+/// The design of an operator that is begun with it.
+const FIRST: &str = "naive";
+
+/// The names of what is to be written.
+pub(super) struct Request<'a> {
+    /// None where the operator is new, too.
+    pub(super) design: Option<&'a str>,
+    pub(super) operator: &'a str,
+    /// Where designs lie.
+    pub(super) home: &'a Path,
+}
+
+impl Request<'_> {
+    pub(super) fn run(
+        &self,
+        catalog: Option<&Catalog>,
+        here: &Device,
+    ) -> Result<Exit, CommandError> {
+        let (operator, file) = self.operator()?;
+        let design = self.design.unwrap_or(FIRST);
+        let round = self.round(design);
+        if round.exists() {
+            let why = format!("there is {}", round.display());
+            return Err(refused(
+                design,
+                &why,
+                "choose another name, or remove the file",
+            ));
+        }
+        let source = self.home.join(self.operator).join(format!("{design}.cu"));
+        let known = |catalog: &Catalog| catalog.of(&operator).knows(design).is_ok();
+        if source.exists() || catalog.is_some_and(known) {
+            let remedy = "choose another name, or remove the file";
+            return Err(refused(design, "there is a variant of that name", remedy));
+        }
+        let kernel = naive(&operator, &here.chip.target()).map_err(|why| {
+            refused(
+                design,
+                &why,
+                "write the kernel by hand: docs/variants.md describes it",
+            )
+        })?;
+        let mut written = Vec::new();
+        if let Some((path, text)) = file {
+            written.push(write(&path, &text)?);
+        }
+        if operator == **usual() {
+            first_headers(self.home, &mut written)?;
+        }
+        written.push(write(&source, &kernel)?);
+        written.push(write(&round, &round_text(&operator, design))?);
+        for file in &written {
+            say!("wrote {}", file.display());
+        }
+        let round = typed(&round);
+        say!("\nnext: dgx sweep {round}    it is right; how fast is it?");
+        say!("      dgx watch {round}    sweeps again whenever a file of it is saved");
+        Ok(Exit::Done)
+    }
+
+    /// The operator, and its file where that is to be written.
+    fn operator(&self) -> Result<(Operator, Option<(PathBuf, String)>), CommandError> {
+        let name = self.operator;
+        let exists = operators::known().any(|known| known == name);
+        match (exists, self.design) {
+            (_, Some(_)) => Ok((dgx_core::operator::find(name)?, None)),
+            (true, None) => {
+                let message = format!("there is an operator `{name}`; which design of it?");
+                let remedy = format!("name one: dgx new mine --operator {name}");
+                Err(InputError::new(message, remedy).into())
+            }
+            (false, None) => {
+                dgx_run::catalog::check_name(name)
+                    .map_err(|why| refused(name, &why, "choose another name"))?;
+                let path = Path::new("operators").join(format!("{name}.toml"));
+                let text = TEMPLATE.replace("NAME", name);
+                let source = dgx_core::diagnostic::SourceFile {
+                    path: path.clone(),
+                    text: text.as_str().into(),
+                };
+                Ok((Operator::from_source(source)?, Some((path, text))))
+            }
+        }
+    }
+
+    /// Designs of several operators may have one name; rounds may not.
+    fn round(&self, design: &str) -> PathBuf {
+        let name = self.design.map_or(self.operator, |_| design);
+        Path::new(ROUNDS).join(format!("{name}.toml"))
+    }
+}
+
+fn round_text(operator: &Operator, design: &str) -> String {
+    let shapes = operator.small.iter().map(|sizes| {
+        let pairs = operator.sizes.iter().zip(sizes);
+        let sizes: Vec<String> = pairs
+            .map(|(name, size)| format!("{name} = {size}"))
+            .collect();
+        format!("  {{ {} }},\n", sizes.join(", "))
+    });
+    let shapes: String = shapes.collect();
+    let name = &operator.name;
+    format!(
+        "# The small problems of {name}, to be quick while {design} is being written.\n\
+         # docs/rounds.md describes what else a round can say.\n\
+         operator   = {name:?}\n\
+         question   = \"Is {design} right?\"\n\
+         contenders = [{design:?}]\n\
+         baseline   = {design:?}\n\
+         \n\
+         shapes = [\n{shapes}]\n\
+         \n\
+         [validate]\n\
+         seed = 1\n\
+         \n\
+         [gate]\n\
+         correct = true\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_to_begin_from_is_sound() {
+        let request = Request {
+            design: None,
+            operator: "mine",
+            home: Path::new("variants"),
+        };
+        let (operator, file) = request.operator().expect("a sound operator");
+        assert_eq!(operator.name, "mine");
+        assert!(file.is_some_and(|(_, text)| !text.contains("NAME")));
+    }
+}
