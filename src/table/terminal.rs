@@ -3,7 +3,11 @@
 //! until the rest fits; and what does not fit without them either is continued
 //! in tables below.
 
-use unicode_width::UnicodeWidthStr;
+use tabled::builder::Builder;
+use tabled::grid::util::string::get_text_width as text_width;
+use tabled::settings::object::Columns;
+use tabled::settings::style::Style as Border;
+use tabled::settings::{Alignment, Margin, Padding};
 
 use super::{Align, Column, Style, Table, Value};
 
@@ -205,41 +209,33 @@ impl Table {
     }
 
     fn draw(&self, style: &Style) -> String {
-        let widths = self.widths();
-        let titles = self.columns.iter();
-        let titles = titles.map(|c| Value::from(&c.title).tone(super::Tone::Faint));
-        let titles: Vec<Value> = titles.collect();
-        let rows = std::iter::once(&titles).chain(&self.rows);
-        let lines = rows.flat_map(|row| self.row_lines(row, &widths, style));
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
-    /// The lines of a row. A value of several lines is aligned as a whole.
-    fn row_lines(&self, row: &[Value], widths: &[usize], style: &Style) -> Vec<String> {
-        let height = row.iter().map(|value| value.text.lines().count()).max();
-        let line = |at: usize| {
-            let mut line = " ".to_owned();
-            for ((column, value), width) in self.columns.iter().zip(row).zip(widths) {
-                let room = width - text_width(&value.text);
-                let before = match column.align {
-                    Align::Left => 0,
-                    Align::Right => room,
-                };
-                let part = value.text.lines().nth(at).unwrap_or_default();
-                let after = width - before - text_width(part) + GAP;
-                line.push_str(&" ".repeat(before));
-                line.push_str(&coloured(value, part, style));
-                line.push_str(&" ".repeat(after));
-            }
-            line.trim_end().to_owned()
-        };
-        (0..height.unwrap_or(0).max(1)).map(line).collect()
+        let mut builder = Builder::default();
+        let titles = self.columns.iter().map(|c| Value::from(&c.title));
+        builder.push_record(titles.map(|t| drawn(&t.tone(super::Tone::Faint), style)));
+        for row in &self.rows {
+            builder.push_record(row.iter().map(|value| drawn(value, style)));
+        }
+        let mut table = builder.build();
+        table
+            .with(Border::empty())
+            .with(Padding::new(0, GAP, 0, 0))
+            .with(Margin::new(1, 0, 0, 0));
+        for (index, column) in self.columns.iter().enumerate() {
+            let alignment = match column.align {
+                Align::Left => Alignment::left(),
+                Align::Right => Alignment::right(),
+            };
+            table.modify(Columns::one(index), alignment);
+        }
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        lines.join("\n")
     }
 }
 
-/// The width of the widest line of a text.
-fn text_width(text: &str) -> usize {
-    text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0)
+fn drawn(value: &Value, style: &Style) -> String {
+    let lines = value.text.lines().map(|line| coloured(value, line, style));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A line of a value; of one with a badge, that alone is coloured.
