@@ -135,6 +135,16 @@ impl Operator {
         work
     }
 
+    /// Bytes of all outputs.
+    pub fn bytes_written(&self, groups: &[Group]) -> u64 {
+        let sizes = groups.iter().filter_map(|group| self.sizes_in(group));
+        let bytes = |sizes: &[u64]| -> u64 {
+            let outputs = self.outputs.iter();
+            outputs.filter_map(|o| o.tensor.bytes(sizes)).sum()
+        };
+        sizes.map(|sizes| bytes(&sizes)).sum()
+    }
+
     /// Operations that a rate on `shape` is stated in.
     pub fn operations(&self, shape: &Shape) -> f64 {
         let sizes = shape.groups.iter().filter_map(|group| self.sizes_in(group));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
 use crate::present::{Align, Column, Folders, Style, Table};
+use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
 use dgx_core::operator::Operator;
@@ -232,8 +233,8 @@ fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
     };
     let ids = || plan.contenders.iter().map(|c| &c.id);
     let competes = |name: &str| {
-        let yardstick = plan.round.yardstick && name == dgx_run::catalog::YARDSTICK;
-        yardstick || ids().any(|id| id.as_str() == name || id.variant() == name)
+        let yardstick = plan.round.yardstick.map(Yardstick::name);
+        yardstick == Some(name) || ids().any(|id| id.as_str() == name || id.variant() == name)
     };
     for name in gate.contenders.iter().chain(&gate.over) {
         if !competes(name) {
@@ -333,7 +334,8 @@ fn warn_of_unknown_names(plan: &Plan, catalog: &Catalog) {
             ("claim.over", name)
         });
         for (key, name) in parent.into_iter().chain(over) {
-            let known = catalog.knows(name).is_ok() || name == dgx_run::catalog::YARDSTICK;
+            let known =
+                catalog.knows(name).is_ok() || Yardstick::ALL.iter().any(|y| y.name() == name);
             let warning = format!(
                 "warning: {}: `{key}` names `{name}`, which is not there",
                 variant.file.path.display()

@@ -13,7 +13,9 @@ mod wire;
 use schemars::{Schema, SchemaGenerator};
 
 pub use limits::FACTOR;
-pub use round::{Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection, Validation};
+pub use round::{
+    Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection, Validation, Yardstick,
+};
 pub use slurm::{Array, Slurm};
 
 /// What a round file may say, for editors and other programs.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::operator::Operator;
 
-use super::round::{Baseline, Gate, Pitch, Round, Selection};
+use super::round::{Baseline, Gate, Pitch, Round, Selection, Yardstick};
 use super::{GUIDE, is_plain, jury, shapes, wire};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::document::{Document, Spanned};
@@ -38,7 +38,7 @@ impl Round {
             question: reader.question(&wire.question)?,
             contenders: reader.contenders(&wire.contenders)?,
             baseline: reader.baseline(&wire.baseline)?,
-            yardstick: wire.yardstick,
+            yardstick: reader.yardstick(wire.yardstick.as_ref(), &operator)?,
             operator,
             shapes,
             shape_spans,
@@ -72,6 +72,27 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn yardstick(
+        &self,
+        asked: Option<&Spanned<wire::AskedYardstick>>,
+        operator: &Operator,
+    ) -> Result<Option<Yardstick>, InputError> {
+        let usual = Yardstick::of(operator);
+        let Some(asked) = asked else {
+            return Ok(Some(usual));
+        };
+        match *asked.get_ref() {
+            wire::AskedYardstick::Usual(wanted) => Ok(wanted.then_some(usual)),
+            wire::AskedYardstick::Named(Yardstick::Cublas) if usual != Yardstick::Cublas => {
+                let name = &operator.name;
+                let message = format!("cuBLAS has no product that is all of {name}");
+                let remedy = "write \"copy\": a copy of as many bytes as the operator moves";
+                Err(self.document.error(asked.span(), message, remedy))
+            }
+            wire::AskedYardstick::Named(named) => Ok(Some(named)),
+        }
+    }
+
     fn name(&self, name: Option<&Spanned<String>>, path: &Path) -> Result<String, InputError> {
         let stem = path.file_stem().and_then(|stem| stem.to_str());
         let (text, span) = match name {

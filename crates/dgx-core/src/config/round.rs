@@ -24,8 +24,8 @@ pub struct Round {
     /// Names and patterns of those that were asked for; empty for all.
     pub only: Vec<String>,
     pub baseline: Baseline,
-    /// Whether the cuBLAS yardstick is timed along.
-    pub yardstick: bool,
+    /// What is timed beside the contenders.
+    pub yardstick: Option<Yardstick>,
     /// What is computed.
     pub operator: Arc<Operator>,
     pub shapes: Vec<Shape>,
@@ -39,6 +39,40 @@ pub struct Round {
     pub jury: Option<Jury>,
     /// Designs pitched in this round, built or not.
     pub pitches: Vec<Pitch>,
+}
+
+/// What contenders are compared with on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Yardstick {
+    /// The product by cuBLASLt, its operands in 16 bits beforehand.
+    Cublas,
+    /// A copy that moves as many bytes as the operator must.
+    Copy,
+}
+
+impl Yardstick {
+    pub const ALL: [Self; 2] = [Self::Cublas, Self::Copy];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cublas => "cublas",
+            Self::Copy => "copy",
+        }
+    }
+
+    pub fn id(self) -> ContenderId {
+        ContenderId::from_text(self.name())
+    }
+
+    /// The one that an operator has unless its round says otherwise.
+    pub fn of(operator: &Operator) -> Self {
+        match operator.product() {
+            Some(_) => Self::Cublas,
+            None => Self::Copy,
+        }
+    }
 }
 
 impl Round {

@@ -9,9 +9,16 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use super::{Gate, Measurement, Pitch, Slurm, limits, round::Validation};
+use super::{Gate, Measurement, Pitch, Slurm, Yardstick, limits, round::Validation};
 use crate::document::{OneOrMany, Spanned, Table};
 use crate::domain::bounds::GROUPS;
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "write true, false, \"cublas\" or \"copy\"")]
+pub(super) enum AskedYardstick {
+    Usual(bool),
+    Named(Yardstick),
+}
 
 /// A round of dgx: a question, who competes, on which shapes, and how it is
 /// judged.
@@ -36,9 +43,9 @@ pub(super) struct RoundFile {
     pub contenders: Spanned<Vec<Spanned<String>>>,
     /// What speedups are over; competes even if not listed.
     pub baseline: Spanned<Baseline>,
-    /// Whether the vendor's library is timed along.
-    #[serde(default = "super::yes")]
-    pub yardstick: bool,
+    /// What is timed beside the contenders on a GPU: `cublas` or `copy`; `true`
+    /// for cuBLAS where the operator is a product that it has, else a copy.
+    pub yardstick: Option<Spanned<AskedYardstick>>,
     /// Problems, dense or grouped.
     #[serde(default)]
     pub shapes: Vec<Spanned<Shape>>,

@@ -5,6 +5,7 @@ mod built_in;
 mod extent;
 mod language;
 mod mask;
+mod product;
 mod read;
 mod types;
 mod value;
@@ -16,6 +17,7 @@ use crate::diagnostic::{InputError, SourceFile};
 
 pub use built_in::{built_in, find, names};
 pub use extent::Extent;
+pub use product::Product;
 pub use read::schema;
 pub use types::{ElementType, Number, Scale};
 pub use value::{BinaryOp, Node, NodeId, Op, ReduceOp, UnaryOp, Value};

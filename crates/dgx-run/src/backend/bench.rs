@@ -54,14 +54,15 @@ pub trait Bench {
     /// Makes a contender ready for calls; what a proof for it must be about.
     fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure>;
 
-    /// The same for the yardstick, done as it was kept or as is fastest; and
-    /// how it is done. On the data of the call made last.
+    /// The same for the yardstick of this name, done as it was kept or as is
+    /// fastest; and how it is done, where there is a choice. On the data of the
+    /// call made last.
     fn enter_yardstick(
         &mut self,
         name: &ContenderId,
         kept: Option<&Tuning>,
         tolerance: Tolerance,
-    ) -> Result<(Subject, Tuning), String>;
+    ) -> Result<(Subject, Option<Tuning>), String>;
 
     /// Calls without looking at the clock, and says whether the device has
     /// doubts about what the call did. What earlier calls left in the

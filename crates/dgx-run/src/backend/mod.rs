@@ -59,7 +59,7 @@ pub trait Backend {
         Err(format!("the {} backend has no clock", self.kind()))
     }
 
-    /// The yardstick's name and version, or why there is none.
+    /// cuBLAS's name and version, or why there is none.
     fn yardstick(&self) -> Result<String, String> {
         Err("the yardstick needs a GPU".to_owned())
     }
@@ -165,6 +165,8 @@ pub struct Observation {
     pub outputs: Vec<Written>,
     /// Memory that changed and should not have; empty for a well-behaved run.
     pub trespasses: Vec<Trespass>,
+    /// Of a copy, which has no outputs: whether it is like its source.
+    pub copied: Option<bool>,
     /// The first thing read before it had arrived, where the backend can tell:
     /// the likely cause if the answer is wrong.
     pub read_early: Option<String>,
@@ -187,6 +189,7 @@ impl Observation {
         Exhibit {
             outputs: &self.outputs,
             trespasses: self.trespasses.iter().map(ToString::to_string).collect(),
+            copied: self.copied,
         }
     }
 }

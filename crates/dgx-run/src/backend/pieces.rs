@@ -9,10 +9,10 @@ use super::salt::Salt;
 use super::tables::{Private, input_fields};
 use super::zones::Zones;
 use super::{Trespass, TrespassKind};
-use crate::operator::{Drawn, Extents, SCALE_BLOCK};
+use crate::operator::{Axis, input_axes, of_scales};
 use dgx_core::domain::Group;
 use dgx_core::fields::{Field, Form};
-use dgx_core::operator::{ElementType, Operator};
+use dgx_core::operator::{ElementType, MAX_RANK, Operator};
 
 /// Bytes laid at a time.
 const STRETCH: u64 = 1 << 20;
@@ -44,35 +44,42 @@ pub(super) enum What {
     Variable(Source),
 }
 
-/// What of a group's operands an input is.
+/// What calls change in an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shuffled {
     pub group: usize,
     pub form: Form,
-    /// Which signs change, and which rows change places.
-    pub signs: Drawn,
-    pub order: Drawn,
-    pub rows: u32,
-    /// Blocks in a row.
-    pub blocks: u32,
+    /// Bits of an element, or of a scale.
+    pub bits: u32,
+    pub rank: usize,
+    pub axes: [Axis; MAX_RANK],
 }
 
 impl Shuffled {
     /// A field of group `index`, where calls of the operator shuffle it.
     fn new(operator: &Operator, field: &Field, index: usize, group: &Group) -> Option<Self> {
-        let depth = Extents::of(operator, group)?.depth;
-        let (signs, order) = Drawn::of_input(field.tensor);
-        let elements = &Field {
-            form: Form::Elements,
-            ..field.clone()
-        };
+        let tensor = operator.tensor(field);
+        let extents = tensor.extents(&operator.sizes_in(group)?)?;
+        let extents: Vec<usize> = extents.iter().map(|extent| *extent as usize).collect();
+        let mut axes = input_axes(operator, field.tensor, &extents);
+        if axes.iter().all(Axis::is_still) {
+            return None;
+        }
+        let scale = tensor
+            .element
+            .scale()
+            .filter(|_| field.form != Form::Elements);
+        if let Some(scale) = scale {
+            axes = of_scales(&axes, scale.block as u32);
+        }
+        let mut all = [Axis::default(); MAX_RANK];
+        all[..axes.len()].copy_from_slice(&axes);
         Some(Self {
             group: index,
             form: field.form,
-            signs,
-            order,
-            rows: operator.rows(elements, group)?.rows as u32,
-            blocks: (depth / SCALE_BLOCK) as u32,
+            bits: scale.map_or(tensor.element.bits(), |_| 8) as u32,
+            rank: axes.len(),
+            axes: all,
         })
     }
 }
@@ -136,7 +143,7 @@ impl Piece {
             What::Canary => salt.canaries(at, &mut bytes),
             What::Scratch => salt.scratch(at, &mut bytes),
             What::Poison(element) => {
-                let word = poison_word(salt, element);
+                let word = poison_word(salt, element).to_le_bytes();
                 for (address, byte) in (at..).zip(&mut bytes) {
                     *byte = word[address as usize % word.len()];
                 }
@@ -171,11 +178,11 @@ impl Piece {
 }
 
 /// Poison as it lies in eight bytes of memory.
-fn poison_word(salt: Salt, element: ElementType) -> [u8; 8] {
+pub(super) fn poison_word(salt: Salt, element: ElementType) -> u64 {
     let poison = salt.poison(element);
     let bits = element.bits();
     let copies = (0..64 / bits).map(|copy| poison << (copy * bits));
-    copies.fold(0, |word, copy| word | copy).to_le_bytes()
+    copies.fold(0, |word, copy| word | copy)
 }
 
 /// The guards of an allocation.

@@ -37,6 +37,7 @@ pub use vocabulary::{Fill, MapType, OperandRef, Swizzle};
 
 use schemars::{Schema, SchemaGenerator};
 
+use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::{InputError, SourceFile, nearest};
 use dgx_core::domain::{Chip, bounds, printable_line};
 use dgx_core::files;
@@ -44,7 +45,6 @@ use dgx_core::operator::Operator;
 use dgx_core::operators;
 
 /// The contender that is no variant: what a user of the vendor's library gets.
-pub const YARDSTICK: &str = "cublas";
 
 /// Where variants are looked for unless told otherwise.
 pub const DEFAULT_FOLDER: &str = "variants";
@@ -480,8 +480,9 @@ pub fn check_name(name: &str) -> Result<(), String> {
     // However it is spelt: a reader must not take one for the other.
     let letters = |c: &char| c.is_ascii_alphanumeric();
     let spelling: String = name.chars().filter(letters).collect();
-    if spelling.eq_ignore_ascii_case(YARDSTICK) {
-        return Err("that is the yardstick's name".to_owned());
+    let is_yardstick = |y: Yardstick| spelling.eq_ignore_ascii_case(y.name());
+    if Yardstick::ALL.into_iter().any(is_yardstick) {
+        return Err("that is a yardstick's name".to_owned());
     }
     Ok(())
 }

@@ -137,7 +137,8 @@ impl Investigation<'_> {
                 Operands::draw(&self.cell.plan.round.operator, shape, distribution, seed);
             let oracle = answers.answer(shape, distribution, seed, &operands);
             let shuffle = salt.shuffle();
-            (operands.shuffled(shuffle), oracle.shuffled(shuffle))
+            let answer = oracle.shuffled(shuffle, &operands.operator, &operands.groups());
+            (operands.shuffled(shuffle), answer)
         };
         let salt = kept.salt;
         let (operands, oracle) = problem(kept.distribution, salt);

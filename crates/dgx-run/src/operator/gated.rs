@@ -4,7 +4,7 @@
 
 use super::{GroupOperands, Tensor};
 use dgx_core::domain::Group;
-use dgx_core::operator::{BinaryOp, ElementType, NodeId, Op, Operator, Tensor as Input, UnaryOp};
+use dgx_core::operator::{ElementType, Operator, Product, Tensor as Input};
 
 /// Rows and columns of the output, and how long the sums are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,36 +14,15 @@ pub(crate) struct Extents {
     pub depth: usize,
 }
 
-/// Whether `operator` is silu(a @ b.T) * (a @ c.T) of three such operands, the
-/// output as 16-bit floats.
+/// Whether `operator` is silu(a @ b.T) * (a @ c.T) of three block-scaled
+/// operands in this order, the output as 16-bit floats.
 pub(crate) fn is_gated(operator: &Operator) -> bool {
-    let [output] = &operator.outputs[..] else {
-        return false;
-    };
     let scaled = |input: &Input| input.element == ElementType::Nvfp4 && input.extents.len() == 2;
-    let fits = operator.inputs.len() == 3
-        && operator.inputs.iter().all(scaled)
-        && output.tensor.element == ElementType::F16
-        && output.tensor.extents.len() == 2;
-    let value = &output.value;
-    let of = |id: NodeId| (&value.node(id).op, &value.node(id).inputs[..]);
-    let is_product = |id: NodeId, right: usize| match of(id) {
-        (Op::MatMul, &[a, b]) => {
-            let transposed = match of(b) {
-                (Op::Transpose, &[b]) => *of(b).0 == Op::Input(right),
-                _ => false,
-            };
-            *of(a).0 == Op::Input(0) && transposed
-        }
-        _ => false,
+    let gated = Product {
+        left: 0,
+        rights: vec![1, 2],
     };
-    fits && match of(value.root) {
-        (Op::Binary(BinaryOp::Multiply), &[gate, up]) => match of(gate) {
-            (Op::Unary(UnaryOp::Silu), &[gate]) => is_product(gate, 1) && is_product(up, 2),
-            _ => false,
-        },
-        _ => false,
-    }
+    operator.inputs.iter().all(scaled) && operator.product() == Some(gated)
 }
 
 impl Extents {

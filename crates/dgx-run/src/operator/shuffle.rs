@@ -5,13 +5,16 @@ use rand_chacha::rand_core::SeedableRng;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::{GroupOperands, GroupOracle, Operands, Oracle, SCALE_BLOCK, Tensor, is_gated};
-use dgx_core::domain::mix;
+use super::fresh::{input_axes, moved, moved_values, output_axes};
+use super::{GroupOperands, GroupOracle, Operands, Oracle};
+use dgx_core::domain::{Group, mix};
+use dgx_core::operator::Operator;
 
-/// Another problem of the same numbers: the rows of A, those of B1 and B2
-/// together, and the blocks along K change places, and whole rows change their
-/// sign. Its answer follows from the products of the first, but not from its C:
-/// silu(-x) is not -silu(x). tools.cu does the same on a device.
+/// Another problem of the same numbers. Of gated products, the rows of A, those
+/// of B1 and B2 together, and the blocks along K change places, and whole rows
+/// change their sign: the answer follows from the products of the first, but
+/// not from its C, as silu(-x) is not -silu(x). Of others, whatever the
+/// symmetries of the operator allow. tools.cu does the same on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shuffle(u64);
 
@@ -35,20 +38,20 @@ impl Shuffle {
     }
 
     /// Whether a row changes its sign.
-    pub(crate) fn negates(self, signs: Drawn, group: usize, row: u32) -> bool {
+    pub(crate) fn negates(self, signs: u32, group: usize, row: u32) -> bool {
         self.hash(signs, group, row) & 1 == 1
     }
 
     /// From where each of so many comes.
-    pub(crate) fn order(self, of: Drawn, group: usize, count: usize) -> Vec<u32> {
+    pub(crate) fn order(self, of: u32, group: usize, count: usize) -> Vec<u32> {
         let permutation = Permutation::new(self.hash(of, group, 0), count as u32);
         (0..count as u32)
             .map(|index| permutation.at(index))
             .collect()
     }
 
-    fn hash(self, what: Drawn, group: usize, row: u32) -> u64 {
-        let what = (what as u64) << 56 | (group as u64) << 32 | u64::from(row);
+    fn hash(self, what: u32, group: usize, row: u32) -> u64 {
+        let what = u64::from(what) << 56 | (group as u64) << 32 | u64::from(row);
         mix(self.0 ^ mix(SHUFFLE | what))
     }
 }
@@ -109,96 +112,66 @@ impl Drawn {
 }
 
 impl Operands {
-    /// The same where nobody knows how to make another problem of it.
+    /// The operands of another problem.
     pub(crate) fn shuffled(&self, shuffle: Shuffle) -> Self {
-        if !is_gated(&self.operator) {
-            return self.clone();
-        }
         let groups = self.groups.iter().enumerate();
         Self {
             operator: Arc::clone(&self.operator),
-            groups: groups.map(|(i, g)| g.shuffled(shuffle, i)).collect(),
+            groups: groups
+                .map(|(index, group)| group.shuffled(&self.operator, shuffle, index))
+                .collect(),
         }
     }
 }
 
 impl GroupOperands {
-    fn shuffled(&self, shuffle: Shuffle, index: usize) -> Self {
-        let blocks = self.extents().depth / SCALE_BLOCK;
-        let blocks = shuffle.order(Drawn::Blocks, index, blocks);
-        let tensor = |(place, tensor): (usize, &Tensor)| {
-            let (signs, order) = Drawn::of_input(place);
-            let rows = shuffle.order(order, index, tensor.rows());
-            let negates = |row: usize| shuffle.negates(signs, index, row as u32);
-            let (elements, scales) =
-                gathered(&tensor.elements, &tensor.scales, &rows, &blocks, negates);
-            Tensor {
-                elements,
-                scales,
-                name: tensor.name.clone(),
-                element: tensor.element,
-                extents: tensor.extents.clone(),
-            }
-        };
+    fn shuffled(&self, operator: &Operator, shuffle: Shuffle, index: usize) -> Self {
+        let inputs = self.inputs.iter().enumerate();
+        let inputs = inputs.map(|(place, tensor)| {
+            let axes = input_axes(operator, place, &tensor.extents);
+            moved(tensor, &axes, shuffle, index)
+        });
         Self {
             group: self.group.clone(),
-            inputs: self.inputs.iter().enumerate().map(tensor).collect(),
+            inputs: inputs.collect(),
         }
     }
 }
 
-/// Elements and scales of a tensor whose rows and blocks come from these.
-fn gathered(
-    elements: &[u8],
-    scales: &[u8],
-    rows: &[u32],
-    blocks: &[u32],
-    negates: impl Fn(usize) -> bool + Sync,
-) -> (Vec<u8>, Vec<u8>) {
-    const BYTES: usize = SCALE_BLOCK / 2;
-    const SIGNS: u64 = 0x8888_8888_8888_8888;
-    let (packed, _) = elements.as_chunks::<BYTES>();
-    let width = blocks.len();
-    let mut to_elements = vec![[0; BYTES]; packed.len()];
-    let mut to_scales = vec![0; scales.len()];
-    to_elements
-        .par_chunks_mut(width)
-        .zip(to_scales.par_chunks_mut(width))
-        .enumerate()
-        .for_each(|(row, (to_elements, to_scales))| {
-            let own = rows[row] as usize * width..(rows[row] as usize + 1) * width;
-            let (packed, scales) = (&packed[own.clone()], &scales[own]);
-            let signs = if negates(row) { SIGNS } else { 0 };
-            for ((to, to_scale), &block) in to_elements.iter_mut().zip(to_scales).zip(blocks) {
-                let word = u64::from_le_bytes(packed[block as usize]) ^ signs;
-                *to = word.to_le_bytes();
-                *to_scale = scales[block as usize];
+impl Oracle {
+    /// The answer to the shuffled operands of `groups`.
+    pub(crate) fn shuffled(&self, shuffle: Shuffle, operator: &Operator, groups: &[Group]) -> Self {
+        let outputs = operator.outputs.len();
+        let answers = self.groups.iter().enumerate();
+        let shuffled = answers.map(|(place, answer)| {
+            let (group, output) = (place / outputs, place % outputs);
+            if answer.is_gated() {
+                return answer.shuffled(shuffle, group);
+            }
+            let sizes = operator.sizes_in(&groups[group]).unwrap_or_default();
+            let extents = operator.outputs[output].tensor.extents(&sizes);
+            let extents: Vec<usize> = extents.iter().flatten().map(|e| *e as usize).collect();
+            let axes = output_axes(operator, output, &extents);
+            GroupOracle {
+                values: moved_values(&answer.values, &axes, shuffle, group),
+                ..answer.clone()
             }
         });
-    (to_elements.into_flattened(), to_scales)
-}
-
-impl Oracle {
-    /// The answer to the shuffled operands.
-    pub(crate) fn shuffled(&self, shuffle: Shuffle) -> Self {
-        let groups = self.groups.iter().enumerate();
         Self {
-            groups: groups.map(|(i, g)| g.shuffled(shuffle, i)).collect(),
+            groups: shuffled.collect(),
         }
     }
 }
 
 impl GroupOracle {
+    /// Of both products.
     fn shuffled(&self, shuffle: Shuffle, index: usize) -> Self {
-        if !self.is_gated() {
-            return self.clone();
-        }
         let width = self.columns;
-        let rows = shuffle.order(Drawn::RowsOfA, index, self.rows);
-        let columns = shuffle.order(Drawn::RowsOfB, index, width);
+        let rows = shuffle.order(Drawn::RowsOfA as u32, index, self.rows);
+        let columns = shuffle.order(Drawn::RowsOfB as u32, index, width);
         let product = |from: &[f32], signs: Drawn| {
             let sign = |drawn: Drawn, row: usize| {
-                u32::from(shuffle.negates(drawn, index, row as u32)) << 31
+                u32::from(shuffle.negates(drawn as u32, index, row as u32)) << 31
             };
             let columns: Vec<(u32, u32)> = columns
                 .iter()
@@ -236,7 +209,7 @@ mod tests {
     #[test]
     fn everything_comes_from_somewhere_and_from_elsewhere_each_time() {
         for count in [1, 2, 3, 5, 16, 17, 40, 100, 128, 448, 4096, 7168] {
-            let order = |key| Shuffle::new(key).order(Drawn::RowsOfB, 2, count);
+            let order = |key| Shuffle::new(key).order(Drawn::RowsOfB as u32, 2, count);
             let mut sorted = order(1);
             sorted.sort_unstable();
             assert_eq!(sorted, (0..count as u32).collect::<Vec<_>>());
@@ -248,7 +221,7 @@ mod tests {
         // Every place is reached from about everywhere.
         let mut seen = [[0_u32; 5]; 5];
         for key in 0..1000 {
-            let order = Shuffle::new(mix(key)).order(Drawn::RowsOfA, 0, 5);
+            let order = Shuffle::new(mix(key)).order(Drawn::RowsOfA as u32, 0, 5);
             order
                 .iter()
                 .enumerate()
@@ -271,7 +244,10 @@ mod tests {
             let operands = Operands::draw(usual(), &shape, distribution, 7);
             let oracle = Oracle::compute(&operands);
             let shuffle = Shuffle::new(99);
-            let (posed, answer) = (operands.shuffled(shuffle), oracle.shuffled(shuffle));
+            let (posed, answer) = {
+                let answer = oracle.shuffled(shuffle, usual(), &shape.groups);
+                (operands.shuffled(shuffle), answer)
+            };
             let mut rng = rand::rng();
             for (group, wanted) in Oracle::compute(&posed).groups.iter().zip(&answer.groups) {
                 let same = |a: &[f32], b: &[f32]| {
@@ -290,7 +266,7 @@ mod tests {
         let oracle = Oracle::compute(&operands);
         let sizes = |shuffle| -> Vec<u64> {
             let c = |g: &GroupOracle| (0..g.gate.len()).map(|i| g.c(i).abs()).collect::<Vec<_>>();
-            let groups = oracle.shuffled(shuffle).groups;
+            let groups = oracle.shuffled(shuffle, usual(), &shape.groups).groups;
             let mut sizes: Vec<u64> = groups.iter().flat_map(c).map(f64::to_bits).collect();
             sizes.sort_unstable();
             sizes

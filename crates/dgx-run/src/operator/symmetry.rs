@@ -1,6 +1,5 @@
 //! What may be done to the data of a call so that the result is another one,
-//! known from the first: sizes permuted, signs changed, scales changed by a
-//! power of two. Each is tried on an operator's small shapes, by evaluation;
+//! known from the first: sizes permuted, signs changed. Each is tried on an operator's small shapes, by evaluation;
 //! those that hold there are returned.
 
 use dgx_core::operator::{ElementType, Extent, Number, Operator, Tensor};
@@ -15,7 +14,7 @@ use super::format::Packed;
 /// A change of the inputs that changes the outputs in a known way. Sizes,
 /// inputs and outputs are named by their places in the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Symmetry {
+pub(super) enum Symmetry {
     /// The indices of a size permuted in every tensor that has it, inputs and
     /// outputs alike, in pieces of `unit`: blocks that share a scale, or a
     /// byte, stay together.
@@ -27,12 +26,8 @@ pub enum Symmetry {
         inputs: Vec<usize>,
         outputs: Vec<usize>,
     },
-    /// An input times 2ᵉ: each output times 2ᵉ to its power.
-    Scale { input: usize, powers: Vec<i32> },
 }
 
-/// Powers of a factor that outputs are compared with.
-const POWERS: [i32; 4] = [0, 1, -1, 2];
 /// Data that a symmetry must hold on, for each small shape.
 const TRIALS: u64 = 2;
 /// How far results that are the same may be apart, for the largest of them.
@@ -41,7 +36,7 @@ const SAME: f64 = 1e-11;
 /// The symmetries of an operator that hold on its small shapes. Those of
 /// single tensors come before those of two, and what follows from them is left
 /// out.
-pub fn symmetries(operator: &Operator) -> Vec<Symmetry> {
+pub(super) fn symmetries(operator: &Operator) -> Vec<Symmetry> {
     let Some(trials) = trials(operator) else {
         return Vec::new();
     };
@@ -51,8 +46,6 @@ pub fn symmetries(operator: &Operator) -> Vec<Symmetry> {
         found.extend(permutation.filter(|symmetry| holds(operator, &trials, symmetry)));
         found.extend(negations(operator, &trials, size));
     }
-    let scaled = (0..operator.inputs.len()).filter(|i| is_signed_float(&operator.inputs[*i]));
-    found.extend(scaled.filter_map(|input| scaling(operator, &trials, input)));
     found
 }
 
@@ -131,30 +124,9 @@ fn is_pair(symmetry: &Symmetry) -> bool {
     matches!(symmetry, Symmetry::Negate { inputs, .. } if inputs.len() == 2)
 }
 
+/// Whether a bit is the sign, and either sign may occur.
 fn is_signed(tensor: &Tensor) -> bool {
-    !matches!(tensor.element, ElementType::U8 | ElementType::Bool)
-}
-
-fn is_signed_float(tensor: &Tensor) -> bool {
-    tensor.element.number() == Number::Real
-}
-
-fn scaling(operator: &Operator, trials: &[Trial], input: usize) -> Option<Symmetry> {
-    let mut powers = Vec::new();
-    for output in 0..operator.outputs.len() {
-        let power = POWERS.into_iter().find(|power| {
-            let changed = |trial: &Trial| {
-                let mut inputs = trial.inputs.clone();
-                inputs[input].iter_mut().for_each(|x| *x *= 2.0);
-                let mut wanted = trial.results[output].clone();
-                wanted.iter_mut().for_each(|x| *x *= 2f64.powi(*power));
-                same(&trial.evaluate(operator, &inputs)?[output], &wanted).then_some(())
-            };
-            trials.iter().all(|trial| changed(trial).is_some())
-        })?;
-        powers.push(power);
-    }
-    Some(Symmetry::Scale { input, powers })
+    tensor.element.number() == Number::Real && tensor.range.is_none()
 }
 
 /// Whether a permutation or negation holds on all small shapes.
@@ -192,7 +164,6 @@ impl<'a> Change<'a> {
         let (size, unit) = match symmetry {
             Symmetry::Permute { size, unit } => (*size, *unit as usize),
             Symmetry::Negate { size, .. } => (*size, 1),
-            Symmetry::Scale { .. } => (0, 1),
         };
         let extent = sizes[size] as usize;
         // A piece that is not whole stays where it is.

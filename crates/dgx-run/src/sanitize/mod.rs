@@ -214,7 +214,9 @@ fn explore(
         SEED,
     );
     let salt = Salt::of_call(SEED, 0);
-    let oracle = Oracle::compute(&operands).shuffled(salt.shuffle());
+    let oracle = Oracle::compute(&operands);
+    let groups = operands.groups();
+    let oracle = oracle.shuffled(salt.shuffle(), &operands.operator, &groups);
     let posed = operands.shuffled(salt.shuffle());
     let (rtol, atol) = task.plan.round.tolerance();
     let tolerance = Tolerance { rtol, atol };

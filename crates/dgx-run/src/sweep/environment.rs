@@ -3,10 +3,10 @@ use std::process::Command;
 use jiff::Zoned;
 
 use super::runner::Runner;
-use super::yardstick_id;
 use crate::catalog::Contender;
 use crate::compile::Compiler;
 use crate::plan::Plan;
+use dgx_core::config::Yardstick;
 use dgx_core::domain::content_hash;
 use dgx_core::operators::OperatorRecord;
 use dgx_core::record::schema::{
@@ -28,7 +28,8 @@ pub(super) fn header(
         device.uuid = None;
     }
     let project = std::env::current_dir().unwrap_or_default();
-    let yardstick = round.yardstick && runner.measures() && runner.yardstick().is_ok();
+    let timed = |y: &Yardstick| runner.measures() && runner.has_yardstick(*y).is_ok();
+    let yardstick = round.yardstick.filter(timed);
     Header {
         schema: SCHEMA,
         name: round.name.clone(),
@@ -45,7 +46,7 @@ pub(super) fn header(
             text: round.file.text.to_string(),
         },
         baseline: plan.baseline.clone(),
-        yardstick: yardstick.then(yardstick_id),
+        yardstick: yardstick.map(Yardstick::id),
         contenders: plan.contenders.iter().map(contender_record).collect(),
         shapes: plan.shapes.clone(),
         settings: settings.clone(),

@@ -7,10 +7,11 @@ use super::pool::Sweep;
 use super::resume::{measured, next_process};
 use super::standing::Standing;
 use super::validate::verdict;
-use super::{Session, could_not_run, reread, yardstick_id};
+use super::{Session, could_not_run, reread};
 use crate::backend::RunFailure;
 use crate::plan::Work;
 use crate::worker::{CellCode, MeasureJob, NoReply, Reply, Request, trace};
+use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Shape, Status, Tuning, Verdict};
 use dgx_core::interrupt;
@@ -110,16 +111,18 @@ impl Timing<'_, '_> {
     fn job(&self, shape: usize, process: u32, watched: bool) -> Result<MeasureJob, CommandError> {
         let Sweep { plan, settings, .. } = *self.session.sweep;
         let name = &plan.shapes[shape].name;
-        let yardstick = plan.round.yardstick
-            && self.session.runner.yardstick().is_ok()
-            && !self.standing.rejected(&yardstick_id(), name);
+        let runner = &self.session.runner;
+        let yardstick = plan.round.yardstick.filter(|yardstick| {
+            runner.has_yardstick(*yardstick).is_ok()
+                && !self.standing.rejected(&yardstick.id(), name)
+        });
         Ok(MeasureJob {
             shape: plan.shapes[shape].clone(),
             settings: settings.clone(),
             problems: timing_keys(&plan.shapes[shape], plan, settings),
             cells: self.cells(shape)?,
             baseline: plan.baseline.clone(),
-            yardstick: yardstick.then(yardstick_id),
+            yardstick: yardstick.map(Yardstick::id),
             tuning: self.tunings.get(name).cloned(),
             process,
             warmup: plan.round.measurement.warmup,
@@ -375,8 +378,8 @@ mod tests {
         let stranger = ContenderId::from_text("stranger");
         for fits in [
             Reply::Running,
-            calling(yardstick_id()),
-            verdict(&yardstick_id(), "s"),
+            calling(Yardstick::Cublas.id()),
+            verdict(&Yardstick::Cublas.id(), "s"),
         ] {
             assert_eq!(misfit(&job, &fits, 0), None);
         }
@@ -385,7 +388,7 @@ mod tests {
             Reply::Answered,
             calling(stranger.clone()),
             verdict(&stranger, "s"),
-            verdict(&yardstick_id(), "t"),
+            verdict(&Yardstick::Cublas.id(), "t"),
         ] {
             assert!(misfit(&job, &odd, 0).is_some(), "{odd:?}");
         }

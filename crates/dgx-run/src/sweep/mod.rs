@@ -33,7 +33,7 @@ pub use resume::{Resumed, as_begun};
 pub use runner::{BackendChoice, FakeFlags, Gpus, Runner, choose};
 pub use shard::ShardOf;
 
-use crate::catalog::{Catalog, YARDSTICK};
+use crate::catalog::Catalog;
 use crate::compile::{Compiler, Limits, cache_root};
 use crate::plan::{Machine, Plan};
 use crate::validate::sound;
@@ -41,7 +41,7 @@ use build::{Built, Images};
 use dgx_core::config::Round;
 use dgx_core::config::target::usual;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{ContenderId, Exit};
+use dgx_core::domain::Exit;
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::schema::{End, Header, Line, Settings};
 use dgx_core::record::{Run, WriteError, Writer};
@@ -127,11 +127,6 @@ impl Session<'_> {
 fn append(writer: &Mutex<Writer>, line: &Line) -> Result<(), CommandError> {
     let mut writer = writer.lock().unwrap_or_else(|e| e.into_inner());
     writer.append(line).map_err(|e| write_error(&e))
-}
-
-/// The name the yardstick has in tables.
-pub(crate) fn yardstick_id() -> ContenderId {
-    ContenderId::from_text(YARDSTICK)
 }
 
 /// Runs a round, or what is left of one.
@@ -239,8 +234,8 @@ fn announced(plan: &Plan, header: &Header, runners: &[Runner]) -> Progress {
     let progress = Progress::begin();
     let cards = runners.iter().filter(|runner| runner.measures()).count();
     progress.announce(plan, &header.device, cards);
-    let wanted = plan.round.yardstick && runners[0].measures();
-    if let (true, Err(why)) = (wanted, runners[0].yardstick()) {
+    let wanted = plan.round.yardstick.filter(|_| runners[0].measures());
+    if let Some(Err(why)) = wanted.map(|yardstick| runners[0].has_yardstick(yardstick)) {
         progress.warn(&format!("no cublas row: {why}"));
     }
     progress

@@ -7,6 +7,7 @@ use crate::backend::cuda::{self, Presence};
 use crate::compile::{Compiler, Image};
 use crate::plan::Machine;
 use crate::worker::{Worker, trace};
+use dgx_core::config::Yardstick;
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Bytes, Chip, Device, Exit};
@@ -293,8 +294,11 @@ impl Runner {
         self.starter.clone()
     }
 
-    pub(super) fn yardstick(&self) -> &Result<String, String> {
-        &self.yardstick
+    pub(super) fn has_yardstick(&self, yardstick: Yardstick) -> Result<(), String> {
+        match yardstick {
+            Yardstick::Cublas => self.yardstick.as_ref().map(|_| ()).map_err(String::clone),
+            Yardstick::Copy => Ok(()),
+        }
     }
 
     /// The worker at hand, or a new one where the last was lost.

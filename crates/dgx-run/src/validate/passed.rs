@@ -104,6 +104,8 @@ pub struct Exhibit<'a> {
     pub outputs: &'a [Written],
     /// What it changed and should not have, in words.
     pub trespasses: Vec<String>,
+    /// Of a copy, which computes nothing: whether it is like its source.
+    pub copied: Option<bool>,
 }
 
 /// How a call is wrong.
@@ -133,6 +135,18 @@ pub(crate) fn examine(
             worst: None,
             first: None,
         });
+    }
+    match exhibit.copied {
+        Some(true) => return Ok(0.0),
+        Some(false) => {
+            return Err(Wrong {
+                reason: "the copy differs from its source".to_owned(),
+                detail: None,
+                worst: None,
+                first: None,
+            });
+        }
+        None => {}
     }
     match judge(exhibit.outputs, operands, oracle, tolerance) {
         Judgement::Right { worst } => Ok(worst),
@@ -197,6 +211,7 @@ mod tests {
             let trespasses = trespasses.to_vec();
             let outputs = &halves(c);
             let exhibit = Exhibit {
+                copied: None,
                 outputs,
                 trespasses,
             };
@@ -216,6 +231,7 @@ mod tests {
             let trespasses = Vec::new();
             let outputs = &halves(c);
             let exhibit = Exhibit {
+                copied: None,
                 outputs,
                 trespasses,
             };

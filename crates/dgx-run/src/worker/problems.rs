@@ -21,7 +21,8 @@ impl Problem {
         let shuffle = salt.shuffle();
         (
             self.operands.shuffled(shuffle),
-            self.oracle.shuffled(shuffle),
+            self.oracle
+                .shuffled(shuffle, &self.operands.operator, &self.shape.groups),
         )
     }
 }

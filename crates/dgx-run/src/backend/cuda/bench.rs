@@ -1,6 +1,7 @@
 use std::rc::Rc;
 
-use super::cublas::{Yardstick, find as find_cublas};
+use super::copy::Copy;
+use super::cublas::{Cublas, find as find_cublas};
 use super::driver::{Stream, free_memory};
 use super::instance::{DataSet, Instance};
 use super::prepared::Prepared;
@@ -11,8 +12,9 @@ use super::{CudaBackend, CudaError};
 use crate::backend::{
     Bench, BenchSetup, CallData, Job, Observation, RunFailure, Set, Timed, proven,
 };
-use crate::operator::Oracle;
+use crate::operator::GroupOracle;
 use crate::validate::{Passed, Subject, Tolerance};
+use dgx_core::config::Yardstick;
 use dgx_core::domain::{ContenderId, KernelTime, Tuning};
 
 /// The contenders of one shape on the GPU, ready to be called and timed.
@@ -96,20 +98,27 @@ impl Bench for CudaBench<'_> {
         name: &ContenderId,
         kept: Option<&Tuning>,
         tolerance: Tolerance,
-    ) -> Result<(Subject, Tuning), String> {
+    ) -> Result<(Subject, Option<Tuning>), String> {
+        if *name == Yardstick::Copy.id() {
+            let (operator, groups) = (self.instance.operator(), self.instance.groups());
+            let copy = Copy::new(operator, groups, &self.stream).map_err(|e| e.to_string())?;
+            let subject = self.subject(name, String::new());
+            let entry = TimedCall::copy(subject, copy, &self.stream).map_err(|e| e.message)?;
+            return Ok((self.admit(entry), None));
+        }
         let library = find_cublas()?;
         let stream = Rc::clone(&self.stream);
-        let (yardstick, gemms) =
-            Yardstick::new(&self.tools, stream, &self.instance, kept, &mut self.timer)?;
+        let (cublas, gemms) =
+            Cublas::new(&self.tools, stream, &self.instance, kept, &mut self.timer)?;
         let subject = self.subject(name, library.clone());
-        let entry = TimedCall::yardstick(subject, yardstick, &self.sets, tolerance);
+        let entry = TimedCall::cublas(subject, cublas, &self.sets, tolerance);
         let entry = entry.map_err(|e| e.message)?;
         let tuning = Tuning {
             shape: self.shape.clone(),
             library,
             gemms,
         };
-        Ok((self.admit(entry), tuning))
+        Ok((self.admit(entry), Some(tuning)))
     }
 
     fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure> {
@@ -142,21 +151,16 @@ fn data_sets(setup: &BenchSetup<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>
             operands,
             oracle,
         } = *set;
-        let products = products(oracle);
-        let needed = operands.bytes() + 4 * products.len() as u64;
+        let answers: usize = oracle.groups.iter().map(GroupOracle::len).sum();
+        // Two products of each element at most.
+        let needed = operands.bytes() + 8 * answers as u64;
         if !sets.is_empty() && 2 * needed > free_memory()? {
             break;
         }
         let seal = setup.seal.wrapping_add(place as u64);
         let set = DataSet::upload(name, operands, stream)?;
-        sets.push(Rc::new(set.with_answer(&products, seal, stream)?));
+        let set = set.with_answer(&operands.operator, oracle, seal, stream)?;
+        sets.push(Rc::new(set));
     }
     Ok(sets)
-}
-
-/// A·B1ᵀ as it should be, group after group, then A·B2ᵀ.
-pub(super) fn products(oracle: &Oracle) -> Vec<f32> {
-    let gates = oracle.groups.iter().map(|group| group.gate.as_slice());
-    let ups = oracle.groups.iter().map(|group| group.up.as_slice());
-    gates.chain(ups).collect::<Vec<_>>().concat()
 }

@@ -1,6 +1,7 @@
-//! The yardstick: what a Hopper user would do today. Weights and activations
-//! are dequantised to fp16 beforehand, B1 and B2 stand one above the other, so
-//! each group is one cuBLASLt GEMM; one fused kernel then gates all groups.
+//! Products by the vendor's library, as a Hopper user would do them today.
+//! Operands in NVFP4 are dequantised to fp16 beforehand. Each group is one
+//! cuBLASLt GEMM: of two products the right operands stand one above the
+//! other, and one fused kernel then gates all groups.
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -15,9 +16,9 @@ use super::tools::{Tools, argument, uploaded};
 use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
 use crate::compile;
-use crate::operator::Extents;
 use dgx_core::domain::{Algorithm, Tuning};
 use dgx_core::fields::Form;
+use dgx_core::operator::{ElementType, Operator, Product};
 
 pub(super) const WORKSPACE: u64 = 64 << 20;
 
@@ -60,12 +61,12 @@ struct GateGroup {
     columns: u64,
 }
 
+/// All groups of a shape.
 #[derive(Debug)]
-pub(super) struct Yardstick {
+pub(super) struct Cublas {
     handle: Handle,
     gemms: Vec<Gemm>,
-    gate_launch: Launch,
-    gate_groups: DeviceMemory,
+    gate: Option<(Launch, DeviceMemory)>,
     workspace: DeviceMemory,
     ground: Ground,
     /// Dequantised operands and products of each group.
@@ -84,7 +85,31 @@ impl Drop for Handle {
     }
 }
 
-/// One group's GEMM: D (m × 2n) = A (m × k) · B (2n × k)ᵀ, all row-major fp16.
+/// The extents of one group's GEMM: D (rows × columns) = A (rows × depth) · B
+/// (columns × depth)ᵀ, all row-major, so many times over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GemmExtents {
+    batch: u64,
+    rows: u64,
+    columns: u64,
+    depth: u64,
+}
+
+impl GemmExtents {
+    /// With the right operands one above the other.
+    fn of(operator: &Operator, product: &Product, sizes: &[u64]) -> Option<Self> {
+        let left = operator.inputs[product.left].extents(sizes)?;
+        let right = operator.inputs[product.rights[0]].extents(sizes)?;
+        let (axes, rights) = (left.len(), product.rights.len() as u64);
+        Some(Self {
+            batch: left[..axes - 2].iter().product(),
+            rows: left[axes - 2],
+            columns: rights * right[axes - 2],
+            depth: left[axes - 1],
+        })
+    }
+}
+
 /// cuBLAS thinks in columns, so it is told Dᵀ = B · Aᵀ.
 pub(super) struct Gemm {
     pub(super) desc: sys::cublasLtMatmulDesc_t,
@@ -115,7 +140,7 @@ impl Drop for Gemm {
     }
 }
 
-impl Yardstick {
+impl Cublas {
     /// Does every GEMM as it was kept, or takes the fastest of cuBLASLt's first
     /// candidates, as a user who autotunes would, on the operands that lie in
     /// the instance. Says how each is done.
@@ -132,48 +157,40 @@ impl Yardstick {
         let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
         let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;
         let ground = Ground::bare(Rc::clone(instance), Rc::clone(&stream)).map_err(say)?;
-        let (mut gemms, mut buffers, mut gates) = (Vec::new(), Vec::new(), Vec::new());
-        let mut algorithms = Vec::new();
+        let product = instance.operator().product();
+        let product = product.ok_or("the operator is no product that cuBLAS has")?;
+        let (mut gemms, mut buffers, mut algorithms) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..instance.groups().len() {
-            let no_products = "no yardstick for this operator yet: it is for gated products";
-            let extents = instance.extents(index).ok_or(no_products)?;
-            let own = Buffers::new(extents).map_err(say)?;
-            own.dequantise(tools, &stream, instance, index)
-                .map_err(say)?;
-            let mut gemm = Gemm::new(extents, &own)?;
+            let own = Buffers::new(&product, &ground, index).map_err(say)?;
+            own.dequantise(tools, &stream).map_err(say)?;
+            let mut gemm = Gemm::new(&own)?;
             let tuner = Tuner {
                 handle: &handle,
                 gemm: &gemm,
                 workspace: &workspace,
                 stream: &stream,
             };
-            let algorithm = chooser.choose(index, extents, &tuner)?;
+            let algorithm = chooser.choose(index, own.extents, &tuner)?;
             gemm.algo = algorithm_of(&algorithm.code)?;
             gemms.push(gemm);
             algorithms.push(algorithm);
-            gates.push(GateGroup {
-                products: own.d.address,
-                c: ground.outputs.address(index),
-                rows: extents.rows as u64,
-                columns: extents.columns as u64,
-            });
             buffers.push(own);
         }
-        let most = gates.iter().map(|g| g.rows * g.columns).max().unwrap_or(0);
-        let mut gate_launch = Launch::flat(most.div_ceil(8 * 256) as u32, 256);
-        gate_launch.grid[1] = gates.len() as u32;
-        let yardstick = Self {
+        let gate = match product.rights.len() {
+            1 => None,
+            _ => Some(gate(&ground, &buffers).map_err(say)?),
+        };
+        let cublas = Self {
             handle,
             gemms,
-            gate_launch,
-            gate_groups: uploaded(bytemuck::cast_slice(&gates), &stream).map_err(say)?,
+            gate,
             workspace,
             ground,
             buffers,
             stream,
             tools: Rc::clone(tools),
         };
-        Ok((yardstick, algorithms))
+        Ok((cublas, algorithms))
     }
 
     pub(super) fn ground(&self) -> &Ground {
@@ -183,10 +200,8 @@ impl Yardstick {
     /// Queues dequantising what lies in the instance now: its users have their
     /// operands in fp16 beforehand, so that is not timed.
     pub(super) fn dequantise(&self) -> Result<(), CudaError> {
-        let groups = self.buffers.iter().enumerate();
-        groups.into_iter().try_for_each(|(index, buffers)| {
-            buffers.dequantise(&self.tools, &self.stream, &self.ground.instance, index)
-        })
+        let mut buffers = self.buffers.iter();
+        buffers.try_for_each(|buffers| buffers.dequantise(&self.tools, &self.stream))
     }
 
     pub(super) fn capture(&self) -> Result<Graph, RunFailure> {
@@ -199,54 +214,121 @@ impl Yardstick {
             gemm.queue(&self.handle, &gemm.algo, &self.workspace, &self.stream)
                 .map_err(RunFailure::refused)?;
         }
-        let mut groups = self.gate_groups.address;
+        let Some((launch, groups)) = &self.gate else {
+            return Ok(());
+        };
+        let mut groups = groups.address;
         let mut parameters = [argument(&mut groups)];
         self.tools
             .gate
-            .launch(&self.stream, &self.gate_launch, &mut parameters)
+            .launch(&self.stream, launch, &mut parameters)
             .map_err(CudaError::refused)
     }
 }
 
-/// fp16 operands and products of one group.
+/// One kernel for the gates of all groups.
+fn gate(ground: &Ground, buffers: &[Buffers]) -> Result<(Launch, DeviceMemory), CudaError> {
+    let groups = buffers.iter().enumerate();
+    let groups: Vec<GateGroup> = groups
+        .map(|(index, own)| GateGroup {
+            products: own.d,
+            c: ground.outputs.address(index),
+            rows: own.extents.rows,
+            columns: own.extents.columns / 2,
+        })
+        .collect();
+    let most = groups.iter().map(|g| g.rows * g.columns).max().unwrap_or(0);
+    let mut launch = Launch::flat(most.div_ceil(8 * 256) as u32, 256);
+    launch.grid[1] = groups.len() as u32;
+    let groups = uploaded(bytemuck::cast_slice(&groups), &ground.stream)?;
+    Ok((launch, groups))
+}
+
+/// Operands and product of one group in 16 bits, by their addresses.
 #[derive(Debug)]
 struct Buffers {
-    a: DeviceMemory,
-    b: DeviceMemory,
-    d: DeviceMemory,
+    extents: GemmExtents,
+    element: sys::cudaDataType,
+    a: u64,
+    b: u64,
+    d: u64,
+    /// Codes and scales to be dequantised before, and to where.
+    scaled: Vec<Scaled>,
+    /// What is not the contenders' own.
+    _memory: Vec<DeviceMemory>,
+}
+
+#[derive(Debug)]
+struct Scaled {
+    codes: u64,
+    scales: u64,
+    out: u64,
+    blocks: u64,
 }
 
 impl Buffers {
-    fn new(extents: Extents) -> Result<Self, CudaError> {
-        let [rows, columns, depth] = extents.wide();
-        Ok(Self {
-            a: DeviceMemory::new(rows * depth * 2)?,
-            b: DeviceMemory::new(2 * columns * depth * 2)?,
-            d: DeviceMemory::new(rows * 2 * columns * 2)?,
-        })
+    /// NVFP4 in memory of its own; what has 16 bits already is multiplied where
+    /// it is. The product goes to the output unless it is to be gated.
+    fn new(product: &Product, ground: &Ground, group: usize) -> Result<Self, CudaError> {
+        let (instance, operator) = (&ground.instance, ground.instance.operator());
+        let sizes = operator.sizes_in(&instance.groups()[group]);
+        let extents = sizes.and_then(|sizes| GemmExtents::of(operator, product, &sizes));
+        let extents = extents.expect("a shape of the operator");
+        let GemmExtents {
+            batch,
+            rows,
+            columns,
+            depth,
+        } = extents;
+        let element = operator.inputs[product.left].element;
+        let mut buffers = Self {
+            extents,
+            element: match element {
+                ElementType::Bf16 => sys::cudaDataType::CUDA_R_16BF,
+                _ => sys::cudaDataType::CUDA_R_16F,
+            },
+            a: instance.address(group, product.left, Form::Elements),
+            b: instance.address(group, product.rights[0], Form::Elements),
+            d: ground.outputs.address(group),
+            scaled: Vec::new(),
+            _memory: Vec::new(),
+        };
+        if element == ElementType::Nvfp4 {
+            buffers.a = buffers.room(batch * rows * depth)?;
+            buffers.b = buffers.room(batch * columns * depth)?;
+            let part = batch * columns * depth / product.rights.len() as u64;
+            let rights = product.rights.iter().zip(0..);
+            let rights = rights.map(|(place, nth)| (*place, buffers.b + 2 * nth * part, part));
+            let outs = [(product.left, buffers.a, batch * rows * depth)];
+            let outs: Vec<_> = outs.into_iter().chain(rights).collect();
+            buffers.scaled = outs
+                .into_iter()
+                .map(|(place, out, elements)| Scaled {
+                    codes: instance.address(group, place, Form::Elements),
+                    scales: instance.address(group, place, Form::Scales),
+                    out,
+                    blocks: elements / 16,
+                })
+                .collect();
+        }
+        if product.rights.len() > 1 {
+            buffers.d = buffers.room(rows * columns)?;
+        }
+        Ok(buffers)
     }
 
-    fn dequantise(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        instance: &Instance,
-        index: usize,
-    ) -> Result<(), CudaError> {
-        let Some(extents) = instance.extents(index) else {
-            return Ok(());
-        };
-        let [rows, columns, depth] = extents.wide();
-        let half = self.b.address + columns * depth * 2;
-        let outs = [
-            (self.a.address, rows),
-            (self.b.address, columns),
-            (half, columns),
-        ];
-        for (tensor, (mut out, rows)) in outs.into_iter().enumerate() {
-            let mut codes = instance.address(index, tensor, Form::Elements);
-            let mut scales = instance.address(index, tensor, Form::Scales);
-            let mut blocks = rows * depth / 16;
+    /// Memory for so many elements.
+    fn room(&mut self, elements: u64) -> Result<u64, CudaError> {
+        let memory = DeviceMemory::new(2 * elements)?;
+        let address = memory.address;
+        self._memory.push(memory);
+        Ok(address)
+    }
+
+    fn dequantise(&self, tools: &Tools, stream: &Stream) -> Result<(), CudaError> {
+        for scaled in &self.scaled {
+            let (mut codes, mut scales) = (scaled.codes, scaled.scales);
+            let (mut out, mut blocks) = (scaled.out, scaled.blocks);
             let mut parameters = [
                 argument(&mut codes),
                 argument(&mut scales),
@@ -262,24 +344,25 @@ impl Buffers {
 }
 
 impl Gemm {
-    fn new(extents: Extents, buffers: &Buffers) -> Result<Self, String> {
-        let [rows, columns, depth] = extents.wide();
-        let half = sys::cudaDataType::CUDA_R_16F;
-        let layout = |rows: u64, columns: u64| {
-            result::create_matrix_layout(half, rows, columns, rows as i64)
-                .map_err(|e| format!("cublasLtMatrixLayoutCreate: {e}"))
-        };
+    fn new(buffers: &Buffers) -> Result<Self, String> {
+        let GemmExtents {
+            batch,
+            rows,
+            columns,
+            depth,
+        } = buffers.extents;
+        let layout = |rows: u64, columns: u64| layout(buffers.element, rows, columns, batch);
         let compute = sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
         let desc = result::create_matmul_desc(compute, sys::cudaDataType::CUDA_R_32F)
             .map_err(|e| format!("cublasLtMatmulDescCreate: {e}"))?;
         let gemm = Self {
             desc,
-            weights: layout(depth, 2 * columns)?,
+            weights: layout(depth, columns)?,
             tokens: layout(depth, rows)?,
-            products: layout(2 * columns, rows)?,
-            b: buffers.b.address,
-            a: buffers.a.address,
-            d: buffers.d.address,
+            products: layout(columns, rows)?,
+            b: buffers.b,
+            a: buffers.a,
+            d: buffers.d,
             // SAFETY: plain integers, chosen before use.
             algo: unsafe { std::mem::zeroed() },
         };
@@ -329,4 +412,38 @@ impl Gemm {
         }
         .map_err(|e| format!("cublasLtMatmul: {e}"))
     }
+}
+
+/// So many matrices one after the other, columns contiguous.
+fn layout(
+    element: sys::cudaDataType,
+    rows: u64,
+    columns: u64,
+    batch: u64,
+) -> Result<sys::cublasLtMatrixLayout_t, String> {
+    use sys::cublasLtMatrixLayoutAttribute_t::{
+        CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+    };
+    let layout = result::create_matrix_layout(element, rows, columns, rows as i64)
+        .map_err(|e| format!("cublasLtMatrixLayoutCreate: {e}"))?;
+    let (count, offset) = (batch as i32, (rows * columns) as i64);
+    // SAFETY: the attributes are a 32-bit count and a 64-bit offset in elements.
+    unsafe {
+        result::set_matrix_layout_attribute(
+            layout,
+            CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+            (&raw const count).cast(),
+            size_of::<i32>(),
+        )
+        .and_then(|()| {
+            result::set_matrix_layout_attribute(
+                layout,
+                CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                (&raw const offset).cast(),
+                size_of::<i64>(),
+            )
+        })
+    }
+    .map_err(|e| format!("cublasLtMatrixLayoutSetAttribute: {e}"))?;
+    Ok(layout)
 }

@@ -140,6 +140,11 @@ impl Stream {
         cu!(cuMemsetD8Async(address, byte, bytes as usize, self.0))
     }
 
+    /// Queues copying memory of the device.
+    pub(super) fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<()> {
+        cu!(cuMemcpyDtoDAsync_v2(to, from, bytes as usize, self.0))
+    }
+
     pub(super) fn upload(&self, address: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());

@@ -1,23 +1,17 @@
 use std::rc::Rc;
 
-use dgx_core::operator::ElementType;
-
-use bytemuck::{NoUninit, cast_slice};
+use bytemuck::cast_slice;
 
 use super::arena::Arena;
-use super::driver::{CudaError, DeviceMemory, Stream};
+use super::driver::{DeviceMemory, Result, Stream};
 use super::instance::{DataSet, Instance};
 use super::program::Program;
-use super::tools::{Tools, argument, uploaded};
-use super::{driver::Launch, driver::Result};
+use super::tools::{Tools, uploaded};
 use crate::backend::pieces::{self, Piece, Source, What};
 use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private, Tables};
 use crate::backend::zones::Zones;
 use crate::backend::{Buffer, Observation, RunFailure};
-
-/// Blocks that judge one group.
-const JUDGING_BLOCKS: u32 = 256;
 
 /// The memory around a call: operands, output, scratch and tables, and the
 /// variables of its module.
@@ -183,92 +177,5 @@ impl Ground {
         let outputs = (self.outputs.zones(), self.outputs.base());
         let own = self.own.as_ref().map(|o| (o.arena.zones(), o.arena.base()));
         [inputs, outputs].into_iter().chain(own).collect()
-    }
-
-    /// What the device needs to judge the output on this data set by itself.
-    pub(super) fn bench_judge(&self, set: &DataSet) -> Result<Option<Judge>> {
-        let Some(expected) = set.expected() else {
-            return Ok(None);
-        };
-        let groups = 0..self.instance.groups().len();
-        let extents: Option<Vec<[u64; 3]>> = groups
-            .map(|group| Some(self.instance.extents(group)?.wide()))
-            .collect();
-        let Some(extents) = extents else {
-            return Ok(None);
-        };
-        let all: u64 = extents
-            .iter()
-            .map(|[rows, columns, _]| rows * columns)
-            .sum();
-        let mut offset = 0;
-        let mut table = Vec::new();
-        for (index, [rows, columns, _]) in extents.into_iter().enumerate() {
-            table.push(WireJudged {
-                c: self.outputs.address(index),
-                expected: expected.memory.address,
-                rows,
-                columns,
-                gate: offset,
-                up: all + offset,
-                group: index as u64,
-            });
-            offset += rows * columns;
-        }
-        Ok(Some(Judge {
-            table: uploaded(cast_slice(&table), &self.stream)?,
-            groups: table.len() as u32,
-            seal: expected.seal,
-        }))
-    }
-}
-
-/// `Judged` of tools.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, NoUninit)]
-pub(super) struct WireJudged {
-    pub c: u64,
-    pub expected: u64,
-    pub rows: u64,
-    pub columns: u64,
-    pub gate: u64,
-    pub up: u64,
-    pub group: u64,
-}
-
-/// Judges one entry's output on one data set, on the device.
-#[derive(Debug)]
-pub(super) struct Judge {
-    table: DeviceMemory,
-    groups: u32,
-    seal: u64,
-}
-
-impl Judge {
-    /// Queues counting the elements that are not surely right into `wrong`,
-    /// which must be 0 before.
-    pub(super) fn queue(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        salt: Salt,
-        (rtol, atol): (f64, f64),
-        wrong: u64,
-    ) -> std::result::Result<(), CudaError> {
-        let (mut table, mut word, mut seal) = (self.table.address, salt.0, self.seal);
-        let (mut rtol, mut atol, mut wrong) = (rtol as f32, atol as f32, wrong);
-        let mut poison = salt.poison(ElementType::F16) as u32;
-        let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
-        launch.grid[1] = self.groups;
-        let mut parameters = [
-            argument(&mut table),
-            argument(&mut word),
-            argument(&mut poison),
-            argument(&mut seal),
-            argument(&mut rtol),
-            argument(&mut atol),
-            argument(&mut wrong),
-        ];
-        tools.judge.launch(stream, &launch, &mut parameters)
     }
 }

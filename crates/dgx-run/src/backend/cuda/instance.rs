@@ -5,11 +5,13 @@ use rayon::prelude::*;
 
 use super::arena::Arena;
 use super::driver::{DeviceMemory, Result, Stream};
+use super::program::WireMoves;
 use super::tools::uploaded;
 use crate::backend::pieces::{self, Piece};
 use crate::backend::tables;
 use crate::backend::zones::Zones;
-use crate::operator::{Extents, Operands};
+use crate::operator::{Extents, Operands, Oracle, output_axes};
+use crate::validate::Tolerance;
 use dgx_core::domain::Group;
 use dgx_core::fields::{Field, Form};
 use dgx_core::operator::Operator;
@@ -50,6 +52,27 @@ impl Instance {
         Extents::of(&self.operator, &self.groups[group])
     }
 
+    /// What calls change in an output, by its place among those of all groups.
+    pub(super) fn moves(&self, place: usize) -> WireMoves {
+        let outputs = self.operator.outputs.len();
+        let (group, output) = (place / outputs, place % outputs);
+        let tensor = &self.operator.outputs[output].tensor;
+        let sizes = self.operator.sizes_in(&self.groups[group]);
+        let extents = sizes.and_then(|sizes| tensor.extents(&sizes));
+        let extents: Vec<usize> = extents.iter().flatten().map(|e| *e as usize).collect();
+        let axes = output_axes(&self.operator, output, &extents);
+        let mut moves = WireMoves {
+            rank: axes.len() as u32,
+            group: group as u32,
+            bits: tensor.element.bits() as u32,
+            ..WireMoves::default()
+        };
+        for (to, axis) in moves.axes.iter_mut().zip(axes) {
+            *to = axis.into();
+        }
+        moves
+    }
+
     pub(super) fn zones(&self) -> &Zones {
         self.inputs.zones()
     }
@@ -84,11 +107,15 @@ pub(super) struct DataSet {
     expected: Option<Expected>,
 }
 
-/// Both products as they should be, every element hidden under a key.
+/// What outputs should be, every element hidden under a key: both products of
+/// all groups, or the elements of one output after the other.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub memory: DeviceMemory,
     pub seal: u64,
+    /// Elements of each output, and what they may be off by.
+    pub lengths: Vec<u64>,
+    pub tolerances: Vec<Tolerance>,
 }
 
 impl DataSet {
@@ -107,12 +134,26 @@ impl DataSet {
         })
     }
 
-    /// The same with its answer: A·B1ᵀ of all groups, one after another, then
-    /// A·B2ᵀ.
-    pub(super) fn with_answer(self, products: &[f32], seal: u64, stream: &Stream) -> Result<Self> {
-        let memory = uploaded(cast_slice(&sealed(products, seal)), stream)?;
+    /// The same with its answer.
+    pub(super) fn with_answer(
+        self,
+        operator: &Operator,
+        oracle: &Oracle,
+        seal: u64,
+        stream: &Stream,
+    ) -> Result<Self> {
+        let memory = uploaded(cast_slice(&sealed(&answers(oracle), seal)), stream)?;
+        let groups = oracle.groups.iter();
+        let outputs = groups.clone().zip(operator.outputs.iter().cycle());
         Ok(Self {
-            expected: Some(Expected { memory, seal }),
+            expected: Some(Expected {
+                memory,
+                seal,
+                lengths: groups.map(|answer| answer.len() as u64).collect(),
+                tolerances: outputs
+                    .map(|(answer, output)| Tolerance::of(output, answer))
+                    .collect(),
+            }),
             ..self
         })
     }
@@ -126,9 +167,22 @@ impl DataSet {
         self.pristine.address + self.zones.zone(zone).offset
     }
 
-    pub(super) fn expected(&self) -> Option<&Expected> {
-        self.expected.as_ref()
+    /// # Panics
+    /// If it came without.
+    pub(super) fn expected(&self) -> &Expected {
+        self.expected.as_ref().expect("a data set to time on")
     }
+}
+
+/// What the device judges by: of gated products A·B1ᵀ, group after group, then
+/// A·B2ᵀ; else the elements of one output after the other.
+pub(super) fn answers(oracle: &Oracle) -> Vec<f32> {
+    let gates = oracle.groups.iter().map(|group| group.gate.as_slice());
+    let ups = oracle.groups.iter().map(|group| group.up.as_slice());
+    let mut answers = gates.chain(ups).collect::<Vec<_>>().concat();
+    let values = oracle.groups.iter().flat_map(|group| &group.values);
+    answers.extend(values.map(|value| *value as f32));
+    answers
 }
 
 /// Elements under a key: `dgx_judge` lifts it.

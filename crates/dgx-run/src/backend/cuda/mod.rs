@@ -3,11 +3,13 @@
 
 mod arena;
 mod bench;
+mod copy;
 mod cublas;
 mod device;
 mod driver;
 mod ground;
 mod instance;
+mod judge;
 mod oracle;
 mod prepared;
 mod probing;
@@ -131,11 +133,6 @@ impl CudaBackend {
 
     /// Everything for a call but the launch: module, scratch, maps, arguments.
     fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
-        if !is_gated(&operands.operator) {
-            let name = &operands.operator.name;
-            let message = format!("the cuda backend cannot run {name} yet; --backend emu does");
-            return Err(RunFailure::unsupported(message));
-        }
         let instance = self.instance(operands)?;
         Prepared::new(job.image, instance, job.call, Rc::clone(&self.stream))
     }

@@ -1,14 +1,55 @@
-use bytemuck::{NoUninit, cast_slice};
-use dgx_core::operator::ElementType;
+use bytemuck::{NoUninit, Pod, Zeroable, cast_slice};
+use dgx_core::operator::{ElementType, MAX_RANK};
 
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, argument, blocks, uploaded};
-use crate::backend::pieces::{Piece, Source, What};
+use crate::backend::pieces::{Piece, Source, What, poison_word};
 use crate::backend::salt::Salt;
+use crate::operator::Axis;
 use dgx_core::fields::Form;
 
 /// Bytes a block works on. Keep in step with tools.cu.
 const CHUNK: u64 = 32768;
+
+/// `Axis` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub(super) struct WireAxis {
+    extent: u32,
+    unit: u32,
+    count: u32,
+    order: u32,
+    signs: u32,
+}
+
+impl From<Axis> for WireAxis {
+    fn from(axis: Axis) -> Self {
+        let Axis {
+            extent,
+            unit,
+            count,
+            order,
+            signs,
+        } = axis;
+        Self {
+            extent,
+            unit,
+            count,
+            order,
+            signs,
+        }
+    }
+}
+
+/// `Moves` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, NoUninit)]
+pub(super) struct WireMoves {
+    pub axes: [WireAxis; MAX_RANK],
+    pub rank: u32,
+    pub group: u32,
+    pub bits: u32,
+}
 
 /// `Piece` of tools.cu.
 #[repr(C)]
@@ -19,11 +60,8 @@ pub(super) struct WirePiece {
     pub bytes: u64,
     pub first: u64,
     pub kind: u32,
-    pub group: u32,
-    pub rows: u32,
-    pub blocks: u32,
-    pub signs: u32,
-    pub order: u32,
+    pub element: u32,
+    pub moves: WireMoves,
 }
 
 /// Pieces as the device reads them, and how many chunks they are in all;
@@ -32,22 +70,24 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
     let mut first = 0;
     let mut table = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let kind = match piece.what {
-            What::Canary => 0,
-            What::Poison(_) => 1,
-            What::Scratch => 2,
-            What::Zero => 3,
-            What::Same(_) => 4,
-            What::Variable(_) => 5,
-            What::Shuffled { of, .. } => match of.form {
-                Form::Elements | Form::Output => 6,
-                Form::Scales => 7,
-                Form::Atoms => 8,
-            },
+        let (kind, element) = match piece.what {
+            What::Canary => (0, 0),
+            What::Poison(element) => (1, element as u32),
+            What::Scratch => (2, 0),
+            What::Zero => (3, 0),
+            What::Same(_) => (4, 0),
+            What::Variable(_) => (5, 0),
+            What::Shuffled { of, .. } if of.form == Form::Atoms => (7, 0),
+            What::Shuffled { .. } => (6, 0),
         };
-        let of = match piece.what {
-            What::Shuffled { of, .. } => Some(of),
-            _ => None,
+        let moves = match piece.what {
+            What::Shuffled { of, .. } => WireMoves {
+                axes: of.axes.map(WireAxis::from),
+                rank: of.rank as u32,
+                group: of.group as u32,
+                bits: of.bits,
+            },
+            _ => WireMoves::default(),
         };
         table.push(WirePiece {
             at: piece.at,
@@ -55,15 +95,23 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
             bytes: piece.bytes,
             first,
             kind,
-            group: of.map_or(0, |of| of.group as u32),
-            rows: of.map_or(0, |of| of.rows),
-            blocks: of.map_or(0, |of| of.blocks),
-            signs: of.map_or(0, |of| of.signs as u32),
-            order: of.map_or(0, |of| of.order as u32),
+            element,
+            moves,
         });
         first += piece.bytes.div_ceil(CHUNK);
     }
     (table, first)
+}
+
+/// `Poisons` of tools.cu: by the place of a type. None is poison of a scale's.
+pub(super) type Poisons = [u64; ElementType::ALL.len() + 1];
+
+pub(super) fn poisons(salt: Salt) -> Poisons {
+    let mut words = [0; ElementType::ALL.len() + 1];
+    for element in ElementType::ALL {
+        words[element as usize] = poison_word(salt, element);
+    }
+    words
 }
 
 /// What to put where before a call on one data set, and to look at afterwards.
@@ -115,13 +163,13 @@ impl Program {
             self.call_chunks
         };
         let (mut table, mut count) = (self.table.address, self.pieces.len() as u32);
-        let (mut skip, mut word, mut poison) = (0u64, salt.0, salt.poison(ElementType::F16) as u32);
+        let (mut skip, mut word, mut poisons) = (0u64, salt.0, poisons(salt));
         let mut parameters = [
             argument(&mut table),
             argument(&mut count),
             argument(&mut skip),
             argument(&mut word),
-            argument(&mut poison),
+            argument(&mut poisons),
         ];
         tools.lay.launch(stream, &blocks(chunks), &mut parameters)
     }

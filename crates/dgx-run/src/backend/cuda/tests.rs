@@ -2,13 +2,15 @@
 //! the host: what lies in memory before a call, what is found after it, and
 //! who is called wrong.
 
+use std::sync::Arc;
+
 use bytemuck::cast_slice;
 use half::f16;
 use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 
-use super::ground::WireJudged;
-use super::instance::sealed;
-use super::program::wire;
+use super::instance::{answers, sealed};
+use super::judge::{WireJudged, WireValues};
+use super::program::{WireAxis, WireMoves, poisons, wire};
 use super::scrub::MEETING_BYTES;
 use super::tools_unit;
 use crate::backend::pieces::{self, Piece, Source, What};
@@ -16,10 +18,11 @@ use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
-use crate::operator::{GroupOracle, Operands, Oracle};
+use crate::operator::{Axis, GroupOracle, Operands, Oracle, Written};
+use crate::validate::Tolerance;
 use dgx_core::config::target;
-use dgx_core::domain::Shape;
-use dgx_core::operator::ElementType;
+use dgx_core::domain::{Group, Shape};
+use dgx_core::operator::{ElementType, MAX_RANK, Operator, built_in};
 use dgx_core::operators::usual;
 use dgx_core::record::synthetic::group;
 
@@ -54,29 +57,37 @@ struct Laid {
 
 impl Laid {
     fn new() -> Self {
-        let mut memory = Memory::new();
         // A K of which rows are not whole words, an M of which tensors are not.
+        Self::of(usual(), vec![group(5, 136, 48), group(130, 128, 1024)])
+    }
+
+    fn of(operator: &Arc<Operator>, groups: Vec<Group>) -> Self {
+        let mut memory = Memory::new();
         let shape = Shape {
             name: "t".to_owned(),
-            groups: vec![group(5, 136, 48), group(130, 128, 1024)],
+            groups,
         };
-        let operands = Operands::draw(usual(), &shape, Distribution::Full, 3);
+        let operands = Operands::draw(operator, &shape, Distribution::Full, 3);
         let (zones, tensors) = tables::reserve_inputs(&operands);
         let base = memory.alloc(zones.bytes()).unwrap();
-        let mut pieces = pieces::inputs(&zones, base.0, usual(), &shape.groups);
+        let mut pieces = pieces::inputs(&zones, base.0, operator, &shape.groups);
         let mut scratch = Zones::default();
         scratch.add("tables", 1336);
         scratch.add("scratch", 70_001);
         scratch.add("clear", 4099);
         scratch.add("c", 333);
+        scratch.add("d", 328);
+        scratch.add("e", 77);
         let own = memory.alloc(scratch.bytes()).unwrap();
         let whats = [
             What::Same(Source::Groups),
             What::Scratch,
             What::Zero,
             What::Poison(ElementType::F16),
+            What::Poison(ElementType::F64),
+            What::Poison(ElementType::E2m1),
         ];
-        for ((begin, end), what) in scratch.guards().zip([What::Canary; 5]) {
+        for ((begin, end), what) in scratch.guards().zip([What::Canary; 7]) {
             pieces.push(Piece {
                 at: own.0 + begin,
                 bytes: end - begin,
@@ -121,7 +132,7 @@ impl Laid {
             .u32(self.pieces.len() as u32)
             .u64(0)
             .u64(salt.0)
-            .u32(salt.poison(ElementType::F16) as u32);
+            .bytes(cast_slice(&poisons(salt)));
         self.launch("dgx_lay", params);
     }
 
@@ -165,7 +176,23 @@ impl Laid {
 
 #[test]
 fn the_device_lays_out_memory_as_the_host_does() {
-    let mut laid = Laid::new();
+    lays_as_the_host_does(Laid::new());
+    // Rows that are not whole words, and four axes of which three move.
+    let shapes: [(&str, &[u32]); 5] = [
+        ("f16-gemm", &[5, 7, 30]),
+        ("rms-norm", &[3, 1000]),
+        ("softmax", &[3, 77]),
+        ("nvfp4-gemv", &[128, 256, 3]),
+        ("attention", &[2, 3, 5, 8]),
+    ];
+    for (name, sizes) in shapes {
+        let operator = Arc::new(built_in(name).unwrap().clone());
+        let group = Group::new(operator.sizes.iter().cloned().zip(sizes.iter().copied()));
+        lays_as_the_host_does(Laid::of(&operator, vec![group]));
+    }
+}
+
+fn lays_as_the_host_does(mut laid: Laid) {
     for salt in [SALT, Salt(7)] {
         laid.lay(salt);
         let operands = laid.operands.shuffled(salt.shuffle());
@@ -230,7 +257,7 @@ fn the_device_calls_wrong_what_the_host_does() {
     let oracle = Oracle {
         groups: [0, 1].map(products).to_vec(),
     };
-    let answer = oracle.shuffled(SALT.shuffle());
+    let answer = oracle.shuffled(SALT.shuffle(), usual(), &[]);
     let expected: Vec<f64> = (answer.groups.iter())
         .flat_map(|group| (0..group.gate.len()).map(|i| group.c(i)))
         .collect();
@@ -247,8 +274,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         };
         let halves: Vec<u8> = c.iter().flat_map(|h| h.to_le_bytes()).collect();
         let (seal, c, count) = (99, put(&halves), put(&[0; 8]));
-        let products = super::bench::products(&oracle);
-        let answers = put(cast_slice(&sealed(&products, seal)));
+        let answers = put(cast_slice(&sealed(&answers(&oracle), seal)));
         let groups: Vec<WireJudged> = (0..2)
             .map(|group| WireJudged {
                 c: c + group * m * n * 2,
@@ -317,6 +343,118 @@ fn the_device_calls_wrong_what_the_host_does() {
         c[place] = bits;
         assert_eq!(wrong(&c), 1, "{place}");
     }
+}
+
+/// One axis that stays as it is.
+fn still(extent: usize) -> [WireAxis; MAX_RANK] {
+    let axis = Axis {
+        extent: extent as u32,
+        unit: 1,
+        ..Axis::default()
+    };
+    let mut axes = [WireAxis::default(); MAX_RANK];
+    axes[0] = axis.into();
+    axes
+}
+
+/// How many of these outputs, one of each type, the device does not call right.
+fn wrong_values(module: &Module, outputs: &[(Written, Vec<f64>)], tolerance: Tolerance) -> u64 {
+    let mut memory = Memory::new();
+    let mut put = |bytes: &[u8]| {
+        let at = memory.alloc(bytes.len() as u64).unwrap();
+        memory.write(at, bytes).unwrap();
+        at.0
+    };
+    let answers: Vec<f32> = outputs
+        .iter()
+        .flat_map(|(_, right)| right.iter().map(|value| *value as f32))
+        .collect();
+    let (seal, count) = (99, put(&[0; 8]));
+    let expected = put(cast_slice(&sealed(&answers, seal)));
+    let mut table = Vec::new();
+    let mut first = 0;
+    for (written, right) in outputs {
+        table.push(WireValues {
+            output: put(written.bytes()),
+            expected,
+            count: right.len() as u64,
+            first,
+            element: written.element as u32,
+            bits: written.element.bits() as u32,
+            rtol: tolerance.rtol as f32,
+            atol: tolerance.atol as f32,
+            moves: WireMoves {
+                axes: still(right.len()),
+                rank: 1,
+                ..WireMoves::default()
+            },
+        });
+        first += right.len() as u64;
+    }
+    let params = Params::new()
+        .u64(put(cast_slice(&table)))
+        .u64(SALT.0)
+        .bytes(cast_slice(&poisons(SALT)))
+        .u64(seal)
+        .u64(count);
+    Launch::new("dgx_judge_values")
+        .grid([2, outputs.len() as u32, 1])
+        .block([256, 1, 1])
+        .params(params)
+        .run(module, &mut memory)
+        .unwrap();
+    let word = memory.read_vec(DevicePtr(count), 8).unwrap();
+    u64::from_le_bytes(word.try_into().unwrap())
+}
+
+#[test]
+fn the_device_judges_elements_of_every_type_as_the_host_does() {
+    let module = tools();
+    let tolerance = Tolerance {
+        rtol: 1e-3,
+        atol: 1e-3,
+    };
+    let types = ElementType::ALL.into_iter().filter(|e| e.scale().is_none());
+    let mut outputs = Vec::new();
+    for element in types {
+        let right: Vec<f64> = (0..600).map(|i| f64::from(i % 2)).collect();
+        let written = Written::rounded(element, right.iter().copied());
+        outputs.push((written, right));
+    }
+    assert_eq!(wrong_values(&module, &outputs, tolerance), 0);
+    for place in 0..outputs.len() {
+        let mut changed = outputs.clone();
+        let (written, right) = &mut changed[place];
+        // Another number, and NaN or poison where there is such a thing.
+        right[17] = 0.0;
+        if written.element.has_nan() {
+            right[18] = f64::NAN;
+            let poison = SALT.poison(written.element);
+            written.set(19, poison);
+            written.set(20, poison);
+            right[20] = f64::NAN;
+        }
+        let right = right.clone();
+        let host = (0..600).filter(|i| {
+            let found = Written::new(
+                written.element,
+                written.bytes().to_vec(),
+                SALT.poison(written.element),
+            );
+            !tolerance.accepts(found.at(*i), right[*i])
+        });
+        let host = host.count() as u64;
+        let least = if written.element.has_nan() { 4 } else { 1 };
+        let name = written.element.name();
+        assert_eq!(host, least, "{name}");
+        assert_eq!(wrong_values(&module, &changed, tolerance), host, "{name}");
+    }
+    // A NaN that arithmetic makes is right where one is expected.
+    let nan = Written::rounded(ElementType::F32, [f64::NAN].into_iter());
+    assert_eq!(
+        wrong_values(&module, &[(nan, vec![f64::NAN])], tolerance),
+        0
+    );
 }
 
 #[test]

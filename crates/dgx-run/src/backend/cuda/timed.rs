@@ -1,12 +1,15 @@
 use std::rc::Rc;
 
-use super::cublas::Yardstick;
-use super::driver::{CudaError, Graph};
-use super::ground::{Ground, Judge};
+use super::copy::Copy;
+use super::cublas::Cublas;
+use super::driver::{CudaError, Graph, Stream};
+use super::ground::Ground;
 use super::instance::DataSet;
+use super::judge::Judge;
 use super::prepared::Prepared;
 use super::program::Program;
-use crate::backend::RunFailure;
+use super::tools::Tools;
+use crate::backend::{CallData, Observation, RunFailure};
 use crate::validate::{Subject, Tolerance};
 
 /// Something to time: a contender's call, or the yardstick, as a graph, with
@@ -14,19 +17,37 @@ use crate::validate::{Subject, Tolerance};
 #[derive(Debug)]
 pub(super) struct TimedCall {
     subject: Subject,
-    launcher: Launcher,
     graph: Graph,
-    tolerance: Tolerance,
-    /// One for each data set.
-    rounds: Vec<(Program, Option<Judge>)>,
+    work: Work,
+}
+
+#[derive(Debug)]
+enum Work {
+    Contender(Box<Prepared>, Rounds),
+    Cublas(Box<Cublas>, Rounds),
+    /// On data of its own.
+    Copy(Box<Copy>),
+}
+
+/// How memory is laid out for each data set, and the output judged.
+#[derive(Debug)]
+struct Rounds {
+    rounds: Vec<(Program, Judge)>,
     /// The programs name their addresses.
     _sets: Vec<Rc<DataSet>>,
 }
 
-#[derive(Debug)]
-enum Launcher {
-    Contender(Box<Prepared>),
-    Yardstick(Box<Yardstick>),
+impl Rounds {
+    fn new(ground: &Ground, sets: &[Rc<DataSet>], tolerance: Tolerance) -> Result<Self, CudaError> {
+        let round = |set: &Rc<DataSet>| {
+            let judge = Judge::new(ground, set, tolerance)?;
+            Ok((ground.program(set)?, judge))
+        };
+        Ok(Self {
+            rounds: sets.iter().map(round).collect::<Result<_, CudaError>>()?,
+            _sets: sets.to_vec(),
+        })
+    }
 }
 
 impl TimedCall {
@@ -36,41 +57,33 @@ impl TimedCall {
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
-        let graph = prepared.capture()?;
-        let launcher = Launcher::Contender(Box::new(prepared));
-        Self::new(subject, launcher, graph, sets, tolerance)
-    }
-
-    pub(super) fn yardstick(
-        subject: Subject,
-        yardstick: Yardstick,
-        sets: &[Rc<DataSet>],
-        tolerance: Tolerance,
-    ) -> Result<Self, RunFailure> {
-        let graph = yardstick.capture()?;
-        let launcher = Launcher::Yardstick(Box::new(yardstick));
-        Self::new(subject, launcher, graph, sets, tolerance)
-    }
-
-    fn new(
-        subject: Subject,
-        launcher: Launcher,
-        graph: Graph,
-        sets: &[Rc<DataSet>],
-        tolerance: Tolerance,
-    ) -> Result<Self, RunFailure> {
-        let ground = launcher.ground();
-        let rounds = sets
-            .iter()
-            .map(|set| Ok((ground.program(set)?, ground.bench_judge(set)?)))
-            .collect::<Result<_, CudaError>>()?;
+        let rounds = Rounds::new(prepared.ground(), sets, tolerance)?;
         Ok(Self {
             subject,
-            launcher,
-            graph,
-            tolerance,
-            rounds,
-            _sets: sets.to_vec(),
+            graph: prepared.capture()?,
+            work: Work::Contender(Box::new(prepared), rounds),
+        })
+    }
+
+    pub(super) fn cublas(
+        subject: Subject,
+        cublas: Cublas,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, RunFailure> {
+        let rounds = Rounds::new(cublas.ground(), sets, tolerance)?;
+        Ok(Self {
+            subject,
+            graph: cublas.capture()?,
+            work: Work::Cublas(Box::new(cublas), rounds),
+        })
+    }
+
+    pub(super) fn copy(subject: Subject, copy: Copy, stream: &Stream) -> Result<Self, RunFailure> {
+        Ok(Self {
+            subject,
+            graph: copy.capture(stream)?,
+            work: Work::Copy(Box::new(copy)),
         })
     }
 
@@ -83,15 +96,11 @@ impl TimedCall {
         &self.graph
     }
 
-    pub(super) fn ground(&self) -> &Ground {
-        self.launcher.ground()
-    }
-
     /// The contender's call; the yardstick's kernels are its library's own.
     pub(super) fn prepared(&self) -> Option<&Prepared> {
-        match &self.launcher {
-            Launcher::Contender(prepared) => Some(prepared),
-            Launcher::Yardstick(_) => None,
+        match &self.work {
+            Work::Contender(prepared, _) => Some(prepared),
+            Work::Cublas(..) | Work::Copy(_) => None,
         }
     }
 
@@ -100,29 +109,67 @@ impl TimedCall {
         self.prepared().map_or(0, Prepared::local_bytes)
     }
 
-    pub(super) fn tolerance(&self) -> Tolerance {
-        self.tolerance
-    }
-
-    /// How memory is laid out for one data set, and its output judged.
-    pub(super) fn round(&self, set: usize) -> &(Program, Option<Judge>) {
-        &self.rounds[set]
-    }
-
-    /// Queues what follows from other data in place, and is not timed.
-    pub(super) fn follow(&self) -> Result<(), CudaError> {
-        match &self.launcher {
-            Launcher::Contender(_) => Ok(()),
-            Launcher::Yardstick(yardstick) => yardstick.dequantise(),
+    /// Queues putting the data of a call in place, and what follows from them
+    /// and is not timed.
+    pub(super) fn lay(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        data: CallData,
+        forget: bool,
+    ) -> Result<(), CudaError> {
+        match &self.work {
+            Work::Copy(copy) => copy.lay(tools, stream, data.salt),
+            Work::Contender(_, rounds) => {
+                let (program, _) = &rounds.rounds[data.set];
+                program.lay(tools, stream, data.salt, forget)
+            }
+            Work::Cublas(cublas, rounds) => {
+                let (program, _) = &rounds.rounds[data.set];
+                program.lay(tools, stream, data.salt, forget)?;
+                cublas.dequantise()
+            }
         }
     }
-}
 
-impl Launcher {
-    fn ground(&self) -> &Ground {
-        match self {
-            Self::Contender(prepared) => prepared.ground(),
-            Self::Yardstick(yardstick) => yardstick.ground(),
+    /// Queues judging the output, and looking at all that is not an operand:
+    /// operands are laid anew for everybody. What is amiss goes to two words at
+    /// `findings`, which must be 0 before.
+    pub(super) fn look(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        data: CallData,
+        findings: u64,
+    ) -> Result<(), CudaError> {
+        match &self.work {
+            Work::Copy(copy) => copy.check(tools, stream, data.salt, findings),
+            Work::Contender(_, rounds) | Work::Cublas(_, rounds) => {
+                let (program, judge) = &rounds.rounds[data.set];
+                program.check(tools, stream, data.salt, false, findings)?;
+                judge.queue(tools, stream, data.salt, findings + 8)
+            }
         }
+    }
+
+    /// Reads back what the call just made left in memory.
+    pub(super) fn observe(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        data: CallData,
+    ) -> Result<Observation, CudaError> {
+        let (ground, rounds) = match &self.work {
+            Work::Copy(copy) => {
+                return Ok(Observation {
+                    copied: Some(copy.is_same(tools, stream, data.salt)?),
+                    ..Observation::default()
+                });
+            }
+            Work::Contender(prepared, rounds) => (prepared.ground(), rounds),
+            Work::Cublas(cublas, rounds) => (cublas.ground(), rounds),
+        };
+        let (program, _) = &rounds.rounds[data.set];
+        ground.observe(program, tools, data.salt)
     }
 }

@@ -141,19 +141,15 @@ impl Timer {
         entry: &TimedCall,
         data: CallData,
     ) -> Result<Observation, RunFailure> {
-        let (program, _) = entry.round(data.set);
         entry
-            .ground()
-            .observe(program, &self.tools, data.salt)
+            .observe(&self.tools, &self.stream, data)
             .map_err(CudaError::crashed)
     }
 
     /// Queues putting the data in place, in the one place they ever have, and
     /// overwriting what launches left elsewhere.
     fn lay(&self, entry: &TimedCall, data: CallData, forget: bool) -> Result<(), CudaError> {
-        let (program, _) = entry.round(data.set);
-        program.lay(&self.tools, &self.stream, data.salt, forget)?;
-        entry.follow()?;
+        entry.lay(&self.tools, &self.stream, data, forget)?;
         self.scrub
             .queue(&self.stream, data.salt, entry.local_bytes())
     }
@@ -226,23 +222,9 @@ impl Timer {
             .launch(&self.stream, &Launch::flat(1, 1), &mut parameters)
     }
 
-    /// Queues judging the output, and looking at all that is not an operand:
-    /// operands are laid anew for everybody.
     fn look(&self, entry: &TimedCall, data: CallData) -> Result<(), CudaError> {
-        let (program, judge) = entry.round(data.set);
         let findings = self.stamps.address + FINDINGS;
-        program.check(&self.tools, &self.stream, data.salt, false, findings)?;
-        let Some(judge) = judge else {
-            return Ok(());
-        };
-        let tolerance = (entry.tolerance().rtol, entry.tolerance().atol);
-        judge.queue(
-            &self.tools,
-            &self.stream,
-            data.salt,
-            tolerance,
-            findings + 8,
-        )
+        entry.look(&self.tools, &self.stream, data, findings)
     }
 
     fn stamp_at(&self, place: u64) -> Result<(), CudaError> {

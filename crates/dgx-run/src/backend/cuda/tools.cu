@@ -90,6 +90,16 @@ struct Permutation {
 
 }  // namespace
 
+// What calls change along an axis of a tensor: Axis of operator/fresh.rs.
+struct Axis {
+  u32 extent, unit, count, order, signs;
+};
+
+struct Moves {
+  Axis axes[5];
+  u32 rank, group, bits;
+};
+
 // A stretch of memory and what is put there before each call: Piece of
 // pieces.rs, its sources resolved to addresses. Blocks work on chunks of
 // CHUNK bytes; `first` is the piece's first one.
@@ -97,25 +107,131 @@ struct Piece {
   u8* at;
   const u8* from;
   u64 bytes, first;
-  u32 kind, group;
-  // Of operands alone: what is shuffled, and by what.
-  u32 rows, blocks, signs, order;
+  u32 kind, element;  // of poison: the place of its type
+  Moves moves;        // of operands
+};
+
+// What eight bytes of an output hold before a call, by the place of its type
+// in types.rs. Eight bytes are whole elements of every type.
+struct Poisons {
+  u64 words[15];
 };
 
 namespace {
 
 constexpr u64 CHUNK = 32768;
-enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, ELEMENTS, SCALES, ATOMS };
+enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, MOVED, MOVED_ATOMS };
+
+// Where the elements of a tensor come from in one call. Made by a whole block.
+struct Origins {
+  const Moves moves;
+  const u64 salt;
+  const Permutation* orders;  // of each axis
+
+  __device__ Origins(const Moves& moves, u64 salt, Permutation* shared) : moves(moves), salt(salt), orders(shared) {
+    if (threadIdx.x < moves.rank && moves.axes[threadIdx.x].count != 0) {
+      const Axis& axis = moves.axes[threadIdx.x];
+      shared[threadIdx.x] = Permutation(drawn(salt, axis.order, moves.group, 0), axis.count);
+    }
+    __syncthreads();
+  }
+
+  // From where the element at a place comes, and whether its sign changes.
+  __device__ u64 of(u64 place, bool& negative) const {
+    // Division by 64 bits takes a hundred instructions.
+    return place >> 32 == 0 ? walk(u32(place), negative) : walk(place, negative);
+  }
+
+  template <class Place>
+  __device__ u64 walk(Place place, bool& negative) const {
+    u64 from = 0, inner = 1;
+    negative = false;
+    for (int i = int(moves.rank) - 1; i >= 0; --i) {
+      const Axis& axis = moves.axes[i];
+      const Place rest = place / axis.extent;
+      const u32 index = u32(place - rest * axis.extent);
+      place = rest;
+      u32 source = index;
+      if (index < axis.count * axis.unit) {
+        const u32 piece = index / axis.unit;
+        source = orders[i](piece) * axis.unit + index - piece * axis.unit;
+      }
+      for (u32 signs = axis.signs; signs != 0; signs &= signs - 1)
+        negative ^= negates(salt, __ffs(int(signs)) - 1, moves.group, index);
+      from += source * inner, inner *= axis.extent;
+    }
+    return from;
+  }
+
+  __device__ u32 columns() const { return moves.axes[moves.rank - 1].extent; }
+
+  // Whether eight bytes move together, and share their sign.
+  __device__ bool by_words() const {
+    const Axis& last = moves.axes[moves.rank - 1];
+    return last.signs == 0 && (last.count == 0 ? last.extent : last.unit) * moves.bits % 64 == 0 &&
+           u64(last.extent) * moves.bits % 64 == 0;
+  }
+
+  // Bytes i to i + 7 of the tensor that is made of `source`, i a multiple of 8.
+  __device__ u64 word(const u8* source, u64 i) const {
+    const u32 per_word = 64 / moves.bits;
+    bool negative;
+    if (by_words()) {
+      const u64 word = *reinterpret_cast<const u64*>(source + of(i / 8 * per_word, negative) / per_word * 8);
+      const u64 tops = moves.bits == 4    ? 0x8888888888888888ull
+                       : moves.bits == 8  ? 0x8080808080808080ull
+                       : moves.bits == 16 ? 0x8000800080008000ull
+                       : moves.bits == 32 ? 0x8000000080000000ull
+                                          : 0x8000000000000000ull;
+      return negative ? word ^ tops : word;
+    }
+    u64 word = 0;
+    for (u32 j = 0; j < 8; ++j) word |= u64(byte(source, i + j)) << 8 * j;
+    return word;
+  }
+
+  __device__ u8 byte(const u8* source, u64 i) const {
+    bool negative;
+    if (moves.bits >= 8) {
+      const u32 width = moves.bits / 8;
+      const u32 at = u32(i % width);
+      const u8 byte = source[of(i / width, negative) * width + at];
+      return negative && at == width - 1 ? byte ^ 0x80 : byte;
+    }
+    // Two elements; rows begin with a byte of their own.
+    const u32 width = columns(), row_bytes = (width + 1) / 2;
+    const u64 row = i / row_bytes, first = row * width + (i - row * row_bytes) * 2;
+    const u64 from = of(first, negative);
+    const u8 byte = source[from / width * row_bytes + from % width / 2];
+    bool second = false;
+    if ((first + 1) / width == row) of(first + 1, second);
+    return byte ^ (negative ? 0x08 : 0) ^ (second ? 0x80 : 0);
+  }
+
+  // Byte i of atoms of 128 rows by four scales; zero in what pads them.
+  __device__ u8 atom(const u8* source, u64 i) const {
+    const u32 width = columns(), across = (width + 3) / 4;
+    u64 rows = 1;
+    for (u32 axis = 0; axis + 1 < moves.rank; ++axis) rows *= moves.axes[axis].extent;
+    const u64 nth = i / 512;
+    const u32 within = u32(i % 512);
+    const u64 row = nth / across * 128 + within / 16 + within % 16 / 4 * 32;
+    const u32 column = u32(nth % across) * 4 + within % 4;
+    if (row >= rows || column >= width) return 0;
+    bool negative;
+    const u64 from = of(row * width + column, negative), r = from / width % 128;
+    const u32 scale = u32(from % width);
+    return source[(from / width / 128 * across + scale / 4) * 512 + r % 32 * 16 + r / 32 * 4 + scale % 4];
+  }
+};
 
 struct Job {
   Piece piece;
   u64 begin, end;  // bytes of the piece
   bool wide;       // in words of 16 bytes
-  u64 salt;
-  u32 poison;
-  Permutation from_row, from_block;
+  u64 salt, poison;
 
-  __device__ Job(const Piece* pieces, u32 count, u64 chunk, u64 salt, u32 poison) : salt(salt), poison(poison) {
+  __device__ Job(const Piece* pieces, u32 count, u64 chunk, u64 salt, const Poisons& poisons) : salt(salt) {
     u32 low = 0, high = count;  // the last piece whose first chunk is not after this one
     while (high - low > 1) {
       const u32 middle = (low + high) / 2;
@@ -123,89 +239,39 @@ struct Job {
       else high = middle;
     }
     piece = pieces[low];
+    poison = poisons.words[piece.element];
     begin = (chunk - piece.first) * CHUNK;
     end = begin + CHUNK < piece.bytes ? begin + CHUNK : piece.bytes;
     wide = ((reinterpret_cast<u64>(piece.at) | reinterpret_cast<u64>(piece.from)) & 15) == 0;
-    if (piece.kind >= ELEMENTS) {
-      from_row = Permutation(drawn(salt, piece.order, piece.group, 0), piece.rows);
-      from_block = Permutation(drawn(salt, BLOCKS, piece.group, 0), piece.blocks);
-    }
-  }
-
-  // The eight bytes of elements that come to byte i, a multiple of 8.
-  __device__ u64 elements(u64 i) const {
-    const u64 place = i / 8;
-    const u32 row = u32(place / piece.blocks), block = u32(place - u64(row) * piece.blocks);
-    const u64 from = u64(from_row(row)) * piece.blocks + from_block(block);
-    const u64 word = *reinterpret_cast<const u64*>(piece.from + 8 * from);
-    return negates(salt, piece.signs, piece.group, row) ? word ^ 0x8888888888888888ull : word;
-  }
-
-  // Scale (row, block) of the source; zero in what pads an atom.
-  __device__ u8 scale(u32 from_row, u32 from_block) const {
-    if (piece.kind == SCALES) return piece.from[u64(from_row) * piece.blocks + from_block];
-    const u32 r = from_row % 128, across = (piece.blocks + 3) / 4;
-    const u64 atom = u64(from_row / 128) * across + from_block / 4;
-    return piece.from[atom * 512 + (r % 32) * 16 + r / 32 * 4 + from_block % 4];
-  }
-
-  // The scales that come to bytes i to i + 15, i a multiple of 16 (row-major)
-  // or of an atom's line.
-  __device__ void scales(u64 i, u8 (&out)[16]) const {
-    if (piece.kind == SCALES) {
-      u32 row = u32(i / piece.blocks), block = u32(i - u64(row) * piece.blocks), source = from_row(row);
-      for (int j = 0; j < 16; ++j) {
-        if (block == piece.blocks) block = 0, source = ++row < piece.rows ? from_row(row) : 0;
-        out[j] = scale(source, from_block(block++));
-      }
-      return;
-    }
-    const u32 across = (piece.blocks + 3) / 4;
-    const u32 atom = u32(i / 512), row = atom / across * 128 + u32(i % 512) / 16, block = atom % across * 4;
-    for (int j = 0; j < 16; ++j) {
-      const u32 own = row + j / 4 * 32, column = block + j % 4;
-      const bool inside = own < piece.rows && column < piece.blocks;
-      out[j] = inside ? scale(from_row(own), from_block(column)) : 0;
-    }
   }
 
   // What byte i of the piece is before a call.
-  __device__ u8 byte(u64 i) const {
+  __device__ u8 byte(const Origins& origins, u64 i) const {
     const u64 address = reinterpret_cast<u64>(piece.at) + i;
     const u8 canary = 0x7f | (salted(salt, address >> 4) >> (address & 15) & 1) << 7;
     switch (piece.kind) {
       case CANARY: return canary;
-      case POISON: return address & 1 ? poison >> 8 : poison;
+      case POISON: return poison >> (address & 7) * 8;
       case SCRATCH: return address & 1 ? canary : 0xff;
       case ZERO: return 0;
-      case ELEMENTS: return u8(elements(i & ~7ull) >> (i & 7) * 8);
-      case SCALES:
-      case ATOMS: {
-        u8 bytes[16];
-        scales(i & ~15ull, bytes);
-        return bytes[i & 15];
-      }
+      case MOVED: return origins.byte(piece.from, i);
+      case MOVED_ATOMS: return origins.atom(piece.from, i);
       default: return piece.from[i];
     }
   }
 
   // What bytes i to i + 15 are, i a multiple of 16.
-  __device__ ulonglong2 word(u64 i) const {
-    const u64 poisons = poison * 0x0001000100010001ull;
+  __device__ ulonglong2 word(const Origins& origins, u64 i) const {
     switch (piece.kind) {
       case CANARY: return canaries(i, 0x7f7f7f7f7f7f7f7full, 0x8080808080808080ull);
-      case POISON: return {poisons, poisons};
+      case POISON: return {poison, poison};
       case SCRATCH: return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
       case ZERO: return {0, 0};
-      case ELEMENTS: return {elements(i), elements(i + 8)};
-      case SCALES:
-      case ATOMS: {
-        union {
-          u8 bytes[16];
-          ulonglong2 word;
-        } both;
-        scales(i, both.bytes);
-        return both.word;
+      case MOVED: return {origins.word(piece.from, i), origins.word(piece.from, i + 8)};
+      case MOVED_ATOMS: {
+        u64 words[2] = {};
+        for (u32 j = 0; j < 16; ++j) words[j / 8] |= u64(origins.atom(piece.from, i + j)) << j % 8 * 8;
+        return {words[0], words[1]};
       }
       default: return *reinterpret_cast<const ulonglong2*>(piece.from + i);
     }
@@ -229,30 +295,34 @@ struct Job {
 }  // namespace
 
 // Puts every piece in its place, from chunk `skip` on.
-extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64 salt, u32 poison) {
-  const Job job(pieces, count, skip + blockIdx.x, salt, poison);
+extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64 salt, Poisons poisons) {
+  __shared__ Permutation orders[5];
+  const Job job(pieces, count, skip + blockIdx.x, salt, poisons);
+  const Origins origins(job.piece.moves, salt, orders);
   u8* const at = job.piece.at;
   for (u64 i = job.begin + threadIdx.x * 16; i < job.words_end(); i += blockDim.x * 16)
-    *reinterpret_cast<ulonglong2*>(at + i) = job.word(i);
-  for (u64 i = job.words_end() + threadIdx.x; i < job.end; i += blockDim.x) at[i] = job.byte(i);
+    *reinterpret_cast<ulonglong2*>(at + i) = job.word(origins, i);
+  for (u64 i = job.words_end() + threadIdx.x; i < job.end; i += blockDim.x) at[i] = job.byte(origins, i);
 }
 
 // Whether what no kernel may change is still in its place. *lowest becomes
 // the complement of the lowest address that is not; it starts at 0.
 extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u64 salt, u64* lowest) {
-  const Job job(pieces, count, skip + blockIdx.x, salt, 0);
+  __shared__ Permutation orders[5];
+  const Job job(pieces, count, skip + blockIdx.x, salt, Poisons{});
+  const Origins origins(job.piece.moves, salt, orders);
   const u32 kind = job.piece.kind;
   if (kind == POISON || kind == SCRATCH || kind == VARIABLE) return;
   const u8* const at = job.piece.at;
   u64 changed = ~0ull;  // lowest of this thread
   for (u64 i = job.begin + threadIdx.x * 16; i < job.words_end(); i += blockDim.x * 16) {
-    const ulonglong2 now = *reinterpret_cast<const ulonglong2*>(at + i), laid = job.word(i);
+    const ulonglong2 now = *reinterpret_cast<const ulonglong2*>(at + i), laid = job.word(origins, i);
     if (now.x == laid.x && now.y == laid.y) continue;
     for (u64 j = i; j < i + 16; ++j)
-      if (at[j] != job.byte(j) && j < changed) changed = j;
+      if (at[j] != job.byte(origins, j) && j < changed) changed = j;
   }
   for (u64 i = job.words_end() + threadIdx.x; i < job.end; i += blockDim.x)
-    if (at[i] != job.byte(i) && i < changed) changed = i;
+    if (at[i] != job.byte(origins, i) && i < changed) changed = i;
   if (changed != ~0ull) atomicMax(lowest, ~(reinterpret_cast<u64>(at) + changed));
 }
 
@@ -295,6 +365,66 @@ extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison,
     else if (fabsf(got) > 65504.0f) accepted = 65520.0f - (got < 0.0f ? -right : right) <= allowed;
     // NaN compares false, and so is wrong.
     else accepted = fabsf(got - right) <= allowed;
+    if (!accepted) ++count;
+  }
+  if (count != 0) atomicAdd(wrong, count);
+}
+
+// An output of a group and the right elements, sealed likewise.
+struct JudgedValues {
+  const u8* output;
+  const u32* expected;
+  u64 count, first;   // elements, and the first of them among all
+  u32 element, bits;  // its type's place in types.rs, and of one element
+  float rtol, atol;
+  Moves moves;
+};
+
+namespace {
+
+enum Element : u32 { F64, F32, F16, BF16, E4M3, E5M2, E2M1, MXFP4, MXFP8, NVFP4, I32, I8, U8, BOOL };
+
+// Element i of an output, and its bits.
+__device__ double element(const u8* output, u32 type, u64 i, u64& bits) {
+  switch (type) {
+    case F64: bits = reinterpret_cast<const u64*>(output)[i]; return __longlong_as_double(bits);
+    case F32: bits = reinterpret_cast<const u32*>(output)[i]; return __uint_as_float(u32(bits));
+    case F16: bits = reinterpret_cast<const u16*>(output)[i]; return half_to_float(u16(bits));
+    case BF16: bits = reinterpret_cast<const u16*>(output)[i]; return __uint_as_float(u32(bits) << 16);
+    case I32: bits = reinterpret_cast<const u32*>(output)[i]; return int(bits);
+    case E2M1: bits = output[i / 2] >> i % 2 * 4 & 15; return e2m1(u32(bits));
+    case E4M3: bits = output[i]; return e4m3(u8(bits));
+    // The first byte of a half.
+    case E5M2: bits = output[i]; return half_to_float(u16(bits << 8));
+    case I8: bits = output[i]; return static_cast<signed char>(bits);
+    case BOOL: bits = output[i]; return bits > 1 ? __longlong_as_double(~0ull) : double(bits);
+    default: bits = output[i]; return double(bits);
+  }
+}
+
+}  // namespace
+
+// Counts the elements of outputs (a grid row for each) that are not surely
+// within tolerance. What is close to it, infinite, or finer than the answers
+// here are is left to the host.
+extern "C" __global__ void dgx_judge_values(const JudgedValues* outputs, u64 salt, Poisons poisons, u64 seal,
+                                            u64* wrong) {
+  __shared__ Permutation orders[5];
+  const JudgedValues own = outputs[blockIdx.y];
+  const Origins origins(own.moves, salt, orders);
+  const u64 poison = poisons.words[own.element] & ~0ull >> (64 - own.bits);
+  const u64 stride = u64(gridDim.x) * blockDim.x;
+  u64 count = 0;
+  for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < own.count; i += stride) {
+    bool negative;
+    const u64 place = own.first + origins.of(i, negative);
+    const float value = __uint_as_float(own.expected[place] ^ u32(salted(seal, place)));
+    const double right = negative ? -value : value;
+    u64 bits;
+    const double got = element(own.output, own.element, i, bits);
+    // NaN compares false, and so is wrong where a number is right.
+    const bool accepted = right != right ? got != got && bits != poison
+                                         : fabs(got - right) <= 0.999 * (own.atol + own.rtol * fabs(right));
     if (!accepted) ++count;
   }
   if (count != 0) atomicAdd(wrong, count);

@@ -6,11 +6,10 @@
 
 use cudarc::cublaslt::{result, sys};
 
-use super::cublas::{Gemm, Handle, WORKSPACE};
+use super::cublas::{Gemm, GemmExtents, Handle, WORKSPACE};
 use super::driver::{CudaError, DeviceMemory, Graph, Stream};
 use super::timer::Timer;
 use crate::backend::RunFailure;
-use crate::operator::Extents;
 use dgx_core::domain::{Algorithm, Micros, Tuning};
 
 /// Candidates the heuristic is asked for.
@@ -23,7 +22,7 @@ pub(super) struct Chooser<'a> {
     kept: Option<&'a Tuning>,
     timer: &'a mut Timer,
     /// Groups of one size are one problem.
-    chosen: Vec<(Extents, Algorithm)>,
+    chosen: Vec<(GemmExtents, Algorithm)>,
 }
 
 impl<'a> Chooser<'a> {
@@ -49,7 +48,7 @@ impl<'a> Chooser<'a> {
     pub(super) fn choose(
         &mut self,
         index: usize,
-        extents: Extents,
+        extents: GemmExtents,
         tuner: &Tuner<'_>,
     ) -> Result<Algorithm, String> {
         if let Some(tuning) = self.kept {

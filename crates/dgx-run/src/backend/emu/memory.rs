@@ -243,6 +243,7 @@ impl CallMemory {
         let copy = self.memory.view(base, self.outputs.bytes());
         let copy = copy.map_err(|e| no_memory(&e))?;
         Ok(Observation {
+            copied: None,
             outputs: tables::split_outputs(&self.operator, &self.outputs, copy, data.salt),
             trespasses: Vec::new(),
             read_early: ran

@@ -14,13 +14,6 @@ fn negate(size: usize, inputs: &[usize], outputs: &[usize]) -> Symmetry {
     }
 }
 
-fn scale(input: usize, power: i32) -> Symmetry {
-    Symmetry::Scale {
-        input,
-        powers: vec![power],
-    }
-}
-
 fn of(name: &str) -> Vec<Symmetry> {
     symmetries(built_in(name).unwrap())
 }
@@ -34,13 +27,11 @@ fn a_product_has_all_of_them() {
         negate(1, &[1], &[0]),
         permute(2, 1),
         negate(2, &[0, 1], &[]),
-        scale(0, 1),
-        scale(1, 1),
     ];
     assert_eq!(of("f16-gemm"), wanted);
 }
 
-/// silu has no sign and no scale; blocks of 16 stay together.
+/// silu has no sign; blocks of 16 stay together.
 #[test]
 fn the_dual_product_has_those_of_its_second_weights() {
     let wanted = [
@@ -49,7 +40,6 @@ fn the_dual_product_has_those_of_its_second_weights() {
         negate(1, &[2], &[0]),
         permute(2, 16),
         negate(2, &[0, 1, 2], &[]),
-        scale(2, 1),
     ];
     assert_eq!(of("nvfp4-dual-gemm"), wanted);
 }
@@ -62,7 +52,6 @@ fn norms_and_softmax() {
         permute(1, 1),
         negate(1, &[0], &[0]),
         negate(1, &[1], &[0]),
-        scale(1, 1),
     ];
     assert_eq!(of("rms-norm"), wanted);
     assert_eq!(of("softmax"), [permute(0, 1), permute(1, 1)]);
@@ -79,7 +68,6 @@ fn attention_has_no_permutation_of_its_sequence() {
         permute(3, 1),
         negate(3, &[2], &[0]),
         negate(3, &[0, 1], &[]),
-        scale(2, 1),
     ] {
         assert!(found.contains(&wanted), "{wanted:?}");
     }

@@ -100,6 +100,7 @@ pub(super) mod tests {
             }],
         };
         let exhibit = Exhibit {
+            copied: None,
             outputs: &[crate::operator::Written::of_bits(
                 dgx_core::operator::ElementType::F16,
                 std::iter::once(0),

@@ -1,0 +1,83 @@
+//! Values that a vendor's library multiplies.
+
+use super::{BinaryOp, ElementType, NodeId, Op, Operator, UnaryOp, Value};
+
+/// `left @ right.T`, or `silu(left @ right.T) * (left @ other.T)`, of inputs by
+/// their places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Product {
+    pub left: usize,
+    pub rights: Vec<usize>,
+}
+
+impl Operator {
+    /// The product that is all of its value, where cuBLAS has one of its types:
+    /// NVFP4 as fp16, fp16 or bf16.
+    pub fn product(&self) -> Option<Product> {
+        let [output] = &self.outputs[..] else {
+            return None;
+        };
+        let product = of_value(&output.value)?;
+        let operands = product.rights.iter().chain([&product.left]);
+        let wanted = match self.inputs[product.left].element {
+            ElementType::Nvfp4 | ElementType::F16 => ElementType::F16,
+            ElementType::Bf16 => ElementType::Bf16,
+            _ => return None,
+        };
+        let element = self.inputs[product.left].element;
+        let axes = output.tensor.extents.len();
+        let alike = operands.map(|place| &self.inputs[*place]).all(|input| {
+            let batch = input.extents[..axes - 2] == output.tensor.extents[..axes - 2];
+            input.element == element && input.extents.len() == axes && batch
+        });
+        let fits = alike && (2..=3).contains(&axes) && output.tensor.element == wanted;
+        fits.then_some(product)
+    }
+}
+
+fn of_value(value: &Value) -> Option<Product> {
+    let of = |id: NodeId| (&value.node(id).op, &value.node(id).inputs[..]);
+    let input = |id: NodeId| match of(id) {
+        (Op::Input(place), _) => Some(*place),
+        _ => None,
+    };
+    let factors = |id: NodeId| match of(id) {
+        (Op::MatMul, &[left, right]) => match of(right) {
+            (Op::Transpose, &[right]) => Some((input(left)?, input(right)?)),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some((left, right)) = factors(value.root) {
+        return Some(Product {
+            left,
+            rights: vec![right],
+        });
+    }
+    let (Op::Binary(BinaryOp::Multiply), &[gate, up]) = of(value.root) else {
+        return None;
+    };
+    let (Op::Unary(UnaryOp::Silu), &[gate]) = of(gate) else {
+        return None;
+    };
+    let ((left, gate), (other, up)) = (factors(gate)?, factors(up)?);
+    (left == other).then(|| Product {
+        left,
+        rights: vec![gate, up],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{built_in, names};
+
+    #[test]
+    fn gemms_are_products_and_the_dual_one_has_two() {
+        let rights = |name: &str| Some(built_in(name)?.product()?.rights);
+        assert_eq!(rights("nvfp4-dual-gemm"), Some(vec![1, 2]));
+        for name in names().filter(|name| *name != "nvfp4-dual-gemm") {
+            let is_product = name.contains("gem");
+            assert_eq!(rights(name), is_product.then(|| vec![1]), "{name}");
+        }
+    }
+}

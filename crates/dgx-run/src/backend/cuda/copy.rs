@@ -1,0 +1,81 @@
+//! The yardstick of what is bound by memory: a copy that moves as many bytes as
+//! the operator must.
+
+use super::driver::{CudaError, DeviceMemory, Graph, Result, Stream};
+use super::program::Program;
+use super::tools::{Tools, uploaded};
+use crate::backend::pieces::{Piece, Source, What};
+use crate::backend::salt::Salt;
+use dgx_core::domain::Group;
+use dgx_core::operator::Operator;
+
+#[derive(Debug)]
+pub(super) struct Copy {
+    source: DeviceMemory,
+    target: DeviceMemory,
+    /// New contents for both.
+    contents: Program,
+    /// What the target must be.
+    wanted: Program,
+}
+
+impl Copy {
+    pub(super) fn new(operator: &Operator, groups: &[Group], stream: &Stream) -> Result<Self> {
+        // As many bytes are read as are written.
+        let bytes = operator.work_of(groups).memory_bytes / 2.0;
+        let bytes = (bytes as u64).next_multiple_of(16).max(16);
+        let (source, target) = (DeviceMemory::new(bytes)?, DeviceMemory::new(bytes)?);
+        let piece = |memory: &DeviceMemory, what| Piece {
+            at: memory.address,
+            bytes,
+            what,
+        };
+        let contents = [&source, &target].map(|memory| piece(memory, What::Scratch));
+        let wanted = [piece(&target, What::Same(Source::Input(0)))];
+        let program = |pieces: &[Piece]| {
+            let address = |_| source.address;
+            Program::new([&[], pieces, &[]], address, stream)
+        };
+        Ok(Self {
+            contents: program(&contents)?,
+            wanted: program(&wanted)?,
+            source,
+            target,
+        })
+    }
+
+    pub(super) fn capture(&self, stream: &Stream) -> Result<Graph> {
+        stream.capture(|| stream.copy(self.target.address, self.source.address, self.source.bytes))
+    }
+
+    /// Queues new contents of the source. What the target holds is no copy of
+    /// it: what scratch holds depends on the address.
+    pub(super) fn lay(&self, tools: &Tools, stream: &Stream, salt: Salt) -> Result<()> {
+        self.contents.lay(tools, stream, salt, false)
+    }
+
+    /// Queues the comparison of both, as [`Program::check`] does.
+    pub(super) fn check(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        salt: Salt,
+        lowest: u64,
+    ) -> Result<()> {
+        self.wanted.check(tools, stream, salt, true, lowest)
+    }
+
+    /// Whether the target is like the source.
+    pub(super) fn is_same(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        salt: Salt,
+    ) -> std::result::Result<bool, CudaError> {
+        let lowest = uploaded(&[0; 8], stream)?;
+        self.check(tools, stream, salt, lowest.address)?;
+        let mut found = [0; 8];
+        stream.download(&mut found, lowest.address)?;
+        Ok(found == [0; 8])
+    }
+}

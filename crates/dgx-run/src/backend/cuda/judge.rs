@@ -1,0 +1,180 @@
+use bytemuck::{NoUninit, cast_slice};
+use dgx_core::operator::ElementType;
+
+use super::driver::{DeviceMemory, Launch, Result, Stream};
+use super::ground::Ground;
+use super::instance::{DataSet, Expected};
+use super::program::{WireMoves, poisons};
+use super::tools::{Tools, argument, uploaded};
+use crate::backend::salt::Salt;
+use crate::validate::Tolerance;
+
+/// Blocks that judge one output.
+const JUDGING_BLOCKS: u32 = 256;
+
+/// `Judged` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, NoUninit)]
+pub(super) struct WireJudged {
+    pub c: u64,
+    pub expected: u64,
+    pub rows: u64,
+    pub columns: u64,
+    pub gate: u64,
+    pub up: u64,
+    pub group: u64,
+}
+
+/// `JudgedValues` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, NoUninit)]
+pub(super) struct WireValues {
+    pub output: u64,
+    pub expected: u64,
+    pub count: u64,
+    pub first: u64,
+    pub element: u32,
+    pub bits: u32,
+    pub rtol: f32,
+    pub atol: f32,
+    pub moves: WireMoves,
+}
+
+/// Judges one entry's output on one data set, on the device.
+#[derive(Debug)]
+pub(super) struct Judge {
+    table: DeviceMemory,
+    rows: u32,
+    seal: u64,
+    by: By,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum By {
+    /// Both products of a gated one, so that signs may change.
+    Products(Tolerance),
+    /// The elements themselves.
+    Values,
+}
+
+impl Judge {
+    /// Of the outputs of a call around which `ground` lies, against the answer of `set`; `tolerance` is the entry's.
+    pub(super) fn new(ground: &Ground, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
+        let expected = set.expected();
+        let groups = 0..ground.instance.groups().len();
+        let extents: Option<Vec<[u64; 3]>> = groups
+            .map(|group| Some(ground.instance.extents(group)?.wide()))
+            .collect();
+        match extents {
+            Some(extents) => Self::of_products(ground, expected, &extents, tolerance),
+            None => Self::of_values(ground, expected, tolerance),
+        }
+    }
+
+    fn of_products(
+        ground: &Ground,
+        expected: &Expected,
+        extents: &[[u64; 3]],
+        tolerance: Tolerance,
+    ) -> Result<Self> {
+        let sizes = extents.iter().map(|[rows, columns, _]| rows * columns);
+        let all: u64 = sizes.sum();
+        let mut offset = 0;
+        let mut table = Vec::new();
+        for (index, &[rows, columns, _]) in extents.iter().enumerate() {
+            table.push(WireJudged {
+                c: ground.outputs.address(index),
+                expected: expected.memory.address,
+                rows,
+                columns,
+                gate: offset,
+                up: all + offset,
+                group: index as u64,
+            });
+            offset += rows * columns;
+        }
+        Ok(Self {
+            table: uploaded(cast_slice(&table), &ground.stream)?,
+            rows: table.len() as u32,
+            seal: expected.seal,
+            by: By::Products(tolerance),
+        })
+    }
+
+    fn of_values(ground: &Ground, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
+        let operator = ground.instance.operator();
+        let round = tolerance.of_round(operator);
+        let mut first = 0;
+        let mut table = Vec::new();
+        for (place, (&count, own)) in expected
+            .lengths
+            .iter()
+            .zip(&expected.tolerances)
+            .enumerate()
+        {
+            let output = &operator.outputs[place % operator.outputs.len()];
+            let element = output.tensor.element;
+            let allowed = round.unwrap_or(*own);
+            table.push(WireValues {
+                output: ground.outputs.address(place),
+                expected: expected.memory.address,
+                count,
+                first,
+                element: element as u32,
+                bits: element.bits() as u32,
+                rtol: allowed.rtol as f32,
+                atol: allowed.atol as f32,
+                moves: ground.instance.moves(place),
+            });
+            first += count;
+        }
+        Ok(Self {
+            table: uploaded(cast_slice(&table), &ground.stream)?,
+            rows: table.len() as u32,
+            seal: expected.seal,
+            by: By::Values,
+        })
+    }
+
+    /// Queues counting the elements that are not surely right into `wrong`,
+    /// which must be 0 before.
+    pub(super) fn queue(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        salt: Salt,
+        wrong: u64,
+    ) -> Result<()> {
+        let (mut table, mut word, mut seal) = (self.table.address, salt.0, self.seal);
+        let mut wrong = wrong;
+        let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
+        launch.grid[1] = self.rows;
+        match self.by {
+            By::Products(Tolerance { rtol, atol }) => {
+                let (mut rtol, mut atol) = (rtol as f32, atol as f32);
+                let mut poison = salt.poison(ElementType::F16) as u32;
+                let mut parameters = [
+                    argument(&mut table),
+                    argument(&mut word),
+                    argument(&mut poison),
+                    argument(&mut seal),
+                    argument(&mut rtol),
+                    argument(&mut atol),
+                    argument(&mut wrong),
+                ];
+                tools.judge.launch(stream, &launch, &mut parameters)
+            }
+            By::Values => {
+                let mut poisons = poisons(salt);
+                let mut parameters = [
+                    argument(&mut table),
+                    argument(&mut word),
+                    argument(&mut poisons),
+                    argument(&mut seal),
+                    argument(&mut wrong),
+                ];
+                tools.judge_values.launch(stream, &launch, &mut parameters)
+            }
+        }
+    }
+}
