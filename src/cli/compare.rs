@@ -129,7 +129,12 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
         (shapes == comparison.shapes.len()).then_some(present::CounterRow { name, counts })
     };
     let rows: Option<Vec<_>> = sides.into_iter().zip(["A", "B"]).map(counted).collect();
-    if let Some(rows) = rows {
+    if let Some([base, candidate]) = rows.as_deref()
+        && !of_one_run
+        && base.counts == candidate.counts
+    {
+        say!("\nBoth runs counted the same.");
+    } else if let Some(rows) = rows {
         let what = "one call on each shape above, summed";
         let tables = present::counters_tables(("contender", what), &rows, true);
         say!("\n{}", present::rendered(&tables, style));
@@ -180,21 +185,7 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     let agreed = Repetition::of(sides, &compared, only.is_some());
     let document = RunExport::of_runs(sides, &compared, only, &agreed);
     let written = args.exports.write(&document);
-    for (name, run) in [("A", &a), ("B", &b)] {
-        let card = run.header.device.uuid.as_deref();
-        let parts = [run.path.display().to_string(), describe(run)];
-        let parts: Vec<String> = parts.into_iter().chain(card.map(str::to_owned)).collect();
-        say!("{name}  {}", style.joined(&parts, 3));
-        let foreign = || {
-            Some(present::foreign(
-                run.tool.as_ref()?,
-                run.tally.process_count(),
-            ))
-        };
-        if let Some(sentence) = present::belief_again(&run.header.device).or_else(foreign) {
-            say!("   {}", style.joined(&[sentence], 3));
-        }
-    }
+    print_sides([&a, &b], style);
     for (name, (run, ranking)) in ["A", "B"].iter().zip(sides) {
         if let Some(lacks) = present::lacks(run, ranking) {
             let told = style.doubtful(format!("{name} is not complete: {lacks}"));
@@ -207,23 +198,61 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
             style.doubtful("ACROSS DEVICES: ratios compare devices as well as designs")
         );
     }
-    say!("\n{}", overview(&compared, &ranking_b, style));
-    let (base, candidate) = (
-        Side::new(&a, &ranking_a, first),
-        Side::new(&b, &ranking_b, first),
-    );
-    if compared.len() == 1 {
-        let table = present::comparison_table(&[([base, candidate], comparison)]);
+    if a.tool.is_some() || b.tool.is_some() {
+        let pairs: Vec<_> = compared
+            .iter()
+            .map(|(id, c)| (paired(sides, id), c))
+            .collect();
+        say!("\n{}", present::benchmark_table(&pairs).render(style));
+    } else {
+        say!("\n{}", overview(&compared, &ranking_b, style));
+    }
+    if compared.len() == 1 && a.tool.is_none() && b.tool.is_none() {
+        let table = present::comparison_table(&[(paired(sides, first), comparison)]);
         say!("\n{}", table.render(style));
-        print_counters([base, candidate], comparison, style);
+        print_counters(paired(sides, first), comparison, style);
     }
     for note in shape_notes(&a, &b) {
         say!("\n{}", style.fold(&note, 2));
     }
-    say!("\n{}", present::UNPAIRED);
+    if let Some(drift) = agreed.drift {
+        say!("\n{drift}");
+    }
     print_agreement(&agreed, style);
     written?;
     Ok(Exit::Done)
+}
+
+/// A contender in both runs.
+fn paired<'a>(sides: [(&'a Run, &'a Ranking); 2], id: &'a ContenderId) -> [Side<'a>; 2] {
+    sides.map(|(run, ranking)| Side::new(run, ranking, id))
+}
+
+/// What the two runs are, and how much to believe of each; what is the same of
+/// both stands once.
+fn print_sides(runs: [&Run; 2], style: &Style) {
+    let belief = |run: &Run| {
+        let foreign = || {
+            let tool = run.tool.as_ref()?;
+            Some(present::foreign(tool, run.tally.process_count()))
+        };
+        let modelled = present::belief_again(&run.header.device, &run.operator.name);
+        modelled.or_else(foreign)
+    };
+    let beliefs = runs.map(belief);
+    let once = beliefs[0] == beliefs[1];
+    for ((name, run), belief) in ["A", "B"].iter().zip(runs).zip(&beliefs) {
+        let card = run.header.device.uuid.as_deref();
+        let parts = [run.path.display().to_string(), describe(run)];
+        let parts: Vec<String> = parts.into_iter().chain(card.map(str::to_owned)).collect();
+        say!("{name}  {}", style.joined(&parts, 3));
+        if let (Some(sentence), false) = (belief, once) {
+            say!("   {}", style.joined(&[sentence.clone()], 3));
+        }
+    }
+    if let ([Some(sentence), _], true) = (&beliefs, once) {
+        say!("{}", style.fold(sentence, 0));
+    }
 }
 
 /// How far the runs lie apart, in times and in speedups within each run; and

@@ -107,11 +107,13 @@ fn common(
     bound_by: Option<&String>,
 ) -> Vec<Value> {
     let calibrated = run.calibrated.map(|yes| if yes { "yes" } else { "no" });
+    let known = run.calibration.as_ref();
+    let error = known.filter(|_| run.calibrated == Some(true));
     [
         row![&run.file, &run.device],
         numbers(change.map(|change| &change.speedup)),
         row![
-            maybe(run.calibration.as_ref().map(|known| known.median)),
+            maybe(error.map(|known| known.median)),
             maybe(calibrated),
             maybe(run.label),
             maybe(clock_mhz),

@@ -62,7 +62,8 @@ fn written(path: &Path, text: &str) -> Result<(), Error> {
             .write_all(text.as_bytes());
     }
     let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
-    file.write_all(text.as_bytes())?;
+    // Errors of the file itself do not name it, and its name says nothing.
+    file.as_file_mut().write_all(text.as_bytes())?;
     readable_by_all(&file)?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())

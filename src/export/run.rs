@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::present::{
-    Repetition, UNPAIRED, all_counters, belief, bound_text, comparison_table, failures,
-    first_wrong, matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
+    Repetition, all_counters, belief, bound_text, comparison_table, failures, first_wrong,
+    matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
 };
 use crate::table::Table;
 use dgx_core::claims;
@@ -106,7 +106,7 @@ pub(crate) struct RunOrigin {
     pub timing: Timing,
     /// How far modelled times are off, where it is known, and for which device.
     pub calibration: Option<Calibration>,
-    /// Whether that is the device of this run; null for other times.
+    /// Whether that is the device and the operator of this run; null for other times.
     pub calibrated: Option<bool>,
     /// The error of modelled times in words; null for others.
     pub model_error: Option<String>,
@@ -283,7 +283,7 @@ impl RunExport {
             .push(comparison_table(&pairs.collect::<Vec<_>>()));
         both.tables.extend(agreed.table.clone());
         both.agreement = agreed.repeat.as_ref().map(agreement);
-        both.notes = std::iter::once(UNPAIRED.to_owned())
+        both.notes = (agreed.drift.map(str::to_owned).into_iter())
             .chain(agreed.times.clone())
             .chain(agreed.words.clone())
             .collect();
@@ -396,8 +396,9 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
         backend: header.device.backend.to_string(),
         timing: run.timing(),
         calibration: header.device.calibration.clone(),
-        calibrated: (run.timing() == Timing::Modelled).then(|| header.device.calibrated()),
-        model_error: model_error(&header.device),
+        calibrated: (run.timing() == Timing::Modelled)
+            .then(|| header.device.calibrated_for(&run.operator.name)),
+        model_error: model_error(run),
         belief: belief(run),
         validated: run.timing() != Timing::Recorded && !header.settings.time_only,
         baseline: header.baseline.to_string(),

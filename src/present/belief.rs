@@ -7,11 +7,11 @@ use dgx_core::record::schema::DeviceRecord;
 
 /// One sentence for modelled times, which stands before their table.
 pub(crate) fn belief(run: &Run) -> Option<String> {
-    belief_in(&run.header.device)
+    belief_in(&run.header.device, &run.operator.name)
 }
 
 /// The same where there is no run.
-pub(crate) fn belief_in(device: &DeviceRecord) -> Option<String> {
+pub(crate) fn belief_in(device: &DeviceRecord, operator: &str) -> Option<String> {
     if device.timing != Timing::Modelled {
         return None;
     }
@@ -33,6 +33,11 @@ pub(crate) fn belief_in(device: &DeviceRecord) -> Option<String> {
         format!("{median} in the median and {worst} at worst over {cells} cells of {run}");
     let ties = format!("differences below {median} are ties");
     Some(match device.calibrated() {
+        true if !device.calibrated_for(operator) => format!(
+            "{} There it was off by {against}; for {operator} its error is unknown. {}.",
+            modelled_otherwise(name, &device.compared_operators().join(", ")),
+            ties.replacen('d', "D", 1)
+        ),
         true => {
             format!("All times are modelled for {name}, not measured: off by {against}; {ties}.")
         }
@@ -44,9 +49,21 @@ pub(crate) fn belief_in(device: &DeviceRecord) -> Option<String> {
     })
 }
 
+/// Where the model was compared with a card for other operators only.
+pub(crate) fn modelled_otherwise(device: &str, operators: &str) -> String {
+    format!(
+        "All times are modelled for {device}, not measured. The model was checked on {operators} \
+         only."
+    )
+}
+
 /// The same in short, where a reader meets it again.
-pub(crate) fn belief_again(device: &DeviceRecord) -> Option<String> {
+pub(crate) fn belief_again(device: &DeviceRecord, operator: &str) -> Option<String> {
     let modelled = device.timing == Timing::Modelled;
+    if modelled && device.calibrated() && !device.calibrated_for(operator) {
+        let operators = device.compared_operators().join(", ");
+        return Some(modelled_otherwise(&device.name, &operators));
+    }
     let known = device.calibration.as_ref();
     let error = match known.filter(|_| device.calibrated()) {
         Some(known) => format!(
@@ -60,10 +77,11 @@ pub(crate) fn belief_again(device: &DeviceRecord) -> Option<String> {
 }
 
 /// The error beside modelled times: `±3.5 %`, or `uncalibrated`; none for others.
-pub(crate) fn model_error(device: &DeviceRecord) -> Option<String> {
-    let modelled = device.timing == Timing::Modelled;
+pub(crate) fn model_error(run: &Run) -> Option<String> {
+    let device = &run.header.device;
     let known = device.calibration.as_ref();
-    modelled.then(|| match known.filter(|_| device.calibrated()) {
+    let checked = device.calibrated_for(&run.operator.name);
+    (run.timing() == Timing::Modelled).then(|| match known.filter(|_| checked) {
         Some(known) => format!("±{}", percent(known.median)),
         None => "uncalibrated".to_owned(),
     })
@@ -73,7 +91,7 @@ pub(crate) fn model_error(device: &DeviceRecord) -> Option<String> {
 pub(crate) fn micros_title(run: &Run) -> String {
     let device = &run.header.device;
     let timing = device.timing.as_str();
-    match model_error(device) {
+    match model_error(run) {
         Some(error) => format!("{timing} µs for {} ({error})", device.name),
         None => format!("{timing} µs"),
     }
@@ -83,7 +101,7 @@ pub(crate) fn micros_title(run: &Run) -> String {
 pub(crate) fn times(run: &Run) -> String {
     let device = &run.header.device;
     let timing = device.timing.as_str();
-    match model_error(device) {
+    match model_error(run) {
         Some(error) => format!("{timing} for {}, {error}", device.name),
         None => timing.to_owned(),
     }
@@ -103,6 +121,8 @@ mod tests {
     use super::*;
     use dgx_core::record::synthetic::Synthetic;
 
+    const USUAL: &str = "nvfp4-dual-gemm";
+
     fn told(change: impl FnOnce(&mut DeviceRecord)) -> (String, String) {
         let mut run = Synthetic::round4().modelled().run();
         change(&mut run.header.device);
@@ -114,12 +134,12 @@ mod tests {
         let mut device = Synthetic::round4().modelled().run().header.device;
         let told =
             "All times are modelled for NVIDIA H200: off by 3.5 % in the median, 17 % at worst.";
-        assert_eq!(belief_again(&device).as_deref(), Some(told));
+        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(told));
         device.name = "NVIDIA B200".to_owned();
         let told = "All times are modelled for NVIDIA B200, uncalibrated.";
-        assert_eq!(belief_again(&device).as_deref(), Some(told));
+        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(told));
         let measured = Synthetic::round4().run().header.device;
-        assert_eq!(belief_again(&measured), None);
+        assert_eq!(belief_again(&measured, USUAL), None);
     }
 
     #[test]
@@ -131,6 +151,28 @@ mod tests {
              and 17 % at worst over 104 cells of final; differences below 3.5 % are ties."
         );
         assert_eq!(title, "modelled µs for NVIDIA H200 (±3.5 %)");
+    }
+
+    #[test]
+    fn an_operator_that_no_card_timed_has_no_error_of_the_model() {
+        let mut run = Synthetic::round4().modelled().run();
+        run.operator = dgx_core::operators::named(Some("softmax")).unwrap();
+        assert_eq!(
+            belief(&run).unwrap(),
+            "All times are modelled for NVIDIA H200, not measured. The model was checked on \
+             nvfp4-dual-gemm only. There it was off by 3.5 % in the median and 17 % at worst over \
+             104 cells of final; for softmax its error is unknown. Differences below 3.5 % are ties."
+        );
+        let title = "modelled µs for NVIDIA H200 (uncalibrated)";
+        assert_eq!(micros_title(&run), title);
+        let short = belief_again(&run.header.device, "softmax").unwrap();
+        assert!(
+            short.ends_with("checked on nvfp4-dual-gemm only."),
+            "{short}"
+        );
+        let known = run.header.device.calibration.as_mut().unwrap();
+        known.operators = vec!["softmax".to_owned()];
+        assert_eq!(micros_title(&run), "modelled µs for NVIDIA H200 (±3.5 %)");
     }
 
     #[test]

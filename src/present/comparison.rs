@@ -4,10 +4,6 @@ use dgx_core::domain::ContenderId;
 use dgx_core::rank::{Comparison, Judgement, Side};
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
-/// What every comparison of two runs has to be read with.
-pub(crate) const UNPAIRED: &str =
-    "No block pairs the two runs, so drift between them is in these ratios.";
-
 /// The second side over the first, one pair after the other: a line for each
 /// shape and one for the geometric mean.
 pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
@@ -46,6 +42,30 @@ pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Tab
         table.push(row.into_iter().map(|value| value.strong_if(true)).collect());
     }
     table
+}
+
+/// Benchmarks of another tool, before and after: a line for each and its
+/// arguments, for no two of them need compute the same.
+pub(crate) fn benchmark_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
+    let right = |title: &str| Column::new(title, Align::Right, 6);
+    let mut table = Table::new(vec![
+        Column::key("benchmark"),
+        Column::key("arguments"),
+        right("A µs"),
+        right("B µs"),
+        Column::left("B over A"),
+        Column::new("time", Align::Right, 4),
+        Column::new("finding", Align::Left, 8),
+    ]);
+    for (sides, comparison) in compared {
+        for (shape, estimate, judgement) in comparison.judged() {
+            let times = sides.each_ref().map(|side| time(side, shape));
+            let mut row = values(sides[1].contender, shape, times, estimate, judgement);
+            row.truncate(7);
+            table.push(row);
+        }
+    }
+    table.without_empty_columns()
 }
 
 fn time(side: &Side<'_>, shape: &str) -> Value {

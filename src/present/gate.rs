@@ -1,6 +1,6 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
-use super::percent;
+use super::{modelled_otherwise, percent};
 use crate::table::{Align, Column, Style, Table, Tone, Value, maybe, row};
 use dgx_core::gate::{self, Finding, Gap, GateReport, Impossible, Note, Ruling, Whose};
 use dgx_core::rank::{GRAVE, Ranking};
@@ -211,12 +211,17 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
             declared,
         } => format!("{contender} is declared {declared}: not judged"),
         Note::Loose(how) => loose(how),
-        Note::Modelled { device, error } => match error {
-            Some(error) => format!(
+        Note::Modelled {
+            device,
+            error,
+            others,
+        } => match (error, others) {
+            (Some(_), Some(others)) => modelled_otherwise(device, others),
+            (Some(error), None) => format!(
                 "All times are modelled for {device}, not measured: off by {} in the median.",
                 percent(*error)
             ),
-            None => format!(
+            (None, _) => format!(
                 "All times are modelled for {device}, uncalibrated: their error is \
                  unknown, so designs are not ranked by them."
             ),

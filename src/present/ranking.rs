@@ -40,7 +40,7 @@ pub(crate) fn over_title(ranking: &Ranking) -> String {
 /// Times that were not measured stand in a column that says so; below it, how
 /// far they are off.
 fn mean_title(run: &Run) -> String {
-    match (run.timing(), model_error(&run.header.device)) {
+    match (run.timing(), model_error(run)) {
         (Timing::Measured, _) => "mean µs".to_owned(),
         (timing, Some(error)) => format!("{} µs\n{error}", timing.as_str()),
         (timing, None) => format!("{} µs", timing.as_str()),

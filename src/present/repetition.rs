@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use super::{between, interval, percent, signed_percent};
 use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
-use dgx_core::domain::ContenderId;
+use dgx_core::domain::{ContenderId, Timing, counted};
 use dgx_core::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -48,8 +48,12 @@ fn table(repeat: &Repeat, unit: &str) -> Table {
     table.without_empty_columns()
 }
 
+/// What a comparison of two runs has to be read with; modelled times do not drift.
+const UNPAIRED: &str = "No block pairs the two runs, so drift between them is in these ratios.";
+
 /// What is said of two runs as a whole.
 pub(crate) struct Repetition {
+    pub drift: Option<&'static str>,
     /// How far their times lie apart.
     pub times: Option<String>,
     /// Each run within itself, where both can be read so.
@@ -71,8 +75,11 @@ impl Repetition {
         let same_card = same_card(a, b);
         let hash = |run: &Run, id| run.contender(id).map(|c| c.hash.clone());
         let unedited = compared.iter().filter(|(id, _)| hash(a, id) == hash(b, id));
-        let times = Spread::of(unedited.map(|(_, c)| (c.geomean, c.slack)));
-        let repeat = Repeat::of(sides[0], sides[1]).filter(|_| !one);
+        // Benchmarks of another tool need not compute the same thing: neither an
+        // order of them nor a mean over them says anything.
+        let own = a.tool.is_none() && b.tool.is_none();
+        let times = Spread::of(unedited.map(|(_, c)| (c.geomean, c.slack))).filter(|_| own);
+        let repeat = Repeat::of(sides[0], sides[1]).filter(|_| !one && own);
         let words = repeat.as_ref().map(|repeat| {
             let what = format!("Speedups over {}", repeat.reference);
             let apart = repeat
@@ -80,7 +87,9 @@ impl Repetition {
                 .map(|found| spread(&what, &found, same_card));
             repetition(repeat).into_iter().chain(apart).collect()
         });
+        let modelled = [a, b].map(|run| run.timing() == Timing::Modelled);
         Self {
+            drift: (modelled != [true, true]).then_some(UNPAIRED),
             times: times.map(|found| spread("Times", &found, same_card)),
             words: words.unwrap_or_default(),
             table: repeat.as_ref().map(|found| table(found, &between(a, b))),
@@ -103,9 +112,10 @@ fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
         None => "",
     };
     let text = format!(
-        "{what} differ by {} in the median of {contenders} contenders and by {} at most{cards}; \
-         for {beyond} of {contenders} that is more than both runs can detect.",
+        "{what} differ by {} in the median of {} and by {} at most{cards}; for {beyond} of \
+         {contenders} that is more than both runs can detect.",
         percent(median),
+        counted(contenders, "contender"),
         percent(most)
     );
     match same_card {

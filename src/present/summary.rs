@@ -56,7 +56,7 @@ pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
     let mut text = format!("{folded}\n{}", style.fold(&what, 2));
     let belief = match new || speech::level() >= Level::Verbose {
         true => belief(run),
-        false => belief_again(&header.device),
+        false => belief_again(&header.device, &run.operator.name),
     };
     let sentences = belief.into_iter().chain(unvalidated(run));
     for sentence in sentences.chain(foreseeable(run)) {

@@ -142,6 +142,30 @@ fn compare_and_gate_are_of_one_mind_about_another_tools_runs() {
     }
 }
 
+/// Benchmarks of one file are no contenders of one operator: each is compared
+/// with itself, and none with another.
+#[test]
+fn benchmarks_of_another_tool_are_compared_each_with_itself_alone() {
+    let workspace = Workspace::new();
+    google(&workspace, "old", 12, 100.0);
+    google(&workspace, "new", 12, 115.0);
+    let said = workspace.run(&["compare", "old.json", "new.json"]);
+    let row = |name: &str| said.lines().find(|line| line.contains(name)).unwrap_or("");
+    for name in ["BM_x", "BM_y"] {
+        assert!(row(name).contains("slower"), "{said}");
+    }
+    assert_eq!(said.matches("Timed by").count(), 1, "{said}");
+    for word in [
+        "Without samples",
+        "Within each run",
+        "rank",
+        "can detect",
+        "tie groups",
+    ] {
+        assert!(!said.contains(word), "{word}: {said}");
+    }
+}
+
 /// A file beside itself is no comparison, whoever wrote it; and without
 /// anything to be held against there is no gate.
 #[test]

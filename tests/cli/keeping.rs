@@ -107,7 +107,8 @@ fn runs_are_listed() {
     assert!(line("smoke-20260106-0000").contains("complete"), "{said}");
     assert!(line("smoke-20260108-0000").contains("incomplete"), "{said}");
     assert!(line("broken").contains("unreadable"), "{said}");
-    assert!(line("smoke-20260106-0000").contains("emu"), "{said}");
+    let emulated = line("smoke-20260106-0000");
+    assert!(emulated.contains("NVIDIA H200, emulated"), "{said}");
     assert!(!said.contains("smoke-20250101-0000"), "{said}");
     let list: serde_json::Value = serde_json::from_str(&workspace.read("list.json")).expect("JSON");
     let list = list.as_array().expect("a list");

@@ -31,19 +31,9 @@ pub fn named(name: Option<&str>) -> Result<Arc<Operator>, InputError> {
 
 /// The names of all operators: those built in, and those in `operators/`.
 pub fn known() -> impl Iterator<Item = String> {
-    let files = std::fs::read_dir("operators")
-        .into_iter()
-        .flatten()
-        .flatten();
-    let local = files.filter_map(|file| {
-        let path = file.path();
-        let toml = path.extension().is_some_and(|end| end == "toml");
-        let stem = path.file_stem()?.to_str()?.to_owned();
-        (toml && operator::built_in(&stem).is_none()).then_some(stem)
-    });
-    let mut local: Vec<String> = local.collect();
-    local.sort();
-    operator::names().map(str::to_owned).chain(local)
+    operator::names()
+        .map(str::to_owned)
+        .chain(operator::local_names())
 }
 
 /// An operator as run files and requests to workers hold it: whole.

@@ -165,7 +165,10 @@ fn table(entries: &[RunEntry]) -> Table {
             printable_line(&entry.name()),
             text(&entry.round),
             started.chars().take("2026-01-01 00:00".len()).collect(),
-            text(&entry.device),
+            match entry.timing {
+                Some(Timing::Modelled) => format!("{}, emulated", text(&entry.device)),
+                _ => text(&entry.device),
+            },
             entry.backend.unwrap_or_default().to_owned(),
             entry.state.clone(),
             Bytes(entry.bytes).to_string(),

@@ -35,7 +35,7 @@ pub(super) fn binding(
     match found {
         Ok((whole, savings)) => {
             let record = DeviceRecord::new(BackendKind::Emu, device);
-            let belief = belief_again(&record).unwrap_or_default();
+            let belief = belief_again(&record, &plan.round.operator.name).unwrap_or_default();
             let shape = &plan.shapes[cell.shape].name;
             let head = headline(shape, whole, &savings);
             format!(

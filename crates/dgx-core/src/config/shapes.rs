@@ -133,7 +133,9 @@ impl Reader<'_> {
                     .copied()
                     .chain(sizes.iter().map(String::as_str))
             };
-            let remedy = match nearest(key.get_ref(), known()) {
+            // Short names are all alike.
+            let close = nearest(key.get_ref(), known()).filter(|close| close.len() > 2);
+            let remedy = match close {
                 Some(close) => format!("did you mean `{close}`? ({GUIDE})"),
                 None => format!(
                     "use one of {}; {GUIDE}",

@@ -77,6 +77,16 @@ fn criteria_keep_their_written_order() {
 }
 
 #[test]
+fn an_unknown_size_is_answered_with_the_sizes() {
+    let error = read(&GOOD.replacen("k = 7168", "q = 7168", 1)).unwrap_err();
+    assert_eq!(error.message(), "unknown key `q`");
+    let remedy = error.remedy();
+    assert!(remedy.contains("m, n, k"), "{remedy}");
+    let error = read(&GOOD.replacen("k = 7168", "gruops = 7168", 1)).unwrap_err();
+    assert!(error.remedy().contains("did you mean `groups`?"));
+}
+
+#[test]
 fn every_mistake_is_placed() {
     let long = format!("{:?}", "x".repeat(201));
     let long_round = format!("name = {long}\nquestion ");

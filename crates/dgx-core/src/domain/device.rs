@@ -87,6 +87,9 @@ pub struct Calibration {
     pub p90: f64,
     pub worst: f64,
     pub cells: u32,
+    /// The operators of these cells; without any, the dual GEMM alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<String>,
 }
 
 impl Device {

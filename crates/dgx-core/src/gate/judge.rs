@@ -99,9 +99,11 @@ pub fn judge(
     };
     if run.timing() == Timing::Modelled {
         let device = &run.header.device;
+        let known = device.calibrated_for(&run.operator.name);
         report.notes.push(Note::Modelled {
             device: device.name.clone(),
             error: device.model_error(),
+            others: (!known).then(|| device.compared_operators().join(", ")),
         });
     }
     report.notes.extend(foreign(Whose::Run, run));
@@ -327,24 +329,35 @@ impl Case<'_> {
     /// Why there is no ratio on these shapes: the contender's own fault, or not.
     fn no_ratio(&self, rule: Rule, wanted: String, beside: &Beside) -> Finding {
         let of = beside.asked.len();
-        let (ruling, who, lacks) = match beside.own_lacks.len() {
-            0 => (
-                Ruling::Undecided,
-                describe(self.over),
-                beside.other_lacks.len(),
-            ),
-            own => (Ruling::Failed, self.contender.to_string(), own),
+        let invalid = beside.own_lacks.iter().filter(|shape| self.invalid(shape));
+        let (own, invalid) = (beside.own_lacks.len(), invalid.count());
+        let reason = |who: String, is: &str, lacks: usize| match lacks == of {
+            true => format!("{who} is {is} on no shape"),
+            false => format!("{who} is not {is} on {lacks} of {of} shapes"),
+        };
+        let contender = || self.contender.to_string();
+        let (ruling, reason) = match (invalid, own) {
+            (0, 0) => {
+                let lacks = beside.other_lacks.len();
+                let reason = reason(describe(self.over), "valid", lacks);
+                (Ruling::Undecided, reason)
+            }
+            (0, own) => (Ruling::Undecided, reason(contender(), "timed", own)),
+            (_, own) => (Ruling::Failed, reason(contender(), "valid", own)),
         };
         Finding {
             ruling,
             wanted,
             found: "none".to_owned(),
-            reason: Some(match lacks == of {
-                true => format!("{who} is valid on no shape"),
-                false => format!("{who} is not valid on {lacks} of {of} shapes"),
-            }),
+            reason: Some(reason),
             ..self.plain(rule, None)
         }
+    }
+
+    /// Whether a verdict says so: a cell that the run did not get to is neither.
+    fn invalid(&self, shape: &str) -> bool {
+        let status = self.run.status(self.contender, shape);
+        status.is_some_and(|status| !matches!(status, Status::Ok | Status::NotValidated))
     }
 
     pub(super) fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {

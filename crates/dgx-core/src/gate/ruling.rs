@@ -91,7 +91,12 @@ pub enum Note {
     Loose(Vec<String>),
     /// Times are modelled for this device, off by this share in the median as
     /// far as anybody compared.
-    Modelled { device: String, error: Option<f64> },
+    Modelled {
+        device: String,
+        error: Option<f64>,
+        /// The operators it was compared on, where this run's is not among them.
+        others: Option<String>,
+    },
     /// Another tool timed it, in so many processes; none where it kept no
     /// samples.
     Foreign {

@@ -32,6 +32,11 @@ fn doubted(doubt: Doubt, distance: f64) -> Option<String> {
             percent(error)
         ),
         Doubt::Uncalibrated => return Some(UNCALIBRATED.to_owned()),
+        Doubt::Data if distance >= 0.0 => return None,
+        Doubt::Data => format!(
+            "short by less than the {} that other data may cost: give both sweeps one --data-seed",
+            percent(doubt.share())
+        ),
         Doubt::OneProcess => ONE_PROCESS.to_owned(),
     };
     (distance.abs() < doubt.share().ln_1p()).then_some(reason)
@@ -137,6 +142,9 @@ pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> Judged {
 
 pub(super) fn wanted(slack: &Slack) -> String {
     match slack.share > 0.0 {
+        true if slack.doubt == Doubt::Data => {
+            format!("within {} on other data", percent(slack.share))
+        }
         true => format!("within {}", percent(slack.share)),
         false => "no slower".to_owned(),
     }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::Operator;
 use crate::diagnostic::{InputError, SourceFile, did_you_mean};
+use crate::files;
 
 /// The usual one first.
 const COMMITTED: [(&str, &str); 7] = [
@@ -59,6 +60,14 @@ pub fn built_in(name: &str) -> Option<&'static Operator> {
     BUILT_IN.iter().find(|operator| operator.name == name)
 }
 
+/// The names of the files in `operators/` that replace no built-in operator.
+pub fn local_names() -> Vec<String> {
+    let files = files::ending_in(Path::new("operators"), "toml");
+    let stems = files.iter().filter_map(|path| path.file_stem()?.to_str());
+    let own = stems.filter(|stem| built_in(stem).is_none());
+    own.map(str::to_owned).collect()
+}
+
 /// An operator by its name: `operators/NAME.toml` of this folder, or one that
 /// is built in.
 pub fn find(name: &str) -> Result<Operator, InputError> {
@@ -68,7 +77,10 @@ pub fn find(name: &str) -> Result<Operator, InputError> {
         return Operator::read(&local);
     }
     built_in(name).cloned().ok_or_else(|| {
-        let remedy = did_you_mean(name, names())
+        let local = local_names();
+        let mut known: Vec<&str> = names().collect();
+        known.extend(local.iter().map(String::as_str));
+        let remedy = did_you_mean(name, known)
             .unwrap_or_else(|| format!("dgx new --operator {name} writes a file to begin from"));
         InputError::new(format!("there is no operator `{name}`"), remedy)
     })

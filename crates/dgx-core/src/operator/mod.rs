@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use crate::diagnostic::{InputError, SourceFile};
 
-pub use built_in::{built_in, find, names};
+pub use built_in::{built_in, find, local_names, names};
 pub use extent::Extent;
 pub use product::Product;
 pub use read::schema;

@@ -15,6 +15,9 @@ pub const GRAVE: f64 = 0.05;
 /// Modelled times repeat but for rounding.
 const ROUNDING: f64 = 1e-9;
 
+/// What other data alone may do to a modelled time: a kernel may branch on them.
+const DATA: f64 = 0.01;
+
 /// How far a ratio can be off, besides its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doubt {
@@ -24,6 +27,8 @@ pub enum Doubt {
     Model(f64),
     /// Modelled for what nobody compared.
     Uncalibrated,
+    /// Modelled twice, each time on data of its own.
+    Data,
     /// Timed by another tool in one process: what differs from process to
     /// process is in no interval, and no second entry of a baseline says how
     /// much that is.
@@ -45,8 +50,11 @@ impl Doubt {
     /// Of one contender in two runs.
     pub fn between(base: &Run, candidate: &Run) -> Self {
         let lone = |run: &Run| run.tool.is_some() && run.tally.process_count() < 2;
-        match [base, candidate].into_iter().any(lone) {
+        let modelled = |run: &Run| run.timing() == Timing::Modelled;
+        let runs = [base, candidate];
+        match runs.into_iter().any(lone) {
             true => Self::OneProcess,
+            false if runs.into_iter().all(modelled) && !same_data(base, candidate) => Self::Data,
             false => Self::No,
         }
     }
@@ -57,9 +65,17 @@ impl Doubt {
         match self {
             Self::No | Self::Uncalibrated => 0.0,
             Self::Model(error) => error,
+            Self::Data => DATA,
             Self::OneProcess => GRAVE,
         }
     }
+}
+
+/// Whether both runs drew the same data for every shape they share.
+fn same_data(base: &Run, candidate: &Run) -> bool {
+    let seed = |run: &Run, shape: &str| run.header.data_seed(shape);
+    let mut shapes = candidate.header.shapes.iter().map(|shape| &shape.name);
+    shapes.all(|name| base.shape(name).is_none() || seed(base, name) == seed(candidate, name))
 }
 
 /// What a ratio says.

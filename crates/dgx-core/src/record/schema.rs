@@ -235,6 +235,21 @@ impl DeviceRecord {
         known.is_some_and(|known| known.device == self.name)
     }
 
+    /// The operators whose modelled times were compared with a card's.
+    pub fn compared_operators(&self) -> Vec<&str> {
+        let listed = self.calibration.iter().flat_map(|known| &known.operators);
+        let listed: Vec<&str> = listed.map(String::as_str).collect();
+        match self.calibration.is_some() && listed.is_empty() {
+            true => vec![operators::usual().name.as_str()],
+            false => listed,
+        }
+    }
+
+    /// Whether modelled times of this operator were compared on this very device.
+    pub fn calibrated_for(&self, operator: &str) -> bool {
+        self.calibrated() && self.compared_operators().contains(&operator)
+    }
+
     /// The most it can do; `None` where the record does not say.
     pub fn ceiling(&self) -> Option<Ceiling> {
         Ceiling::new(

@@ -26,6 +26,12 @@ pub enum WriteError {
         path: PathBuf,
         source: std::io::Error,
     },
+    /// Nothing of the run is in it.
+    #[error("cannot write {}: {source}", path.display())]
+    NewFile {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("{} is being written by {}", path.display(), who(*holder))]
     Taken { path: PathBuf, holder: Option<u32> },
     #[error("no run file can hold this: {0}")]
@@ -62,6 +68,7 @@ impl WriteError {
         match self {
             Self::Folder { .. } => "name a folder that can be written with --results",
             Self::File { .. } => "check space and permissions; --resume keeps what is finished",
+            Self::NewFile { .. } => "check space and permissions, or choose another place",
             Self::Taken { .. } => {
                 "let that sweep end, or stop it first: the file is free when its process is gone"
             }
@@ -77,7 +84,9 @@ impl From<&WriteError> for CommandError {
     fn from(error: &WriteError) -> Self {
         let exit = match error {
             WriteError::Folder { .. } | WriteError::Limits(_) | WriteError::Read(_) => Exit::Usage,
-            WriteError::File { .. } | WriteError::Taken { .. } => Exit::CouldNotRun,
+            WriteError::File { .. } | WriteError::NewFile { .. } | WriteError::Taken { .. } => {
+                Exit::CouldNotRun
+            }
         };
         Self::new(exit, error.to_string(), error.remedy())
     }
@@ -125,7 +134,10 @@ impl Writer {
     /// Starts the very file named, which must not be there.
     pub fn begin(path: &Path, header: &Header) -> Result<Self, WriteError> {
         edge::header(header).map_err(WriteError::Limits)?;
-        let error = WriteError::file(path);
+        let error = |source| WriteError::NewFile {
+            path: path.to_owned(),
+            source,
+        };
         let file = OpenOptions::new()
             .append(true)
             .create_new(true)
@@ -148,7 +160,10 @@ impl Writer {
         if let Err(error) = begun.and_then(|()| writer.sync()) {
             // What has no header is no run file.
             let _ = std::fs::remove_file(&writer.path);
-            return Err(error);
+            return Err(match error {
+                WriteError::File { path, source } => WriteError::NewFile { path, source },
+                other => other,
+            });
         }
         Ok(writer)
     }

@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ptx_time::Spent;
 
 use super::{LaunchProfile, Profile, Sources, Stage, spent_word};
+use dgx_core::domain::counted;
 
 const STYLE: &str = include_str!("page.css");
 /// The width of a timeline, and what its names take of it.
@@ -101,7 +102,7 @@ fn section(launch: &LaunchProfile, timing: &str, sources: &Sources) -> Markup {
     html! {
         h2 { (launch.kernel) ": " (launch.micros) " µs, " (timing) }
         p.faint {
-            (launch.ctas) " CTAs on " (launch.active_sms) " of " (launch.sms) " SMs, "
+            (counted(launch.ctas as usize, "CTA")) " on " (launch.active_sms) " of " (launch.sms) " SMs, "
             (launch.rounds) " on the SM that ends last; SMs without a CTA are "
             (percent(launch.idle)) " of their time; tensor cores work "
             (percent(launch.tensor)) " of that SM's."

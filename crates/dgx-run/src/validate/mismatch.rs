@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use crate::operator::Found;
+use dgx_core::operator::Number;
 
 /// One element of C that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +16,24 @@ pub struct Element {
 impl Element {
     pub fn got(&self) -> f64 {
         self.found.value()
+    }
+
+    fn is_integer(&self) -> bool {
+        self.found.element.number() == Number::Integer
+    }
+
+    /// Whether no kernel can write what is expected: its type has no such integer.
+    fn is_outside(&self) -> bool {
+        let (least, most) = self.found.element.limits();
+        self.is_integer() && !(least..=most).contains(&self.expected)
+    }
+
+    /// A value as one writes those of its type.
+    fn number(&self, value: f64) -> String {
+        match self.is_integer() {
+            true => format!("{value:.0}"),
+            false => significant(value),
+        }
     }
 }
 
@@ -63,9 +82,16 @@ impl Mismatch {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "first: {whose}, row {row}, column {column}: got {}, expected {}",
-            shown(self.first.found),
-            significant(self.first.expected)
+            "first: {whose}, row {row}, column {column}: got {}, expected {}{}",
+            match self.first.found.written {
+                false => "nothing (never written)".to_owned(),
+                true => self.first.number(self.first.got()),
+            },
+            self.first.number(self.first.expected),
+            match self.first.is_outside() {
+                true => format!(", which lies outside {}", self.element()),
+                false => String::new(),
+            }
         );
         let _ = writeln!(text, "where: {}", self.place);
         for (count, what) in [
@@ -99,22 +125,30 @@ impl Mismatch {
         format!("{verb} {rest}")
     }
 
+    fn element(&self) -> &'static str {
+        self.first.found.element.name()
+    }
+
     fn how_far(&self) -> String {
         match (self.by_rounding, self.worst.is_finite()) {
             (true, _) => format!(
                 "off by {:.1} times more than rounding explains in so small a value",
                 self.worst
             ),
-            (false, true) => format!("the worst error is {:.3e} times the tolerance", self.worst),
-            (false, false) => "some are NaN or infinite".to_owned(),
+            (false, true) => {
+                let worst = match self.worst {
+                    worst if worst < 10.0 => format!("{worst:.1}"),
+                    worst if worst < 1e6 => format!("{worst:.0}"),
+                    worst => format!("{worst:.1e}"),
+                };
+                format!("the worst error is {worst} times the tolerance")
+            }
+            _ if self.first.is_outside() => {
+                format!("what is expected lies outside {}", self.element())
+            }
+            _ if self.first.is_integer() => "integers are compared exactly".to_owned(),
+            _ => "some are NaN or infinite".to_owned(),
         }
-    }
-}
-
-fn shown(found: Found) -> String {
-    match found.written {
-        false => "nothing (never written)".to_owned(),
-        true => significant(found.value()),
     }
 }
 
@@ -125,5 +159,72 @@ pub fn significant(value: f64) -> String {
         format!("{value:.*}", digits as usize)
     } else {
         format!("{value:.4e}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::operator::ElementType;
+
+    fn mismatch(element: ElementType, bits: u64, expected: f64, worst: f64) -> Mismatch {
+        let found = Found {
+            element,
+            bits,
+            written: true,
+        };
+        Mismatch {
+            wrong: 1,
+            total: 8,
+            unwritten: 0,
+            nan: 0,
+            first: Element {
+                group: 0,
+                row: 1,
+                column: 2,
+                found,
+                expected,
+            },
+            whose: "group 0".to_owned(),
+            worst,
+            by_rounding: false,
+            place: "one element".to_owned(),
+            guess: None,
+        }
+    }
+
+    #[test]
+    fn integers_are_printed_as_integers() {
+        let wrapped = (-2_122_600_000_i32) as u32;
+        let found = mismatch(
+            ElementType::I32,
+            wrapped.into(),
+            2_172_367_296.0,
+            f64::INFINITY,
+        );
+        assert_eq!(
+            found.reason(),
+            "one element wrong, what is expected lies outside i32"
+        );
+        let detail = found.detail();
+        assert!(
+            detail.contains("got -2122600000, expected 2172367296, which lies outside i32"),
+            "{detail}"
+        );
+        let found = mismatch(ElementType::I8, 3, 4.0, f64::INFINITY);
+        assert_eq!(
+            found.reason(),
+            "one element wrong, integers are compared exactly"
+        );
+    }
+
+    #[test]
+    fn a_multiple_of_the_tolerance_is_a_plain_number() {
+        for (worst, text) in [(7.692, "7.7"), (410.7, "411"), (12345678.0, "1.2e7")] {
+            let found = mismatch(ElementType::F32, 0, 1.0, worst);
+            let reason =
+                format!("one element wrong, the worst error is {text} times the tolerance");
+            assert_eq!(found.reason(), reason);
+        }
     }
 }

@@ -6,10 +6,11 @@
 use super::cluster::Cluster;
 use super::exchange::{members, parties, readers_of};
 use super::joint;
+use super::paths::Parting;
 use super::signal::{Absent, Signal};
 use super::warp::{Path, Warp};
 use crate::fault::FaultKind;
-use crate::op::{Op, Pc};
+use crate::op::{Inst, Op, Pc};
 
 impl Cluster<'_> {
     /// Lanes that are named and stand before another instruction of this kind: a card lets both
@@ -88,13 +89,70 @@ impl Cluster<'_> {
                 }
                 _ => 0,
             };
+            let past = self.went_past(w, party, members & !w.live);
             let absent = match () {
                 () if unnamed != 0 => Absent::Unnamed { lanes: unnamed },
                 () if away != 0 && !met => Absent::Away { lanes: away },
+                () if past != 0 => Absent::Away { lanes: past },
                 () if readers != 0 => Absent::Read { lanes: readers },
                 () => continue,
             };
             self.signal(w.origin(party), Signal::Absent(absent));
         }
     }
+
+    /// Those of the ended lanes that left the party, never to come to this instruction, and ended
+    /// after code that the party has yet to execute: a card lets the party wait for them meanwhile.
+    /// Lanes that only ended are not waited for.
+    fn went_past(&mut self, w: &Warp, party: u32, ended: u32) -> u32 {
+        let left = |parting: &&Parting| parting.from & party != 0 && parting.lanes & ended != 0;
+        let env = self.env;
+        let insts = &env.program.insts;
+        let mut past = 0;
+        for parting in w.partings.iter().filter(left) {
+            let went = self.passes.entry((w.pc, parting.pc));
+            if *went.or_insert_with(|| passes(insts, w.pc, parting.pc)) {
+                past |= parting.lanes & ended;
+            }
+        }
+        past
+    }
+}
+
+/// Whether threads at `other` never come to `here`, and yet do some of what is done behind it.
+fn passes(insts: &[Inst], here: Pc, other: Pc) -> bool {
+    let (behind, ahead) = (reached(insts, here), reached(insts, other));
+    let does = |inst: &Inst| !matches!(inst.op, Op::Bra { .. } | Op::Ret | Op::Exit);
+    let mut common = insts.iter().zip(behind.iter().zip(&ahead));
+    !ahead[here as usize] && common.any(|(inst, (a, b))| *a && *b && does(inst))
+}
+
+/// The instructions that a thread which stands at `from` may come to, this one among them.
+fn reached(insts: &[Inst], from: Pc) -> Vec<bool> {
+    let mut seen = vec![false; insts.len()];
+    let mut open = vec![from];
+    while let Some(pc) = open.pop() {
+        let (Some(inst), Some(seen)) = (insts.get(pc as usize), seen.get_mut(pc as usize)) else {
+            continue;
+        };
+        if std::mem::replace(seen, true) {
+            continue;
+        }
+        let goes_on = match &inst.op {
+            Op::Bra { target, .. } => {
+                open.push(*target);
+                false
+            }
+            Op::Brx { targets, .. } => {
+                open.extend(targets.iter().copied());
+                false
+            }
+            Op::Ret | Op::Exit => false,
+            _ => true,
+        };
+        if goes_on || inst.guard.pred.is_some() {
+            open.push(pc + 1);
+        }
+    }
+    seen
 }

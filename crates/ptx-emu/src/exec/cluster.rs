@@ -5,7 +5,7 @@
 //! warp that cannot go on is parked with what it waits for, so nothing spins, and "nobody can run
 //! and nothing is in flight" is a proof of deadlock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::adversary::{Adversary, Delivery};
 use super::bytes::AlignedBytes;
@@ -27,6 +27,7 @@ use super::warp::{State, Wait, WaitPhase, Warp};
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind};
 use crate::memory::{HostBytes, Memory};
+use crate::op::Pc;
 use crate::trace::CtaTrace;
 
 /// What uninitialised and in-flight shared bytes read as: NaN in every float format that has one.
@@ -169,6 +170,8 @@ pub(crate) struct Cluster<'a> {
     stalls: Stalls,
     /// Writes down what the warps do, if the cluster is watched.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// Whether lanes at the second place went past what others do at the first, once asked.
+    pub(super) passes: HashMap<(Pc, Pc), bool>,
     /// Whoever listens to it.
     pub(super) ear: Option<Box<dyn ClusterListener + 'a>>,
     /// Stands in the place of the warp whose turn it is.
@@ -238,6 +241,7 @@ impl<'a> Cluster<'a> {
             recorder: None,
             ear: env.listener.and_then(|listener| listener.attend(index)),
             spare: None,
+            passes: HashMap::new(),
             next_look: EventTime::default(),
         };
         cluster.counters.ctas = u64::from(ranks);

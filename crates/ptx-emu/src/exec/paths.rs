@@ -36,6 +36,19 @@ impl Branch {
     }
 }
 
+/// Lanes that left others of their warp with no place to meet again but the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parting {
+    /// The others.
+    pub(crate) from: u32,
+    pub(crate) lanes: u32,
+    /// Where they went on.
+    pub(crate) pc: Pc,
+}
+
+/// Most partings of a warp that are remembered; lanes part for good a few times at most.
+const PARTINGS: usize = 64;
+
 impl Warp {
     /// Sends the lanes of `taken` to `target` and the rest of the active ones on.
     #[inline(always)]
@@ -56,6 +69,9 @@ impl Warp {
     /// Splits the active lanes into several paths that meet at `reconverge`.
     #[inline(never)]
     pub(crate) fn diverge(&mut self, paths: &[(Pc, u32)], reconverge: Pc) {
+        if reconverge == Pc::MAX {
+            self.note_partings(paths);
+        }
         // Paths that meet only at the end of the function still end where this one does.
         let reconverge = match reconverge {
             Pc::MAX => self.rpc,
@@ -87,6 +103,17 @@ impl Warp {
             }
         }
         self.pop();
+    }
+
+    #[cold]
+    fn note_partings(&mut self, paths: &[(Pc, u32)]) {
+        for &(pc, lanes) in paths {
+            let from = self.active & !lanes;
+            let parting = Parting { from, lanes, pc };
+            if self.partings.len() < PARTINGS && !self.partings.contains(&parting) {
+                self.partings.push(parting);
+            }
+        }
     }
 
     /// The split that the lanes of the current path part at now.

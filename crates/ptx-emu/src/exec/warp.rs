@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::bytes::AlignedBytes;
 use super::clock::{EventTime, Seen};
 use super::copy::{Origin, SharedAt};
-use super::paths::Split;
+use super::paths::{Parting, Split};
 use super::tcgen05::Stored;
 use super::wgmma::WgmmaQueue;
 use crate::counters::CLASSES;
@@ -170,6 +170,8 @@ pub(crate) struct Warp {
     /// Where the lanes of the current path parted from the others, and how often any did.
     pub(crate) split: Split,
     pub(crate) splits: u32,
+    /// Where lanes parted that nothing brings together again.
+    pub(crate) partings: Vec<Parting>,
     /// Lanes that stand before an exchange whose others have come to one of their own.
     pub(crate) excused: u32,
     pub(crate) state: State,
@@ -240,6 +242,7 @@ impl Warp {
             stack: Vec::new(),
             split: Split::default(),
             splits: 0,
+            partings: Vec::new(),
             excused: 0,
             state: State::Ready,
             stopped: Origin::default(),

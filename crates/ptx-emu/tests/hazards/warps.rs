@@ -28,6 +28,27 @@ fn half_a_warp_comes_to_what_is_for_all_of_it() {
     }
 }
 
+/// The same where the branch may end the thread, so that the halves meet nowhere but at the end.
+#[test]
+fn half_a_warp_comes_and_may_end_there() {
+    for exchange in EXCHANGES {
+        let exchange = exchange.replace("MASK", "<<0x0000ffff||-1>>");
+        for [sense, first, second] in [["ge", "REST", "HALF"], ["lt", "HALF", "REST"]] {
+            let half = format!(
+                "HALF: {exchange} //here
+                 setp.eq.u32 %p2, %r7, 12345; @%p2 bra END; bra REST;"
+            );
+            let body = format!(
+                "mov.u32 %r7, 0; setp.{sense}.u32 %p1, %r19, 16; @%p1 bra {first}; bra {second};
+                 {half}
+                 REST: st.global.u32 [%rd3], %r7; END:"
+            );
+            let found = Planted::new(Hazard::PartialWarp, body).check();
+            assert!(found.at.detail.contains("0xffff0000 are named"), "{found}");
+        }
+    }
+}
+
 #[test]
 fn a_lane_executes_what_its_mask_does_not_name_it_for() {
     for exchange in EXCHANGES {
@@ -72,6 +93,20 @@ fn lanes_that_have_ended_need_not_come() {
         unblamed(&format!(
             "mov.u32 %r7, 0; and.b32 %r8, %r19, 1; setp.ne.u32 %p1, %r8, 0; @%p1 bra END;
              {exchange} st.global.u32 [%rd3], %r7; END:"
+        ));
+    }
+}
+
+/// Whatever they do before, as long as it is not what the others have yet to do.
+#[test]
+fn lanes_that_end_on_a_path_of_their_own_need_not_come() {
+    for exchange in &EXCHANGES[1..] {
+        let exchange = exchange.replace("MASK", "-1");
+        unblamed(&format!(
+            "mov.u32 %r7, 0; setp.ge.u32 %p1, %r19, 16; @%p1 bra OUT;
+             {exchange} setp.eq.u32 %p2, %r7, 12345; @%p2 bra END;
+             st.global.u32 [%rd3], %r7; bra END;
+             OUT: st.global.u32 [%rd3], %r1; END:"
         ));
     }
 }

@@ -13,6 +13,7 @@ use crate::report::svg;
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group, distinct};
+use dgx_core::operators;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_run::backend::Modelled;
@@ -199,6 +200,7 @@ fn calibration(
         p90: errors.p90,
         worst: errors.worst,
         cells: errors.cells as u32,
+        operators: compared_operators(comparisons),
     })
 }
 
@@ -209,6 +211,15 @@ fn compared_with(comparisons: &[ModelComparison]) -> String {
     }
     let rounds = comparisons.iter().map(|c| c.run.header.name.as_str());
     distinct(rounds).join(", ")
+}
+
+/// None where all are of the usual operator, as most are.
+fn compared_operators(comparisons: &[ModelComparison]) -> Vec<String> {
+    let names = comparisons.iter().map(|c| c.run.operator.name.as_str());
+    let names = distinct(names);
+    let usual = names == [operators::usual().name.as_str()];
+    let listed = names.into_iter().filter(|_| !usual);
+    listed.map(str::to_owned).collect()
 }
 
 fn show(comparison: &ModelComparison, device: &Device, style: &Style) {

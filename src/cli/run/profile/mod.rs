@@ -94,9 +94,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
     let cell = CompiledCell::runnable(&plan, 0, 0, &compiler)?;
+    let operator = &plan.round.operator.name;
     let progress = Progress::begin();
     let what = format!("{contender} on {}", cell.shape.name);
-    let modelled = progress.during("profile", &what, || modelled(&cell, contender, &device));
+    let modelled = progress.during("profile", &what, || {
+        modelled(&cell, contender, &device, operator)
+    });
     let mut notes = Vec::new();
     let mut profiles = Vec::new();
     match gpu {
@@ -112,7 +115,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
 
     let told: Vec<&Profile> = profiles.iter().collect();
-    let believed = belief_again(&DeviceRecord::new(BackendKind::Emu, &device));
+    let believed = belief_again(&DeviceRecord::new(BackendKind::Emu, &device), operator);
     let mut lines = vec![text::epilogue(told[0], &bar)];
     lines.extend(over.as_ref().map(|over| over.sentence(told[0])));
     lines.extend(notes);
@@ -159,6 +162,7 @@ fn modelled(
     cell: &CompiledCell<'_>,
     contender: &ContenderId,
     device: &Device,
+    operator: &str,
 ) -> Result<(Profile, Vec<Laid>), CommandError> {
     let machine = machine(device).map_err(|why| InputError::new(why, "choose another --target"))?;
     let record = DeviceRecord::new(BackendKind::Emu, device);
@@ -169,7 +173,7 @@ fn modelled(
             shape: &cell.shape.name,
             timing: Timing::Modelled,
             target: &device.name,
-            belief: belief_in(&record).unwrap_or_default(),
+            belief: belief_in(&record, operator).unwrap_or_default(),
             sms: machine.sms as u64,
         };
         let laid = traced.laid();

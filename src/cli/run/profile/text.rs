@@ -5,7 +5,7 @@ use ptx_time::Spent;
 use super::over::Over;
 use crate::present::{Align, Column, Style, Table, percent, signed_percent, speedup};
 use dgx_core::config::Round;
-use dgx_core::domain::{Micros, Timing};
+use dgx_core::domain::{Micros, Timing, counted};
 use dgx_run::backend::cuda::StampedCalls;
 use dgx_run::profile::stamps::MissingStamps;
 use dgx_run::profile::{LaunchProfile, Profile, RoleShare, Stage, StageTime, spent_word};
@@ -246,11 +246,11 @@ fn about(launch: &LaunchProfile, profile: &Profile) -> String {
         false => String::new(),
     };
     format!(
-        "{}, {timing}: {} µs at {clock_mhz:.0} MHz, {} CTAs on {} of {} SMs{rounds}{idle}; tensor cores busy \
+        "{}, {timing}: {} µs at {clock_mhz:.0} MHz, {} on {} of {} SMs{rounds}{idle}; tensor cores busy \
          {} of it{unsure}. What its warps' time goes to:",
         launch.kernel,
         launch.micros,
-        launch.ctas,
+        counted(launch.ctas as usize, "CTA"),
         launch.active_sms,
         launch.sms,
         percent(launch.tensor),

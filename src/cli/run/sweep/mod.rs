@@ -145,6 +145,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (None, Some(file)) if begun(file)? => match Resumed::unless_complete(file)? {
             Ok(resumed) => {
                 is_of(resumed.header(), &args, file)?;
+                inform!("{} has part of this run: continuing it", file.display());
                 Some(resumed)
             }
             Err(run) => {

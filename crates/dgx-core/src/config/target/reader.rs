@@ -189,6 +189,13 @@ impl Reader<'_> {
                 "write how many cells were compared, or remove [calibration]",
             ));
         }
+        for operator in &wire.operators {
+            bounds::name("operator", operator.get_ref()).map_err(|why| {
+                let remedy = "name the operators whose cells were compared";
+                self.document.error(operator.span(), why, remedy)
+            })?;
+        }
+        let operators = wire.operators.iter().map(|name| name.get_ref());
         Ok(Calibration {
             device: name.to_owned(),
             run: printable_line(wire.run.get_ref()),
@@ -196,6 +203,7 @@ impl Reader<'_> {
             p90: *wire.p90.get_ref(),
             worst: *wire.worst.get_ref(),
             cells: *wire.cells.get_ref(),
+            operators: operators.map(|name| printable_line(name)).collect(),
         })
     }
 

@@ -88,6 +88,16 @@ pub fn with_calibration(
         replace(&mut table[key], shortest((share * 1e3).ceil() / 1e3));
     }
     replace(&mut table["cells"], i64::from(found.cells).into());
+    match found.operators.is_empty() {
+        true => {
+            let table = table.as_table_like_mut();
+            table.and_then(|table| table.remove("operators"));
+        }
+        false => {
+            let names = found.operators.iter().collect::<toml_edit::Array>();
+            replace(&mut table["operators"], names.into());
+        }
+    }
     replace(&mut table["digest"], device(target)?.digest().into());
     Ok(written(target, &text))
 }
@@ -186,6 +196,7 @@ mod tests {
             p90: 0.1,
             worst: 0.2,
             cells: 104,
+            operators: vec!["softmax".to_owned()],
         };
         let h200 = source("h200").unwrap();
         let bare = with_numbers(&h200, [], "x").unwrap();
@@ -194,6 +205,13 @@ mod tests {
             let read = device(&told).unwrap().calibration.unwrap();
             assert_eq!((read.median, read.cells), (0.032, 104));
             assert_eq!((read.run.as_str(), read.worst), ("final", 0.2));
+            assert_eq!(read.operators, ["softmax"]);
+            let usual = Calibration {
+                operators: Vec::new(),
+                ..found.clone()
+            };
+            let again = with_calibration(&told, &usual).unwrap();
+            assert!(!again.text.contains("softmax"));
         }
     }
 }

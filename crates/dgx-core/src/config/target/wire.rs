@@ -32,6 +32,8 @@ pub(super) struct CalibrationTable {
     pub p90: Spanned<f64>,
     pub worst: Spanned<f64>,
     pub cells: Spanned<u32>,
+    #[serde(default)]
+    pub operators: Vec<Spanned<String>>,
     /// Of the numbers that were compared.
     pub digest: Option<String>,
 }

@@ -96,6 +96,29 @@ fn a_slowed_variant_fails_against_its_committed_baseline() {
     );
 }
 
+/// A kernel may branch on its data, and every sweep draws its own.
+#[test]
+fn a_modelled_loss_that_other_data_explain_does_not_fail() {
+    let base = Synthetic::round4().modelled();
+    let exit = |slowdown: f64, other: u64, gate: &Gate| {
+        let mut slowed = base.clone();
+        slowed.entries[2].time *= slowdown;
+        let mut run = slowed.run();
+        run.header.settings.seed += other;
+        over_run(&run, &base.run(), gate).unwrap()
+    };
+    assert_eq!(exit(1.003, 1, &as_before()).exit(), Exit::Done);
+    assert_eq!(exit(1.003, 0, &as_before()).exit(), Exit::GateFailed);
+    assert_eq!(exit(1.02, 1, &as_before()).exit(), Exit::GateFailed);
+    let report = exit(1.003, 1, &as_before());
+    let wanted = report.findings.iter().map(|f| f.wanted.as_str());
+    assert!(wanted.clone().any(|w| w == "within 1.0 % on other data"));
+    // A threshold of one's own is not met, but not failed either.
+    assert_eq!(exit(1.003, 1, &at_least(1.0)).exit(), Exit::Inconclusive);
+    assert_eq!(exit(1.0, 1, &at_least(1.0)).exit(), Exit::Done);
+    assert_eq!(exit(1.003, 0, &at_least(1.0)).exit(), Exit::GateFailed);
+}
+
 #[test]
 fn other_shapes_and_dropped_contenders_are_not_overlooked() {
     let base = Synthetic::round4().modelled();

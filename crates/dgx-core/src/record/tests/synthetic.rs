@@ -277,6 +277,7 @@ impl Synthetic {
                 p90: 0.1,
                 worst: 0.17,
                 cells: 104,
+                operators: Vec::new(),
             }),
             model: (self.timing == Timing::Modelled).then(|| "0123456789ab".to_owned()),
         }

@@ -13,8 +13,13 @@ use dgx_core::operator::{ElementType, Number};
 
 /// Keeps these streams apart from those of products.
 const FIRST_STREAM: u64 = 16;
-/// Of so many rows one is zero, outside of `benchmark`.
+/// Of so many rows one is zero, outside of `benchmark`; and of so many slices of
+/// the leading axes.
 const EMPTY: u32 = 16;
+/// Where there are so many slices, one at least is zero.
+const SLICES: usize = 4;
+/// The stream of a tensor that says which slices are zero.
+const SLICE_STREAM: usize = (1 << 48) - 1;
 /// Exponents of `full`: squares and their sums stay finite in fp16.
 const BINADES: i32 = 6;
 
@@ -27,6 +32,19 @@ pub(crate) struct Source {
     pub distribution: Distribution,
     /// Least and most, where the operator says so.
     pub range: Option<(f64, f64)>,
+}
+
+/// Which slices of so many rows are zero.
+struct EmptySlices {
+    rows: usize,
+    empty: Vec<bool>,
+}
+
+impl EmptySlices {
+    /// Whether a row lies in one.
+    fn hold(&self, row: usize) -> bool {
+        self.empty[row / self.rows]
+    }
 }
 
 impl Source {
@@ -43,6 +61,7 @@ impl Source {
     /// Fills a blank tensor.
     pub(crate) fn fill(&self, tensor: &mut Tensor) {
         let (element, rows) = (tensor.element, tensor.rows().max(1));
+        let empty = self.empty_slices(&tensor.extents);
         let (width, scale_width) = (tensor.elements.len() / rows, tensor.scales.len() / rows);
         let mut scales: Vec<&mut [u8]> = match scale_width {
             0 => (0..rows.div_ceil(CHUNK_ROWS))
@@ -57,8 +76,12 @@ impl Source {
             .enumerate()
             .for_each(|(chunk, (elements, scales))| {
                 let mut rng = self.rng(chunk);
-                for row in elements.chunks_mut(width) {
+                for (place, row) in elements.chunks_mut(width).enumerate() {
                     self.row(&mut rng, element, row);
+                    let number = chunk * CHUNK_ROWS + place;
+                    if empty.iter().any(|slices| slices.hold(number)) {
+                        row.fill(0);
+                    }
                 }
                 for scale in scales.iter_mut() {
                     *scale = self.scale(&mut rng, element);
@@ -66,23 +89,64 @@ impl Source {
             });
     }
 
-    fn row(&self, rng: &mut ChaCha8Rng, element: ElementType, row: &mut [u8]) {
-        let empty = self.distribution != Distribution::Benchmark
-            && self.range.is_none()
-            && rng.next_u32().is_multiple_of(EMPTY);
-        if empty {
-            return row.fill(0);
+    /// Whether there are zeros and equal values among the data.
+    fn uneven(&self) -> bool {
+        self.distribution != Distribution::Benchmark && self.range.is_none()
+    }
+
+    /// Slices of several rows that are zero, for every number of leading axes: a
+    /// sum over the others meets nothing else there.
+    fn empty_slices(&self, extents: &[usize]) -> Vec<EmptySlices> {
+        let mut rng = self.rng(SLICE_STREAM);
+        let leading = &extents[..extents.len().saturating_sub(1)];
+        let rows: usize = leading.iter().product();
+        let mut found = Vec::new();
+        for axes in 1..leading.len() {
+            let count: usize = leading[..axes].iter().product();
+            if !self.uneven() || count < 2 || rows / count < 2 {
+                continue;
+            }
+            let mut empty: Vec<bool> = (0..count)
+                .map(|_| rng.next_u32().is_multiple_of(EMPTY))
+                .collect();
+            let one = rng.next_u32() as usize % count;
+            empty[one] |= count >= SLICES;
+            found.push(EmptySlices {
+                rows: rows / count,
+                empty,
+            });
         }
+        found
+    }
+
+    fn row(&self, rng: &mut ChaCha8Rng, element: ElementType, row: &mut [u8]) {
+        let kind = match self.uneven() {
+            true => rng.next_u32() % EMPTY,
+            false => EMPTY,
+        };
+        // The mean of so many equal values is exact in any order of summation.
+        let columns = row.len() * 8 / element.bits() as usize;
+        match kind {
+            0 => row.fill(0),
+            1 if columns.is_power_of_two() => {
+                let one = encode(element.element(), 1.0);
+                self.words(element, row, || one);
+            }
+            _ => self.words(element, row, || self.bits(rng, element)),
+        }
+    }
+
+    fn words(&self, element: ElementType, row: &mut [u8], mut next: impl FnMut() -> u64) {
         match element.bits() {
             4 => {
                 for byte in row {
-                    let [low, high] = [(); 2].map(|()| self.bits(rng, element) as u8);
+                    let [low, high] = [(); 2].map(|()| next() as u8);
                     *byte = low | high << 4;
                 }
             }
             bits => {
                 for word in row.chunks_exact_mut(bits as usize / 8) {
-                    let code = self.bits(rng, element).to_le_bytes();
+                    let code = next().to_le_bytes();
                     word.copy_from_slice(&code[..word.len()]);
                 }
             }
@@ -133,9 +197,47 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::operator::{GroupOperands, decode};
-    use dgx_core::domain::{Distribution, Group};
+    use dgx_core::domain::Group;
     use dgx_core::operators::named;
+
+    fn drawn(distribution: Distribution, extents: &[usize]) -> Vec<f64> {
+        let mut tensor = Tensor {
+            name: "x".to_owned(),
+            element: ElementType::F32,
+            extents: extents.to_vec(),
+            elements: vec![0; 4 * extents.iter().product::<usize>()],
+            scales: Vec::new(),
+        };
+        let source = Source {
+            seed: 1,
+            group: 0,
+            tensor: 0,
+            distribution,
+            range: None,
+        };
+        source.fill(&mut tensor);
+        let words = tensor.elements.as_chunks::<4>().0.iter();
+        let value = |word: &[u8; 4]| decode(ElementType::F32, u32::from_le_bytes(*word).into());
+        words.map(value).collect()
+    }
+
+    /// A norm over two axes meets a group of zeros, as one over the last axis
+    /// meets a row of them.
+    #[test]
+    fn slices_of_leading_axes_are_zero_and_rows_constant() {
+        let zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
+        let extents = [2, 16, 3, 32];
+        let full = drawn(Distribution::Full, &extents);
+        let groups: Vec<bool> = full.chunks(3 * 32).map(zero).collect();
+        let empty = groups.iter().filter(|empty| **empty).count();
+        assert!((1..16).contains(&empty), "{empty}");
+        let ones = full.chunks(32).filter(|row| row.iter().all(|v| *v == 1.0));
+        assert!(ones.count() > 0);
+        let tame = drawn(Distribution::Benchmark, &extents);
+        assert!(!tame.chunks(32).any(zero));
+    }
 
     #[test]
     fn data_of_a_norm_are_finite_and_depend_on_seed_and_distribution() {
