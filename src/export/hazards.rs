@@ -1,11 +1,10 @@
 //! What `dgx sanitize` found, for programs and for test collectors.
 
-use quick_junit::TestCaseStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::junit::{Failure, case, fault};
-use dgx_core::domain::{Group, Hazard, Status};
+use super::junit::{Case, Fault, Outcome};
+use dgx_core::domain::{ContenderId, Group, Hazard, Status};
 use dgx_core::sanitize::{Deviation, SanitizeReport, SanitizeSettings, SanitizedCell};
 
 /// What `dgx sanitize --export-json` writes.
@@ -131,32 +130,38 @@ pub(crate) fn json(
 pub(crate) fn junit(report: &SanitizeReport) -> String {
     let surprises = report.surprises();
     let harmless = |cell: &SanitizedCell| matches!(cell.status, Status::Ok | Status::Unsupported);
+    let case = |class: &ContenderId, name: &str, outcome| Case {
+        class: class.to_string(),
+        name: name.to_owned(),
+        outcome,
+    };
     let examined = report.cells.iter().map(|cell| {
-        let status = match surprises.contains_key(&cell.contender) && !harmless(cell) {
-            false => TestCaseStatus::success(),
-            true => {
-                let reason = cell.reason.as_deref().unwrap_or_default();
-                let stories: Vec<String> = cell.hazards.iter().map(Hazard::story).collect();
-                let mut status = fault(Failure, cell.status.as_str(), reason);
-                status.set_description(stories.join("\n\n"));
-                status
-            }
+        let stories = || cell.hazards.iter().map(Hazard::story).collect::<Vec<_>>();
+        let outcome = match surprises.contains_key(&cell.contender) && !harmless(cell) {
+            false => Outcome::Passed,
+            true => Outcome::Failed(Fault {
+                kind: cell.status.to_string(),
+                message: cell.reason.clone().unwrap_or_default(),
+                text: stories().join("\n\n"),
+            }),
         };
-        case(cell.contender.as_str(), &cell.case.shape.name, status)
+        case(&cell.contender, &cell.case.shape.name, outcome)
     });
     let left = report.left.iter().map(|(contender, left)| {
-        let mut status = TestCaseStatus::skipped();
-        status.set_message("interrupted");
-        case(contender.as_str(), &left.shape.name, status)
+        case(contender, &left.shape.name, Outcome::Skipped("interrupted"))
     });
     let unshown = surprises.iter().filter(|(contender, _)| {
         let mut cells = report.cells.iter();
         cells.all(|cell| cell.contender != ***contender || harmless(cell))
     });
     let unshown = unshown.map(|(contender, what)| {
-        let status = fault(Failure, "declared", what);
-        case(contender.as_str(), "as declared", status)
+        let outcome = Outcome::Failed(Fault {
+            kind: "declared".to_owned(),
+            message: what.to_string(),
+            ..Fault::default()
+        });
+        case(contender, "as declared", outcome)
     });
-    let cases = examined.chain(left).chain(unshown).collect();
-    super::junit::report("dgx sanitize", "dgx sanitize".to_owned(), cases)
+    let cases: Vec<Case> = examined.chain(left).chain(unshown).collect();
+    super::junit::report("dgx sanitize", "dgx sanitize", &cases)
 }

@@ -1,27 +1,63 @@
 //! JUnit XML, for test collectors.
 
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use maud::html;
 
-pub(super) use NonSuccessKind::{Error, Failure};
+/// A test case: of which class, called what, and how it ended.
+pub(super) struct Case {
+    pub class: String,
+    pub name: String,
+    pub outcome: Outcome,
+}
+
+pub(super) enum Outcome {
+    Passed,
+    /// Why it was not tried.
+    Skipped(&'static str),
+    /// It is not as it should be.
+    Failed(Fault),
+    /// It could not be decided.
+    Error(Fault),
+}
+
+/// What is wrong with a case: its kind, a line about it, and all there is to say.
+#[derive(Default)]
+pub(super) struct Fault {
+    pub kind: String,
+    pub message: String,
+    pub text: String,
+}
 
 /// A report of one suite.
-pub(super) fn report(name: &str, suite: String, cases: Vec<TestCase>) -> String {
-    let mut all = Report::new(name);
-    let mut suite = TestSuite::new(suite);
-    suite.add_test_cases(cases);
-    all.add_test_suite(suite);
-    all.to_string().expect("text is written to memory")
-}
-
-pub(super) fn case(class: &str, name: &str, status: TestCaseStatus) -> TestCase {
-    let mut case = TestCase::new(name, status);
-    case.set_classname(class);
-    case
-}
-
-/// What is wrong with a case, of which kind, in words.
-pub(super) fn fault(severity: NonSuccessKind, kind: &str, message: &str) -> TestCaseStatus {
-    let mut status = TestCaseStatus::non_success(severity);
-    status.set_type(kind).set_message(message);
-    status
+pub(super) fn report(name: &str, suite: &str, cases: &[Case]) -> String {
+    let count = |of: fn(&Outcome) -> bool| cases.iter().filter(|c| of(&c.outcome)).count();
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+    let failures = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let errors = count(|outcome| matches!(outcome, Outcome::Error(_)));
+    let tests = cases.len();
+    let report = html! {
+        testsuites name=(name) tests=(tests) skipped=(skipped) failures=(failures) errors=(errors) {
+            "\n"
+            testsuite name=(suite) tests=(tests) skipped=(skipped) failures=(failures) errors=(errors) {
+                @for case in cases {
+                    "\n"
+                    testcase name=(case.name) classname=(case.class) {
+                        @match &case.outcome {
+                            Outcome::Passed => {}
+                            Outcome::Skipped(why) => { skipped message=(why) {} }
+                            Outcome::Failed(fault) => {
+                                failure type=(fault.kind) message=(fault.message) { (fault.text) }
+                            }
+                            Outcome::Error(fault) => {
+                                error type=(fault.kind) message=(fault.message) { (fault.text) }
+                            }
+                        }
+                    }
+                }
+                "\n"
+            }
+            "\n"
+        }
+    };
+    let text = report.into_string();
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{text}\n")
 }

@@ -1,6 +1,6 @@
-use super::machine;
 use std::path::{Path, PathBuf};
 
+use super::machine;
 use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
 use crate::present::{Align, Column, Folders, Style, Table};

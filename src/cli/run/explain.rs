@@ -1,7 +1,7 @@
-use super::machine;
 use std::path::PathBuf;
 
 use super::binding::binding;
+use super::machine;
 use super::subject::subject;
 use crate::cli::Globals;
 use crate::cli::named;

@@ -1,6 +1,6 @@
-use super::machine;
 use std::path::PathBuf;
 
+use super::machine;
 use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
 use crate::present::{Align, Column, Style, Table};
@@ -99,29 +99,26 @@ fn list_operators(style: &Style) -> Exit {
 
 /// The designs of the usual operator, then those of each that has a folder.
 fn list_all(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, CommandError> {
-    let mut exit = match catalog.names().next() {
-        None if catalog.operators().next().is_some() => Exit::Done,
-        _ => list_variants(catalog, here, style)?,
-    };
+    let mut exit = list_variants(catalog, here, style, true)?;
     for operator in catalog.operators() {
-        let own = catalog.folder_of(operator);
         say!("\n{operator}");
-        if list_variants(&own, here, style)? != Exit::Done {
+        let own = catalog.folder_of(operator);
+        if list_variants(&own, here, style, false)? != Exit::Done {
             exit = Exit::Usage;
         }
-    }
-    if speech::level() < Level::Verbose {
-        inform!(
-            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
-            here.name
-        );
     }
     Ok(exit)
 }
 
 /// A broken variant is a row like any other, so that one mistake does not hide
 /// the rest; each is then told with its remedy, and the exit code still tells.
-fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, CommandError> {
+/// Below the `first` table it says what the others have in common with it.
+fn list_variants(
+    catalog: &Catalog,
+    here: &Device,
+    style: &Style,
+    first: bool,
+) -> Result<Exit, CommandError> {
     let mut grid = Table::new(vec![
         Column::key("variant"),
         Column::new("for", Align::Left, 5).wraps(),
@@ -176,6 +173,12 @@ fn list_variants(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit
         false => grid.without(&["for", "round", "parent", "claim"]),
     };
     say!("{}", grid.without_empty_columns().render(style));
+    if !verbose && first {
+        inform!(
+            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
+            here.name
+        );
+    }
     for left_out in catalog.passed_over() {
         let (message, remedy) = (left_out.message(), left_out.remedy());
         remark!(

@@ -17,6 +17,7 @@ use dgx_core::operators;
 use dgx_core::record::{Portable, Run};
 use dgx_core::sanitize::{SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell};
 use dgx_run::catalog::{Catalog, Contender};
+use dgx_run::compile::Compiler;
 use dgx_run::plan;
 use dgx_run::sanitize::{self, Keep, Task};
 
@@ -93,6 +94,16 @@ pub(crate) struct Args {
     compile: machine::CompileLimits,
 }
 
+impl Args {
+    /// The schedules to run each cell in.
+    fn seeds(&self) -> Vec<u64> {
+        match self.schedule {
+            Some(seed) => vec![seed],
+            None => (0..u64::from(self.schedules)).collect(),
+        }
+    }
+}
+
 /// Looks for what a right result does not show, and says where it is.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
@@ -140,70 +151,68 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     for contender in &contenders {
         let own = sanitize::tasks(&round, contender, &cases, &catalog, &device)?;
         if own.is_empty() {
-            remark!(
-                "{}: takes none of the small shapes; name one with --shape",
-                contender.id
-            );
+            let id = &contender.id;
+            remark!("{id}: takes none of the small shapes; name one with --shape");
         }
         tasks.extend(own);
     }
     refuse_if_none_runs(&tasks)?;
     let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
-    let settings = SanitizeSettings {
-        schedules: match args.schedule {
-            Some(seed) => vec![seed],
-            None => (0..u64::from(args.schedules)).collect(),
+    inform!(
+        "sanitize: {} of {}, {} of each, on {}{}",
+        counted(tasks.len(), "cell"),
+        counted(contenders.len(), "contender"),
+        counted(args.seeds().len(), "schedule"),
+        if cases.is_empty() {
+            "built-in shapes "
+        } else {
+            ""
         },
+        shape_names(&tasks),
+    );
+    let again =
+        |cell: &SanitizedCell| again(cell, config.is_some(), path.as_deref(), &args, globals);
+    examine(&args, &tasks, &compiler, &again, globals)
+}
+
+/// Examines the cells, keeps what is found in files, and prints it.
+fn examine(
+    args: &Args,
+    tasks: &[Task],
+    compiler: &Compiler,
+    again: &(dyn Fn(&SanitizedCell) -> String + Sync),
+    globals: &Globals,
+) -> Result<Exit, CommandError> {
+    let settings = SanitizeSettings {
+        schedules: args.seeds(),
         strict: args.strict,
         time_limit: Duration::from_secs_f64(args.timeout),
     };
     let progress = Progress::begin();
     let bar = progress.slow("sanitize", tasks.len());
-    let shapes = match cases.is_empty() {
-        true => "built-in shapes ",
-        false => "",
-    };
-    inform!(
-        "sanitize: {} of {}, {} of each, on {shapes}{}",
-        counted(tasks.len(), "cell"),
-        counted(contenders.len(), "contender"),
-        counted(settings.schedules.len(), "schedule"),
-        shape_names(&tasks),
-    );
-    let again =
-        |cell: &SanitizedCell| again(cell, config.is_some(), path.as_deref(), &args, globals);
     // What is no file takes all of it at once.
-    let file = args
-        .export_json
-        .as_deref()
-        .filter(|path| export::replaces(path));
-    let keep = file.map(|path| {
+    let file = args.export_json.as_deref();
+    let keep = file.filter(|path| export::replaces(path)).map(|path| {
         |report: &SanitizeReport| {
             // It is written once more in the end, and then it must succeed.
-            let _ = export::write(path, &hazards::json(report, &settings, &again));
+            let _ = export::write(path, &hazards::json(report, &settings, again));
         }
     });
     let kept = keep.as_ref().map(|keep| keep as &Keep<'_>);
-    let report = sanitize::examine_all(&tasks, &settings, &compiler, &bar, kept)?;
+    let report = sanitize::examine_all(tasks, &settings, compiler, &bar, kept)?;
     bar.done("");
+    let schedules = settings.schedules.len();
     let written = runs::write_all([
         (&args.export_json, &|| {
-            hazards::json(&report, &settings, &again)
+            hazards::json(&report, &settings, again)
         }),
         (&args.export_junit, &|| hazards::junit(&report)),
         (&args.export_html, &|| {
-            page(&args, &report, settings.schedules.len(), &again, globals)
+            page(args, &report, schedules, again, globals)
         }),
     ]);
-    say!(
-        "{}",
-        hazards_text(
-            &report,
-            settings.schedules.len(),
-            &again,
-            &runs::style(globals)
-        )
-    );
+    let style = runs::style(globals);
+    say!("{}", hazards_text(&report, schedules, again, &style));
     written?;
     Ok(
         match (report.left.is_empty(), report.surprises().is_empty()) {

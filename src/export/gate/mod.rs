@@ -1,10 +1,9 @@
 //! A gate's report for programs, for test collectors and for pull requests.
 
-use quick_junit::TestCaseStatus;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::junit::{Error, Failure, case, fault};
+use super::junit::{Case, Fault, Outcome};
 use crate::present::{gate_gaps, gate_notes, gate_outcome, gate_table, ruling_word};
 use crate::table::escape_markdown as escape;
 use dgx_core::domain::Interval;
@@ -87,26 +86,41 @@ pub(crate) fn json(report: &GateReport) -> String {
 pub(crate) fn junit(report: &GateReport) -> String {
     let mut cases = Vec::new();
     if !report.incomplete.is_empty() {
-        let gaps = gate_gaps(report).join("; ");
-        cases.push(case("run", "complete", fault(Error, "incomplete", &gaps)));
+        cases.push(Case {
+            class: "run".to_owned(),
+            name: "complete".to_owned(),
+            outcome: Outcome::Error(Fault {
+                kind: "incomplete".to_owned(),
+                message: gate_gaps(report).join("; "),
+                ..Fault::default()
+            }),
+        });
     }
-    for finding in &report.findings {
-        let name = match &finding.shape {
+    cases.extend(report.findings.iter().map(case));
+    let suite = format!("dgx gate over {}", report.over);
+    super::junit::report("dgx gate", &suite, &cases)
+}
+
+fn case(finding: &Finding) -> Case {
+    let word = ruling_word(finding.ruling);
+    let why = finding.reason.as_deref().unwrap_or(word);
+    let fault = Fault {
+        kind: word.to_lowercase(),
+        message: format!("wanted {}, found {}: {why}", finding.wanted, finding.found),
+        ..Fault::default()
+    };
+    Case {
+        class: finding.contender.to_string(),
+        name: match &finding.shape {
             Some(shape) => format!("{} {shape}", finding.rule),
             None => finding.rule.to_string(),
-        };
-        let word = ruling_word(finding.ruling);
-        let why = finding.reason.as_deref().unwrap_or(word);
-        let message = format!("wanted {}, found {}: {why}", finding.wanted, finding.found);
-        let word = word.to_lowercase();
-        let status = match finding.ruling {
-            Ruling::Passed => TestCaseStatus::success(),
-            Ruling::Failed => fault(Failure, &word, &message),
-            Ruling::Refused | Ruling::Undecided => fault(Error, &word, &message),
-        };
-        cases.push(case(finding.contender.as_str(), &name, status));
+        },
+        outcome: match finding.ruling {
+            Ruling::Passed => Outcome::Passed,
+            Ruling::Failed => Outcome::Failed(fault),
+            Ruling::Refused | Ruling::Undecided => Outcome::Error(fault),
+        },
     }
-    super::junit::report("dgx gate", format!("dgx gate over {}", report.over), cases)
 }
 
 /// A summary for a pull request, in GitHub's Markdown.

@@ -50,38 +50,24 @@ pub enum Number {
 
 /// Facts of a type: its name, bits of an element, bits of its mantissa that are
 /// stored (none for integers), the least and the most it can be, infinity
-/// aside, and the C++ type. In the order of the types.
-type Facts = (&'static str, u64, Option<i32>, f64, f64, &'static str);
+/// aside. In the order of the types.
+type Facts = (&'static str, u64, Option<i32>, f64, f64);
 const FACTS: [Facts; 15] = [
-    ("f64", 64, Some(52), f64::MIN, f64::MAX, "double"),
-    (
-        "f32",
-        32,
-        Some(23),
-        f32::MIN as f64,
-        f32::MAX as f64,
-        "float",
-    ),
-    ("f16", 16, Some(10), -65504.0, 65504.0, "__half"),
-    ("bf16", 16, Some(7), -BF16_MAX, BF16_MAX, "__nv_bfloat16"),
-    ("e4m3", 8, Some(3), -448.0, 448.0, "__nv_fp8_e4m3"),
-    ("e5m2", 8, Some(2), -57344.0, 57344.0, "__nv_fp8_e5m2"),
-    ("e2m1", 4, Some(1), -6.0, 6.0, "unsigned char"),
-    ("mxfp4", 4, Some(1), -6.0, 6.0, "unsigned char"),
-    ("mxfp8", 8, Some(3), -448.0, 448.0, "__nv_fp8_e4m3"),
-    ("nvfp4", 4, Some(1), -6.0, 6.0, "unsigned char"),
-    ("i32", 32, None, i32::MIN as f64, i32::MAX as f64, "int"),
-    ("i8", 8, None, -128.0, 127.0, "signed char"),
-    ("u8", 8, None, 0.0, 255.0, "unsigned char"),
-    ("bool", 8, None, 0.0, 1.0, "bool"),
-    (
-        "e8m0",
-        8,
-        Some(0),
-        1.0 / E8M0_MAX,
-        E8M0_MAX,
-        "unsigned char",
-    ),
+    ("f64", 64, Some(52), f64::MIN, f64::MAX),
+    ("f32", 32, Some(23), f32::MIN as f64, f32::MAX as f64),
+    ("f16", 16, Some(10), -65504.0, 65504.0),
+    ("bf16", 16, Some(7), -BF16_MAX, BF16_MAX),
+    ("e4m3", 8, Some(3), -448.0, 448.0),
+    ("e5m2", 8, Some(2), -57344.0, 57344.0),
+    ("e2m1", 4, Some(1), -6.0, 6.0),
+    ("mxfp4", 4, Some(1), -6.0, 6.0),
+    ("mxfp8", 8, Some(3), -448.0, 448.0),
+    ("nvfp4", 4, Some(1), -6.0, 6.0),
+    ("i32", 32, None, i32::MIN as f64, i32::MAX as f64),
+    ("i8", 8, None, -128.0, 127.0),
+    ("u8", 8, None, 0.0, 255.0),
+    ("bool", 8, None, 0.0, 1.0),
+    ("e8m0", 8, Some(0), 1.0 / E8M0_MAX, E8M0_MAX),
 ];
 const BF16_MAX: f64 = f32::from_bits(0x7f7f_0000) as f64;
 const E8M0_MAX: f64 = f32::from_bits(0x7f00_0000) as f64;
@@ -169,12 +155,6 @@ impl ElementType {
             Self::Bool => Number::Truth,
             _ => Number::Real,
         }
-    }
-
-    /// The C++ type behind a pointer to the tensor. Two e2m1 share a byte, the
-    /// even one in its low half.
-    pub fn c_type(self) -> &'static str {
-        self.facts().5
     }
 
     /// Bytes of `rows` rows of `columns` elements each, scales included; none

@@ -44,8 +44,6 @@ use dgx_core::files;
 use dgx_core::operator::Operator;
 use dgx_core::operators;
 
-/// The contender that is no variant: what a user of the vendor's library gets.
-
 /// Where variants are looked for unless told otherwise.
 pub const DEFAULT_FOLDER: &str = "variants";
 

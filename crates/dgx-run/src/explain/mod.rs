@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::compile::{Residency, residency};
-use crate::plan::{Deal, LaunchGeometry, OperatorCall};
+use crate::plan::{LaunchGeometry, OperatorCall, TileLists};
 use dgx_core::domain::roofline::{Ceiling, Resource};
 use dgx_core::domain::{Bytes, Limits, Micros, Shape};
 use dgx_core::operator::Operator;
@@ -50,7 +50,12 @@ pub struct LaunchFit {
 }
 
 impl LaunchFit {
-    fn of(limits: &Limits, launch: &LaunchGeometry, deal: Option<&Deal>, build: &Build) -> Self {
+    fn of(
+        limits: &Limits,
+        launch: &LaunchGeometry,
+        deal: Option<&TileLists>,
+        build: &Build,
+    ) -> Self {
         let blocks: u64 = launch.grid.iter().map(|d| u64::from(*d)).product();
         let kernel = build.kernels.iter().find(|k| k.name == launch.kernel);
         let resident = kernel.map_or(0, |k| KernelFit::of(limits, k).residency.blocks);
@@ -64,7 +69,7 @@ impl LaunchFit {
             false => waves / waves.ceil(),
         });
         let dealt = deal.filter(|deal| u64::from(deal.workers) == blocks);
-        let evenness = dealt.map_or(1.0, Deal::evenness);
+        let evenness = dealt.map_or(1.0, TileLists::evenness);
         Self {
             kernel: launch.kernel.clone(),
             blocks,
@@ -290,7 +295,7 @@ mod tests {
         assert!((spilled_over.busy.unwrap() - 133.0 / 264.0).abs() < 1e-9);
         assert_eq!(fit(132, 0).launches[0].waves, Some(0.5), "two fit on an SM");
         let dealt = OperatorCall {
-            deal: Some(Deal {
+            deal: Some(TileLists {
                 workers: 132,
                 tiles: vec![132; 132],
                 cost: 99,

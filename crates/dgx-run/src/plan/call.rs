@@ -18,7 +18,7 @@ pub struct OperatorCall {
     pub tile_begin: Vec<u32>,
     pub tile_count: u32,
     /// Where the host deals the tiles out.
-    pub deal: Option<Deal>,
+    pub deal: Option<TileLists>,
     pub scratch: Vec<ScratchLayout>,
     pub maps: Vec<MapLayout>,
     pub launches: Vec<LaunchGeometry>,
@@ -28,7 +28,7 @@ pub struct OperatorCall {
 /// are `tiles[w]`, `tiles[workers + w]`, … up to one that is no tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Deal {
+pub struct TileLists {
     pub workers: u32,
     pub tiles: Vec<u32>,
     /// Cost of all tiles together, and of the worker who has most.
@@ -36,7 +36,7 @@ pub struct Deal {
     pub makespan: u64,
 }
 
-impl Deal {
+impl TileLists {
     /// Lays out the workers' lists, `end` where there is no more.
     pub(super) fn new(hands: &Hands, end: u32) -> Self {
         let rows = hands.tiles.iter().map(Vec::len).max().unwrap_or(1);

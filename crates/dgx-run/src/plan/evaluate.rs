@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Machine;
 use super::call::{
-    Deal, LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize,
+    LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize, TileLists,
 };
 use super::deal::{Hands, deal};
 use crate::catalog::{
@@ -289,7 +289,7 @@ impl<'a> Evaluator<'a> {
             tile_count,
             deal: self
                 .hands(&order)?
-                .map(|hands| Deal::new(&hands, tile_count)),
+                .map(|hands| TileLists::new(&hands, tile_count)),
             scratch: scratch
                 .map(|s| self.scratch(s, &order))
                 .collect::<Result<_, _>>()?,

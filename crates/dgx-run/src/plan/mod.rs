@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use call::Deal;
 pub use call::ScratchSize;
+pub use call::TileLists;
 pub use call::{LaunchGeometry, MapGeometry, OperatorCall};
 #[cfg(test)]
 pub(crate) use call::{MapLayout, ScratchLayout};

@@ -123,7 +123,7 @@ fn tiles_are_dealt_by_their_cost() {
     assert!(!plan.builds[*build].constants.contains_key("makespan"));
     assert_eq!(call.tile_begin, [0, 2]);
     // Worker 0 has tile 0, worker 1 tile 1, worker 2 tiles 2 and 3; 4 is no tile.
-    let deal = Deal {
+    let deal = TileLists {
         workers: 3,
         tiles: vec![4, 4, 3, 4, 4, 4],
         cost: 680,

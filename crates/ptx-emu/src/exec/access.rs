@@ -20,7 +20,7 @@ pub(super) type Checked<T> = Result<T, Box<FaultKind>>;
 
 /// Where a lane's address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Window {
     Global,
     Shared,
     Local,
@@ -31,16 +31,16 @@ pub(super) enum Place {
 const WINDOW: u64 = 1 << 32;
 
 /// The space a generic address lies in.
-pub(super) fn place_of(address: u64) -> Place {
+pub(super) fn window_of(address: u64) -> Window {
     let within = |base: u64| address.wrapping_sub(base) < WINDOW;
     if within(SHARED_WINDOW) {
-        Place::Shared
+        Window::Shared
     } else if within(LOCAL_WINDOW) {
-        Place::Local
+        Window::Local
     } else if within(PARAM_WINDOW) {
-        Place::Param
+        Window::Param
     } else {
-        Place::Global
+        Window::Global
     }
 }
 
@@ -118,15 +118,15 @@ impl Cluster<'_> {
         space: Space,
         addresses: &mut [u64; 32],
         mask: u32,
-    ) -> Checked<Result<Place, ()>> {
+    ) -> Checked<Result<Window, ()>> {
         let place = match space {
-            Space::Global | Space::Const => return Ok(Ok(Place::Global)),
-            Space::Shared | Space::SharedCluster => Place::Shared,
-            Space::Local => Place::Local,
-            Space::Param => Place::Param,
+            Space::Global | Space::Const => return Ok(Ok(Window::Global)),
+            Space::Shared | Space::SharedCluster => Window::Shared,
+            Space::Local => Window::Local,
+            Space::Param => Window::Param,
             Space::Generic => {
-                let first = place_of(addresses[lowest(mask)]);
-                let same = |i: &usize| mask >> i & 1 == 0 || place_of(addresses[*i]) == first;
+                let first = window_of(addresses[lowest(mask)]);
+                let same = |i: &usize| mask >> i & 1 == 0 || window_of(addresses[*i]) == first;
                 if !(0..32).all(|i| same(&i)) {
                     return Ok(Err(()));
                 }
@@ -135,7 +135,7 @@ impl Cluster<'_> {
         };
         // Windows are aligned to their size: the low half is the address in the space. Shared
         // and local addresses are 32 bits even when they come in 64-bit registers.
-        if place != Place::Global {
+        if place != Window::Global {
             for a in addresses.iter_mut() {
                 *a &= WINDOW - 1;
             }
@@ -173,7 +173,7 @@ impl Cluster<'_> {
         &mut self,
         w: &mut Warp,
         mask: u32,
-        place: Place,
+        place: Window,
         addresses: &[u64; 32],
         access: Access,
     ) -> Checked<Pointers> {
@@ -193,10 +193,10 @@ impl Cluster<'_> {
             return Err(misaligned(place, &at, mask, access.bytes));
         }
         match place {
-            Place::Global => self.global_pointers(w, mask, &at, access),
-            Place::Shared => self.shared_pointers(w, mask, &at, access),
-            Place::Local => self.local_pointers(w, mask, &at, access),
-            Place::Param => self.param_pointers(&at, access),
+            Window::Global => self.global_pointers(w, mask, &at, access),
+            Window::Shared => self.shared_pointers(w, mask, &at, access),
+            Window::Local => self.local_pointers(w, mask, &at, access),
+            Window::Param => self.param_pointers(&at, access),
         }
     }
 
@@ -512,20 +512,20 @@ impl Cluster<'_> {
     pub(super) fn is_global(&self, mask: u32, space: Space, addresses: &[u64; 32]) -> bool {
         match space {
             Space::Global | Space::Const => true,
-            Space::Generic => place_of(addresses[lowest(mask)]) == Place::Global,
+            Space::Generic => window_of(addresses[lowest(mask)]) == Window::Global,
             Space::Shared | Space::SharedCluster | Space::Local | Space::Param => false,
         }
     }
 }
 
-fn misaligned(place: Place, at: &[u64; 32], mask: u32, align: u64) -> Box<FaultKind> {
+fn misaligned(place: Window, at: &[u64; 32], mask: u32, align: u64) -> Box<FaultKind> {
     let lane = lanes(mask).find(|&i| at[i] & (align - 1) != 0).unwrap_or(0);
     Box::new(FaultKind::Misaligned {
         space: match place {
-            Place::Global => "global",
-            Place::Shared => "shared",
-            Place::Local => "local",
-            Place::Param => "param",
+            Window::Global => "global",
+            Window::Shared => "shared",
+            Window::Local => "local",
+            Window::Param => "param",
         },
         address: at[lane],
         align,

@@ -4,7 +4,7 @@
 //! completes; a copy out of shared memory reads its source some time between, and what changes
 //! there meanwhile is poison. When they complete is up to [`super::adversary`].
 
-use super::access::{Access, Place, place_of};
+use super::access::{Access, Window, window_of};
 use super::atomic::combine;
 use super::cluster::{CachedRegion, Cluster, POISON};
 use super::door::{Act, Agent, Bytes, Room, Visit};
@@ -14,7 +14,7 @@ use super::pointers::HostPtr;
 use super::signal::Step;
 use super::tensor_copy::TensorJob;
 use super::warp::Warp;
-use crate::fault::{EarlyRead, Fault, FaultKind, Place as FaultPlace};
+use crate::fault::{EarlyRead, Fault, FaultKind, Place};
 use crate::op::{Addr, AtomOp, Num, Order, Space};
 
 type Checked<T> = Result<T, Box<FaultKind>>;
@@ -435,7 +435,7 @@ impl<'a> Cluster<'a> {
                 *kept = if *kept == *now { *kept } else { POISON };
             }
             let cta = self.ctas[from.cta as usize].id;
-            let place = FaultPlace::of(self.env.program, from.pc, cta, from.warp, 0);
+            let place = Place::of(self.env.program, from.pc, cta, from.warp, 0);
             let what = "shared memory changed while this copy was reading it".to_owned();
             self.keep_early(|| EarlyRead { place, what });
         }
@@ -476,21 +476,21 @@ impl<'a> Cluster<'a> {
     ) -> Checked<[u8; N]> {
         let mut out = [0; N];
         let place = match space {
-            Space::Generic => place_of(address),
-            Space::Shared | Space::SharedCluster => Place::Shared,
-            Space::Param => Place::Param,
-            Space::Local => Place::Local,
-            Space::Global | Space::Const => Place::Global,
+            Space::Generic => window_of(address),
+            Space::Shared | Space::SharedCluster => Window::Shared,
+            Space::Param => Window::Param,
+            Space::Local => Window::Local,
+            Space::Global | Space::Const => Window::Global,
         };
-        let within = if place == Place::Global {
+        let within = if place == Window::Global {
             address
         } else {
             address & 0xffff_ffff
         };
         let access = Access::weak(N as u64, false);
         match place {
-            Place::Global => self.read_global((agent, w.origin(1 << lane)), address, &mut out)?,
-            Place::Shared => {
+            Window::Global => self.read_global((agent, w.origin(1 << lane)), address, &mut out)?,
+            Window::Shared => {
                 let (cta, offset) = self.shared_target(w.cta, within as u32, access)?;
                 let at = SharedAt { cta, offset };
                 self.pass_shared_piece((agent, w.origin(1 << lane)), at, N as u64, Act::Read);
@@ -498,7 +498,7 @@ impl<'a> Cluster<'a> {
             }
             // A lane's local memory and the parameters are each one piece, so its ends are
             // enough; they need no alignment.
-            Place::Local | Place::Param => {
+            Window::Local | Window::Param => {
                 let end = |at: u64| (place, [at; 32], Access { bytes: 1, ..access });
                 let mut first = HostPtr::default();
                 for (place, at, access) in [end(within + N as u64 - 1), end(within)] {

@@ -8,7 +8,7 @@
 use std::ptr::copy_nonoverlapping;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::access::{Access, Place, lanes, place_of};
+use super::access::{Access, Window, lanes, window_of};
 use super::cluster::{CachedRegion, Cluster, Flow};
 use super::convert::pool;
 use super::door::{Bytes, Room};
@@ -76,17 +76,17 @@ impl Cluster<'_> {
             }
             (Space::Generic, Base::R64(r)) => {
                 let first = w.get64(r)[mask.trailing_zeros() as usize & 31];
-                let (place, window) = match place_of(first.wrapping_add_signed(addr.offset)) {
-                    Place::Global => {
+                let (place, window) = match window_of(first.wrapping_add_signed(addr.offset)) {
+                    Window::Global => {
                         return self.global_span::<QUICK>(w, mask, (r, addr.offset), access, at);
                     }
-                    Place::Shared => (Place::Shared, SHARED_WINDOW),
-                    Place::Local => (Place::Local, LOCAL_WINDOW),
-                    Place::Param => return None,
+                    Window::Shared => (Window::Shared, SHARED_WINDOW),
+                    Window::Local => (Window::Local, LOCAL_WINDOW),
+                    Window::Param => return None,
                 };
                 let fit = offsets::<QUICK>(w.get64(r), addr.offset, window, mask, at);
                 match (fit, place) {
-                    (true, Place::Shared) => self.shared_span::<QUICK>(w, mask, access, at),
+                    (true, Window::Shared) => self.shared_span::<QUICK>(w, mask, access, at),
                     (true, _) => self.local_span::<QUICK>(w, mask, access, at),
                     (false, _) => None,
                 }

@@ -260,7 +260,7 @@ fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {
 
 /// Addresses as values: of the generic space, and of other CTAs.
 pub(super) fn address(w: &mut Warp, mask: u32, op: &Op) {
-    use super::access::{Place, place_of};
+    use super::access::{Window, window_of};
     use crate::memory::is_constant;
     use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
     match *op {
@@ -296,11 +296,11 @@ pub(super) fn address(w: &mut Warp, mask: u32, op: &Op) {
         Op::Isspacep { space, d, a } => {
             let own = w.cta;
             w.test2_64(mask, d, a, a, |x, _| match space {
-                Space::Shared => place_of(x) == Place::Shared && rank_of(x as u32, own) == own,
-                Space::SharedCluster => place_of(x) == Place::Shared,
-                Space::Local => place_of(x) == Place::Local,
-                Space::Param => place_of(x) == Place::Param,
-                Space::Global | Space::Generic => place_of(x) == Place::Global && !is_constant(x),
+                Space::Shared => window_of(x) == Window::Shared && rank_of(x as u32, own) == own,
+                Space::SharedCluster => window_of(x) == Window::Shared,
+                Space::Local => window_of(x) == Window::Local,
+                Space::Param => window_of(x) == Window::Param,
+                Space::Global | Space::Generic => window_of(x) == Window::Global && !is_constant(x),
                 Space::Const => is_constant(x),
             })
         }

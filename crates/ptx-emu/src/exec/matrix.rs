@@ -1,6 +1,6 @@
 //! `mma.sync`, `ldmatrix`, `stmatrix` and `movmatrix`.
 
-use super::access::{Access, Place};
+use super::access::{Access, Window};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::sync::illegal;
@@ -131,7 +131,7 @@ impl Cluster<'_> {
         }
         let access = Access::weak(16, op.store);
         let at = self
-            .resolve_in(w, rows, Place::Shared, &addresses, access)?
+            .resolve_in(w, rows, Window::Shared, &addresses, access)?
             .0;
         let lanes = addresses.map(|a| a as u32);
         let slots: Vec<R32> = pool(self.env.program, op.regs)

@@ -331,9 +331,9 @@ impl Cluster<'_> {
         address: u64,
         bytes: &[u8; MAP_BYTES],
     ) -> Checked<()> {
-        use super::access::{Place, place_of};
+        use super::access::{Window, window_of};
         let shared = match space {
-            Space::Generic => place_of(address) == Place::Shared,
+            Space::Generic => window_of(address) == Window::Shared,
             other => matches!(other, Space::Shared | Space::SharedCluster),
         };
         if !shared {

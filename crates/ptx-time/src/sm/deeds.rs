@@ -84,23 +84,12 @@ impl Sim<'_> {
                 warp.lane_done = warp.lane_done.max(done);
             }
             Deed::LaneCommit | Deed::BulkCommit | Deed::WgmmaCommit => self.commit(index, deed),
-            Deed::LaneWait(groups) => {
-                let until = ended(&mut self.warps[index].lane_groups, groups, now);
-                let cause = self.warps[index].copies_cause;
-                self.hold_on(index, now, until, Spent::Copies, cause);
-            }
-            // A card lets go of both waits at once.
-            Deed::BulkWait { groups, read: _ } => {
-                let until = ended(&mut self.warps[index].bulk_groups, groups, now);
-                let cause = self.warps[index].copies_cause;
-                self.hold_on(index, now, until, Spent::Copies, cause);
-            }
-            Deed::WgmmaWait(groups) => {
-                let until = ended(&mut self.warps[index].wgmma_groups, groups, now);
-                let until = until + ticks(self.machine.wgmma_wait_latency);
-                let least = now + ticks(self.machine.wgmma_settled_latency);
-                self.hold(index, now, until.max(least), Spent::Wgmma);
-            }
+            Deed::LaneWait(_)
+            | Deed::BulkWait { .. }
+            | Deed::WgmmaWait(_)
+            | Deed::TmemWait { .. }
+            | Deed::AwaitLaunch
+            | Deed::Sleep(_) => self.pause(index, now, deed),
             Deed::LaneArrive { barrier, arrivals } => self.lane_arrive(turn, barrier, arrivals),
             Deed::Bulk {
                 way,
@@ -170,25 +159,45 @@ impl Sim<'_> {
                 writes,
                 ..
             } => self.move_tmem(index, now, (columns, bits), writes, (board, operands)),
-            Deed::TmemWait { .. } => {
-                let moved = self.warps[index].tmem_moved;
-                self.hold(index, now, moved, Spent::Wgmma);
-            }
             Deed::TmemFree { columns, .. } => self.free_columns(index, now, columns),
-            Deed::AwaitLaunch => {
-                let gate = ticks(self.work.gate);
-                self.hold(index, now, gate, Spent::Launch);
-            }
             // A fence the compiler has left out costs nothing.
             Deed::Fence { .. } if issued.is_none() => {}
             Deed::Fence { beyond_cta, .. } => self.fence(index, now, beyond_cta),
-            Deed::Sleep(nanos) => {
-                let cycles = f64::from(nanos) * self.machine.clock_mhz / 1000.0;
-                self.hold(index, now, now + ticks(cycles), Spent::Issuing);
-            }
             Deed::Stamp => self.warps[index].stamps.push(now),
         }
         true
+    }
+
+    /// Holds a warp until what it waits for is over, which is known already.
+    fn pause(&mut self, index: usize, now: Ticks, deed: &Deed) {
+        let warp = &mut self.warps[index];
+        let (until, spent) = match *deed {
+            Deed::LaneWait(groups) => (ended(&mut warp.lane_groups, groups, now), Spent::Copies),
+            // A card lets go of both waits at once.
+            Deed::BulkWait { groups, read: _ } => {
+                (ended(&mut warp.bulk_groups, groups, now), Spent::Copies)
+            }
+            Deed::WgmmaWait(groups) => {
+                let until = ended(&mut warp.wgmma_groups, groups, now);
+                let until = until + ticks(self.machine.wgmma_wait_latency);
+                let least = now + ticks(self.machine.wgmma_settled_latency);
+                (until.max(least), Spent::Wgmma)
+            }
+            Deed::TmemWait { .. } => (warp.tmem_moved, Spent::Wgmma),
+            Deed::AwaitLaunch => (ticks(self.work.gate), Spent::Launch),
+            Deed::Sleep(nanos) => {
+                let cycles = f64::from(nanos) * self.machine.clock_mhz / 1000.0;
+                (now + ticks(cycles), Spent::Issuing)
+            }
+            _ => return,
+        };
+        match spent {
+            Spent::Copies => {
+                let cause = self.warps[index].copies_cause;
+                self.hold_on(index, now, until, spent, cause);
+            }
+            _ => self.hold(index, now, until, spent),
+        }
     }
 
     fn access_shared(&mut self, turn: Turn, wavefronts: u32, writes: bool) {

@@ -1,12 +1,12 @@
 mod of;
 
-use super::machine;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use toml_edit::DocumentMut;
 
+use super::machine;
 use crate::cli::Globals;
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use dgx_core::operator::ElementType;
 use half::bf16;
+use rayon::prelude::*;
 
 use super::element::{decode, encode, table};
 use super::{E2M1, Small};
@@ -142,20 +143,26 @@ fn from_f16(bits: u16) -> f64 {
 /// Packed bytes of rows of `width` values, each element to the nearest; the
 /// values of a block-scaled type are meant without their scales.
 pub fn pack(element: ElementType, values: &[f64], width: usize) -> Vec<u8> {
-    let bytes = element.bits() as usize / 8;
-    let mut packed = Vec::with_capacity(values.len() * element.bits() as usize / 8);
-    for row in values.chunks(width.max(1)) {
-        if bytes == 0 {
-            for pair in row.chunks(2) {
+    let (bits, width) = (element.bits() as usize, width.max(1));
+    let row_bytes = (width * bits).div_ceil(8);
+    let whole = values.len() / width * row_bytes;
+    let mut packed = vec![0; whole + (values.len() % width * bits).div_ceil(8)];
+    let rows = packed
+        .par_chunks_mut(row_bytes)
+        .zip(values.par_chunks(width));
+    rows.for_each(|(to, row)| match bits {
+        4 => {
+            for (to, pair) in to.iter_mut().zip(row.chunks(2)) {
                 let codes = pair.iter().map(|v| encode(element, *v) as u8);
-                packed.push(codes.rev().fold(0, |byte, code| byte << 4 | code));
+                *to = codes.rev().fold(0, |byte, code| byte << 4 | code);
             }
-            continue;
         }
-        for value in row {
-            packed.extend_from_slice(&encode(element, *value).to_le_bytes()[..bytes]);
+        _ => {
+            for (to, value) in to.chunks_exact_mut(bits / 8).zip(row) {
+                to.copy_from_slice(&encode(element, *value).to_le_bytes()[..bits / 8]);
+            }
         }
-    }
+    });
     packed
 }
 

@@ -1,6 +1,6 @@
 //! Loads, stores and atomics of lanes, and matrices that a warp moves.
 
-use crate::exec::access::{Place, lanes, place_of};
+use crate::exec::access::{Window, lanes, window_of};
 use crate::exec::cluster::Cluster;
 use crate::exec::warp::Warp;
 use crate::memory::SECTOR;
@@ -53,13 +53,13 @@ impl Cluster<'_> {
         };
         let at = self.addresses(w, addr);
         match self.leads_to(space, at[mask.trailing_zeros() as usize]) {
-            Some(Place::Global) => {
+            Some(Window::Global) => {
                 if touch.atomic {
                     self.update_deeds(mask, &at, each, out);
                 }
                 out.extend(self.global_deed(mask, &at, touch));
             }
-            Some(Place::Shared) => {
+            Some(Window::Shared) => {
                 let at = std::array::from_fn(|i| at[i] as u32 & masked(mask, i));
                 match at.iter().fold(0, |bits: u32, a| bits | a) >> CLUSTER_RANK_SHIFT {
                     0 => out.push(own_deed(mask, &at, touch)),
@@ -71,11 +71,11 @@ impl Cluster<'_> {
     }
 
     /// Where an address of a space lies, unless nobody asks for time there.
-    pub(super) fn leads_to(&self, space: Space, address: u64) -> Option<Place> {
+    pub(super) fn leads_to(&self, space: Space, address: u64) -> Option<Window> {
         match space {
-            Space::Global => Some(Place::Global),
-            Space::Shared | Space::SharedCluster => Some(Place::Shared),
-            Space::Generic => Some(place_of(address)),
+            Space::Global => Some(Window::Global),
+            Space::Shared | Space::SharedCluster => Some(Window::Shared),
+            Space::Generic => Some(window_of(address)),
             Space::Local | Space::Const | Space::Param => None,
         }
     }
@@ -199,11 +199,11 @@ impl Cluster<'_> {
         let writes = op.store;
         let atomic = false;
         match self.leads_to(op.space, base[0]) {
-            Some(Place::Global) => {
+            Some(Window::Global) => {
                 let deed = |at| Deed::Global { at, writes, atomic };
                 out.extend(self.global_bytes(base[0], &mut at, each).map(deed));
             }
-            Some(Place::Shared) => out.push(Deed::Shared {
+            Some(Window::Shared) => out.push(Deed::Shared {
                 wavefronts: bytes.div_ceil(128),
                 bytes,
                 writes,

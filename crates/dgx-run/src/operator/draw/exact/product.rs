@@ -4,6 +4,7 @@
 //! at the end eight terms are left.
 
 use dgx_core::operator::ElementType;
+use rayon::prelude::*;
 
 use super::{ExactData, below, bits, fits, plain, sign};
 use crate::operator::format::{encode, pack};
@@ -75,20 +76,23 @@ pub(super) fn draw(
     };
     let count = extents.iter().product::<usize>() / length;
     let mut numbers = vec![0.0; count * length];
-    for own in 0..count {
-        let first = own / inner * length * inner + own % inner;
-        let values = match side.role {
-            Role::Repeated => line.repeated(own, length),
-            Role::Cancelling => line.cancelling(own, length),
-        };
-        for (place, value) in values.into_iter().enumerate() {
-            numbers[first + place * inner] = value;
+    let lines = numbers.par_chunks_mut(length * inner).enumerate();
+    lines.for_each(|(outer, numbers)| {
+        for own in 0..inner {
+            let values = match side.role {
+                Role::Repeated => line.repeated(outer * inner + own, length),
+                Role::Cancelling => line.cancelling(outer * inner + own, length),
+            };
+            for (place, value) in values.into_iter().enumerate() {
+                numbers[own + place * inner] = value;
+            }
         }
-    }
+    });
     if block == 1 {
         return Some(plain(element, &numbers, extents));
     }
-    let scales = (0..count).flat_map(|own| line.scales(own, length));
+    let owners = (0..count).into_par_iter();
+    let scales = owners.flat_map_iter(|own| line.scales(own, length));
     Some(ExactData {
         elements: pack(element.element(), &numbers, length),
         scales: scales.collect(),
