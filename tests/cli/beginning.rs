@@ -70,7 +70,8 @@ fn names_that_are_taken_or_cannot_be_are_refused() {
     for (name, why) in [
         ("mine", "there is a variant of that name"),
         ("no/path", "a name is not a path"),
-        ("cublas", "the yardstick's name"),
+        ("cublas", "a yardstick's name"),
+        ("copy", "a yardstick's name"),
         ("a b", "only letters"),
         (".hidden", "is hidden, and passed over"),
         ("", "the name is empty"),

@@ -69,7 +69,12 @@ fn every_run_file_that_is_kept_is_told_of_and_no_other() {
     let told: BTreeSet<String> = (first.flat_map(|cell| cell.split(", ")))
         .map(|name| name.trim_matches('`').to_owned())
         .collect();
-    let folders = ["baselines", "baselines/b200", "calibration"];
+    let folders = [
+        "baselines",
+        "baselines/b200",
+        "baselines/operators",
+        "calibration",
+    ];
     let kept = folders
         .into_iter()
         .flat_map(|folder| files(&format!("results/{folder}")));
