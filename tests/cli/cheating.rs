@@ -53,8 +53,10 @@ fn corners_of_the_formats_and_later_calls_are_looked_at() {
         &[&["plain"], &wrong[..]].concat(),
         "{ m = 40, n = 128, k = 256 }",
     );
-    // Each is declared wrong, so all are if the exit code is 0.
-    sweep.run(&[&sweep.round(), "--variants", FIXTURES], 0);
+    // Each is declared wrong, so all are if the exit code is 0. One looks at a
+    // single scale, which of many secrets makes some harmless.
+    let of_seed = ["--variants", FIXTURES, "--data-seed", "7"];
+    sweep.run(&[&[sweep.round().as_str()], &of_seed[..]].concat(), 0);
     let reason = |name: &str| lines(&sweep, "verdict", name)[0]["reason"].to_string();
     for (name, word) in [
         ("c-overflow-zero", "finite where C is beyond fp16"),
