@@ -247,7 +247,7 @@ fn print_sides(runs: [&Run; 2], style: &Style) {
         let parts: Vec<String> = parts.into_iter().chain(card.map(str::to_owned)).collect();
         say!("{name}  {}", style.joined(&parts, 3));
         if let (Some(sentence), false) = (belief, once) {
-            say!("   {}", style.joined(&[sentence.clone()], 3));
+            say!("   {}", style.joined(std::slice::from_ref(sentence), 3));
         }
     }
     if let ([Some(sentence), _], true) = (&beliefs, once) {
