@@ -9,10 +9,10 @@ use super::salt::Salt;
 use super::tables::{Private, input_fields};
 use super::zones::Zones;
 use super::{Trespass, TrespassKind};
-use crate::operator::{Axis, input_axes, of_scales};
+use crate::operator::{Axis, Moves, input_axes, of_scales};
 use dgx_core::domain::Group;
 use dgx_core::fields::{Field, Form};
-use dgx_core::operator::{ElementType, MAX_RANK, Operator};
+use dgx_core::operator::{ElementType, Operator};
 
 /// Bytes laid at a time.
 const STRETCH: u64 = 1 << 20;
@@ -47,12 +47,8 @@ pub(super) enum What {
 /// What calls change in an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shuffled {
-    pub group: usize,
     pub form: Form,
-    /// Bits of an element, or of a scale.
-    pub bits: u32,
-    pub rank: usize,
-    pub axes: [Axis; MAX_RANK],
+    pub moves: Moves,
 }
 
 impl Shuffled {
@@ -72,14 +68,10 @@ impl Shuffled {
         if let Some(scale) = scale {
             axes = of_scales(&axes, scale.block as u32);
         }
-        let mut all = [Axis::default(); MAX_RANK];
-        all[..axes.len()].copy_from_slice(&axes);
+        let bits = scale.map_or(tensor.element.bits(), |_| 8);
         Some(Self {
-            group: index,
             form: field.form,
-            bits: scale.map_or(tensor.element.bits(), |_| 8) as u32,
-            rank: axes.len(),
-            axes: all,
+            moves: Moves::new(&axes, index, bits),
         })
     }
 }

@@ -5,15 +5,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytemuck::{NoUninit, Pod, Zeroable};
 use rayon::prelude::*;
 
 use super::shuffle::{Drawn, Shuffle};
 use super::symmetry::{Symmetry, symmetries};
 use super::{SCALE_BLOCK, Tensor, Written, is_gated};
-use dgx_core::operator::{Extent, Operator, Tensor as Declared};
+use dgx_core::operator::{Extent, MAX_RANK, Operator, Tensor as Declared};
 
-/// One axis of a tensor.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// One axis of a tensor; `Axis` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Axis {
     pub extent: u32,
     /// Indices that move together.
@@ -72,6 +74,31 @@ impl Axis {
             signs.fold(false, |negative, own| negative != own)
         };
         (0..self.extent).map(negates).collect()
+    }
+}
+
+/// What a call changes in a tensor of a group; `Moves` of tools.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, NoUninit)]
+pub(crate) struct Moves {
+    /// First axis first.
+    axes: [Axis; MAX_RANK],
+    rank: u32,
+    group: u32,
+    /// Of an element, or of a scale.
+    bits: u32,
+}
+
+impl Moves {
+    pub(crate) fn new(own: &[Axis], group: usize, bits: u64) -> Self {
+        let mut axes = [Axis::default(); MAX_RANK];
+        axes[..own.len()].copy_from_slice(own);
+        Self {
+            axes,
+            rank: own.len() as u32,
+            group: group as u32,
+            bits: bits as u32,
+        }
     }
 }
 
@@ -185,9 +212,7 @@ impl Origins {
             columns: along(last),
         }
     }
-}
 
-impl Origins {
     /// Where elements went. The sign is that of the place they went to.
     fn inverted(&self) -> Self {
         let inverted = |from: &[(usize, bool)]| {

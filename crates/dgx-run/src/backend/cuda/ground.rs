@@ -122,10 +122,7 @@ impl Ground {
         tools: &Tools,
         salt: Salt,
     ) -> Result<Observation> {
-        let lowest = uploaded(&[0; 8], &self.stream)?;
-        program.check(tools, &self.stream, salt, true, lowest.address)?;
-        let mut found = [0; 8];
-        self.stream.download(&mut found, lowest.address)?;
+        let changed = program.lowest_change(tools, &self.stream, salt)?;
         let copy = self.outputs.download(&self.stream)?;
         Ok(Observation {
             outputs: tables::split_outputs(
@@ -134,10 +131,10 @@ impl Ground {
                 &copy,
                 salt,
             ),
-            trespasses: match u64::from_le_bytes(found) {
-                0 => Vec::new(),
-                lowest => vec![pieces::explain(program.pieces(), &self.arenas(), !lowest)],
-            },
+            trespasses: changed
+                .map(|address| pieces::explain(program.pieces(), &self.arenas(), address))
+                .into_iter()
+                .collect(),
             ..Observation::default()
         })
     }

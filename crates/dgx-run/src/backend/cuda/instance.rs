@@ -5,12 +5,11 @@ use rayon::prelude::*;
 
 use super::arena::Arena;
 use super::driver::{DeviceMemory, Result, Stream};
-use super::program::WireMoves;
 use super::tools::uploaded;
 use crate::backend::pieces::{self, Piece};
 use crate::backend::tables;
 use crate::backend::zones::Zones;
-use crate::operator::{Extents, GroupOracle, Operands, Oracle, axes_of};
+use crate::operator::{Extents, GroupOracle, Moves, Operands, Oracle, axes_of};
 use crate::validate::{Allowed, Tolerance};
 use dgx_core::domain::Group;
 use dgx_core::fields::{Field, Form};
@@ -53,20 +52,12 @@ impl Instance {
     }
 
     /// What calls change in an output, by its place among those of all groups.
-    pub(super) fn moves(&self, place: usize) -> WireMoves {
+    pub(super) fn moves(&self, place: usize) -> Moves {
         let outputs = self.operator.outputs.len();
         let (group, output) = (place / outputs, place % outputs);
         let axes = axes_of(&self.operator, output, &self.groups[group]);
-        let mut moves = WireMoves {
-            rank: axes.len() as u32,
-            group: group as u32,
-            bits: self.operator.outputs[output].tensor.element.bits() as u32,
-            ..WireMoves::default()
-        };
-        for (to, axis) in moves.axes.iter_mut().zip(axes) {
-            *to = axis.into();
-        }
-        moves
+        let element = self.operator.outputs[output].tensor.element;
+        Moves::new(&axes, group, element.bits())
     }
 
     pub(super) fn zones(&self) -> &Zones {

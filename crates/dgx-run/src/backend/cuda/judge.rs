@@ -4,9 +4,10 @@ use dgx_core::operator::ElementType;
 use super::driver::{DeviceMemory, Launch, Result, Stream};
 use super::ground::Ground;
 use super::instance::{DataSet, Expected};
-use super::program::{WireMoves, poisons};
+use super::program::poisons;
 use super::tools::{Tools, argument, uploaded};
 use crate::backend::salt::Salt;
+use crate::operator::Moves;
 use crate::validate::Tolerance;
 
 /// Blocks that judge one output.
@@ -33,16 +34,14 @@ pub(super) struct WireValues {
     pub expected: u64,
     pub count: u64,
     pub first: u64,
-    pub element: u32,
-    pub bits: u32,
-    pub rtol: f32,
-    pub atol: f32,
     /// What comes on top of atol in each row.
     pub rows: u64,
+    pub element: u32,
+    pub rtol: f32,
+    pub atol: f32,
     /// Of the type, between the least numbers.
     pub step: f32,
-    pub reserved: u32,
-    pub moves: WireMoves,
+    pub moves: Moves,
 }
 
 /// Judges one entry's output on one data set, on the device.
@@ -63,7 +62,8 @@ enum By {
 }
 
 impl Judge {
-    /// Of the outputs of a call around which `ground` lies, against the answer of `set`; `tolerance` is the entry's.
+    /// Of the outputs of a call around which `ground` lies, against the answer
+    /// of `set`; `tolerance` is the entry's.
     pub(super) fn new(ground: &Ground, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
         let expected = set.expected();
         let groups = 0..ground.instance.groups().len();
@@ -121,13 +121,11 @@ impl Judge {
                 expected: expected.memory.address,
                 count: answer.elements,
                 first,
+                rows: rows.map_or(0, |rows| rows.address),
                 element: element as u32,
-                bits: element.bits() as u32,
                 rtol: allowed.rtol as f32,
                 atol: allowed.atol as f32,
-                rows: rows.map_or(0, |rows| rows.address),
                 step: element.least_step() as f32,
-                reserved: 0,
                 moves: ground.instance.moves(place),
             });
             first += answer.elements;

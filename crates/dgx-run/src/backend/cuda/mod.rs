@@ -50,7 +50,12 @@ use tools::Tools;
 pub fn tools_unit(arch: &str) -> Unit {
     Unit {
         name: "src/backend/cuda/tools.cu".to_owned(),
-        source: concat!(include_str!("tools.cu"), include_str!("oracle.cu")).into(),
+        source: concat!(
+            include_str!("tools.cu"),
+            include_str!("scrub.cu"),
+            include_str!("oracle.cu")
+        )
+        .into(),
         arch: arch.to_owned(),
         defines: Vec::new(),
         headers: Default::default(),

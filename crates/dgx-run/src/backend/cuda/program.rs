@@ -1,55 +1,15 @@
-use bytemuck::{NoUninit, Pod, Zeroable, cast_slice};
-use dgx_core::operator::{ElementType, MAX_RANK};
+use bytemuck::{NoUninit, cast_slice};
+use dgx_core::operator::ElementType;
 
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, argument, blocks, uploaded};
 use crate::backend::pieces::{Piece, Source, What, poison_word};
 use crate::backend::salt::Salt;
-use crate::operator::Axis;
+use crate::operator::Moves;
 use dgx_core::fields::Form;
 
 /// Bytes a block works on. Keep in step with tools.cu.
 const CHUNK: u64 = 32768;
-
-/// `Axis` of tools.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
-pub(super) struct WireAxis {
-    extent: u32,
-    unit: u32,
-    count: u32,
-    order: u32,
-    signs: u32,
-}
-
-impl From<Axis> for WireAxis {
-    fn from(axis: Axis) -> Self {
-        let Axis {
-            extent,
-            unit,
-            count,
-            order,
-            signs,
-        } = axis;
-        Self {
-            extent,
-            unit,
-            count,
-            order,
-            signs,
-        }
-    }
-}
-
-/// `Moves` of tools.cu.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, NoUninit)]
-pub(super) struct WireMoves {
-    pub axes: [WireAxis; MAX_RANK],
-    pub rank: u32,
-    pub group: u32,
-    pub bits: u32,
-}
 
 /// `Piece` of tools.cu.
 #[repr(C)]
@@ -61,7 +21,7 @@ pub(super) struct WirePiece {
     pub first: u64,
     pub kind: u32,
     pub element: u32,
-    pub moves: WireMoves,
+    pub moves: Moves,
 }
 
 /// Pieces as the device reads them, and how many chunks they are in all;
@@ -81,13 +41,8 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
             What::Shuffled { .. } => (6, 0),
         };
         let moves = match piece.what {
-            What::Shuffled { of, .. } => WireMoves {
-                axes: of.axes.map(WireAxis::from),
-                rank: of.rank as u32,
-                group: of.group as u32,
-                bits: of.bits,
-            },
-            _ => WireMoves::default(),
+            What::Shuffled { of, .. } => of.moves,
+            _ => Moves::default(),
         };
         table.push(WirePiece {
             at: piece.at,
@@ -196,5 +151,22 @@ impl Program {
             argument(&mut lowest),
         ];
         tools.check.launch(stream, &launch, &mut parameters)
+    }
+
+    /// The lowest address, inputs too, where something is not what it must be.
+    pub(super) fn lowest_change(
+        &self,
+        tools: &Tools,
+        stream: &Stream,
+        salt: Salt,
+    ) -> Result<Option<u64>> {
+        let lowest = uploaded(&[0; 8], stream)?;
+        self.check(tools, stream, salt, true, lowest.address)?;
+        let mut found = [0; 8];
+        stream.download(&mut found, lowest.address)?;
+        Ok(match u64::from_le_bytes(found) {
+            0 => None,
+            complement => Some(!complement),
+        })
     }
 }

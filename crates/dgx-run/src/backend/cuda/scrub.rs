@@ -10,7 +10,7 @@ use dgx_core::domain::Device;
 /// Threads of a block of `dgx_scrub` and of those for local memory.
 const THREADS: u32 = 512;
 /// Bytes of local memory of a thread that each kernel overwrites, smallest
-/// first. Keep in step with tools.cu.
+/// first. Keep in step with scrub.cu.
 const LOCAL: [(u32, &str); 3] = [
     (2 << 10, "dgx_scrub_local_2k"),
     (8 << 10, "dgx_scrub_local_8k"),
@@ -20,7 +20,7 @@ const LOCAL: [(u32, &str); 3] = [
 /// the driver's usual stack.
 const STACK: u32 = 1 << 10;
 
-/// `Meeting` of tools.cu: three counters, and a word for each SM.
+/// `Meeting` of scrub.cu: three counters, and a word for each SM.
 pub(super) const MEETING_BYTES: u64 = 4 * (3 + 1024);
 
 /// Overwrites what a launch leaves behind and the next could read without

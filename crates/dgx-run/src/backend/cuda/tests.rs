@@ -10,7 +10,7 @@ use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 
 use super::instance::{answers, sealed};
 use super::judge::{WireJudged, WireValues};
-use super::program::{WireAxis, WireMoves, poisons, wire};
+use super::program::{poisons, wire};
 use super::scrub::MEETING_BYTES;
 use super::tools_unit;
 use crate::backend::pieces::{self, Piece, Source, What};
@@ -18,11 +18,11 @@ use crate::backend::salt::Salt;
 use crate::backend::tables::{self, Private};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
-use crate::operator::{Axis, GroupOracle, Operands, Oracle, Written};
+use crate::operator::{Axis, GroupOracle, Moves, Operands, Oracle, Written};
 use crate::validate::Tolerance;
 use dgx_core::config::target;
 use dgx_core::domain::{Group, Shape};
-use dgx_core::operator::{ElementType, MAX_RANK, Operator, built_in};
+use dgx_core::operator::{ElementType, Operator, built_in};
 use dgx_core::operators::usual;
 use dgx_core::record::synthetic::group;
 
@@ -346,15 +346,13 @@ fn the_device_calls_wrong_what_the_host_does() {
 }
 
 /// One axis that stays as it is.
-fn still(extent: usize) -> [WireAxis; MAX_RANK] {
+fn still(extent: usize, bits: u64) -> Moves {
     let axis = Axis {
         extent: extent as u32,
         unit: 1,
         ..Axis::default()
     };
-    let mut axes = [WireAxis::default(); MAX_RANK];
-    axes[0] = axis.into();
-    axes
+    Moves::new(&[axis], 0, bits)
 }
 
 /// How many of these outputs, one of each type, the device does not call right.
@@ -379,18 +377,12 @@ fn wrong_values(module: &Module, outputs: &[(Written, Vec<f64>)], tolerance: Tol
             expected,
             count: right.len() as u64,
             first,
+            rows: 0,
             element: written.element as u32,
-            bits: written.element.bits() as u32,
             rtol: tolerance.rtol as f32,
             atol: tolerance.atol as f32,
-            rows: 0,
             step: written.element.least_step() as f32,
-            reserved: 0,
-            moves: WireMoves {
-                axes: still(right.len()),
-                rank: 1,
-                ..WireMoves::default()
-            },
+            moves: still(right.len(), written.element.bits()),
         });
         first += right.len() as u64;
     }

@@ -144,12 +144,10 @@ fn from_f16(bits: u16) -> f64 {
 /// values of a block-scaled type are meant without their scales.
 pub fn pack(element: ElementType, values: &[f64], width: usize) -> Vec<u8> {
     let (bits, width) = (element.bits() as usize, width.max(1));
-    let row_bytes = (width * bits).div_ceil(8);
-    let whole = values.len() / width * row_bytes;
-    let mut packed = vec![0; whole + (values.len() % width * bits).div_ceil(8)];
-    let rows = packed
-        .par_chunks_mut(row_bytes)
-        .zip(values.par_chunks(width));
+    let whole = values.len() / width * row_bytes(element, width);
+    let mut packed = vec![0; whole + row_bytes(element, values.len() % width)];
+    let rows = packed.par_chunks_mut(row_bytes(element, width));
+    let rows = rows.zip(values.par_chunks(width));
     rows.for_each(|(to, row)| match bits {
         4 => {
             for (to, pair) in to.iter_mut().zip(row.chunks(2)) {
