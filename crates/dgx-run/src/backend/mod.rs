@@ -5,6 +5,7 @@
 //! and hand back what a validator needs. Nothing here works out what a right
 //! answer is.
 
+mod arrays;
 mod bench;
 pub mod cuda;
 pub mod emu;

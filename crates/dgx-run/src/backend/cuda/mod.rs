@@ -35,7 +35,7 @@ pub use probing::{ProbeBench, Reading, SEED, Trial, WARP_STAMPS};
 pub use stamping::StampedCalls;
 
 use super::{Backend, Bench, BenchSetup, Buffer, Data, Job, Loaded, Observation, RunFailure};
-use crate::compile::{Image, Unit};
+use crate::compile::{CompilerKind, Image, Unit};
 use crate::operator::{Operands, Oracle, is_gated};
 use bench::CudaBench;
 use device::{Context, Gpu};
@@ -59,6 +59,8 @@ pub fn tools_unit(arch: &str) -> Unit {
         arch: arch.to_owned(),
         defines: Vec::new(),
         headers: Default::default(),
+        compiler: CompilerKind::Nvrtc,
+        kernels: Vec::new(),
     }
 }
 

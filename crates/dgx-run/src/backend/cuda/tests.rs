@@ -460,6 +460,7 @@ fn scratch_and_tables_of_a_call_are_all_accounted_for() {
         groups_zone: zones.add("groups", 168),
         maps_zone: zones.add("maps", 0),
         deal_zone: zones.add("deal", 12),
+        arrays_zone: Some(zones.add("arrays", 128)),
         scratch: vec![tables::ScratchZone {
             zone: scratch,
             zero: true,
