@@ -1,0 +1,157 @@
+"""Compiles one Triton or Gluon kernel ahead of time; no GPU is needed.
+
+    python -c SCRIPT --version                {"python", "executable", "triton"} on stdout, or "error"
+    python -c SCRIPT RESULT < job.json        JSON to the file RESULT, all that is printed to RESULT.log
+
+A job: {"file", "source": its text, "kernel", "arch": 90, "args", "constants": {NAME: X}, "options": {"num_warps": 4}}.
+"args" are the types of the runtime parameters in order: "*fp16:16", "i32", "i32:16" (a multiple of 16), "i32:1"
+(equal to 1), "fp32", or {"const": X}. A map {PARAMETER: type} does as well. tl.constexpr parameters take the constant
+of their name, or else their default. As in Triton's own JIT, an integer equal to 1 becomes a constant, and
+do_not_specialize and annotated types are respected: "args" of the result lists the parameters that are left, "order"
+their places in the job's "args". An error is {"error": text, "line": in the file, or null}.
+"""
+import base64, difflib, json, linecache, os, re, sys, traceback, types
+from importlib import metadata
+
+
+class Refused(Exception):
+    """What the user has to change; its text is the whole message."""
+
+
+def unwrapped(module, name: str, warnings: list):
+    kernels = [key for key, value in vars(module).items() if hasattr(value, "fn") and hasattr(value, "arg_names")]
+    if name not in kernels:
+        near = difflib.get_close_matches(name, kernels) or kernels
+        raise Refused(f"no kernel `{name}`; " + (f"the file has {', '.join(near)}" if near else "no @triton.jit function is in the file"))
+    kernel = getattr(module, name)
+    while not hasattr(kernel, "cache_key"):
+        warnings.append(f"@{type(kernel).__name__.lower()} of `{name}` is not used: its values come from params and const")
+        kernel = kernel.fn
+    return kernel
+
+
+def bound(kernel, job: dict) -> tuple:
+    """Types and constants of the parameters, Triton's attributes, and the place of each runtime argument."""
+    given, constants = job["args"], job.get("constants", {})
+    runtime = [p.name for p in kernel.params if not p.is_constexpr]
+    if isinstance(given, list):
+        if len(given) != len(runtime):
+            raise Refused(f"`{job['kernel']}` takes {len(runtime)} runtime arguments ({', '.join(runtime)}); the launch gives {len(given)}")
+        given = dict(zip(runtime, given))
+    if unknown := [name for name in given if name not in kernel.arg_names]:
+        raise Refused(f"`{job['kernel']}` has no parameter {', '.join(unknown)}; it has {', '.join(kernel.arg_names)}")
+    signature, values, attributes = {}, {}, {}
+    for number, p in enumerate(kernel.params):
+        what = given.get(p.name)
+        if isinstance(what, str) and not p.is_constexpr:
+            kind, _, known = what.partition(":") if what.startswith(("*", "i", "u")) else (what, "", "")
+            if known == "1" and not p.do_not_specialize:
+                values[p.name] = 1
+            else:
+                signature[p.name] = p.annotation_type or kind
+                if known == "16" and not p.do_not_specialize and not p.do_not_specialize_on_alignment:
+                    attributes[(number,)] = [["tt.divisibility", 16]]
+        elif isinstance(what, str):
+            raise Refused(f"`{p.name}` of `{job['kernel']}` is a tl.constexpr: it needs a value from params or const, not an argument")
+        elif isinstance(what, dict):
+            values[p.name] = what["const"]
+        elif p.is_constexpr and p.name in constants:
+            values[p.name] = constants[p.name]
+        elif p.has_default:
+            values[p.name] = p.default
+        else:
+            raise Refused(f"`{p.name}` of `{job['kernel']}` has no value: " + (f"add `{p.name}` to params or const" if p.is_constexpr else "add it to args"))
+        signature.setdefault(p.name, "constexpr")
+    return signature, values, attributes, [runtime.index(n) for n in signature if n not in values]
+
+
+def compiled(job: dict, place: dict) -> dict:
+    try:
+        import triton, triton.runtime.cache
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+    except ImportError as error:
+        raise Refused(f"{sys.executable} cannot import triton ({error}): {sys.executable} -m pip install triton, or name another Python")
+    triton.runtime.cache.triton_key = lambda: triton.__version__  # else each process hashes 500 MB
+    file, before = job["file"], set(sys.modules)
+    # The text that was hashed is what runs, and what inspect.getsource finds. The file's folder comes last:
+    # a contender may be called triton.py.
+    linecache.cache[file] = len(job["source"]), None, job["source"].splitlines(True), file
+    sys.path.append(os.path.dirname(os.path.abspath(file)))
+    module = sys.modules["contender"] = types.ModuleType("contender")
+    module.__file__, place["module"] = file, module
+    exec(compile(job["source"], file, "exec"), vars(module))
+    warnings = []
+    kernel = place["kernel"] = unwrapped(module, job["kernel"], warnings)
+    signature, constants, attributes, order = bound(kernel, job)
+    options, target = job.get("options", {}), GPUTarget("cuda", job["arch"], 32)
+    known = vars(type(triton.compiler.make_backend(target).parse_options({}))).get("__dataclass_fields__", options)
+    if unknown := [name for name in options if name not in known]:
+        raise Refused(f"Triton {triton.__version__} has no option {', '.join(unknown)}")
+    if gluon := getattr(kernel, "is_gluon", bool)():
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
+    out = triton.compile(ASTSource(kernel, signature, constants, attributes), target, options)
+    own = [getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before]
+    folder = os.path.dirname(os.path.abspath(file))
+    m, ptx = out.metadata._asdict(), out.asm["ptx"]
+    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx, "cubin": base64.b64encode(out.asm["cubin"]).decode(),
+            "version": triton.__version__, "gluon": gluon, "threads": 32 * m["num_warps"], "shared": m["shared"],
+            "cluster": [m.get("num_ctas", 1), 1, 1], "args": [n for n in signature if n not in constants], "order": order,
+            "types": [t for n, t in signature.items() if n not in constants], "constants": sorted(constants),
+            **{key: [m.get(f"{key}_size"), m.get(f"{key}_align")] for key in ("global_scratch", "profile_scratch")},
+            "maps": m.get("tensordesc_meta"), "tmem": m.get("tmem_size"), "cooperative": m.get("launch_cooperative_grid"),
+            "pdl": m.get("launch_pdl"), "warnings": warnings,
+            "imports": sorted(f for f in own if f and os.path.abspath(f).startswith(folder + os.sep) and f != file)}
+
+
+def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
+    """One message, and the line of the user's file where it is known."""
+    if isinstance(error, Refused):
+        return {"error": str(error), "line": None}
+    while type(error.__cause__).__name__ == type(error).__name__ == "CompilationError":
+        error = error.__cause__  # the innermost call
+    line = next((f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == job["file"]), None)
+    if isinstance(error, SyntaxError):
+        line = error.lineno
+    if (node := getattr(error, "node", None)) is not None and hasattr(node, "lineno"):
+        for kernel in [place.get("kernel"), *vars(place["module"]).values()]:
+            if getattr(kernel, "src", None) == error.src:
+                line = kernel.def_file_line_number + node.lineno - 1
+                break
+    elif line is None and (found := re.search(rf"{re.escape(job['file'])}\"?:(\d+):\d+", log)):
+        line = int(found[1])
+    what = getattr(error, "error_message", None) or str(error)
+    cause = f" ({error.__cause__})" if error.__cause__ and str(error.__cause__) not in what else ""
+    stage = "compiling" if "kernel" in place else "importing the file"
+    return {"error": f"{stage}: {type(error).__name__}: {what}{cause}" + (f"\n{log[-4000:]}" if log.strip() else ""), "line": line}
+
+
+def main() -> None:
+    own = "" if sys.argv[0] == "-c" else os.path.dirname(os.path.abspath(sys.argv[0]))
+    sys.path[:] = [path for path in sys.path if path not in ("", own)]  # or a file triton.py in the folder is imported
+    if sys.argv[1] == "--version":
+        found = {"python": sys.version.split()[0], "executable": sys.executable}
+        try:
+            found["triton"] = metadata.version("triton")
+        except metadata.PackageNotFoundError:
+            found["error"] = f"{sys.executable} has no triton: {sys.executable} -m pip install triton"
+        return print(json.dumps(found))
+    result = os.path.abspath(sys.argv[1])
+    job, place = json.load(sys.stdin), {}
+    log = os.open(result + ".log", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(log, 1), os.dup2(log, 2)  # MLIR writes its errors there, and the file may print
+    os.environ.pop("TRITON_INTERPRET", None)
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    os.environ["TRITON_CACHE_DIR"] = result + ".cache"  # dgx keeps the result itself
+    try:
+        answer = compiled(job, place)
+    except BaseException as error:  # SystemExit too
+        sys.stdout.flush(), sys.stderr.flush()
+        answer = failure(error, job, place, open(result + ".log", errors="replace").read())
+    with open(result + ".part", "w") as file:
+        json.dump(answer, file, default=str)
+    os.replace(result + ".part", result)
+    os._exit(0)  # else LLVM reports leaks, and threads of the file keep the process
+
+
+main()
