@@ -71,7 +71,7 @@ def compiled(job: dict, place: dict) -> dict:
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
     except ImportError as error:
-        raise Refused(f"{sys.executable} cannot import triton ({error}): {sys.executable} -m pip install triton, or name another Python")
+        raise Refused(f"{sys.executable} cannot import triton ({error}): {sys.executable} -m pip install triton")
     triton.runtime.cache.triton_key = lambda: triton.__version__  # else each process hashes 500 MB
     file, before = job["file"], set(sys.modules)
     # The text that was hashed is what runs, and what inspect.getsource finds. The file's folder comes last:
@@ -93,7 +93,7 @@ def compiled(job: dict, place: dict) -> dict:
     out = triton.compile(ASTSource(kernel, signature, constants, attributes), target, options)
     own = [getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before]
     folder = os.path.dirname(os.path.abspath(file))
-    m, ptx = out.metadata._asdict(), out.asm["ptx"]
+    m, ptx = out.metadata._asdict(), out.asm["ptx"].replace(os.path.dirname(triton.__path__[0]) + os.sep, "")
     return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx, "cubin": base64.b64encode(out.asm["cubin"]).decode(),
             "version": triton.__version__, "gluon": gluon, "threads": 32 * m["num_warps"], "shared": m["shared"],
             "cluster": [m.get("num_ctas", 1), 1, 1], "args": [n for n in signature if n not in constants], "order": order,
@@ -101,7 +101,7 @@ def compiled(job: dict, place: dict) -> dict:
             **{key: [m.get(f"{key}_size"), m.get(f"{key}_align")] for key in ("global_scratch", "profile_scratch")},
             "maps": m.get("tensordesc_meta"), "tmem": m.get("tmem_size"), "cooperative": m.get("launch_cooperative_grid"),
             "pdl": m.get("launch_pdl"), "warnings": warnings,
-            "imports": sorted(f for f in own if f and os.path.abspath(f).startswith(folder + os.sep) and f != file)}
+            "imports": sorted(f for f in own if f and f.startswith(folder + os.sep) and "site-packages" not in f)}
 
 
 def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
@@ -140,6 +140,7 @@ def main() -> None:
     job, place = json.load(sys.stdin), {}
     log = os.open(result + ".log", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 1), os.dup2(log, 2)  # MLIR writes its errors there, and the file may print
+    sys.dont_write_bytecode = True
     os.environ.pop("TRITON_INTERPRET", None)
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ["TRITON_CACHE_DIR"] = result + ".cache"  # dgx keeps the result itself
