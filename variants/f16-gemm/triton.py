@@ -2,20 +2,22 @@
 summary  = "Triton: tiles in groups of rows, so that B's columns are still in L2; a pipeline of STAGES"
 parent   = "tiled"
 arch     = "sm_90a"
-params   = { BLOCK_N = [128, 256], STAGES = [3, 4] }
+params   = { WIDTH = [128, 256], STAGES = [3, 4] }
 requires = ["n % 8 == 0", "k % 8 == 0"]
 
+# Few rows: B is what is read, and narrow tiles give every SM a part of it.
 [const]
 BLOCK_M = "m <= 16 ? 16 : m <= 64 ? 64 : 128"
-BLOCK_K = "m <= 16 ? 128 : 64"
+BLOCK_N = "m <= 64 ? 32 : cdiv(m, 128) * cdiv(n, WIDTH) * 2 <= sms ? WIDTH / 2 : WIDTH"
+BLOCK_K = "m <= 64 ? 128 : 64"
 GROUP   = 8  # rows of tiles
 K       = "k"
 
 [[launch]]
 kernel     = "gemm"
 grid       = "cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N)"
-num_warps  = "m <= 16 ? 4 : 8"
-num_stages = "STAGES"
+num_warps  = "m <= 64 ? 4 : 8"
+num_stages = "m <= 64 ? 6 : STAGES"
 args       = ["a", "b", "c", "m", "n"]
 """
 import triton
