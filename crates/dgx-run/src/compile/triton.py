@@ -14,6 +14,8 @@ their places in the job's "args". An error is {"error": text, "line": in the fil
 import difflib, json, linecache, os, re, sys, traceback, types
 from importlib import metadata
 
+INSTALL = f"{sys.executable} -m pip install triton"
+
 
 class Refused(Exception):
     """What the user has to change; its text is the whole message."""
@@ -22,25 +24,25 @@ class Refused(Exception):
 def unwrapped(module, name: str, warnings: list):
     kernels = [key for key, value in vars(module).items() if hasattr(value, "fn") and hasattr(value, "arg_names")]
     if name not in kernels:
-        near = difflib.get_close_matches(name, kernels) or kernels
-        raise Refused(f"no kernel `{name}`; " + (f"the file has {', '.join(near)}" if near else "no @triton.jit function is in the file"))
+        near = difflib.get_close_matches(name, kernels) or kernels or ["no @triton.jit function"]
+        raise Refused(f"no kernel `{name}`; the file has {', '.join(near)}")
     kernel = getattr(module, name)
     while not hasattr(kernel, "cache_key"):
-        warnings.append(f"@{type(kernel).__name__.lower()} of `{name}` is not used: its values come from params and const")
+        warnings.append(f"{type(kernel).__name__} of `{name}` is not used: its values come from params and const")
         kernel = kernel.fn
     return kernel
 
 
 def bound(kernel, job: dict) -> tuple:
     """Types and constants of the parameters, Triton's attributes, and the place of each runtime argument."""
-    given, constants = job["args"], job.get("constants", {})
+    given, constants, name = job["args"], job.get("constants", {}), job["kernel"]
     runtime = [p.name for p in kernel.params if not p.is_constexpr]
     if isinstance(given, list):
         if len(given) != len(runtime):
-            raise Refused(f"`{job['kernel']}` takes {len(runtime)} runtime arguments ({', '.join(runtime)}); the launch gives {len(given)}")
+            raise Refused(f"`{name}` takes {len(runtime)} arguments ({', '.join(runtime)}), not {len(given)}")
         given = dict(zip(runtime, given))
-    if unknown := [name for name in given if name not in kernel.arg_names]:
-        raise Refused(f"`{job['kernel']}` has no parameter {', '.join(unknown)}; it has {', '.join(kernel.arg_names)}")
+    if unknown := [key for key in given if key not in kernel.arg_names]:
+        raise Refused(f"`{name}` has no parameter {', '.join(unknown)}; it has {', '.join(kernel.arg_names)}")
     signature, values, attributes = {}, {}, {}
     for number, p in enumerate(kernel.params):
         what = given.get(p.name)
@@ -53,7 +55,7 @@ def bound(kernel, job: dict) -> tuple:
                 if known == "16" and not p.do_not_specialize and not p.do_not_specialize_on_alignment:
                     attributes[(number,)] = [["tt.divisibility", 16]]
         elif isinstance(what, str):
-            raise Refused(f"`{p.name}` of `{job['kernel']}` is a tl.constexpr: it needs a value from params or const, not an argument")
+            raise Refused(f"`{p.name}` of `{name}` is a tl.constexpr: it takes a param or const, not an argument")
         elif isinstance(what, dict):
             values[p.name] = what["const"]
         elif p.is_constexpr and p.name in constants:
@@ -61,7 +63,8 @@ def bound(kernel, job: dict) -> tuple:
         elif p.has_default:
             values[p.name] = p.default
         else:
-            raise Refused(f"`{p.name}` of `{job['kernel']}` has no value: " + (f"add `{p.name}` to params or const" if p.is_constexpr else "add it to args"))
+            where = "params or const" if p.is_constexpr else "args"
+            raise Refused(f"`{p.name}` of `{name}` has no value: add it to {where}")
         signature.setdefault(p.name, "constexpr")
     return signature, values, attributes, [runtime.index(n) for n in signature if n not in values]
 
@@ -72,15 +75,17 @@ def compiled(job: dict, place: dict) -> dict:
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
     except ImportError as error:
-        raise Refused(f"{sys.executable} cannot import triton ({error}): {sys.executable} -m pip install triton")
+        raise Refused(f"{sys.executable} cannot import triton ({error}): {INSTALL}")
     triton.runtime.cache.triton_key = lambda: triton.__version__  # else each process hashes 500 MB
-    file, before = job["file"], set(sys.modules)
+    file, folder, before = job["file"], os.path.dirname(os.path.abspath(job["file"])), set(sys.modules)
     # The text that was hashed is what runs, and what inspect.getsource finds. The file's folder comes last:
     # a contender may be called triton.py.
     linecache.cache[file] = len(job["source"]), None, job["source"].splitlines(True), file
-    sys.path.append(os.path.dirname(os.path.abspath(file)))
-    module = sys.modules["contender"] = types.ModuleType("contender")
-    module.__file__, place["module"] = file, module
+    sys.path.append(folder)
+    package, module = types.ModuleType("contender"), types.ModuleType("contender.source")  # for relative imports
+    package.__path__, module.__file__, module.__package__ = [folder], file, "contender"
+    sys.modules.update({"contender": package, "contender.source": module})
+    place["module"] = module
     exec(compile(job["source"], file, "exec"), vars(module))
     warnings = []
     kernel = place["kernel"] = unwrapped(module, job["kernel"], warnings)
@@ -93,15 +98,15 @@ def compiled(job: dict, place: dict) -> dict:
         from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
     out = triton.compile(ASTSource(kernel, signature, constants, attributes), target, options)
     own = [getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before]
-    folder = os.path.dirname(os.path.abspath(file))
     m, ptx = out.metadata._asdict(), out.asm["ptx"].replace(os.path.dirname(triton.__path__[0]) + os.sep, "")
-    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx, "cubin": out.asm["cubin"],
-            "version": triton.__version__, "gluon": gluon, "threads": 32 * m["num_warps"], "shared": m["shared"],
-            "cluster": [m.get("num_ctas", 1), 1, 1], "args": [n for n in signature if n not in constants], "order": order,
-            "types": [t for n, t in signature.items() if n not in constants], "constants": sorted(constants),
-            **{key: [m.get(f"{key}_size"), m.get(f"{key}_align")] for key in ("global_scratch", "profile_scratch")},
-            "maps": m.get("tensordesc_meta"), "tmem": m.get("tmem_size"), "cooperative": m.get("launch_cooperative_grid"),
-            "pdl": m.get("launch_pdl"), "warnings": warnings,
+    left = {name: kind for name, kind in signature.items() if name not in constants}
+    scratch = {key: [m.get(f"{key}_size"), m.get(f"{key}_align")] for key in ("global_scratch", "profile_scratch")}
+    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx,
+            "cubin": out.asm["cubin"], "version": triton.__version__, "gluon": gluon,
+            "threads": 32 * m["num_warps"], "shared": m["shared"], "cluster": [m.get("num_ctas", 1), 1, 1],
+            "args": list(left), "types": list(left.values()), "order": order, "constants": sorted(constants), **scratch,
+            "maps": m.get("tensordesc_meta"), "tmem": m.get("tmem_size"), "pdl": m.get("launch_pdl"),
+            "cooperative": m.get("launch_cooperative_grid"), "warnings": warnings,
             "imports": sorted(f for f in own if f and f.startswith(folder + os.sep) and "site-packages" not in f)}
 
 
@@ -109,11 +114,10 @@ def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
     """One message, and the line of the user's file where it is known."""
     if isinstance(error, Refused):
         return {"error": str(error), "line": None}
-    while type(error.__cause__).__name__ == type(error).__name__ == "CompilationError":
+    while hasattr(error.__cause__, "node"):
         error = error.__cause__  # the innermost call
-    line = next((f.lineno for f in reversed(traceback.extract_tb(error.__traceback__)) if f.filename == job["file"]), None)
-    if isinstance(error, SyntaxError):
-        line = error.lineno
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == job["file"]]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     if (node := getattr(error, "node", None)) is not None and hasattr(node, "lineno"):
         for kernel in [place.get("kernel"), *vars(place["module"]).values()]:
             if getattr(kernel, "src", None) == error.src:
@@ -124,7 +128,7 @@ def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
     what = getattr(error, "error_message", None) or str(error)
     cause = f" ({error.__cause__})" if error.__cause__ and str(error.__cause__) not in what else ""
     stage = "compiling" if "kernel" in place else "importing the file"
-    return {"error": f"{stage}: {type(error).__name__}: {what}{cause}" + (f"\n{log[-4000:]}" if log.strip() else ""), "line": line}
+    return {"error": f"{stage}: {type(error).__name__}: {what}{cause}\n{log[-4000:]}".strip(), "line": line}
 
 
 def main() -> None:
@@ -135,7 +139,7 @@ def main() -> None:
         try:
             found["triton"] = metadata.version("triton")
         except metadata.PackageNotFoundError:
-            found["error"] = f"{sys.executable} has no triton: {sys.executable} -m pip install triton"
+            found["error"] = f"{sys.executable} has no triton: {INSTALL}"
         return print(json.dumps(found))
     result = os.path.abspath(sys.argv[1])
     job, place = json.load(sys.stdin), {}
