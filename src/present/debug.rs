@@ -223,9 +223,9 @@ fn mismatch_sections(
     )];
     let around = || story.patch.rows.iter().flatten();
     if around().any(|(element, _)| element.found.written) {
-        let group = mismatch.first.group;
+        let name = &mismatch.whose;
         parts.push(section(
-            &format!("Around the first, in group {group}: got over expected, * is wrong"),
+            &format!("Around the first, in {name}: got over expected, * is wrong"),
             &patch(&story.patch).render(style),
         ));
     }
@@ -274,8 +274,10 @@ fn writers(call: &Call, style: &Style) -> Option<String> {
 }
 
 fn elements(story: &Story, tolerance: Tolerance) -> Table {
+    // "group 3", "output y".
+    let named = |place: usize| story.names[place].split_once(' ').unwrap_or_default();
     let titles = [
-        "group",
+        named(0).0,
         "row",
         "column",
         "got",
@@ -286,7 +288,7 @@ fn elements(story: &Story, tolerance: Tolerance) -> Table {
     Table::new(columns).with(story.elements.iter().map(|element| {
         let error = tolerance.error(element.found, element.expected);
         row![
-            element.group,
+            named(element.group).1,
             element.row,
             element.column,
             got(element.found),
@@ -321,47 +323,51 @@ fn patch(patch: &Patch) -> Table {
 
 fn places(story: &Story, context: &DebugContext<'_>) -> String {
     let mut lines = vec![story.mismatch.place.clone()];
-    if story.by_group.len() > 1 {
-        lines.extend(by_group(story, context.shape));
+    if story.names.len() > 1 {
+        lines.extend(wrong_of_each(story, context.shape));
     }
     // Where all is wrong there is nothing to see.
     let partly = || story.charts.iter().filter(|chart| !chart.is_full());
-    lines.extend(partly().take(CHARTS).map(|chart| drawn(chart, context)));
+    let shown = partly().take(CHARTS);
+    lines.extend(shown.map(|chart| drawn(chart, &story.names[chart.group], context)));
     let more = partly().count().saturating_sub(CHARTS);
     if more > 0 {
-        lines.push(format!("… and {more} groups more"));
+        lines.push(format!("… and {more} more"));
     }
     lines.join("\n")
 }
 
-fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
-    let groups = story.by_group.iter().zip(&shape.groups).enumerate();
-    let hit = groups.filter(|(_, (wrong, _))| **wrong > 0);
-    let mut lines: Vec<String> = hit
-        .map(|(index, (wrong, group))| {
-            let all = story.elements_of[index];
-            format!("group {index} ({group}): {wrong} of {all}")
+fn wrong_of_each(story: &Story, shape: &Shape) -> Vec<String> {
+    let outputs = story.names.len() / shape.groups.len().max(1);
+    let each = story.names.iter().enumerate();
+    let mut lines: Vec<String> = each
+        .filter(|(place, _)| story.wrong_of[*place] > 0)
+        .map(|(place, name)| {
+            let (wrong, all) = (story.wrong_of[place], story.elements_of[place]);
+            match (outputs, shape.groups.get(place)) {
+                (1, Some(group)) => format!("{name} ({group}): {wrong} of {all}"),
+                _ => format!("{name}: {wrong} of {all}"),
+            }
         })
         .collect();
     let more = lines.len().saturating_sub(GROUPS);
     lines.truncate(GROUPS);
     if more > 0 {
-        lines.push(format!("… and {more} groups more"));
+        lines.push(format!("… and {more} more"));
     }
     lines
 }
 
 /// `#` where all of a field is wrong, `+` where some, `.` where none; gaps
 /// between tiles.
-fn drawn(chart: &Chart, context: &DebugContext<'_>) -> String {
+fn drawn(chart: &Chart, name: &str, context: &DebugContext<'_>) -> String {
     let (rows, columns) = chart.field;
     let (tile_rows, tile_columns) = context.tile;
     let begins = |at: usize, tile: Option<usize>| {
         at > 0 && tile.is_some_and(|tile| tile > 0 && at.is_multiple_of(tile))
     };
     let mut lines = vec![format!(
-        "group {}, a field is {rows} rows by {columns} columns: # all wrong, + some, . none",
-        chart.group
+        "{name}, a field is {rows} rows by {columns} columns: # all wrong, + some, . none"
     )];
     for (place, fields) in chart.rows.iter().enumerate() {
         if begins(place * rows, tile_rows) {
@@ -490,7 +496,7 @@ mod tests {
             groups: vec![group(24, 256, 64); 2],
         };
         let folders = Folders::default();
-        let text = drawn(&chart, &context(&shape, &folders));
+        let text = drawn(&chart, "group 1", &context(&shape, &folders));
         let told = "group 1, a field is 8 rows by 64 columns: # all wrong, + some, . none\n      \
                     0 .# +.\n      8 .# +.\n\n     16 .# +.";
         assert_eq!(text, told);

@@ -353,9 +353,7 @@ impl<'a> Evidence<'a> {
             wrong.iter().step_by(step).all(|index| {
                 let (row, column) = (index / answer.columns, index % answer.columns);
                 let moved = evaluator.moved(row, column, Arithmetic::F64);
-                let expected = answer.c(*index);
-                let near = (moved.value - expected).abs() <= moved.by;
-                near || moved.value == expected || moved.value.is_nan() && expected.is_nan()
+                moved.is_near(answer.c(*index))
             })
         })
     }
@@ -404,7 +402,7 @@ impl<'a> Evidence<'a> {
         let (group, output) = (place / outputs.len(), place % outputs.len());
         let name = &outputs[output].tensor.name;
         match (outputs.len(), self.operands.groups.len()) {
-            (1, _) => format!("group {group}"),
+            (1, _) if self.operands.operator.groups => format!("group {group}"),
             (_, 1) => format!("output {name}"),
             _ => format!("output {name} of group {group}"),
         }

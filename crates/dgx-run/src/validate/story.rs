@@ -16,14 +16,16 @@ const CHART: (usize, usize) = (16, 32);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Story {
     pub mismatch: Mismatch,
+    /// Of every group, or output: "group 3", "output y".
+    pub names: Vec<String>,
     /// The first wrong elements.
     pub elements: Vec<Element>,
     pub patch: Patch,
-    /// Wrong elements of each group, in the shape's order.
-    pub by_group: Vec<usize>,
-    /// All elements of each group.
+    /// Wrong elements of each.
+    pub wrong_of: Vec<usize>,
+    /// All elements of each.
     pub elements_of: Vec<usize>,
-    /// Of each group that has wrong elements.
+    /// Of each that has wrong elements.
     pub charts: Vec<Chart>,
     /// Which hypotheses fit, the best first.
     pub fits: Vec<Fit>,
@@ -38,7 +40,7 @@ pub struct Patch {
     pub rows: Vec<Vec<(Element, bool)>>,
 }
 
-/// Where a group is wrong, field by field.
+/// Where a group, or an output, is wrong, field by field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
     pub group: usize,
@@ -75,7 +77,8 @@ pub fn story(
             .collect(),
         patch: patch(&evidence, &wrong, mismatch.first),
         elements_of: wrong.iter().map(Vec::len).collect(),
-        by_group: wrong
+        names: evidence.names(),
+        wrong_of: wrong
             .iter()
             .map(|flags| flags.iter().filter(|wrong| **wrong).count())
             .collect(),
