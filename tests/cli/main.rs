@@ -20,6 +20,7 @@ mod fitting;
 mod gating;
 mod interchange;
 mod keeping;
+mod kernels;
 mod listing;
 mod measuring;
 mod merging;

@@ -1,0 +1,275 @@
+//! Kernels that were not written for dgx: own signatures, templates, toolkit
+//! headers, PTX, Python.
+
+use std::time::{Duration, Instant};
+
+use crate::workspace::{Workspace, program};
+
+const NORM: &str = "#include <cuda_bf16.h>
+template <typename T, int ROWS>
+__global__ void norm(const T* x, const T* w, T* y, int m, int n, float eps) {
+  int row = blockIdx.x * ROWS + threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (row >= m) return;
+  x += (size_t)row * n, y += (size_t)row * n;
+  float sum = 0;
+  for (int i = lane; i < n; i += 32) sum += __bfloat162float(x[i]) * __bfloat162float(x[i]);
+  for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+  float scale = rsqrtf(sum / n + eps);
+  for (int i = lane; i < n; i += 32)
+    y[i] = __float2bfloat16(__bfloat162float(x[i]) * scale * __bfloat162float(w[i]));
+}
+";
+
+const MATTER: &str = "summary = \"a warp for each row\"
+arch    = \"sm_90a\"
+[[launch]]
+kernel = \"norm<__nv_bfloat16, 4>\"
+grid   = \"cdiv(m, 4)\"
+block  = 128
+args   = [\"x\", \"w\", \"y\", \"m\", \"n\", \"eps\"]
+";
+
+fn round(operator: &str, contender: &str, shapes: &str) -> String {
+    format!(
+        "operator = \"{operator}\"\nquestion = \"Is it right?\"\ncontenders = [\"{contender}\"]\n\
+         baseline = \"{contender}\"\nshapes = [{shapes}]\n[validate]\nseed = 1\n"
+    )
+}
+
+/// A folder with a norm that is somebody else's.
+fn theirs() -> Workspace {
+    let workspace = Workspace::empty();
+    workspace.write("variants/rms-norm/theirs.cu", NORM);
+    workspace.write("variants/rms-norm/theirs.toml", MATTER);
+    let shapes = "{ m = 5, n = 256 }, { m = 3, n = 1000 }";
+    workspace.write("round.toml", &round("rms-norm", "theirs", shapes));
+    workspace
+}
+
+#[test]
+fn a_template_with_a_toolkit_header_and_its_front_matter_beside_it_is_right() {
+    let workspace = theirs();
+    let text = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
+    assert!(text.contains("validate 2/2 ok"), "{text}");
+    assert!(text.ends_with("[exit 0]"), "{text}");
+    // What stands beside it belongs to the contender.
+    workspace.edit("variants/rms-norm/theirs.toml", "m, 4)", "m + 0, 4)");
+    let again = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
+    assert!(again.contains("validate 2/2 ok"), "{again}");
+    workspace.edit(
+        "variants/rms-norm/theirs.cu",
+        "#include",
+        "/*dgx\n*/\n#include",
+    );
+    let both = workspace.run(&["check", "round.toml"]);
+    assert!(both.contains("both have its front matter"), "{both}");
+}
+
+/// Each with what is said of it; nothing is ever launched.
+#[test]
+fn arguments_that_are_not_what_the_kernel_declares_are_refused() {
+    let cases = [
+        (
+            "[\"x\", \"w\", \"y\", \"m\", \"n\"]",
+            "takes 6 parameters, and `args` gives 5: x, w, y, m, n",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", \"n\", \"eps\", 1]",
+            "and `args` gives 7",
+        ),
+        (
+            "[\"x\", \"w\", \"m\", \"y\", \"n\", \"eps\"]",
+            "is an integer of 4 bytes, and `args` gives it `y`, a pointer",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", \"eps\", \"n\"]",
+            "gives it `eps`, the real number",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", { f16 = 1 }, \"eps\"]",
+            "F16 of 2 bytes",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", { struct = [\"m\", \"n\"] }, \"eps\"]",
+            "a struct of 8 bytes",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", \"n * 10000000000\", \"eps\"]",
+            "which 32 bits do not hold",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", \"n\", \"epz\"]",
+            "did you mean `eps`?",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", \"n + k\", \"eps\"]",
+            "did you mean",
+        ),
+        ("[[\"x\"]]", "expected a name, an expression, a number"),
+    ];
+    let workspace = theirs();
+    for (args, told) in cases {
+        let at = MATTER.find("[\"x\"").expect("args");
+        let matter = format!("{}{args}\n", &MATTER[..at]);
+        workspace.write("variants/rms-norm/theirs.toml", &matter);
+        let text = workspace.run(&["check", "round.toml"]);
+        assert!(text.contains(told), "{args}: {text}");
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_refused_with_those_that_are() {
+    let workspace = theirs();
+    workspace.write(
+        "variants/rms-norm/theirs.cu",
+        "__global__ void norm(float* x) {}\n__global__ void norm(int* x) {}\n__global__ void other() {}\n",
+    );
+    for (kernel, told) in [
+        ("norm", "2 kernels are called `norm`: name one of _Z4norm"),
+        ("othr", "did you mean `other`?"),
+        ("lost<4>", "lost"),
+        ("a; b", "cannot be a kernel's name"),
+    ] {
+        let matter = MATTER.replace("norm<__nv_bfloat16, 4>", kernel);
+        workspace.write("variants/rms-norm/theirs.toml", &matter);
+        let text = workspace.run(&["check", "round.toml"]);
+        assert!(text.contains(told), "{kernel}: {text}");
+    }
+}
+
+/// With `groups` among them, arguments are arrays.
+#[test]
+fn a_kernel_of_several_problems_takes_arrays() {
+    let workspace = Workspace::empty();
+    workspace.write(
+        "operators/twice.toml",
+        "summary = \"twice x\"\nsizes = [\"m\"]\ngroups = true\nsmall = [{ m = 8 }]\n[in.x]\n\
+         type = \"f32\"\nsize = [\"m\"]\n[out.y]\ntype = \"f32\"\nsize = [\"m\"]\nvalue = \"x + x\"\n",
+    );
+    let source = "/*dgx\nsummary = \"a block for each problem\"\narch = \"sm_90a\"\noperator = \"twice\"\n\
+        [[launch]]\nkernel = \"twice\"\ngrid = \"groups\"\nblock = 32\n\
+        args = [\"x\", \"y\", \"m\", \"groups\"]\n*/\n\
+        __global__ void twice(const float* const* x, float* const* y, const unsigned* m, int groups) {\n\
+        if (blockIdx.x < groups) for (unsigned i = threadIdx.x; i < m[blockIdx.x]; i += 32)\n\
+        y[blockIdx.x][i] = 2 * x[blockIdx.x][i]; }\n";
+    workspace.write("variants/mine.cu", source);
+    let shapes = "{ groups = [{ m = 3 }, { m = 70 }, { m = 1 }] }, { m = 8 }";
+    workspace.write("round.toml", &round("twice", "mine", shapes));
+    let text = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
+    assert!(text.contains("validate 2/2 ok"), "{text}");
+    workspace.edit("variants/mine.cu", ", \"groups\"]", ", 1]");
+    let single = workspace.run(&["check", "round.toml"]);
+    assert!(
+        single.contains("takes one problem, and the shape has 3"),
+        "{single}"
+    );
+}
+
+/// PTX that Triton made; `scripts/test-triton` makes it anew.
+#[test]
+fn ptx_runs_as_it_is() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/variants");
+    for (operator, shape) in [
+        ("softmax", "{ m = 16, n = 256 }"),
+        ("rms-norm", "{ m = 16, n = 256 }"),
+        ("f16-gemm", "{ m = 64, n = 128, k = 256 }"),
+        ("attention", "{ b = 1, h = 2, s = 128, d = 64 }"),
+    ] {
+        let workspace = Workspace::empty();
+        workspace.write("round.toml", &round(operator, "from-triton", shape));
+        let text = workspace.run(&[
+            "sweep",
+            "round.toml",
+            "--backend",
+            "emu",
+            "--variants",
+            fixtures,
+        ]);
+        assert!(text.contains("validate 1/1 ok"), "{operator}: {text}");
+        assert!(text.contains("modelled µs"), "{operator}: {text}");
+    }
+}
+
+#[test]
+fn ptx_that_is_wrong_or_for_another_chip_is_a_row() {
+    let workspace = Workspace::empty();
+    let ptx = |target: &str, body: &str| {
+        format!(
+            "/*dgx\nsummary = \"s\"\narch = \"sm_90a\"\n[[launch]]\nkernel = \"k\"\ngrid = 1\nblock = 1\nargs = [\"x\"]\n*/\n\
+             .version 8.6\n.target {target}\n.address_size 64\n.visible .entry k(.param .u64 x)\n{{\n{body}\nret;\n}}\n"
+        )
+    };
+    workspace.write(
+        "round.toml",
+        &round("softmax", "mine", "{ m = 16, n = 256 }"),
+    );
+    for (target, body, told) in [
+        ("sm_90a", "nonsense %r1;", "mine.ptx(15): error"),
+        ("sm_100a", "", "sm_100a"),
+    ] {
+        workspace.write("variants/softmax/mine.ptx", &ptx(target, body));
+        let text = workspace.run(&["check", "round.toml"]);
+        assert!(text.contains(told), "{target}: {text}");
+    }
+}
+
+/// A Python that is missing, has no Triton, prints garbage, dies or never ends.
+#[test]
+fn a_python_that_does_not_answer_is_a_row_with_a_reason() {
+    let workspace = Workspace::empty();
+    let source = "\"\"\"dgx\nsummary = \"s\"\narch = \"sm_90a\"\n[[launch]]\nkernel = \"k\"\ngrid = 1\nargs = [\"x\", \"y\"]\n\"\"\"\n";
+    workspace.write("variants/softmax/mine.py", source);
+    workspace.write(
+        "round.toml",
+        &round("softmax", "mine", "{ m = 16, n = 256 }"),
+    );
+    let answers = "case \"$3\" in --version) echo '{\"python\":\"3\",\"executable\":\"p\",\"triton\":\"9\"}'; exit;; esac\n";
+    let cases = [
+        ("echo '{\"python\":\"3\",\"executable\":\"p\",\"error\":\"p has no triton: pip install triton\"}'".to_owned(), "pip install triton"),
+        ("echo garbage".to_owned(), "is no Python 3 that works"),
+        (format!("{answers}echo garbage; echo broken >&2; exit 1"), "without an answer; it said: broken"),
+        (format!("{answers}sleep 600 & sleep 600"), "was stopped after"),
+    ];
+    let python = workspace.path().join("python");
+    for (script, told) in cases {
+        program(&python, &format!("#!/bin/sh\n{script}\n"));
+        let began = Instant::now();
+        let variables = [("DGX_PYTHON", python.to_str().expect("a plain path"))];
+        let text = workspace.run_with(
+            &["check", "round.toml", "--compile-timeout", "1"],
+            &variables,
+        );
+        assert!(text.contains(told), "{script}: {text}");
+        assert!(began.elapsed() < Duration::from_secs(120), "{script}");
+    }
+}
+
+#[test]
+fn a_signature_is_read_and_its_front_matter_written() {
+    let workspace = Workspace::empty();
+    workspace.write("theirs.cu", NORM);
+    let new = ["new", "mine", "--operator", "rms-norm", "--kernel"];
+    let run = |kernel: &str, more: &[&str]| {
+        let args: Vec<&str> = new.iter().chain(&[kernel]).chain(more).copied().collect();
+        workspace.run(&args)
+    };
+    let text = run("theirs.cu:nrm", &[]);
+    assert!(text.contains("did you mean `norm`?"), "{text}");
+    let text = run("theirs.cu", &[]);
+    assert!(text.contains("which instance of the template"), "{text}");
+    let text = run("theirs.cu:norm<__nv_bfloat16, 4>", &[]);
+    assert!(text.contains("say --grid"), "{text}");
+    let text = run(
+        "theirs.cu:norm<__nv_bfloat16, 4>",
+        &["--grid", "cdiv(m, 4)", "--block", "128"],
+    );
+    assert!(text.ends_with("[exit 0]"), "{text}");
+    assert_eq!(workspace.read("variants/rms-norm/mine.cu"), NORM);
+    let matter = workspace.read("variants/rms-norm/mine.toml");
+    assert!(
+        matter.contains("args   = [\"x\", \"w\", \"y\", \"m\", \"n\", \"eps\"]"),
+        "{matter}"
+    );
+    let text = workspace.run(&["sweep", "mine", "--backend", "emu"]);
+    assert!(text.contains("validate 2/2 ok"), "{text}");
+}
