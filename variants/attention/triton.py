@@ -7,11 +7,10 @@ const    = { S = "s", D = "d", QUERIES = 128, HEADS = "b * h" }
 requires = ["d == 16 || d == 32 || d == 64 || d == 128"]
 
 [[launch]]
-kernel     = "attention"
-grid       = "HEADS * cdiv(s, QUERIES)"
-num_warps  = 8
-num_stages = "STAGES"
-args       = ["q", "k", "v", "o"]
+kernel  = "attention"
+grid    = "HEADS * cdiv(s, QUERIES)"
+args    = ["q", "k", "v", "o"]
+options = { num_warps = 8, num_stages = "STAGES" }
 """
 import triton
 import triton.language as tl

@@ -14,11 +14,10 @@ GROUP   = 8  # rows of tiles
 K       = "k"
 
 [[launch]]
-kernel     = "gemm"
-grid       = "cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N)"
-num_warps  = "m <= 64 ? 4 : 8"
-num_stages = "m <= 64 ? 6 : STAGES"
-args       = ["a", "b", "c", "m", "n"]
+kernel  = "gemm"
+grid    = "cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N)"
+args    = ["a", "b", "c", "m", "n"]
+options = { num_warps = "m <= 64 ? 4 : 8", num_stages = "m <= 64 ? 6 : STAGES" }
 """
 import triton
 import triton.language as tl

@@ -7,10 +7,10 @@ const    = { N = "n" }
 requires = ["n <= 65536"]
 
 [[launch]]
-kernel    = "rms_norm"
-grid      = "m"
-num_warps = "n > 16384 ? 32 : NUM_WARPS"
-args      = ["x", "w", "y", "eps"]
+kernel  = "rms_norm"
+grid    = "m"
+args    = ["x", "w", "y", "eps"]
+options = { num_warps = "n > 16384 ? 32 : NUM_WARPS" }
 """
 import triton
 import triton.language as tl

@@ -6,10 +6,10 @@ params  = { NUM_WARPS = [4, 8, 16] }
 const   = { N = "n" }
 
 [[launch]]
-kernel    = "softmax"
-grid      = "m"
-num_warps = "n > 16384 ? 32 : NUM_WARPS"
-args      = ["x", "y"]
+kernel  = "softmax"
+grid    = "m"
+args    = ["x", "y"]
+options = { num_warps = "n > 16384 ? 32 : NUM_WARPS" }
 """
 import triton
 import triton.language as tl

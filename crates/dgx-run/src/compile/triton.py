@@ -1,7 +1,8 @@
 """Compiles one Triton or Gluon kernel ahead of time; no GPU is needed.
 
     python -c SCRIPT --version                {"python", "executable", "triton"} on stdout, or "error"
-    python -c SCRIPT RESULT < job.json        JSON to the file RESULT, all that is printed to RESULT.log
+    python -c SCRIPT RESULT < job.json        JSON to the file RESULT, machine code to RESULT.cubin, all that is
+                                              printed, with what ptxas says, to RESULT.log
 
 A job: {"file", "source": its text, "kernel", "arch": 90, "args", "constants": {NAME: X}, "options": {"num_warps": 4}}.
 "args" are the types of the runtime parameters in order: "*fp16:16", "i32", "i32:16" (a multiple of 16), "i32:1"
@@ -10,7 +11,7 @@ of their name, or else their default. As in Triton's own JIT, an integer equal t
 do_not_specialize and annotated types are respected: "args" of the result lists the parameters that are left, "order"
 their places in the job's "args". An error is {"error": text, "line": in the file, or null}.
 """
-import base64, difflib, json, linecache, os, re, sys, traceback, types
+import difflib, json, linecache, os, re, sys, traceback, types
 from importlib import metadata
 
 INSTALL = f"{sys.executable} -m pip install triton"
@@ -101,7 +102,7 @@ def compiled(job: dict, place: dict) -> dict:
     left = {name: kind for name, kind in signature.items() if name not in constants}
     scratch = {key: [m.get(f"{key}_size"), m.get(f"{key}_align")] for key in ("global_scratch", "profile_scratch")}
     return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx,
-            "cubin": base64.b64encode(out.asm["cubin"]).decode(), "version": triton.__version__, "gluon": gluon,
+            "cubin": out.asm["cubin"], "version": triton.__version__, "gluon": gluon,
             "threads": 32 * m["num_warps"], "shared": m["shared"], "cluster": [m.get("num_ctas", 1), 1, 1],
             "args": list(left), "types": list(left.values()), "order": order, "constants": sorted(constants), **scratch,
             "maps": m.get("tensordesc_meta"), "tmem": m.get("tmem_size"), "pdl": m.get("launch_pdl"),
@@ -147,9 +148,12 @@ def main() -> None:
     sys.dont_write_bytecode = True
     os.environ.pop("TRITON_INTERPRET", None)
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
     os.environ["TRITON_CACHE_DIR"] = result + ".cache"  # dgx keeps the result itself
     try:
         answer = compiled(job, place)
+        with open(result + ".cubin", "wb") as file:
+            file.write(answer.pop("cubin"))
     except BaseException as error:  # SystemExit too
         sys.stdout.flush(), sys.stderr.flush()
         answer = failure(error, job, place, open(result + ".log", errors="replace").read())
