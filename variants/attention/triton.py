@@ -9,8 +9,8 @@ requires = ["d == 16 || d == 32 || d == 64 || d == 128"]
 [[launch]]
 kernel  = "attention"
 grid    = "HEADS * cdiv(s, QUERIES)"
-options = { num_warps = 8, num_stages = "STAGES" }
 args    = ["q", "k", "v", "o"]
+options = { num_warps = 8, num_stages = "STAGES" }
 """
 import triton
 import triton.language as tl

@@ -16,8 +16,8 @@ K       = "k"
 [[launch]]
 kernel  = "gemm"
 grid    = "cdiv(m, BLOCK_M) * cdiv(n, BLOCK_N)"
-options = { num_warps = "m <= 64 ? 4 : 8", num_stages = "m <= 64 ? 6 : STAGES" }
 args    = ["a", "b", "c", "m", "n"]
+options = { num_warps = "m <= 64 ? 4 : 8", num_stages = "m <= 64 ? 6 : STAGES" }
 """
 import triton
 import triton.language as tl

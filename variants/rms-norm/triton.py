@@ -9,8 +9,8 @@ requires = ["n <= 65536"]
 [[launch]]
 kernel  = "rms_norm"
 grid    = "m"
-options = { num_warps = "n > 16384 ? 32 : NUM_WARPS" }
 args    = ["x", "w", "y", "eps"]
+options = { num_warps = "n > 16384 ? 32 : NUM_WARPS" }
 """
 import triton
 import triton.language as tl

@@ -8,8 +8,8 @@ const   = { N = "n" }
 [[launch]]
 kernel  = "softmax"
 grid    = "m"
-options = { num_warps = "n > 16384 ? 32 : NUM_WARPS" }
 args    = ["x", "y"]
+options = { num_warps = "n > 16384 ? 32 : NUM_WARPS" }
 """
 import triton
 import triton.language as tl

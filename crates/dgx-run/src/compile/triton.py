@@ -148,6 +148,7 @@ def main() -> None:
     sys.dont_write_bytecode = True
     os.environ.pop("TRITON_INTERPRET", None)
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
     os.environ["TRITON_CACHE_DIR"] = result + ".cache"  # dgx keeps the result itself
     os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
     try:
