@@ -55,6 +55,9 @@ pub(crate) struct Globals {
     /// Folder with variants; may be given several times [default: variants]
     #[arg(long, global = true, value_name = "DIR")]
     pub variants: Vec<PathBuf>,
+    /// Folder of headers that sources may include; may be given several times
+    #[arg(long, global = true, value_name = "DIR")]
+    pub include: Vec<PathBuf>,
     /// When to print in colour; auto: on a terminal, unless NO_COLOR is set or
     /// TERM is dumb
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]

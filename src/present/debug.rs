@@ -279,17 +279,20 @@ fn writers(call: &Call, style: &Style) -> Option<String> {
 
 fn elements(story: &Story, tolerance: Tolerance) -> Table {
     let matrices = story.answers.iter().all(|a| a.is_matrix() && a.only);
-    let titles: &[&str] = match matrices {
-        true => &["group", "row", "column"],
-        false => &["element"],
+    let several = story.answers.len() > 1;
+    let titles: &[&str] = match (matrices, several) {
+        (true, true) => &["group", "row", "column"],
+        (true, false) => &["row", "column"],
+        (false, _) => &["element"],
     };
     let right = ["got", "expected", "error/tolerance"];
     let titles = titles.iter().chain(&right).copied();
     Table::new(titles.map(Column::right).collect()).with(story.elements.iter().map(|element| {
         let error = tolerance.error(element.found, element.expected);
-        let mut row = match matrices {
-            true => row![element.group, element.row, element.column],
-            false => row![story.answers[element.group].element(element.row, element.column)],
+        let mut row = match (matrices, several) {
+            (true, true) => row![element.group, element.row, element.column],
+            (true, false) => row![element.row, element.column],
+            (false, _) => row![story.answers[element.group].element(element.row, element.column)],
         };
         row.extend(row![
             got(element),

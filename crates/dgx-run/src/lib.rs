@@ -21,6 +21,7 @@ extern crate dgx_core;
 
 pub mod child;
 pub mod operator;
+pub mod toolkit;
 
 pub mod catalog;
 

@@ -107,7 +107,7 @@ pub(super) fn compiled(
 }
 
 fn tools(chip: Chip, compiler: &Compiler) -> Result<Image, CommandError> {
-    let compiled = compiler.compile(&tools_unit(&chip.target()));
+    let compiled = compiler.compile(&tools_unit(&chip.target(), None));
     let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
     compiled.outcome.map_err(|message| could_not_run(&message))
 }

@@ -172,6 +172,8 @@ pub(crate) fn unit(probe: &Probe, case: &Case, chip: Chip) -> Unit {
         arch: chip.target(),
         defines: case.defines.clone(),
         headers: Arc::clone(&probe.headers),
+        compiler: Default::default(),
+        kernels: Vec::new(),
     }
 }
 

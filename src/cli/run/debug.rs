@@ -96,7 +96,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             target,
             ..case.settings.clone()
         };
-        let mut runner = Runner::open_one(choice, &settings, &compiler, &cache)?;
+        let mut runner =
+            Runner::open_one(choice, &case.round.operator, &settings, &compiler, &cache)?;
         let plan = plan_for_machine(
             &args.contender,
             case.round.clone(),

@@ -65,6 +65,7 @@ pub(super) enum Command {
 }
 
 pub(super) fn execute(command: Command, globals: &Globals) -> Result<Exit, CommandError> {
+    dgx_run::toolkit::include_also(&globals.include);
     match command {
         Command::Sweep(args) => sweep::run(*args, globals),
         Command::Attach(args) => attach::run(args, globals),

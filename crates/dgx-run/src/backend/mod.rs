@@ -5,6 +5,7 @@
 //! and hand back what a validator needs. Nothing here works out what a right
 //! answer is.
 
+mod arrays;
 mod bench;
 pub mod cuda;
 pub mod emu;
@@ -49,9 +50,14 @@ pub trait Backend {
     /// Makes one contender ready for calls on one shape, its module as new.
     fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure>;
 
-    /// The right answer, from whatever multiplies fastest here.
-    fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
-        Ok(Oracle::compute(operands))
+    /// Whether a device computes answers, quicker than the CPU.
+    fn answers(&self) -> bool {
+        false
+    }
+
+    /// The right answer by that device, or why it has none.
+    fn answer(&mut self, _operands: &Operands) -> Result<Oracle, String> {
+        Err("there is no device that computes answers".to_owned())
     }
 
     /// Sets up a stopwatch, where this backend has a clock.

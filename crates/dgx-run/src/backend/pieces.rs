@@ -84,6 +84,7 @@ pub(super) enum Source {
     Groups,
     Maps,
     Deal,
+    Arrays,
     /// A variable of the module, by its place.
     Variable(usize),
 }
@@ -236,6 +237,8 @@ pub(super) fn private(private: &Private, base: u64) -> Vec<Piece> {
         (private.maps_zone, Source::Maps),
         (private.deal_zone, Source::Deal),
     ];
+    let arrays = private.arrays_zone.map(|zone| (zone, Source::Arrays));
+    let tables = tables.into_iter().chain(arrays);
     let tables = tables.map(|(zone, source)| piece(zones, base, zone, What::Same(source)));
     some(canaries(zones, base).chain(scratch).chain(tables))
 }

@@ -4,9 +4,11 @@
 use std::borrow::Cow;
 
 use super::RunFailure;
+use super::arrays::{self, Binder};
 use super::salt::Salt;
 use super::zones::Zones;
 use crate::catalog::OperandRef;
+use crate::compile::Image;
 use crate::operator::abi;
 use crate::operator::{GroupOperands, Operands, Written};
 use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
@@ -104,6 +106,8 @@ pub(super) struct Private {
     pub groups_zone: usize,
     pub maps_zone: usize,
     pub deal_zone: usize,
+    /// Of the arrays that arguments are, where there are any.
+    pub arrays_zone: Option<usize>,
     /// For each scratch layout, its zones: one per kernel group, or one in all.
     pub slots: Vec<Vec<usize>>,
 }
@@ -138,12 +142,15 @@ impl Private {
         let maps_zone = zones.add("maps", maps as u64);
         let deal = call.deal.as_ref().map_or(0, |deal| deal.tiles.len());
         let deal_zone = zones.add("deal", (deal * size_of::<u32>()) as u64);
+        let arrays = Some(arrays::bytes(call)).filter(|bytes| *bytes > 0);
+        let arrays_zone = arrays.map(|bytes| zones.add("arrays", bytes));
         Self {
             zones,
             scratch,
             groups_zone,
             maps_zone,
             deal_zone,
+            arrays_zone,
             slots,
         }
     }
@@ -164,71 +171,114 @@ pub(super) struct Tables {
     pub groups: Vec<u8>,
     pub maps: Vec<u8>,
     pub deal: Vec<u32>,
-    /// The parameter of each launch.
-    pub args: Vec<u8>,
+    pub arrays: Vec<u8>,
+    /// The parameters of each launch.
+    pub params: Vec<Vec<Vec<u8>>>,
+}
+
+/// Where operands and scratch of the kernel's groups lie.
+#[derive(Debug, Default)]
+pub(super) struct Addresses {
+    pub groups: Vec<abi::Group>,
+    /// Of the whole call, by slot.
+    pub scratch: [u64; abi::SCRATCH_SLOTS],
+}
+
+impl Addresses {
+    /// Of a group in the kernel's order.
+    pub(super) fn operand(&self, operand: OperandRef, group: usize) -> u64 {
+        let group = &self.groups[group];
+        match operand {
+            OperandRef::Field(field) => group.pointers[field],
+            OperandRef::Scratch(slot) => group.scratch[slot],
+        }
+    }
 }
 
 impl Tables {
     /// `shape` is the shape's groups; `encode` makes one tensor map of a name,
     /// a geometry and the tensor's address.
     pub(super) fn build(
-        call: &OperatorCall,
+        (call, image): (&OperatorCall, &Image),
         (operator, shape): (&Operator, &[Group]),
         (inputs, outputs, private): (&Zones, &Zones, &Private),
         bases: Bases,
         encode: impl Fn(&str, &MapGeometry, u64) -> Result<[u8; abi::TENSOR_MAP], RunFailure>,
     ) -> Result<Self, RunFailure> {
-        let scratch_at = |zone: usize| bases.private + private.zones.zone(zone).offset;
-        let mut args = abi::Args {
-            groups: scratch_at(private.groups_zone),
-            maps: scratch_at(private.maps_zone),
-            deal: scratch_at(private.deal_zone),
-            group_count: call.group_order.len() as u32,
-            tile_count: call.tile_count,
-            ..abi::Args::default()
-        };
-        let written = operator.outputs.len();
-        let mut groups = Vec::with_capacity(call.group_order.len());
-        for (i, &place) in call.group_order.iter().enumerate() {
-            let output = |o: usize| bases.outputs + outputs.zone(place * written + o).offset;
-            let mut group = abi::Group {
-                pointers: group_inputs(operator, place, inputs, bases.inputs),
-                sizes: shape[place].sizes().collect(),
-                tile_begin: call.tile_begin[i],
-                index: place as u32,
-                ..abi::Group::default()
-            };
-            group.pointers.extend((0..written).map(output));
-            for (scratch, zones) in call.scratch.iter().zip(&private.slots) {
-                match scratch.size {
-                    ScratchSize::PerCall(_) => args.scratch[scratch.slot] = scratch_at(zones[0]),
-                    ScratchSize::PerGroup(_) => group.scratch[scratch.slot] = scratch_at(zones[i]),
-                }
-            }
-            groups.push(group);
-        }
+        let private_at = |zone: usize| bases.private + private.zones.zone(zone).offset;
+        let addresses = addresses(call, (operator, shape), (inputs, outputs, private), bases);
         let mut maps = Vec::new();
-        for (i, group) in groups.iter().enumerate() {
+        for group in 0..addresses.groups.len() {
             for map in &call.maps {
-                let geometry = &map.groups[i];
-                let address = match geometry.operand {
-                    OperandRef::Field(field) => group.pointers[field],
-                    OperandRef::Scratch(slot) => group.scratch[slot],
-                };
+                let geometry = &map.groups[group];
+                let address = addresses.operand(geometry.operand, group);
                 maps.extend(encode(&map.name, geometry, address)?);
             }
         }
-        let deal = call
-            .deal
-            .as_ref()
-            .map_or_else(Vec::new, |deal| deal.tiles.clone());
+        let args = abi::Args {
+            groups: private_at(private.groups_zone),
+            maps: private_at(private.maps_zone),
+            deal: private_at(private.deal_zone),
+            scratch: addresses.scratch,
+            group_count: call.group_order.len() as u32,
+            tile_count: call.tile_count,
+        };
+        let args = args.bytes(operator, &addresses.groups);
+        let mut binder = Binder {
+            addresses: &addresses,
+            maps: &maps,
+            base: private.arrays_zone.map_or(0, private_at),
+            arrays: Vec::new(),
+        };
+        let params = call.launches.iter().map(|launch| match &launch.args {
+            None => Ok(vec![args.clone()]),
+            Some(own) => binder.bind(launch, own, image),
+        });
+        let params = params.collect::<Result<_, _>>()?;
+        let deal = call.deal.as_ref();
         Ok(Self {
-            args: args.bytes(operator, &groups),
-            groups: groups.iter().flat_map(abi::Group::bytes).collect(),
+            params,
+            arrays: binder.arrays,
+            groups: addresses
+                .groups
+                .iter()
+                .flat_map(abi::Group::bytes)
+                .collect(),
             maps,
-            deal,
+            deal: deal.map_or_else(Vec::new, |deal| deal.tiles.clone()),
         })
     }
+}
+
+/// Where everything of a call lies, group by group in the kernel's order.
+fn addresses(
+    call: &OperatorCall,
+    (operator, shape): (&Operator, &[Group]),
+    (inputs, outputs, private): (&Zones, &Zones, &Private),
+    bases: Bases,
+) -> Addresses {
+    let scratch_at = |zone: usize| bases.private + private.zones.zone(zone).offset;
+    let written = operator.outputs.len();
+    let mut addresses = Addresses::default();
+    for (i, &place) in call.group_order.iter().enumerate() {
+        let output = |o: usize| bases.outputs + outputs.zone(place * written + o).offset;
+        let mut group = abi::Group {
+            pointers: group_inputs(operator, place, inputs, bases.inputs),
+            sizes: shape[place].sizes().collect(),
+            tile_begin: call.tile_begin[i],
+            index: place as u32,
+            ..abi::Group::default()
+        };
+        group.pointers.extend((0..written).map(output));
+        for (scratch, zones) in call.scratch.iter().zip(&private.slots) {
+            match scratch.size {
+                ScratchSize::PerCall(_) => addresses.scratch[scratch.slot] = scratch_at(zones[0]),
+                ScratchSize::PerGroup(_) => group.scratch[scratch.slot] = scratch_at(zones[i]),
+            }
+        }
+        addresses.groups.push(group);
+    }
+    addresses
 }
 
 /// Addresses of a group's inputs, by its place in the shape.
@@ -248,7 +298,7 @@ mod tests {
     use sha2::{Digest, Sha256};
 
     use super::*;
-    use crate::plan::{MapLayout, ScratchLayout};
+    use crate::plan::{LaunchGeometry, MapLayout, ScratchLayout};
     use dgx_core::domain::{Distribution, Shape};
     use dgx_core::operators::usual;
     use dgx_core::record::synthetic::group;
@@ -297,8 +347,10 @@ mod tests {
                 map(OperandRef::Field(9)),
                 map(OperandRef::Scratch(2)),
             ],
+            launches: vec![LaunchGeometry::default()],
             ..OperatorCall::default()
         };
+        let image = Image::default();
         let (inputs, tensors) = reserve_inputs(&operands);
         let outputs = reserve_outputs(usual(), &shape.groups);
         let private = Private::reserve(usual(), &call);
@@ -315,7 +367,14 @@ mod tests {
             Ok(map)
         };
         let zones = (&inputs, &outputs, &private);
-        let tables = Tables::build(&call, (usual(), &shape.groups), zones, bases, encode).unwrap();
+        let tables = Tables::build(
+            (&call, &image),
+            (usual(), &shape.groups),
+            zones,
+            bases,
+            encode,
+        )
+        .unwrap();
         let digest = |parts: &[&[u8]]| {
             let mut hash = Sha256::new();
             parts.iter().for_each(|part| hash.update(part));
@@ -328,7 +387,7 @@ mod tests {
         let found = [
             digest(&tensors),
             digest(&[&tables.groups]),
-            digest(&[&tables.args]),
+            digest(&[&tables.params[0][0]]),
             digest(&[&tables.maps]),
         ];
         assert_eq!(

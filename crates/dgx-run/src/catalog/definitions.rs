@@ -200,6 +200,9 @@ impl Reader<'_> {
             let next = waiting.remove(at);
             self.later.remove(&next.name);
             self.names.insert(next.name.clone());
+            if next.per_group {
+                self.lets.insert(next.name.clone());
+            }
             definitions.push(next);
         }
         // Others may only wait for one that names what is never known here.

@@ -134,7 +134,10 @@ impl Reader<'_> {
                 .iter()
                 .chain(&launch.block)
                 .chain(&launch.cluster);
-            let mut formulas = extents.chain(&launch.smem);
+            let args = launch.args.iter().flat_map(|args| &args.list);
+            let options = launch.options.iter().map(|(_, formula)| formula);
+            let others = args.flat_map(|arg| arg.formulas()).chain(options);
+            let mut formulas = extents.chain(&launch.smem).chain(others);
             formulas.try_for_each(|f| self.checked(f))?;
             Ok(launch.clone())
         };

@@ -4,11 +4,13 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::args::Buffers;
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per};
-use super::{Catalog, Lookup};
+use super::{Catalog, Language, Lookup};
 use super::{Headers, Library};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::{Document, Formula, Spanned, Value};
@@ -22,31 +24,39 @@ use crate::operator::abi;
 
 /// What kernels include to know what they are given.
 const ABI: &str = "dgx/abi.cuh";
-const OPEN: &str = "/*dgx";
-const CLOSE: &str = "*/";
 const GUIDE: &str = "docs/variants.md lists the keys";
 /// `Group::scratch` and `Args::scratch` have this many slots.
 const SCRATCH_SLOTS: usize = 8;
+/// Threads of a block of four warps, which is Triton's default.
+const TRITON_THREADS: i64 = 128;
+/// Letters of a template's instance.
+const MAX_KERNEL: usize = 500;
 /// More entries of one kind than anyone wrote by hand.
 pub(super) const MAX_ENTRIES: usize = 256;
 
-/// Reads the front matter of `file`, whose stem is `name`.
+/// Reads the front matter of `file`, whose stem is `name`: it stands there, or in
+/// `beside`.
 pub(super) fn read(
     name: &str,
-    file: SourceFile,
+    (file, beside): (SourceFile, Option<SourceFile>),
     library: &Library,
     catalog: &Catalog,
     lookup: &Lookup,
 ) -> Result<Variant, InputError> {
-    let range = locate(&file)?;
-    let document = Document::new(&file, range.clone(), GUIDE);
+    let (written, range) = match &beside {
+        Some(beside) => (beside, 0..beside.text.len()),
+        None => (&file, locate(&file)?),
+    };
+    let document = Document::new(written, range, GUIDE);
     let wire: FrontMatter = document.parse()?;
     let mut reader = Reader {
         name,
         document: &document,
-        file: &file,
+        file: written,
+        language: Language::of(&file.path).unwrap_or(Language::Cuda),
         parent: None,
         names: BTreeSet::new(),
+        lets: BTreeSet::new(),
         later: BTreeSet::new(),
         has_tiles: false,
         catalog,
@@ -57,47 +67,58 @@ pub(super) fn read(
     reader.operator = reader.operator(&wire)?;
     let extended = match &reader.parent {
         Some(parent) => {
-            let nearest = &parent.file.text[locate(&parent.file)?];
+            let nearest = parent.front_matter()?.to_owned();
             let others = parent.extended.iter().cloned();
-            std::iter::once(nearest.to_owned()).chain(others).collect()
+            std::iter::once(nearest).chain(others).collect()
         }
         None => Vec::new(),
     };
+    let include = reader.include(&wire)?;
     let variant = reader.variant(wire)?;
-    let headers = match variant.operator == *operators::usual() {
-        true => Headers::of(&file.text, library),
-        false => Headers::of(
-            &file.text,
-            &library.with(ABI, abi::header(&variant.operator)),
-        ),
+    let headers = match variant.language {
+        Language::Cuda => Headers::of(&file.text, &shown(library, &variant.operator, &include)),
+        Language::Ptx | Language::Triton => Headers::default(),
     };
-    let headers = Arc::new(headers);
     Ok(Variant {
         file,
-        headers,
+        beside,
+        headers: Arc::new(headers),
         extended,
         ..variant
     })
 }
 
-/// The bytes between `/*dgx` and `*/` at the top of the file.
+/// What sources of `operator` may include.
+fn shown(library: &Library, operator: &Operator, include: &[PathBuf]) -> Library {
+    let library = match *operator == **operators::usual() {
+        true => library.clone(),
+        false => library.with(ABI, abi::header(operator)),
+    };
+    library.searching(include)
+}
+
+/// The bytes of the comment, or in Python of the string, that opens the file.
 pub fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
+    let language = Language::of(&file.path).unwrap_or(Language::Cuda);
+    let (open, close) = language.comment();
     let text = file.text.trim_start_matches('\u{feff}');
     let skipped = file.text.len() - text.trim_start().len();
-    if !file.text[skipped..].starts_with(OPEN) {
+    if !file.text[skipped..].starts_with(open) {
+        let name = file.path.with_extension("toml");
+        let name = name.file_name().unwrap_or_default().to_string_lossy();
         return Err(file.error(
             skipped..skipped + 1,
             "the file does not open with front matter",
-            "begin it with /*dgx, TOML, and */: see docs/variants.md",
+            format!("begin it with {open}, TOML, and {close}, or write {name} beside it: see docs/variants.md"),
         ));
     }
-    let start = skipped + OPEN.len();
-    match file.text[start..].find(CLOSE) {
+    let start = skipped + open.len();
+    match file.text[start..].find(close) {
         Some(len) => Ok(start..start + len),
         None => Err(file.error(
             skipped..start,
             "the front matter is never closed",
-            "end it with */",
+            format!("end it with {close}"),
         )),
     }
 }
@@ -119,6 +140,8 @@ pub(super) struct Reader<'a> {
     pub(super) parent: Option<Arc<Variant>>,
     /// Own names that are known so far.
     pub(super) names: BTreeSet<String>,
+    /// Those of them that have a value for each group.
+    pub(super) lets: BTreeSet<String>,
     /// Names that will be known further down.
     pub(super) later: BTreeSet<String>,
     /// Whether `tiles` is known.
@@ -128,6 +151,7 @@ pub(super) struct Reader<'a> {
     pub(super) lookup: &'a Lookup,
     /// What it computes.
     pub(super) operator: Arc<Operator>,
+    pub(super) language: Language,
 }
 
 impl Reader<'_> {
@@ -157,7 +181,13 @@ impl Reader<'_> {
         let scratch = self.scratch(&wire.scratch)?;
         let maps = self.maps(&wire.map, &scratch)?;
         let launches = match picks.is_empty() {
-            true => self.launches(&wire.launch)?,
+            true => self.launches(
+                &wire.launch,
+                Buffers {
+                    scratch: &scratch,
+                    maps: &maps,
+                },
+            )?,
             false => Vec::new(),
         };
         let lineage = wire
@@ -167,6 +197,8 @@ impl Reader<'_> {
         Ok(Variant {
             name: self.name.to_owned(),
             file: self.file.clone(),
+            beside: None,
+            language: self.language,
             headers: Arc::default(),
             operator: Arc::clone(&self.operator),
             summary,
@@ -214,6 +246,23 @@ impl Reader<'_> {
             (None, None, Some(parent)) => Ok(Arc::clone(&parent.operator)),
             (None, None, None) => Ok(Arc::clone(operators::usual())),
         }
+    }
+
+    /// The folders it names, as seen from its own.
+    fn include(&self, wire: &FrontMatter) -> Result<Vec<PathBuf>, InputError> {
+        let here = self.file.path.parent().unwrap_or(Path::new(""));
+        let folders = wire.include.iter().map(|folder| {
+            let path = here.join(folder.get_ref());
+            match path.is_dir() {
+                true => Ok(path),
+                false => Err(self.document.error(
+                    folder.span(),
+                    format!("there is no folder {}", path.display()),
+                    "name a folder of headers, as seen from this file's",
+                )),
+            }
+        });
+        folders.collect()
     }
 
     /// Whether there is such a target is the compiler's to say: what it
@@ -309,7 +358,11 @@ impl Reader<'_> {
         self.formula_at(value.get_ref(), value.span())
     }
 
-    fn formula_at(&self, value: &Value, span: Range<usize>) -> Result<Formula, InputError> {
+    pub(super) fn formula_at(
+        &self,
+        value: &Value,
+        span: Range<usize>,
+    ) -> Result<Formula, InputError> {
         let formula = self.parsed(value, span)?;
         self.check_names(&formula, |name| self.knows(name))?;
         Ok(formula)
@@ -353,6 +406,11 @@ impl Reader<'_> {
     /// Whether `name` means something of every shape: a size, or what the plan knows.
     pub(super) fn is_of_shape(&self, name: &str) -> bool {
         CALL_NAMES.contains(&name) || self.operator.sizes.iter().any(|size| size == name)
+    }
+
+    /// Whether `name` has a value for each group.
+    pub(super) fn is_per_group(&self, name: &str) -> bool {
+        self.lets.contains(name) || self.operator.sizes.iter().any(|size| size == name)
     }
 
     pub(super) fn formulas(&self, values: &[Spanned<Value>]) -> Result<Vec<Formula>, InputError> {
@@ -470,42 +528,106 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn launches(&self, list: &[wire::Launch]) -> Result<Vec<Launch>, InputError> {
-        if list.is_empty()
-            && let Some(parent) = &self.parent
-        {
-            return self.inherited_launches(&parent.launches);
+    fn launches(
+        &self,
+        list: &[wire::Launch],
+        buffers: Buffers<'_>,
+    ) -> Result<Vec<Launch>, InputError> {
+        match (list.is_empty(), &self.parent) {
+            (true, Some(parent)) => self.inherited_launches(&parent.launches),
+            (true, None) => Err(self.document.error(
+                0..0,
+                "no launch: the variant would do nothing",
+                "add a [[launch]]",
+            )),
+            (false, _) => list.iter().map(|l| self.launch(l, buffers)).collect(),
         }
-        list.iter()
-            .map(|launch| {
-                if !is_identifier(launch.kernel.get_ref()) {
-                    return Err(self.document.error(
-                        launch.kernel.span(),
-                        format!("`{}` cannot be a kernel's name", launch.kernel.get_ref()),
-                        "name an extern \"C\" __global__ function of this file",
-                    ));
-                }
-                Ok(Launch {
-                    kernel: launch.kernel.get_ref().clone(),
-                    grid: self.extent(&launch.grid)?,
-                    block: self.extent(&launch.block)?,
-                    cluster: match &launch.cluster {
-                        Some(cluster) => self.extent(cluster)?,
-                        None => Vec::new(),
-                    },
-                    smem: launch.smem.as_ref().map(|s| self.formula(s)).transpose()?,
-                    pdl: launch.pdl,
-                })
-            })
-            .collect::<Result<Vec<_>, _>>()
-            .and_then(|launches| match launches.is_empty() {
-                false => Ok(launches),
-                true => Err(self.document.error(
-                    0..0,
-                    "no launch: the variant would do nothing",
-                    "add a [[launch]]",
+    }
+
+    fn launch(&self, launch: &wire::Launch, buffers: Buffers<'_>) -> Result<Launch, InputError> {
+        let kernel = launch.kernel.get_ref().trim();
+        if !self.may_be_kernel(kernel) {
+            return Err(self.document.error(
+                launch.kernel.span(),
+                format!("`{}` cannot be a kernel's name", printable_line(kernel)),
+                "name a __global__ function of this file, or an instance as in gemm<128, float>",
+            ));
+        }
+        let args = launch.args.as_ref().map(|args| self.args(args, buffers));
+        let launch = Launch {
+            kernel: kernel.to_owned(),
+            grid: self.extent(&launch.grid)?,
+            block: self.block(launch)?,
+            cluster: match &launch.cluster {
+                Some(cluster) => self.extent(cluster)?,
+                None => Vec::new(),
+            },
+            smem: launch.smem.as_ref().map(|s| self.formula(s)).transpose()?,
+            pdl: launch.pdl,
+            args: args.transpose()?,
+            options: self.options(launch)?,
+        };
+        Ok(launch)
+    }
+
+    fn may_be_kernel(&self, name: &str) -> bool {
+        let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+        let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':');
+        match self.language {
+            Language::Cuda => {
+                first
+                    && name.len() <= MAX_KERNEL
+                    && name.chars().all(plain)
+                    && !name.contains(['"', ';', '{', '}', '#', '\\'])
+            }
+            Language::Ptx => is_identifier(&name.replace('$', "_")),
+            Language::Triton => is_identifier(name),
+        }
+    }
+
+    fn block(&self, launch: &wire::Launch) -> Result<Vec<Formula>, InputError> {
+        if let Some(block) = &launch.block {
+            return self.extent(block);
+        }
+        let missing = || {
+            let remedy = "say how many threads a block has: block = 128";
+            let message = "the key `block` is missing";
+            self.document.error(launch.kernel.span(), message, remedy)
+        };
+        match (self.language, launch.options.get("num_warps")) {
+            (Language::Triton, None) => Ok(vec![self.document.number(TRITON_THREADS, 0..0)]),
+            (Language::Triton, Some(warps)) => {
+                let threads = format!("32 * ({})", warps.get_ref());
+                let formula = self.document.formula(&threads, warps.span())?;
+                self.check_names(&formula, |name| self.knows(name))?;
+                Ok(vec![formula])
+            }
+            (Language::Cuda | Language::Ptx, _) => Err(missing()),
+        }
+    }
+
+    fn options(&self, launch: &wire::Launch) -> Result<Vec<(String, Formula)>, InputError> {
+        if self.language != Language::Triton {
+            return match launch.options.keys().next() {
+                None => Ok(Vec::new()),
+                Some(key) => Err(self.document.error(
+                    key.span(),
+                    "`options` are for Triton's compiler",
+                    "leave them out; constants reach the source as macros",
                 )),
-            })
+            };
+        }
+        if launch.args.is_none() {
+            return Err(self.document.error(
+                launch.kernel.span(),
+                "a Triton kernel without `args`",
+                "list what its parameters are given, but for those that are constexpr",
+            ));
+        }
+        let options = launch.options.iter();
+        options
+            .map(|(name, value)| Ok((name.get_ref().clone(), self.formula(value)?)))
+            .collect()
     }
 }
 
@@ -523,7 +645,7 @@ pub(super) fn put<T>(list: &mut Vec<T>, replaced: Option<usize>, item: T) {
     }
 }
 
-pub(crate) fn is_identifier(name: &str) -> bool {
+pub fn is_identifier(name: &str) -> bool {
     let mut chars = name.chars();
     chars
         .next()

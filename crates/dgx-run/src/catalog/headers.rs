@@ -59,7 +59,8 @@ impl Headers {
                     computed = false;
                     for name in library.files.keys() {
                         let written = name.strip_prefix(BESIDE).unwrap_or(name);
-                        headers.mean(written, Some(name), library);
+                        headers.take(name, library);
+                        headers.mean(written, Some(name));
                     }
                 }
                 None => return headers,
@@ -76,26 +77,31 @@ impl Headers {
                 true => neighbour(asker, &wish.name),
                 false => None,
             };
-            let known = |name: &String| library.files.contains_key(name);
-            let found = near.filter(known);
-            let found = found.or_else(|| join("", &wish.name).filter(known));
-            self.mean(&wish.name, found.as_deref(), library);
+            let mut names = near.into_iter().chain(join("", &wish.name));
+            let found = names.find(|name| self.take(name, library));
+            self.mean(&wish.name, found.as_deref());
         }
-        asked.computed
+        // A toolkit's headers compute names for hosts alone.
+        asked.computed && library.owns(asker)
+    }
+
+    /// Shows the file `name`, if there is one.
+    fn take(&mut self, name: &str, library: &Library) -> bool {
+        if self.files.contains_key(name) {
+            return true;
+        }
+        let header = library.find(name);
+        let is_there = header.is_some();
+        self.files
+            .extend(header.map(|header| (name.to_owned(), header)));
+        is_there
     }
 
     /// Lets `name` mean `file`, which is shown.
-    fn mean(&mut self, name: &str, file: Option<&str>, library: &Library) {
-        let mut meaning = |name: &str| {
+    fn mean(&mut self, name: &str, file: Option<&str>) {
+        for name in std::iter::once(name).chain(file) {
             let meanings = self.meanings.entry(name.to_owned()).or_default();
             meanings.insert(file.map(str::to_owned));
-        };
-        meaning(name);
-        if let Some(file) = file
-            && let Some(header) = library.files.get(file)
-        {
-            meaning(file);
-            self.files.insert(file.to_owned(), header.clone());
         }
     }
 

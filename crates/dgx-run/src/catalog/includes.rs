@@ -66,7 +66,7 @@ fn spliced(text: &str) -> String {
 
 /// Comments replaced by a space. Strings are passed over, to the end of their
 /// line at most.
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut quote = None;

@@ -17,9 +17,10 @@ pub(super) struct Header {
     pub text: String,
 }
 
-/// Everything the variants of one folder may include, read once: the files
-/// beside them, and all below the include folders. What is not in here does
-/// not exist for the compiler.
+/// Everything the variants of one folder may include: the files beside them and
+/// all below the include folders, read once; and what they ask for by name of
+/// folders too large for that, such as a toolkit's. What is not in here does not
+/// exist for the compiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
     /// By the name under its include folder; where two folders have it, the
@@ -30,6 +31,8 @@ pub struct Library {
     /// The folders, for messages.
     pub(super) variants: PathBuf,
     pub(super) include: Vec<PathBuf>,
+    /// Folders that are searched for what is in none of the files.
+    searched: Vec<PathBuf>,
     bytes: usize,
 }
 
@@ -59,6 +62,35 @@ impl Library {
         let path = PathBuf::from(name);
         other.files.insert(name.to_owned(), Header { path, text });
         other
+    }
+
+    /// The same with folders that are searched after its own, before those that
+    /// it searches already.
+    pub(super) fn searching(mut self, folders: &[PathBuf]) -> Self {
+        self.searched.splice(0..0, folders.iter().cloned());
+        self
+    }
+
+    /// The file that is included as `name`. One that is searched for is called by
+    /// its name: wherever a toolkit lies, it makes the same image.
+    pub(super) fn find(&self, name: &str) -> Option<Header> {
+        if let Some(header) = self.files.get(name) {
+            return Some(header.clone());
+        }
+        if name.starts_with(BESIDE) || self.left_out.contains_key(name) {
+            return None;
+        }
+        let mut paths = self.searched.iter().map(|folder| folder.join(name));
+        let path = paths.find(|path| path.is_file())?;
+        Some(Header {
+            path: PathBuf::from(name),
+            text: readable(&path).ok()?,
+        })
+    }
+
+    /// Whether `asker` is a variant or one of the files, not one searched for.
+    pub(super) fn owns(&self, asker: &str) -> bool {
+        asker == BESIDE || self.files.contains_key(asker)
     }
 
     /// Headers that dgx itself carries, by the names they are included by.
@@ -125,12 +157,8 @@ impl Library {
         let crowded = self.files.len() == MAX_FILES || self.bytes > MAX_BYTES;
         let text = match crowded {
             true => Err("there are too many files in its folder".to_owned()),
-            false => files::read_text(&path, files::LARGEST),
+            false => readable(&path),
         };
-        let text = text.and_then(|text| match text.contains('\0') {
-            true => Err("there is a NUL byte in it".to_owned()),
-            false => Ok(text),
-        });
         match text {
             Ok(text) => {
                 self.bytes += text.len();
@@ -141,5 +169,13 @@ impl Library {
                 self.left_out.insert(name, why);
             }
         }
+    }
+}
+
+fn readable(path: &Path) -> Result<String, String> {
+    let text = files::read_text(path, files::LARGEST)?;
+    match text.contains('\0') {
+        true => Err("there is a NUL byte in it".to_owned()),
+        false => Ok(text),
     }
 }

@@ -5,6 +5,8 @@
 //! `sm_100a/NAME.cu` in a folder named after a compile target. The name is one,
 //! whoever runs it; which source it means, the device decides.
 
+mod args;
+mod declared;
 mod definitions;
 mod extend;
 mod front_matter;
@@ -22,7 +24,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use front_matter::is_identifier;
+pub use declared::{Declaration, Declared, declared};
+pub use front_matter::is_identifier;
 pub use front_matter::locate as front_matter;
 pub use front_matter::toml_of;
 pub use headers::Headers;
@@ -31,12 +34,13 @@ pub use variant::Definition;
 pub use variant::TensorMap;
 pub use variant::Tune;
 pub use variant::combinations;
-pub use variant::{Contender, Launch, Pick, Scratch, Variant};
+pub use variant::{Arg, Args, Contender, Launch, Number, Pick, Scratch, Variant};
 pub(crate) use variant::{MAKESPAN, MINIMUM};
-pub use vocabulary::{Fill, MapType, OperandRef, Swizzle};
+pub use vocabulary::{Fill, Language, MapType, NumberType, OperandRef, Swizzle};
 
 use schemars::{Schema, SchemaGenerator};
 
+use crate::toolkit;
 use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::{InputError, SourceFile, nearest};
 use dgx_core::domain::{Chip, bounds, printable_line};
@@ -329,16 +333,18 @@ impl Catalog {
             path: entry.path.clone(),
             text: text.into(),
         };
+        let beside = beside(&file)?;
         let folder = &self.folders[entry.folder];
-        let library = folder
-            .library
-            .get_or_init(|| Library::gather(&folder.path, &self.include));
+        let library = folder.library.get_or_init(|| {
+            let own = Library::gather(&folder.path, &self.include);
+            own.searching(toolkit::include_folders())
+        });
         let lookup = Lookup {
             beside: entry.arch.clone(),
             operator: entry.operator.clone(),
             ..lookup.clone()
         };
-        front_matter::read(name, file, library, self, &lookup).map(Arc::new)
+        front_matter::read(name, (file, beside), library, self, &lookup).map(Arc::new)
     }
 
     /// Whether there is a variant `name`. Names are looked up, never joined to
@@ -382,10 +388,46 @@ impl Catalog {
     }
 }
 
-/// Editors leave hidden files beside those they edit.
+/// Editors leave hidden files beside those they edit. A `.cu` is always meant to
+/// be a variant, PTX and Python only with front matter.
 fn is_source(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    path.extension() == Some(OsStr::new("cu")) && !name.starts_with(b".")
+    let has_matter = |language: Language| {
+        let (open, _) = language.comment();
+        let opens = |text: String| text.trim_start().starts_with(open);
+        sidecar(path).is_file() || files::read_text(path, files::LARGEST).is_ok_and(opens)
+    };
+    !name.starts_with(b".")
+        && Language::of(path)
+            .is_some_and(|language| language == Language::Cuda || has_matter(language))
+}
+
+fn sidecar(source: &Path) -> PathBuf {
+    source.with_extension("toml")
+}
+
+/// `NAME.toml` beside a source that has no front matter of its own.
+fn beside(file: &SourceFile) -> Result<Option<SourceFile>, InputError> {
+    let path = sidecar(&file.path);
+    let own = front_matter::locate(file);
+    match (path.is_file(), own) {
+        (false, _) => Ok(None),
+        (true, Err(_)) => {
+            let text = files::read_text(&path, files::LARGEST).map_err(|why| {
+                let message = format!("cannot read {}: {why}", path.display());
+                InputError::new(message, "check the file's kind, permissions and encoding")
+            })?;
+            Ok(Some(SourceFile {
+                path,
+                text: text.into(),
+            }))
+        }
+        (true, Ok(_)) => {
+            let (one, two) = (file.path.display(), path.display());
+            let message = format!("{one} and {two} both have its front matter");
+            Err(InputError::new(message, "remove one of the two"))
+        }
+    }
 }
 
 /// Why a path among the variants is none, where somebody may have meant it to be.
@@ -406,10 +448,19 @@ fn passed_over(path: &Path) -> Option<InputError> {
             format!("call it sm_90a, sm_100a, …, or say --variants {shown}"),
         ));
     }
-    let alike = path.extension()?.eq_ignore_ascii_case("cu");
+    let ending = path.extension()?;
+    if ending == OsStr::new("toml") {
+        let has_source = |l: Language| path.with_extension(l.ending()).is_file();
+        let languages = [Language::Cuda, Language::Ptx, Language::Triton];
+        return (!languages.into_iter().any(has_source)).then(|| {
+            let message = format!("{shown} is left out: there is no source beside it");
+            InputError::new(message, "give both the same name, but for the ending")
+        });
+    }
+    let alike = ending.eq_ignore_ascii_case("cu");
     let opens = || files::read_text(path, files::LARGEST).is_ok_and(|t| t.starts_with("/*dgx"));
     (path.is_file() && (alike || opens())).then(|| {
-        let message = format!("{shown} is left out: variants are .cu files");
+        let message = format!("{shown} is left out: variants are .cu, .ptx and .py files");
         InputError::new(message, "rename it")
     })
 }

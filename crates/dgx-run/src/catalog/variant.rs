@@ -2,19 +2,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Headers;
-use super::{Fill, MapType, OperandRef, Swizzle};
+use super::{Fill, Language, MapType, NumberType, OperandRef, Swizzle};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::Formula;
 use dgx_core::domain::{Claim, ContenderId, Status};
 use dgx_core::operator::Operator;
 use dgx_core::operators;
 
-/// One `.cu` with its front matter read and checked.
+/// One source with its front matter read and checked.
 #[derive(Clone, Debug)]
 pub struct Variant {
     pub name: String,
     /// Path and whole text, front matter included (it is a comment to the compiler).
     pub file: SourceFile,
+    /// `NAME.toml`, where the front matter stands there.
+    pub beside: Option<SourceFile>,
+    pub language: Language,
     /// All that it may include.
     pub headers: Arc<Headers>,
     /// What it computes.
@@ -125,6 +128,56 @@ pub struct Launch {
     pub cluster: Vec<Formula>,
     pub smem: Option<Formula>,
     pub pdl: bool,
+    /// One `dgx::Args` where there are none.
+    pub args: Option<Args>,
+    /// For Triton's compiler, by name.
+    pub options: Vec<(String, Formula)>,
+}
+
+/// What the parameters of a kernel are given.
+#[derive(Clone, Debug)]
+pub struct Args {
+    /// Tensors and sizes are arrays with an entry for each group.
+    pub arrays: bool,
+    /// As they are written.
+    pub texts: Vec<String>,
+    pub list: Vec<Arg>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// A tensor of the operator, or a scratch buffer of each group.
+    Operand(OperandRef),
+    /// A scratch buffer of the call, by its slot.
+    CallScratch(usize),
+    /// A tensor map, by its place.
+    Map(usize),
+    Number(Number),
+    /// A value of each group.
+    PerGroup(Formula),
+    Typed(NumberType, Number),
+    /// Members one after the other, each aligned to its size.
+    Struct(Vec<Arg>),
+}
+
+/// A number that may depend on the shape.
+#[derive(Clone, Debug)]
+pub enum Number {
+    Integer(Formula),
+    Real(f64),
+}
+
+impl Arg {
+    /// What is evaluated for it.
+    pub(super) fn formulas(&self) -> Vec<&Formula> {
+        match self {
+            Self::Number(Number::Integer(formula))
+            | Self::PerGroup(formula)
+            | Self::Typed(_, Number::Integer(formula)) => vec![formula],
+            Self::Struct(members) => members.iter().flat_map(Self::formulas).collect(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Variant {
@@ -133,7 +186,9 @@ impl Variant {
     pub(super) fn broken(name: &str, file: SourceFile, why: InputError) -> Self {
         Self {
             name: name.to_owned(),
+            language: Language::of(&file.path).unwrap_or(Language::Cuda),
             file,
+            beside: None,
             headers: Arc::default(),
             operator: Arc::clone(operators::usual()),
             summary: "broken: its front matter cannot be used".to_owned(),
@@ -155,6 +210,14 @@ impl Variant {
             picks: Vec::new(),
             extended: Vec::new(),
             broken: Some(why),
+        }
+    }
+
+    /// The TOML of its front matter.
+    pub fn front_matter(&self) -> Result<&str, InputError> {
+        match &self.beside {
+            Some(beside) => Ok(&beside.text),
+            None => super::front_matter(&self.file).map(|range| &self.file.text[range]),
         }
     }
 

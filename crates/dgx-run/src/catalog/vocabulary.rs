@@ -1,5 +1,7 @@
 //! The words front matter has for tensors and how they are copied.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,4 +84,64 @@ pub enum Swizzle {
 pub enum Fill {
     Zero,
     Nan,
+}
+
+/// What a number is passed as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NumberType {
+    I8,
+    I16,
+    I32,
+    I64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl NumberType {
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::I8 => 1,
+            Self::I16 | Self::F16 | Self::Bf16 => 2,
+            Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// What a source is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Cuda,
+    Ptx,
+    /// Python, compiled by Triton.
+    Triton,
+}
+
+impl Language {
+    const ALL: [Self; 3] = [Self::Cuda, Self::Ptx, Self::Triton];
+
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::Cuda => "cu",
+            Self::Ptx => "ptx",
+            Self::Triton => "py",
+        }
+    }
+
+    /// By the ending of a file's name.
+    pub fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?;
+        Self::ALL.into_iter().find(|l| ending == l.ending())
+    }
+
+    /// What front matter stands between at the top of a file.
+    pub(super) fn comment(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Cuda | Self::Ptx => ("/*dgx", "*/"),
+            Self::Triton => ("\"\"\"dgx", "\"\"\""),
+        }
+    }
 }

@@ -29,6 +29,9 @@ pub(super) struct FrontMatter {
     pub claim: Option<Spanned<Claim>>,
     /// What it is compiled for, e.g. sm_90a.
     pub arch: Option<Spanned<String>>,
+    /// Folders of headers, seen from this file's.
+    #[serde(default)]
+    pub include: Vec<Spanned<String>>,
     /// What its author says becomes of it, where that is not ok.
     #[serde(default, deserialize_with = "expectation")]
     pub expect: Option<Status>,
@@ -177,12 +180,17 @@ pub(super) struct Map {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Launch {
-    /// An extern "C" __global__ function.
+    /// A __global__ function, or an instance of a template: gemm<128, float>.
     pub kernel: Spanned<String>,
     /// CTAs.
     pub grid: Spanned<Extent>,
-    /// Threads of a CTA.
-    pub block: Spanned<Extent>,
+    /// Threads of a CTA; for Triton 32 × num_warps where there is none.
+    pub block: Option<Spanned<Extent>>,
+    /// What its parameters are given, in order; one dgx::Args where there is none.
+    pub args: Option<Spanned<Vec<Spanned<Arg>>>>,
+    /// What Triton's compiler is given besides, e.g. num_warps.
+    #[serde(default)]
+    pub options: Table<Spanned<Value>>,
     /// CTAs of a cluster.
     pub cluster: Option<Spanned<Extent>>,
     /// Dynamic shared memory, bytes.
@@ -197,3 +205,33 @@ pub(super) const AXES: usize = 3;
 
 /// A value, or a list of up to three.
 pub(super) type Extent = OneOrMany<Value, AXES>;
+
+/// What a parameter is given.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a name, an expression, a number, or a table such as { f16 = 1 }"
+)]
+pub(super) enum Arg {
+    Integer(i64),
+    Real(f64),
+    /// A tensor, a scratch buffer, a map, a constant of the operator, or an expression.
+    Text(String),
+    /// What the kernel's own declaration does not settle.
+    Composed(Composed),
+}
+
+/// A number of a type, or members of a struct.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Composed {
+    I8(Box<Arg>),
+    I16(Box<Arg>),
+    I32(Box<Arg>),
+    I64(Box<Arg>),
+    F16(Box<Arg>),
+    Bf16(Box<Arg>),
+    F32(Box<Arg>),
+    F64(Box<Arg>),
+    Struct(Vec<Arg>),
+}

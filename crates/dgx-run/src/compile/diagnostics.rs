@@ -13,6 +13,7 @@ pub(super) fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
         if let Some(name) = quoted_after(line, "Compiling entry function '") {
             kernels.push(KernelReport {
                 name: name.to_owned(),
+                entry: name.to_owned(),
                 ..KernelReport::default()
             });
         } else if let Some(kernel) = kernels.last_mut() {
@@ -222,6 +223,7 @@ x.cu(18): warning #177-D: variable \"unused\" was declared but never referenced
         let (kernels, remarks) = resources(LOG);
         let dual = KernelReport {
             name: "dual".to_owned(),
+            entry: "dual".to_owned(),
             registers: 168,
             spill_bytes: 20,
             static_smem: 1024,

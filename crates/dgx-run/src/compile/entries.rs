@@ -1,16 +1,17 @@
 //! What the PTX says of each kernel: its parameters, the blocks it was compiled
 //! for, and the tensor memory it asks for.
 
-use super::KernelReport;
+use super::{KernelReport, Param, ParamKind};
 
 /// Adds what the PTX declares to what ptxas reported.
 pub(super) fn describe(kernels: &mut [KernelReport], ptx: &str) {
+    let says_pointers = ptx.contains(" .ptr");
     for kernel in kernels {
         let found = ptx.match_indices(".entry").find_map(|(at, word)| {
             let text = &ptx[at + word.len()..];
             let text = text.split(".entry").next()?.trim_start();
             let (head, body) = text.split_once('{').unwrap_or((text, ""));
-            let rest = head.strip_prefix(kernel.name.as_str())?;
+            let rest = head.strip_prefix(kernel.entry.as_str())?;
             (!rest.starts_with(|c: char| c.is_ascii_alphanumeric() || "_$".contains(c)))
                 .then_some((rest, body))
         });
@@ -23,11 +24,32 @@ pub(super) fn describe(kernels: &mut [KernelReport], ptx: &str) {
         kernel.params = params
             .split(',')
             .filter(|p| !p.trim().is_empty())
-            .map(param_bytes)
+            .map(|text| param(text, says_pointers))
             .collect();
         kernel.max_threads = numbers_after(directives, ".maxntid").map(|n| product(&n));
         kernel.block = numbers_after(directives, ".reqntid").map(|n| extent(&n));
         kernel.cluster = numbers_after(directives, ".reqnctapercluster").map(|n| extent(&n));
+    }
+}
+
+/// Gives each kernel the name it is launched by: as it was instantiated, or as
+/// the source has it where one entry alone is the mangled form of that.
+pub(super) fn name(kernels: &mut [KernelReport], asked: &[String], lowered: &[(String, String)]) {
+    for name in asked {
+        let is_plain = |k: &KernelReport| k.entry == *name;
+        if kernels.iter().any(is_plain) {
+            continue;
+        }
+        let instance = lowered.iter().find(|(written, _)| written == name);
+        let mangled = format!("_Z{}{name}", name.len());
+        let is_it = |kernel: &KernelReport| match instance {
+            Some((_, entry)) => kernel.entry == *entry,
+            None => kernel.entry.starts_with(&mangled),
+        };
+        let mut found = kernels.iter_mut().filter(|kernel| is_it(kernel));
+        if let (Some(kernel), None) = (found.next(), found.next()) {
+            kernel.name = name.clone();
+        }
     }
 }
 
@@ -38,22 +60,32 @@ fn columns(line: &str) -> Option<u32> {
     count.trim().parse().ok()
 }
 
-/// `.param .align 8 .b8 k_param_0[1440]` → 1440.
-fn param_bytes(text: &str) -> u32 {
-    const TYPES: [(&str, u32); 4] = [("8", 1), ("16", 2), ("32", 4), ("64", 8)];
-    let element = text
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix(['.']))
-        .find_map(|word| {
-            let bits = word.strip_prefix(['b', 'u', 's', 'f'])?;
-            TYPES.iter().find(|(name, _)| *name == bits)
-        })
-        .map_or(0, |(_, bytes)| *bytes);
-    let count = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split(']').next()?.trim().parse().ok())
-        .unwrap_or(1_u32);
-    element.saturating_mul(count)
+/// `.param .align 8 .b8 k_param_0[1440]` → 1440 bytes in a block. Where the PTX
+/// does not say which numbers are pointers, those of their size may be.
+fn param(text: &str, says_pointers: bool) -> Param {
+    const SIZES: [(&str, u32); 4] = [("8", 1), ("16", 2), ("32", 4), ("64", 8)];
+    let mut words = text.split_whitespace().filter_map(|w| w.strip_prefix('.'));
+    let element = words.find_map(|word| {
+        let bits = word.strip_prefix(['b', 'u', 's', 'f'])?;
+        let (_, bytes) = SIZES.iter().find(|(name, _)| *name == bits)?;
+        Some((word.starts_with('f'), *bytes))
+    });
+    let (is_float, bytes) = element.unwrap_or((false, 0));
+    let count = text.split_once('[').map(|(_, rest)| {
+        let count = rest.split(']').next().unwrap_or_default();
+        count.trim().parse().unwrap_or(1_u32)
+    });
+    let kind = match count {
+        Some(_) => ParamKind::Block,
+        None if text.contains(" .ptr") => ParamKind::Pointer,
+        None if is_float => ParamKind::Float,
+        None if bytes == 8 && !says_pointers => ParamKind::Either,
+        None => ParamKind::Integer,
+    };
+    Param {
+        bytes: bytes.saturating_mul(count.unwrap_or(1)),
+        kind,
+    }
 }
 
 fn numbers_after(text: &str, directive: &str) -> Option<Vec<u32>> {
@@ -81,6 +113,7 @@ mod tests {
     fn described(name: &str, ptx: &str) -> KernelReport {
         let mut kernels = [KernelReport {
             name: name.to_owned(),
+            entry: name.to_owned(),
             ..KernelReport::default()
         }];
         describe(&mut kernels, ptx);
@@ -96,10 +129,18 @@ mod tests {
             .maxntid 384, 1, 1\n.minnctapersm 1\n.reqnctapercluster 2, 1\n{\n}\n\
             .entry none\n.reqntid 64\n{ }";
         let kernel = described("k", ptx);
-        assert_eq!(kernel.params, [1440, 8, 4]);
+        let found: Vec<(u32, ParamKind)> =
+            kernel.params.iter().map(|p| (p.bytes, p.kind)).collect();
+        let expected = [
+            (1440, ParamKind::Block),
+            (8, ParamKind::Pointer),
+            (4, ParamKind::Float),
+        ];
+        assert_eq!(found, expected);
         assert_eq!(kernel.max_threads, Some(384));
         assert_eq!(kernel.cluster, Some([2, 1, 1]));
-        assert_eq!(described("k2", ptx).params, [8]);
+        let number = &described("k2", ptx).params[0];
+        assert_eq!((number.bytes, number.kind), (8, ParamKind::Integer));
         assert_eq!(kernel.tensor_columns, 0);
         let alloc = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 256;";
         let two = format!(".entry a()\n{{\n\t{alloc}\n}}\n.entry b()\n{{\n}}\n");

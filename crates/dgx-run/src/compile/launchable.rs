@@ -2,30 +2,51 @@
 
 use super::KernelReport;
 use super::occupancy::residency;
+use super::signature::mismatch;
 use crate::plan::LaunchGeometry;
+use dgx_core::diagnostic::nearest;
 use dgx_core::domain::{Bytes, DECLARE, Limits};
 
 /// Extents that CUDA allows on every device.
 const BLOCK: [u32; 3] = [1024, 1024, 64];
 const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
-/// Why this launch of `kernel`, which is given `args` bytes, would be refused. A kernel that the image does
-/// not have is none.
+/// Why this launch of one of `kernels` would be refused. One without arguments
+/// of its own is given `args` bytes.
 pub fn refusal(
     limits: &Limits,
-    kernel: Option<&KernelReport>,
+    kernels: &[KernelReport],
     launch: &LaunchGeometry,
     args: usize,
 ) -> Option<String> {
     geometry(limits, launch).or_else(|| {
-        let name = &launch.kernel;
+        let kernel = kernels.iter().find(|kernel| kernel.name == launch.kernel);
         match kernel {
             Some(kernel) => fit(limits, kernel, launch, args),
-            None => Some(format!(
-                "there is no kernel `{name}` in it: {DECLARE} extern \"C\" __global__"
-            )),
+            None => Some(missing(kernels, &launch.kernel)),
         }
     })
+}
+
+/// That no kernel has this name, and which there are.
+fn missing(kernels: &[KernelReport], name: &str) -> String {
+    let mangled = format!("_Z{}{name}", name.len());
+    let overloads = kernels.iter().filter(|k| k.entry.starts_with(&mangled));
+    let overloads: Vec<&str> = overloads.map(|kernel| &*kernel.entry).collect();
+    if overloads.len() > 1 {
+        let list = overloads.join(", ");
+        return format!(
+            "{} kernels are called `{name}`: name one of {list}",
+            overloads.len()
+        );
+    }
+    let names = || kernels.iter().map(|kernel| &*kernel.name);
+    let hint = match (nearest(name, names()), kernels.is_empty()) {
+        (Some(close), _) => format!("did you mean `{close}`?"),
+        (None, true) => format!("{DECLARE} __global__"),
+        (None, false) => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    format!("there is no kernel `{name}` in it: {hint}")
 }
 
 /// As far as it can be told without the compiled kernel.
@@ -83,11 +104,16 @@ fn fit(
     args: usize,
 ) -> Option<String> {
     let name = &kernel.name;
-    if kernel.params.iter().map(|p| *p as usize).ne([args]) {
-        let given: Vec<String> = kernel.params.iter().map(u32::to_string).collect();
+    if let Some(given) = &launch.args {
+        if let Some(why) = mismatch(kernel, given) {
+            return Some(why);
+        }
+    } else if kernel.params.iter().map(|p| p.bytes as usize).ne([args]) {
+        let given: Vec<String> = kernel.params.iter().map(|p| p.bytes.to_string()).collect();
         return Some(format!(
             "{name} takes parameters of {} bytes, and is given one dgx::Args of {args}: \
-             {DECLARE} as void {name}(const __grid_constant__ dgx::Args args)",
+             {DECLARE} as void {name}(const __grid_constant__ dgx::Args args), or say in `args` \
+             what its parameters are",
             match given.is_empty() {
                 true => "0".to_owned(),
                 false => given.join(" + "),
@@ -111,7 +137,7 @@ fn fit(
             ));
         }
     }
-    let smem = Bytes(u64::from(kernel.static_smem) + u64::from(launch.smem));
+    let smem = Bytes(u64::from(kernel.static_smem) + u64::from(kernel.dynamic_smem(launch)));
     let most = limits.shared_per_block;
     if smem > most {
         return Some(format!(
@@ -133,6 +159,7 @@ fn times(extent: &[u32; 3]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Param, ParamKind};
     use super::*;
 
     const ARGS: usize = 1440;
@@ -142,11 +169,18 @@ mod tests {
     /// A change for the worse, and what is told of it.
     type Case<T> = (fn(&mut T), &'static str);
 
+    fn param(bytes: u32) -> Param {
+        Param {
+            bytes,
+            kind: ParamKind::Block,
+        }
+    }
+
     fn kernel() -> KernelReport {
         KernelReport {
             name: "k".to_owned(),
             registers: 128,
-            params: vec![1440],
+            params: vec![param(1440)],
             ..KernelReport::default()
         }
     }
@@ -158,16 +192,13 @@ mod tests {
             block: [256, 1, 1],
             cluster: [2, 1, 1],
             smem: 200 << 10,
-            pdl: false,
+            ..LaunchGeometry::default()
         }
     }
 
     #[test]
     fn what_a_device_takes_is_let_through() {
-        assert_eq!(
-            refusal(&usual().limits, Some(&kernel()), &launch(), ARGS),
-            None
-        );
+        assert_eq!(refusal(&usual().limits, &[kernel()], &launch(), ARGS), None);
     }
 
     #[test]
@@ -185,12 +216,15 @@ mod tests {
         for (change, expected) in launches {
             let mut launch = launch();
             change(&mut launch);
-            let told = refusal(&usual().limits, Some(&kernel()), &launch, ARGS).expect(expected);
+            let told = refusal(&usual().limits, &[kernel()], &launch, ARGS).expect(expected);
             assert!(told.contains(expected) && !is_undeclared(&told), "{told}");
         }
         let kernels: [Case<KernelReport>; 7] = [
             (|k| k.registers = 255, "no block fits (registers)"),
-            (|k| k.params = vec![8, 8], "parameters of 8 + 8 bytes"),
+            (
+                |k| k.params = vec![param(8), param(8)],
+                "parameters of 8 + 8 bytes",
+            ),
             (|k| k.params = Vec::new(), "parameters of 0 bytes"),
             (|k| k.max_threads = Some(128), "compiled for 128"),
             (|k| k.block = Some([128, 1, 1]), "compiled for 128×1×1"),
@@ -206,12 +240,12 @@ mod tests {
                 255 => &many,
                 _ => &launch(),
             };
-            let told = refusal(&usual().limits, Some(&kernel), launch, ARGS).expect(expected);
+            let told = refusal(&usual().limits, &[kernel.clone()], launch, ARGS).expect(expected);
             assert!(told.contains(expected), "{told}");
             let params = kernel.params != self::kernel().params;
             assert_eq!(is_undeclared(&told), params, "{told}");
         }
-        let told = refusal(&usual().limits, None, &launch(), ARGS).expect("a refusal");
+        let told = refusal(&usual().limits, &[], &launch(), ARGS).expect("a refusal");
         assert!(told.contains("no kernel `k`"), "{told}");
         assert!(is_undeclared(&told), "{told}");
     }

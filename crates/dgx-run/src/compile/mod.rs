@@ -1,22 +1,26 @@
-//! From `.cu` text to a cubin and PTX, by NVRTC, once per content.
+//! From a source to a cubin and PTX, once per content: CUDA C++ by NVRTC, PTX by
+//! ptxas, Python by Triton.
 //!
 //! A compile error is a result here, not a failure of dgx, and so is a source
-//! that crashes the compiler or never ends it: NVRTC runs in processes of its
-//! own, which are given a source with everything it may include and can open
-//! no file. Only a missing compiler is an [`Error`]. Nothing in this room
-//! touches a device; of its limits it is told.
+//! that crashes the compiler or never ends it: compilers run in processes of
+//! their own. NVRTC's are given a source with everything it may include and can
+//! open no file; Python runs with the user's rights. Only a missing NVRTC is an
+//! [`Error`]. Nothing in this room touches a device; of its limits it is told.
 
 mod cache;
 mod diagnostics;
 mod entries;
 mod launchable;
-mod locate;
 mod nvrtc;
 mod occupancy;
 mod process;
+mod ptxas;
 mod serve;
+mod signature;
 #[cfg(test)]
 mod tests;
+mod tool;
+mod triton;
 mod upkeep;
 
 use std::path::{Path, PathBuf};
@@ -27,29 +31,31 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Headers;
+use crate::catalog::{Headers, is_identifier};
+use crate::plan::{LaunchGeometry, TritonRequest};
+use crate::toolkit;
 use dgx_core::domain::{content_hash, printable};
 use process::{NoImage, Process};
 use serve::{Delivery, Order};
+use triton::Python;
 
 pub use cache::{Cache, Cached, cache_root};
 pub(crate) use diagnostics::says_error;
 pub use launchable::{geometry, refusal};
-pub use locate::search;
-pub(crate) use locate::{file_or_folder, preload, python_library_folders, system_library_folders};
 pub use nvrtc::Nvrtc;
 pub(crate) use occupancy::Footprint;
 pub use occupancy::Residency;
 pub use occupancy::{occupancy, residency};
 pub use process::Limits;
 pub use serve::serve;
+pub(crate) use signature::parameters;
 pub use upkeep::{IMAGES, is_image, remove_image};
 
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "no NVRTC found (looked at {looked}); run through scripts/dgx, which fetches it, or set DGX_NVRTC to libnvrtc or its folder"
+        "no NVRTC found (looked at {looked}); pip install 'nvidia-cuda-nvrtc==13.0.*' fetches it, as scripts/dgx does in a checkout; or set DGX_NVRTC to libnvrtc or its folder"
     )]
     Missing { looked: String },
     #[error("cannot load NVRTC from {path}: {reason}")]
@@ -85,6 +91,18 @@ pub struct Unit {
     pub defines: Vec<(String, String)>,
     /// All that it may include.
     pub headers: Arc<Headers>,
+    pub compiler: CompilerKind,
+    /// Those that are launched, as the source or its front matter calls them.
+    pub kernels: Vec<String>,
+}
+
+/// What compiles a unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CompilerKind {
+    #[default]
+    Nvrtc,
+    Ptxas,
+    Triton(TritonRequest),
 }
 
 impl Unit {
@@ -104,12 +122,18 @@ impl Unit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelReport {
+    /// As it is launched, e.g. `gemm<128, float>`.
     pub name: String,
+    /// Its name in the PTX.
+    pub entry: String,
     pub registers: u32,
     pub spill_bytes: u32,
     pub static_smem: u32,
-    /// Bytes of each parameter.
-    pub params: Vec<u32>,
+    /// Dynamic shared memory that its compiler asks for.
+    pub dynamic_smem: u32,
+    pub params: Vec<Param>,
+    /// How many of the last are its compiler's own, and null.
+    pub hidden_params: u32,
     /// Most threads of a block it was compiled for.
     pub max_threads: Option<u32>,
     /// The only block, and the only cluster, it was compiled for.
@@ -119,8 +143,35 @@ pub struct KernelReport {
     pub tensor_columns: u32,
 }
 
+impl KernelReport {
+    /// What a launch has in all.
+    pub fn dynamic_smem(&self, launch: &LaunchGeometry) -> u32 {
+        launch.smem.saturating_add(self.dynamic_smem)
+    }
+}
+
+/// A parameter as the PTX declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Param {
+    pub bytes: u32,
+    pub kind: ParamKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ParamKind {
+    Pointer,
+    Integer,
+    /// An integer or a pointer: the PTX does not say.
+    Either,
+    Float,
+    /// A struct by value.
+    Block,
+}
+
 /// A compiled unit: machine code for the GPU, PTX for the emulator.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
     /// Names the content: equal keys mean equal source, headers, flags and compiler.
     pub key: String,
@@ -129,6 +180,13 @@ pub struct Image {
     pub kernels: Vec<KernelReport>,
     /// ptxas remarks that mean lost speed.
     pub remarks: Vec<String>,
+}
+
+impl Image {
+    /// The kernel that is launched by this name.
+    pub fn kernel(&self, name: &str) -> Option<&KernelReport> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
 }
 
 /// What became of one unit.
@@ -149,6 +207,8 @@ pub struct Compiler {
     limits: Limits,
     /// Compiling processes that have nothing to do.
     idle: Mutex<Vec<Process>>,
+    /// Looked for when the first Triton kernel is compiled.
+    python: OnceLock<Result<Python, String>>,
 }
 
 impl Compiler {
@@ -163,6 +223,7 @@ impl Compiler {
             program,
             limits,
             idle: Mutex::default(),
+            python: OnceLock::new(),
         })
     }
 
@@ -262,8 +323,16 @@ impl Compiler {
     /// Everything the compiler says of a unit, which the cache does not keep:
     /// warnings with their places, and what each kernel uses.
     pub fn log(&self, unit: &Unit) -> Result<String, Error> {
-        let order = order(unit);
         let never = || false;
+        if unit.compiler != CompilerKind::Nvrtc {
+            let built = self.build(unit, "", &never)?;
+            return Ok(match built {
+                Built::Said(Ok(image)) => image.remarks.join("\n"),
+                Built::Said(Err(message)) | Built::Gave(message) => message,
+                Built::Stopped => String::new(),
+            });
+        }
+        let order = order(unit);
         let Some(mut process) = self.fresh(&never)? else {
             return Ok(String::new());
         };
@@ -282,19 +351,99 @@ impl Compiler {
 
     fn key(&self, unit: &Unit) -> String {
         let mut parts = vec![
-            "dgx image 5".to_owned(),
-            self.nvrtc.identity(),
+            "dgx image 6".to_owned(),
+            self.identity(unit),
             unit.name.clone(),
             unit.source.to_string(),
         ];
         parts.extend(unit.flags());
+        parts.push(unit.kernels.join("\n"));
         for (name, text) in unit.headers.texts() {
             parts.extend([name.to_owned(), text]);
         }
         content_hash(&parts)
     }
 
+    /// The compiler of a unit, and what it is asked for besides the flags.
+    fn identity(&self, unit: &Unit) -> String {
+        match &unit.compiler {
+            CompilerKind::Nvrtc => self.nvrtc.identity(),
+            CompilerKind::Ptxas => ptxas::find().map_or_else(|why| why, |p| toolkit::identity(&p)),
+            CompilerKind::Triton(request) => {
+                let python = self.python().map_or_else(|why| why, |p| &p.identity);
+                format!("{python} {request:?}")
+            }
+        }
+    }
+
+    fn python(&self) -> Result<&Python, &str> {
+        let found = self.python.get_or_init(|| Python::find(&self.limits));
+        found.as_ref().map_err(String::as_str)
+    }
+
     fn build(
+        &self,
+        unit: &Unit,
+        key: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Built, Error> {
+        let built = match &unit.compiler {
+            CompilerKind::Nvrtc => return self.by_nvrtc(unit, key, stop),
+            CompilerKind::Ptxas => self.by_ptxas(unit, key, stop),
+            CompilerKind::Triton(request) => self.by_triton(unit, request, key, stop),
+        };
+        Ok(match built {
+            Ok(built) => built,
+            Err(NoImage::Stopped) => Built::Stopped,
+            Err(NoImage::TimedOut(spent)) => Built::Gave(stopped_after(&spent)),
+            Err(NoImage::Died(how) | NoImage::Killed(how)) => Built::Gave(how),
+        })
+    }
+
+    fn by_ptxas(&self, unit: &Unit, key: &str, stop: &dyn Fn() -> bool) -> Result<Built, NoImage> {
+        let program = match ptxas::find() {
+            Ok(program) => program,
+            Err(missing) => return Ok(Built::Gave(missing)),
+        };
+        let ptx = (unit.name.as_str(), &*unit.source);
+        let made = ptxas::assemble(&program, ptx, &unit.arch, &self.limits, stop)?;
+        Ok(Built::Said(match made.cubin {
+            Some(cubin) => {
+                let ptx = unit.source.to_string();
+                Ok(image(unit, key, (cubin, ptx), &made.log, &[]))
+            }
+            None => Err(self.complaint(unit, &made.log, &unit.source)),
+        }))
+    }
+
+    fn by_triton(
+        &self,
+        unit: &Unit,
+        request: &TritonRequest,
+        key: &str,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Built, NoImage> {
+        let python = match self.python() {
+            Ok(python) => python,
+            Err(missing) => return Ok(Built::Gave(missing.to_owned())),
+        };
+        let made = triton::compile(python, unit, request, &self.limits, stop)?;
+        Ok(Built::Said(made.map(|kernel| {
+            let lowered = unit
+                .kernels
+                .iter()
+                .map(|name| (name.clone(), kernel.kernel.clone()));
+            let lowered: Vec<_> = lowered.collect();
+            let mut image = image(unit, key, (kernel.cubin, kernel.ptx), &kernel.log, &lowered);
+            for report in &mut image.kernels {
+                report.dynamic_smem = kernel.shared;
+                report.hidden_params = triton::HIDDEN;
+            }
+            image
+        })))
+    }
+
+    fn by_nvrtc(
         &self,
         unit: &Unit,
         key: &str,
@@ -346,16 +495,11 @@ impl Compiler {
                 Built::Gave(format!("out of memory: it may take {memory}\n{message}"))
             }
             Delivery::Refused { ptx, log } => Built::Said(Err(self.complaint(unit, &log, &ptx))),
-            Delivery::Compiled { ptx, log, .. } => {
-                let (mut kernels, remarks) = diagnostics::resources(&log);
-                entries::describe(&mut kernels, &ptx);
-                Built::Said(Ok(Image {
-                    key: key.to_owned(),
-                    cubin,
-                    ptx: relative(ptx),
-                    kernels,
-                    remarks,
-                }))
+            Delivery::Compiled {
+                ptx, log, lowered, ..
+            } => {
+                let code = (cubin, relative(ptx));
+                Built::Said(Ok(image(unit, key, code, &log, &lowered)))
             }
         })
     }
@@ -382,13 +526,36 @@ fn stopped_after(spent: &str) -> String {
     format!("the compiler was stopped after {spent}; --compile-timeout SECONDS allows more")
 }
 
+/// The image of machine code and PTX, by what the log and the PTX say of it;
+/// `lowered` are the entries of what is instantiated.
+fn image(
+    unit: &Unit,
+    key: &str,
+    (cubin, ptx): (Vec<u8>, String),
+    log: &str,
+    lowered: &[(String, String)],
+) -> Image {
+    let (mut kernels, remarks) = diagnostics::resources(log);
+    entries::describe(&mut kernels, &ptx);
+    entries::name(&mut kernels, &unit.kernels, lowered);
+    Image {
+        key: key.to_owned(),
+        cubin,
+        ptx,
+        kernels,
+        remarks,
+    }
+}
+
 fn order(unit: &Unit) -> Order {
     let texts = unit.headers.texts();
+    let is_instance = |name: &&String| !is_identifier(name);
     Order {
         name: unit.name.clone(),
         source: unit.source.to_string(),
         flags: unit.flags(),
         headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
+        instances: unit.kernels.iter().filter(is_instance).cloned().collect(),
     }
 }
 

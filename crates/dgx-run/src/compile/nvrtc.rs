@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use cudarc::nvrtc::{result, sys};
 
 use super::Error;
-use super::locate::{self, Found, Origin};
+use crate::toolkit::{self, Found, Origin};
 
 const STEM: &str = "libnvrtc";
 
@@ -21,11 +21,13 @@ pub struct Output {
     pub cubin: Option<Vec<u8>>,
     pub ptx: String,
     pub log: String,
+    /// What each instance is called in the PTX.
+    pub lowered: Vec<(String, String)>,
 }
 
 impl Nvrtc {
     /// Finds and loads NVRTC: `$DGX_NVRTC`, the loader's path, a CUDA toolkit,
-    /// the checkout's `.dgx/nvrtc`, in this order.
+    /// the checkout's `.dgx/nvrtc`, a Python environment, in this order.
     pub fn find() -> Result<&'static Self, Error> {
         static NVRTC: OnceLock<Nvrtc> = OnceLock::new();
         if let Some(found) = NVRTC.get() {
@@ -46,14 +48,14 @@ impl Nvrtc {
             // NVRTC opens its builtins by bare name as well.
             if let Some(builtins) = path
                 .parent()
-                .and_then(|folder| locate::newest(folder, "libnvrtc-builtins"))
+                .and_then(|folder| toolkit::newest(folder, "libnvrtc-builtins"))
             {
-                locate::preload(&builtins).map_err(|reason| Error::Unloadable {
+                toolkit::preload(&builtins).map_err(|reason| Error::Unloadable {
                     path: builtins.clone(),
                     reason,
                 })?;
             }
-            locate::preload(&path).map_err(|reason| Error::Unloadable {
+            toolkit::preload(&path).map_err(|reason| Error::Unloadable {
                 path: path.clone(),
                 reason,
             })?;
@@ -74,7 +76,7 @@ impl Nvrtc {
             let found = format!("{major}.{minor}");
             return Err(Error::TooOld { found, path });
         }
-        let in_use = locate::loaded_path(STEM);
+        let in_use = toolkit::loaded_path(STEM);
         let found = match (found.origin, in_use) {
             (Origin::Variable, Some(used)) if !same_file(&used, &path) => {
                 return Err(Error::Shadowed { wanted: path });
@@ -97,12 +99,28 @@ impl Nvrtc {
         flags: &[String],
         headers: &[(String, String)],
     ) -> Result<Output, String> {
+        self.compile_instances(name, source, flags, headers, &[])
+    }
+
+    /// The same with `instances`, kernels by name expression.
+    pub(super) fn compile_instances(
+        &self,
+        name: &str,
+        source: &str,
+        flags: &[String],
+        headers: &[(String, String)],
+        instances: &[String],
+    ) -> Result<Output, String> {
         let text = |s: &str| CString::new(s).map_err(|_| "there is a NUL byte in it".to_owned());
         let list = |texts: Vec<&str>| texts.into_iter().map(text).collect::<Result<Vec<_>, _>>();
         let names = list(headers.iter().map(|(name, _)| name.as_str()).collect())?;
         let texts = list(headers.iter().map(|(_, text)| text.as_str()).collect())?;
         let flags = list(flags.iter().map(String::as_str).collect())?;
         let program = Program::new(&text(source)?, &text(name)?, &names, &texts)?;
+        let expressions = list(instances.iter().map(String::as_str).collect())?;
+        for expression in &expressions {
+            program.instantiate(expression)?;
+        }
         let compiled = program.compile(&flags)?;
         let ptx = program.ptx().unwrap_or_default();
         let log = program.log()?;
@@ -110,19 +128,22 @@ impl Nvrtc {
             true => Some(program.cubin()?),
             false => None,
         };
-        Ok(Output { cubin, ptx, log })
+        let names = instances.iter().zip(&expressions);
+        let lowered = names.filter_map(|(name, e)| Some((name.clone(), program.lowered(e)?)));
+        Ok(Output {
+            cubin,
+            ptx,
+            log,
+            lowered: lowered.collect(),
+        })
     }
 
     /// The library itself: two builds of one version are not the same compiler.
     pub(crate) fn identity(&self) -> String {
-        let about = std::fs::metadata(&self.found.path).ok();
-        let changed = about.as_ref().and_then(|about| about.modified().ok());
-        let since = changed.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
         format!(
-            "{} {} {:?}",
+            "{} {}",
             self.version_text(),
-            about.map_or(0, |about| about.len()),
-            since
+            toolkit::identity(&self.found.path)
         )
     }
 }
@@ -136,11 +157,10 @@ fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
 
 fn locate() -> Result<Found, Error> {
     let mut looked = vec!["DGX_NVRTC".to_owned()];
-    if let Some(place) = std::env::var_os("DGX_NVRTC").filter(|v| !v.is_empty()) {
-        let place = PathBuf::from(place);
-        return locate::below(&place)
+    if let Some(place) = toolkit::variable("DGX_NVRTC") {
+        return toolkit::below(&place)
             .iter()
-            .find_map(|p| locate::file_or_folder(p, STEM))
+            .find_map(|p| toolkit::file_or_folder(p, STEM))
             .map(|path| Found {
                 path,
                 origin: Origin::Variable,
@@ -158,20 +178,27 @@ fn locate() -> Result<Found, Error> {
             origin: Origin::Loader,
         });
     }
-    let toolkit = locate::system_library_folders();
+    let toolkit = toolkit::system_library_folders();
     looked.extend(toolkit.iter().map(|f| f.display().to_string()));
-    if let Some(path) = locate::search(&toolkit, STEM) {
+    if let Some(path) = toolkit::search(&toolkit, STEM) {
         return Ok(Found {
             path,
             origin: Origin::Toolkit,
         });
     }
     looked.push(".dgx/nvrtc".to_owned());
-    let local = locate::checkout_folder("nvrtc").map(|folder| locate::below(&folder));
-    if let Some(path) = local.and_then(|folders| locate::search(&folders, STEM)) {
+    let local = toolkit::checkout_folder("nvrtc").map(|folder| toolkit::below(&folder));
+    if let Some(path) = local.and_then(|folders| toolkit::search(&folders, STEM)) {
         return Ok(Found {
             path,
             origin: Origin::Checkout,
+        });
+    }
+    looked.push("Python environments".to_owned());
+    if let Some(path) = toolkit::search(&toolkit::python_library_folders(), STEM) {
+        return Ok(Found {
+            path,
+            origin: Origin::Python,
         });
     }
     Err(Error::Missing {
@@ -207,6 +234,25 @@ impl Program {
         };
         let made = status.result().map(|()| Self(program));
         made.map_err(|e| format!("nvrtcCreateProgram: {e}"))
+    }
+
+    /// Asks for the instance of a template, or a kernel in a namespace.
+    fn instantiate(&self, expression: &CStr) -> Result<(), String> {
+        // SAFETY: the program lives, and copies the text.
+        let status = unsafe { sys::nvrtcAddNameExpression(self.0, expression.as_ptr()) };
+        let added = status.result();
+        added.map_err(|e| format!("nvrtcAddNameExpression: {e}"))
+    }
+
+    /// What it is called in the PTX, if it compiled.
+    fn lowered(&self, expression: &CStr) -> Option<String> {
+        let mut name = std::ptr::null();
+        // SAFETY: the program lives; the name is its own, and is copied.
+        unsafe {
+            let status = sys::nvrtcGetLoweredName(self.0, expression.as_ptr(), &mut name);
+            status.result().ok()?;
+            Some(CStr::from_ptr(name).to_string_lossy().into_owned())
+        }
     }
 
     /// Whether it compiled; an error that is not the source's fault is an `Err`.

@@ -27,6 +27,8 @@ pub(super) struct Order {
     pub flags: Vec<String>,
     /// Name and text of everything that can be included.
     pub headers: Vec<(String, String)>,
+    /// Kernels by name expression.
+    pub instances: Vec<String>,
 }
 
 /// What comes back on a line of its own, before as many bytes of machine code
@@ -40,6 +42,9 @@ pub(super) enum Delivery {
         cubin: usize,
         ptx: String,
         log: String,
+        /// What each instance is called in the PTX.
+        #[serde(default)]
+        lowered: Vec<(String, String)>,
     },
     /// The source's fault.
     Refused { ptx: String, log: String },
@@ -112,10 +117,21 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
 }
 
 fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
-    let compiled = nvrtc.compile(&order.name, &order.source, &order.flags, &order.headers);
+    let compiled = nvrtc.compile_instances(
+        &order.name,
+        &order.source,
+        &order.flags,
+        &order.headers,
+        &order.instances,
+    );
     match compiled {
         Err(reason) => (Delivery::Failed { reason }, Vec::new()),
-        Ok(Output { cubin, ptx, log }) => {
+        Ok(Output {
+            cubin,
+            ptx,
+            log,
+            lowered,
+        }) => {
             let size = ptx.len() + cubin.as_ref().map_or(0, Vec::len);
             if size > MAX_IMAGE {
                 let reason = format!(
@@ -132,6 +148,7 @@ fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
                         cubin: cubin.len(),
                         ptx,
                         log,
+                        lowered,
                     };
                     (told, cubin)
                 }

@@ -50,6 +50,7 @@ fn compiler(folder: &Path) -> Compiler {
         program,
         limits: Limits::default(),
         idle: Mutex::default(),
+        python: std::sync::OnceLock::new(),
     }
 }
 
@@ -60,6 +61,8 @@ fn outcome(compiler: &Compiler, source: &str) -> Result<(), String> {
         arch: "sm_90a".to_owned(),
         defines: Vec::new(),
         headers: Arc::default(),
+        compiler: CompilerKind::Nvrtc,
+        kernels: Vec::new(),
     };
     compiler.compile(&unit).unwrap().outcome.map(|_| ())
 }

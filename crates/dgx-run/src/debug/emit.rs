@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::unwritten;
-use crate::compile::{Image, python_library_folders, system_library_folders};
+use crate::compile::Image;
+use crate::toolkit::program;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Exit};
 
@@ -115,24 +116,6 @@ fn disassemble(cubin: &[u8]) -> Result<Vec<u8>, CommandError> {
             String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         )),
     }
-}
-
-/// A program on PATH, or in the `bin` beside a library folder of a toolkit.
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let toolkits = system_library_folders();
-    let bins = toolkits
-        .iter()
-        .chain(&python_library_folders())
-        .filter_map(|lib| {
-            let above = lib.ancestors().map(|folder| folder.join("bin"));
-            above.into_iter().find(|bin| bin.join(name).is_file())
-        })
-        .collect::<Vec<_>>();
-    let folders = std::env::split_paths(&path).chain(bins);
-    folders
-        .map(|bin| bin.join(name))
-        .find(|file| file.is_file())
 }
 
 #[cfg(test)]

@@ -266,6 +266,7 @@ mod tests {
                 cluster: [1; 3],
                 smem: 0,
                 pdl: false,
+                ..LaunchGeometry::default()
             }],
         }
     }

@@ -9,13 +9,13 @@ use rayon::prelude::*;
 
 use super::format::{decode_e2m1, decode_e4m3};
 use super::operands::{GroupOperands, Operands, SCALE_BLOCK};
-use super::{Evaluator, Extents, Packed, Tensor, Written, is_gated};
-use dgx_core::operator::{ElementType, Operator};
+use super::{Arithmetic, Evaluator, Extents, Problem, Tensor, Written, is_gated};
+use dgx_core::operator::{Op, Operator};
 
 /// Rows dequantised at a time: what bounds the memory of the oracle.
 const N_BLOCK: usize = 512;
 const M_BLOCK: usize = 1024;
-/// Elements of each product of a group that a spot check computes.
+/// Elements of each product, or output, of a group that a spot check computes.
 const SPOTS: usize = 64;
 
 /// x / (1 + e⁻ˣ)
@@ -92,25 +92,21 @@ impl Oracle {
         }
     }
 
-    /// Holds an answer computed elsewhere against the definition: the corners
-    /// and a few places `rng` chooses in every product. Sums that fit f64 have
-    /// no order, so the bits must agree.
+    /// Compares an answer computed elsewhere with the definition: at the corners
+    /// and a few places `rng` chooses. Sums of nvfp4 products fit f64 and have
+    /// no order, so their bits must agree; others may differ by 2^-40 of what
+    /// their terms are.
     pub(crate) fn spot_check(
         &self,
         operands: &Operands,
         rng: &mut impl Rng,
     ) -> Result<(), Departure> {
-        // Others are computed here, by the definition itself.
         if !is_gated(&operands.operator) {
-            return Ok(());
+            return self.spot_check_values(operands, rng);
         }
         for (index, (answer, given)) in self.groups.iter().zip(&operands.groups).enumerate() {
-            let Extents { rows, columns, .. } = given.extents();
-            let (bottom, right) = (rows - 1, columns - 1);
-            let corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)];
-            let drawn =
-                (0..SPOTS).map(|_| (rng.random_range(0..rows), rng.random_range(0..columns)));
-            for (row, column) in corners.into_iter().chain(drawn) {
+            for (row, column) in spots(answer.rows, answer.columns, rng) {
+                let columns = answer.columns;
                 let products = [
                     ("gate", &answer.gate, given.gate()),
                     ("up", &answer.up, given.up()),
@@ -121,12 +117,12 @@ impl Oracle {
                     let nan = found.is_nan() && wanted.is_nan();
                     if found.to_bits() != wanted.to_bits() && !nan {
                         return Err(Departure {
-                            product,
+                            of: product.to_owned(),
                             group: index,
                             row,
                             column,
-                            found,
-                            wanted,
+                            found: found.into(),
+                            wanted: wanted.into(),
                         });
                     }
                 }
@@ -134,33 +130,67 @@ impl Oracle {
         }
         Ok(())
     }
+
+    fn spot_check_values(&self, operands: &Operands, rng: &mut impl Rng) -> Result<(), Departure> {
+        let operator = &operands.operator;
+        let answers = self.groups.chunks(operator.outputs.len());
+        for (group, (answers, given)) in answers.zip(&operands.groups).enumerate() {
+            let mut kept = Vec::new();
+            for (place, (answer, output)) in answers.iter().zip(&operator.outputs).enumerate() {
+                let problem = Problem {
+                    outputs: kept.iter().map(Tensor::packed).collect(),
+                    ..given.problem(operator)
+                };
+                let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
+                let evaluator = Evaluator::new(&output.value, &extents, &problem)
+                    .expect("operands drawn for the operator");
+                let departure = |(row, column): (usize, usize)| {
+                    let found = answer.c(row * answer.columns + column);
+                    let moved = evaluator.moved(row, column, Arithmetic::F64);
+                    (!moved.is_near(found)).then(|| Departure {
+                        of: output.tensor.name.clone(),
+                        group,
+                        row,
+                        column,
+                        found,
+                        wanted: moved.value,
+                    })
+                };
+                let spots = spots(answer.rows, answer.columns, rng);
+                if let Some(departure) = spots.into_par_iter().find_map_first(departure) {
+                    return Err(departure);
+                }
+                kept.push(written_output(operator, place, &extents, &answer.values));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The corners of an output and a few places that `rng` chooses.
+fn spots(rows: usize, columns: usize, rng: &mut impl Rng) -> Vec<(usize, usize)> {
+    let (bottom, right) = (rows - 1, columns - 1);
+    let corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)];
+    let drawn = (0..SPOTS).map(|_| (rng.random_range(0..rows), rng.random_range(0..columns)));
+    corners.into_iter().chain(drawn).collect()
 }
 
 /// Every output of a group by the definition. One that is named by a later one
 /// is taken as rounded to its type.
 fn evaluated(operator: &Operator, operands: &GroupOperands) -> Vec<GroupOracle> {
-    let mut kept: Vec<(ElementType, Vec<u8>, Vec<usize>)> = Vec::new();
+    let mut kept = Vec::new();
     let mut answers = Vec::new();
-    for output in &operator.outputs {
-        let mut problem = operands.problem(operator);
-        problem.outputs = kept
-            .iter()
-            .map(|(element, elements, extents)| Packed {
-                element: *element,
-                elements,
-                scales: &[],
-                extents: extents.clone(),
-            })
-            .collect();
+    for (place, output) in operator.outputs.iter().enumerate() {
+        let problem = Problem {
+            outputs: kept.iter().map(Tensor::packed).collect(),
+            ..operands.problem(operator)
+        };
         let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
         let evaluator = Evaluator::new(&output.value, &extents, &problem)
             .expect("operands drawn for the operator");
         let (rows, columns) = (evaluator.row_count(), evaluator.width());
         let values = evaluator.rows(0..rows);
-        let element = output.tensor.element;
-        let written = Written::rounded(element, values.iter().copied());
-        let extents = extents.iter().map(|extent| *extent as usize).collect();
-        kept.push((element, written.bytes().to_vec(), extents));
+        kept.push(written_output(operator, place, &extents, &values));
         answers.push(GroupOracle {
             rows,
             columns,
@@ -172,18 +202,44 @@ fn evaluated(operator: &Operator, operands: &GroupOperands) -> Vec<GroupOracle> 
     answers
 }
 
+/// An output as a kernel would have written these values; without them where no later output
+/// names it.
+pub(super) fn written_output(
+    operator: &Operator,
+    place: usize,
+    extents: &[u64],
+    values: &[f64],
+) -> Tensor {
+    let later = operator.outputs[place + 1..].iter();
+    let mut nodes = later.flat_map(|output| &output.value.nodes);
+    let values = match nodes.any(|node| node.op == Op::Output(place)) {
+        true => values,
+        false => &[],
+    };
+    let tensor = &operator.outputs[place].tensor;
+    let written = Written::rounded(tensor.element, values.iter().copied());
+    Tensor {
+        name: tensor.name.clone(),
+        element: tensor.element,
+        extents: extents.iter().map(|extent| *extent as usize).collect(),
+        elements: written.bytes().to_vec(),
+        scales: Vec::new(),
+    }
+}
+
 /// An element of an answer that is not what the definition gives.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
-    "{product} of group {group} at row {row}, column {column} is {found:e}, by the definition {wanted:e}"
+    "{of} of group {group} at row {row}, column {column} is {found:e}, by the definition {wanted:e}"
 )]
 pub(crate) struct Departure {
-    pub product: &'static str,
+    /// A product, or an output.
+    pub of: String,
     pub group: usize,
     pub row: usize,
     pub column: usize,
-    pub found: f32,
-    pub wanted: f32,
+    pub found: f64,
+    pub wanted: f64,
 }
 
 /// The definition of one element of A·Bᵀ.

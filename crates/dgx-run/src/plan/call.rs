@@ -2,14 +2,16 @@
 //! the front matter evaluated for one shape on one device. Plain data: it is
 //! sent to worker processes as JSON, and both backends obey it alike.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::deal::Hands;
-use crate::catalog::{Fill, MapType, OperandRef, Swizzle};
+use crate::catalog::{Fill, MapType, NumberType, OperandRef, Swizzle};
 
 /// One call of a contender on a shape. Every per-group list is in the order
 /// the kernel sees its groups (`group_order`), not in the shape's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorCall {
     /// `group_order[i]` is the place in the shape of the kernel's group i.
@@ -116,7 +118,7 @@ pub struct MapGeometry {
 }
 
 /// One kernel launch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchGeometry {
     pub kernel: String,
@@ -127,6 +129,47 @@ pub struct LaunchGeometry {
     pub smem: u32,
     /// Programmatic dependent launch on the launch before.
     pub pdl: bool,
+    /// One `dgx::Args` where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Arguments>,
+    /// For Triton's compiler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<BTreeMap<String, i64>>,
+}
+
+/// What the parameters of a kernel are given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments {
+    /// Operands and maps are arrays with an entry for each group.
+    pub arrays: bool,
+    /// As they are written.
+    pub texts: Vec<String>,
+    pub list: Vec<Argument>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Argument {
+    Operand(OperandRef),
+    /// By its slot in [`OperatorCall::scratch`].
+    CallScratch(usize),
+    /// By its place in [`OperatorCall::maps`].
+    Map(usize),
+    /// As wide as the kernel declares it.
+    Number(Number),
+    /// An array in memory, with an entry for each group.
+    PerGroup(Vec<u32>),
+    Typed(NumberType, Number),
+    /// Members one after the other, each aligned to its size.
+    Struct(Vec<Argument>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Number {
+    Integer(i64),
+    Real(f64),
 }
 
 impl LaunchGeometry {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use super::Machine;
 use super::call::{
-    LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize, TileLists,
+    Argument, Arguments, LaunchGeometry, MapGeometry, MapLayout, Number, OperatorCall,
+    ScratchLayout, ScratchSize, TileLists,
 };
 use super::deal::{Hands, deal};
 use crate::catalog::{
-    Contender, Definition, Launch, MAKESPAN, MINIMUM, Pick, Scratch, TensorMap, Tune, Variant,
-    combinations,
+    self, Arg, Contender, Definition, Language, Launch, MAKESPAN, MINIMUM, Pick, Scratch,
+    TensorMap, Tune, Variant, combinations,
 };
 use dgx_core::diagnostic::InputError;
 use dgx_core::document::Formula;
@@ -137,7 +138,8 @@ pub(super) fn call(
     steps: &Steps,
 ) -> Result<Result<OperatorCall, String>, InputError> {
     let mut evaluator = Evaluator::new(variant, shape, machine, values, steps);
-    if let Some(reason) = evaluator.unmet_requirement()? {
+    let unmet = evaluator.unmet_requirement()?;
+    if let Some(reason) = unmet.or_else(|| evaluator.single_problem()) {
         return Ok(Err(reason));
     }
     evaluator.count_tiles()?;
@@ -243,6 +245,17 @@ impl<'a> Evaluator<'a> {
         Ok(None)
     }
 
+    /// Why it cannot take a shape of several groups.
+    fn single_problem(&self) -> Option<String> {
+        let of_one = |launch: &&Launch| launch.args.as_ref().is_some_and(|args| !args.arrays);
+        let launch = self.variant.launches.iter().find(of_one)?;
+        let groups = self.shape.groups.len();
+        (groups > 1).then(|| {
+            let kernel = &launch.kernel;
+            format!("{kernel} takes one problem, and the shape has {groups}: with `groups` in its args it takes arrays")
+        })
+    }
+
     fn explain_unmet(&self, formula: &Formula, group: usize) -> String {
         let mut used: Vec<String> = Vec::new();
         for (name, _) in formula.expr.names() {
@@ -296,7 +309,9 @@ impl<'a> Evaluator<'a> {
             maps: maps
                 .map(|m| self.map(m, &order))
                 .collect::<Result<_, _>>()?,
-            launches: launches.map(|l| self.launch(l)).collect::<Result<_, _>>()?,
+            launches: launches
+                .map(|l| self.launch(l, &order))
+                .collect::<Result<_, _>>()?,
             group_order: order,
         })
     }
@@ -432,7 +447,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    fn launch(&self, launch: &Launch) -> Result<LaunchGeometry, InputError> {
+    fn launch(&self, launch: &Launch, order: &[usize]) -> Result<LaunchGeometry, InputError> {
         let extent = |formulas: &[Formula], what| -> Result<[u32; 3], InputError> {
             let mut extent = [1; 3];
             for (slot, formula) in extent.iter_mut().zip(formulas) {
@@ -448,7 +463,56 @@ impl<'a> Evaluator<'a> {
             cluster: extent(&launch.cluster, "a cluster extent")?,
             smem: smem.map_or(Ok(0), |smem| self.fit(smem, None, "shared memory"))?,
             pdl: launch.pdl,
+            args: self.arguments(launch, order)?,
+            options: self.options(launch)?,
         })
+    }
+
+    fn arguments(&self, launch: &Launch, order: &[usize]) -> Result<Option<Arguments>, InputError> {
+        let Some(args) = &launch.args else {
+            return Ok(None);
+        };
+        let list = args.list.iter().map(|arg| self.argument(arg, order));
+        Ok(Some(Arguments {
+            arrays: args.arrays,
+            texts: args.texts.clone(),
+            list: list.collect::<Result<_, _>>()?,
+        }))
+    }
+
+    fn options(&self, launch: &Launch) -> Result<Option<BTreeMap<String, i64>>, InputError> {
+        if self.variant.language != Language::Triton {
+            return Ok(None);
+        }
+        let options = launch.options.iter();
+        let options = options.map(|(name, value)| Ok((name.clone(), self.call_value(value)?)));
+        options.collect::<Result<_, _>>().map(Some)
+    }
+
+    fn argument(&self, arg: &Arg, order: &[usize]) -> Result<Argument, InputError> {
+        Ok(match arg {
+            Arg::Operand(operand) => Argument::Operand(*operand),
+            Arg::CallScratch(slot) => Argument::CallScratch(*slot),
+            Arg::Map(place) => Argument::Map(*place),
+            Arg::Number(number) => Argument::Number(self.number(number)?),
+            Arg::Typed(of, number) => Argument::Typed(*of, self.number(number)?),
+            Arg::PerGroup(formula) => {
+                let values = order.iter();
+                let values = values.map(|group| self.fit(formula, Some(*group), "an argument"));
+                Argument::PerGroup(values.collect::<Result<_, _>>()?)
+            }
+            Arg::Struct(members) => {
+                let members = members.iter().map(|arg| self.argument(arg, order));
+                Argument::Struct(members.collect::<Result<_, _>>()?)
+            }
+        })
+    }
+
+    fn number(&self, number: &catalog::Number) -> Result<Number, InputError> {
+        match number {
+            catalog::Number::Real(value) => Ok(Number::Real(*value)),
+            catalog::Number::Integer(formula) => self.call_value(formula).map(Number::Integer),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod pick;
 mod resolve;
 mod shards;
 mod stamps;
+mod triton;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 pub use call::ScratchSize;
 pub use call::TileLists;
-pub use call::{LaunchGeometry, MapGeometry, OperatorCall};
+pub use call::{Argument, Arguments, LaunchGeometry, MapGeometry, Number, OperatorCall};
 #[cfg(test)]
 pub(crate) use call::{MapLayout, ScratchLayout};
 pub use pick::{Offer, offers};
@@ -24,9 +25,10 @@ pub use resolve::entrants;
 pub use shards::{cost, imbalance, shards};
 pub use stamps::Stamping;
 pub(crate) use stamps::{HEAD_BYTES, RECORD_BYTES, STAMPS};
+pub use triton::TritonRequest;
 
 use crate::catalog::Headers;
-use crate::catalog::{Catalog, Contender};
+use crate::catalog::{Catalog, Contender, Language};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Bytes, ContenderId, Device, Shape};
@@ -108,6 +110,9 @@ pub struct BuildSpec {
     pub constants: BTreeMap<String, i64>,
     /// Kernels the launches name, in order, without repeats.
     pub kernels: Vec<String>,
+    pub language: Language,
+    /// What Triton is asked for.
+    pub triton: Option<TritonRequest>,
     /// Names of the shapes this image serves.
     pub shapes: Vec<String>,
 }
@@ -242,6 +247,7 @@ impl Plan {
         }
         let spec = BuildSpec {
             contender: entrant.id.clone(),
+            triton: TritonRequest::of(contender, &call, &values.constants),
             ..BuildSpec::new(contender, values.constants)
         };
         let build = self.share_build(spec, shape.name.clone());
@@ -251,7 +257,11 @@ impl Plan {
     /// The place of `spec` among the builds, where shapes with the same
     /// constants share one image.
     fn share_build(&mut self, spec: BuildSpec, shape: String) -> usize {
-        let same = |build: &BuildSpec| build.path == spec.path && build.constants == spec.constants;
+        let same = |build: &BuildSpec| {
+            build.path == spec.path
+                && build.constants == spec.constants
+                && build.triton == spec.triton
+        };
         // A contender's builds stand together, the newest last.
         let own = self.builds.iter().rev();
         let own = own.take_while(|build| build.contender == spec.contender);
@@ -293,6 +303,8 @@ impl BuildSpec {
             defines,
             constants,
             kernels,
+            language: variant.language,
+            triton: None,
             shapes: Vec::new(),
         }
     }

@@ -113,6 +113,7 @@ mod tests {
             cluster: [1; 3],
             smem: 0,
             pdl: false,
+            ..LaunchGeometry::default()
         };
         OperatorCall {
             group_order: vec![0],

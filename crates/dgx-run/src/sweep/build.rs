@@ -3,8 +3,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::pool::Sweep;
 use super::{append, could_not_run};
+use crate::catalog::Language;
 use crate::compile::{
-    Compiled, Compiler, Image, KernelReport, Unit, occupancy, refusal, residency,
+    Compiled, Compiler, CompilerKind, Image, KernelReport, Unit, occupancy, refusal, residency,
 };
 use crate::operator::abi;
 use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
@@ -89,9 +90,8 @@ pub(super) fn refusal_of(
     call: &OperatorCall,
 ) -> Option<String> {
     let (limits, args) = (&plan.device.limits, abi::args_bytes(&plan.round.operator));
-    let kernel = |name: &str| kernels.iter().find(|k| k.name == name);
     let mut launches = call.launches.iter();
-    launches.find_map(|launch| refusal(limits, kernel(&launch.kernel), launch, args))
+    launches.find_map(|launch| refusal(limits, kernels, launch, args))
 }
 
 /// Compiles what the plan needs, records each build once, and hands it out.
@@ -221,6 +221,12 @@ pub fn unit(spec: &BuildSpec) -> Unit {
             .map(|(name, value)| (name.clone(), value.to_string()))
             .collect(),
         headers: Arc::clone(&spec.headers),
+        compiler: match (&spec.triton, spec.language) {
+            (Some(request), _) => CompilerKind::Triton(request.clone()),
+            (None, Language::Ptx) => CompilerKind::Ptxas,
+            (None, Language::Cuda | Language::Triton) => CompilerKind::Nvrtc,
+        },
+        kernels: spec.kernels.clone(),
     }
 }
 
@@ -264,11 +270,14 @@ fn resources(
 ) -> Vec<KernelResources> {
     spec.kernels
         .iter()
-        .filter_map(|name| image.kernels.iter().find(|k| &k.name == name))
+        .filter_map(|name| image.kernel(name))
         .map(|kernel| {
             let launched = || launches.iter().filter(|l| l.kernel == kernel.name);
             let threads = launched().map(|l| l.threads_per_block()).max().unwrap_or(0);
-            let dynamic = launched().map(|l| l.smem).max().unwrap_or(0);
+            let dynamic = launched()
+                .map(|l| kernel.dynamic_smem(l))
+                .max()
+                .unwrap_or(0);
             let smem = Bytes(u64::from(kernel.static_smem) + u64::from(dynamic));
             let residency = residency(limits, kernel.registers, threads, smem);
             let residency = residency.with_columns(kernel.tensor_columns);

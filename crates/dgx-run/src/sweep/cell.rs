@@ -256,7 +256,7 @@ impl<'a> CompiledCell<'a> {
                 STAMPABLE,
             )
         })?;
-        let mut gpu = CudaBackend::open(&tools(compiler, chip)?, 0)
+        let mut gpu = CudaBackend::open(&tools(compiler, chip, &self.plan.round.operator)?, 0)
             .map_err(|e| could_not_run(&e.to_string()))?;
         let operands = Operands::draw(
             &self.plan.round.operator,

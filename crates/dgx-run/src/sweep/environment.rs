@@ -69,7 +69,9 @@ pub fn contender_record(contender: &Contender) -> ContenderRecord {
     let sources = std::iter::once(variant).chain(picks);
     let parts = sources.flat_map(|v| {
         let extended = v.extended.iter().map(String::as_str);
-        let own = std::iter::once(&*v.file.text);
+        let own = std::iter::once(&v.file)
+            .chain(&v.beside)
+            .map(|file| &*file.text);
         own.chain(extended).chain(v.headers.parts())
     });
     // What is broken may be mended elsewhere than in its own file.

@@ -11,6 +11,7 @@ use dgx_core::config::Yardstick;
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Bytes, Chip, Device, Exit};
+use dgx_core::operator::Operator;
 use dgx_core::record::schema::Settings;
 
 use super::{Options, could_not_run};
@@ -206,7 +207,10 @@ impl Runner {
         }
         let (opening, numbers) = match (fake, found) {
             (Some((opening, count)), _) => (opening, gpus.among(count)?),
-            (None, Some((chip, count))) => (on_gpu(compiler, chip)?, gpus.among(count)?),
+            (None, Some((chip, count))) => {
+                let operator = &options.round.operator;
+                (on_gpu(compiler, chip, operator)?, gpus.among(count)?)
+            }
             (None, None) if matches!(gpus, Gpus::These(_)) => {
                 return Err(no_gpu("--gpus names cards"));
             }
@@ -239,12 +243,13 @@ impl Runner {
     /// One, for a cell at a time.
     pub fn open_one(
         choice: BackendChoice,
+        operator: &Operator,
         settings: &Settings,
         compiler: &Compiler,
         cache: &Path,
     ) -> Result<Self, CommandError> {
         let opening = match choose(choice)? {
-            Some((chip, _)) => on_gpu(compiler, chip)?,
+            Some((chip, _)) => on_gpu(compiler, chip, operator)?,
             None => emulating(settings),
         };
         Self::start(opening, cache)
@@ -425,8 +430,9 @@ fn no_gpu(why: &str) -> CommandError {
 }
 
 /// dgx's own kernels go through the same compiler and cache.
-fn on_gpu(compiler: &Compiler, chip: Chip) -> Result<Opening, CommandError> {
-    let tools = compiler.cache().folder(&tools(compiler, chip)?.key);
+fn on_gpu(compiler: &Compiler, chip: Chip, operator: &Operator) -> Result<Opening, CommandError> {
+    let tools = tools(compiler, chip, operator)?;
+    let tools = compiler.cache().folder(&tools.key);
     Ok(Opening::new(BackendKind::Cuda, Some(tools)))
 }
 
@@ -437,14 +443,26 @@ fn emulating(settings: &Settings) -> Opening {
     )
 }
 
-/// dgx's own kernels.
-pub(super) fn tools(compiler: &Compiler, chip: Chip) -> Result<Image, CommandError> {
-    let compiled = compiler
-        .compile(&cuda::tools_unit(&chip.target()))
-        .map_err(|e| could_not_run(&e.to_string()))?;
-    compiled
-        .outcome
-        .map_err(|message| could_not_run(&format!("dgx's own kernels do not compile:\n{message}")))
+/// dgx's own kernels, with those that answer for `operator`.
+pub(super) fn tools(
+    compiler: &Compiler,
+    chip: Chip,
+    operator: &Operator,
+) -> Result<Image, CommandError> {
+    let compile = |operator| {
+        let compiled = compiler.compile(&cuda::tools_unit(&chip.target(), operator));
+        compiled.map_err(|e| could_not_run(&e.to_string()))
+    };
+    let message = match compile(Some(operator))?.outcome {
+        Ok(image) => return Ok(image),
+        Err(message) => message,
+    };
+    let alone = compile(None)?.outcome.map_err(|message| {
+        could_not_run(&format!("dgx's own kernels do not compile:\n{message}"))
+    })?;
+    let name = &operator.name;
+    remark!("warning: the CPU computes the answers: no kernels for those of {name}:\n{message}");
+    Ok(alone)
 }
 
 #[cfg(test)]

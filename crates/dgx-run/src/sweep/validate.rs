@@ -232,6 +232,10 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
                 running = false;
                 continue;
             }
+            Reply::Note { text } => {
+                remark!("warning: {text}");
+                continue;
+            }
             Reply::Judged {
                 mut verdict,
                 modelled,

@@ -355,9 +355,7 @@ impl<'a> Evidence<'a> {
             wrong.iter().step_by(step).all(|index| {
                 let (row, column) = (index / answer.columns, index % answer.columns);
                 let moved = evaluator.moved(row, column, Arithmetic::F64);
-                let expected = answer.c(*index);
-                let near = (moved.value - expected).abs() <= moved.by;
-                near || moved.value == expected || moved.value.is_nan() && expected.is_nan()
+                moved.is_near(answer.c(*index))
             })
         })
     }

@@ -1,10 +1,11 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 
 use super::protocol::ProblemKey;
 use super::trace::trace;
 use crate::backend::{Backend, Salt};
-use crate::operator::{ANSWERS, Operands, Oracle, OracleCache, Written, unshuffled};
+use crate::operator::{ANSWERS, Operands, Oracle, OracleCache, Written, is_gated, unshuffled};
 use crate::validate::{Exhibit, Tolerance, accepts};
 use dgx_core::domain::Shape;
 
@@ -53,13 +54,15 @@ impl Problem {
 
 /// The problems a worker has at hand: all of one shape, because shapes come one
 /// after another and the operands of one can take most of the memory. Answers come
-/// from the cache on disk; operands are drawn again, which is as fast as
-/// reading them.
+/// from the device or from the cache on disk; operands are drawn again, which is as
+/// fast as reading them.
 pub(super) struct Problems {
     answers: OracleCache,
     kept: Vec<Rc<Problem>>,
     /// The last that were asked for without their answer.
     operands: Option<(ProblemKey, Rc<Operands>)>,
+    /// What was said of devices that gave no answer.
+    noted: BTreeSet<String>,
 }
 
 impl Problems {
@@ -68,6 +71,7 @@ impl Problems {
             answers: answers(cache),
             kept: Vec::new(),
             operands: None,
+            noted: BTreeSet::new(),
         }
     }
 
@@ -89,24 +93,60 @@ impl Problems {
     }
 
     pub(super) fn get(&mut self, key: &ProblemKey) -> Rc<Problem> {
-        let name = key.name();
-        if let Some(problem) = self.kept.iter().find(|p| p.name == name) {
-            return Rc::clone(problem);
+        if let Some(problem) = self.find(key) {
+            return problem;
         }
-        self.kept
-            .retain(|p| p.shape == key.shape && p.operands.operator == key.operator);
         let operands = Operands::draw(&key.operator, &key.shape, key.distribution, key.seed);
         let oracle = self
             .answers
             .answer(&key.shape, key.distribution, key.seed, &operands);
+        self.keep(key, operands, oracle)
+    }
+
+    fn find(&self, key: &ProblemKey) -> Option<Rc<Problem>> {
+        let name = key.name();
+        let same = |p: &&Rc<Problem>| p.name == name && p.operands.operator == key.operator;
+        self.kept.iter().find(same).map(Rc::clone)
+    }
+
+    fn keep(&mut self, key: &ProblemKey, operands: Operands, oracle: Oracle) -> Rc<Problem> {
+        self.kept
+            .retain(|p| p.shape == key.shape && p.operands.operator == key.operator);
         let problem = Rc::new(Problem {
-            name,
+            name: key.name(),
             shape: key.shape.clone(),
             operands,
             oracle,
         });
         self.kept.push(Rc::clone(&problem));
         problem
+    }
+
+    /// Has the backend's device answer these, where that is quicker than to read the answer
+    /// from disk; each answer is compared with the CPU's in a few places. Returns what the
+    /// user should know: why the CPU answers in its place.
+    pub(super) fn solve(&mut self, keys: &[ProblemKey], backend: &mut dyn Backend) -> Vec<String> {
+        let mut notes = Vec::new();
+        let asked = |key: &&ProblemKey| backend.answers() && !is_gated(&key.operator);
+        for key in keys.iter().filter(asked).collect::<Vec<_>>() {
+            if self.find(key).is_some() {
+                continue;
+            }
+            let operands = Operands::draw(&key.operator, &key.shape, key.distribution, key.seed);
+            let checked = backend.answer(&operands).and_then(|oracle| {
+                let spots = oracle.spot_check(&operands, &mut rand::rng());
+                spots.map(|()| oracle).map_err(|e| e.to_string())
+            });
+            match checked {
+                Ok(oracle) => _ = self.keep(key, operands, oracle),
+                Err(why) => notes.push(format!(
+                    "{}: the CPU computes the answers, because the GPU does not: {why}",
+                    key.shape.name
+                )),
+            }
+        }
+        notes.retain(|note| self.noted.insert(note.clone()));
+        notes
     }
 
     /// Has the backend compute an answer, holds it against the CPU's in a few
@@ -139,4 +179,116 @@ impl Problems {
 /// Where the supervisor leaves answers for its workers.
 pub fn answers(cache: &Path) -> OracleCache {
     OracleCache::new(cache.join(ANSWERS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Job, Loaded, RunFailure};
+    use dgx_core::config::target;
+    use dgx_core::domain::{BackendKind, Device, Distribution, Group};
+    use dgx_core::operators::named;
+
+    /// A device that answers, once it was tampered with.
+    struct Answering<F: Fn(Oracle) -> Result<Oracle, String>> {
+        tamper: F,
+        asked: usize,
+    }
+
+    impl<F: Fn(Oracle) -> Result<Oracle, String>> Backend for Answering<F> {
+        fn kind(&self) -> BackendKind {
+            BackendKind::Cuda
+        }
+
+        fn device(&self) -> &Device {
+            target::usual()
+        }
+
+        fn load<'a>(&'a mut self, _job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
+            Err(RunFailure::refused("it only answers"))
+        }
+
+        fn answers(&self) -> bool {
+            true
+        }
+
+        fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
+            self.asked += 1;
+            (self.tamper)(Oracle::compute(operands))
+        }
+    }
+
+    fn keys(name: &str) -> Vec<ProblemKey> {
+        let operator = named(Some(name)).unwrap();
+        let key = |distribution| ProblemKey {
+            operator: operator.clone(),
+            shape: Shape {
+                name: "40x256".to_owned(),
+                groups: vec![Group::new([("m", 40), ("n", 256)])],
+            },
+            distribution,
+            seed: 3,
+        };
+        vec![key(Distribution::Benchmark), key(Distribution::Full)]
+    }
+
+    /// What is found of both data sets of a softmax, and what was said.
+    fn solved(
+        tamper: impl Fn(Oracle) -> Result<Oracle, String>,
+    ) -> (Vec<Rc<Problem>>, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut problems = Problems::new(folder.path());
+        let mut device = Answering { tamper, asked: 0 };
+        let keys = keys("softmax");
+        let notes = problems.solve(&keys, &mut device);
+        assert!(
+            problems.solve(&keys, &mut device).is_empty(),
+            "once is enough"
+        );
+        let found = keys.iter().map(|key| problems.get(key)).collect();
+        assert!(device.asked >= 2);
+        (found, notes)
+    }
+
+    /// An answer within the rounding of f64 is taken as it is.
+    #[test]
+    fn a_device_answers_where_it_agrees_with_the_cpu() {
+        let (found, notes) = solved(|mut oracle| {
+            for value in &mut oracle.groups[0].values {
+                *value *= 1.0 + 1e-15;
+            }
+            Ok(oracle)
+        });
+        assert_eq!(notes, Vec::<String>::new());
+        for problem in found {
+            assert_ne!(problem.oracle, Oracle::compute(&problem.operands));
+        }
+    }
+
+    #[test]
+    fn the_cpu_answers_where_a_device_is_wrong_and_the_user_is_told() {
+        let wrong = |mut oracle: Oracle| {
+            for value in &mut oracle.groups[0].values {
+                *value *= 1.0 + 1e-9;
+            }
+            Ok(oracle)
+        };
+        let fails = |_| Err("out of memory".to_owned());
+        let (with_wrong, said_of_wrong) = solved(wrong);
+        let (with_failure, said_of_failure) = solved(fails);
+        for problem in with_wrong.iter().chain(&with_failure) {
+            assert_eq!(problem.oracle, Oracle::compute(&problem.operands));
+        }
+        let first = "40x256: the CPU computes the answers, because the GPU does not: ";
+        let starts = |notes: &[String], why: &str| {
+            notes
+                .iter()
+                .all(|note| note.starts_with(&format!("{first}{why}")))
+        };
+        assert!(
+            starts(&said_of_wrong, "y of group 0 at row "),
+            "{said_of_wrong:?}"
+        );
+        assert_eq!(said_of_failure, [format!("{first}out of memory")]);
+    }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use super::calls::{Call, Purpose, calls};
 use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
-use super::protocol::{CellJob, Reply};
+use super::protocol::{CellJob, ProblemKey, Reply};
 use crate::backend::{Backend, Data, Emulation, Loaded, Modelled, Observation, RunFailure, Salt};
 use crate::operator::{Operands, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, Status, Verdict, Watch};
@@ -38,6 +38,14 @@ pub(super) fn judge(
     };
     let emulated = backend.kind() == BackendKind::Emu;
     let mut state = Judging::new(job, emulated);
+    let keys = job.settings.distributions.iter();
+    let keys: Vec<ProblemKey> = keys.map(|d| job.problem(*d)).collect();
+    // A call time alone is asked for needs no answer.
+    if !job.settings.time_only {
+        for text in problems.solve(&keys, backend) {
+            send(&Reply::Note { text });
+        }
+    }
     let began = Instant::now();
     // Reading a contender's code is its own time as well.
     send(&Reply::Running);

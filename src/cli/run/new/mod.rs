@@ -1,3 +1,4 @@
+mod kernel;
 mod of;
 
 use std::fs::{self, File};
@@ -22,6 +23,8 @@ Examples:
   dgx new mine --from interleaved    a copy of a design, to change
   dgx new mine --operator softmax    a kernel of an operator, made from its file
   dgx new --operator my-norm         an operator to begin from, with a kernel
+  dgx new mine --operator rms-norm --kernel norm.cu:rms_norm
+                                     somebody's kernel as it is
 
 Then: dgx watch configs/mine.toml, and edit. docs/variants.md describes the file.")]
 pub(crate) struct Args {
@@ -34,6 +37,8 @@ pub(crate) struct Args {
     /// Operator to compute; without NAME, one that there is not yet
     #[arg(long, value_name = "OPERATOR")]
     operator: Option<String>,
+    #[command(flatten)]
+    kernel: kernel::KernelArgs,
 }
 
 /// Where rounds lie.
@@ -65,7 +70,7 @@ const SIZES: [(u32, u32); 5] = [
 /// Writes a variant that is right at once, and a round with it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let name = args.name.as_deref().unwrap_or_default();
-    if args.operator.is_none() || args.name.is_some() {
+    if args.operator.is_none() || args.name.is_some() || args.kernel.is_given() {
         check_name(name).map_err(|why| refused(name, &why, "choose another name"))?;
     }
     let home = globals
@@ -78,6 +83,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     if let Some(operator) = &args.operator {
         let (here, _) = machine::device(None, BackendChoice::Auto)?;
+        if args.kernel.is_given() {
+            let operator = dgx_core::operator::find(operator)?;
+            return args.kernel.run(name, &operator, home, &here);
+        }
         let request = of::Request {
             design: args.name.as_deref(),
             operator,

@@ -104,7 +104,7 @@ impl Request<'_> {
     }
 }
 
-fn round_text(operator: &Operator, design: &str) -> String {
+pub(super) fn round_text(operator: &Operator, design: &str) -> String {
     let shapes = operator.small.iter().map(|sizes| {
         let pairs = operator.sizes.iter().zip(sizes);
         let sizes: Vec<String> = pairs

@@ -15,7 +15,7 @@ use super::timer::Timer;
 use super::tools::{Tools, argument, uploaded};
 use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
-use crate::compile;
+use crate::toolkit;
 use dgx_core::domain::{Algorithm, Tuning};
 use dgx_core::fields::Form;
 use dgx_core::operator::{ElementType, Operator, Product};
@@ -29,14 +29,14 @@ pub fn find() -> Result<String, String> {
     let present = || unsafe { sys::is_culib_present() };
     if !present() {
         let named = std::env::var_os("DGX_CUBLASLT").map(std::path::PathBuf::from);
-        let folders = compile::system_library_folders()
+        let folders = toolkit::system_library_folders()
             .into_iter()
-            .chain(compile::python_library_folders());
+            .chain(toolkit::python_library_folders());
         let path = named
-            .and_then(|place| compile::file_or_folder(&place, STEM))
-            .or_else(|| compile::search(&folders.collect::<Vec<_>>(), STEM))
+            .and_then(|place| toolkit::file_or_folder(&place, STEM))
+            .or_else(|| toolkit::search(&folders.collect::<Vec<_>>(), STEM))
             .ok_or("no libcublasLt found; set DGX_CUBLASLT to it or to its folder")?;
-        compile::preload(&path).map_err(|e| format!("cannot load {}: {e}", path.display()))?;
+        toolkit::preload(&path).map_err(|e| format!("cannot load {}: {e}", path.display()))?;
         if !present() {
             return Err(format!("{} has an unknown soname", path.display()));
         }

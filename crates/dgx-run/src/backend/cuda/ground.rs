@@ -32,6 +32,7 @@ struct Own {
     groups: DeviceMemory,
     maps: DeviceMemory,
     deal: DeviceMemory,
+    arrays: DeviceMemory,
 }
 
 /// A variable of a module, and what it held when it was loaded.
@@ -73,6 +74,7 @@ impl Ground {
             groups: uploaded(&tables.groups, &self.stream)?,
             maps: uploaded(&tables.maps, &self.stream)?,
             deal: uploaded(cast_slice(&tables.deal), &self.stream)?,
+            arrays: uploaded(&tables.arrays, &self.stream)?,
             arena,
             places,
         });
@@ -109,6 +111,7 @@ impl Ground {
             Source::Groups => of_own(|o| &o.groups),
             Source::Maps => of_own(|o| &o.maps),
             Source::Deal => of_own(|o| &o.deal),
+            Source::Arrays => of_own(|o| &o.arrays),
             Source::Variable(index) => self.variables[index].initial.address,
         };
         Program::new([&inputs, &own, &variables], address, &self.stream)

@@ -187,8 +187,9 @@ pub(super) fn answers(oracle: &Oracle) -> Vec<f32> {
     let gates = oracle.groups.iter().map(|group| group.gate.as_slice());
     let ups = oracle.groups.iter().map(|group| group.up.as_slice());
     let mut answers = gates.chain(ups).collect::<Vec<_>>().concat();
-    let values = oracle.groups.iter().flat_map(|group| &group.values);
-    answers.extend(values.map(|value| *value as f32));
+    for group in &oracle.groups {
+        answers.par_extend(group.values.par_iter().map(|value| *value as f32));
+    }
     answers
 }
 

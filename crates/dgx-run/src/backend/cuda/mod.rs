@@ -35,30 +35,32 @@ pub use probing::{ProbeBench, Reading, SEED, Trial, WARP_STAMPS};
 pub use stamping::StampedCalls;
 
 use super::{Backend, Bench, BenchSetup, Buffer, Data, Job, Loaded, Observation, RunFailure};
-use crate::compile::{Image, Unit};
-use crate::operator::{Operands, Oracle, is_gated};
+use crate::compile::{CompilerKind, Image, Unit};
+use crate::operator::{Operands, Oracle, OracleKernels};
 use bench::CudaBench;
 use device::{Context, Gpu};
 use dgx_core::domain::{BackendKind, Device};
+use dgx_core::operator::Operator;
 use driver::Stream;
 use instance::{DataSet, Instance};
 use prepared::Prepared;
 use scrub::Scrub;
 use tools::Tools;
 
-/// The source of the harness's own kernels, to be compiled like a variant.
-pub fn tools_unit(arch: &str) -> Unit {
+/// The source of the harness's own kernels, to be compiled like a variant; with those that
+/// compute the answers of `operator`.
+pub fn tools_unit(arch: &str, operator: Option<&Operator>) -> Unit {
+    let oracle = operator.map(|operator| OracleKernels::new(operator).source);
+    let mut source = concat!(include_str!("tools.cu"), include_str!("scrub.cu")).to_owned();
+    source += &oracle.unwrap_or_default();
     Unit {
         name: "src/backend/cuda/tools.cu".to_owned(),
-        source: concat!(
-            include_str!("tools.cu"),
-            include_str!("scrub.cu"),
-            include_str!("oracle.cu")
-        )
-        .into(),
+        source: source.into(),
         arch: arch.to_owned(),
         defines: Vec::new(),
         headers: Default::default(),
+        compiler: CompilerKind::Nvrtc,
+        kernels: Vec::new(),
     }
 }
 
@@ -160,11 +162,12 @@ impl Backend for CudaBackend {
         }))
     }
 
+    fn answers(&self) -> bool {
+        true
+    }
+
     fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
-        if !is_gated(&operands.operator) {
-            return Ok(Oracle::compute(operands));
-        }
-        oracle::solve(&self.tools, &self.stream, operands).map_err(|e| e.to_string())
+        oracle::solve(&self.tools, &self.stream, operands)
     }
 
     fn bench<'a>(&'a mut self, setup: &BenchSetup<'_>) -> Result<Box<dyn Bench + 'a>, String> {

@@ -16,7 +16,8 @@ use crate::plan::OperatorCall;
 #[derive(Debug)]
 pub(super) struct Prepared {
     launches: Vec<(Function, Launch, String)>,
-    args: Vec<u8>,
+    /// Of each launch.
+    params: Vec<Vec<Vec<u8>>>,
     ground: Ground,
     /// Of each thread of the kernel that has most.
     local_bytes: u32,
@@ -34,7 +35,7 @@ impl Prepared {
         stream: Rc<Stream>,
     ) -> Result<Self, RunFailure> {
         let module = load(image)?;
-        let launches = launches(&module, call)?;
+        let launches = launches(&module, image, call)?;
         let local = launches.iter().map(|(function, ..)| function.local_bytes());
         let local = local.collect::<Result<Vec<u32>, _>>()?;
         let ground = Ground::bare(instance, Rc::clone(&stream))?;
@@ -47,11 +48,11 @@ impl Prepared {
             };
             let zones = (ground.instance.zones(), ground.outputs.zones(), places);
             let shape = (&**ground.instance.operator(), ground.instance.groups());
-            Tables::build(call, shape, zones, bases, tensor_map::encode)
+            Tables::build((call, image), shape, zones, bases, tensor_map::encode)
         })?;
         Ok(Self {
             launches,
-            args: made.args,
+            params: made.params,
             ground,
             local_bytes: local.into_iter().max().unwrap_or(0),
             stream,
@@ -103,28 +104,30 @@ impl Prepared {
 
     /// Queues every launch of the call, in order.
     pub(super) fn queue(&self) -> Result<(), RunFailure> {
-        let mut launches = self.launches.iter();
-        launches.try_for_each(|(function, launch, kernel)| self.launch(function, launch, kernel))
+        let mut launches = self.launches.iter().enumerate();
+        launches.try_for_each(|(place, (_, launch, _))| self.launch(place, launch))
     }
 
     /// The same with an event before each, so that none overlaps the one
     /// before it.
     pub(super) fn queue_apart(&self, events: &[Event]) -> Result<(), RunFailure> {
-        for ((function, launch, kernel), event) in self.launches.iter().zip(events) {
+        for (place, ((_, launch, _), event)) in self.launches.iter().zip(events).enumerate() {
             event.record(&self.stream)?;
             let alone = Launch {
                 overlap: false,
                 ..*launch
             };
-            self.launch(function, &alone, kernel)?;
+            self.launch(place, &alone)?;
         }
         Ok(())
     }
 
-    fn launch(&self, function: &Function, launch: &Launch, kernel: &str) -> Result<(), RunFailure> {
-        let mut args = self.args.clone();
+    fn launch(&self, place: usize, launch: &Launch) -> Result<(), RunFailure> {
+        let (function, _, kernel) = &self.launches[place];
+        let mut params = self.params[place].clone();
+        let mut pointers: Vec<_> = params.iter_mut().map(|p| p.as_mut_ptr().cast()).collect();
         function
-            .launch(&self.stream, launch, &mut [args.as_mut_ptr().cast()])
+            .launch(&self.stream, launch, &mut pointers)
             .map_err(|error| explain_refusal(error, kernel, launch))
     }
 
@@ -141,23 +144,27 @@ impl Prepared {
 
 fn launches(
     module: &Module,
+    image: &Image,
     call: &OperatorCall,
 ) -> Result<Vec<(Function, Launch, String)>, RunFailure> {
     let mut all = Vec::new();
     for (index, geometry) in call.launches.iter().enumerate() {
         let kernel = &geometry.kernel;
+        let report = image.kernel(kernel);
+        let smem = report.map_or(geometry.smem, |report| report.dynamic_smem(geometry));
         let launch = Launch {
             grid: geometry.grid,
             block: geometry.block,
             cluster: geometry.cluster,
-            smem: geometry.smem,
+            smem,
             // The first launch has nothing of its own to overlap with.
             overlap: geometry.pdl && index > 0,
         };
         let refused = |error: CudaError| explain_refusal(error, kernel, &launch);
-        let function = module.function(kernel).map_err(refused)?;
-        if geometry.smem > 0 {
-            function.allow_smem(geometry.smem).map_err(refused)?;
+        let entry = report.map_or(kernel, |report| &report.entry);
+        let function = module.function(entry).map_err(refused)?;
+        if smem > 0 {
+            function.allow_smem(smem).map_err(refused)?;
         }
         if geometry.cluster.iter().product::<u32>() > 8 {
             function.allow_large_clusters().map_err(refused)?;

@@ -33,7 +33,7 @@ const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
 /// Their PTX, and what ptxas says of them.
 fn compiled_tools(arch: &str) -> (String, String) {
     let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
-    let unit = tools_unit(arch);
+    let unit = tools_unit(arch, None);
     let compiled = compiler.compile(&unit.name, &unit.source, &unit.flags(), &[]);
     let compiled = compiled.expect("the harness's kernels compile");
     (compiled.ptx, compiled.log)
@@ -460,6 +460,7 @@ fn scratch_and_tables_of_a_call_are_all_accounted_for() {
         groups_zone: zones.add("groups", 168),
         maps_zone: zones.add("maps", 0),
         deal_zone: zones.add("deal", 12),
+        arrays_zone: Some(zones.add("arrays", 128)),
         scratch: vec![tables::ScratchZone {
             zone: scratch,
             zero: true,

@@ -13,7 +13,6 @@ pub(super) struct Tools {
     pub stamp: Function,
     pub dequantise: Function,
     pub gate: Function,
-    pub products: Function,
     pub scrub: Function,
     module: Module,
 }
@@ -30,7 +29,6 @@ impl Tools {
             stamp: module.function("dgx_stamp")?,
             dequantise: module.function("dgx_dequantise")?,
             gate: module.function("dgx_gate")?,
-            products: module.function("dgx_products")?,
             scrub: module.function("dgx_scrub")?,
             module,
         })

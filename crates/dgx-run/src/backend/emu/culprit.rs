@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ptx_emu::{Touches, Watchpoint};
 
-use super::{Cell, config, posed, registers, tables};
+use super::{Cell, config, posed, tables};
 use crate::backend::{Data, Trespass, Whereabouts, pieces};
 
 /// Trespasses whose doer is looked for.
@@ -82,12 +82,8 @@ impl Cell<'_> {
             return all;
         }
         let config = config(self.device, data.emulation, data.time_limit.min(PATIENCE));
-        for geometry in &self.job.call.launches {
-            let launch = place.geared(
-                geometry,
-                registers(self.job.image, &geometry.kernel),
-                &config,
-            );
+        for index in 0..self.job.call.launches.len() {
+            let launch = place.geared(&self.job, index, &config);
             let (ran, touches) = launch.run_watched(self.module, &mut place.memory, watchpoints);
             for (all, mut one) in all.iter_mut().zip(touches) {
                 all.first.append(&mut one.first);

@@ -13,15 +13,13 @@ use ptx_emu::{
 
 use super::model::{self, Ended};
 use super::{
-    Listening, Watching, config, fault, found, hazards, named, no_memory, printed, registers,
-    tensor_map,
+    Listening, Watching, config, fault, found, hazards, named, no_memory, printed, tensor_map,
 };
 use crate::backend::pieces::{self, Piece, Source};
 use crate::backend::tables::{self, Bases, Private, Tables};
 use crate::backend::zones::Zones;
 use crate::backend::{Buffer, Data, Job, Observation, RunFailure, Salt, Trespass};
 use crate::operator::Operands;
-use crate::plan::LaunchGeometry;
 use dgx_core::domain::{Bytes, Device, Group};
 use dgx_core::operator::Operator;
 
@@ -61,7 +59,7 @@ impl CallMemory {
         };
         let zones = (&inputs, &outputs, &private);
         let tables = Tables::build(
-            job.call,
+            (job.call, job.image),
             (&operator, &groups),
             zones,
             bases,
@@ -124,9 +122,8 @@ impl CallMemory {
     ) -> Result<Vec<Ended<'j>>, RunFailure> {
         let began = Instant::now();
         let mut ended: Vec<Ended<'j>> = Vec::new();
-        for geometry in &job.call.launches {
+        for (place, geometry) in job.call.launches.iter().enumerate() {
             let left = data.time_limit.saturating_sub(began.elapsed());
-            let registers = registers(job.image, &geometry.kernel);
             let config = config(device, data.emulation, left);
             let listening = listening.as_ref().map(|to| match to {
                 Listening::Hazards(sanitize) => Listening::Hazards(Sanitize {
@@ -142,7 +139,7 @@ impl CallMemory {
                 before.wake = Wake::default();
             }
             let of = (device, data.salt);
-            let ran = self.launch(module, geometry, registers, config, listening, of);
+            let ran = self.launch(module, (job, place), config, listening, of);
             ended.push(ran.map_err(|failure| RunFailure {
                 hazards: [found(&ended), failure.hazards].concat(),
                 printed: (printed(&ended) + &failure.printed).into(),
@@ -155,13 +152,13 @@ impl CallMemory {
     fn launch<'j>(
         &mut self,
         module: &Module,
-        geometry: &'j LaunchGeometry,
-        registers: Option<u32>,
+        (job, place): (&Job<'j>, usize),
         config: Config,
         listening: Option<Listening>,
         (device, salt): (&Device, Salt),
     ) -> Result<Ended<'j>, RunFailure> {
-        let launch = self.geared(geometry, registers, &config);
+        let geometry = &job.call.launches[place];
+        let launch = self.geared(job, place, &config);
         let memory = &mut self.memory;
         let untraced = |report| (report, Trace::default(), Trace::default());
         let (ran, hazards, wake, unwatched) = match listening {
@@ -214,23 +211,24 @@ impl CallMemory {
         }
     }
 
-    /// A launch with all it is given.
-    pub(super) fn geared(
-        &self,
-        geometry: &LaunchGeometry,
-        registers: Option<u32>,
-        config: &Config,
-    ) -> Launch {
-        let mut launch = Launch::new(&geometry.kernel)
+    /// The launch at this place of a call, with all it is given.
+    pub(super) fn geared(&self, job: &Job<'_>, place: usize, config: &Config) -> Launch {
+        let geometry = &job.call.launches[place];
+        let report = job.image.kernel(&geometry.kernel);
+        let entry = report.map_or(&geometry.kernel, |report| &report.entry);
+        let params = self.tables.params[place].iter();
+        let params = params.fold(Params::new(), |all, bytes| all.bytes(bytes));
+        let mut launch = Launch::new(entry)
             .grid(geometry.grid)
             .block(geometry.block)
-            .shared_bytes(geometry.smem)
+            .shared_bytes(report.map_or(geometry.smem, |report| report.dynamic_smem(geometry)))
             .config(*config)
-            .params(Params::new().bytes(&self.tables.args));
+            .params(params);
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);
         }
-        launch.registers = registers;
+        // As ptxas allotted them: PTX does not say.
+        launch.registers = report.map(|report| report.registers).filter(|&n| n > 0);
         launch
     }
 
@@ -322,6 +320,7 @@ fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -
         Some(Source::Groups) => &tables.groups,
         Some(Source::Maps) => &tables.maps,
         Some(Source::Deal) => cast_slice(&tables.deal),
+        Some(Source::Arrays) => &tables.arrays,
         // The emulator's modules keep their variables.
         Some(Source::Variable(_)) | None => &[],
     }

@@ -228,13 +228,6 @@ fn posed<'d>(data: &Data<'d>) -> Cow<'d, Operands> {
     }
 }
 
-/// Registers per thread as ptxas allotted them: PTX does not say.
-fn registers(image: &Image, kernel: &str) -> Option<u32> {
-    let mut reports = image.kernels.iter();
-    let report = reports.find(|report| report.name == kernel)?;
-    Some(report.registers).filter(|&each| each > 0)
-}
-
 fn config(device: &Device, emulation: Emulation, time_limit: Duration) -> Config {
     Config {
         seed: emulation.schedule,

@@ -245,7 +245,9 @@ struct Script {
 
 fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec<Script>, String> {
     let script = |(place, ended): (usize, &Ended<'_>)| {
-        let code = Code::read(&image.cubin, &ended.geometry.kernel);
+        let kernel = &ended.geometry.kernel;
+        let entry = image.kernel(kernel).map_or(kernel, |report| &report.entry);
+        let code = Code::read(&image.cubin, entry);
         let code = code.map_err(|error| error.to_string())?;
         telling(ended)?;
         if code.leaves(&ended.whole) {
@@ -432,13 +434,12 @@ fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>)
     let spread = ctas(before.geometry).div_ceil(u64::from(device.limits.sms.max(1)));
     let held = u64::from(before.report.ctas_per_sm).min(spread) as u32;
     let footprint = |geometry: &LaunchGeometry| {
-        let report = image.kernels.iter().find(|k| k.name == geometry.kernel);
+        let report = image.kernel(&geometry.kernel);
+        let smem = report.map_or(0, |k| k.static_smem + k.dynamic_smem(geometry));
         Footprint {
             registers: report.map_or(0, |k| k.registers),
             threads: geometry.threads_per_block(),
-            smem: Bytes(u64::from(
-                geometry.smem + report.map_or(0, |k| k.static_smem),
-            )),
+            smem: Bytes(u64::from(smem)),
         }
     };
     let other = footprint(before.geometry);

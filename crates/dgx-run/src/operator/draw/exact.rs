@@ -17,6 +17,7 @@ mod rows;
 mod tests;
 
 use dgx_core::operator::{ElementType, Number, Tensor};
+use rayon::prelude::*;
 
 pub use recipe::Recipe;
 
@@ -76,7 +77,7 @@ fn ordinary(tensor: &Tensor, sizes: &[u64], extents: &[usize], seed: u64) -> Exa
         };
         drawn.clamp(low, high)
     };
-    let numbers: Vec<f64> = (0..count).map(number).collect();
+    let numbers: Vec<f64> = (0..count).into_par_iter().map(number).collect();
     let width = extents.last().copied().unwrap_or(1);
     let (elements, scales) = quantise(tensor.element, &numbers, width);
     ExactData { elements, scales }

@@ -61,6 +61,14 @@ pub struct Moved {
     pub by: f64,
 }
 
+impl Moved {
+    /// Whether another evaluation may have given this.
+    pub(crate) fn is_near(&self, other: f64) -> bool {
+        let near = (self.value - other).abs() <= self.by;
+        near || self.value == other || self.value.is_nan() && other.is_nan()
+    }
+}
+
 /// Of a sum of many terms, each moved at random by up to so much: six standard
 /// deviations of what is uniform. Few terms may all move one way.
 const DEVIATIONS: f64 = 3.5;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dgx_core::operator::{ElementType, Extent, NodeId, Number, Op, Operator, Tensor, Value};
+use dgx_core::operator::{
+    ElementType, Extent, MAX_RANK, NodeId, Number, Op, Operator, Tensor, Value,
+};
 
 use super::is_one;
 use super::parts::{Kept, Part};
@@ -69,6 +71,7 @@ pub(super) struct Writer<'a> {
     pub(super) operator: &'a Operator,
     pub(super) value: &'a Value,
     parts: &'a [Part],
+    pub(super) numbers: Numbers,
     helpers: &'a mut BTreeSet<Helper>,
     /// How many steps read each step.
     readers: Vec<usize>,
@@ -79,6 +82,10 @@ pub(super) struct Writer<'a> {
     read: BTreeSet<usize>,
     /// The part this kernel computes.
     own: Option<(NodeId, Kept)>,
+    /// The indices of what it computes.
+    at: Vec<String>,
+    /// Leading axes along which every part is read at this kernel's own indices.
+    aligned: usize,
 }
 
 impl<'a> Writer<'a> {
@@ -86,6 +93,7 @@ impl<'a> Writer<'a> {
         operator: &'a Operator,
         value: &'a Value,
         parts: &'a [Part],
+        numbers: Numbers,
         helpers: &'a mut BTreeSet<Helper>,
     ) -> Self {
         let mut readers = vec![0; value.nodes.len()];
@@ -99,13 +107,21 @@ impl<'a> Writer<'a> {
             operator,
             value,
             parts,
+            numbers,
             helpers,
             readers,
             blocks: vec![Block::default()],
             taken: taken.chain(names).collect(),
             read: BTreeSet::new(),
             own: None,
+            at: Vec::new(),
+            aligned: MAX_RANK,
         }
+    }
+
+    /// Leading axes along which every part so far is read at this kernel's own indices.
+    pub(super) fn aligned(&self) -> usize {
+        self.aligned
     }
 
     /// The statements, and the parts they read.
@@ -121,6 +137,12 @@ impl<'a> Writer<'a> {
 
     pub(super) fn uses(&mut self, helper: Helper) {
         self.helpers.insert(helper);
+    }
+
+    /// Names that are not to be used.
+    pub(super) fn reserve(&mut self, words: &[&str]) {
+        self.taken
+            .extend(words.iter().map(|word| (*word).to_owned()));
     }
 
     pub(super) fn fresh(&mut self, word: &str) -> String {
@@ -145,13 +167,18 @@ impl<'a> Writer<'a> {
         self.line("}".to_owned());
     }
 
-    /// A name for the index along each axis; 0 where there is only one.
+    /// A name for the index along each axis of what the kernel computes; 0 where there is only
+    /// one.
     pub(super) fn indices(&mut self, extents: &[Extent]) -> Vec<String> {
-        let index = |extent: &Extent| match is_one(extent) {
-            true => "0".to_owned(),
-            false => self.index(extent),
-        };
-        extents.iter().map(index).collect()
+        let mut at = Vec::with_capacity(extents.len());
+        for extent in extents {
+            at.push(match is_one(extent) {
+                true => "0".to_owned(),
+                false => self.index(extent),
+            });
+        }
+        self.at = at;
+        self.at.clone()
     }
 
     pub(super) fn index(&mut self, extent: &Extent) -> String {
@@ -261,6 +288,12 @@ impl<'a> Writer<'a> {
         let place = self.parts.iter().position(same)?;
         self.read.insert(place);
         let part = &self.parts[place];
+        let mut own = self.at.iter().zip(at);
+        let aligned = match at.len() == self.at.len() {
+            true => own.position(|(own, other)| own != other),
+            false => Some(0),
+        };
+        self.aligned = self.aligned.min(aligned.unwrap_or(at.len()));
         let offset = self.offset(at, &part.extents);
         let number = match kept {
             Kept::Rank => Number::Integer,
@@ -307,6 +340,13 @@ impl<'a> Writer<'a> {
             }
             (None, None) => format!("group.{name}[{offset}]"),
         };
+        let text = match element.number() {
+            Number::Real if self.numbers.double && element != ElementType::F64 => {
+                format!("real({text})")
+            }
+            Number::Integer if self.numbers.long => format!("integer({text})"),
+            _ => text,
+        };
         Code::new(text, WORD, element.number())
     }
 
@@ -316,9 +356,10 @@ impl<'a> Writer<'a> {
         let value = value.to(element.number());
         if let Some((helper, writer)) = Helper::writer(element) {
             self.uses(helper);
+            let value = self.narrowed(value.text);
             let line = match element {
-                ElementType::E2m1 => format!("both |= {writer}({}) << at % 2 * 4;", value.text),
-                _ => format!("group.{name}[at] = {writer}({});", value.text),
+                ElementType::E2m1 => format!("both |= {writer}({value}) << at % 2 * 4;"),
+                _ => format!("group.{name}[at] = {writer}({value});"),
             };
             return self.line(line);
         }
@@ -329,6 +370,15 @@ impl<'a> Writer<'a> {
             _ => value.text,
         };
         self.line(format!("group.{name}[at] = {value};"));
+    }
+
+    /// A real as a float that rounds to 16 bits or fewer as it does itself.
+    pub(super) fn narrowed(&mut self, real: String) -> String {
+        if !self.numbers.double {
+            return real;
+        }
+        self.uses(Helper::Narrowed);
+        format!("narrowed({real})")
     }
 
     /// An integer within the limits of its type.

@@ -3,6 +3,7 @@
 //! elements read is a kernel of its own, whose results lie in scratch.
 
 mod code;
+mod oracle;
 mod parts;
 mod steps;
 mod types;
@@ -13,15 +14,17 @@ use dgx_core::operator::{ElementType, Extent, Op, Operator};
 
 use super::abi::SCRATCH_SLOTS;
 use code::Writer;
-use parts::{Part, parts};
+use parts::{Goal, Part};
 use types::{Helper, Numbers};
+
+pub(crate) use oracle::{OracleDevice, OracleKernels, THREADS as ORACLE_THREADS, solve};
 
 /// Source of a naive design of `operator` for the compile target `arch`; or why
 /// there is none.
 pub fn naive(operator: &Operator, arch: &str) -> Result<String, String> {
     let numbers = Numbers::of(operator);
     let all: Vec<Vec<Part>> = (0..operator.outputs.len())
-        .map(|output| parts(operator, output))
+        .map(|output| Goal::output(operator, output).parts())
         .collect();
     let count: usize = all.iter().map(Vec::len).sum();
     if count > SCRATCH_SLOTS {
@@ -36,6 +39,7 @@ pub fn naive(operator: &Operator, arch: &str) -> Result<String, String> {
         for place in 0..=parts.len() {
             let kernel = Kernel {
                 operator,
+                numbers,
                 output,
                 parts,
                 place,
@@ -78,8 +82,16 @@ fn elements(operator: &Operator, extents: &[Extent]) -> String {
     }
 }
 
+/// Whether there is one element along an axis whatever the sizes are: `n - (n - 1)`, too.
 fn is_one(extent: &Extent) -> bool {
-    *extent == Extent::Number(1)
+    match extent {
+        Extent::Number(number) => *number == 1,
+        Extent::Size(_) => false,
+        Extent::Of(..) => [1009, 2003].iter().all(|first| {
+            let sizes: Vec<u64> = (0..64).map(|place| first + 13 * place).collect();
+            extent.eval(&sizes) == Some(1)
+        }),
+    }
 }
 
 fn preamble(numbers: &Numbers, helpers: &BTreeSet<Helper>) -> String {
@@ -101,6 +113,7 @@ fn preamble(numbers: &Numbers, helpers: &BTreeSet<Helper>) -> String {
 /// One kernel of the design: of a part, or of the output itself, which is last.
 struct Kernel<'a> {
     operator: &'a Operator,
+    numbers: Numbers,
     output: usize,
     parts: &'a [Part],
     place: usize,
@@ -147,7 +160,13 @@ impl Kernel<'_> {
 
     fn code(&self, helpers: &mut BTreeSet<Helper>) -> String {
         let output = &self.operator.outputs[self.output];
-        let mut writer = Writer::new(self.operator, &output.value, self.parts, helpers);
+        let mut writer = Writer::new(
+            self.operator,
+            &output.value,
+            self.parts,
+            self.numbers,
+            helpers,
+        );
         let at = writer.indices(self.extents());
         let mut body = writer.placed(&at, self.extents());
         match self.part() {

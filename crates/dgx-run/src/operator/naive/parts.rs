@@ -3,21 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dgx_core::operator::{Extent, NodeId, Number, Op, Operator, ReduceOp, Value};
+use dgx_core::operator::{Extent, NodeId, Number, Op, Operator, Output, ReduceOp, Value};
 
 use super::loops;
 
-/// What of a step lies in scratch.
+/// What of a step lies in scratch, each after those it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kept {
-    /// Its value.
-    Value,
     /// Of a softmax: the maximum along its axis.
     Top,
     /// Of a softmax: the sum of the exponentials.
     Total,
     /// Of an argsort: at which place each element ends.
     Rank,
+    /// Its value.
+    Value,
 }
 
 #[derive(Clone, Debug)]
@@ -41,32 +41,53 @@ impl Part {
     }
 }
 
-/// The parts of an output's value, each after those it reads.
-pub(super) fn parts(operator: &Operator, output: usize) -> Vec<Part> {
-    let (value, tensor) = (
-        &operator.outputs[output].value,
-        &operator.outputs[output].tensor,
-    );
-    let mut search = Search {
-        value,
-        seen: BTreeSet::new(),
-        kept: BTreeSet::new(),
-    };
-    let whole = value.node(value.root).extents == tensor.extents;
-    search.visit(value.root, whole);
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let several = operator.outputs.len() > 1;
-    let named = |(node, kept): (NodeId, Kept)| {
-        let word = word(&value.node(node).op, kept);
-        let count = counts.entry(word).or_default();
-        *count += 1;
-        let name = match several {
-            true => format!("{}_{word}_{count}", tensor.name),
-            false => format!("{word}_{count}"),
+/// What kernels are written for: a step of a value, stretched over some extents.
+#[derive(Clone, Copy)]
+pub(super) struct Goal<'a> {
+    pub value: &'a Value,
+    pub root: NodeId,
+    pub extents: &'a [Extent],
+    /// Stands before the names of its parts, where there are several goals.
+    pub name: Option<&'a str>,
+    /// Whether every product below the root is a kernel of its own.
+    pub products_apart: bool,
+}
+
+impl<'a> Goal<'a> {
+    pub(super) fn output(operator: &'a Operator, output: usize) -> Self {
+        let Output { value, tensor, .. } = &operator.outputs[output];
+        Self {
+            value,
+            root: value.root,
+            extents: &tensor.extents,
+            name: (operator.outputs.len() > 1).then_some(&tensor.name),
+            products_apart: false,
+        }
+    }
+
+    /// The parts of its value, each after those it reads.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let Self { value, root, .. } = *self;
+        let mut search = Search {
+            value,
+            apart: self.products_apart.then_some(root),
+            seen: BTreeSet::new(),
+            kept: BTreeSet::new(),
         };
-        part(value, node, kept, name)
-    };
-    search.kept.into_iter().map(named).collect()
+        search.visit(root, value.node(root).extents == self.extents);
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let named = |(node, kept): (NodeId, Kept)| {
+            let word = word(&value.node(node).op, kept);
+            let count = counts.entry(word).or_default();
+            *count += 1;
+            let name = match self.name {
+                Some(name) => format!("{name}_{word}_{count}"),
+                None => format!("{word}_{count}"),
+            };
+            part(value, node, kept, name)
+        };
+        search.kept.into_iter().map(named).collect()
+    }
 }
 
 fn part(value: &Value, node: NodeId, kept: Kept, name: String) -> Part {
@@ -102,6 +123,8 @@ fn word(op: &Op, kept: Kept) -> &'static str {
 
 struct Search<'a> {
     value: &'a Value,
+    /// The root, if every other product is a part.
+    apart: Option<NodeId>,
     seen: BTreeSet<(NodeId, bool)>,
     kept: BTreeSet<(NodeId, Kept)>,
 }
@@ -113,7 +136,8 @@ impl Search<'_> {
             return;
         }
         let node = self.value.node(id);
-        if loops(&node.op) && !once {
+        let apart = node.op == Op::MatMul && self.apart.is_some_and(|root| root != id);
+        if loops(&node.op) && (!once || apart) {
             self.kept.insert((id, Kept::Value));
         }
         match node.op {

@@ -256,7 +256,10 @@ impl Writer<'_> {
             self.uses(Helper::Infinity);
             return format!("{sign}infinity()");
         }
-        format!("{sign}2147483647")
+        match self.numbers.long {
+            true => format!("{sign}9223372036854775807"),
+            false => format!("{sign}2147483647"),
+        }
     }
 
     /// The index along an axis of a step's only input, replaced.
@@ -409,7 +412,8 @@ impl Writer<'_> {
                 let (to, writer) = Helper::writer(element).expect("a float of 16 bits or less");
                 self.uses(from);
                 self.uses(to);
-                format!("real({reader}({writer}({})))", of.to(Number::Real).text)
+                let of = self.narrowed(of.to(Number::Real).text);
+                format!("real({reader}({writer}({of})))")
             }
         };
         Code::new(text, WORD, number)

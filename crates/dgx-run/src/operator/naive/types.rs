@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use dgx_core::operator::{ElementType, Number, Operator};
 
 /// The types that a kernel calculates in.
+#[derive(Clone, Copy)]
 pub(super) struct Numbers {
-    double: bool,
-    long: bool,
+    pub double: bool,
+    pub long: bool,
 }
 
 impl Numbers {
@@ -19,6 +20,14 @@ impl Numbers {
         Self {
             double: outputs.any(precise),
             long: inputs.any(|element| element == ElementType::I32),
+        }
+    }
+
+    /// As the CPU evaluates.
+    pub(super) fn exact() -> Self {
+        Self {
+            double: true,
+            long: true,
         }
     }
 
@@ -59,6 +68,7 @@ impl Numbers {
 /// A function of the preamble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Helper {
+    Narrowed,
     FromF16,
     ToF16,
     FromBf16,
@@ -135,6 +145,15 @@ impl Helper {
 
     fn text(self) -> &'static str {
         match self {
+            Self::Narrowed => {
+                "// To odd: what is rounded to fewer bits afterwards is rounded as if once.
+__device__ float narrowed(double x) {
+  const float near = __double2float_rz(x);
+  if (double(near) == x || x != x) return near;
+  return __uint_as_float(__float_as_uint(near) | 1);
+}
+"
+            }
             Self::FromF16 => {
                 "// f16 lies in u16: NVRTC alone has no type for it.
 __device__ float from_f16(u16 bits) {
@@ -230,22 +249,22 @@ __device__ float from_e8m0(u32 code) {
             }
             Self::Nvfp4 => {
                 "// Two elements share a byte, the even one in its low half; sixteen share a scale.
-__device__ float nvfp4(const u8* elements, const u8* scales, u64 at) {
-  return from_e2m1(elements[at / 2] >> (at % 2 * 4) & 15) * from_e4m3(scales[at / 16]);
+__device__ real nvfp4(const u8* elements, const u8* scales, u64 at) {
+  return real(from_e2m1(elements[at / 2] >> (at % 2 * 4) & 15)) * from_e4m3(scales[at / 16]);
 }
 "
             }
             Self::Mxfp4 => {
                 "// Two elements share a byte, the even one in its low half; 32 share a scale.
-__device__ float mxfp4(const u8* elements, const u8* scales, u64 at) {
-  return from_e2m1(elements[at / 2] >> (at % 2 * 4) & 15) * from_e8m0(scales[at / 32]);
+__device__ real mxfp4(const u8* elements, const u8* scales, u64 at) {
+  return real(from_e2m1(elements[at / 2] >> (at % 2 * 4) & 15)) * from_e8m0(scales[at / 32]);
 }
 "
             }
             Self::Mxfp8 => {
                 "// 32 elements share a scale.
-__device__ float mxfp8(const u8* elements, const u8* scales, u64 at) {
-  return from_e4m3(elements[at]) * from_e8m0(scales[at / 32]);
+__device__ real mxfp8(const u8* elements, const u8* scales, u64 at) {
+  return real(from_e4m3(elements[at])) * from_e8m0(scales[at / 32]);
 }
 "
             }
@@ -318,7 +337,10 @@ __device__ real remainder_of(real a, real b) {
             }
             Self::FloorDivideReal => {
                 "// Rounded down.
-__device__ real floor_divide(real a, real b) { return rint((a - remainder_of(a, b)) / b); }
+__device__ real floor_divide(real a, real b) {
+  const real rest = remainder_of(a, b);
+  return isfinite(rest) ? rint((a - rest) / b) : floor(a / b);
+}
 "
             }
             Self::Before => {

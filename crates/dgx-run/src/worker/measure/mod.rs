@@ -86,6 +86,9 @@ impl<'a> Measuring<'a> {
         say: &'a dyn Fn(&Reply),
     ) -> Result<Self, Trouble> {
         let ceiling = backend.device().ceiling(backend.kind().timing());
+        for text in problems.solve(&job.problems, backend) {
+            say(&Reply::Note { text });
+        }
         let problems: Vec<Rc<Problem>> = job.problems.iter().map(|key| problems.get(key)).collect();
         if problems.is_empty() {
             return Err(Trouble::Harness("there are no data to time on".to_owned()));

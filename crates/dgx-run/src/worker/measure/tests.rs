@@ -409,6 +409,7 @@ fn kernels(job: &mut MeasureJob, counts: [usize; 3]) {
             cluster: [1; 3],
             smem: 0,
             pdl: true,
+            ..LaunchGeometry::default()
         };
         code.call.launches = (0..count).map(launch).collect();
     }

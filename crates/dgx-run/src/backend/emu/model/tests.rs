@@ -14,6 +14,7 @@ fn geometry(blocks: u32) -> LaunchGeometry {
         cluster: [1; 3],
         smem: 0,
         pdl: false,
+        ..LaunchGeometry::default()
     }
 }
 

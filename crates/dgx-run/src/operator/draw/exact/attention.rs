@@ -6,6 +6,7 @@
 //! row of v.
 
 use dgx_core::operator::ElementType;
+use rayon::prelude::*;
 
 use super::{ExactData, below, fits, plain, sign};
 
@@ -27,15 +28,17 @@ pub(super) fn draw(
     let count: usize = extents.iter().product();
     let mut numbers = vec![0.0; count];
     if which[2] {
-        for (at, number) in numbers.iter_mut().enumerate() {
+        let each = numbers.par_iter_mut().enumerate();
+        each.for_each(|(at, number)| {
             let size = [1.0, 3.0, 5.0, 7.0][below(own, [at, 0, 0], 4)];
             *number = size * sign(own, [at, 1, 0]);
-        }
+        });
         return Some(plain(element, &numbers, extents));
     }
     let digits = digits(width, keys)?;
     let height = height(element, width)?;
-    for (row, channels) in numbers.chunks_mut(width).enumerate() {
+    let all = numbers.par_chunks_mut(width).enumerate();
+    all.for_each(|(row, channels)| {
         let place = row % rows;
         let key = match which[0] {
             true => below(own, [row, 2, 0], place.min(keys - 1) + 1),
@@ -49,7 +52,7 @@ pub(super) fn draw(
             channels[digit * base + (rest % base + turn) % base] = height;
             rest /= base;
         }
-    }
+    });
     Some(plain(element, &numbers, extents))
 }
 

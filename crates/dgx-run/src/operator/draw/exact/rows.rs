@@ -1,6 +1,7 @@
 //! Rows for a sum of squares and for softmax.
 
 use dgx_core::operator::ElementType;
+use rayon::prelude::*;
 
 use super::{ExactData, below, fits, plain, sign};
 use crate::operator::format::rounded;
@@ -18,7 +19,8 @@ pub(super) fn squares(element: ElementType, extents: &[usize], seed: u64) -> Exa
     let count: usize = extents.iter().product();
     let most = (3.0 * SQUARES / width as f64).sqrt().clamp(1.0, 100.0) as usize;
     let mut numbers = vec![0.0; count];
-    for (row, numbers) in numbers.chunks_mut(width).enumerate() {
+    let rows = numbers.par_chunks_mut(width).enumerate();
+    rows.for_each(|(row, numbers)| {
         for (column, number) in numbers.iter_mut().enumerate() {
             let size = (1 + below(seed, [row, column, 0], most)) as f64;
             *number = rounded(element, size) * sign(seed, [row, column, 1]);
@@ -27,7 +29,7 @@ pub(super) fn squares(element: ElementType, extents: &[usize], seed: u64) -> Exa
         let others: f64 = numbers.iter().map(|x| x * x).sum::<f64>() - numbers[spike].powi(2);
         let size = rounded(element, (others / 2.0).sqrt().round());
         numbers[spike] = size.max(1.0) * sign(seed, [row, 0, 3]);
-    }
+    });
     plain(element, &numbers, extents)
 }
 
@@ -44,7 +46,8 @@ pub(super) fn softmax(element: ElementType, extents: &[usize], seed: u64) -> Opt
         return None;
     }
     let mut numbers = vec![0.0; count];
-    for (row, numbers) in numbers.chunks_mut(width).enumerate() {
+    let rows = numbers.par_chunks_mut(width).enumerate();
+    rows.for_each(|(row, numbers)| {
         let top = tops[below(seed, [row, 0, 4], tops.len())];
         let few = 1 + below(seed, [row, 1, 4], FEW.min(width));
         let (most, seldom) = match row % 2 {
@@ -59,6 +62,6 @@ pub(super) fn softmax(element: ElementType, extents: &[usize], seed: u64) -> Opt
         if row % 2 == 1 && !numbers.contains(&top) {
             numbers[0] = top;
         }
-    }
+    });
     Some(plain(element, &numbers, extents))
 }

@@ -1,9 +1,11 @@
-//! Where NVIDIA's libraries may be. cudarc loads them by bare name; what is
-//! outside the loader's path is loaded here first, by absolute path, so that
-//! the bare name then resolves to it.
+//! Where NVIDIA's libraries, headers and programs may be: in a CUDA toolkit, in
+//! wheels below `.dgx`, or in a Python environment. cudarc loads libraries by
+//! bare name; what is outside the loader's path is loaded here first, by
+//! absolute path, so that the bare name then resolves to it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// How a library came to be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub enum Origin {
     Toolkit,
     /// In the checkout's `.dgx` folder.
     Checkout,
+    /// In a Python environment.
+    Python,
 }
 
 impl fmt::Display for Origin {
@@ -25,6 +29,7 @@ impl fmt::Display for Origin {
             Self::Loader => "library path",
             Self::Toolkit => "CUDA toolkit",
             Self::Checkout => ".dgx",
+            Self::Python => "Python environment",
         })
     }
 }
@@ -36,9 +41,17 @@ pub struct Found {
     pub origin: Origin,
 }
 
+/// Tells two builds of one version apart: size and time of the file.
+pub(crate) fn identity(file: &Path) -> String {
+    let about = std::fs::metadata(file).ok();
+    let changed = about.as_ref().and_then(|about| about.modified().ok());
+    let since = changed.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+    format!("{} {since:?}", about.map_or(0, |about| about.len()))
+}
+
 /// The newest `stem.so*` in a folder: `libnvrtc` finds `libnvrtc.so.13`, and
 /// not `libnvrtc-builtins.so` nor `libnvrtc.alt.so`.
-pub(super) fn newest(folder: &Path, stem: &str) -> Option<PathBuf> {
+pub(crate) fn newest(folder: &Path, stem: &str) -> Option<PathBuf> {
     let prefix = format!("{stem}.so");
     let mut matches: Vec<PathBuf> = std::fs::read_dir(folder)
         .ok()?
@@ -62,15 +75,21 @@ pub(crate) fn file_or_folder(place: &Path, stem: &str) -> Option<PathBuf> {
     newest(place, stem)
 }
 
-/// Library folders of CUDA toolkits: `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`.
+/// `CUDA_HOME`, `CUDA_PATH`, `/usr/local/cuda`.
+fn toolkits() -> impl Iterator<Item = PathBuf> {
+    let named = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(variable);
+    named.chain([PathBuf::from("/usr/local/cuda")])
+}
+
+/// A path that the environment names.
+pub(crate) fn variable(name: impl AsRef<std::ffi::OsStr>) -> Option<PathBuf> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
+/// Library folders of CUDA toolkits.
 pub(crate) fn system_library_folders() -> Vec<PathBuf> {
-    let named = ["CUDA_HOME", "CUDA_PATH"]
-        .iter()
-        .filter_map(std::env::var_os)
-        .filter(|v| !v.is_empty())
-        .map(PathBuf::from);
-    named
-        .chain([PathBuf::from("/usr/local/cuda")])
+    toolkits()
         .flat_map(|home| {
             let target = format!("targets/{}-linux/lib", std::env::consts::ARCH);
             [home.join("lib64"), home.join(target), home.join("lib")]
@@ -79,12 +98,22 @@ pub(crate) fn system_library_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// `nvidia/*/lib` folders of the Python environments on `PATH`: where PyTorch
-/// and its like keep cuBLAS.
+/// `nvidia/*/lib` folders of Python environments: where wheels and PyTorch keep
+/// NVIDIA's libraries.
 pub(crate) fn python_library_folders() -> Vec<PathBuf> {
+    let packages = python_packages();
+    let libraries = packages.iter().map(|package| package.join("lib"));
+    libraries.filter(|folder| folder.is_dir()).collect()
+}
+
+/// `nvidia/*` of the Python environment that dgx itself is installed in, and of
+/// those on `PATH`.
+fn python_packages() -> Vec<PathBuf> {
+    let own = std::env::current_exe().ok();
+    let own = own.and_then(|program| program.parent().map(Path::to_owned));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .filter(|bin| bin.join("python3").is_file())
+    let bins = own.into_iter().chain(std::env::split_paths(&path));
+    bins.filter(|bin| bin.join("python3").is_file())
         .filter_map(|bin| bin.parent().map(|prefix| prefix.join("lib")))
         .flat_map(|lib| subfolders(&lib))
         .filter(|folder| file_name(folder).starts_with("python"))
@@ -92,13 +121,66 @@ pub(crate) fn python_library_folders() -> Vec<PathBuf> {
             ["site-packages/nvidia", "dist-packages/nvidia"].map(|sub| python.join(sub))
         })
         .flat_map(|nvidia| subfolders(&nvidia))
-        .map(|package| package.join("lib"))
-        .filter(|folder| folder.is_dir())
         .collect()
 }
 
+/// `nvidia/*` of the wheels that `scripts/nvrtc` fetches.
+fn fetched_packages() -> Vec<PathBuf> {
+    let fetched = checkout_folder("nvrtc").map(|folder| folder.join("nvidia"));
+    fetched
+        .iter()
+        .flat_map(|nvidia| subfolders(nvidia))
+        .collect()
+}
+
+/// Folders of headers that the user names for this process.
+static NAMED: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Lets sources include what lies below `folders`. Only the first call counts.
+pub fn include_also(folders: &[PathBuf]) {
+    let _ = NAMED.set(folders.to_vec());
+}
+
+/// The folders that `#include <cuda_fp16.h>` and `#include <cuda/barrier>` are
+/// looked for in, after those the user names: of the first place that has them,
+/// the one beside the named NVRTC before a toolkit's, fetched wheels and Python
+/// environments.
+pub(crate) fn include_folders() -> &'static [PathBuf] {
+    static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
+    FOLDERS.get_or_init(|| {
+        let named = variable("DGX_NVRTC");
+        let named = named
+            .iter()
+            .flat_map(|place| place.ancestors().take(3).map(Path::to_owned));
+        let homes = named
+            .chain(toolkits())
+            .chain(fetched_packages())
+            .chain(python_packages());
+        let mut folders = homes.map(|home| home.join("include"));
+        let found = folders.find(|folder| folder.join("cuda_fp16.h").is_file());
+        let with_cccl = |folder: PathBuf| [folder.clone(), folder.join("cccl")];
+        let named = NAMED.get().cloned().unwrap_or_default();
+        named
+            .into_iter()
+            .chain(found.into_iter().flat_map(with_cccl))
+            .collect()
+    })
+}
+
+/// A program on `PATH`, or in the `bin` of a toolkit, of fetched wheels or of a
+/// Python package.
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let packages = fetched_packages().into_iter().chain(python_packages());
+    let bins = toolkits().chain(packages).map(|home| home.join("bin"));
+    let mut programs = std::env::split_paths(&path)
+        .chain(bins)
+        .map(|bin| bin.join(name));
+    programs.find(|program| program.is_file())
+}
+
 /// `.dgx/NAME` of the checkout around the current folder or around the binary.
-pub(super) fn checkout_folder(name: &str) -> Option<PathBuf> {
+pub(crate) fn checkout_folder(name: &str) -> Option<PathBuf> {
     let starts = [std::env::current_dir().ok(), std::env::current_exe().ok()];
     starts
         .into_iter()
@@ -113,12 +195,12 @@ pub(super) fn checkout_folder(name: &str) -> Option<PathBuf> {
 }
 
 /// The first of `folders`, or any folder below them, that holds the library.
-pub fn search(folders: &[PathBuf], stem: &str) -> Option<PathBuf> {
+pub(crate) fn search(folders: &[PathBuf], stem: &str) -> Option<PathBuf> {
     folders.iter().find_map(|folder| newest(folder, stem))
 }
 
 /// A folder and all folders below it, nearest first.
-pub(super) fn below(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn below(folder: &Path) -> Vec<PathBuf> {
     let mut all = vec![folder.to_path_buf()];
     let mut next = 0;
     while next < all.len() {
@@ -158,7 +240,7 @@ pub(crate) fn preload(path: &Path) -> Result<(), String> {
 }
 
 /// Where a library that is loaded in this process lies on disk.
-pub(super) fn loaded_path(stem: &str) -> Option<PathBuf> {
+pub(crate) fn loaded_path(stem: &str) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let prefix = format!("{stem}.so");
     maps.lines()

@@ -1,0 +1,163 @@
+//! `args`: what a kernel with a signature of its own is given. Whether that is
+//! what it declares, the compiled kernel says.
+
+use std::ops::Range;
+
+use super::OperandRef;
+use super::front_matter::{Reader, is_identifier};
+use super::variant::{Arg, Args, Number, Scratch, TensorMap};
+use super::vocabulary::NumberType;
+use super::wire::{self, Composed};
+use dgx_core::diagnostic::{InputError, nearest};
+use dgx_core::document::{Spanned, Value};
+use dgx_core::domain::printable_line;
+
+/// More than a kernel takes.
+const MAX_ARGS: usize = 256;
+/// Makes arrays of tensors and sizes.
+const GROUPS: &str = "groups";
+
+/// What names may mean besides numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Buffers<'a> {
+    pub(super) scratch: &'a [Scratch],
+    pub(super) maps: &'a [TensorMap],
+}
+
+impl Reader<'_> {
+    pub(super) fn args(
+        &self,
+        list: &Spanned<Vec<Spanned<wire::Arg>>>,
+        buffers: Buffers<'_>,
+    ) -> Result<Args, InputError> {
+        if list.get_ref().len() > MAX_ARGS {
+            let message = format!("{} args, {MAX_ARGS} at most", list.get_ref().len());
+            let error = self.document.error(list.span(), message, "pass a struct");
+            return Err(error);
+        }
+        let is_groups = |arg: &Spanned<wire::Arg>| matches!(arg.get_ref(), wire::Arg::Text(t) if t.trim() == GROUPS);
+        let arrays = list.get_ref().iter().any(is_groups);
+        let args = list.get_ref().iter();
+        let text = |arg: &Spanned<wire::Arg>| {
+            let written = self.file.text.get(self.document.place(arg.span()));
+            printable_line(written.unwrap_or_default().trim_matches('"'))
+        };
+        let texts = args.clone().map(text).collect();
+        let list = args.map(|arg| self.arg(arg.get_ref(), arg.span(), arrays, buffers));
+        Ok(Args {
+            arrays,
+            texts,
+            list: list.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn arg(
+        &self,
+        arg: &wire::Arg,
+        span: Range<usize>,
+        arrays: bool,
+        buffers: Buffers<'_>,
+    ) -> Result<Arg, InputError> {
+        let (number_type, number) = match arg {
+            wire::Arg::Text(text) => return self.named(text, span, arrays, buffers),
+            wire::Arg::Integer(_) | wire::Arg::Real(_) => {
+                return Ok(Arg::Number(self.number(arg, span)?));
+            }
+            wire::Arg::Composed(Composed::Struct(members)) => {
+                let member = |arg| self.arg(arg, self.within(arg, &span), arrays, buffers);
+                return Ok(Arg::Struct(
+                    members.iter().map(member).collect::<Result<_, _>>()?,
+                ));
+            }
+            wire::Arg::Composed(Composed::I8(number)) => (NumberType::I8, number),
+            wire::Arg::Composed(Composed::I16(number)) => (NumberType::I16, number),
+            wire::Arg::Composed(Composed::I32(number)) => (NumberType::I32, number),
+            wire::Arg::Composed(Composed::I64(number)) => (NumberType::I64, number),
+            wire::Arg::Composed(Composed::F16(number)) => (NumberType::F16, number),
+            wire::Arg::Composed(Composed::Bf16(number)) => (NumberType::Bf16, number),
+            wire::Arg::Composed(Composed::F32(number)) => (NumberType::F32, number),
+            wire::Arg::Composed(Composed::F64(number)) => (NumberType::F64, number),
+        };
+        let place = self.within(number, &span);
+        Ok(Arg::Typed(number_type, self.number(number, place)?))
+    }
+
+    /// Where the text of an argument stands inside another.
+    fn within(&self, arg: &wire::Arg, span: &Range<usize>) -> Range<usize> {
+        let wire::Arg::Text(text) = arg else {
+            return span.clone();
+        };
+        let quoted = format!("\"{text}\"");
+        let whole = self.file.text.get(self.document.place(span.clone()));
+        let place = whole.and_then(|whole| whole.find(&quoted));
+        place.map_or(span.clone(), |at| {
+            let start = span.start + at;
+            start..start + quoted.len()
+        })
+    }
+
+    /// What a name stands for; what is no name is an expression.
+    fn named(
+        &self,
+        text: &str,
+        span: Range<usize>,
+        arrays: bool,
+        buffers: Buffers<'_>,
+    ) -> Result<Arg, InputError> {
+        let name = text.trim();
+        let fields = self.operator.fields();
+        if let Some(place) = fields.iter().position(|field| field.name == name) {
+            return Ok(Arg::Operand(OperandRef::Field(place)));
+        }
+        if let Some(own) = buffers.scratch.iter().find(|s| s.name == name) {
+            return Ok(match own.per_group {
+                true => Arg::Operand(OperandRef::Scratch(own.slot)),
+                false => Arg::CallScratch(own.slot),
+            });
+        }
+        if let Some(place) = buffers.maps.iter().position(|map| map.name == name) {
+            return Ok(Arg::Map(place));
+        }
+        if arrays && self.is_per_group(name) {
+            let formula = self.formula_at(&Value::Text(name.to_owned()), span)?;
+            return Ok(Arg::PerGroup(formula));
+        }
+        let is_constant = self.operator.constants.iter().any(|(own, _)| own == name);
+        if is_identifier(name) && !is_constant && !self.knows(name) {
+            let fields = fields.iter().map(|field| field.name.as_str());
+            let scratch = buffers.scratch.iter().map(|s| s.name.as_str());
+            let numbers = self.operator.sizes.iter().chain(&self.names);
+            let constants = self.operator.constants.iter().map(|(name, _)| name);
+            let numbers = numbers.chain(constants).map(String::as_str);
+            let known = fields.chain(scratch).chain(numbers);
+            let remedy = match nearest(name, known.clone()) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => format!("it may be one of {}", known.collect::<Vec<_>>().join(" ")),
+            };
+            let message = format!("`{name}` is no tensor, buffer, size or constant");
+            return Err(self.document.error(span, message, remedy));
+        }
+        let arg = wire::Arg::Text(text.to_owned());
+        Ok(Arg::Number(self.number(&arg, span)?))
+    }
+
+    fn number(&self, arg: &wire::Arg, span: Range<usize>) -> Result<Number, InputError> {
+        let value = match arg {
+            wire::Arg::Real(value) => return Ok(Number::Real(*value)),
+            wire::Arg::Integer(value) => Value::Integer(*value),
+            wire::Arg::Text(text) => {
+                let mut constants = self.operator.constants.iter();
+                if let Some((_, value)) = constants.find(|(name, _)| name == text.trim()) {
+                    return Ok(Number::Real(*value));
+                }
+                Value::Text(text.clone())
+            }
+            wire::Arg::Composed(_) => {
+                let message = "a number of two types";
+                let error = self.document.error(span, message, "name one type");
+                return Err(error);
+            }
+        };
+        self.formula_at(&value, span).map(Number::Integer)
+    }
+}

@@ -1,0 +1,71 @@
+//! PTX to machine code, by the ptxas of a toolkit, of a wheel or of Triton.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Limits;
+use super::process::NoImage;
+use super::tool;
+use crate::toolkit;
+
+/// What is said where there is none.
+const MISSING: &str = "there is no ptxas here to compile PTX with: pip install nvidia-cuda-nvcc \
+    fetches one; a CUDA toolkit on PATH or in CUDA_HOME has one too";
+
+/// What came of it.
+pub(super) struct Assembled {
+    /// None where the PTX is at fault; then the log says why.
+    pub cubin: Option<Vec<u8>>,
+    pub log: String,
+}
+
+/// The ptxas of this machine.
+pub(super) fn find() -> Result<PathBuf, String> {
+    toolkit::program("ptxas").ok_or_else(|| MISSING.to_owned())
+}
+
+/// Assembles `ptx`, which messages call `name`.
+pub(super) fn assemble(
+    program: &Path,
+    (name, ptx): (&str, &str),
+    arch: &str,
+    limits: &Limits,
+    stop: &dyn Fn() -> bool,
+) -> Result<Assembled, NoImage> {
+    let unusable = |e: std::io::Error| NoImage::Died(format!("ptxas has no room to work in: {e}"));
+    let folder = tempfile::tempdir().map_err(unusable)?;
+    let (source, cubin) = (
+        folder.path().join("in.ptx"),
+        folder.path().join("out.cubin"),
+    );
+    fs::write(&source, ptx).map_err(unusable)?;
+    let mut command = Command::new(program);
+    command
+        .args(["-v", "-lineinfo"])
+        .arg(format!("--gpu-name={arch}"))
+        .arg(&source)
+        .arg("-o")
+        .arg(&cubin);
+    let ran = tool::run(&mut command, Vec::new(), limits, stop)?;
+    let prefix = format!("ptxas {}, line ", source.display());
+    let lines = ran.stdout.lines().chain(ran.stderr.lines());
+    let log: Vec<String> = lines.map(|line| placed(line, &prefix, name)).collect();
+    let cubin = match ran.status.success() {
+        true => Some(fs::read(&cubin).map_err(unusable)?),
+        false => None,
+    };
+    let log = log.join("\n");
+    Ok(Assembled { cubin, log })
+}
+
+/// `ptxas in.ptx, line 3; error : no` → `mine.ptx(3): error : no`.
+fn placed(line: &str, prefix: &str, name: &str) -> String {
+    let told = line
+        .strip_prefix(prefix)
+        .and_then(|rest| rest.split_once(';'));
+    match told {
+        Some((number, told)) => format!("{name}({number}): {}", told.trim()),
+        None => line.to_owned(),
+    }
+}

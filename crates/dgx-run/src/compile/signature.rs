@@ -1,0 +1,188 @@
+//! What a call gives a kernel, against what the kernel declares.
+
+use half::{bf16, f16};
+
+use super::{KernelReport, Param, ParamKind};
+use crate::catalog::NumberType;
+use crate::plan::{Argument, Arguments, Number};
+
+/// Bytes of a tensor map.
+const MAP: u32 = 128;
+/// Bytes of an address.
+const ADDRESS: u32 = 8;
+
+/// The bytes of each parameter of `kernel`; `memory` gives those of an argument
+/// that lies in memory: its address, or a tensor map itself.
+pub(crate) fn parameters(
+    kernel: &KernelReport,
+    args: &Arguments,
+    mut memory: impl FnMut(&Argument) -> Vec<u8>,
+) -> Result<Vec<Vec<u8>>, String> {
+    let name = &kernel.name;
+    let hidden = kernel.hidden_params as usize;
+    let own = kernel.params.len().checked_sub(hidden);
+    if own != Some(args.list.len()) {
+        let (declared, given) = (own.unwrap_or(0), args.list.len());
+        let texts = args.texts.join(", ");
+        return Err(format!(
+            "{name} takes {}, and `args` gives {given}: {texts}",
+            counted(declared, "parameter")
+        ));
+    }
+    let given = args.list.iter().zip(&args.texts).zip(&kernel.params);
+    let given = given.enumerate().map(|(place, ((arg, text), param))| {
+        encode(arg, param, &mut memory).map_err(|why| {
+            let declared = described(param);
+            format!(
+                "parameter {} of {name} is {declared}, and `args` gives it `{text}`, {why}",
+                place + 1
+            )
+        })
+    });
+    let mut all = given.collect::<Result<Vec<_>, _>>()?;
+    let rest = &kernel.params[args.list.len()..];
+    all.extend(rest.iter().map(|param| vec![0; param.bytes as usize]));
+    Ok(all)
+}
+
+/// Why the call would be a wrong one.
+pub(super) fn mismatch(kernel: &KernelReport, args: &Arguments) -> Option<String> {
+    let blank = |arg: &Argument| match (arg, args.arrays) {
+        (Argument::Map(_), false) => vec![0; MAP as usize],
+        _ => vec![0; ADDRESS as usize],
+    };
+    parameters(kernel, args, blank).err()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+fn described(param: &Param) -> String {
+    let bytes = param.bytes;
+    match param.kind {
+        ParamKind::Pointer => "a pointer".to_owned(),
+        ParamKind::Integer => format!("an integer of {bytes} bytes"),
+        ParamKind::Either => "an integer or a pointer".to_owned(),
+        ParamKind::Float => format!("a float of {bytes} bytes"),
+        ParamKind::Block => format!("a struct of {bytes} bytes"),
+    }
+}
+
+/// The bytes of one parameter, or what it is given instead.
+fn encode(
+    arg: &Argument,
+    param: &Param,
+    memory: &mut impl FnMut(&Argument) -> Vec<u8>,
+) -> Result<Vec<u8>, String> {
+    let Param { bytes, kind } = *param;
+    match arg {
+        Argument::Operand(_) | Argument::CallScratch(_) | Argument::PerGroup(_) => {
+            let fits = bytes == ADDRESS && !matches!(kind, ParamKind::Integer | ParamKind::Float);
+            fits.then(|| memory(arg)).ok_or("a pointer".to_owned())
+        }
+        Argument::Map(_) => {
+            let map = memory(arg);
+            let is_map = map.len() as u32 == bytes && !matches!(kind, ParamKind::Integer);
+            is_map.then_some(map).ok_or("a tensor map".to_owned())
+        }
+        Argument::Number(number) => plain(*number, param),
+        Argument::Typed(of, number) => {
+            let value = typed(*of, *number)?;
+            let fits = value.len() as u32 == bytes && kind != ParamKind::Pointer;
+            fits.then_some(value)
+                .ok_or(format!("{of:?} of {} bytes", of.bytes()))
+        }
+        Argument::Struct(members) => {
+            let value = laid(members, memory)?;
+            let fits = value.len() as u32 == bytes;
+            let len = value.len();
+            fits.then_some(value)
+                .ok_or(format!("a struct of {len} bytes"))
+        }
+    }
+}
+
+/// A number in the form that is declared.
+fn plain(number: Number, param: &Param) -> Result<Vec<u8>, String> {
+    let Param { bytes, kind } = *param;
+    let of = match (kind, bytes, number) {
+        (ParamKind::Pointer, _, Number::Integer(0)) => NumberType::I64,
+        (ParamKind::Float, 4, _) => NumberType::F32,
+        (ParamKind::Float, 8, _) => NumberType::F64,
+        (ParamKind::Integer | ParamKind::Either, 1, Number::Integer(_)) => NumberType::I8,
+        (ParamKind::Integer | ParamKind::Either, 2, Number::Integer(_)) => NumberType::I16,
+        (ParamKind::Integer | ParamKind::Either, 4, Number::Integer(_)) => NumberType::I32,
+        (ParamKind::Integer | ParamKind::Either, 8, Number::Integer(_)) => NumberType::I64,
+        (ParamKind::Block, 2, _) => {
+            return Err("a number: say { f16 = … } or { bf16 = … }".to_owned());
+        }
+        (.., Number::Integer(value)) => return Err(format!("the integer {value}")),
+        (.., Number::Real(value)) => return Err(format!("the real number {value}")),
+    };
+    typed(of, number)
+}
+
+fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
+    let real = match number {
+        Number::Integer(value) => value as f64,
+        Number::Real(value) => value,
+    };
+    // Signed or not, the bits are the same.
+    let fits = |bits: u32, value: i64| {
+        -(1_i128 << (bits - 1)) <= value.into() && i128::from(value) < 1_i128 << bits
+    };
+    let integer = |bits: u32| match number {
+        Number::Integer(value) if fits(bits, value) => Ok(value),
+        Number::Integer(value) => Err(format!("{value}, which {bits} bits do not hold")),
+        Number::Real(value) => Err(format!("the real number {value}")),
+    };
+    Ok(match of {
+        NumberType::I8 => (integer(8)? as u8).to_le_bytes().to_vec(),
+        NumberType::I16 => (integer(16)? as u16).to_le_bytes().to_vec(),
+        NumberType::I32 => (integer(32)? as u32).to_le_bytes().to_vec(),
+        NumberType::I64 => integer(64)?.to_le_bytes().to_vec(),
+        NumberType::F16 => f16::from_f64(real).to_le_bytes().to_vec(),
+        NumberType::Bf16 => bf16::from_f64(real).to_le_bytes().to_vec(),
+        NumberType::F32 => (real as f32).to_le_bytes().to_vec(),
+        NumberType::F64 => real.to_le_bytes().to_vec(),
+    })
+}
+
+/// Members one after the other, each aligned to its size, and the whole to the
+/// largest.
+fn laid(
+    members: &[Argument],
+    memory: &mut impl FnMut(&Argument) -> Vec<u8>,
+) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let mut largest = 1;
+    for member in members {
+        let (value, align) = match member {
+            Argument::Struct(inner) => {
+                let inner = laid(inner, memory)?;
+                (inner, ADDRESS as usize)
+            }
+            Argument::Map(_) => (memory(member), 64),
+            Argument::Typed(of, number) => (typed(*of, *number)?, of.bytes()),
+            Argument::Number(number) => {
+                let of = match number {
+                    Number::Integer(_) => NumberType::I32,
+                    Number::Real(_) => NumberType::F32,
+                };
+                (typed(of, *number)?, of.bytes())
+            }
+            Argument::Operand(_) | Argument::CallScratch(_) | Argument::PerGroup(_) => {
+                (memory(member), ADDRESS as usize)
+            }
+        };
+        bytes.resize(bytes.len().next_multiple_of(align), 0);
+        bytes.extend(value);
+        largest = largest.max(align);
+    }
+    bytes.resize(bytes.len().next_multiple_of(largest), 0);
+    Ok(bytes)
+}

@@ -1,0 +1,149 @@
+//! Programs that make images besides NVRTC: ptxas, and a Python with Triton.
+//! Each runs in a process group that ends when it does, whatever it started.
+
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use rustix::process::{Resource, Rlimit, prlimit};
+
+use super::Limits;
+use super::process::NoImage;
+
+/// Between two looks at whether it has ended.
+const GLANCE: Duration = Duration::from_millis(10);
+/// What it writes last may be on its way this long.
+const HEARING: Duration = Duration::from_secs(2);
+/// More of a log than anybody reads.
+const MOST_WORDS: u64 = 256 << 10;
+/// Others may keep the machine busy: it may take so many times its limit.
+const PATIENCE: u32 = 2;
+
+/// How a program ended, and what it wrote to stdout and stderr.
+pub(super) struct Ran {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs a program to its end, or until its time is up or `stop` says so.
+pub(super) fn run(
+    command: &mut Command,
+    input: Vec<u8>,
+    limits: &Limits,
+    stop: &dyn Fn() -> bool,
+) -> Result<Ran, NoImage> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child = command
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| NoImage::Died(format!("{name} cannot be started: {e}")))?;
+    let group = Pid::from_raw(child.id() as i32);
+    let most = Rlimit {
+        current: Some(limits.memory.0),
+        maximum: Some(limits.memory.0),
+    };
+    let _ = prlimit(
+        rustix::process::Pid::from_raw(group.as_raw()),
+        Resource::Data,
+        most,
+    );
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that never reads must not keep this thread.
+        thread::spawn(move || stdin.write_all(&input));
+    }
+    let heard = [
+        child.stdout.take().map(overhear),
+        child.stderr.take().map(overhear),
+    ];
+    let began = Instant::now();
+    let most = limits.time * PATIENCE;
+    let ended = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Ok(status),
+            Err(e) => break Err(NoImage::Died(e.to_string())),
+            Ok(None) if stop() => break Err(NoImage::Stopped),
+            Ok(None) if began.elapsed() > most => {
+                break Err(NoImage::TimedOut(format!("{} s", most.as_secs_f64())));
+            }
+            Ok(None) => thread::sleep(GLANCE),
+        }
+    };
+    // What it left behind would go on, and hold its output open.
+    let _ = killpg(group, Signal::SIGKILL);
+    let _ = child.wait();
+    let [stdout, stderr] = heard.map(|words| words.map_or_else(String::new, hear));
+    ended.map(|status| Ran {
+        status,
+        stdout,
+        stderr,
+    })
+}
+
+/// Takes in all that is written, and keeps the first of it.
+fn overhear(mut words: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, kept) = channel();
+    thread::spawn(move || {
+        let mut first = Vec::new();
+        let _ = words.by_ref().take(MOST_WORDS).read_to_end(&mut first);
+        let _ = sender.send(first);
+        let _ = std::io::copy(&mut words, &mut std::io::sink());
+    });
+    kept
+}
+
+fn hear(kept: Receiver<Vec<u8>>) -> String {
+    match kept.recv_timeout(HEARING) {
+        Ok(words) => String::from_utf8_lossy(&words).into_owned(),
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dgx_core::domain::Bytes;
+
+    fn shell(line: &str, seconds: f64) -> Result<Ran, NoImage> {
+        let limits = Limits {
+            time: Duration::from_secs_f64(seconds),
+            memory: Bytes(1 << 30),
+        };
+        let mut command = Command::new("sh");
+        run(command.args(["-c", line]), b"in".to_vec(), &limits, &|| {
+            false
+        })
+    }
+
+    #[test]
+    fn what_is_written_is_heard_and_floods_are_cut() {
+        let ran = shell("cat; echo no >&2; exit 3", 60.0).ok().unwrap();
+        assert_eq!((&*ran.stdout, &*ran.stderr), ("in", "no\n"));
+        assert_eq!(ran.status.code(), Some(3));
+        let flood = shell("head -c 3000000 /dev/zero | tr '\\0' x", 60.0);
+        assert_eq!(flood.ok().unwrap().stdout.len() as u64, MOST_WORDS);
+    }
+
+    #[test]
+    fn one_that_never_ends_is_ended_with_all_it_started() {
+        assert!(matches!(
+            shell("sleep 600", 0.05),
+            Err(NoImage::TimedOut(_))
+        ));
+        // A child that holds on to its output does not hold us.
+        let began = Instant::now();
+        let ran = shell("sleep 600 & echo $!", 60.0).ok().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(30));
+        let left = format!("/proc/{}/stat", ran.stdout.trim());
+        let gone = std::fs::read_to_string(left).map_or(true, |stat| stat.contains(") Z"));
+        assert!(gone);
+    }
+}

@@ -1,0 +1,166 @@
+"""Compiles one Triton or Gluon kernel ahead of time; no GPU is needed.
+
+    python -c SCRIPT --version                {"python", "executable", "triton"} on stdout, or "error"
+    python -c SCRIPT RESULT < job.json        JSON to the file RESULT, machine code to RESULT.cubin, all that is
+                                              printed, with what ptxas says, to RESULT.log
+
+A job: {"file", "source": its text, "kernel", "arch": 90, "args", "constants": {NAME: X}, "options": {"num_warps": 4}}.
+"args" are the types of the runtime parameters in order: "*fp16:16", "i32", "i32:16" (a multiple of 16), "i32:1"
+(equal to 1), "fp32", or {"const": X}. A map {PARAMETER: type} does as well. tl.constexpr parameters take the constant
+of their name, or else their default. As in Triton's own JIT, an integer equal to 1 becomes a constant, and
+do_not_specialize and annotated types are respected: "args" of the result lists the parameters that are left, "order"
+their places in the job's "args". An error is {"error": text, "line": in the file, or null}.
+"""
+import difflib, json, linecache, os, re, sys, traceback, types
+from importlib import metadata
+
+INSTALL = f"{sys.executable} -m pip install triton"
+
+
+class Refused(Exception):
+    """What the user has to change; its text is the whole message."""
+
+
+def unwrapped(module, name: str, warnings: list):
+    kernels = [key for key, value in vars(module).items() if hasattr(value, "fn") and hasattr(value, "arg_names")]
+    if name not in kernels:
+        near = difflib.get_close_matches(name, kernels) or kernels or ["no @triton.jit function"]
+        raise Refused(f"no kernel `{name}`; the file has {', '.join(near)}")
+    kernel = getattr(module, name)
+    while not hasattr(kernel, "cache_key"):
+        warnings.append(f"{type(kernel).__name__} of `{name}` is not used: its values come from params and const")
+        kernel = kernel.fn
+    return kernel
+
+
+def bound(kernel, job: dict) -> tuple:
+    """Types and constants of the parameters, Triton's attributes, and the place of each runtime argument."""
+    given, constants, name = job["args"], job.get("constants", {}), job["kernel"]
+    runtime = [p.name for p in kernel.params if not p.is_constexpr]
+    if isinstance(given, list):
+        if len(given) != len(runtime):
+            raise Refused(f"`{name}` takes {len(runtime)} arguments ({', '.join(runtime)}), not {len(given)}")
+        given = dict(zip(runtime, given))
+    if unknown := [key for key in given if key not in kernel.arg_names]:
+        raise Refused(f"`{name}` has no parameter {', '.join(unknown)}; it has {', '.join(kernel.arg_names)}")
+    signature, values, attributes = {}, {}, {}
+    for number, p in enumerate(kernel.params):
+        what = given.get(p.name)
+        if isinstance(what, str) and not p.is_constexpr:
+            kind, _, known = what.partition(":") if what.startswith(("*", "i", "u")) else (what, "", "")
+            if known == "1" and not p.do_not_specialize:
+                values[p.name] = 1
+            else:
+                signature[p.name] = p.annotation_type or kind
+                if known == "16" and not p.do_not_specialize and not p.do_not_specialize_on_alignment:
+                    attributes[(number,)] = [["tt.divisibility", 16]]
+        elif isinstance(what, str):
+            raise Refused(f"`{p.name}` of `{name}` is a tl.constexpr: it takes a param or const, not an argument")
+        elif isinstance(what, dict):
+            values[p.name] = what["const"]
+        elif p.is_constexpr and p.name in constants:
+            values[p.name] = constants[p.name]
+        elif p.has_default:
+            values[p.name] = p.default
+        else:
+            where = "params or const" if p.is_constexpr else "args"
+            raise Refused(f"`{p.name}` of `{name}` has no value: add it to {where}")
+        signature.setdefault(p.name, "constexpr")
+    return signature, values, attributes, [runtime.index(n) for n in signature if n not in values]
+
+
+def compiled(job: dict, place: dict) -> dict:
+    try:
+        import triton, triton.runtime.cache
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+    except ImportError as error:
+        raise Refused(f"{sys.executable} cannot import triton ({error}): {INSTALL}")
+    triton.runtime.cache.triton_key = lambda: triton.__version__  # else each process hashes 500 MB
+    file, folder, before = job["file"], os.path.dirname(os.path.abspath(job["file"])), set(sys.modules)
+    # The text that was hashed is what runs, and what inspect.getsource finds. The file's folder comes last:
+    # a contender may be called triton.py.
+    linecache.cache[file] = len(job["source"]), None, job["source"].splitlines(True), file
+    sys.path.append(folder)
+    package, module = types.ModuleType("contender"), types.ModuleType("contender.source")  # for relative imports
+    package.__path__, module.__file__, module.__package__ = [folder], file, "contender"
+    sys.modules.update({"contender": package, "contender.source": module})
+    place["module"] = module
+    exec(compile(job["source"], file, "exec"), vars(module))
+    warnings = []
+    kernel = place["kernel"] = unwrapped(module, job["kernel"], warnings)
+    signature, constants, attributes, order = bound(kernel, job)
+    options, target = job.get("options", {}), GPUTarget("cuda", job["arch"], 32)
+    known = vars(type(triton.compiler.make_backend(target).parse_options({}))).get("__dataclass_fields__", options)
+    if unknown := [name for name in options if name not in known]:
+        raise Refused(f"Triton {triton.__version__} has no option {', '.join(unknown)}")
+    if gluon := getattr(kernel, "is_gluon", bool)():
+        from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
+    out = triton.compile(ASTSource(kernel, signature, constants, attributes), target, options)
+    own = [getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before]
+    m, ptx = out.metadata._asdict(), out.asm["ptx"].replace(os.path.dirname(triton.__path__[0]) + os.sep, "")
+    left = {name: kind for name, kind in signature.items() if name not in constants}
+    scratch = {key: [m.get(f"{key}_size"), m.get(f"{key}_align")] for key in ("global_scratch", "profile_scratch")}
+    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx,
+            "cubin": out.asm["cubin"], "version": triton.__version__, "gluon": gluon,
+            "threads": 32 * m["num_warps"], "shared": m["shared"], "cluster": [m.get("num_ctas", 1), 1, 1],
+            "args": list(left), "types": list(left.values()), "order": order, "constants": sorted(constants), **scratch,
+            "maps": m.get("tensordesc_meta"), "tmem": m.get("tmem_size"), "pdl": m.get("launch_pdl"),
+            "cooperative": m.get("launch_cooperative_grid"), "warnings": warnings,
+            "imports": sorted(f for f in own if f and f.startswith(folder + os.sep) and "site-packages" not in f)}
+
+
+def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
+    """One message, and the line of the user's file where it is known."""
+    if isinstance(error, Refused):
+        return {"error": str(error), "line": None}
+    while hasattr(error.__cause__, "node"):
+        error = error.__cause__  # the innermost call
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == job["file"]]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    if (node := getattr(error, "node", None)) is not None and hasattr(node, "lineno"):
+        for kernel in [place.get("kernel"), *vars(place["module"]).values()]:
+            if getattr(kernel, "src", None) == error.src:
+                line = kernel.def_file_line_number + node.lineno - 1
+                break
+    elif line is None and (found := re.search(rf"{re.escape(job['file'])}\"?:(\d+):\d+", log)):
+        line = int(found[1])
+    what = getattr(error, "error_message", None) or str(error)
+    cause = f" ({error.__cause__})" if error.__cause__ and str(error.__cause__) not in what else ""
+    stage = "compiling" if "kernel" in place else "importing the file"
+    return {"error": f"{stage}: {type(error).__name__}: {what}{cause}\n{log[-4000:]}".strip(), "line": line}
+
+
+def main() -> None:
+    own = "" if sys.argv[0] == "-c" else os.path.dirname(os.path.abspath(sys.argv[0]))
+    sys.path[:] = [path for path in sys.path if path not in ("", own)]  # or a file triton.py in the folder is imported
+    if sys.argv[1] == "--version":
+        found = {"python": sys.version.split()[0], "executable": sys.executable}
+        try:
+            found["triton"] = metadata.version("triton")
+        except metadata.PackageNotFoundError:
+            found["error"] = f"{sys.executable} has no triton: {INSTALL}"
+        return print(json.dumps(found))
+    result = os.path.abspath(sys.argv[1])
+    job, place = json.load(sys.stdin), {}
+    log = os.open(result + ".log", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(log, 1), os.dup2(log, 2)  # MLIR writes its errors there, and the file may print
+    sys.dont_write_bytecode = True
+    os.environ.pop("TRITON_INTERPRET", None)
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+    os.environ["TRITON_CACHE_DIR"] = result + ".cache"  # dgx keeps the result itself
+    os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
+    try:
+        answer = compiled(job, place)
+        with open(result + ".cubin", "wb") as file:
+            file.write(answer.pop("cubin"))
+    except BaseException as error:  # SystemExit too
+        sys.stdout.flush(), sys.stderr.flush()
+        answer = failure(error, job, place, open(result + ".log", errors="replace").read())
+    with open(result + ".part", "w") as file:
+        json.dump(answer, file, default=str)
+    os.replace(result + ".part", result)
+    os._exit(0)  # else LLVM reports leaks, and threads of the file keep the process
+
+
+main()

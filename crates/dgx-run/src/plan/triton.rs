@@ -1,0 +1,96 @@
+//! What Triton is asked to compile for one contender on one shape. Its compiler
+//! specialises a kernel by the types of its arguments and by what divides them.
+
+use std::collections::BTreeMap;
+
+use super::call::{Argument, Number, OperatorCall};
+use crate::catalog::{Contender, NumberType, OperandRef};
+use dgx_core::fields::Form;
+use dgx_core::operator::{ElementType, Operator};
+
+/// What Triton knows of a kernel besides its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TritonRequest {
+    /// Of each runtime argument, in order: `*fp16:16`, `i32`.
+    pub types: Vec<String>,
+    /// For `tl.constexpr` parameters, by name.
+    pub constants: BTreeMap<String, i64>,
+    pub options: BTreeMap<String, i64>,
+}
+
+impl TritonRequest {
+    /// Nothing of a contender in another language.
+    pub(super) fn of(
+        contender: &Contender,
+        call: &OperatorCall,
+        constants: &BTreeMap<String, i64>,
+    ) -> Option<Self> {
+        let launch = call.launches.first()?;
+        let options = launch.options.clone()?;
+        let args = launch.args.as_ref()?.list.iter();
+        let operator = &contender.variant.operator;
+        Some(Self {
+            types: args.map(|arg| type_of(arg, operator)).collect(),
+            constants: constants.clone(),
+            options,
+        })
+    }
+}
+
+fn type_of(arg: &Argument, operator: &Operator) -> String {
+    match arg {
+        Argument::Operand(OperandRef::Field(place)) => {
+            let field = &operator.fields()[*place];
+            let element = operator.tensor(field).element;
+            let is_scale = matches!(field.form, Form::Scales | Form::Atoms);
+            let element = match is_scale {
+                true => "u8",
+                false => element_name(element),
+            };
+            format!("*{element}:16")
+        }
+        Argument::Operand(OperandRef::Scratch(_))
+        | Argument::CallScratch(_)
+        | Argument::Map(_)
+        | Argument::Struct(_) => "*u8:16".to_owned(),
+        Argument::PerGroup(_) => "*u32:16".to_owned(),
+        Argument::Number(Number::Integer(value)) => {
+            let width = match i32::try_from(*value) {
+                Ok(_) => "i32",
+                Err(_) => "i64",
+            };
+            let divides = if value % 16 == 0 { ":16" } else { "" };
+            format!("{width}{divides}")
+        }
+        Argument::Number(Number::Real(_)) => "fp32".to_owned(),
+        Argument::Typed(number, _) => number_name(*number).to_owned(),
+    }
+}
+
+/// Two e2m1 share a byte, which Triton has no name for.
+fn element_name(element: ElementType) -> &'static str {
+    match element.element() {
+        ElementType::F64 => "fp64",
+        ElementType::F32 => "fp32",
+        ElementType::F16 => "fp16",
+        ElementType::Bf16 => "bf16",
+        ElementType::E4m3 => "fp8e4nv",
+        ElementType::E5m2 => "fp8e5",
+        ElementType::I8 => "i8",
+        ElementType::I32 => "i32",
+        _ => "u8",
+    }
+}
+
+fn number_name(number: NumberType) -> &'static str {
+    match number {
+        NumberType::I8 => "i8",
+        NumberType::I16 => "i16",
+        NumberType::I32 => "i32",
+        NumberType::I64 => "i64",
+        NumberType::F16 => "fp16",
+        NumberType::Bf16 => "bf16",
+        NumberType::F32 => "fp32",
+        NumberType::F64 => "fp64",
+    }
+}

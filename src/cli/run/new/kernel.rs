@@ -1,0 +1,285 @@
+//! Somebody's kernel brought in as it is: a copy of its file, and `NAME.toml`
+//! beside it, which says what the kernel takes.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use super::of::round_text;
+use super::{ROUNDS, refused, write};
+use dgx_core::diagnostic::{CommandError, InputError, nearest};
+use dgx_core::domain::{Device, Exit, typed};
+use dgx_core::files;
+use dgx_core::operator::Operator;
+use dgx_run::catalog::{Declaration, Declared, Language, declared};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct KernelArgs {
+    /// File of somebody's kernel, and its function where there are several:
+    /// gemm.cu, gemm.cu:gemm or "gemm.cu:gemm<128, half>"
+    #[arg(
+        long,
+        value_name = "FILE[:KERNEL]",
+        conflicts_with = "from",
+        requires = "operator"
+    )]
+    kernel: Option<String>,
+    /// With --kernel: its grid, x,y,z
+    #[arg(long, value_name = "EXPR", requires = "kernel")]
+    grid: Option<String>,
+    /// With --kernel: threads of a block, x,y,z
+    #[arg(long, value_name = "EXPR", requires = "kernel")]
+    block: Option<String>,
+    /// With --kernel: what its parameters are given, in order
+    #[arg(long, value_name = "ARG,…", requires = "kernel")]
+    args: Option<String>,
+}
+
+impl KernelArgs {
+    pub(super) fn is_given(&self) -> bool {
+        self.kernel.is_some()
+    }
+
+    /// Writes the design `name` of `operator`, with a round.
+    pub(super) fn run(
+        &self,
+        name: &str,
+        operator: &Operator,
+        home: &Path,
+        here: &Device,
+    ) -> Result<Exit, CommandError> {
+        let written = self.kernel.as_deref().unwrap_or_default();
+        let (path, function) = file_and_function(written);
+        let language = Language::of(&path).filter(|language| *language == Language::Cuda);
+        if language.is_none() {
+            let why = format!("{} is no .cu file", path.display());
+            let remedy = "for PTX and Python write NAME.toml beside the file: see docs/variants.md";
+            return Err(refused(name, &why, remedy));
+        }
+        let text = files::read_text(&path, files::LARGEST).map_err(|why| {
+            let why = format!("cannot read {}: {why}", path.display());
+            refused(name, &why, "name a .cu file")
+        })?;
+        let kernel = chosen(&declared(&text), function.as_deref(), &path)?;
+        let folder = home.join(&operator.name);
+        let targets = [
+            folder.join(format!("{name}.cu")),
+            folder.join(format!("{name}.toml")),
+            Path::new(ROUNDS).join(format!("{name}.toml")),
+        ];
+        if let Some(there) = targets.iter().find(|file| file.exists()) {
+            let why = format!("there is {}", there.display());
+            return Err(refused(
+                name,
+                &why,
+                "choose another name, or remove the file",
+            ));
+        }
+        let instance = self.instance(&kernel, function)?;
+        let args = self.given(&kernel, operator)?;
+        let grid = answer("--grid", "its grid, e.g. cdiv(m, 128)", self.grid.clone())?;
+        let threads = kernel.threads.map(|threads| threads.to_string());
+        let block = self.block.clone().or(threads);
+        let block = answer("--block", "threads of a block, e.g. 256", block)?;
+        let quoted = args
+            .iter()
+            .map(|arg| value(arg))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let matter = format!(
+            "summary = \"{instance} of {file}\"\n\
+             arch    = \"{arch}\"\n\
+             \n\
+             [[launch]]\n\
+             kernel = {kernel}\n\
+             grid   = {grid}\n\
+             block  = {block}\n\
+             args   = [{quoted}]\n",
+            instance = instance.replace('"', "'"),
+            file = path.file_name().unwrap_or_default().to_string_lossy(),
+            arch = here.chip.target(),
+            kernel = value(&instance),
+            grid = extent(&grid),
+            block = extent(&block),
+        );
+        let texts = [text, matter, round_text(operator, name)];
+        for (file, text) in targets.iter().zip(texts) {
+            say!("wrote {}", write(file, &text)?.display());
+        }
+        let round = typed(&targets[2]);
+        say!("\nnext: dgx check {round}    does it take what it is given?");
+        say!("      dgx sweep {round}    is it right, and how fast?");
+        Ok(Exit::Done)
+    }
+
+    /// The kernel as it is launched.
+    fn instance(
+        &self,
+        kernel: &Declared,
+        function: Option<String>,
+    ) -> Result<String, CommandError> {
+        let name = function.unwrap_or_else(|| kernel.name.clone());
+        match kernel.is_template && !name.contains('<') {
+            false => Ok(name),
+            true => {
+                let what = format!("which instance of the template, e.g. {name}<128>");
+                answer(&format!("--kernel FILE:'{name}<…>'"), &what, None)
+            }
+        }
+    }
+
+    /// What each parameter is given.
+    fn given(&self, kernel: &Declared, operator: &Operator) -> Result<Vec<String>, CommandError> {
+        if let Some(args) = &self.args {
+            return Ok(args.split(',').map(|arg| arg.trim().to_owned()).collect());
+        }
+        let known = names(operator);
+        let given = kernel
+            .params
+            .iter()
+            .map(|param| match guess(param, operator) {
+                Some(name) => Ok(name),
+                None => {
+                    let what = format!(
+                        "what is `{}`: one of {}, or an expression",
+                        param.text,
+                        known.join(" ")
+                    );
+                    answer("--args", &what, None)
+                }
+            });
+        given.collect()
+    }
+}
+
+/// `gemm.cu:gemm<128>` → its two parts.
+fn file_and_function(text: &str) -> (PathBuf, Option<String>) {
+    match text.split_once(".cu:") {
+        Some((stem, function)) => (format!("{stem}.cu").into(), Some(function.to_owned())),
+        None => (text.into(), None),
+    }
+}
+
+fn chosen(
+    kernels: &[Declared],
+    function: Option<&str>,
+    path: &Path,
+) -> Result<Declared, CommandError> {
+    let names = || kernels.iter().map(|kernel| &*kernel.name);
+    let list = names().collect::<Vec<_>>().join(", ");
+    let shown = path.display();
+    let error = |message: String, remedy: String| Err(InputError::new(message, remedy).into());
+    let Some(function) = function else {
+        return match kernels {
+            [only] => Ok(only.clone()),
+            [] => error(
+                format!("{shown} declares no kernel"),
+                "name a file with a __global__ function".to_owned(),
+            ),
+            _ => error(
+                format!("{shown} has several kernels: {list}"),
+                format!("name one: --kernel {shown}:{}", kernels[0].name),
+            ),
+        };
+    };
+    let plain = function.split('<').next().unwrap_or_default().trim();
+    let plain = plain.rsplit("::").next().unwrap_or_default();
+    match kernels.iter().find(|kernel| kernel.name == plain) {
+        Some(kernel) => Ok(kernel.clone()),
+        None => error(
+            format!("{shown} has no kernel `{plain}`"),
+            match nearest(plain, names()) {
+                Some(close) => format!("did you mean `{close}`?"),
+                None => format!("it has {list}"),
+            },
+        ),
+    }
+}
+
+/// What arguments may be called.
+fn names(operator: &Operator) -> Vec<String> {
+    let fields = operator.fields().into_iter().map(|field| field.name);
+    let constants = operator.constants.iter().map(|(name, _)| name.clone());
+    fields
+        .chain(operator.sizes.clone())
+        .chain(constants)
+        .collect()
+}
+
+/// What a parameter is by its name: that of a tensor, a size or a constant, or a
+/// usual word for the only tensor of its kind.
+fn guess(param: &Declaration, operator: &Operator) -> Option<String> {
+    let word = param.name.to_ascii_lowercase();
+    let word = word.trim_matches('_');
+    let bare = ["d_", "p_", "g_"]
+        .iter()
+        .find_map(|prefix| word.strip_prefix(prefix));
+    let bare = bare.unwrap_or(word);
+    let bare = bare.strip_suffix("_ptr").unwrap_or(bare);
+    let is_tensor = |name: &str| operator.fields().iter().any(|field| field.name == name);
+    let fits = |name: &String| is_tensor(name) == param.is_pointer;
+    let named = names(operator)
+        .into_iter()
+        .find(|name| *name == bare && fits(name));
+    named.or_else(|| {
+        let only = match (bare, param.is_pointer) {
+            ("out" | "output" | "dst" | "result", true) => &operator.outputs[0].tensor.name,
+            ("in" | "inp" | "input" | "src", true) => &operator.inputs[0].name,
+            ("epsilon", false) if operator.constants.iter().any(|(name, _)| name == "eps") => {
+                return Some("eps".to_owned());
+            }
+            ("rows" | "num_rows" | "n_rows", false) => operator.sizes.first()?,
+            ("cols" | "columns" | "num_cols" | "n_cols", false) => operator.sizes.last()?,
+            _ => return None,
+        };
+        let several = match bare {
+            "out" | "output" | "dst" | "result" => operator.outputs.len() > 1,
+            _ => false,
+        };
+        (!several).then(|| only.clone())
+    })
+}
+
+/// What was given, or what the user answers; without a terminal it must be given.
+fn answer(flag: &str, what: &str, given: Option<String>) -> Result<String, CommandError> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    let missing = || InputError::new(format!("it is not known {what}"), format!("say {flag}"));
+    if !std::io::stdin().is_terminal() {
+        return Err(missing().into());
+    }
+    let mut stderr = std::io::stderr();
+    let _ = write!(stderr, "{what}: ");
+    let _ = stderr.flush();
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    match (read, line.trim()) {
+        (Ok(1..), text) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Err(missing().into()),
+    }
+}
+
+/// A number as it is, all else in quotes.
+fn value(text: &str) -> String {
+    match text.parse::<f64>() {
+        Ok(_) => text.to_owned(),
+        Err(_) => format!("{text:?}"),
+    }
+}
+
+/// `cdiv(m, 128),4` → a list; commas inside brackets separate nothing.
+fn extent(text: &str) -> String {
+    let mut depth = 0;
+    let parts: Vec<&str> = text
+        .split(|c: char| {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            c == ',' && depth == 0
+        })
+        .map(str::trim)
+        .collect();
+    let parts: Vec<String> = parts.iter().map(|part| value(part)).collect();
+    match &parts[..] {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
+}
