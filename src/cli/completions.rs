@@ -16,9 +16,9 @@ Commands, flags and their values are completed, with the rounds, runs, contender
 and shapes that are in the folder: `dgx debug mine smoke --shape <TAB>` offers the
 shapes of smoke. The script runs dgx at each TAB.")]
 pub(super) struct Args {
-    /// The shell
+    /// The shell [default: that of $SHELL]
     #[arg(value_enum)]
-    shell: Shell,
+    shell: Option<Shell>,
 }
 
 /// Bash parts words at `:` and `=`, which stand within the names of contenders:
@@ -40,9 +40,12 @@ complete -o nospace -o bashdefault -o nosort -F _dgx dgx 2> /dev/null ||
 
 /// Prints what completes the words of a command line.
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    let shell = args.shell.to_string();
+    let shell = args.shell.or_else(Shell::from_env).ok_or_else(|| {
+        let message = "$SHELL names no shell that can complete";
+        CommandError::usage(message, "name one: `dgx completions bash`, zsh or fish")
+    })?;
     let mut script = Vec::new();
-    if let Some(completer) = Shells::builtins().completer(&shell) {
+    if let Some(completer) = Shells::builtins().completer(&shell.to_string()) {
         let program = program();
         let written =
             completer.write_registration(complete::VARIABLE, "dgx", "dgx", &program, &mut script);
@@ -51,7 +54,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
             CommandError::could_not_run(message, "try again")
         })?;
     }
-    if args.shell == Shell::Bash {
+    if shell == Shell::Bash {
         script.extend(BASH.as_bytes());
     }
     say!("{}", String::from_utf8_lossy(&script).trim());

@@ -1,7 +1,8 @@
 use super::{between, interval, signed_percent};
 use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
-use dgx_core::domain::ContenderId;
-use dgx_core::rank::{Comparison, Judgement, Side};
+use dgx_core::domain::{ContenderId, Interval, Micros};
+use dgx_core::rank::{Comparison, Judgement, Ranking, Side};
+use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// The second side over the first, one pair after the other: a line for each
@@ -63,6 +64,33 @@ pub(crate) fn benchmark_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Tabl
             let mut row = values(sides[1].contender, shape, times, estimate, judgement);
             row.truncate(7);
             table.push(row);
+        }
+    }
+    table.without_empty_columns()
+}
+
+/// What another tool recorded: a line for each benchmark and its arguments.
+pub(crate) fn recorded_table(run: &Run, ranking: &Ranking) -> Table {
+    let mut table = Table::new(vec![
+        Column::key("benchmark"),
+        Column::key("arguments"),
+        Column::new("recorded µs", Align::Right, 6),
+        Column::new("95 %", Align::Left, 6),
+    ]);
+    for contender in run.header.contenders.iter().map(|c| &c.id) {
+        for shape in run.header.shapes.iter().map(|s| &s.name) {
+            let cell = ranking.cell(contender, shape);
+            if let Some(time) = cell.and_then(|cell| cell.time.as_ref()) {
+                let Interval { lower, upper, .. } = time.micros();
+                let ends = lower.zip(upper);
+                let ends = ends.map(|(low, high)| format!("[{} {}]", Micros(low), Micros(high)));
+                table.push(row![
+                    contender,
+                    shape,
+                    time.estimate(),
+                    ends.unwrap_or_default()
+                ]);
+            }
         }
     }
     table.without_empty_columns()

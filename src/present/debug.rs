@@ -6,8 +6,7 @@ use dgx_core::domain::{BackendKind, Hazard, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::STILL_RUNNING;
 use dgx_run::debug::{Call, Diagnosis};
-use dgx_run::operator::Found;
-use dgx_run::validate::{Chart, Patch, Story, Tolerance, significant};
+use dgx_run::validate::{Answer, Chart, Element, Patch, Story, Tolerance};
 
 /// Lines shown of what kernels printed; all of it is in the run file of a sweep.
 const PRINTED: usize = 60;
@@ -223,10 +222,15 @@ fn mismatch_sections(
     )];
     let around = || story.patch.rows.iter().flatten();
     if around().any(|(element, _)| element.found.written) {
-        let name = &mismatch.whose;
+        let answer = &story.answers[mismatch.first.group];
+        let whose = answer.whose().filter(|_| answer.is_matrix());
+        let whose = whose.map(|whose| format!(", in {whose}"));
         parts.push(section(
-            &format!("Around the first, in {name}: got over expected, * is wrong"),
-            &patch(&story.patch).render(style),
+            &format!(
+                "Around the first{}: got over expected, * is wrong",
+                whose.unwrap_or_default()
+            ),
+            &patch(&story.patch, answer).render(style),
         ));
     }
     parts.push(section("Where", &places(story, context)));
@@ -274,48 +278,55 @@ fn writers(call: &Call, style: &Style) -> Option<String> {
 }
 
 fn elements(story: &Story, tolerance: Tolerance) -> Table {
-    // "group 3", "output y".
-    let named = |place: usize| story.names[place].split_once(' ').unwrap_or_default();
-    let titles = [
-        named(0).0,
-        "row",
-        "column",
-        "got",
-        "expected",
-        "error/tolerance",
-    ];
-    let columns = titles.map(Column::right).to_vec();
-    Table::new(columns).with(story.elements.iter().map(|element| {
+    let matrices = story.answers.iter().all(|a| a.is_matrix() && a.only);
+    let several = story.answers.len() > 1;
+    let titles: &[&str] = match (matrices, several) {
+        (true, true) => &["group", "row", "column"],
+        (true, false) => &["row", "column"],
+        (false, _) => &["element"],
+    };
+    let right = ["got", "expected", "error/tolerance"];
+    let titles = titles.iter().chain(&right).copied();
+    Table::new(titles.map(Column::right).collect()).with(story.elements.iter().map(|element| {
         let error = tolerance.error(element.found, element.expected);
-        row![
-            named(element.group).1,
-            element.row,
-            element.column,
-            got(element.found),
-            significant(element.expected),
+        let mut row = match (matrices, several) {
+            (true, true) => row![element.group, element.row, element.column],
+            (true, false) => row![element.row, element.column],
+            (false, _) => row![story.answers[element.group].element(element.row, element.column)],
+        };
+        row.extend(row![
+            got(element),
+            element.number(element.expected),
             match error.is_finite() {
                 true => format!("{error:.3}"),
                 false => "–".to_owned(),
             },
-        ]
+        ]);
+        row
     }))
 }
 
-fn patch(patch: &Patch) -> Table {
+fn patch(patch: &Patch, answer: &Answer) -> Table {
     let width = patch.rows.first().map_or(0, Vec::len);
-    let title = |column: usize| format!("column {}", patch.first_column + column);
+    let matrix = answer.is_matrix();
+    let title = |column: usize| match matrix {
+        true => format!("column {}", patch.first_column + column),
+        false => (patch.first_column + column).to_string(),
+    };
     let columns = (0..width).map(|column| Column::right(title(column)));
     let mut table = Table::keyed("", columns);
     for (place, row) in patch.rows.iter().enumerate() {
         let above = row.iter().map(|(element, wrong)| match wrong {
-            true => format!("*{}", got(element.found)),
-            false => got(element.found),
+            true => format!("*{}", got(element)),
+            false => got(element),
         });
-        let below = row.iter().map(|(element, _)| significant(element.expected));
-        table.push_named(
-            format!("row {}", patch.first_row + place),
-            above.map(Value::from),
-        );
+        let below = row.iter().map(|(e, _)| e.number(e.expected));
+        let line = patch.first_row + place;
+        let name = match matrix {
+            true => format!("row {line}"),
+            false => answer.line(line),
+        };
+        table.push_named(name, above.map(Value::from));
         table.push_named("", below.map(Value::from));
     }
     table
@@ -323,13 +334,13 @@ fn patch(patch: &Patch) -> Table {
 
 fn places(story: &Story, context: &DebugContext<'_>) -> String {
     let mut lines = vec![story.mismatch.place.clone()];
-    if story.names.len() > 1 {
-        lines.extend(wrong_of_each(story, context.shape));
+    if story.by_group.len() > 1 {
+        lines.extend(by_group(story, context.shape));
     }
     // Where all is wrong there is nothing to see.
     let partly = || story.charts.iter().filter(|chart| !chart.is_full());
-    let shown = partly().take(CHARTS);
-    lines.extend(shown.map(|chart| drawn(chart, &story.names[chart.group], context)));
+    let drawn = |chart: &Chart| drawn(chart, &story.answers[chart.group], context);
+    lines.extend(partly().take(CHARTS).map(drawn));
     let more = partly().count().saturating_sub(CHARTS);
     if more > 0 {
         lines.push(format!("… and {more} more"));
@@ -337,17 +348,16 @@ fn places(story: &Story, context: &DebugContext<'_>) -> String {
     lines.join("\n")
 }
 
-fn wrong_of_each(story: &Story, shape: &Shape) -> Vec<String> {
-    let outputs = story.names.len() / shape.groups.len().max(1);
-    let each = story.names.iter().enumerate();
-    let mut lines: Vec<String> = each
-        .filter(|(place, _)| story.wrong_of[*place] > 0)
-        .map(|(place, name)| {
-            let (wrong, all) = (story.wrong_of[place], story.elements_of[place]);
-            match (outputs, shape.groups.get(place)) {
-                (1, Some(group)) => format!("{name} ({group}): {wrong} of {all}"),
-                _ => format!("{name}: {wrong} of {all}"),
-            }
+fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
+    let answers = story.answers.iter().zip(&story.elements_of);
+    let hit = (story.by_group.iter().zip(answers)).filter(|(wrong, _)| **wrong > 0);
+    let mut lines: Vec<String> = hit
+        .map(|(wrong, (answer, all))| {
+            let whose = answer.whose().unwrap_or_default();
+            let sizes = answer
+                .group
+                .map(|group| format!(" ({})", shape.groups[group]));
+            format!("{whose}{}: {wrong} of {all}", sizes.unwrap_or_default())
         })
         .collect();
     let more = lines.len().saturating_sub(GROUPS);
@@ -360,14 +370,20 @@ fn wrong_of_each(story: &Story, shape: &Shape) -> Vec<String> {
 
 /// `#` where all of a field is wrong, `+` where some, `.` where none; gaps
 /// between tiles.
-fn drawn(chart: &Chart, name: &str, context: &DebugContext<'_>) -> String {
+fn drawn(chart: &Chart, answer: &Answer, context: &DebugContext<'_>) -> String {
     let (rows, columns) = chart.field;
     let (tile_rows, tile_columns) = context.tile;
     let begins = |at: usize, tile: Option<usize>| {
         at > 0 && tile.is_some_and(|tile| tile > 0 && at.is_multiple_of(tile))
     };
+    let whose = match answer.extents.len() {
+        2 => answer.whose(),
+        0 | 1 => Some(answer.tensor.clone()),
+        _ => Some(format!("{}, all axes but the last as rows", answer.tensor)),
+    };
+    let whose = whose.map(|whose| whose + ", ").unwrap_or_default();
     let mut lines = vec![format!(
-        "{name}, a field is {rows} rows by {columns} columns: # all wrong, + some, . none"
+        "{whose}a field is {rows} rows by {columns} columns: # all wrong, + some, . none"
     )];
     for (place, fields) in chart.rows.iter().enumerate() {
         if begins(place * rows, tile_rows) {
@@ -400,10 +416,10 @@ fn fits(story: &Story) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn got(found: Found) -> String {
-    match found.written {
+fn got(element: &Element) -> String {
+    match element.found.written {
         false => "unwritten".to_owned(),
-        true => significant(found.value()),
+        true => element.number(element.got()),
     }
 }
 
@@ -496,9 +512,19 @@ mod tests {
             groups: vec![group(24, 256, 64); 2],
         };
         let folders = Folders::default();
-        let text = drawn(&chart, "group 1", &context(&shape, &folders));
+        let context = context(&shape, &folders);
+        let of = |extents: &[usize]| Answer {
+            tensor: "y".to_owned(),
+            extents: extents.to_vec(),
+            group: Some(1),
+            only: true,
+        };
+        let text = drawn(&chart, &of(&[24, 256]), &context);
         let told = "group 1, a field is 8 rows by 64 columns: # all wrong, + some, . none\n      \
                     0 .# +.\n      8 .# +.\n\n     16 .# +.";
         assert_eq!(text, told);
+        let text = drawn(&chart, &of(&[2, 12, 256]), &context);
+        let begins = "y, all axes but the last as rows, a field is 8 rows by 64 columns";
+        assert!(text.starts_with(begins), "{text}");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use crate::table::{Align, Column, Style, Table};
 pub(crate) use belief::{
     belief, belief_again, belief_in, between, micros_title, model_error, modelled_otherwise, times,
 };
-pub(crate) use comparison::{benchmark_table, comparison_table};
+pub(crate) use comparison::{benchmark_table, comparison_table, recorded_table};
 pub(crate) use counters::{CounterRow, all_counters, counters_of_run, counters_tables, rendered};
 #[cfg(feature = "run")]
 pub(crate) use debug::{DebugContext, account_text, next_command};

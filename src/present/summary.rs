@@ -1,6 +1,6 @@
 use super::{
     Commands, Style, belief, belief_again, counters_of_run, failure_lines, matrix, percent,
-    ranking_table, rendered,
+    ranking_table, recorded_table, rendered,
 };
 use dgx_core::domain::{Status, Timing, counted, typed};
 use dgx_core::gate;
@@ -27,8 +27,13 @@ pub(crate) struct SummaryOptions<'a> {
 pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Style) -> String {
     let ranking = &Ranking::of(run);
     let mut parts = vec![headline(run, options.new, style)];
-    parts.push(ranking_table(run, ranking).render(style));
-    parts.push(matrix(run, ranking, style));
+    // Benchmarks of another tool need not compute the same: nothing ranks them.
+    if run.tool.is_some() {
+        parts.push(recorded_table(run, ranking).render(style));
+    } else {
+        parts.push(ranking_table(run, ranking).render(style));
+        parts.push(matrix(run, ranking, style));
+    }
     // Sums over other shapes for every contender compare nothing.
     if options.counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(rendered(&counters_of_run(run, ranking), style));
@@ -50,7 +55,11 @@ pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Sty
 pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
     let header = &run.header;
     let folded = style.titled(&header.name, &header.question);
-    let contenders = counted(header.contenders.len(), "contender");
+    let noun = match run.tool {
+        Some(_) => "benchmark",
+        None => "contender",
+    };
+    let contenders = counted(header.contenders.len(), noun);
     let shapes = counted(header.shapes.len(), "shape");
     let what = format!("{contenders} × {shapes} {}", place(run));
     let mut text = format!("{folded}\n{}", style.fold(&what, 2));
@@ -204,7 +213,7 @@ fn sampling_notes(run: &Run, ranking: &Ranking) -> Vec<String> {
         outlier_note(&timed),
         card_note(run, &timed),
         shard,
-        interval_note(run, &timed),
+        interval_note(run, &timed).filter(|_| run.tool.is_none()),
         run.torn.then(|| torn.to_owned()),
         incomplete_note(run),
     ];
@@ -312,6 +321,10 @@ fn next(
     options: &SummaryOptions<'_>,
     style: &Style,
 ) -> Option<String> {
+    // What another tool timed has times and names, and no more.
+    if run.tool.is_some() {
+        return None;
+    }
     let mut ranked = ranking.rows.iter().filter(|r| r.place.is_some());
     let named = match options.usual {
         true => String::new(),
@@ -324,19 +337,16 @@ fn next(
         let (first, second) = (first.contender.typed(), second.contender.typed());
         steps.push(format!("dgx compare {second} {first}{named}"));
     }
-    // What another tool timed has times and names, and no more.
-    if run.tool.is_none() {
-        steps.push(format!("dgx report{named}"));
-        let rows = ranking.rows.iter().filter(|r| r.kind != Kind::Yardstick);
-        let explained = first.into_iter().chain(rows).next();
-        let here = explained.filter(|row| (options.is_here)(row.contender.variant()));
-        steps.extend(here.map(|row| {
-            let contender = row.contender.typed();
-            format!("dgx explain {contender}{named}{folders}")
-        }));
-    }
+    steps.push(format!("dgx report{named}"));
+    let rows = ranking.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+    let explained = first.into_iter().chain(rows).next();
+    let here = explained.filter(|row| (options.is_here)(row.contender.variant()));
+    steps.extend(here.map(|row| {
+        let contender = row.contender.typed();
+        format!("dgx explain {contender}{named}{folders}")
+    }));
     let text = format!("next: {}", steps.join(" · "));
-    (!steps.is_empty()).then(|| style.dim(style.fold(&text, 6)))
+    Some(style.dim(style.fold(&text, 6)))
 }
 
 #[cfg(test)]
@@ -389,12 +399,6 @@ mod tests {
             .map(Into::into)
             .into();
         assert!(steps(&run, false, true)[2].ends_with(" --variants 'my own'"));
-        run.tool = Some("nvbench".into());
-        assert_eq!(
-            steps(&run, false, true),
-            named[..1],
-            "it has times, and no more"
-        );
     }
 
     #[test]

@@ -127,3 +127,27 @@ fn fish_offers_what_is_there() {
         format!("$DGX completions fish | source; complete -C '{line}'")
     });
 }
+
+#[test]
+fn the_shell_is_the_one_that_asks() {
+    let workspace = Workspace::empty();
+    let said = |shell| workspace.run_with(&["completions"], &[("SHELL", shell)]);
+    assert!(said("/usr/bin/fish").contains("complete --keep-order"));
+    let none = said("/bin/none");
+    assert!(none.contains("`dgx completions bash`"), "{none}");
+    assert!(none.ends_with("[exit 2]"), "{none}");
+}
+
+/// Designs of other operators lie in folders of their own.
+#[test]
+fn designs_of_every_operator_are_offered() {
+    let said = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("DGX_COMPLETE", "fish")
+        .args(["--", "dgx", "debug", "one-"])
+        .output()
+        .expect("dgx runs");
+    let said = String::from_utf8_lossy(&said.stdout);
+    let offered: Vec<&str> = said.split_whitespace().collect();
+    assert!(offered.contains(&"one-read"), "{said}");
+}

@@ -166,6 +166,22 @@ fn benchmarks_of_another_tool_are_compared_each_with_itself_alone() {
     }
 }
 
+/// Nor does one file rank them.
+#[test]
+fn benchmarks_of_another_tool_are_shown_unranked() {
+    let workspace = Workspace::new();
+    google(&workspace, "g", 12, 100.0);
+    let said = workspace.run(&["show", "g.json"]);
+    let row = |name: &str| said.lines().find(|line| line.contains(name)).unwrap_or("");
+    for name in ["BM_x", "BM_y"] {
+        assert!(row(name).contains('['), "{said}");
+    }
+    assert_eq!(said.matches("Timed by").count(), 1, "{said}");
+    for word in ["rank", "fastest", "over BM", "next:", "All blocks"] {
+        assert!(!said.contains(word), "{word}: {said}");
+    }
+}
+
 /// A file beside itself is no comparison, whoever wrote it; and without
 /// anything to be held against there is no gate.
 #[test]

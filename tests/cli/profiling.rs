@@ -51,7 +51,7 @@ fn a_profile_says_where_modelled_time_goes() {
         "computing",
         "waiting",
         "The epilogue is",
-        "the 5.0 % bar of round 3",
+        "the 5.0 % from which it is worth hiding",
         "the model is off by",
         "mbarriers",
     ] {

@@ -257,7 +257,10 @@ fn list_round(plan: &Plan, style: &Style) {
     say!("{}\n", grid.render(style));
     let prose = |title| Column::new(title, Align::Left, 8).wraps();
     let operator = &round.operator;
-    let mut columns = vec![Column::key("shape"), Column::new("groups", Align::Right, 8)];
+    // A size of one's own may be called so too.
+    let grouped = plan.shapes.iter().any(|shape| shape.groups.len() > 1);
+    let mut columns = vec![Column::key("shape")];
+    columns.extend(grouped.then(|| Column::new("groups", Align::Right, 8)));
     columns.extend(operator.sizes.iter().map(prose));
     columns.push(Column::new("GFLOP", Align::Right, 8));
     let mut grid = Table::new(columns);
@@ -268,18 +271,37 @@ fn list_round(plan: &Plan, style: &Style) {
             list.dedup();
             list.join(" ")
         };
-        let mut row = vec![shape.name.clone(), shape.groups.len().to_string()];
+        let mut row = vec![shape.name.clone()];
+        row.extend(grouped.then(|| shape.groups.len().to_string()));
         row.extend(operator.sizes.iter().map(extents));
-        let flops = operator.operations(shape);
-        row.push(format!("{:.1}", flops / 1e9));
+        row.push(gflop(operator.operations(shape)));
         grid.push(row);
     }
     say!("{}", grid.render(style));
 }
 
+/// Operations in billions; never 0.0 where there are some.
+fn gflop(operations: f64) -> String {
+    match operations / 1e9 {
+        giga if giga >= 0.1 || giga == 0.0 => format!("{giga:.1}"),
+        giga => {
+            let digits = 1 - giga.log10().floor() as i32;
+            format!("{giga:.*}", digits.clamp(1, 9) as usize)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_operations_are_not_none() {
+        assert_eq!(gflop(7.5e9), "7.5");
+        assert_eq!(gflop(0.0), "0.0");
+        assert_eq!(gflop(7_208_960.0), "0.0072");
+        assert_eq!(gflop(1.0), "0.000000001");
+    }
 
     #[test]
     fn parameter_values_in_short() {

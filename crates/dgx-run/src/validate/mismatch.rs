@@ -29,7 +29,7 @@ impl Element {
     }
 
     /// A value as one writes those of its type.
-    fn number(&self, value: f64) -> String {
+    pub fn number(&self, value: f64) -> String {
         match self.is_integer() {
             true => format!("{value:.0}"),
             false => significant(value),
@@ -47,8 +47,8 @@ pub struct Mismatch {
     /// Of the wrong ones: NaN that was written.
     pub nan: usize,
     pub first: Element,
-    /// What it is an element of: "group 3", "output y".
-    pub whose: String,
+    /// What that is called: "group 3, row 1, column 2", "y[0,1,2]".
+    pub at: String,
     /// Largest error over what is allowed; infinite where one cannot be compared.
     pub worst: f64,
     /// The elements are within the tolerance, and too small for it: what is
@@ -72,7 +72,6 @@ impl Mismatch {
 
     /// The whole story.
     pub fn detail(&self) -> String {
-        let (Element { row, column, .. }, whose) = (self.first, &self.whose);
         let mut text = format!(
             "{} of {} elements are wrong; {}\n",
             self.wrong,
@@ -82,7 +81,8 @@ impl Mismatch {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "first: {whose}, row {row}, column {column}: got {}, expected {}{}",
+            "first: {}: got {}, expected {}{}",
+            self.at,
             match self.first.found.written {
                 false => "nothing (never written)".to_owned(),
                 true => self.first.number(self.first.got()),
@@ -185,7 +185,7 @@ mod tests {
                 found,
                 expected,
             },
-            whose: "group 0".to_owned(),
+            at: "row 1, column 2".to_owned(),
             worst,
             by_rounding: false,
             place: "one element".to_owned(),

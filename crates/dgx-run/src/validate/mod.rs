@@ -4,6 +4,7 @@
 mod elsewhere;
 mod guess;
 mod mismatch;
+mod naming;
 mod nearly;
 mod passed;
 mod place;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use mismatch::Element;
 pub use mismatch::Mismatch;
 pub use mismatch::significant;
+pub use naming::Answer;
 pub use passed::Exhibit;
 pub(crate) use passed::examine;
 pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
@@ -390,24 +392,6 @@ impl<'a> Evidence<'a> {
         self.tolerances[element.group].at(element.row)
     }
 
-    /// [`Self::whose`], of all answers.
-    fn names(&self) -> Vec<String> {
-        let places = 0..self.oracle.groups.len();
-        places.map(|place| self.whose(place)).collect()
-    }
-
-    /// Whose the answer at `place` is: "group 3", "output y".
-    fn whose(&self, place: usize) -> String {
-        let outputs = &self.operands.operator.outputs;
-        let (group, output) = (place / outputs.len(), place % outputs.len());
-        let name = &outputs[output].tensor.name;
-        match (outputs.len(), self.operands.groups.len()) {
-            (1, _) if self.operands.operator.groups => format!("group {group}"),
-            (_, 1) => format!("output {name}"),
-            _ => format!("output {name} of group {group}"),
-        }
-    }
-
     /// Whether it is a gated product of block-scaled operands, of whose sums more is known.
     fn is_gated(&self) -> bool {
         self.oracle.groups.iter().all(GroupOracle::is_gated)
@@ -454,16 +438,18 @@ impl<'a> Evidence<'a> {
             wrong.iter().zip(self.outputs).map(counted).sum()
         };
         let sample = self.sample(&wrong);
+        let answers = Answer::all(self.operands);
+        let first = sample[0];
         Mismatch {
             wrong: count(&|_| true),
             total: self.outputs.iter().map(Written::len).sum(),
             unwritten: count(&|found| !found.written),
             nan: count(&|found| found.written && found.value().is_nan()),
-            first: sample[0],
-            whose: self.whose(sample[0].group),
+            first,
+            at: answers[first.group].element(first.row, first.column),
             worst,
             by_rounding,
-            place: place::describe(&wrong, self.oracle, &self.names()),
+            place: place::describe(&wrong, &answers),
             guess: guess::guess(self, &sample),
         }
     }

@@ -1,143 +1,158 @@
 //! Where the wrong elements are, in words: groups, rows, columns, and whether
 //! they repeat with a tile.
 
-use crate::operator::Oracle;
+use super::naming::Answer;
 
 /// Periods at which kernels go wrong: tiles, warp groups, warps, fragments.
 const PERIODS: [usize; 6] = [8, 16, 32, 64, 128, 256];
 /// More groups than this are counted, not listed.
 const LISTED: usize = 6;
 
-/// `wrong` flags each element of each answer, `names` says whose those are.
-pub(super) fn describe(wrong: &[Vec<bool>], oracle: &Oracle, names: &[String]) -> String {
-    let groups: Vec<Extent> = wrong
-        .iter()
-        .zip(&oracle.groups)
-        .map(|(flags, answer)| Extent::of(flags, answer.columns))
+/// `wrong` flags each element of each of the `answers`.
+pub(super) fn describe(wrong: &[Vec<bool>], answers: &[Answer]) -> String {
+    let count = |flags: &[bool]| flags.iter().filter(|wrong| **wrong).count();
+    let hit: Vec<usize> = (0..wrong.len())
+        .filter(|place| wrong[*place].contains(&true))
         .collect();
-    let hit: Vec<usize> = (0..groups.len()).filter(|g| groups[*g].count > 0).collect();
-    let whose = whose(&hit, names);
-    let total: usize = hit.iter().map(|g| groups[*g].elements()).sum();
-    let count: usize = hit.iter().map(|g| groups[*g].count).sum();
-    if count == total {
-        return match whose.is_empty() {
-            true => "every element".to_owned(),
-            false => format!("every element{whose}"),
+    let whose = whose(&hit, answers);
+    let total: usize = hit.iter().map(|place| wrong[*place].len()).sum();
+    let counted: usize = hit.iter().map(|place| count(&wrong[*place])).sum();
+    if counted == total {
+        return format!("every element{whose}");
+    }
+    if counted == 1 {
+        let (answer, flags) = (&answers[hit[0]], &wrong[hit[0]]);
+        let columns = answer.extents.last().copied().unwrap_or(1);
+        let (row, column) = (first(flags) / columns, first(flags) % columns);
+        return match answer.is_matrix() {
+            true => format!("one element (row {row}, column {column}){whose}"),
+            false => format!("one element ({})", answer.element(row, column)),
         };
     }
-    if count == 1 {
-        let group = &groups[hit[0]];
-        let (row, column) = (first(&group.rows), first(&group.columns));
-        return format!("one element (row {row}, column {column}){whose}");
-    }
-    let rows = agreed(hit.iter().map(|g| set(&groups[*g].rows, "row")));
-    let columns = agreed(hit.iter().map(|g| set(&groups[*g].columns, "column")));
-    let region = match (rows, columns) {
-        (Set::All, Set::All) => String::new(),
-        (Set::Some(rows), Set::All) => rows,
-        (Set::All, Set::Some(columns)) => columns,
-        (Set::Some(rows), Set::Some(columns)) => format!("{rows}, {columns}"),
-    };
-    let share = share(count, total);
+    let regions = hit
+        .iter()
+        .map(|place| region(&wrong[*place], &answers[*place]));
+    let region = agreed(&regions.collect::<Vec<_>>());
+    let share = share(counted, total);
     match region.is_empty() {
         true => format!("{share}{whose}"),
         false => format!("{region}{whose} ({share})"),
     }
 }
 
-/// Which rows and columns of a group have a wrong element.
-struct Extent {
-    count: usize,
-    rows: Vec<bool>,
-    columns: Vec<bool>,
-}
-
-impl Extent {
-    fn of(flags: &[bool], n: usize) -> Self {
-        let mut extent = Self {
-            count: 0,
-            rows: vec![false; flags.len() / n],
-            columns: vec![false; n],
-        };
-        for (row, flags) in flags.chunks_exact(n).enumerate() {
-            for (column, wrong) in flags.iter().enumerate() {
-                if *wrong {
-                    extent.count += 1;
-                    extent.rows[row] = true;
-                    extent.columns[column] = true;
-                }
-            }
-        }
-        extent
+/// Which part of each axis has a wrong element, in words that join to one description: rows and
+/// columns of a matrix, slices of another tensor.
+fn region(flags: &[bool], answer: &Answer) -> Vec<String> {
+    let axes = (0..answer.extents.len()).map(|axis| marked_on(flags, &answer.extents, axis));
+    let sets: Vec<Option<Marked>> = axes.map(|marks| Marked::of(&marks)).collect();
+    if let [rows, columns] = &sets[..] {
+        let words = |set: &Option<Marked>, noun| set.as_ref().map(|set| set.words(noun));
+        let words = [words(rows, "row"), words(columns, "column")];
+        return words.map(Option::unwrap_or_default).to_vec();
     }
-
-    fn elements(&self) -> usize {
-        self.rows.len() * self.columns.len()
+    if sets.iter().all(Option::is_none) {
+        return vec![String::new()];
     }
+    let slice = |set: &Option<Marked>| set.as_ref().map_or(":".to_owned(), Marked::slice);
+    let slices: Vec<String> = sets.iter().map(slice).collect();
+    vec![format!("{}[{}]", answer.tensor, slices.join(","))]
 }
 
-#[derive(Clone, PartialEq)]
-enum Set {
-    All,
-    Some(String),
+/// Which indices of an axis have a wrong element.
+fn marked_on(flags: &[bool], extents: &[usize], axis: usize) -> Vec<bool> {
+    let inner: usize = extents[axis + 1..].iter().product();
+    let mut marks = vec![false; extents[axis]];
+    for (index, _) in flags.iter().enumerate().filter(|(_, wrong)| **wrong) {
+        marks[index / inner % extents[axis]] = true;
+    }
+    marks
 }
 
-/// The one description all groups share, or how loosely they agree.
-fn agreed(mut sets: impl Iterator<Item = Set>) -> Set {
-    let Some(one) = sets.next() else {
-        return Set::All;
+/// What all answers have in common, part by part.
+fn agreed(regions: &[Vec<String>]) -> String {
+    let Some((one, others)) = regions.split_first() else {
+        return String::new();
     };
-    match sets.all(|other| other == one) {
-        true => one,
-        false => Set::All,
-    }
+    let shared = one.iter().enumerate().filter(|(part, words)| {
+        let same = |other: &Vec<String>| other.get(*part) == Some(words);
+        !words.is_empty() && others.iter().all(same)
+    });
+    let shared: Vec<&str> = shared.map(|(_, words)| words.as_str()).collect();
+    shared.join(", ")
 }
 
-fn set(flags: &[bool], noun: &str) -> Set {
-    let count = flags.iter().filter(|f| **f).count();
-    if count == flags.len() {
-        return Set::All;
+/// Some of the indices of an axis; of each period, where they repeat.
+struct Marked {
+    first: usize,
+    last: usize,
+    count: usize,
+    len: usize,
+    repeats: bool,
+}
+
+impl Marked {
+    /// None where all are marked.
+    fn of(flags: &[bool]) -> Option<Self> {
+        let periods = PERIODS.into_iter().filter(|p| 2 * p <= flags.len());
+        let mut periodic = periods.filter(|period| {
+            let one = &flags[..*period];
+            let same = |(i, f): (usize, &bool)| *f == one[i % period];
+            flags.iter().enumerate().all(same)
+        });
+        let (one, repeats) = match periodic.next() {
+            Some(period) => (&flags[..period], true),
+            None => (flags, false),
+        };
+        let count = one.iter().filter(|f| **f).count();
+        (count < one.len()).then(|| Self {
+            first: first(one),
+            last: one.iter().rposition(|f| *f).unwrap_or(0),
+            count,
+            len: one.len(),
+            repeats,
+        })
     }
-    let (first, last) = (first(flags), flags.iter().rposition(|f| *f).unwrap_or(0));
-    let len = flags.len();
-    let text = if let Some(text) = periodic(flags, noun) {
-        text
-    } else if count == 1 && first + 1 == len {
-        format!("the last {noun}")
-    } else if count == 1 {
-        format!("{noun} {first}")
-    } else if count == last + 1 - first {
-        match (first, last + 1 == len) {
-            (0, _) => format!("{noun}s < {}", last + 1),
-            (_, true) => format!("{noun}s ≥ {first}"),
+
+    fn is_run(&self) -> bool {
+        self.count == self.last + 1 - self.first
+    }
+
+    /// "rows ≥ 64 of each 128".
+    fn words(&self, noun: &str) -> String {
+        let (first, last, len) = (self.first, self.last, self.len);
+        let ends = last + 1 == len;
+        if self.repeats {
+            return match (self.is_run(), first) {
+                (false, _) => format!("{} {noun}s of each {len}", self.count),
+                (true, 0) => format!("{noun}s < {} of each {len}", last + 1),
+                (true, _) if ends => format!("{noun}s ≥ {first} of each {len}"),
+                _ => format!("{noun}s {first} to {last} of each {len}"),
+            };
+        }
+        match (self.count, first) {
+            (1, _) if ends => format!("the last {noun}"),
+            (1, _) => format!("{noun} {first}"),
+            _ if !self.is_run() => format!("{} of {len} {noun}s", self.count),
+            (_, 0) => format!("{noun}s < {}", last + 1),
+            _ if ends => format!("{noun}s ≥ {first}"),
             _ => format!("{noun}s {first} to {last}"),
         }
-    } else {
-        format!("{count} of {len} {noun}s")
-    };
-    Set::Some(text)
-}
-
-/// "rows ≥ 64 of each 128": the same stretch of every period, seen twice at least.
-fn periodic(flags: &[bool], noun: &str) -> Option<String> {
-    for period in PERIODS.into_iter().filter(|p| 2 * p <= flags.len()) {
-        let one = &flags[..period];
-        let repeats = flags.iter().enumerate().all(|(i, f)| *f == one[i % period]);
-        let hit = one.iter().filter(|f| **f).count();
-        if !repeats || hit == 0 {
-            continue;
-        }
-        let (first, last) = (first(one), one.iter().rposition(|f| *f).unwrap_or(0));
-        if hit != last + 1 - first {
-            return Some(format!("{hit} {noun}s of each {period}"));
-        }
-        return Some(match (first, last + 1 == period) {
-            (0, _) => format!("{noun}s < {} of each {period}", last + 1),
-            (_, true) => format!("{noun}s ≥ {first} of each {period}"),
-            _ => format!("{noun}s {first} to {last} of each {period}"),
-        });
     }
-    None
+
+    /// "64:128 of each 128", as an index of a tensor.
+    fn slice(&self) -> String {
+        let (first, end, len) = (self.first, self.last + 1, self.len);
+        let of_each = match self.repeats {
+            true => format!(" of each {len}"),
+            false => String::new(),
+        };
+        match self.count {
+            count if !self.is_run() && self.repeats => format!("{count}{of_each}"),
+            count if !self.is_run() => format!("{count} of {len}"),
+            1 => format!("{first}{of_each}"),
+            _ => format!("{first}:{end}{of_each}"),
+        }
+    }
 }
 
 fn first(flags: &[bool]) -> usize {
@@ -145,10 +160,11 @@ fn first(flags: &[bool]) -> usize {
 }
 
 /// " of group 3", " of groups 1, 4", " of output y"; nothing where all are meant.
-fn whose(hit: &[usize], names: &[String]) -> String {
-    if hit.len() == names.len() {
+fn whose(hit: &[usize], answers: &[Answer]) -> String {
+    if hit.len() == answers.len() {
         return String::new();
     }
+    let names: Vec<String> = answers.iter().filter_map(Answer::whose).collect();
     let list: Vec<&str> = hit.iter().map(|place| names[*place].as_str()).collect();
     let numbers: Option<Vec<&str>> = list.iter().map(|n| n.strip_prefix("group ")).collect();
     match (hit, numbers) {
@@ -172,16 +188,37 @@ fn share(count: usize, total: usize) -> String {
 mod tests {
     use super::*;
 
-    fn text(set: Set) -> String {
-        match set {
-            Set::All => "all".to_owned(),
-            Set::Some(text) => text,
-        }
-    }
-
     fn rows(len: usize, wrong: impl Fn(usize) -> bool) -> String {
         let flags: Vec<bool> = (0..len).map(wrong).collect();
-        text(set(&flags, "row"))
+        Marked::of(&flags).map_or("all".to_owned(), |set| set.words("row"))
+    }
+
+    /// A part of a tensor of four axes is said by them, and not by rows that it does not have.
+    #[test]
+    fn slices_of_a_tensor() {
+        let answer = Answer {
+            tensor: "y".to_owned(),
+            extents: vec![2, 4, 10, 256],
+            group: None,
+            only: true,
+        };
+        let text = |wrong: &dyn Fn([usize; 4]) -> bool| {
+            let at = |i: usize| [i / 10240, i / 2560 % 4, i / 256 % 10, i % 256];
+            let flags: Vec<bool> = (0..2 * 4 * 10 * 256).map(|i| wrong(at(i))).collect();
+            describe(&[flags], std::slice::from_ref(&answer))
+        };
+        assert_eq!(text(&|_| true), "every element");
+        assert_eq!(
+            text(&|[b, g, ..]| b == 1 && g != 2),
+            "y[1,3 of 4,:,:] (37 % of elements)"
+        );
+        assert_eq!(
+            text(&|[_, _, c, s]| c >= 8 && s % 128 >= 64),
+            "y[:,:,8:10,64:128 of each 128] (10 % of elements)"
+        );
+        assert_eq!(text(&|at| at == [1, 2, 3, 4]), "one element (y[1,2,3,4])");
+        let scattered = text(&|[b, g, c, s]| (b + g + c + s) % 2 == 0);
+        assert_eq!(scattered, "50 % of elements");
     }
 
     #[test]

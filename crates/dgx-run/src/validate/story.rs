@@ -2,7 +2,7 @@
 //! what lies around the first, where they are, and what they look like.
 
 use super::guess::{self, Fit};
-use super::{Element, Evidence, Judgement, Mismatch, Tolerance, judge};
+use super::{Answer, Element, Evidence, Judgement, Mismatch, Tolerance, judge};
 use crate::operator::{Operands, Oracle, Written};
 
 /// Wrong elements told one by one.
@@ -16,16 +16,16 @@ const CHART: (usize, usize) = (16, 32);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Story {
     pub mismatch: Mismatch,
-    /// Of every group, or output: "group 3", "output y".
-    pub names: Vec<String>,
+    /// What [`Element::group`] counts.
+    pub answers: Vec<Answer>,
     /// The first wrong elements.
     pub elements: Vec<Element>,
     pub patch: Patch,
-    /// Wrong elements of each.
-    pub wrong_of: Vec<usize>,
-    /// All elements of each.
+    /// Wrong elements of each answer.
+    pub by_group: Vec<usize>,
+    /// All elements of each answer.
     pub elements_of: Vec<usize>,
-    /// Of each that has wrong elements.
+    /// Of each answer that has wrong elements.
     pub charts: Vec<Chart>,
     /// Which hypotheses fit, the best first.
     pub fits: Vec<Fit>,
@@ -40,7 +40,7 @@ pub struct Patch {
     pub rows: Vec<Vec<(Element, bool)>>,
 }
 
-/// Where a group, or an output, is wrong, field by field.
+/// Where an answer is wrong, field by field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
     pub group: usize,
@@ -77,8 +77,7 @@ pub fn story(
             .collect(),
         patch: patch(&evidence, &wrong, mismatch.first),
         elements_of: wrong.iter().map(Vec::len).collect(),
-        names: evidence.names(),
-        wrong_of: wrong
+        by_group: wrong
             .iter()
             .map(|flags| flags.iter().filter(|wrong| **wrong).count())
             .collect(),
@@ -87,6 +86,7 @@ pub fn story(
             .map(|(group, flags)| Chart::of(group, flags, oracle.groups[group].columns))
             .collect(),
         fits: guess::fits(&evidence, &sample, earlier),
+        answers: Answer::all(operands),
         mismatch: *mismatch,
     })
 }

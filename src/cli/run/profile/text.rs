@@ -190,13 +190,16 @@ impl EpilogueThreshold {
             },
             None => Self {
                 share: EPILOGUE_BAR,
-                says: format!("the {} bar of round 3", percent(EPILOGUE_BAR)),
+                says: format!(
+                    "the {} from which it is worth hiding",
+                    percent(EPILOGUE_BAR)
+                ),
             },
         }
     }
 }
 
-/// The answer to the question of round 3.
+/// How much of the time the epilogue takes, and whether that is much.
 pub(super) fn epilogue(profile: &Profile, bar: &EpilogueThreshold) -> String {
     let share = profile.share(Stage::Epilogue);
     let side = match share < bar.share {
@@ -351,11 +354,11 @@ mod tests {
     fn an_epilogue_is_held_against_its_bar() {
         let bar = EpilogueThreshold {
             share: EPILOGUE_BAR,
-            says: "the 5.0 % bar of round 3".to_owned(),
+            says: "the 5.0 % from which it is worth hiding".to_owned(),
         };
         let small = profile(&[(Stage::Computing, 97.0), (Stage::Epilogue, 3.0)]);
         let said = epilogue(&small, &bar);
-        assert!(said.starts_with("The epilogue is 3.0 % of the time, below the 5.0 % bar"));
+        assert!(said.starts_with("The epilogue is 3.0 % of the time, below the 5.0 % from"));
         let large = profile(&[(Stage::Computing, 90.0), (Stage::Epilogue, 10.0)]);
         assert!(epilogue(&large, &bar).contains("above"), "{said}");
     }

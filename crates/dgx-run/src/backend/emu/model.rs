@@ -25,7 +25,7 @@ const UNLIKE: u64 = 4;
 /// CTAs drawn beside them, one between two of them: all gaps have one where the others run too.
 const DRAWN_ALONE: usize = 2;
 /// Up to so many times as long with the drawn ones, the fixed sample decides: its times repeat.
-const SURPRISE: f64 = 1.25;
+const SURPRISE: f64 = 1.1;
 /// Beyond so many times, the drawn ones are too few to say how long it takes.
 const UNLIKELY: f64 = 2.0;
 
@@ -146,15 +146,18 @@ pub(super) fn modelled(
 ) -> Result<Modelled, String> {
     let told = scripts(device, image, launches)?;
     let machine = machine(device)?;
-    let fixed = replay(machine, launches, &told, sample, false)?;
+    let timed = |traces: Vec<&Trace>| replay(machine, launches, &told, &traces, false);
+    let fixed = timed(launches.iter().map(|ended| &ended.trace).collect())?;
     possible(fixed.micros)?;
     let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
     let count: usize = launches.iter().map(drawn).sum();
     let (call, remark) = match count {
         0 => (fixed, None),
         _ => {
-            let whole = replay(machine, launches, &told, |ended| &ended.whole, false)?;
-            longer(fixed, whole, count)?
+            let whole = timed(launches.iter().map(|ended| &ended.whole).collect())?;
+            let drawn: Vec<Trace> = launches.iter().map(outside).collect();
+            let drawn = || timed(drawn.iter().collect());
+            longer(fixed, whole, drawn, count)?
         }
     };
     possible(call.micros)?;
@@ -166,23 +169,42 @@ pub(super) fn modelled(
     })
 }
 
-/// The call that counts, of the fixed sample and of the whole one with so many drawn CTAs, and
-/// what is to be said of it. A kernel can tell which CTAs are in the fixed sample.
-fn longer(fixed: Call, whole: Call, drawn: usize) -> Result<(Call, Option<String>), String> {
-    let times = whole.micros / fixed.micros;
+/// The call that counts, of the fixed sample, of the whole one with so many drawn CTAs, and of
+/// these alone, and what is to be said of it. A kernel can tell which CTAs are in the fixed
+/// sample: where the others take longer, the fixed ones stand for themselves at most.
+fn longer(
+    fixed: Call,
+    whole: Call,
+    drawn: impl Fn() -> Result<Call, String>,
+    count: usize,
+) -> Result<(Call, Option<String>), String> {
+    if whole.micros <= SURPRISE * fixed.micros {
+        return Ok((fixed, None));
+    }
+    let drawn = drawn()?;
+    let longest = match drawn.micros > whole.micros {
+        true => drawn,
+        false => whole,
+    };
     let said = format!(
-        "CTAs outside the fixed sample take longer: {:.1} µs with {drawn} of them, {:.1} µs without",
-        whole.micros, fixed.micros
+        "CTAs outside the fixed sample take longer: {:.1} µs by {count} of them, {:.1} µs without",
+        longest.micros, fixed.micros
     );
-    match () {
-        () if times <= SURPRISE => Ok((fixed, None)),
-        () if times <= UNLIKELY => Ok((whole, Some(format!("{said}; the longer time counts")))),
-        () => Err(said),
+    match longest.micros <= UNLIKELY * fixed.micros {
+        true => Ok((longest, Some(format!("{said}; the longer time counts")))),
+        false => Err(said),
     }
 }
 
-fn sample<'e>(ended: &'e Ended<'_>) -> &'e Trace {
-    &ended.trace
+/// The CTAs that were drawn, without those of the fixed sample; where none was, all.
+fn outside(ended: &Ended<'_>) -> Trace {
+    let fixed: HashSet<u64> = ended.trace.ctas.iter().map(|cta| cta.cta).collect();
+    let ctas = ended.whole.ctas.iter().map(|cta| cta.cta);
+    let drawn: Vec<u64> = ctas.filter(|cta| !fixed.contains(cta)).collect();
+    match drawn[..] {
+        [] => ended.whole.clone(),
+        _ => part(&ended.whole, &drawn),
+    }
 }
 
 /// A time that a run file holds: with numbers of a target that are far off there are others.
@@ -349,12 +371,12 @@ fn replay(
     machine: &Machine,
     launches: &[Ended<'_>],
     scripts: &[Script],
-    of: impl for<'e> Fn(&'e Ended<'_>) -> &'e Trace,
+    traces: &[&Trace],
     keep_spans: bool,
 ) -> Result<Call, String> {
-    let launches = launches.iter().zip(scripts);
+    let launches = launches.iter().zip(scripts).zip(traces);
     let launches: Vec<Launched<'_>> = launches
-        .map(|(ended, script)| launched(ended, of(ended), script))
+        .map(|((ended, script), trace)| launched(ended, trace, script))
         .collect();
     Call::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
 }
@@ -376,7 +398,8 @@ impl<'a> Traced<'a> {
     }
 
     pub fn replay(&self, machine: &Machine, keep_spans: bool) -> Result<Call, String> {
-        replay(machine, &self.launches, &self.scripts, sample, keep_spans)
+        let traces: Vec<&Trace> = self.launches.iter().map(|ended| &ended.trace).collect();
+        replay(machine, &self.launches, &self.scripts, &traces, keep_spans)
     }
 
     /// What its launches are, in their order.

@@ -101,15 +101,19 @@ fn the_longer_time_counts_where_drawn_ctas_take_longer() {
         clock_mhz: 1000.0,
         launches: Vec::new(),
     };
-    let told = |whole| longer(call(10.0), call(whole), 5).map(|(c, said)| (c.micros, said));
-    assert_eq!(told(12.5), Ok((10.0, None)), "it repeats");
-    assert_eq!(told(8.0), Ok((10.0, None)));
-    let (micros, said) = told(19.0).unwrap();
-    assert_eq!(micros, 19.0);
+    let told = |whole, drawn| {
+        let found = longer(call(10.0), call(whole), || Ok(call(drawn)), 5);
+        found.map(|(call, said)| (call.micros, said))
+    };
+    assert_eq!(told(11.0, 20.0), Ok((10.0, None)), "it repeats");
+    assert_eq!(told(8.0, 8.0), Ok((10.0, None)));
+    let (micros, said) = told(16.0, 19.0).unwrap();
+    assert_eq!(micros, 19.0, "the fixed ones do not shorten it");
     let said = said.unwrap();
-    let words = "outside the fixed sample take longer: 19.0 µs with 5 of them, 10.0 µs without";
+    let words = "outside the fixed sample take longer: 19.0 µs by 5 of them, 10.0 µs without";
     assert!(said.contains(words), "{said}");
-    assert!(told(20.5).unwrap_err().contains("20.5 µs"));
+    assert_eq!(told(19.0, 14.0).unwrap().0, 19.0);
+    assert!(told(16.0, 20.5).unwrap_err().contains("20.5 µs"));
 }
 
 #[test]

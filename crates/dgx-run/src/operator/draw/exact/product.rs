@@ -34,6 +34,10 @@ const WIDE_REACH: usize = 1365;
 /// Scales of three bits, none a power of two.
 const SCALES: [f64; 3] = [1.25, 1.5, 1.75];
 
+/// i8 alone has a number whose negative it has not: of so many places one holds it.
+pub(super) const LEAST: f64 = -128.0;
+const SELDOM: usize = 32;
+
 /// How a line along the sum is made.
 struct Line {
     element: ElementType,
@@ -44,6 +48,8 @@ struct Line {
     most: [usize; 2],
     /// For all tensors of the problem, and for this one.
     seeds: [u64; 2],
+    /// Whether [`LEAST`] is among the numbers.
+    least: bool,
 }
 
 /// Whether sums of this length can be cut in thirds and stay exact.
@@ -52,13 +58,14 @@ pub(super) fn has_data(element: ElementType, length: u64) -> bool {
     (3 * block..=super::recipe::LONGEST).contains(&length)
 }
 
-/// A tensor. `seeds` are the problem's and its own. None where the sum is too
-/// short to be cut.
+/// A tensor. `seeds` are the problem's and its own; `least` says whether its range
+/// has [`LEAST`]. None where the sum is too short to be cut.
 pub(super) fn draw(
     element: ElementType,
     extents: &[usize],
     side: &Side,
     seeds: [u64; 2],
+    least: bool,
 ) -> Option<ExactData> {
     let axis = extents.len() - 1 - side.axis;
     let (length, inner) = (extents[axis], extents[axis + 1..].iter().product::<usize>());
@@ -73,6 +80,7 @@ pub(super) fn draw(
         block,
         most: largest(element, third),
         seeds,
+        least: least && element == ElementType::I8,
     };
     let count = extents.iter().product::<usize>() / length;
     let mut numbers = vec![0.0; count * length];
@@ -139,7 +147,11 @@ impl Line {
                 // Pairs of equals: what follows the thirds cancels by itself.
                 _ => 3 * self.third + (place - 3 * self.third) / 2,
             };
-            self.sign(within) * self.number([own, within, 0], self.most[0])
+            let sign = self.sign(within);
+            match sign < 0.0 && self.is_least(own, within) {
+                true => LEAST,
+                false => sign * self.number([own, within, 0], self.most[0]),
+            }
         };
         (0..length).map(of_place).collect()
     }
@@ -174,6 +186,12 @@ impl Line {
             let y = sign(self.seeds[1], [own, place, 8]);
             return [x, y, rest - x - y];
         }
+        if self.is_least(own, place) {
+            return match self.sign(place) < 0.0 {
+                true => [-LEAST, LEAST / 2.0, rest + LEAST / 2.0],
+                false => [-LEAST / 2.0, rest - LEAST / 2.0, LEAST],
+            };
+        }
         for attempt in 0.. {
             let random = bits(self.seeds[1], [own, place, 16 + attempt]) as usize;
             let x = (1 + random % self.most[1]) as f64;
@@ -186,6 +204,11 @@ impl Line {
             }
         }
         unreachable!("1, 1 and −2, or with ±1 left over 2, −2 and ±1, are of every type")
+    }
+
+    /// Whether a place has [`LEAST`].
+    fn is_least(&self, own: usize, place: usize) -> bool {
+        self.least && below(self.seeds[1], [own, place, 11], SELDOM) == 0
     }
 
     /// Whether a place has numbers of 13 bits, which TF32 rounds: as many as

@@ -122,7 +122,12 @@ impl Recipe {
             let own = super::bits(seed, [1 + input, 0, 0]);
             match self {
                 Self::Products(sides) => match sides.iter().find(|s| s.input == input) {
-                    Some(side) => product::draw(element, extents, side, [seed, own]),
+                    Some(side) => {
+                        let least = tensor
+                            .range(sizes)
+                            .is_none_or(|(low, _)| low <= product::LEAST);
+                        product::draw(element, extents, side, [seed, own], least)
+                    }
                     None => Some(ordinary(tensor, sizes, extents, own)),
                 },
                 Self::Squares { input: x } if *x == input => {

@@ -7,11 +7,15 @@ use crate::operator::{Evaluator, Packed, Problem};
 
 /// A product of two tensors of one type.
 fn gemm(element: &str) -> Operator {
+    gemm_within(element, "range = [-6, 6]\n")
+}
+
+fn gemm_within(element: &str, range: &str) -> Operator {
     operator(&format!(
         "summary = \"test\"\nsizes = [\"m\", \"n\", \"k\"]\nrequires = [\"k % 32 == 0\"]\n\
          small = [{{ m = 4, n = 8, k = 256 }}]\n\
-         [in.a]\ntype = \"{element}\"\nsize = [\"m\", \"k\"]\nrange = [-6, 6]\n\
-         [in.b]\ntype = \"{element}\"\nsize = [\"n\", \"k\"]\nrange = [-6, 6]\n\
+         [in.a]\ntype = \"{element}\"\nsize = [\"m\", \"k\"]\n{range}\
+         [in.b]\ntype = \"{element}\"\nsize = [\"n\", \"k\"]\n{range}\
          [out.c]\ntype = \"f32\"\nsize = [\"m\", \"n\"]\nvalue = \"a @ b.T\"\n"
     ))
 }
@@ -140,6 +144,36 @@ fn partial_sums_are_exact_and_large() {
             );
         }
     }
+}
+
+/// A kernel that takes i8 to be symmetric reads −128 as −127.
+#[test]
+fn the_least_of_i8_is_seen_where_it_may_occur() {
+    let drawn = |range: &str, k: u64| {
+        let operator = gemm_within("i8", range);
+        let recipe = Recipe::of(&operator).unwrap();
+        let sizes = [16, 16, k];
+        let data = recipe.draw(&operator, &sizes, 0, 5).unwrap();
+        (operator, sizes, data)
+    };
+    let is_least = |byte: &u8| *byte == 0x80;
+    for k in [256, 7168] {
+        let (operator, sizes, data) = drawn("", k);
+        let right = evaluated(&operator, &sizes, &problem(&operator, &sizes, &data));
+        for side in 0..2 {
+            let mut wrong = data.clone();
+            for byte in wrong[side].elements.iter_mut().filter(|b| is_least(b)) {
+                *byte = 0x81;
+            }
+            let found = evaluated(&operator, &sizes, &problem(&operator, &sizes, &wrong));
+            let pairs = right.iter().zip(&found);
+            let many = pairs.filter(|(a, b)| seen(**b, **a)).count();
+            assert!(many > right.len() / 16, "side {side}, k = {k}: {many}");
+        }
+    }
+    let (.., data) = drawn("range = [-127, 127]\n", 256);
+    let bytes = || data.iter().flat_map(|data| &data.elements);
+    assert!(!bytes().any(is_least));
 }
 
 /// Scales rounded to powers of two along a part of the sum.
