@@ -205,7 +205,7 @@ fn ptx_that_is_wrong_or_for_another_chip_is_a_row() {
     );
     for (target, body, told) in [
         ("sm_90a", "nonsense %r1;", "mine.ptx(15): error"),
-        ("sm_100a", "", "sm_100a"),
+        ("sm_100a", "", "`arch` is not what the PTX is for, sm_100a"),
     ] {
         workspace.write("variants/softmax/mine.ptx", &ptx(target, body));
         let text = workspace.run(&["check", "round.toml"]);

@@ -6,8 +6,9 @@ use super::{KernelReport, Param, ParamKind};
 use crate::catalog::NumberType;
 use crate::plan::{Argument, Arguments, Number};
 
-/// Bytes of a tensor map.
+/// Bytes of a tensor map, and how C++ aligns it.
 const MAP: u32 = 128;
+const MAP_ALIGN: usize = 64;
 /// Bytes of an address.
 const ADDRESS: u32 = 8;
 
@@ -97,7 +98,7 @@ fn encode(
                 .ok_or(format!("{of:?} of {} bytes", of.bytes()))
         }
         Argument::Struct(members) => {
-            let value = laid(members, memory)?;
+            let (value, _) = laid(members, memory)?;
             let fits = value.len() as u32 == bytes;
             let len = value.len();
             fits.then_some(value)
@@ -152,21 +153,17 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Members one after the other, each aligned to its size, and the whole to the
-/// largest.
+/// Members one after the other as C++ lays them, and how the whole is aligned.
 fn laid(
     members: &[Argument],
     memory: &mut impl FnMut(&Argument) -> Vec<u8>,
-) -> Result<Vec<u8>, String> {
+) -> Result<(Vec<u8>, usize), String> {
     let mut bytes = Vec::new();
     let mut largest = 1;
     for member in members {
         let (value, align) = match member {
-            Argument::Struct(inner) => {
-                let inner = laid(inner, memory)?;
-                (inner, ADDRESS as usize)
-            }
-            Argument::Map(_) => (memory(member), 64),
+            Argument::Struct(inner) => laid(inner, memory)?,
+            Argument::Map(_) => (memory(member), MAP_ALIGN),
             Argument::Typed(of, number) => (typed(*of, *number)?, of.bytes()),
             Argument::Number(number) => {
                 let of = match number {
@@ -184,5 +181,68 @@ fn laid(
         largest = largest.max(align);
     }
     bytes.resize(bytes.len().next_multiple_of(largest), 0);
-    Ok(bytes)
+    Ok((bytes, largest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::OperandRef;
+
+    const X: Argument = Argument::Operand(OperandRef::Field(0));
+
+    fn integer(value: i64) -> Argument {
+        Argument::Number(Number::Integer(value))
+    }
+
+    fn encoded(arg: &Argument, bytes: u32, kind: ParamKind) -> Result<Vec<u8>, String> {
+        let mut memory = |_: &Argument| vec![9; 8];
+        encode(arg, &Param { bytes, kind }, &mut memory)
+    }
+
+    #[test]
+    fn numbers_take_the_form_that_is_declared() {
+        let minus = integer(-1);
+        assert_eq!(encoded(&minus, 1, ParamKind::Integer), Ok(vec![255]));
+        assert_eq!(encoded(&integer(255), 1, ParamKind::Integer), Ok(vec![255]));
+        assert!(encoded(&integer(256), 1, ParamKind::Integer).is_err());
+        assert!(encoded(&integer(-129), 1, ParamKind::Integer).is_err());
+        let float = Ok((-1f32).to_le_bytes().to_vec());
+        assert_eq!(encoded(&minus, 4, ParamKind::Float), float);
+        let half = Argument::Typed(NumberType::F16, Number::Real(1.0));
+        assert_eq!(encoded(&half, 2, ParamKind::Block), Ok(vec![0, 0x3c]));
+        assert!(encoded(&integer(1), 2, ParamKind::Block).is_err());
+        assert!(encoded(&integer(1), 8, ParamKind::Pointer).is_err());
+        assert_eq!(encoded(&integer(0), 8, ParamKind::Pointer), Ok(vec![0; 8]));
+    }
+
+    #[test]
+    fn a_pointer_is_no_number() {
+        for kind in [ParamKind::Pointer, ParamKind::Either, ParamKind::Block] {
+            assert_eq!(encoded(&X, 8, kind), Ok(vec![9; 8]));
+        }
+        for (bytes, kind) in [
+            (8, ParamKind::Integer),
+            (8, ParamKind::Float),
+            (4, ParamKind::Block),
+        ] {
+            assert!(encoded(&X, bytes, kind).is_err(), "{bytes} {kind:?}");
+        }
+    }
+
+    /// As C++ lays `struct { char a; struct { short b; int c; } d; float* e; char f; }`.
+    #[test]
+    fn members_lie_as_in_cpp() {
+        let byte = || Argument::Typed(NumberType::I8, Number::Integer(1));
+        let short = Argument::Typed(NumberType::I16, Number::Integer(2));
+        let inner = Argument::Struct(vec![short, integer(3)]);
+        let whole = Argument::Struct(vec![byte(), inner, X, byte()]);
+        let bytes = encoded(&whole, 32, ParamKind::Block).unwrap();
+        assert_eq!(bytes[..12], [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+        assert_eq!(
+            bytes[12..],
+            [0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 1, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert!(encoded(&whole, 24, ParamKind::Block).is_err());
+    }
 }
