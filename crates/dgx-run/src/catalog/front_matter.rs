@@ -570,6 +570,13 @@ impl Reader<'_> {
                 "no launch: the variant would do nothing",
                 "add a [[launch]]",
             )),
+            (false, _) if self.language == Language::Triton && list.len() > 1 => {
+                Err(self.document.error(
+                    list[1].kernel.span(),
+                    "a Triton contender with two launches",
+                    "make one kernel of them",
+                ))
+            }
             (false, _) => list.iter().map(|l| self.launch(l, buffers)).collect(),
         }
     }

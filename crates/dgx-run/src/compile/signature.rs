@@ -4,11 +4,11 @@ use half::{bf16, f16};
 
 use super::{KernelReport, Param, ParamKind};
 use crate::catalog::NumberType;
+use crate::operator::abi;
 use crate::plan::{Argument, Arguments, Number};
 
-/// Bytes of a tensor map, and how C++ aligns it.
-const MAP: u32 = 128;
-const MAP_ALIGN: usize = 64;
+/// Bytes of a tensor map.
+const MAP: u32 = abi::TENSOR_MAP as u32;
 /// Bytes of an address.
 const ADDRESS: u32 = 8;
 
@@ -26,7 +26,7 @@ pub(crate) fn parameters(
         let (declared, given) = (own.unwrap_or(0), args.list.len());
         let texts = args.texts.join(", ");
         return Err(format!(
-            "{name} takes {}, and `args` gives {given}: {texts}",
+            "{name} takes {}, and `args` gives {given} ({texts})",
             counted(declared, "parameter")
         ));
     }
@@ -69,7 +69,7 @@ fn described(param: &Param) -> String {
         ParamKind::Integer => format!("an integer of {bytes} bytes"),
         ParamKind::Either => "an integer or a pointer".to_owned(),
         ParamKind::Float => format!("a float of {bytes} bytes"),
-        ParamKind::Block => format!("a struct of {bytes} bytes"),
+        ParamKind::Block => format!("a struct of {bytes} bytes, aligned to {}", param.align),
     }
 }
 
@@ -79,7 +79,8 @@ fn encode(
     param: &Param,
     memory: &mut impl FnMut(&Argument) -> Vec<u8>,
 ) -> Result<Vec<u8>, String> {
-    let Param { bytes, kind } = *param;
+    let Param { bytes, align, kind } = *param;
+    let len = |value: &Vec<u8>| value.len() as u32;
     match arg {
         Argument::Operand(_) | Argument::CallScratch(_) | Argument::PerGroup(_) => {
             let fits = bytes == ADDRESS && !matches!(kind, ParamKind::Integer | ParamKind::Float);
@@ -87,29 +88,34 @@ fn encode(
         }
         Argument::Map(_) => {
             let map = memory(arg);
-            let is_map = map.len() as u32 == bytes && !matches!(kind, ParamKind::Integer);
+            let is_map = len(&map) == bytes && kind != ParamKind::Integer;
             is_map.then_some(map).ok_or("a tensor map".to_owned())
         }
         Argument::Number(number) => plain(*number, param),
         Argument::Typed(of, number) => {
             let value = typed(*of, *number)?;
-            let fits = value.len() as u32 == bytes && kind != ParamKind::Pointer;
+            let same = match kind {
+                ParamKind::Float => of.is_float(),
+                ParamKind::Integer | ParamKind::Either => !of.is_float() || of.bytes() == 2,
+                ParamKind::Block => true,
+                ParamKind::Pointer => false,
+            };
+            let fits = same && len(&value) == bytes;
             fits.then_some(value)
-                .ok_or(format!("{of:?} of {} bytes", of.bytes()))
+                .ok_or(format!("a number of type {}", of.name()))
         }
         Argument::Struct(members) => {
-            let (value, _) = laid(members, memory)?;
-            let fits = value.len() as u32 == bytes;
-            let len = value.len();
-            fits.then_some(value)
-                .ok_or(format!("a struct of {len} bytes"))
+            let (value, own) = laid(members, align as usize, memory)?;
+            let fits = kind == ParamKind::Block && len(&value) == bytes && own as u32 == align;
+            let found = format!("a struct of {} bytes, aligned to {own}", value.len());
+            fits.then_some(value).ok_or(found)
         }
     }
 }
 
 /// A number in the form that is declared.
 fn plain(number: Number, param: &Param) -> Result<Vec<u8>, String> {
-    let Param { bytes, kind } = *param;
+    let Param { bytes, kind, .. } = *param;
     let of = match (kind, bytes, number) {
         (ParamKind::Pointer, _, Number::Integer(0)) => NumberType::I64,
         (ParamKind::Float, 4, _) => NumberType::F32,
@@ -132,6 +138,15 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
         Number::Integer(value) => value as f64,
         Number::Real(value) => value,
     };
+    let rounded = match of {
+        NumberType::F16 => f16::from_f64(real).to_f64(),
+        NumberType::Bf16 => bf16::from_f64(real).to_f64(),
+        NumberType::F32 => f64::from(real as f32),
+        _ => real,
+    };
+    if rounded.is_infinite() && real.is_finite() {
+        return Err(format!("{real}, which is too large for {}", of.name()));
+    }
     // Signed or not, the bits are the same.
     let fits = |bits: u32, value: i64| {
         -(1_i128 << (bits - 1)) <= value.into() && i128::from(value) < 1_i128 << bits
@@ -154,16 +169,26 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
 }
 
 /// Members one after the other as C++ lays them, and how the whole is aligned.
+/// A tensor map is aligned as its struct is: to 64 or to 128, by the header.
 fn laid(
     members: &[Argument],
+    whole: usize,
     memory: &mut impl FnMut(&Argument) -> Vec<u8>,
 ) -> Result<(Vec<u8>, usize), String> {
     let mut bytes = Vec::new();
     let mut largest = 1;
     for member in members {
         let (value, align) = match member {
-            Argument::Struct(inner) => laid(inner, memory)?,
-            Argument::Map(_) => (memory(member), MAP_ALIGN),
+            Argument::Struct(inner) => laid(inner, whole, memory)?,
+            Argument::Map(_) => {
+                let map = memory(member);
+                let align = if map.len() as u32 == MAP {
+                    whole
+                } else {
+                    map.len()
+                };
+                (map, align)
+            }
             Argument::Typed(of, number) => (typed(*of, *number)?, of.bytes()),
             Argument::Number(number) => {
                 let of = match number {
@@ -197,7 +222,8 @@ mod tests {
 
     fn encoded(arg: &Argument, bytes: u32, kind: ParamKind) -> Result<Vec<u8>, String> {
         let mut memory = |_: &Argument| vec![9; 8];
-        encode(arg, &Param { bytes, kind }, &mut memory)
+        let align = 8;
+        encode(arg, &Param { bytes, align, kind }, &mut memory)
     }
 
     #[test]
@@ -212,6 +238,12 @@ mod tests {
         let half = Argument::Typed(NumberType::F16, Number::Real(1.0));
         assert_eq!(encoded(&half, 2, ParamKind::Block), Ok(vec![0, 0x3c]));
         assert!(encoded(&integer(1), 2, ParamKind::Block).is_err());
+        let large = Argument::Typed(NumberType::F16, Number::Real(1e6));
+        assert!(encoded(&large, 2, ParamKind::Block).is_err());
+        let float = Argument::Typed(NumberType::F32, Number::Integer(1));
+        assert!(encoded(&float, 4, ParamKind::Integer).is_err());
+        let int = Argument::Typed(NumberType::I32, Number::Integer(1));
+        assert!(encoded(&int, 4, ParamKind::Float).is_err());
         assert!(encoded(&integer(1), 8, ParamKind::Pointer).is_err());
         assert_eq!(encoded(&integer(0), 8, ParamKind::Pointer), Ok(vec![0; 8]));
     }
@@ -244,5 +276,10 @@ mod tests {
             [0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 1, 0, 0, 0, 0, 0, 0, 0]
         );
         assert!(encoded(&whole, 24, ParamKind::Block).is_err());
+        assert!(encoded(&Argument::Struct(vec![X]), 8, ParamKind::Pointer).is_err());
+        // Its size fits, its alignment does not.
+        let four = || integer(1);
+        let ints = Argument::Struct(vec![four(), four()]);
+        assert!(encoded(&ints, 8, ParamKind::Block).is_err());
     }
 }
