@@ -273,3 +273,79 @@ fn a_signature_is_read_and_its_front_matter_written() {
     let text = workspace.run(&["sweep", "mine", "--backend", "emu"]);
     assert!(text.contains("validate 2/2 ok"), "{text}");
 }
+
+/// As people write them: host code, standard headers, what nvcc includes by itself.
+const WHOLE_PROGRAM: &str = "#include <cstdio>
+#include <vector>
+#include <algorithm>
+#include <cublas_v2.h>
+#include <torch/types.h>
+#include \"scale.h\"
+
+struct Options { std::vector<int> sizes; bool verbose() const { return sizes.size() > 1; } };
+
+DEVICE float reduce(float v) {
+  for (int d = 16; d; d /= 2) v = std::max(v, __shfl_xor_sync(~0u, v, d));
+  return v;
+}
+
+__global__ void softmax(const __nv_bfloat16* x, __nv_bfloat16* y, uint n) {
+  x += (size_t)blockIdx.x * n, y += (size_t)blockIdx.x * n;
+  float most = -INFINITY, sum = 0;
+  for (uint i = threadIdx.x; i < n; i += 32) most = fmaxf(most, __bfloat162float(x[i]));
+  most = reduce(most);
+  for (uint i = threadIdx.x; i < n; i += 32) sum += expf(__bfloat162float(x[i]) - most);
+  for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+  for (uint i = threadIdx.x; i < n; i += 32)
+    y[i] = __float2bfloat16(expf(__bfloat162float(x[i]) - most) / sum * SCALE);
+}
+
+int main(int argc, char** argv) {
+  std::vector<float> host(argc);
+  softmax<<<1, 32>>>(nullptr, nullptr, argc);
+  printf(\"%zu } %s\\n\", host.size(), argv[0]);
+}
+";
+
+#[test]
+fn a_whole_program_of_somebody_else_runs_as_it_is() {
+    let workspace = Workspace::empty();
+    let folder = "variants/softmax/theirs/src";
+    workspace.write(&format!("{folder}/softmax_forward.cu"), WHOLE_PROGRAM);
+    let header = "#pragma once\n#include <cuda_bf16.h>\n#include <string>\n\
+        #define DEVICE __device__ __forceinline__\n\
+        std::string greeting() { return \"hello\"; }\n";
+    workspace.write(&format!("{folder}/scale.h"), header);
+    let matter = "summary = \"a warp for each row\"\narch = \"sm_90a\"\n\
+        source = \"theirs/src/softmax_forward.cu\"\nempty = [\"torch/types.h\"]\n\
+        flags = [\"--std=c++20\", \"-DSCALE=1\"]\n[[launch]]\nkernel = \"softmax\"\n\
+        grid = \"m\"\nblock = 32\nargs = [\"x\", \"y\", \"n\"]\n";
+    let beside = "variants/softmax/theirs.toml";
+    workspace.write(beside, matter);
+    let shapes = "{ m = 5, n = 256 }, { m = 3, n = 1000 }";
+    workspace.write("round.toml", &round("softmax", "theirs", shapes));
+    let text = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
+    assert!(text.contains("validate 2/2 ok"), "{text}");
+    assert!(!text.contains("left out"), "{text}");
+    // A flag is part of what is compiled, and lines are those of the file.
+    for (from, to, told) in [
+        ("SCALE=1", "SCALE=2", "wrong"),
+        (
+            "SCALE=1",
+            "OTHER=1",
+            "theirs/src/softmax_forward.cu(23): error",
+        ),
+        ("--std=c++20", "-I/etc", "`-I/etc` may not be among `flags`"),
+        ("theirs/src/", "../", "`source` leads out of its folder"),
+        ("theirs/src/", "theirs/", "cannot read variant"),
+    ] {
+        workspace.write(beside, &matter.replace(from, to));
+        let text = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
+        assert!(text.contains(told), "{to}: {text}");
+    }
+    let inside = format!("/*dgx\n{matter}*/\n");
+    workspace.write("variants/softmax/theirs.cu", &inside);
+    workspace.write(beside, "");
+    let text = workspace.run(&["check", "round.toml"]);
+    assert!(text.contains("both have its front matter"), "{text}");
+}

@@ -141,6 +141,11 @@ pub fn include_also(folders: &[PathBuf]) {
     let _ = NAMED.set(folders.to_vec());
 }
 
+/// The folders that the user names.
+pub(crate) fn named_folders() -> &'static [PathBuf] {
+    NAMED.get().map_or(&[], Vec::as_slice)
+}
+
 /// The folders that `#include <cuda_fp16.h>` and `#include <cuda/barrier>` are
 /// looked for in, after those the user names: of the first place that has them,
 /// the one beside the named NVRTC before a toolkit's, fetched wheels and Python
@@ -159,11 +164,7 @@ pub(crate) fn include_folders() -> &'static [PathBuf] {
         let mut folders = homes.map(|home| home.join("include"));
         let found = folders.find(|folder| folder.join("cuda_fp16.h").is_file());
         let with_cccl = |folder: PathBuf| [folder.clone(), folder.join("cccl")];
-        let named = NAMED.get().cloned().unwrap_or_default();
-        named
-            .into_iter()
-            .chain(found.into_iter().flat_map(with_cccl))
-            .collect()
+        found.into_iter().flat_map(with_cccl).collect()
     })
 }
 

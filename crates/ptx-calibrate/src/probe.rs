@@ -170,6 +170,7 @@ pub(crate) fn unit(probe: &Probe, case: &Case, chip: Chip) -> Unit {
         name: format!("src/calibrate/probes/{}.cu", probe.name),
         source: Arc::clone(&probe.source),
         arch: chip.target(),
+        flags: Vec::new(),
         defines: case.defines.clone(),
         headers: Arc::clone(&probe.headers),
         compiler: Default::default(),

@@ -108,7 +108,8 @@ fn params(list: &str) -> Vec<Declaration> {
 fn declaration(text: &str) -> Declaration {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let named = text.split('=').next().unwrap_or_default();
-    let named = named.split('[').next().unwrap_or_default().trim_end();
+    let named = named.split('[').next().unwrap_or_default();
+    let named = named.trim_end_matches([' ', ')']);
     let name = named
         .rsplit(|c: char| !is_word(c))
         .next()

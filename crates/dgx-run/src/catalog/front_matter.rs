@@ -11,7 +11,7 @@ use super::args::Buffers;
 use super::variant::{Deal, Launch, MAKESPAN, Scratch, Tune, Variant};
 use super::wire::{self, Extent, FrontMatter, Per};
 use super::{Catalog, Language, Lookup};
-use super::{Headers, Library};
+use super::{Headers, Library, standins};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::{Document, Formula, Spanned, Value};
 use dgx_core::domain::bounds::CLAIM;
@@ -48,7 +48,7 @@ pub(super) fn read(
         None => (&file, locate(&file)?),
     };
     let document = Document::new(written, range, GUIDE);
-    let wire: FrontMatter = document.parse()?;
+    let mut wire: FrontMatter = document.parse()?;
     let mut reader = Reader {
         name,
         document: &document,
@@ -74,17 +74,31 @@ pub(super) fn read(
         }
         None => Vec::new(),
     };
+    if let (Some(source), None) = (&wire.source, &beside) {
+        let message = "`source` in the source itself";
+        let error = document.error(source.span(), message, "leave it out");
+        return Err(error);
+    }
     let include = reader.include(&wire)?;
+    let empty = std::mem::take(&mut wire.empty);
     let variant = reader.variant(wire)?;
-    let headers = match variant.language {
-        Language::Cuda => Headers::of(&file.text, &shown(library, &variant.operator, &include)),
-        Language::Ptx | Language::Triton => Headers::default(),
+    let library = shown(library, &variant.operator, &include);
+    let library = empty
+        .iter()
+        .fold(library, |library, name| library.with(name, String::new()));
+    let mut variant = Variant {
+        extended,
+        ..variant
     };
+    variant.code = Arc::clone(&file.text);
+    match (variant.language, &beside) {
+        (Language::Cuda, None) => variant.headers = Arc::new(Headers::of(&file.text, &library)),
+        (Language::Cuda, Some(_)) => adapt(&mut variant, &file, &library),
+        (Language::Ptx | Language::Triton, _) => {}
+    }
     Ok(Variant {
         file,
         beside,
-        headers: Arc::new(headers),
-        extended,
         ..variant
     })
 }
@@ -100,6 +114,16 @@ fn ptx_target(file: &SourceFile) -> Option<String> {
         .find_map(|line| line.trim_start().strip_prefix(".target"))?;
     let target = line.split([',', ';']).next().unwrap_or_default().trim();
     Some(printable_line(target)).filter(|target| !target.is_empty())
+}
+
+/// Makes what NVRTC takes of a file that was written for nvcc.
+fn adapt(variant: &mut Variant, file: &SourceFile, library: &Library) {
+    let prelude = format!("#include <{}>\n", standins::PRELUDE);
+    let mut headers = Headers::of(&format!("{prelude}{}", file.text), library);
+    let device = headers.without_host_code(&file.text);
+    variant.code = format!("{prelude}#line 1\n{device}").into();
+    variant.headers = Arc::new(headers);
+    variant.flags.push("-default-device".to_owned());
 }
 
 /// What sources of `operator` may include.
@@ -177,6 +201,7 @@ impl Reader<'_> {
         let summary = self.summary(&wire.summary)?;
         let claim = wire.claim.take().map(|c| self.claim(c)).transpose()?;
         let arch = self.arch(&wire)?;
+        let flags = self.flags(&wire)?;
         let parent = self.parent.clone();
         let parent = parent.as_deref();
         let defined = self.definitions(&mut wire)?;
@@ -215,6 +240,8 @@ impl Reader<'_> {
             file: self.file.clone(),
             beside: None,
             language: self.language,
+            code: Arc::default(),
+            flags,
             headers: Arc::default(),
             operator: Arc::clone(&self.operator),
             summary,

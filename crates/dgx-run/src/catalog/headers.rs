@@ -1,8 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use super::host_code::DeviceWords;
 use super::includes::wishes;
 use super::library::{BESIDE, Header, Library};
+use super::standins;
 
 /// The files one source is compiled with. The compiler is shown these and
 /// nothing else, so they are all that can take part: what it is not shown it
@@ -72,6 +74,7 @@ impl Headers {
     /// computed.
     fn follow(&mut self, text: &str, asker: &str, library: &Library) -> bool {
         let asked = wishes(text);
+        let of_toolkit = (self.files.get(asker)).is_some_and(|header| header.of_toolkit);
         for wish in asked.wishes {
             let near = match wish.quoted {
                 true => neighbour(asker, &wish.name),
@@ -79,10 +82,32 @@ impl Headers {
             };
             let mut names = near.into_iter().chain(join("", &wish.name));
             let found = names.find(|name| self.take(name, library));
-            self.mean(&wish.name, found.as_deref());
+            match (found, standins::text(&wish.name)) {
+                (None, Some(_)) if of_toolkit => {}
+                (None, Some(text)) => {
+                    let header = Header::made(&wish.name, text);
+                    self.files.insert(wish.name.clone(), header);
+                    self.mean(&wish.name, Some(&wish.name));
+                }
+                (found, _) => self.mean(&wish.name, found.as_deref()),
+            }
         }
         // A toolkit's headers compute names for hosts alone.
         asked.computed && library.owns(asker)
+    }
+
+    /// Blanks the host code of `source`, whose headers these are, and of the
+    /// files beside it.
+    pub(super) fn without_host_code(&mut self, source: &str) -> String {
+        let own = self.files.values().filter(|header| !header.of_toolkit);
+        let texts = own.map(|header| &*header.text).chain([source]);
+        let words = DeviceWords::of(texts);
+        for (name, header) in &mut self.files {
+            if name.starts_with(BESIDE) {
+                header.text = words.without_host_code(&header.text);
+            }
+        }
+        words.without_host_code(source)
     }
 
     /// Shows the file `name`, if there is one.
@@ -122,7 +147,7 @@ impl Headers {
     pub fn texts(&self) -> impl Iterator<Item = (&str, String)> {
         self.shown().map(|(name, shown)| {
             let text = match shown {
-                Shown::File(Header { path, text }) => {
+                Shown::File(Header { path, text, .. }) => {
                     let path = path.display().to_string();
                     format!("#line 1 {}\n{text}", c_string(&path))
                 }

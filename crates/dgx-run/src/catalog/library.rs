@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use dgx_core::files;
 
+use super::standins;
+
 /// Bounds on what is taken in from folders that may hold anything.
 const MAX_FILES: usize = 4096;
 const MAX_BYTES: usize = 64 << 20;
@@ -15,6 +17,19 @@ pub(super) struct Header {
     /// As a user would type it.
     pub path: PathBuf,
     pub text: String,
+    /// A toolkit's: what it asks for besides is for hosts.
+    pub of_toolkit: bool,
+}
+
+impl Header {
+    /// One that has no file of the user's.
+    pub(super) fn made(name: &str, text: String) -> Self {
+        Self {
+            path: PathBuf::from(name),
+            text,
+            of_toolkit: false,
+        }
+    }
 }
 
 /// Everything the variants of one folder may include: the files beside them and
@@ -33,6 +48,8 @@ pub struct Library {
     pub(super) include: Vec<PathBuf>,
     /// Folders that are searched for what is in none of the files.
     searched: Vec<PathBuf>,
+    /// A toolkit's, which come last.
+    toolkit: Vec<PathBuf>,
     bytes: usize,
 }
 
@@ -59,8 +76,9 @@ impl Library {
     /// The same with another text under a name.
     pub(super) fn with(&self, name: &str, text: String) -> Self {
         let mut other = self.clone();
-        let path = PathBuf::from(name);
-        other.files.insert(name.to_owned(), Header { path, text });
+        other
+            .files
+            .insert(name.to_owned(), Header::made(name, text));
         other
     }
 
@@ -69,6 +87,14 @@ impl Library {
     pub(super) fn searching(mut self, folders: &[PathBuf]) -> Self {
         self.searched.splice(0..0, folders.iter().cloned());
         self
+    }
+
+    /// The same with a toolkit's folders.
+    pub(super) fn with_toolkit(self, folders: &[PathBuf]) -> Self {
+        Self {
+            toolkit: folders.to_vec(),
+            ..self
+        }
     }
 
     /// The file that is included as `name`. One that is searched for is called by
@@ -80,11 +106,19 @@ impl Library {
         if name.starts_with(BESIDE) || self.left_out.contains_key(name) {
             return None;
         }
-        let mut paths = self.searched.iter().map(|folder| folder.join(name));
-        let path = paths.find(|path| path.is_file())?;
-        Some(Header {
-            path: PathBuf::from(name),
-            text: readable(&path).ok()?,
+        let read = |folders: &[PathBuf]| {
+            let mut paths = folders.iter().map(|folder| folder.join(name));
+            let path = paths.find(|path| path.is_file())?;
+            Some(Header::made(name, readable(&path).ok()?))
+        };
+        let stand_in = || Some(Header::made(name, standins::text(name)?));
+        let named = read(&self.searched);
+        named.or_else(|| match standins::comes_first(name) {
+            true => stand_in(),
+            false => read(&self.toolkit).map(|header| Header {
+                of_toolkit: true,
+                ..header
+            }),
         })
     }
 
@@ -96,10 +130,7 @@ impl Library {
     /// Headers that dgx itself carries, by the names they are included by.
     pub fn carried(headers: &[(&str, &str)]) -> Self {
         let header = |(name, text): &(&str, &str)| {
-            let header = Header {
-                path: PathBuf::from(name),
-                text: (*text).to_owned(),
-            };
+            let header = Header::made(name, (*text).to_owned());
             ((*name).to_owned(), header)
         };
         Self {
@@ -162,7 +193,12 @@ impl Library {
         match text {
             Ok(text) => {
                 self.bytes += text.len();
-                self.files.insert(name, Header { path, text });
+                let header = Header {
+                    path,
+                    text,
+                    of_toolkit: false,
+                };
+                self.files.insert(name, header);
             }
             Err(why) => {
                 let why = format!("{} cannot be included: {why}", path.display());

@@ -9,19 +9,22 @@ mod args;
 mod declared;
 mod definitions;
 mod extend;
+mod flags;
 mod front_matter;
 mod headers;
+mod host_code;
 mod includes;
 mod library;
 mod maps;
 mod picks;
+mod standins;
 mod variant;
 mod vocabulary;
 mod wire;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use declared::{Declaration, Declared, declared};
@@ -72,9 +75,20 @@ struct Folder {
     library: OnceLock<Library>,
 }
 
+impl Folder {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            library: OnceLock::new(),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Source {
     path: PathBuf,
+    /// `NAME.toml`, where that names the source.
+    matter: Option<PathBuf>,
     /// Place among the folders.
     folder: usize,
     /// The compile target its folder is named after.
@@ -168,21 +182,27 @@ impl Catalog {
         of: (Option<&str>, Option<&str>),
         paths: Vec<PathBuf>,
     ) {
-        for path in paths.into_iter().filter(|path| is_source(path)) {
+        let name = |path: &Path| {
             let stem = path.file_stem().unwrap_or_default();
-            let name = stem.to_string_lossy().into_owned();
-            self.add_file(name, path, of);
+            stem.to_string_lossy().into_owned()
+        };
+        for path in paths.iter().filter(|path| is_source(path)) {
+            self.add_file(name(path), (path.clone(), None), of);
         }
-        self.folders.push(Folder {
-            path: folder.to_owned(),
-            library: OnceLock::new(),
-        });
+        self.folders.push(Folder::new(folder));
+        for matter in paths {
+            if let Some(source) = named_source(&matter) {
+                let near = source.parent().unwrap_or(folder).to_owned();
+                self.add_file(name(&matter), (source, Some(matter)), of);
+                self.folders.push(Folder::new(&near));
+            }
+        }
     }
 
     fn add_file(
         &mut self,
         name: String,
-        path: PathBuf,
+        (path, matter): (PathBuf, Option<PathBuf>),
         (operator, arch): (Option<&str>, Option<&str>),
     ) {
         let folder = self.folders.len();
@@ -190,6 +210,15 @@ impl Catalog {
             let path = printable_line(&path.display().to_string());
             let message = format!("{path} cannot be a variant: {why}");
             InputError::new(message, "rename the file")
+        });
+        let climbs = matter.as_ref().filter(|matter| {
+            let below = matter.parent().and_then(|own| path.strip_prefix(own).ok());
+            let stays = |below: &Path| !below.components().any(|c| c == Component::ParentDir);
+            !below.is_some_and(stays)
+        });
+        let refused = refused.or_else(|| {
+            let message = format!("{}: `source` leads out of its folder", climbs?.display());
+            Some(InputError::new(message, "name a file below the folder"))
         });
         let files = match operator {
             Some(operator) => self.of_operators.entry(operator.to_owned()).or_default(),
@@ -204,6 +233,7 @@ impl Catalog {
         }
         sources.push(Source {
             path,
+            matter,
             folder,
             arch: arch.map(str::to_owned),
             operator: operator.map(str::to_owned),
@@ -333,11 +363,13 @@ impl Catalog {
             path: entry.path.clone(),
             text: text.into(),
         };
-        let beside = beside(&file)?;
+        let matter = entry.matter.clone();
+        let beside = beside(&file, matter.unwrap_or_else(|| sidecar(&file.path)))?;
         let folder = &self.folders[entry.folder];
         let library = folder.library.get_or_init(|| {
             let own = Library::gather(&folder.path, &self.include);
-            own.searching(toolkit::include_folders())
+            own.searching(toolkit::named_folders())
+                .with_toolkit(toolkit::include_folders())
         });
         let lookup = Lookup {
             beside: entry.arch.clone(),
@@ -406,9 +438,25 @@ fn sidecar(source: &Path) -> PathBuf {
     source.with_extension("toml")
 }
 
-/// `NAME.toml` beside a source that has no front matter of its own.
-fn beside(file: &SourceFile) -> Result<Option<SourceFile>, InputError> {
-    let path = sidecar(&file.path);
+/// The file that the `source` of a `NAME.toml` names, before anything else of
+/// it is read: what is wrong there is for those who name the variant.
+fn named_source(matter: &Path) -> Option<PathBuf> {
+    let text = files::read_text(matter, files::LARGEST).ok();
+    let text = text.filter(|_| matter.extension() == Some(OsStr::new("toml")))?;
+    let top = text.lines().take_while(|line| !line.starts_with('['));
+    let mut values = top.filter_map(|line| {
+        let value = line
+            .strip_prefix("source")?
+            .trim_start()
+            .strip_prefix('=')?;
+        let (value, _) = value.trim_start().strip_prefix('"')?.split_once('"')?;
+        Some(matter.parent()?.join(value))
+    });
+    values.next()
+}
+
+/// `NAME.toml` of a source that has no front matter of its own.
+fn beside(file: &SourceFile, path: PathBuf) -> Result<Option<SourceFile>, InputError> {
     let own = front_matter::locate(file);
     match (path.is_file(), own) {
         (false, _) => Ok(None),
@@ -443,6 +491,10 @@ fn passed_over(path: &Path) -> Option<InputError> {
         }
         let mut entries = std::fs::read_dir(path).ok()?.flatten();
         entries.find(|entry| is_source(&entry.path()))?;
+        let mut beside = std::fs::read_dir(path.parent()?).ok()?.flatten();
+        if beside.any(|e| named_source(&e.path()).is_some_and(|s| s.starts_with(path))) {
+            return None;
+        }
         return Some(InputError::new(
             format!("the variants in {shown} are left out: its name is not a compile target"),
             format!("call it sm_90a, sm_100a, …, or say --variants {shown}"),
@@ -452,7 +504,8 @@ fn passed_over(path: &Path) -> Option<InputError> {
     if ending == OsStr::new("toml") {
         let has_source = |l: Language| path.with_extension(l.ending()).is_file();
         let languages = [Language::Cuda, Language::Ptx, Language::Triton];
-        return (!languages.into_iter().any(has_source)).then(|| {
+        let is_named = named_source(path).is_some();
+        return (!is_named && !languages.into_iter().any(has_source)).then(|| {
             let message = format!("{shown} is left out: there is no source beside it");
             InputError::new(message, "give both the same name, but for the ending")
         });

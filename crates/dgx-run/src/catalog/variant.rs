@@ -18,6 +18,10 @@ pub struct Variant {
     /// `NAME.toml`, where the front matter stands there.
     pub beside: Option<SourceFile>,
     pub language: Language,
+    /// What the compiler is given of it.
+    pub code: Arc<str>,
+    /// Flags of its own for NVRTC.
+    pub flags: Vec<String>,
     /// All that it may include.
     pub headers: Arc<Headers>,
     /// What it computes.
@@ -187,8 +191,10 @@ impl Variant {
         Self {
             name: name.to_owned(),
             language: Language::of(&file.path).unwrap_or(Language::Cuda),
+            code: Arc::clone(&file.text),
             file,
             beside: None,
+            flags: Vec::new(),
             headers: Arc::default(),
             operator: Arc::clone(operators::usual()),
             summary: "broken: its front matter cannot be used".to_owned(),

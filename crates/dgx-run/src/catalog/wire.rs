@@ -32,6 +32,14 @@ pub(super) struct FrontMatter {
     /// Folders of headers, seen from this file's.
     #[serde(default)]
     pub include: Vec<Spanned<String>>,
+    /// Headers of hosts that are taken as empty.
+    #[serde(default)]
+    pub empty: Vec<String>,
+    /// What NVRTC is given besides, e.g. --std=c++20.
+    pub flags: Option<Vec<Spanned<String>>>,
+    /// In NAME.toml: the file below its folder that has the code, where that is
+    /// not NAME.cu beside it.
+    pub source: Option<Spanned<String>>,
     /// What its author says becomes of it, where that is not ok.
     #[serde(default, deserialize_with = "expectation")]
     pub expect: Option<Status>,

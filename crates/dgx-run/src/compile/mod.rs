@@ -87,6 +87,8 @@ pub struct Unit {
     pub source: Arc<str>,
     /// NVRTC target, e.g. `sm_90a`.
     pub arch: String,
+    /// The source's own.
+    pub flags: Vec<String>,
     /// `-DNAME=value`, in order.
     pub defines: Vec<(String, String)>,
     /// All that it may include.
@@ -109,10 +111,14 @@ impl Unit {
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec![
             format!("--gpu-architecture={}", self.arch),
-            "--std=c++17".to_owned(),
             "-lineinfo".to_owned(),
             "--ptxas-options=-v".to_owned(),
         ];
+        let is_standard = |flag: &String| flag.trim_start_matches('-').starts_with("std=");
+        if !self.flags.iter().any(is_standard) {
+            flags.push("--std=c++17".to_owned());
+        }
+        flags.extend(self.flags.iter().cloned());
         flags.extend(self.defines.iter().map(|(k, v)| format!("-D{k}={v}")));
         flags
     }

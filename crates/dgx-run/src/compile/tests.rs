@@ -59,6 +59,7 @@ fn outcome(compiler: &Compiler, source: &str) -> Result<(), String> {
         name: "a.cu".to_owned(),
         source: source.into(),
         arch: "sm_90a".to_owned(),
+        flags: Vec::new(),
         defines: Vec::new(),
         headers: Arc::default(),
         compiler: CompilerKind::Nvrtc,

@@ -104,6 +104,8 @@ pub struct BuildSpec {
     /// All that it may include.
     pub headers: Arc<Headers>,
     pub arch: String,
+    /// The source's own flags.
+    pub flags: Vec<String>,
     /// All `-DNAME=value`: constants, map and scratch indices.
     pub defines: BTreeMap<String, i64>,
     /// Parameters, tuned choices and constants alone, for the record.
@@ -297,9 +299,10 @@ impl BuildSpec {
         Self {
             contender: contender.id.clone(),
             path: variant.file.path.clone(),
-            source: Arc::clone(&variant.file.text),
+            source: Arc::clone(&variant.code),
             headers: Arc::clone(&variant.headers),
             arch: variant.arch.clone(),
+            flags: variant.flags.clone(),
             defines,
             constants,
             kernels,

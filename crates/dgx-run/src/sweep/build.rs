@@ -215,6 +215,7 @@ pub fn unit(spec: &BuildSpec) -> Unit {
         name: spec.path.display().to_string(),
         source: Arc::clone(&spec.source),
         arch: spec.arch.clone(),
+        flags: spec.flags.clone(),
         defines: spec
             .defines
             .iter()

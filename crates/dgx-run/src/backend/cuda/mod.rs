@@ -57,6 +57,7 @@ pub fn tools_unit(arch: &str, operator: Option<&Operator>) -> Unit {
         name: "src/backend/cuda/tools.cu".to_owned(),
         source: source.into(),
         arch: arch.to_owned(),
+        flags: Vec::new(),
         defines: Vec::new(),
         headers: Default::default(),
         compiler: CompilerKind::Nvrtc,
