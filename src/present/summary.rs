@@ -38,9 +38,8 @@ pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Sty
     if options.counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(rendered(&counters_of_run(run, ranking), style));
     }
-    let failed = failure_lines(run, ranking, options.commands, style);
-    if !failed.is_empty() {
-        parts.push(failed);
+    if run.tool.is_none() {
+        parts.push(failure_lines(run, ranking, options.commands, style));
     }
     let notes = remarks(run, ranking);
     let notes: Vec<String> = notes.iter().map(|note| style.fold(note, 2)).collect();
@@ -140,7 +139,7 @@ pub(crate) fn notes(run: &Run, ranking: &Ranking) -> Vec<String> {
 fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
     let mut notes = Vec::new();
     let header = &run.header;
-    if !ranking.baseline_valid {
+    if !ranking.baseline_valid && run.tool.is_none() {
         let instead = match &ranking.reference {
             Some(reference) => format!("speedups are over {reference}"),
             None => "there are no speedups".to_owned(),
@@ -160,7 +159,7 @@ fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
     notes.extend(gate::loose(run).map(|how| super::loose(&how)));
     notes.extend(fewer_data(run));
     notes.extend(gate::holes(run).map(|holes| format!("Warning: {}.", super::gap(&holes))));
-    notes.extend(unranked(ranking));
+    notes.extend(unranked(ranking).filter(|_| run.tool.is_none()));
     notes.extend(sampling_notes(run, ranking));
     notes
 }

@@ -71,7 +71,7 @@ fn arguments_that_are_not_what_the_kernel_declares_are_refused() {
     let cases = [
         (
             "[\"x\", \"w\", \"y\", \"m\", \"n\"]",
-            "takes 6 parameters, and `args` gives 5: x, w, y, m, n",
+            "takes 6 parameters, and `args` gives 5 (x, w, y, m, n)",
         ),
         (
             "[\"x\", \"w\", \"y\", \"m\", \"n\", \"eps\", 1]",
@@ -87,7 +87,7 @@ fn arguments_that_are_not_what_the_kernel_declares_are_refused() {
         ),
         (
             "[\"x\", \"w\", \"y\", \"m\", { f16 = 1 }, \"eps\"]",
-            "F16 of 2 bytes",
+            "a number of type f16",
         ),
         (
             "[\"x\", \"w\", \"y\", \"m\", { struct = [\"m\", \"n\"] }, \"eps\"]",
@@ -153,7 +153,7 @@ fn a_kernel_of_several_problems_takes_arrays() {
         if (blockIdx.x < groups) for (unsigned i = threadIdx.x; i < m[blockIdx.x]; i += 32)\n\
         y[blockIdx.x][i] = 2 * x[blockIdx.x][i]; }\n";
     workspace.write("variants/mine.cu", source);
-    let shapes = "{ groups = [{ m = 3 }, { m = 70 }, { m = 1 }] }, { m = 8 }";
+    let shapes = "{ name = \"three\", groups = [{ m = 3 }, { m = 70 }, { m = 1 }] }, { m = 8 }";
     workspace.write("round.toml", &round("twice", "mine", shapes));
     let text = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
     assert!(text.contains("validate 2/2 ok"), "{text}");
@@ -205,7 +205,7 @@ fn ptx_that_is_wrong_or_for_another_chip_is_a_row() {
     );
     for (target, body, told) in [
         ("sm_90a", "nonsense %r1;", "mine.ptx(15): error"),
-        ("sm_100a", "", "sm_100a"),
+        ("sm_100a", "", "`arch` is not what the PTX is for, sm_100a"),
     ] {
         workspace.write("variants/softmax/mine.ptx", &ptx(target, body));
         let text = workspace.run(&["check", "round.toml"]);

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::sweep::Sweep;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, in_repository};
 
 const NORMS: &str = "question   = \"What does it cost to read a row twice?\"
 operator   = \"rms-norm\"
@@ -84,4 +84,13 @@ fn a_local_file_is_listed_checked_and_found_wrong_with_a_place() {
     let checked = workspace.run(&["check", "operators/twice.toml"]);
     assert!(checked.contains("operators/twice.toml:10:"), "{checked}");
     assert!(checked.ends_with("[exit 2]"), "{checked}");
+}
+
+/// The copy of attention's bytes takes less than its products could.
+#[test]
+fn a_copy_is_not_compared_with_the_time_of_products() {
+    let run = "results/baselines/operators/attention-triton-20261117-1818.jsonl";
+    let text = in_repository(&["show", run]);
+    assert!(text.contains("yardstick"), "{text}");
+    assert!(!text.contains("impossible"), "{text}");
 }

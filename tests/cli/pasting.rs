@@ -193,11 +193,11 @@ fn what_debug_leads_to_is_for_that_failure() {
     assert!(text.contains("cannot write configs/mine.toml"), "{text}");
     assert!(!text.contains("mine on 64"), "before anything ran: {text}");
 
-    workspace.edit("variants/mine.cu", "extern \"C\" ", "");
+    workspace.edit("variants/mine.cu", " dual_gemm(", " dual_gem(");
     let text = debug(&[]);
-    assert!(text.contains("declare it extern"), "{text}");
+    assert!(text.contains("did you mean `dual_gem`?"), "{text}");
     assert_eq!(last(&text), "next: dgx check configs/mine.toml", "{text}");
-    workspace.edit("variants/mine.cu", "__global__", "extern \"C\" __global__");
+    workspace.edit("variants/mine.cu", " dual_gem(", " dual_gemm(");
     let store = "group.c[static_cast<unsigned long long>(row)";
     workspace.edit("variants/mine.cu", store, "group.c[(1ull << 40) + row");
     let text = debug(&[]);

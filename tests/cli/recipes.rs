@@ -175,7 +175,7 @@ fn the_recipes_for_other_projects_use_commands_that_are_here() {
     let files: Vec<&str> = recipes.iter().map(|(file, _)| file.as_str()).collect();
     assert_eq!(files, [".github/workflows/kernels.yml", ".gitlab-ci.yml"]);
     let wheel = text("scripts/nvrtc");
-    let wheel = wheel.split("wheel='").nth(1).expect("a wheel");
+    let wheel = wheel.split("wheels=('").nth(1).expect("a wheel");
     let wheel = wheel.split('\'').next().expect("its end");
     for (file, recipe) in &recipes {
         let lines = lines(recipe);

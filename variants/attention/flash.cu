@@ -150,8 +150,10 @@ __device__ __forceinline__ void weigh(float (&s)[KEYS / 2], Rows& rows, float (&
 #pragma unroll
     for (u32 i = 0; i < KEYS / 4; ++i) top = fmaxf(top, s[i / 2 * 4 + half * 2 + i % 2]);
     top = over_row(top, true);
-    const float base = top * SCALE;
-    shrink[half] = ptx::exp2_approx(rows.top[half] * SCALE - base);
+    // Both rounded: a product that is only fused into the difference would leave
+    // the sums so far off by what was rounded, 1 % where scores are in the 10000s.
+    const float base = __fmul_rn(top, SCALE);
+    shrink[half] = ptx::exp2_approx(__fmul_rn(rows.top[half], SCALE) - base);
     rows.top[half] = top;
     float sum = 0.0f;
 #pragma unroll

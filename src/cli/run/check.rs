@@ -11,9 +11,9 @@ use dgx_core::operator::Operator;
 use dgx_core::record::schema::Build;
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::map_refusal;
-use dgx_run::catalog::Catalog;
+use dgx_run::catalog::{Catalog, Language};
 use dgx_run::compile::geometry;
-use dgx_run::plan::{Cell, Machine, Plan, Work};
+use dgx_run::plan::{BuildSpec, Cell, Machine, Plan, Work};
 use dgx_run::sweep::{BackendChoice, inspect};
 use dgx_run::validate::sound;
 
@@ -89,6 +89,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         refused |= print_mistakes(plan) != Exit::Done;
         let mut unlaunchable = unlaunchable(plan);
         if let Some(compiler) = &compiler {
+            warn_of_python(plan);
             let inspection = inspect(compiler, plan)?;
             say!("{}", resources(&inspection.builds).render(&style));
             surprised |= report_failures(plan, &inspection.builds);
@@ -119,6 +120,19 @@ fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
         _ => format!("dgx watch {round}{folders} --{target}"),
     };
     format!("next: {}", rounds.map(step).collect::<Vec<_>>().join(" · "))
+}
+
+/// Python is no data once it is compiled.
+fn warn_of_python(plan: &Plan) {
+    let python = |build: &&BuildSpec| build.language == Language::Triton;
+    let mut files: Vec<String> = (plan.builds.iter().filter(python))
+        .map(|build| build.path.display().to_string())
+        .collect();
+    files.dedup();
+    if !files.is_empty() {
+        let files = files.join(" and ");
+        inform!("note: to compile {files}, Python runs it with your rights");
+    }
 }
 
 /// Shows what is wrong with variants that would cost their rows in a sweep.

@@ -74,7 +74,7 @@ pub fn impossible(run: &Run, ranking: &Ranking) -> Vec<Impossible> {
     };
     let cells = ranking.cells.iter().filter_map(|cell| {
         let time = cell.time.as_ref()?.estimate();
-        let (least, _) = ceiling.floor(&run.least_work(&cell.shape)?);
+        let (least, _) = ceiling.floor(&run.least_work(&cell.contender, &cell.shape)?);
         (time.0 < least.0).then(|| Impossible {
             contender: cell.contender.clone(),
             shape: cell.shape.clone(),

@@ -88,7 +88,7 @@ fn timed(run: &Run, contender: &ContenderId, shape: &str) -> Option<Timed> {
             outliers: 0,
             outliers_scaled: false,
             clock_mhz: None,
-            roofline: share(run, shape, estimate.micros, None),
+            roofline: share(run, (contender, shape), estimate.micros, None),
             bound: estimate.bound.clone(),
             best: false,
         });
@@ -101,7 +101,7 @@ fn timed(run: &Run, contender: &ContenderId, shape: &str) -> Option<Timed> {
         outliers: samples.outliers(),
         outliers_scaled: samples.chosen(),
         clock_mhz,
-        roofline: share(run, shape, Micros(log.mean.exp()), clock_mhz),
+        roofline: share(run, (contender, shape), Micros(log.mean.exp()), clock_mhz),
         bound: None,
         best: false,
     })
@@ -131,9 +131,14 @@ fn mark_best(run: &Run, cells: &mut [Cell]) {
 
 /// The least time the shape can take over the time taken: 1 is the best there
 /// can be.
-fn share(run: &Run, shape: &str, time: Micros, clock_mhz: Option<f64>) -> Option<f64> {
+fn share(
+    run: &Run,
+    (contender, shape): (&ContenderId, &str),
+    time: Micros,
+    clock_mhz: Option<f64>,
+) -> Option<f64> {
     let ceiling = run.header.device.ceiling()?.at(clock_mhz);
-    let (floor, _) = ceiling.floor(&run.least_work(shape)?);
+    let (floor, _) = ceiling.floor(&run.least_work(contender, shape)?);
     Some(floor.0 / time.0)
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::names::Names;
 use super::schema::{Build, ContenderRecord, End, Estimate, Examined, Header};
+use crate::config::Yardstick;
 use crate::domain::roofline::Work;
 use crate::domain::{
     BackendKind, Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict, Watch,
@@ -120,8 +121,17 @@ impl Run {
     }
 
     /// What no design can do without on a shape.
-    pub fn least_work(&self, shape: &str) -> Option<Work> {
-        Some(self.operator.least_work(self.shape(shape)?))
+    pub fn least_work(&self, contender: &ContenderId, shape: &str) -> Option<Work> {
+        let work = self.operator.least_work(self.shape(shape)?);
+        // A copy moves what the operator must, and multiplies nothing.
+        let tensor_flops = match *contender == Yardstick::Copy.id() {
+            true => 0.0,
+            false => work.tensor_flops,
+        };
+        Some(Work {
+            tensor_flops,
+            ..work
+        })
     }
 
     /// The number of a contender's (or the yardstick's) first entry, the one

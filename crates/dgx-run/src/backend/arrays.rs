@@ -18,24 +18,22 @@ pub(super) fn bytes(call: &OperatorCall) -> u64 {
         .launches
         .iter()
         .filter_map(|launch| launch.args.as_ref());
-    let sizes = args.filter(|args| args.arrays).flat_map(|args| &args.list);
-    sizes
-        .map(|arg| entry(arg) * groups)
-        .map(padded)
-        .sum::<usize>() as u64
+    let args = args.filter(|args| args.arrays).flat_map(|args| &args.list);
+    args.map(|arg| array_bytes(arg, groups)).sum::<usize>() as u64
 }
 
-/// Bytes of an array's entry.
-fn entry(arg: &Argument) -> usize {
-    match arg {
+/// Bytes of the arrays that an argument needs.
+fn array_bytes(arg: &Argument, groups: usize) -> usize {
+    let entry = match arg {
         Argument::Operand(_) => size_of::<u64>(),
         Argument::PerGroup(_) => size_of::<u32>(),
         Argument::Map(_) => abi::TENSOR_MAP,
-        Argument::CallScratch(_)
-        | Argument::Number(_)
-        | Argument::Typed(..)
-        | Argument::Struct(_) => 0,
-    }
+        Argument::CallScratch(_) | Argument::Number(_) | Argument::Typed(..) => 0,
+        Argument::Struct(members) => {
+            return members.iter().map(|arg| array_bytes(arg, groups)).sum();
+        }
+    };
+    padded(entry * groups)
 }
 
 fn padded(bytes: usize) -> usize {

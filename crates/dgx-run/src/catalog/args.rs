@@ -106,6 +106,7 @@ impl Reader<'_> {
     ) -> Result<Arg, InputError> {
         let name = text.trim();
         let fields = self.operator.fields();
+        self.one_meaning(name, span.clone(), buffers)?;
         if let Some(place) = fields.iter().position(|field| field.name == name) {
             return Ok(Arg::Operand(OperandRef::Field(place)));
         }
@@ -141,8 +142,47 @@ impl Reader<'_> {
         Ok(Arg::Number(self.number(&arg, span)?))
     }
 
+    /// Refuses a name that stands for two things.
+    fn one_meaning(
+        &self,
+        name: &str,
+        span: Range<usize>,
+        buffers: Buffers<'_>,
+    ) -> Result<(), InputError> {
+        let is = |own: &str| own == name;
+        let meanings = [
+            (
+                "a tensor",
+                self.operator.fields().iter().any(|f| is(&f.name)),
+            ),
+            (
+                "a scratch buffer",
+                buffers.scratch.iter().any(|s| is(&s.name)),
+            ),
+            ("a map", buffers.maps.iter().any(|map| is(&map.name))),
+            (
+                "a constant of the operator",
+                self.operator.constants.iter().any(|(c, _)| is(c)),
+            ),
+            ("a number", self.knows(name)),
+        ];
+        let mut meant = meanings.iter().filter(|(_, so)| *so).map(|(what, _)| what);
+        match (meant.next(), meant.next()) {
+            (Some(one), Some(two)) => {
+                let message = format!("`{name}` is {one} and {two}");
+                Err(self.document.error(span, message, "rename one of them"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn number(&self, arg: &wire::Arg, span: Range<usize>) -> Result<Number, InputError> {
         let value = match arg {
+            wire::Arg::Real(value) if !value.is_finite() => {
+                let remedy = "let the kernel make it, e.g. from 0";
+                let message = format!("{value} cannot be an argument");
+                return Err(self.document.error(span, message, remedy));
+            }
             wire::Arg::Real(value) => return Ok(Number::Real(*value)),
             wire::Arg::Integer(value) => Value::Integer(*value),
             wire::Arg::Text(text) => {

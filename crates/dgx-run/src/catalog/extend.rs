@@ -53,6 +53,10 @@ impl Reader<'_> {
         };
         let found = self.catalog.read(parent, &lookup);
         let found = found.map_err(|why| self.inherited_mistake(why))?;
+        if found.language != self.language {
+            let message = format!("`{parent}` is written in another language");
+            return error(message, "extend one in the same");
+        }
         if !found.picks.is_empty() {
             let message = format!("`{parent}` picks others, and has nothing to extend");
             return error(message, "extend one of those it picks");

@@ -54,6 +54,7 @@ pub(super) fn read(
         document: &document,
         file: written,
         language: Language::of(&file.path).unwrap_or(Language::Cuda),
+        target: ptx_target(&file),
         parent: None,
         names: BTreeSet::new(),
         lets: BTreeSet::new(),
@@ -100,6 +101,19 @@ pub(super) fn read(
         beside,
         ..variant
     })
+}
+
+/// The chip that PTX names.
+fn ptx_target(file: &SourceFile) -> Option<String> {
+    if Language::of(&file.path) != Some(Language::Ptx) {
+        return None;
+    }
+    let line = file
+        .text
+        .lines()
+        .find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    let target = line.split([',', ';']).next().unwrap_or_default().trim();
+    Some(printable_line(target)).filter(|target| !target.is_empty())
 }
 
 /// Makes what NVRTC takes of a file that was written for nvcc.
@@ -176,6 +190,8 @@ pub(super) struct Reader<'a> {
     /// What it computes.
     pub(super) operator: Arc<Operator>,
     pub(super) language: Language,
+    /// What its PTX is for.
+    pub(super) target: Option<String>,
 }
 
 impl Reader<'_> {
@@ -295,7 +311,21 @@ impl Reader<'_> {
     /// Whether there is such a target is the compiler's to say: what it
     /// refuses is this variant's row.
     fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
-        match (&wire.arch, &self.lookup.beside, &self.parent) {
+        if let (Some(arch), Some(target)) = (&wire.arch, &self.target)
+            && arch.get_ref() != target
+        {
+            return Err(self.document.error(
+                arch.span(),
+                format!("`arch` is not what the PTX is for, {target}"),
+                "leave `arch` out",
+            ));
+        }
+        let inherited = self.parent.as_ref().map(|parent| &parent.arch);
+        match (
+            &wire.arch,
+            &self.lookup.beside,
+            self.target.as_ref().or(inherited),
+        ) {
             (Some(arch), Some(folder), _) if arch.get_ref() != folder => Err(self.document.error(
                 arch.span(),
                 format!("`arch` is not that of its folder, {folder}"),
@@ -303,7 +333,7 @@ impl Reader<'_> {
             )),
             (Some(arch), _, _) => Ok(printable_line(arch.get_ref())),
             (None, Some(folder), _) => Ok(folder.clone()),
-            (None, None, Some(parent)) => Ok(parent.arch.clone()),
+            (None, None, Some(arch)) => Ok(arch.clone()),
             (None, None, None) => Err(self.document.error(
                 0..0,
                 "the key `arch` is missing",
@@ -567,6 +597,13 @@ impl Reader<'_> {
                 "no launch: the variant would do nothing",
                 "add a [[launch]]",
             )),
+            (false, _) if self.language == Language::Triton && list.len() > 1 => {
+                Err(self.document.error(
+                    list[1].kernel.span(),
+                    "a Triton contender with two launches",
+                    "make one kernel of them",
+                ))
+            }
             (false, _) => list.iter().map(|l| self.launch(l, buffers)).collect(),
         }
     }

@@ -213,6 +213,13 @@ impl Headers {
         }
     }
 
+    /// Names and texts of the files that take part, those beside the variant
+    /// under their own names.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.files.iter();
+        files.map(|(name, file)| (name.strip_prefix(BESIDE).unwrap_or(name), &*file.text))
+    }
+
     /// What the files hold, wherever they lie: names and texts.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.shown().flat_map(|(name, shown)| {

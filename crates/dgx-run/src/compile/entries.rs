@@ -82,8 +82,13 @@ fn param(text: &str, says_pointers: bool) -> Param {
         None if bytes == 8 && !says_pointers => ParamKind::Either,
         None => ParamKind::Integer,
     };
+    let align = text.split_once(".align").and_then(|(_, rest)| {
+        let number = rest.split_whitespace().next()?;
+        number.parse().ok()
+    });
     Param {
         bytes: bytes.saturating_mul(count.unwrap_or(1)),
+        align: align.unwrap_or(1),
         kind,
     }
 }

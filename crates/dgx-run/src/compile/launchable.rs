@@ -40,13 +40,25 @@ fn missing(kernels: &[KernelReport], name: &str) -> String {
             overloads.len()
         );
     }
-    let names = || kernels.iter().map(|kernel| &*kernel.name);
+    let names = || kernels.iter().map(|kernel| unmangled(&kernel.name));
     let hint = match (nearest(name, names()), kernels.is_empty()) {
         (Some(close), _) => format!("did you mean `{close}`?"),
-        (None, true) => format!("{DECLARE} __global__"),
+        (None, true) => {
+            format!("{DECLARE} __global__, or name an instance of the template: {name}<…>")
+        }
         (None, false) => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
     };
     format!("there is no kernel `{name}` in it: {hint}")
+}
+
+/// `_Z4normPf` → `norm`.
+fn unmangled(name: &str) -> &str {
+    let plain = name.strip_prefix("_Z").and_then(|rest| {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let length: usize = rest[..digits].parse().ok()?;
+        rest.get(digits..digits.checked_add(length)?)
+    });
+    plain.unwrap_or(name)
 }
 
 /// As far as it can be told without the compiled kernel.
@@ -172,6 +184,7 @@ mod tests {
     fn param(bytes: u32) -> Param {
         Param {
             bytes,
+            align: 8,
             kind: ParamKind::Block,
         }
     }

@@ -37,7 +37,7 @@ use crate::toolkit;
 use dgx_core::domain::{content_hash, printable};
 use process::{NoImage, Process};
 use serve::{Delivery, Order};
-use triton::Python;
+use triton::{Outcome, Python};
 
 pub use cache::{Cache, Cached, cache_root};
 pub(crate) use diagnostics::says_error;
@@ -161,6 +161,8 @@ impl KernelReport {
 #[serde(deny_unknown_fields)]
 pub struct Param {
     pub bytes: u32,
+    /// What a struct is aligned to.
+    pub align: u32,
     pub kind: ParamKind,
 }
 
@@ -320,6 +322,7 @@ impl Compiler {
                 outcome
             }
             // Not the same every time: the next try may be luckier.
+            Built::Gave(reason) if reason.starts_with(&unit.name) => Err(printable(&reason)),
             Built::Gave(reason) => Err(printable(&format!("{}: error: {reason}", unit.name))),
             Built::Stopped => return Ok(None),
         };
@@ -434,19 +437,29 @@ impl Compiler {
             Err(missing) => return Ok(Built::Gave(missing.to_owned())),
         };
         let made = triton::compile(python, unit, request, &self.limits, stop)?;
-        Ok(Built::Said(made.map(|kernel| {
-            let lowered = unit
-                .kernels
-                .iter()
-                .map(|name| (name.clone(), kernel.kernel.clone()));
-            let lowered: Vec<_> = lowered.collect();
-            let mut image = image(unit, key, (kernel.cubin, kernel.ptx), &kernel.log, &lowered);
-            for report in &mut image.kernels {
-                report.dynamic_smem = kernel.shared;
-                report.hidden_params = triton::HIDDEN;
-            }
-            image
-        })))
+        let kernel = match made {
+            Outcome::Made(kernel) => *kernel,
+            Outcome::Refused {
+                message,
+                lasting: true,
+            } => return Ok(Built::Said(Err(message))),
+            Outcome::Refused { message, .. } => return Ok(Built::Gave(message)),
+        };
+        let lowered = unit
+            .kernels
+            .iter()
+            .map(|name| (name.clone(), kernel.kernel.clone()));
+        let lowered: Vec<_> = lowered.collect();
+        let mut image = image(unit, key, (kernel.cubin, kernel.ptx), &kernel.log, &lowered);
+        if image.kernels.is_empty() {
+            let lost = "what ptxas said of it is lost: does the file close its output?";
+            return Ok(Built::Gave(lost.to_owned()));
+        }
+        for report in &mut image.kernels {
+            report.dynamic_smem = kernel.shared;
+            report.hidden_params = triton::HIDDEN;
+        }
+        Ok(Built::Said(Ok(image)))
     }
 
     fn by_nvrtc(

@@ -59,13 +59,45 @@ pub(super) fn assemble(
     Ok(Assembled { cubin, log })
 }
 
-/// `ptxas in.ptx, line 3; error : no` → `mine.ptx(3): error : no`.
+/// `ptxas in.ptx, line 3; error : no` → `mine.ptx(3): error: no`.
 fn placed(line: &str, prefix: &str, name: &str) -> String {
     let told = line
         .strip_prefix(prefix)
         .and_then(|rest| rest.split_once(';'));
-    match told {
-        Some((number, told)) => format!("{name}({number}): {}", told.trim()),
-        None => line.to_owned(),
+    let Some((number, told)) = told else {
+        return line.to_owned();
+    };
+    let what = told.split_once(':').map_or(told, |(_, what)| what).trim();
+    let remedy = match what.starts_with("Unsupported .version") {
+        true => " (pip install -U nvidia-cuda-nvcc gets a newer ptxas)",
+        false => "",
+    };
+    match told.contains("warning") {
+        true => format!("{name}({number}): warning {what}"),
+        false => format!("{name}({number}): error: {what}{remedy}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ptxas_says_stands_where_it_is() {
+        let placed = |line: &str| placed(line, "ptxas /tmp/in.ptx, line ", "mine.ptx");
+        assert_eq!(
+            placed("ptxas /tmp/in.ptx, line 3; error   : Parsing error"),
+            "mine.ptx(3): error: Parsing error"
+        );
+        let old = placed(
+            "ptxas /tmp/in.ptx, line 5; fatal   : Unsupported .version 9.4; current version is '9.0'",
+        );
+        assert!(
+            old.starts_with("mine.ptx(5): error: Unsupported .version 9.4"),
+            "{old}"
+        );
+        assert!(old.contains("pip install -U nvidia-cuda-nvcc"), "{old}");
+        let info = "ptxas info    : 0 bytes gmem";
+        assert_eq!(placed(info), info);
     }
 }

@@ -4,10 +4,11 @@ use half::{bf16, f16};
 
 use super::{KernelReport, Param, ParamKind};
 use crate::catalog::NumberType;
+use crate::operator::abi;
 use crate::plan::{Argument, Arguments, Number};
 
 /// Bytes of a tensor map.
-const MAP: u32 = 128;
+const MAP: u32 = abi::TENSOR_MAP as u32;
 /// Bytes of an address.
 const ADDRESS: u32 = 8;
 
@@ -25,7 +26,7 @@ pub(crate) fn parameters(
         let (declared, given) = (own.unwrap_or(0), args.list.len());
         let texts = args.texts.join(", ");
         return Err(format!(
-            "{name} takes {}, and `args` gives {given}: {texts}",
+            "{name} takes {}, and `args` gives {given} ({texts})",
             counted(declared, "parameter")
         ));
     }
@@ -68,7 +69,7 @@ fn described(param: &Param) -> String {
         ParamKind::Integer => format!("an integer of {bytes} bytes"),
         ParamKind::Either => "an integer or a pointer".to_owned(),
         ParamKind::Float => format!("a float of {bytes} bytes"),
-        ParamKind::Block => format!("a struct of {bytes} bytes"),
+        ParamKind::Block => format!("a struct of {bytes} bytes, aligned to {}", param.align),
     }
 }
 
@@ -78,7 +79,8 @@ fn encode(
     param: &Param,
     memory: &mut impl FnMut(&Argument) -> Vec<u8>,
 ) -> Result<Vec<u8>, String> {
-    let Param { bytes, kind } = *param;
+    let Param { bytes, align, kind } = *param;
+    let len = |value: &Vec<u8>| value.len() as u32;
     match arg {
         Argument::Operand(_) | Argument::CallScratch(_) | Argument::PerGroup(_) => {
             let fits = bytes == ADDRESS && !matches!(kind, ParamKind::Integer | ParamKind::Float);
@@ -86,29 +88,34 @@ fn encode(
         }
         Argument::Map(_) => {
             let map = memory(arg);
-            let is_map = map.len() as u32 == bytes && !matches!(kind, ParamKind::Integer);
+            let is_map = len(&map) == bytes && kind != ParamKind::Integer;
             is_map.then_some(map).ok_or("a tensor map".to_owned())
         }
         Argument::Number(number) => plain(*number, param),
         Argument::Typed(of, number) => {
             let value = typed(*of, *number)?;
-            let fits = value.len() as u32 == bytes && kind != ParamKind::Pointer;
+            let same = match kind {
+                ParamKind::Float => of.is_float(),
+                ParamKind::Integer | ParamKind::Either => !of.is_float() || of.bytes() == 2,
+                ParamKind::Block => true,
+                ParamKind::Pointer => false,
+            };
+            let fits = same && len(&value) == bytes;
             fits.then_some(value)
-                .ok_or(format!("{of:?} of {} bytes", of.bytes()))
+                .ok_or(format!("a number of type {}", of.name()))
         }
         Argument::Struct(members) => {
-            let value = laid(members, memory)?;
-            let fits = value.len() as u32 == bytes;
-            let len = value.len();
-            fits.then_some(value)
-                .ok_or(format!("a struct of {len} bytes"))
+            let (value, own) = laid(members, align as usize, memory)?;
+            let fits = kind == ParamKind::Block && len(&value) == bytes && own as u32 == align;
+            let found = format!("a struct of {} bytes, aligned to {own}", value.len());
+            fits.then_some(value).ok_or(found)
         }
     }
 }
 
 /// A number in the form that is declared.
 fn plain(number: Number, param: &Param) -> Result<Vec<u8>, String> {
-    let Param { bytes, kind } = *param;
+    let Param { bytes, kind, .. } = *param;
     let of = match (kind, bytes, number) {
         (ParamKind::Pointer, _, Number::Integer(0)) => NumberType::I64,
         (ParamKind::Float, 4, _) => NumberType::F32,
@@ -131,6 +138,15 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
         Number::Integer(value) => value as f64,
         Number::Real(value) => value,
     };
+    let rounded = match of {
+        NumberType::F16 => f16::from_f64(real).to_f64(),
+        NumberType::Bf16 => bf16::from_f64(real).to_f64(),
+        NumberType::F32 => f64::from(real as f32),
+        _ => real,
+    };
+    if rounded.is_infinite() && real.is_finite() {
+        return Err(format!("{real}, which is too large for {}", of.name()));
+    }
     // Signed or not, the bits are the same.
     let fits = |bits: u32, value: i64| {
         -(1_i128 << (bits - 1)) <= value.into() && i128::from(value) < 1_i128 << bits
@@ -152,21 +168,27 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Members one after the other, each aligned to its size, and the whole to the
-/// largest.
+/// Members one after the other as C++ lays them, and how the whole is aligned.
+/// A tensor map is aligned as its struct is: to 64 or to 128, by the header.
 fn laid(
     members: &[Argument],
+    whole: usize,
     memory: &mut impl FnMut(&Argument) -> Vec<u8>,
-) -> Result<Vec<u8>, String> {
+) -> Result<(Vec<u8>, usize), String> {
     let mut bytes = Vec::new();
     let mut largest = 1;
     for member in members {
         let (value, align) = match member {
-            Argument::Struct(inner) => {
-                let inner = laid(inner, memory)?;
-                (inner, ADDRESS as usize)
+            Argument::Struct(inner) => laid(inner, whole, memory)?,
+            Argument::Map(_) => {
+                let map = memory(member);
+                let align = if map.len() as u32 == MAP {
+                    whole
+                } else {
+                    map.len()
+                };
+                (map, align)
             }
-            Argument::Map(_) => (memory(member), 64),
             Argument::Typed(of, number) => (typed(*of, *number)?, of.bytes()),
             Argument::Number(number) => {
                 let of = match number {
@@ -184,5 +206,80 @@ fn laid(
         largest = largest.max(align);
     }
     bytes.resize(bytes.len().next_multiple_of(largest), 0);
-    Ok(bytes)
+    Ok((bytes, largest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::OperandRef;
+
+    const X: Argument = Argument::Operand(OperandRef::Field(0));
+
+    fn integer(value: i64) -> Argument {
+        Argument::Number(Number::Integer(value))
+    }
+
+    fn encoded(arg: &Argument, bytes: u32, kind: ParamKind) -> Result<Vec<u8>, String> {
+        let mut memory = |_: &Argument| vec![9; 8];
+        let align = 8;
+        encode(arg, &Param { bytes, align, kind }, &mut memory)
+    }
+
+    #[test]
+    fn numbers_take_the_form_that_is_declared() {
+        let minus = integer(-1);
+        assert_eq!(encoded(&minus, 1, ParamKind::Integer), Ok(vec![255]));
+        assert_eq!(encoded(&integer(255), 1, ParamKind::Integer), Ok(vec![255]));
+        assert!(encoded(&integer(256), 1, ParamKind::Integer).is_err());
+        assert!(encoded(&integer(-129), 1, ParamKind::Integer).is_err());
+        let float = Ok((-1f32).to_le_bytes().to_vec());
+        assert_eq!(encoded(&minus, 4, ParamKind::Float), float);
+        let half = Argument::Typed(NumberType::F16, Number::Real(1.0));
+        assert_eq!(encoded(&half, 2, ParamKind::Block), Ok(vec![0, 0x3c]));
+        assert!(encoded(&integer(1), 2, ParamKind::Block).is_err());
+        let large = Argument::Typed(NumberType::F16, Number::Real(1e6));
+        assert!(encoded(&large, 2, ParamKind::Block).is_err());
+        let float = Argument::Typed(NumberType::F32, Number::Integer(1));
+        assert!(encoded(&float, 4, ParamKind::Integer).is_err());
+        let int = Argument::Typed(NumberType::I32, Number::Integer(1));
+        assert!(encoded(&int, 4, ParamKind::Float).is_err());
+        assert!(encoded(&integer(1), 8, ParamKind::Pointer).is_err());
+        assert_eq!(encoded(&integer(0), 8, ParamKind::Pointer), Ok(vec![0; 8]));
+    }
+
+    #[test]
+    fn a_pointer_is_no_number() {
+        for kind in [ParamKind::Pointer, ParamKind::Either, ParamKind::Block] {
+            assert_eq!(encoded(&X, 8, kind), Ok(vec![9; 8]));
+        }
+        for (bytes, kind) in [
+            (8, ParamKind::Integer),
+            (8, ParamKind::Float),
+            (4, ParamKind::Block),
+        ] {
+            assert!(encoded(&X, bytes, kind).is_err(), "{bytes} {kind:?}");
+        }
+    }
+
+    /// As C++ lays `struct { char a; struct { short b; int c; } d; float* e; char f; }`.
+    #[test]
+    fn members_lie_as_in_cpp() {
+        let byte = || Argument::Typed(NumberType::I8, Number::Integer(1));
+        let short = Argument::Typed(NumberType::I16, Number::Integer(2));
+        let inner = Argument::Struct(vec![short, integer(3)]);
+        let whole = Argument::Struct(vec![byte(), inner, X, byte()]);
+        let bytes = encoded(&whole, 32, ParamKind::Block).unwrap();
+        assert_eq!(bytes[..12], [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
+        assert_eq!(
+            bytes[12..],
+            [0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 1, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert!(encoded(&whole, 24, ParamKind::Block).is_err());
+        assert!(encoded(&Argument::Struct(vec![X]), 8, ParamKind::Pointer).is_err());
+        // Its size fits, its alignment does not.
+        let four = || integer(1);
+        let ints = Argument::Struct(vec![four(), four()]);
+        assert!(encoded(&ints, 8, ParamKind::Block).is_err());
+    }
 }

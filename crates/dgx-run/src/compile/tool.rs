@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use rustix::process::{Resource, Rlimit, prlimit};
+use rustix::process::{
+    Resource, Rlimit, WaitId, WaitIdOptions, set_parent_process_death_signal, setrlimit, waitid,
+};
 
 use super::Limits;
 use super::process::NoImage;
@@ -39,6 +41,18 @@ pub(super) fn run(
     stop: &dyn Fn() -> bool,
 ) -> Result<Ran, NoImage> {
     let name = command.get_program().to_string_lossy().into_owned();
+    let memory = limits.memory.0;
+    let within_limits = move || {
+        // It ends with dgx, also where dgx is killed.
+        set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        let most = Rlimit {
+            current: Some(memory),
+            maximum: Some(memory),
+        };
+        Ok(setrlimit(Resource::Data, most)?)
+    };
+    // SAFETY: between fork and exec it only makes two system calls.
+    unsafe { command.pre_exec(within_limits) };
     let mut child = command
         .process_group(0)
         .stdin(Stdio::piped())
@@ -47,15 +61,6 @@ pub(super) fn run(
         .spawn()
         .map_err(|e| NoImage::Died(format!("{name} cannot be started: {e}")))?;
     let group = Pid::from_raw(child.id() as i32);
-    let most = Rlimit {
-        current: Some(limits.memory.0),
-        maximum: Some(limits.memory.0),
-    };
-    let _ = prlimit(
-        rustix::process::Pid::from_raw(group.as_raw()),
-        Resource::Data,
-        most,
-    );
     if let Some(mut stdin) = child.stdin.take() {
         // One that never reads must not keep this thread.
         thread::spawn(move || stdin.write_all(&input));
@@ -66,26 +71,38 @@ pub(super) fn run(
     ];
     let began = Instant::now();
     let most = limits.time * PATIENCE;
-    let ended = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break Ok(status),
-            Err(e) => break Err(NoImage::Died(e.to_string())),
-            Ok(None) if stop() => break Err(NoImage::Stopped),
-            Ok(None) if began.elapsed() > most => {
-                break Err(NoImage::TimedOut(format!("{} s", most.as_secs_f64())));
+    let waiting = loop {
+        match has_ended(child.id()) {
+            true => break None,
+            false if stop() => break Some(NoImage::Stopped),
+            false if began.elapsed() > most => {
+                break Some(NoImage::TimedOut(format!("{} s", most.as_secs_f64())));
             }
-            Ok(None) => thread::sleep(GLANCE),
+            false => thread::sleep(GLANCE),
         }
     };
-    // What it left behind would go on, and hold its output open.
+    // What it left behind would go on, and hold its output open. The group is its
+    // own as long as it is not reaped.
     let _ = killpg(group, Signal::SIGKILL);
-    let _ = child.wait();
+    let status = child.wait().map_err(|e| NoImage::Died(e.to_string()))?;
     let [stdout, stderr] = heard.map(|words| words.map_or_else(String::new, hear));
-    ended.map(|status| Ran {
-        status,
-        stdout,
-        stderr,
-    })
+    match waiting {
+        Some(why) => Err(why),
+        None => Ok(Ran {
+            status,
+            stdout,
+            stderr,
+        }),
+    }
+}
+
+/// Whether a child has ended; it stays to be waited for.
+fn has_ended(child: u32) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let Some(pid) = rustix::process::Pid::from_raw(child as i32) else {
+        return true;
+    };
+    !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
 /// Takes in all that is written, and keeps the first of it.

@@ -1,17 +1,16 @@
 """Compiles one Triton or Gluon kernel ahead of time; no GPU is needed.
 
-    python -c SCRIPT --version                {"python", "executable", "triton"} on stdout, or "error"
-    python -c SCRIPT RESULT < job.json        JSON to the file RESULT, machine code to RESULT.cubin, all that is
-                                              printed, with what ptxas says, to RESULT.log
+    python -c SCRIPT --version            {"python", "executable", "triton", "build"} on stdout, or "error"
+    python -c SCRIPT RESULT < job.json    JSON to the file RESULT, machine code to RESULT.cubin, all that is
+                                          printed, with what ptxas says, to RESULT.log
 
 A job: {"file", "source": its text, "kernel", "arch": 90, "args", "constants": {NAME: X}, "options": {"num_warps": 4}}.
-"args" are the types of the runtime parameters in order: "*fp16:16", "i32", "i32:16" (a multiple of 16), "i32:1"
-(equal to 1), "fp32", or {"const": X}. A map {PARAMETER: type} does as well. tl.constexpr parameters take the constant
-of their name, or else their default. As in Triton's own JIT, an integer equal to 1 becomes a constant, and
-do_not_specialize and annotated types are respected: "args" of the result lists the parameters that are left, "order"
-their places in the job's "args". An error is {"error": text, "line": in the file, or null}.
+"args" are the types of the runtime parameters in order: "*fp16:16", "i32", "i32:16" (a multiple of 16), "fp32".
+tl.constexpr parameters take the constant of their name, or else their default. As in Triton's own JIT,
+do_not_specialize and annotated types are respected. The answer is {"made": …} or {"refused": text, "line": in the
+file or null, "lasting": whether the file is at fault, and not what is installed}.
 """
-import difflib, json, linecache, os, re, sys, traceback, types
+import difflib, importlib.util, json, linecache, os, re, site, sys, traceback, types
 from importlib import metadata
 
 INSTALL = f"{sys.executable} -m pip install triton"
@@ -34,39 +33,41 @@ def unwrapped(module, name: str, warnings: list):
 
 
 def bound(kernel, job: dict) -> tuple:
-    """Types and constants of the parameters, Triton's attributes, and the place of each runtime argument."""
-    given, constants, name = job["args"], job.get("constants", {}), job["kernel"]
+    """Types and constants of the parameters, and Triton's attributes."""
+    given, constants, name = list(job["args"]), job.get("constants", {}), job["kernel"]
     runtime = [p.name for p in kernel.params if not p.is_constexpr]
-    if isinstance(given, list):
-        if len(given) != len(runtime):
-            raise Refused(f"`{name}` takes {len(runtime)} arguments ({', '.join(runtime)}), not {len(given)}")
-        given = dict(zip(runtime, given))
-    if unknown := [key for key in given if key not in kernel.arg_names]:
-        raise Refused(f"`{name}` has no parameter {', '.join(unknown)}; it has {', '.join(kernel.arg_names)}")
+    if len(given) != len(runtime):
+        raise Refused(f"`{name}` takes {len(runtime)} arguments ({', '.join(runtime)}), and `args` gives {len(given)}")
     signature, values, attributes = {}, {}, {}
     for number, p in enumerate(kernel.params):
-        what = given.get(p.name)
-        if isinstance(what, str) and not p.is_constexpr:
-            kind, _, known = what.partition(":") if what.startswith(("*", "i", "u")) else (what, "", "")
-            if known == "1" and not p.do_not_specialize:
-                values[p.name] = 1
-            else:
-                signature[p.name] = p.annotation_type or kind
-                if known == "16" and not p.do_not_specialize and not p.do_not_specialize_on_alignment:
-                    attributes[(number,)] = [["tt.divisibility", 16]]
-        elif isinstance(what, str):
-            raise Refused(f"`{p.name}` of `{name}` is a tl.constexpr: it takes a param or const, not an argument")
-        elif isinstance(what, dict):
-            values[p.name] = what["const"]
-        elif p.is_constexpr and p.name in constants:
-            values[p.name] = constants[p.name]
-        elif p.has_default:
-            values[p.name] = p.default
+        if not p.is_constexpr:
+            kind, _, known = given.pop(0).partition(":")
+            signature[p.name] = p.annotation_type or kind
+            if known == "16" and not p.do_not_specialize and not p.do_not_specialize_on_alignment:
+                attributes[(number,)] = [["tt.divisibility", 16]]
+        elif p.name in constants or p.has_default:
+            signature[p.name] = "constexpr"
+            values[p.name] = constants.get(p.name, p.default)
         else:
-            where = "params or const" if p.is_constexpr else "args"
-            raise Refused(f"`{p.name}` of `{name}` has no value: add it to {where}")
-        signature.setdefault(p.name, "constexpr")
-    return signature, values, attributes, [runtime.index(n) for n in signature if n not in values]
+            raise Refused(f"`{p.name}` of `{name}` has no value: add it to params or const")
+    return signature, values, attributes
+
+
+def refuse_launch(m: dict) -> None:
+    """What Triton's own launcher would do besides, and dgx does not."""
+    if m.get("tensordesc_meta"):
+        raise Refused("it takes tensor descriptors made on the host: use pointers, or make them in the kernel")
+    if scratch := sum(m.get(f"{kind}_scratch_size") or 0 for kind in ("global", "profile")):
+        raise Refused(f"it needs {scratch} bytes of global scratch for each CTA, which dgx does not give")
+    if m.get("num_ctas", 1) != 1 or m.get("launch_cooperative_grid"):
+        raise Refused("it needs a cluster or a cooperative grid, which dgx does not launch for Triton")
+
+
+def foreign(names) -> list:
+    """Files of these modules that do not belong to the installation, so that no record would cover them."""
+    installed = tuple(os.path.realpath(p) + os.sep for p in (sys.prefix, sys.base_prefix, *site.getsitepackages()))
+    files = (getattr(sys.modules[name], "__file__", None) for name in names if name in sys.modules)
+    return sorted(f for f in files if f and not os.path.realpath(f).startswith(installed))
 
 
 def compiled(job: dict, place: dict) -> dict:
@@ -89,31 +90,26 @@ def compiled(job: dict, place: dict) -> dict:
     exec(compile(job["source"], file, "exec"), vars(module))
     warnings = []
     kernel = place["kernel"] = unwrapped(module, job["kernel"], warnings)
-    signature, constants, attributes, order = bound(kernel, job)
+    signature, constants, attributes = bound(kernel, job)
     options, target = job.get("options", {}), GPUTarget("cuda", job["arch"], 32)
     known = vars(type(triton.compiler.make_backend(target).parse_options({}))).get("__dataclass_fields__", options)
     if unknown := [name for name in options if name not in known]:
         raise Refused(f"Triton {triton.__version__} has no option {', '.join(unknown)}")
-    if gluon := getattr(kernel, "is_gluon", bool)():
+    if getattr(kernel, "is_gluon", bool)():
         from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
     out = triton.compile(ASTSource(kernel, signature, constants, attributes), target, options)
-    own = [getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before]
+    if files := foreign(set(sys.modules) - before - {"contender", "contender.source"}):
+        raise Refused(f"it imports {', '.join(files)}, which no record would cover: a contender is one file")
     m, ptx = out.metadata._asdict(), out.asm["ptx"].replace(os.path.dirname(triton.__path__[0]) + os.sep, "")
-    left = {name: kind for name, kind in signature.items() if name not in constants}
-    scratch = {key: [m.get(f"{key}_size"), m.get(f"{key}_align")] for key in ("global_scratch", "profile_scratch")}
-    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx,
-            "cubin": out.asm["cubin"], "version": triton.__version__, "gluon": gluon,
-            "threads": 32 * m["num_warps"], "shared": m["shared"], "cluster": [m.get("num_ctas", 1), 1, 1],
-            "args": list(left), "types": list(left.values()), "order": order, "constants": sorted(constants), **scratch,
-            "maps": m.get("tensordesc_meta"), "tmem": m.get("tmem_size"), "pdl": m.get("launch_pdl"),
-            "cooperative": m.get("launch_cooperative_grid"), "warnings": warnings,
-            "imports": sorted(f for f in own if f and f.startswith(folder + os.sep) and "site-packages" not in f)}
+    refuse_launch(m)
+    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx, "cubin": out.asm["cubin"],
+            "shared": m["shared"], "warnings": warnings}
 
 
 def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
     """One message, and the line of the user's file where it is known."""
     if isinstance(error, Refused):
-        return {"error": str(error), "line": None}
+        return {"refused": str(error), "line": None, "lasting": True}
     while hasattr(error.__cause__, "node"):
         error = error.__cause__  # the innermost call
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == job["file"]]
@@ -128,7 +124,9 @@ def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
     what = getattr(error, "error_message", None) or str(error)
     cause = f" ({error.__cause__})" if error.__cause__ and str(error.__cause__) not in what else ""
     stage = "compiling" if "kernel" in place else "importing the file"
-    return {"error": f"{stage}: {type(error).__name__}: {what}{cause}\n{log[-4000:]}".strip(), "line": line}
+    text = f"{stage}: {type(error).__name__}: {what}{cause}\n{log[-4000:]}".strip()
+    lasting = isinstance(error, SyntaxError) or type(error).__module__.startswith("triton.compiler")
+    return {"refused": text, "line": line, "lasting": lasting}
 
 
 def main() -> None:
@@ -138,7 +136,9 @@ def main() -> None:
         found = {"python": sys.version.split()[0], "executable": sys.executable}
         try:
             found["triton"] = metadata.version("triton")
-        except metadata.PackageNotFoundError:
+            library = os.stat(os.path.join(importlib.util.find_spec("triton").submodule_search_locations[0], "_C", "libtriton.so"))
+            found["build"] = f"{library.st_size} {library.st_mtime_ns}"
+        except (metadata.PackageNotFoundError, OSError, AttributeError):
             found["error"] = f"{sys.executable} has no triton: {INSTALL}"
         return print(json.dumps(found))
     result = os.path.abspath(sys.argv[1])
@@ -146,15 +146,14 @@ def main() -> None:
     log = os.open(result + ".log", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 1), os.dup2(log, 2)  # MLIR writes its errors there, and the file may print
     sys.dont_write_bytecode = True
-    os.environ.pop("TRITON_INTERPRET", None)
-    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
-    os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
+    os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     os.environ["TRITON_CACHE_DIR"] = result + ".cache"  # dgx keeps the result itself
     os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
     try:
-        answer = compiled(job, place)
+        made = compiled(job, place)
         with open(result + ".cubin", "wb") as file:
-            file.write(answer.pop("cubin"))
+            file.write(made.pop("cubin"))
+        answer = {"made": made}
     except BaseException as error:  # SystemExit too
         sys.stdout.flush(), sys.stderr.flush()
         answer = failure(error, job, place, open(result + ".log", errors="replace").read())

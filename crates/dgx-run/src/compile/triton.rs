@@ -2,7 +2,7 @@
 //! of time, without a GPU, and hands back its PTX.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
@@ -12,6 +12,7 @@ use super::process::NoImage;
 use super::{Limits, Unit, tool};
 use crate::plan::TritonRequest;
 use crate::toolkit;
+use dgx_core::domain::content_hash;
 
 const SCRIPT: &str = include_str!("triton.py");
 
@@ -28,6 +29,8 @@ struct Versions {
     python: String,
     executable: String,
     triton: Option<String>,
+    /// Size and time of its library.
+    build: Option<String>,
     error: Option<String>,
 }
 
@@ -40,11 +43,11 @@ impl Python {
             .or(active)
             .or_else(|| toolkit::program("python3"))
             .ok_or("there is no python3 here to run Triton with: install it, or set DGX_PYTHON")?;
-        let mut command = Command::new(&program);
-        command.args(["-c", SCRIPT, "--version"]);
+        let mut command = python(&program);
+        command.arg("--version");
         let shown = program.display();
         let ran = tool::run(&mut command, Vec::new(), limits, &|| false)
-            .map_err(|why| format!("{shown} {}", told(why)))?;
+            .map_err(|why| format!("{shown} {}", reason(why)))?;
         let last = ran.stdout.lines().last().unwrap_or_default();
         let Ok(versions) = serde_json::from_str::<Versions>(last) else {
             let words = ran.stderr.lines().last().unwrap_or("nothing");
@@ -53,34 +56,48 @@ impl Python {
             ));
         };
         match (versions.triton, versions.error) {
-            (Some(triton), _) => Ok(Self {
+            (Some(triton), None) => Ok(Self {
                 program,
-                identity: format!(
-                    "Triton {triton}, Python {} at {}",
-                    versions.python, versions.executable
-                ),
+                identity: content_hash([
+                    SCRIPT,
+                    &triton,
+                    &versions.python,
+                    &versions.executable,
+                    &versions.build.unwrap_or_default(),
+                ]),
             }),
-            (None, error) => Err(error.unwrap_or_else(|| "it has no triton".to_owned())),
+            (_, error) => Err(error.unwrap_or_else(|| format!("{shown} has no triton"))),
         }
     }
 }
 
+/// Runs the script with nothing in the environment that could change what it makes.
+fn python(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(["-c", SCRIPT]).env_clear();
+    for name in [
+        "PATH",
+        "HOME",
+        "VIRTUAL_ENV",
+        "LD_LIBRARY_PATH",
+        "TMPDIR",
+        "LANG",
+        "LC_ALL",
+    ] {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
+    command
+}
+
 /// A kernel as Triton made it.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Kernel {
     /// The name of its entry.
     pub kernel: String,
     pub ptx: String,
     /// Bytes of dynamic shared memory.
     pub shared: u32,
-    /// Which of the arguments it takes, in order.
-    order: Vec<usize>,
-    /// Bytes for each CTA.
-    global_scratch: (Option<u64>, Option<u64>),
-    profile_scratch: (Option<u64>, Option<u64>),
-    /// Files beside it that it imports.
-    imports: Vec<String>,
-    maps: Option<Vec<serde_json::Value>>,
     warnings: Vec<String>,
     #[serde(skip)]
     pub cubin: Vec<u8>,
@@ -92,50 +109,35 @@ pub(super) struct Kernel {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    Refused { error: String, line: Option<u32> },
+    Refused {
+        refused: String,
+        line: Option<u32>,
+        /// Whether the file is at fault, and not what is installed.
+        lasting: bool,
+    },
+    Made {
+        made: Box<Kernel>,
+    },
+}
+
+/// What became of a kernel.
+pub(super) enum Outcome {
     Made(Box<Kernel>),
+    Refused { message: String, lasting: bool },
 }
 
 /// Parameters that Triton adds at the end, and which are null where they are
 /// not used.
 pub(super) const HIDDEN: u32 = 2;
 
-impl Kernel {
-    /// Why dgx cannot launch it.
-    fn refusal(&self) -> Option<String> {
-        if !self.order.iter().copied().eq(0..self.order.len()) {
-            return Some("Triton left out some of its arguments".to_owned());
-        }
-        if let Some(file) = self.imports.first() {
-            return Some(format!(
-                "it imports {file}, which no record would cover: a contender is one file"
-            ));
-        }
-        if self.maps.as_ref().is_some_and(|maps| !maps.is_empty()) {
-            return Some(
-                "it takes tensor descriptors made on the host, which dgx does not make: \
-                 use pointers, or descriptors made in the kernel"
-                    .to_owned(),
-            );
-        }
-        let scratch = [self.global_scratch, self.profile_scratch];
-        let bytes: u64 = scratch.iter().filter_map(|(bytes, _)| *bytes).sum();
-        (bytes > 0).then(|| {
-            format!(
-                "it needs {bytes} bytes of global scratch for each CTA, which dgx does not give"
-            )
-        })
-    }
-}
-
 /// The kernel, or what is wrong with it.
 pub(super) fn compile(
-    python: &Python,
+    Python { program, .. }: &Python,
     unit: &Unit,
     request: &TritonRequest,
     limits: &Limits,
     stop: &dyn Fn() -> bool,
-) -> Result<Result<Kernel, String>, NoImage> {
+) -> Result<Outcome, NoImage> {
     let unusable = |e: std::io::Error| NoImage::Died(format!("Triton has no room to work in: {e}"));
     let folder = tempfile::tempdir().map_err(unusable)?;
     let result = folder.path().join("result");
@@ -150,43 +152,47 @@ pub(super) fn compile(
         "constants": request.constants,
         "options": request.options,
     });
-    let mut command = Command::new(&python.program);
-    command.args(["-c", SCRIPT]).arg(&result);
+    let mut command = python(program);
+    command.arg(&result);
     let ran = tool::run(&mut command, job.to_string().into_bytes(), limits, stop)?;
-    let answer = fs::read(&result).ok();
-    let answer = answer.and_then(|bytes| serde_json::from_slice::<Answer>(&bytes).ok());
-    let Some(answer) = answer else {
-        let (how, words) = (ran.status, ran.stderr.lines().last().unwrap_or("nothing"));
-        return Err(NoImage::Died(format!(
-            "Python ended ({how}) without an answer; it said: {words}"
-        )));
-    };
+    let died = |why: String| NoImage::Died(format!("Python ended ({}) {why}", ran.status));
+    let answer = fs::read(&result).map_err(|_| {
+        let words = ran.stderr.lines().last().unwrap_or("nothing");
+        died(format!("without an answer; it said: {words}"))
+    })?;
+    let answer = serde_json::from_slice(&answer)
+        .map_err(|why| died(format!("with an answer that is none: {why}")))?;
     let name = &unit.name;
     Ok(match answer {
-        Answer::Refused { error, line: None } => Err(format!("{name}: error: {error}")),
         Answer::Refused {
-            error,
-            line: Some(line),
-        } => Err(format!("{name}({line}): error: {error}")),
-        Answer::Made(kernel) => match kernel.refusal() {
-            Some(why) => Err(format!("{name}: error: {why}")),
-            None => {
-                let log = fs::read(result.with_extension("log")).unwrap_or_default();
-                let warnings = kernel.warnings.iter();
-                let warnings = warnings.map(|warning| format!("{name}(1): warning {warning}\n"));
-                let log = warnings.collect::<String>() + &String::from_utf8_lossy(&log);
-                Ok(Kernel {
-                    cubin: fs::read(result.with_extension("cubin")).map_err(unusable)?,
-                    log,
-                    ..*kernel
-                })
-            }
+            refused,
+            line,
+            lasting,
+        } => Outcome::Refused {
+            message: match line {
+                Some(line) => format!("{name}({line}): error: {refused}"),
+                None => format!("{name}: error: {refused}"),
+            },
+            lasting,
         },
+        Answer::Made { made } => {
+            let log = fs::read(result.with_extension("log")).unwrap_or_default();
+            let warnings = made
+                .warnings
+                .iter()
+                .map(|w| format!("{name}(1): warning {w}\n"));
+            let log = warnings.collect::<String>() + &String::from_utf8_lossy(&log);
+            Outcome::Made(Box::new(Kernel {
+                cubin: fs::read(result.with_extension("cubin")).map_err(unusable)?,
+                log,
+                ..*made
+            }))
+        }
     })
 }
 
 /// Why nothing came back, as a clause.
-pub(super) fn told(why: NoImage) -> String {
+fn reason(why: NoImage) -> String {
     match why {
         NoImage::TimedOut(spent) => format!("was stopped after {spent}"),
         NoImage::Died(how) | NoImage::Killed(how) => how,

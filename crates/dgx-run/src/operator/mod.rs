@@ -6,7 +6,7 @@ pub(crate) mod abi;
 mod blocks;
 mod cache;
 mod draw;
-mod evaluate;
+pub(crate) mod evaluate;
 mod format;
 mod fresh;
 mod gated;

@@ -63,7 +63,10 @@ fn type_of(arg: &Argument, operator: &Operator) -> String {
             format!("{width}{divides}")
         }
         Argument::Number(Number::Real(_)) => "fp32".to_owned(),
-        Argument::Typed(number, _) => number_name(*number).to_owned(),
+        Argument::Typed(number, _) => match number.is_float() && *number != NumberType::Bf16 {
+            true => number.name().replace('f', "fp"),
+            false => number.name().to_owned(),
+        },
     }
 }
 
@@ -79,18 +82,5 @@ fn element_name(element: ElementType) -> &'static str {
         ElementType::I8 => "i8",
         ElementType::I32 => "i32",
         _ => "u8",
-    }
-}
-
-fn number_name(number: NumberType) -> &'static str {
-    match number {
-        NumberType::I8 => "i8",
-        NumberType::I16 => "i16",
-        NumberType::I32 => "i32",
-        NumberType::I64 => "i64",
-        NumberType::F16 => "fp16",
-        NumberType::Bf16 => "bf16",
-        NumberType::F32 => "fp32",
-        NumberType::F64 => "fp64",
     }
 }

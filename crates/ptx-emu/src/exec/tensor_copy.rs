@@ -1,6 +1,6 @@
 //! `cp.async.bulk.tensor`: boxes of a tensor, and the maps that describe it.
 
-use super::access::{Access, lanes};
+use super::access::{Access, Window, lanes, window_of};
 use super::cluster::{Cluster, Flow};
 use super::convert::pool;
 use super::copy::{Job, Latency, Origin, SharedAt, SharedSource, act_of, merge};
@@ -147,6 +147,13 @@ impl Cluster<'_> {
                 address,
                 align: MAP_ALIGN,
             }));
+        }
+        if matches!(window_of(address), Window::Local | Window::Shared) {
+            return Err(illegal(
+                "the tensor map lies in local or shared memory, where no copy finds it; one that is \
+                 a parameter is declared `const __grid_constant__ CUtensorMap`"
+                    .to_owned(),
+            ));
         }
         let bytes =
             self.read_block::<MAP_BYTES>(Agent::MapFetch, w, lane, Space::Generic, address)?;

@@ -126,8 +126,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let mut written = Vec::new();
     match &parent {
         Some(parent) => {
-            for (folder, text) in parent.copies(name)? {
-                written.push(write(&folder.join(format!("{name}.cu")), &text)?);
+            for (path, text) in parent.copies(name)? {
+                written.push(write(&path, &text)?);
             }
         }
         None => {
@@ -202,21 +202,63 @@ impl Parent {
         )
     }
 
-    /// Its sources under another name, each for the folder it lies in: what one
-    /// design tells of itself is not the other's.
+    /// Its sources under another name, each in the folder it lies in, with the
+    /// headers that make the design: to change one does not change the other.
     fn copies(&self, name: &str) -> Result<Vec<(PathBuf, String)>, CommandError> {
-        let copies = self.sources.iter().map(|source| {
+        let mut copies = Vec::new();
+        for source in &self.sources {
             let folder = source.file.path.parent().unwrap_or(Path::new("."));
-            Ok((folder.to_owned(), renamed(source, name)?))
-        });
-        copies.collect()
+            let ending = source.language.ending();
+            let renamed = renamed(source, name)?;
+            let text = match &source.beside {
+                Some(_) => {
+                    copies.push((folder.join(format!("{name}.toml")), renamed));
+                    source.file.text.to_string()
+                }
+                None => renamed,
+            };
+            let text = with_own_headers(&text, source, name);
+            copies.push((folder.join(format!("{name}.{ending}")), text));
+            for (header, text) in own_headers(source) {
+                let path = folder.join(own_name(header, name));
+                copies.push((path, with_own_headers(text, source, name)));
+            }
+        }
+        Ok(copies)
     }
 }
 
-/// A source with the front matter of a new design.
+/// What every design of dgx includes and none changes.
+fn is_common(header: &str) -> bool {
+    header.starts_with("dgx/ptx/") || ["dgx/abi.cuh", "dgx/stamp.cuh"].contains(&header)
+}
+
+fn own_headers(source: &Variant) -> impl Iterator<Item = (&str, &str)> {
+    let files = source.headers.files();
+    files.filter(|(header, _)| !is_common(header))
+}
+
+/// `dgx/sm100/mainloop.cuh` of `mine` is `mine-sm100-mainloop.cuh`.
+fn own_name(header: &str, name: &str) -> String {
+    let header = header.strip_prefix("dgx/").unwrap_or(header);
+    format!("{name}-{}", header.replace('/', "-"))
+}
+
+/// A text that includes its own headers by their new names.
+fn with_own_headers(text: &str, source: &Variant, name: &str) -> String {
+    own_headers(source).fold(text.to_owned(), |text, (header, _)| {
+        let own = format!("\"{}\"", own_name(header, name));
+        let text = text.replace(&format!("<{header}>"), &own);
+        text.replace(&format!("\"{header}\""), &own)
+    })
+}
+
+/// The file with its front matter, which is now that of a new design.
 fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
-    let text = &source.file.text;
-    let range = front_matter(&source.file)?;
+    let (text, range) = match &source.beside {
+        Some(beside) => (&beside.text, 0..beside.text.len()),
+        None => (&source.file.text, front_matter(&source.file)?),
+    };
     let broken = |why: toml_edit::TomlError| {
         let message = format!("{}: {why}", source.file.path.display());
         InputError::new(message, "fix its front matter first")
@@ -342,8 +384,14 @@ mod tests {
                 continue;
             };
             let copies = parent.copies("mine").expect("copies");
-            assert_eq!(copies.len(), catalog.sources(name).len());
-            for ((_, text), source) in copies.iter().zip(&parent.sources) {
+            let is_source = |path: &Path| path.extension().is_some_and(|e| e == "cu");
+            let (sources, headers): (Vec<_>, Vec<_>) =
+                copies.iter().partition(|(path, _)| is_source(path));
+            assert_eq!(sources.len(), catalog.sources(name).len());
+            for (path, text) in headers {
+                assert!(!text.contains("<dgx/mainloop.cuh>"), "{}", path.display());
+            }
+            for ((_, text), source) in sources.iter().zip(&parent.sources) {
                 let file = SourceFile {
                     path: "mine.cu".into(),
                     text: text.as_str().into(),
@@ -354,7 +402,8 @@ mod tests {
                 assert!(words.join(" ").contains(&parent), "{matter}");
                 assert!(!matter.contains("claim"), "{name}: {matter}");
                 let code = |text: &str| text.split_once("*/").map(|(_, code)| code.to_owned());
-                assert_eq!(code(text), code(&source.file.text));
+                let own = with_own_headers(&source.file.text, source, "mine");
+                assert_eq!(code(text), code(&own));
             }
         }
     }

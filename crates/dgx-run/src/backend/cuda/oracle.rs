@@ -50,3 +50,6 @@ impl OracleDevice for Device<'_> {
 fn said(error: CudaError) -> String {
     error.to_string()
 }
+
+#[cfg(test)]
+mod tests;

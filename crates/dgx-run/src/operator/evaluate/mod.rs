@@ -230,4 +230,4 @@ impl<'a> Evaluator<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -353,6 +353,3 @@ fn volume(extents: &[Extent], sizes: &[u64]) -> u64 {
     let extents = extents.iter().map(|extent| extent.eval(sizes).unwrap_or(0));
     extents.map(|extent| extent.max(0) as u64).product()
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,10 +8,11 @@ use ptx_emu::{DevicePtr, Launch, Memory, Module, Params};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::{OracleDevice, OracleKernels, THREADS, solve};
 use crate::compile::Nvrtc;
 use crate::operator::evaluate::tests::{expression, operator};
-use crate::operator::{GroupOracle, Operands, Oracle};
+use crate::operator::{
+    GroupOracle, ORACLE_THREADS, Operands, Oracle, OracleDevice, OracleKernels, solve,
+};
 
 /// The device's kernels, without the device.
 struct Emulated {
@@ -53,7 +54,7 @@ impl OracleDevice for Emulated {
     fn launch(&mut self, kernel: &str, blocks: u32, parameter: &[u8]) -> Result<(), String> {
         let launch = Launch::new(kernel)
             .grid([blocks, 1, 1])
-            .block([THREADS, 1, 1])
+            .block([ORACLE_THREADS, 1, 1])
             .params(Params::new().bytes(parameter));
         let ran = launch.run(&self.module, &mut self.memory);
         ran.map(|_| ()).map_err(|e| e.to_string())
