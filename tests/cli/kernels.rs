@@ -289,15 +289,15 @@ DEVICE float reduce(float v) {
   return v;
 }
 
-__global__ void softmax(const __nv_bfloat16* x, __nv_bfloat16* y, uint n) {
+__global__ void softmax(const __half* x, __half* y, uint n) {
   x += (size_t)blockIdx.x * n, y += (size_t)blockIdx.x * n;
   float most = -INFINITY, sum = 0;
-  for (uint i = threadIdx.x; i < n; i += 32) most = fmaxf(most, __bfloat162float(x[i]));
+  for (uint i = threadIdx.x; i < n; i += 32) most = fmaxf(most, __half2float(x[i]));
   most = reduce(most);
-  for (uint i = threadIdx.x; i < n; i += 32) sum += expf(__bfloat162float(x[i]) - most);
+  for (uint i = threadIdx.x; i < n; i += 32) sum += expf(__half2float(x[i]) - most);
   for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
   for (uint i = threadIdx.x; i < n; i += 32)
-    y[i] = __float2bfloat16(expf(__bfloat162float(x[i]) - most) / sum * SCALE);
+    y[i] = __float2half(expf(__half2float(x[i]) - most) / sum * SCALE);
 }
 
 int main(int argc, char** argv) {
@@ -312,7 +312,7 @@ fn a_whole_program_of_somebody_else_runs_as_it_is() {
     let workspace = Workspace::empty();
     let folder = "variants/softmax/theirs/src";
     workspace.write(&format!("{folder}/softmax_forward.cu"), WHOLE_PROGRAM);
-    let header = "#pragma once\n#include <cuda_bf16.h>\n#include <string>\n\
+    let header = "#pragma once\n#include <cuda_fp16.h>\n#include <string>\n\
         #define DEVICE __device__ __forceinline__\n\
         std::string greeting() { return \"hello\"; }\n";
     workspace.write(&format!("{folder}/scale.h"), header);
