@@ -289,15 +289,15 @@ DEVICE float reduce(float v) {
   return v;
 }
 
-__global__ void softmax(const __nv_bfloat16* x, __nv_bfloat16* y, uint n) {
+__global__ void softmax(const __half* x, __half* y, uint n) {
   x += (size_t)blockIdx.x * n, y += (size_t)blockIdx.x * n;
   float most = -INFINITY, sum = 0;
-  for (uint i = threadIdx.x; i < n; i += 32) most = fmaxf(most, __bfloat162float(x[i]));
+  for (uint i = threadIdx.x; i < n; i += 32) most = fmaxf(most, __half2float(x[i]));
   most = reduce(most);
-  for (uint i = threadIdx.x; i < n; i += 32) sum += expf(__bfloat162float(x[i]) - most);
+  for (uint i = threadIdx.x; i < n; i += 32) sum += expf(__half2float(x[i]) - most);
   for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
   for (uint i = threadIdx.x; i < n; i += 32)
-    y[i] = __float2bfloat16(expf(__bfloat162float(x[i]) - most) / sum * SCALE);
+    y[i] = __float2half(expf(__half2float(x[i]) - most) / sum * SCALE);
 }
 
 int main(int argc, char** argv) {
@@ -312,7 +312,7 @@ fn a_whole_program_of_somebody_else_runs_as_it_is() {
     let workspace = Workspace::empty();
     let folder = "variants/softmax/theirs/src";
     workspace.write(&format!("{folder}/softmax_forward.cu"), WHOLE_PROGRAM);
-    let header = "#pragma once\n#include <cuda_bf16.h>\n#include <string>\n\
+    let header = "#pragma once\n#include <cuda_fp16.h>\n#include <string>\n\
         #define DEVICE __device__ __forceinline__\n\
         std::string greeting() { return \"hello\"; }\n";
     workspace.write(&format!("{folder}/scale.h"), header);
@@ -348,4 +348,29 @@ fn a_whole_program_of_somebody_else_runs_as_it_is() {
     workspace.write(beside, "");
     let text = workspace.run(&["check", "round.toml"]);
     assert!(text.contains("both have its front matter"), "{text}");
+}
+
+/// Sums in f32 lose more than their last rounding; and what is added to must be there.
+#[test]
+fn a_product_is_added_to_what_the_output_begins_with() {
+    let workspace = Workspace::empty();
+    let operator = "summary = \"c += a b\"\nsizes = [\"m\", \"n\", \"k\"]\n\
+        small = [{ m = 4, n = 32, k = 64 }]\n[in.a]\ntype = \"f32\"\nsize = [\"m\", \"k\"]\n\
+        [in.b]\ntype = \"f32\"\nsize = [\"k\", \"n\"]\n[in.c0]\ntype = \"f32\"\nsize = [\"m\", \"n\"]\n\
+        [out.c]\ntype = \"f32\"\nsize = [\"m\", \"n\"]\nstart = \"c0\"\nrtol = 1e-5\n\
+        value = \"a @ b + c0\"\n";
+    workspace.write("operators/add.toml", operator);
+    let source = "/*dgx\nsummary = \"a thread for each element\"\narch = \"sm_90a\"\n[[launch]]\n\
+        kernel = \"add\"\ngrid = \"m\"\nblock = \"n\"\nargs = [\"a\", \"b\", \"c\", \"n\", \"k\"]\n*/\n\
+        __global__ void add(const float* a, const float* b, float* c, int n, int k) {\n\
+        float sum = 0;\nfor (int x = 0; x < k; ++x) sum += a[blockIdx.x * k + x] * b[x * n + threadIdx.x];\n\
+        c[blockIdx.x * n + threadIdx.x] += sum; }\n";
+    workspace.write("variants/add/mine.cu", source);
+    let shapes = "{ m = 4, n = 32, k = 64 }, { m = 3, n = 96, k = 1000 }";
+    workspace.write("round.toml", &round("add", "mine", shapes));
+    let text = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
+    assert!(text.contains("validate 2/2 ok"), "{text}");
+    workspace.write("operators/add.toml", &operator.replace("rtol = 1e-5\n", ""));
+    let strict = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
+    assert!(strict.contains("wrong"), "{strict}");
 }

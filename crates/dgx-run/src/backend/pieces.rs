@@ -40,7 +40,10 @@ pub(super) enum What {
     /// An input, likewise, shuffled: on the CPU before it comes here, on a GPU
     /// as it is laid.
     Shuffled { source: Source, of: Shuffled },
-    /// A variable of the module: put back to what it was when loaded.
+    /// An output that begins as an input does, to be overwritten.
+    Begun { source: Source, of: Shuffled },
+    /// A variable of the module: put back to what it was when loaded. Also an
+    /// output that begins as an input does which no call shuffles.
     Variable(Source),
 }
 
@@ -92,9 +95,10 @@ pub(super) enum Source {
 impl What {
     pub(super) fn source(self) -> Option<Source> {
         match self {
-            Self::Same(source) | Self::Shuffled { source, .. } | Self::Variable(source) => {
-                Some(source)
-            }
+            Self::Same(source)
+            | Self::Shuffled { source, .. }
+            | Self::Begun { source, .. }
+            | Self::Variable(source) => Some(source),
             Self::Canary | Self::Poison(_) | Self::Scratch | Self::Zero => None,
         }
     }
@@ -110,7 +114,7 @@ impl What {
             Self::Canary => Some(TrespassKind::OutOfBounds),
             Self::Zero => Some(TrespassKind::NotCleared),
             Self::Same(_) | Self::Shuffled { .. } => Some(TrespassKind::InputChanged),
-            Self::Poison(_) | Self::Scratch | Self::Variable(_) => None,
+            Self::Poison(_) | Self::Scratch | Self::Begun { .. } | Self::Variable(_) => None,
         }
     }
 }
@@ -127,7 +131,7 @@ impl Piece {
         let at = self.at + range.start;
         let of_source = |source: &'a [u8]| &source[range.start as usize..range.end as usize];
         let mut bytes = match self.what {
-            What::Same(_) | What::Shuffled { .. } | What::Variable(_) => {
+            What::Same(_) | What::Shuffled { .. } | What::Begun { .. } | What::Variable(_) => {
                 return Cow::Borrowed(of_source(source));
             }
             _ => vec![0; (range.end - range.start) as usize],
@@ -141,7 +145,7 @@ impl Piece {
                     *byte = word[address as usize % word.len()];
                 }
             }
-            What::Zero | What::Same(_) | What::Shuffled { .. } | What::Variable(_) => {}
+            _ => {}
         }
         Cow::Owned(bytes)
     }
@@ -216,11 +220,31 @@ pub(super) fn inputs(
     some(canaries(zones, base).chain(tensors))
 }
 
-/// The outputs of every group.
-pub(super) fn outputs(zones: &Zones, base: u64, operator: &Operator) -> Vec<Piece> {
+/// The outputs of every group; those that begin as an input does have what is
+/// laid there, by `inputs`.
+pub(super) fn outputs(
+    zones: &Zones,
+    base: u64,
+    operator: &Operator,
+    inputs: &[Piece],
+) -> Vec<Piece> {
+    let fields = input_fields(operator);
+    let begun = |group: usize, input: usize| {
+        let is_it = |field: &Field| field.tensor == input && field.form == Form::Elements;
+        let zone = group * fields.len() + fields.iter().position(is_it)?;
+        let source = Some(Source::Input(zone));
+        let laid = inputs.iter().find(|piece| piece.what.source() == source)?;
+        match laid.what {
+            What::Shuffled { source, of } => Some(What::Begun { source, of }),
+            other => other.source().map(What::Variable),
+        }
+    };
     let c = (0..zones.all().len()).map(|zone| {
-        let output = &operator.outputs[zone % operator.outputs.len()];
-        piece(zones, base, zone, What::Poison(output.tensor.element))
+        let (group, place) = (zone / operator.outputs.len(), zone % operator.outputs.len());
+        let output = &operator.outputs[place];
+        let what = output.start.and_then(|input| begun(group, input));
+        let poison = What::Poison(output.tensor.element);
+        piece(zones, base, zone, what.unwrap_or(poison))
     });
     some(canaries(zones, base).chain(c))
 }
@@ -321,7 +345,7 @@ mod tests {
     fn a_changed_address_names_its_buffer_and_what_it_means() {
         let mut zones = Zones::default();
         zones.add("c of group 0", 500);
-        let pieces = outputs(&zones, 0x10_0000, dgx_core::operators::usual());
+        let pieces = outputs(&zones, 0x10_0000, dgx_core::operators::usual(), &[]);
         let offset = zones.zone(0).offset;
         let found = explain(&pieces, &[(&zones, 0x10_0000)], 0x10_0000 + offset + 503);
         let text = "wrote out of bounds of c of group 0, at byte 503";

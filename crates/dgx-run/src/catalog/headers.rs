@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::host_code::DeviceWords;
+use super::host_code::{DeviceWords, definitions};
 use super::includes::wishes;
 use super::library::{BESIDE, Header, Library};
 use super::standins;
@@ -27,6 +27,8 @@ pub struct Headers {
     left_out: BTreeMap<String, String>,
     variants: PathBuf,
     include: Vec<PathBuf>,
+    /// Names that macros make in folders too large to show all of.
+    computed: BTreeSet<String>,
 }
 
 /// What the compiler is given under one name.
@@ -65,13 +67,47 @@ impl Headers {
                         headers.mean(written, Some(name));
                     }
                 }
+                None if !headers.computed.is_empty() => headers.compute(library),
                 None => return headers,
             }
         }
     }
 
-    /// Takes in what the text of the file `asker` asks for; whether names are
-    /// computed.
+    /// Takes in what macros that are defined as names make.
+    fn compute(&mut self, library: &Library) {
+        let computed = std::mem::take(&mut self.computed);
+        let own = self.files.values().filter(|header| !header.of_toolkit);
+        let macros: Vec<(&str, &str)> = own
+            .flat_map(|header| definitions(&header.text))
+            .filter(|(_, body)| body.trim_end().ends_with(['>', '"']))
+            .collect();
+        let made = |written: &str| {
+            let (name, argument) = written.split_once('(').unwrap_or((written, ")"));
+            let argument = argument.trim_end_matches(')').trim();
+            let made = macros.iter().filter(|(own, _)| *own == name.trim());
+            let made = made.map(|(_, body)| {
+                let (parameter, body) = match body.strip_prefix('(') {
+                    Some(rest) => rest.split_once(')').unwrap_or(("", rest)),
+                    None => ("", *body),
+                };
+                let body = body.trim().trim_matches(['<', '>', '"']);
+                match parameter.trim() {
+                    "" => body.to_owned(),
+                    parameter => body.replace(parameter, argument),
+                }
+            });
+            made.collect::<Vec<String>>()
+        };
+        let names: BTreeSet<String> = computed.iter().flat_map(|name| made(name)).collect();
+        for name in names {
+            if self.take(&name, library) {
+                self.mean(&name, Some(&name));
+            }
+        }
+    }
+
+    /// Takes in what the text of the file `asker` asks for; whether it computes
+    /// names that may be any file's.
     fn follow(&mut self, text: &str, asker: &str, library: &Library) -> bool {
         let asked = wishes(text);
         let of_toolkit = (self.files.get(asker)).is_some_and(|header| header.of_toolkit);
@@ -93,7 +129,12 @@ impl Headers {
             }
         }
         // A toolkit's headers compute names for hosts alone.
-        asked.computed && library.owns(asker)
+        let owns = library.owns(asker);
+        let is_computed = !asked.computed.is_empty();
+        if !owns && !of_toolkit {
+            self.computed.extend(asked.computed);
+        }
+        is_computed && owns
     }
 
     /// Blanks the host code of `source`, whose headers these are, and of the
@@ -335,6 +376,44 @@ mod tests {
         let folder = Folder::with(&[("beside.cuh", ""), ("include/a.cuh", ""), ("x.cu", "")]);
         let headers = folder.headers("#define N <a.cuh>\n#include N\n");
         assert_eq!(names(&headers), ["./beside.cuh", "a.cuh", "beside.cuh"]);
+    }
+
+    #[test]
+    fn a_macro_makes_names_in_folders_that_are_searched() {
+        let folder = Folder::with(&[
+            (
+                "large/a.h",
+                "#define OF(x) <sub/x>\n#include OF(b.h)\n#include OF(none)\n",
+            ),
+            ("large/sub/b.h", ""),
+            ("large/sub/c.h", ""),
+        ]);
+        let library = Library::gather(folder.path(), &[]);
+        let library = library.searching(&[folder.path().join("large")]);
+        let headers = Headers::of("#include <a.h>\n", &library);
+        assert_eq!(names(&headers), ["a.h", "sub/b.h"]);
+    }
+
+    #[test]
+    fn what_no_file_has_a_stand_in_may() {
+        let folder = Folder::with(&[
+            ("kit/kit.h", "#include <utility>\n#include <stdint.h>\n"),
+            ("kit/cublas_v2.h", "host"),
+            ("stdint.h", "mine"),
+        ]);
+        let library = Library::gather(folder.path(), &[]);
+        let library = library.with_toolkit(&[folder.path().join("kit")]);
+        let headers = Headers::of(
+            "#include <kit.h>\n#include <cstdint>\n#include <cublas_v2.h>\n",
+            &library,
+        );
+        assert_eq!(
+            names(&headers),
+            ["cstdint", "cublas_v2.h", "kit.h", "stddef.h", "stdint.h"]
+        );
+        assert!(!text_of(&headers, "cublas_v2.h").contains("host"));
+        let mine = Headers::of("#include \"stdint.h\"\n", &library);
+        assert!(text_of(&mine, "./stdint.h").ends_with("mine"));
     }
 
     #[test]

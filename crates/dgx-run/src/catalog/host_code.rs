@@ -71,7 +71,7 @@ impl DeviceWords {
 }
 
 /// Names and texts of macros.
-fn definitions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(super) fn definitions(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.match_indices("define").filter_map(|(at, word)| {
         let before = text[..at].trim_end_matches([' ', '\t']);
         let rest = text[at + word.len()..].trim_start_matches([' ', '\t']);

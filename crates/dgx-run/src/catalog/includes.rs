@@ -12,8 +12,8 @@ pub(super) struct Wish {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wishes {
     pub wishes: Vec<Wish>,
-    /// A name is made by macros: only the preprocessor knows it.
-    pub computed: bool,
+    /// Names that macros make, as written: only the preprocessor knows them.
+    pub computed: Vec<String>,
 }
 
 /// Every `include` and `__has_include` of a text, whatever its form:
@@ -31,7 +31,7 @@ pub(super) fn wishes(text: &str) -> Wishes {
             let rest = line[from + at + word.len()..].trim_start_matches("_next");
             match wish(rest.trim_start_matches([' ', '\t', '('])) {
                 Some(wish) => found.wishes.push(wish),
-                None => found.computed = true,
+                None => found.computed.push(rest.trim().to_owned()),
             }
         }
     }
@@ -118,7 +118,7 @@ mod tests {
 
     fn names(text: &str) -> Vec<String> {
         let found = wishes(text);
-        assert!(!found.computed, "{text}");
+        assert!(found.computed.is_empty(), "{text}");
         found.wishes.into_iter().map(|w| w.name).collect()
     }
 
@@ -155,7 +155,7 @@ mod tests {
             "#include STR(x.cuh)",
             "%:include NAME",
         ] {
-            assert!(wishes(text).computed, "{text}");
+            assert!(!wishes(text).computed.is_empty(), "{text}");
         }
     }
 }

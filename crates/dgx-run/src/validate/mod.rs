@@ -140,15 +140,16 @@ impl Allowed {
     /// their terms.
     pub(crate) fn of(output: &Output, answer: &GroupOracle) -> Self {
         let (rtol, atol) = output.tolerance();
-        let twice = 2.0 * output.tensor.element.unit_roundoff();
+        let rounding = 2.0 * output.tensor.element.unit_roundoff();
+        let relative = rounding.max(output.rtol.unwrap_or(0.0));
         let everywhere = Tolerance { rtol, atol };
-        if output.atol.is_some() || twice == 0.0 {
+        if output.atol.is_some() || rounding == 0.0 {
             return Self::everywhere(everywhere);
         }
         let is_short = answer.columns < SHORT;
         let mut steps = output.value.nodes.iter();
         let least = match is_short || steps.any(|step| step.op == Op::MatMul) {
-            true => twice * root_mean_square(answer, 0..answer.len()),
+            true => relative * root_mean_square(answer, 0..answer.len()),
             false => 0.0,
         };
         let everywhere = Tolerance {
@@ -160,7 +161,7 @@ impl Allowed {
         }
         let places = |row: usize| row * answer.columns..(row + 1) * answer.columns;
         let rows = (0..answer.rows).into_par_iter();
-        let of_row = |row: usize| twice * root_mean_square(answer, places(row));
+        let of_row = |row: usize| relative * root_mean_square(answer, places(row));
         Self {
             everywhere,
             rows: rows.map(|row| (of_row(row) - least).max(0.0)).collect(),

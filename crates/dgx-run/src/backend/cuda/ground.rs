@@ -92,6 +92,7 @@ impl Ground {
             self.outputs.zones(),
             self.outputs.base(),
             self.instance.operator(),
+            &inputs,
         );
         if let Some(private) = &self.own {
             own.extend(pieces::private(&private.places, private.arena.base()));

@@ -39,9 +39,10 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
             What::Variable(_) => (5, 0),
             What::Shuffled { of, .. } if of.form == Form::Atoms => (7, 0),
             What::Shuffled { .. } => (6, 0),
+            What::Begun { .. } => (8, 0),
         };
         let moves = match piece.what {
-            What::Shuffled { of, .. } => of.moves,
+            What::Shuffled { of, .. } | What::Begun { of, .. } => of.moves,
             _ => Moves::default(),
         };
         table.push(WirePiece {

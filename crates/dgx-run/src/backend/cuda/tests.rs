@@ -22,6 +22,7 @@ use crate::operator::{Axis, GroupOracle, Moves, Operands, Oracle, Written};
 use crate::validate::Tolerance;
 use dgx_core::config::target;
 use dgx_core::domain::{Group, Shape};
+use dgx_core::fields::Form;
 use dgx_core::operator::{ElementType, Operator, built_in};
 use dgx_core::operators::usual;
 use dgx_core::record::synthetic::group;
@@ -71,6 +72,13 @@ impl Laid {
         let (zones, tensors) = tables::reserve_inputs(&operands);
         let base = memory.alloc(zones.bytes()).unwrap();
         let mut pieces = pieces::inputs(&zones, base.0, operator, &shape.groups);
+        let begun = pieces.iter().find_map(|piece| match piece.what {
+            What::Shuffled { source, of } if of.form == Form::Elements => {
+                Some((piece.bytes, What::Begun { source, of }))
+            }
+            _ => None,
+        });
+        let (begun_bytes, begun) = begun.unwrap();
         let mut scratch = Zones::default();
         scratch.add("tables", 1336);
         scratch.add("scratch", 70_001);
@@ -78,6 +86,7 @@ impl Laid {
         scratch.add("c", 333);
         scratch.add("d", 328);
         scratch.add("e", 77);
+        scratch.add("begun", begun_bytes);
         let own = memory.alloc(scratch.bytes()).unwrap();
         let whats = [
             What::Same(Source::Groups),
@@ -86,8 +95,9 @@ impl Laid {
             What::Poison(ElementType::F16),
             What::Poison(ElementType::F64),
             What::Poison(ElementType::E2m1),
+            begun,
         ];
-        for ((begin, end), what) in scratch.guards().zip([What::Canary; 7]) {
+        for ((begin, end), what) in scratch.guards().zip([What::Canary; 8]) {
             pieces.push(Piece {
                 at: own.0 + begin,
                 bytes: end - begin,

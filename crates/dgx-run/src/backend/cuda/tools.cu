@@ -120,7 +120,7 @@ struct Poisons {
 namespace {
 
 constexpr u64 CHUNK = 32768;
-enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, MOVED, MOVED_ATOMS };
+enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, MOVED, MOVED_ATOMS, BEGUN };
 
 // Where the elements of a tensor come from in one call. Made by a whole block.
 struct Origins {
@@ -254,7 +254,8 @@ struct Job {
       case POISON: return poison >> (address & 7) * 8;
       case SCRATCH: return address & 1 ? canary : 0xff;
       case ZERO: return 0;
-      case MOVED: return origins.byte(piece.from, i);
+      case MOVED:
+      case BEGUN: return origins.byte(piece.from, i);
       case MOVED_ATOMS: return origins.atom(piece.from, i);
       default: return piece.from[i];
     }
@@ -267,7 +268,8 @@ struct Job {
       case POISON: return {poison, poison};
       case SCRATCH: return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
       case ZERO: return {0, 0};
-      case MOVED: return {origins.word(piece.from, i), origins.word(piece.from, i + 8)};
+      case MOVED:
+      case BEGUN: return {origins.word(piece.from, i), origins.word(piece.from, i + 8)};
       case MOVED_ATOMS: {
         u64 words[2] = {};
         for (u32 j = 0; j < 16; ++j) words[j / 8] |= u64(origins.atom(piece.from, i + j)) << j % 8 * 8;
@@ -312,7 +314,7 @@ extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u
   const Job job(pieces, count, skip + blockIdx.x, salt, Poisons{});
   const Origins origins(job.piece.moves, salt, orders);
   const u32 kind = job.piece.kind;
-  if (kind == POISON || kind == SCRATCH || kind == VARIABLE) return;
+  if (kind == POISON || kind == SCRATCH || kind == VARIABLE || kind == BEGUN) return;
   const u8* const at = job.piece.at;
   u64 changed = ~0ull;  // lowest of this thread
   for (u64 i = job.begin + threadIdx.x * 16; i < job.words_end(); i += blockDim.x * 16) {

@@ -66,7 +66,8 @@ impl CallMemory {
             tensor_map::encode,
         )?;
         let mut pieces = pieces::inputs(&inputs, bases.inputs, &operator, &groups);
-        pieces.extend(pieces::outputs(&outputs, bases.outputs, &operator));
+        let begun = pieces::outputs(&outputs, bases.outputs, &operator, &pieces);
+        pieces.extend(begun);
         pieces.extend(pieces::private(&private, bases.private));
         let regions = hazards::regions(&inputs, bases.inputs)
             .chain(hazards::regions(&outputs, bases.outputs))
