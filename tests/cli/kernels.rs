@@ -127,7 +127,7 @@ fn a_kernel_that_is_not_there_is_refused_with_those_that_are() {
     for (kernel, told) in [
         ("norm", "2 kernels are called `norm`: name one of _Z4norm"),
         ("othr", "did you mean `other`?"),
-        ("lost<4>", "lost"),
+        ("lost<4>", "name expression"),
         ("a; b", "cannot be a kernel's name"),
     ] {
         let matter = MATTER.replace("norm<__nv_bfloat16, 4>", kernel);
@@ -258,7 +258,7 @@ fn a_signature_is_read_and_its_front_matter_written() {
     let text = run("theirs.cu", &[]);
     assert!(text.contains("which instance of the template"), "{text}");
     let text = run("theirs.cu:norm<__nv_bfloat16, 4>", &[]);
-    assert!(text.contains("say --grid"), "{text}");
+    assert!(text.contains("--grid is missing"), "{text}");
     let text = run(
         "theirs.cu:norm<__nv_bfloat16, 4>",
         &["--grid", "cdiv(m, 4)", "--block", "128"],

@@ -6,7 +6,7 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_run::backend::cuda::{self, CudaBackend, Presence};
 use dgx_run::catalog::Catalog;
-use dgx_run::compile::{Nvrtc, cache_root};
+use dgx_run::compile::{Nvrtc, cache_root, ptxas, triton};
 
 /// Report driver, GPU and compiler, and where each was found.
 #[derive(Debug, clap::Args)]
@@ -34,6 +34,14 @@ pub(super) fn run(_args: Args, globals: &Globals) -> Result<Exit, CommandError> 
         (
             "cublas",
             cuda::find_cublas().unwrap_or_else(|why| format!("none: {why}")),
+        ),
+        (
+            "ptxas",
+            ptxas().unwrap_or_else(|why| format!("none: {why}")),
+        ),
+        (
+            "triton",
+            triton().unwrap_or_else(|why| format!("none: {why}")),
         ),
         ("cache", cache()),
         ("variants", variants(globals)),

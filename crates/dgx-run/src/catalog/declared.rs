@@ -1,9 +1,9 @@
 //! The kernels that a source declares, as far as its text tells: for those who
-//! bring one in, and for messages.
+//! bring one in.
 
 use super::includes::without_comments;
 
-/// A `__global__` function or an `.entry`.
+/// A `__global__` function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     pub name: String,
@@ -53,7 +53,9 @@ fn kernel(before: &str, mut rest: &str) -> Option<Declared> {
                 let (list, after) = inner.split_at(closing(inner)?);
                 if ATTRIBUTES.contains(&word) {
                     let first = list.split(',').next().unwrap_or_default();
-                    threads = threads.or_else(|| first.trim().parse().ok());
+                    if word == "__launch_bounds__" {
+                        threads = first.trim().parse().ok();
+                    }
                     rest = &after[1..];
                     continue;
                 }
@@ -128,7 +130,7 @@ mod tests {
     #[test]
     fn kernels_are_found_with_their_parameters() {
         let source = "// __global__ void not_me(int a)\n\
-            template <typename T, int N>\n__global__ void __launch_bounds__(256, 2)\n\
+            template <typename T, int N>\n__global__ void __maxnreg__(64) __launch_bounds__(256, 2)\n\
             norm(const T* __restrict__ x, float (&w)[4], cuda::std::array<int, 2> sizes, int n = 4) {}\n\
             extern \"C\" __global__ void plain(void) {}\n\
             static __device__ int other(int a);\n__global__ void late(\n    half *out,\n    int m\n);\n";

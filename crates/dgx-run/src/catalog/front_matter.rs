@@ -139,8 +139,7 @@ fn shown(library: &Library, operator: &Operator, include: &[PathBuf]) -> Library
 pub fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
     let language = Language::of(&file.path).unwrap_or(Language::Cuda);
     let (open, close) = language.comment();
-    let text = file.text.trim_start_matches('\u{feff}');
-    let skipped = file.text.len() - text.trim_start().len();
+    let skipped = language.skipped(&file.text);
     if !file.text[skipped..].starts_with(open) {
         let name = file.path.with_extension("toml");
         let name = name.file_name().unwrap_or_default().to_string_lossy();

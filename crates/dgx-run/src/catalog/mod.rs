@@ -421,13 +421,15 @@ impl Catalog {
 }
 
 /// Editors leave hidden files beside those they edit. A `.cu` is always meant to
-/// be a variant, PTX and Python only with front matter.
+/// be a variant, PTX and Python only with front matter: their own, or a
+/// `NAME.toml` that is not that of a `.cu`.
 fn is_source(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let has_matter = |language: Language| {
         let (open, _) = language.comment();
-        let opens = |text: String| text.trim_start().starts_with(open);
-        sidecar(path).is_file() || files::read_text(path, files::LARGEST).is_ok_and(opens)
+        let opens = |text: String| text[language.skipped(&text)..].starts_with(open);
+        let own = sidecar(path).is_file() && !path.with_extension("cu").is_file();
+        own || files::read_text(path, files::LARGEST).is_ok_and(opens)
     };
     !name.starts_with(b".")
         && Language::of(path)

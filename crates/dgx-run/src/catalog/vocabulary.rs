@@ -155,6 +155,18 @@ impl Language {
         Self::ALL.into_iter().find(|l| ending == l.ending())
     }
 
+    /// Bytes at the top of a text that front matter may come after: in Python also
+    /// comments, of which the first may name the interpreter.
+    pub(super) fn skipped(self, text: &str) -> usize {
+        let mut rest = text.trim_start_matches('\u{feff}').trim_start();
+        while self == Self::Triton && rest.starts_with('#') {
+            rest = rest
+                .split_once('\n')
+                .map_or("", |(_, next)| next.trim_start());
+        }
+        text.len() - rest.len()
+    }
+
     /// What front matter stands between at the top of a file.
     pub(super) fn comment(self) -> (&'static str, &'static str) {
         match self {

@@ -578,6 +578,16 @@ fn order(unit: &Unit) -> Order {
     }
 }
 
+/// Where PTX is compiled.
+pub fn ptxas() -> Result<String, String> {
+    ptxas::find().map(|program| program.display().to_string())
+}
+
+/// What compiles Triton's kernels.
+pub fn triton() -> Result<String, String> {
+    Python::find(&Limits::default()).map(|python| python.described)
+}
+
 /// What came of compiling.
 enum Built {
     /// The compiler's word: it would say the same again.

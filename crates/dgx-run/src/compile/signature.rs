@@ -127,6 +127,9 @@ fn plain(number: Number, param: &Param) -> Result<Vec<u8>, String> {
         (ParamKind::Block, 2, _) => {
             return Err("a number: say { f16 = … } or { bf16 = … }".to_owned());
         }
+        (ParamKind::Block, 4 | 8, _) => {
+            return Err("a number: say of which type, as in { f32 = … } or { i64 = … }".to_owned());
+        }
         (.., Number::Integer(value)) => return Err(format!("the integer {value}")),
         (.., Number::Real(value)) => return Err(format!("the real number {value}")),
     };

@@ -63,11 +63,14 @@ def refuse_launch(m: dict) -> None:
         raise Refused("it needs a cluster or a cooperative grid, which dgx does not launch for Triton")
 
 
-def foreign(names) -> list:
-    """Files of these modules that do not belong to the installation, so that no record would cover them."""
-    installed = tuple(os.path.realpath(p) + os.sep for p in (sys.prefix, sys.base_prefix, *site.getsitepackages()))
-    files = (getattr(sys.modules[name], "__file__", None) for name in names if name in sys.modules)
-    return sorted(f for f in files if f and not os.path.realpath(f).startswith(installed))
+def watch_reads(read: set):
+    """Notes files outside the installation that are opened: no record would cover them."""
+    installed = tuple(os.path.realpath(p) + os.sep for p in (sys.prefix, sys.base_prefix, *site.getsitepackages(), "/proc", "/sys", "/dev", "/etc"))
+    def opened(event, args):
+        if event == "open" and isinstance(args[0], str) and args[1] in ("r", "rb", None):
+            if os.path.isfile(args[0]) and not os.path.realpath(args[0]).startswith(installed):
+                read.add(args[0])
+    sys.addaudithook(opened)
 
 
 def compiled(job: dict, place: dict) -> dict:
@@ -78,7 +81,7 @@ def compiled(job: dict, place: dict) -> dict:
     except ImportError as error:
         raise Refused(f"{sys.executable} cannot import triton ({error}): {INSTALL}")
     triton.runtime.cache.triton_key = lambda: triton.__version__  # else each process hashes 500 MB
-    file, folder, before = job["file"], os.path.dirname(os.path.abspath(job["file"])), set(sys.modules)
+    file, folder = job["file"], os.path.dirname(os.path.abspath(job["file"]))
     # The text that was hashed is what runs, and what inspect.getsource finds. The file's folder comes last:
     # a contender may be called triton.py.
     linecache.cache[file] = len(job["source"]), None, job["source"].splitlines(True), file
@@ -87,7 +90,11 @@ def compiled(job: dict, place: dict) -> dict:
     package.__path__, module.__file__, module.__package__ = [folder], file, "contender"
     sys.modules.update({"contender": package, "contender.source": module})
     place["module"] = module
+    read = set()
+    watch_reads(read)
     exec(compile(job["source"], file, "exec"), vars(module))
+    if files := sorted(read):
+        raise Refused(f"it reads {', '.join(files)}, which no record would cover: a contender is one file")
     warnings = []
     kernel = place["kernel"] = unwrapped(module, job["kernel"], warnings)
     signature, constants, attributes = bound(kernel, job)
@@ -98,8 +105,6 @@ def compiled(job: dict, place: dict) -> dict:
     if getattr(kernel, "is_gluon", bool)():
         from triton.experimental.gluon._runtime import GluonASTSource as ASTSource
     out = triton.compile(ASTSource(kernel, signature, constants, attributes), target, options)
-    if files := foreign(set(sys.modules) - before - {"contender", "contender.source"}):
-        raise Refused(f"it imports {', '.join(files)}, which no record would cover: a contender is one file")
     m, ptx = out.metadata._asdict(), out.asm["ptx"].replace(os.path.dirname(triton.__path__[0]) + os.sep, "")
     refuse_launch(m)
     return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx, "cubin": out.asm["cubin"],
@@ -151,6 +156,7 @@ def main() -> None:
     os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
     try:
         made = compiled(job, place)
+        sys.stdout.flush()
         with open(result + ".cubin", "wb") as file:
             file.write(made.pop("cubin"))
         answer = {"made": made}

@@ -22,6 +22,8 @@ pub(super) struct Python {
     program: PathBuf,
     /// Names the compiler: what it makes depends on it.
     pub identity: String,
+    /// For people.
+    pub described: String,
 }
 
 #[derive(Deserialize)]
@@ -57,7 +59,8 @@ impl Python {
         };
         match (versions.triton, versions.error) {
             (Some(triton), None) => Ok(Self {
-                program,
+                described: format!("Triton {triton} ({shown})"),
+                program: program.clone(),
                 identity: content_hash([
                     SCRIPT,
                     &triton,

@@ -74,32 +74,24 @@ impl KernelArgs {
                 "choose another name, or remove the file",
             ));
         }
+        if text.trim_start().starts_with("/*dgx") {
+            let why = format!("{} has front matter", path.display());
+            return Err(refused(name, &why, "copy it into the variants as it is"));
+        }
+        // What it includes in quotes lies beside it.
+        let include = text
+            .contains("#include \"")
+            .then(|| seen_from(&folder, &path));
         let instance = self.instance(&kernel, function)?;
-        let args = self.given(&kernel, operator)?;
-        let grid = answer("--grid", "its grid, e.g. cdiv(m, 128)", self.grid.clone())?;
-        let threads = kernel.threads.map(|threads| threads.to_string());
-        let block = self.block.clone().or(threads);
-        let block = answer("--block", "threads of a block, e.g. 256", block)?;
-        let quoted = args
-            .iter()
-            .map(|arg| value(arg))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let matter = self.matter(&kernel, &instance, operator)?;
         let matter = format!(
-            "summary = \"{instance} of {file}\"\n\
-             arch    = \"{arch}\"\n\
-             \n\
-             [[launch]]\n\
-             kernel = {kernel}\n\
-             grid   = {grid}\n\
-             block  = {block}\n\
-             args   = [{quoted}]\n",
-            instance = instance.replace('"', "'"),
-            file = path.file_name().unwrap_or_default().to_string_lossy(),
-            arch = here.chip.target(),
-            kernel = value(&instance),
-            grid = extent(&grid),
-            block = extent(&block),
+            "summary = {}\narch    = {}\n{}\n{matter}",
+            value(&format!("{instance} of {written}")),
+            value(&here.chip.target()),
+            include.map_or(String::new(), |folder| format!(
+                "include = [{}]\n",
+                value(&folder)
+            )),
         );
         let texts = [text, matter, round_text(operator, name)];
         for (file, text) in targets.iter().zip(texts) {
@@ -109,6 +101,28 @@ impl KernelArgs {
         say!("\nnext: dgx check {round}    does it take what it is given?");
         say!("      dgx sweep {round}    is it right, and how fast?");
         Ok(Exit::Done)
+    }
+
+    /// How it is launched.
+    fn matter(
+        &self,
+        kernel: &Declared,
+        instance: &str,
+        operator: &Operator,
+    ) -> Result<String, CommandError> {
+        let args = self.given(kernel, operator)?;
+        let grid = answer("--grid", "its grid, e.g. cdiv(m, 128)", self.grid.clone())?;
+        let threads = kernel.threads.map(|threads| threads.to_string());
+        let block = self.block.clone().or(threads);
+        let block = answer("--block", "threads of a block, e.g. 256", block)?;
+        let args: Vec<String> = args.iter().map(|arg| value(arg)).collect();
+        Ok(format!(
+            "[[launch]]\nkernel = {}\ngrid   = {}\nblock  = {}\nargs   = [{}]\n",
+            value(instance),
+            extent(&grid),
+            extent(&block),
+            args.join(", "),
+        ))
     }
 
     /// The kernel as it is launched.
@@ -130,7 +144,7 @@ impl KernelArgs {
     /// What each parameter is given.
     fn given(&self, kernel: &Declared, operator: &Operator) -> Result<Vec<String>, CommandError> {
         if let Some(args) = &self.args {
-            return Ok(args.split(',').map(|arg| arg.trim().to_owned()).collect());
+            return Ok(split(args).iter().map(|arg| (*arg).to_owned()).collect());
         }
         let known = names(operator);
         let given = kernel
@@ -216,26 +230,25 @@ fn guess(param: &Declaration, operator: &Operator) -> Option<String> {
     let bare = bare.unwrap_or(word);
     let bare = bare.strip_suffix("_ptr").unwrap_or(bare);
     let is_tensor = |name: &str| operator.fields().iter().any(|field| field.name == name);
+    let is_constant = |name: &str| operator.constants.iter().any(|(own, _)| own == name);
     let fits = |name: &String| is_tensor(name) == param.is_pointer;
     let named = names(operator)
         .into_iter()
         .find(|name| *name == bare && fits(name));
     named.or_else(|| {
-        let only = match (bare, param.is_pointer) {
-            ("out" | "output" | "dst" | "result", true) => &operator.outputs[0].tensor.name,
-            ("in" | "inp" | "input" | "src", true) => &operator.inputs[0].name,
-            ("epsilon", false) if operator.constants.iter().any(|(name, _)| name == "eps") => {
-                return Some("eps".to_owned());
+        let [inputs, outputs] = [operator.inputs.len(), operator.outputs.len()];
+        Some(match (bare, param.is_pointer) {
+            ("out" | "output" | "dst" | "result", true) if outputs == 1 => {
+                operator.outputs[0].tensor.name.clone()
             }
-            ("rows" | "num_rows" | "n_rows", false) => operator.sizes.first()?,
-            ("cols" | "columns" | "num_cols" | "n_cols", false) => operator.sizes.last()?,
+            ("in" | "inp" | "input" | "src", true) if inputs == 1 => {
+                operator.inputs[0].name.clone()
+            }
+            ("epsilon", false) if is_constant("eps") => "eps".to_owned(),
+            ("rows", false) if operator.sizes.len() == 2 => operator.sizes[0].clone(),
+            ("cols" | "columns", false) if operator.sizes.len() == 2 => operator.sizes[1].clone(),
             _ => return None,
-        };
-        let several = match bare {
-            "out" | "output" | "dst" | "result" => operator.outputs.len() > 1,
-            _ => false,
-        };
-        (!several).then(|| only.clone())
+        })
     })
 }
 
@@ -244,7 +257,7 @@ fn answer(flag: &str, what: &str, given: Option<String>) -> Result<String, Comma
     if let Some(given) = given {
         return Ok(given);
     }
-    let missing = || InputError::new(format!("it is not known {what}"), format!("say {flag}"));
+    let missing = || InputError::new(format!("{flag} is missing: {what}"), "give it".to_owned());
     if !std::io::stdin().is_terminal() {
         return Err(missing().into());
     }
@@ -259,27 +272,40 @@ fn answer(flag: &str, what: &str, given: Option<String>) -> Result<String, Comma
     }
 }
 
-/// A number as it is, all else in quotes.
+/// A number or a table as it is, all else in quotes.
 fn value(text: &str) -> String {
-    match text.parse::<f64>() {
-        Ok(_) => text.to_owned(),
-        Err(_) => format!("{text:?}"),
+    match text.parse::<f64>().is_ok() || text.starts_with('{') {
+        true => text.to_owned(),
+        false => toml_edit::value(text).to_string(),
     }
 }
 
-/// `cdiv(m, 128),4` → a list; commas inside brackets separate nothing.
-fn extent(text: &str) -> String {
+/// `cdiv(m, 128), 4` → two; commas inside brackets separate nothing.
+fn split(text: &str) -> Vec<&str> {
     let mut depth = 0;
-    let parts: Vec<&str> = text
-        .split(|c: char| {
-            depth += i32::from(c == '(') - i32::from(c == ')');
-            c == ',' && depth == 0
-        })
-        .map(str::trim)
-        .collect();
-    let parts: Vec<String> = parts.iter().map(|part| value(part)).collect();
+    let parts = text.split(|c: char| {
+        depth += i32::from("([{<".contains(c)) - i32::from(")]}>".contains(c));
+        c == ',' && depth == 0
+    });
+    parts.map(str::trim).collect()
+}
+
+/// One dimension, or a list.
+fn extent(text: &str) -> String {
+    let parts: Vec<String> = split(text).iter().map(|part| value(part)).collect();
     match &parts[..] {
         [one] => one.clone(),
         several => format!("[{}]", several.join(", ")),
     }
+}
+
+/// The folder of `file` as seen from another.
+fn seen_from(folder: &Path, file: &Path) -> String {
+    let home = file.parent().unwrap_or(Path::new(""));
+    let climb: PathBuf = folder.components().map(|_| "..").collect();
+    let seen = match home.is_absolute() || folder.is_absolute() {
+        true => home.to_owned(),
+        false => climb.join(home),
+    };
+    seen.display().to_string()
 }
