@@ -360,7 +360,7 @@ impl Compiler {
 
     fn key(&self, unit: &Unit) -> String {
         let mut parts = vec![
-            "dgx image 6".to_owned(),
+            "dgx image 7".to_owned(),
             self.identity(unit),
             unit.name.clone(),
             unit.source.to_string(),
