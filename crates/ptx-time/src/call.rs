@@ -121,6 +121,8 @@ pub struct LaunchTimes {
     pub stamped: Option<f64>,
     /// The part of what warps did for which the cubin has no instruction.
     pub homeless: f64,
+    /// Instructions of the cubin for one of the PTX.
+    pub expansion: f64,
 }
 
 /// CTAs that come one after another in one place before the rest is told from the second half of
@@ -448,6 +450,7 @@ fn replay(
         issued: longest.issued,
         stamped: stamped(&longest.stamps),
         homeless: longest.homeless as f64 / longest.deeds.max(1) as f64,
+        expansion: longest.expansion,
         ctas: longest.ctas,
         spent: std::array::from_fn(|i| spent(i) * rounds as f64 / replayed as f64),
         warps: longest.warps,

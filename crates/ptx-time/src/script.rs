@@ -27,6 +27,9 @@ pub(crate) struct Scribe<'c> {
     /// Deeds told, and those among them for which no instruction was found.
     pub(crate) deeds: u64,
     pub(crate) homeless: u64,
+    /// Instructions of the PTX that were told, and of the cubin that stand for them.
+    pub(crate) told: u64,
+    pub(crate) found: u64,
 }
 
 /// A way through the code from one waiting point to the next.
@@ -74,6 +77,8 @@ impl<'c> Scribe<'c> {
             known: HashMap::new(),
             deeds: 0,
             homeless: 0,
+            told: 0,
+            found: 0,
         }
     }
 
@@ -194,6 +199,12 @@ impl<'c> Scribe<'c> {
         let deeds = events.iter().filter(|e| matches!(e, Event::Did { .. }));
         self.deeds += deeds.count() as u64;
         self.homeless += self.stretches[index].homeless;
+        let instructions = events.iter().map(|event| match *event {
+            Event::Run { first, end } => u64::from(end - first),
+            Event::Did { .. } => 1,
+        });
+        self.told += instructions.sum::<u64>();
+        self.found += self.stretches[index].steps.len() as u64;
         index
     }
 

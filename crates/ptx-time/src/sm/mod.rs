@@ -67,6 +67,8 @@ pub(crate) struct Replay {
     pub(crate) stamps: Vec<(f64, f64)>,
     pub(crate) deeds: u64,
     pub(crate) homeless: u64,
+    /// Instructions of the cubin for one of the PTX.
+    pub(crate) expansion: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -344,6 +346,7 @@ impl<'w> Sim<'w> {
             epilogues: self.epilogues,
             deeds: self.scribe.deeds,
             homeless: self.scribe.homeless,
+            expansion: self.scribe.found as f64 / self.scribe.told.max(1) as f64,
         })
     }
 

@@ -2,6 +2,7 @@
 //! `ptx-time` on the numbers of the target. docs/internals/time.md says what that sees.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use ptx_emu::trace::{Deed, Event, Part, Trace, Watch};
 use ptx_emu::{Counters, Report, Wake};
@@ -149,6 +150,7 @@ pub(super) fn modelled(
     let timed = |traces: Vec<&Trace>| replay(machine, launches, &told, &traces, false);
     let fixed = timed(launches.iter().map(|ended| &ended.trace).collect())?;
     possible(fixed.micros)?;
+    recognised(&fixed, launches)?;
     let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
     let count: usize = launches.iter().map(drawn).sum();
     let (call, remark) = match count {
@@ -167,6 +169,25 @@ pub(super) fn modelled(
         kernels: kernels(&call, launches),
         remark,
     })
+}
+
+/// Instructions of the cubin that one of the PTX may stand for, at least and at most, over a whole
+/// kernel. A loop that the compiler unrolled or turned round can be lost, or told for every copy.
+const EXPANSION: RangeInclusive<f64> = 0.25..=8.0;
+
+/// Whether the kernel's machine code was recognised in what it did.
+fn recognised(call: &Call, launches: &[Ended<'_>]) -> Result<(), String> {
+    let launches = call.launches.iter().zip(launches);
+    for (times, ended) in launches {
+        if !EXPANSION.contains(&times.expansion) {
+            return Err(format!(
+                "{} cannot be modelled: {:.2} instructions of its machine code were found for each \
+                 of its PTX, so a loop was lost or told too often",
+                ended.geometry.kernel, times.expansion
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The call that counts, of the fixed sample, of the whole one with so many drawn CTAs, and of
