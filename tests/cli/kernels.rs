@@ -158,7 +158,7 @@ fn a_kernel_of_several_problems_takes_arrays() {
     let text = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
     assert!(text.contains("validate 2/2 ok"), "{text}");
     workspace.edit("variants/mine.cu", ", \"groups\"]", ", 1]");
-    let single = workspace.run(&["check", "round.toml"]);
+    let single = workspace.run(&["sweep", "round.toml", "--backend", "emu"]);
     assert!(
         single.contains("takes one problem, and the shape has 3"),
         "{single}"
