@@ -47,7 +47,7 @@ pub struct Mismatch {
     /// Of the wrong ones: NaN that was written.
     pub nan: usize,
     pub first: Element,
-    /// What that is called: "group 3, row 1, column 2", "y[0,1,2]".
+    /// What that is called: "group 3, row 1, column 2", `y[0,1,2]`.
     pub at: String,
     /// Largest error over what is allowed; infinite where one cannot be compared.
     pub worst: f64,

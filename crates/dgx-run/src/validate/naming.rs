@@ -51,7 +51,7 @@ impl Answer {
         }
     }
 
-    /// "group 3, row 1, column 2", or "y[0,1,2] of group 3".
+    /// "group 3, row 1, column 2", or `y[0,1,2] of group 3`.
     pub fn element(&self, row: usize, column: usize) -> String {
         if self.is_matrix() {
             let whose = self.whose().map(|whose| whose + ", ").unwrap_or_default();
@@ -61,12 +61,12 @@ impl Answer {
         self.indexed(self.leading(row).into_iter().chain(last))
     }
 
-    /// The row that an element of other than two axes lies in: "y[0,1,:]".
+    /// The row that an element of other than two axes lies in: `y[0,1,:]`.
     pub fn line(&self, row: usize) -> String {
         self.indexed(self.leading(row).into_iter().chain([":".to_owned()]))
     }
 
-    /// The tensor with something for each axis: "y[0,1,:] of group 3".
+    /// The tensor with something for each axis: `y[0,1,:] of group 3`.
     pub(super) fn indexed(&self, axes: impl Iterator<Item = String>) -> String {
         let axes: Vec<String> = axes.collect();
         let group = self.group.map(|group| format!(" of group {group}"));
