@@ -4,14 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::Buffers;
-use super::variant::{Deal, Launch, MAKESPAN, Scratch, Tune, Variant};
-use super::wire::{self, Extent, FrontMatter, Per};
+use super::code::{adapt, shown};
+use super::variant::{Deal, MAKESPAN, Scratch, Tune, Variant};
+use super::wire::{self, FrontMatter, Per};
 use super::{Catalog, Language, Lookup};
-use super::{Headers, Library, standins};
+use super::{Headers, Library};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::{Document, Formula, Spanned, Value};
 use dgx_core::domain::bounds::CLAIM;
@@ -20,17 +20,9 @@ use dgx_core::expr::{self, CALL_NAMES};
 use dgx_core::operator::Operator;
 use dgx_core::operators;
 
-use crate::operator::abi;
-
-/// What kernels include to know what they are given.
-const ABI: &str = "dgx/abi.cuh";
 const GUIDE: &str = "docs/variants.md lists the keys";
 /// `Group::scratch` and `Args::scratch` have this many slots.
 const SCRATCH_SLOTS: usize = 8;
-/// Threads of a block of four warps, which is Triton's default.
-const TRITON_THREADS: i64 = 128;
-/// Letters of a template's instance.
-const MAX_KERNEL: usize = 500;
 /// More entries of one kind than anyone wrote by hand.
 pub(super) const MAX_ENTRIES: usize = 256;
 
@@ -82,10 +74,7 @@ pub(super) fn read(
     let include = reader.include(&wire)?;
     let empty = std::mem::take(&mut wire.empty);
     let variant = reader.variant(wire)?;
-    let library = shown(library, &variant.operator, &include);
-    let library = empty
-        .iter()
-        .fold(library, |library, name| library.with(name, String::new()));
+    let library = shown(library, &variant.operator, &include, &empty);
     let mut variant = Variant {
         extended,
         ..variant
@@ -114,25 +103,6 @@ fn ptx_target(file: &SourceFile) -> Option<String> {
         .find_map(|line| line.trim_start().strip_prefix(".target"))?;
     let target = line.split([',', ';']).next().unwrap_or_default().trim();
     Some(printable_line(target)).filter(|target| !target.is_empty())
-}
-
-/// Makes what NVRTC takes of a file that was written for nvcc.
-fn adapt(variant: &mut Variant, file: &SourceFile, library: &Library) {
-    let prelude = format!("#include <{}>\n", standins::PRELUDE);
-    let mut headers = Headers::of(&format!("{prelude}{}", file.text), library);
-    let device = headers.without_host_code(&file.text);
-    variant.code = format!("{prelude}#line 1\n{device}").into();
-    variant.headers = Arc::new(headers);
-    variant.flags.push("-default-device".to_owned());
-}
-
-/// What sources of `operator` may include.
-fn shown(library: &Library, operator: &Operator, include: &[PathBuf]) -> Library {
-    let library = match *operator == **operators::usual() {
-        true => library.clone(),
-        false => library.with(ABI, abi::header(operator)),
-    };
-    library.searching(include)
 }
 
 /// The bytes of the comment, or in Python of the string, that opens the file.
@@ -288,23 +258,6 @@ impl Reader<'_> {
             (None, None, Some(parent)) => Ok(Arc::clone(&parent.operator)),
             (None, None, None) => Ok(Arc::clone(operators::usual())),
         }
-    }
-
-    /// The folders it names, as seen from its own.
-    fn include(&self, wire: &FrontMatter) -> Result<Vec<PathBuf>, InputError> {
-        let here = self.file.path.parent().unwrap_or(Path::new(""));
-        let folders = wire.include.iter().map(|folder| {
-            let path = here.join(folder.get_ref());
-            match path.is_dir() {
-                true => Ok(path),
-                false => Err(self.document.error(
-                    folder.span(),
-                    format!("there is no folder {}", path.display()),
-                    "name a folder of headers, as seen from this file's",
-                )),
-            }
-        });
-        folders.collect()
     }
 
     /// Whether there is such a target is the compiler's to say: what it
@@ -473,18 +426,6 @@ impl Reader<'_> {
         values.iter().map(|value| self.formula(value)).collect()
     }
 
-    fn extent(&self, extent: &Spanned<Extent>) -> Result<Vec<Formula>, InputError> {
-        match extent.get_ref() {
-            Extent::One(value) => Ok(vec![self.formula_at(value, extent.span())?]),
-            Extent::Many(list) if (1..=wire::AXES).contains(&list.len()) => self.formulas(list),
-            Extent::Many(list) => Err(self.document.error(
-                extent.span(),
-                format!("{} dimensions where one to three are possible", list.len()),
-                "give x, or x and y, or x, y and z",
-            )),
-        }
-    }
-
     fn deal(&self, deal: Option<&Spanned<wire::Deal>>) -> Result<Option<Deal>, InputError> {
         let Some(deal) = deal else {
             let inherited = self.parent.as_ref().and_then(|parent| parent.deal.as_ref());
@@ -582,115 +523,6 @@ impl Reader<'_> {
             ));
         }
         Ok(())
-    }
-
-    fn launches(
-        &self,
-        list: &[wire::Launch],
-        buffers: Buffers<'_>,
-    ) -> Result<Vec<Launch>, InputError> {
-        match (list.is_empty(), &self.parent) {
-            (true, Some(parent)) => self.inherited_launches(&parent.launches),
-            (true, None) => Err(self.document.error(
-                0..0,
-                "no launch: the variant would do nothing",
-                "add a [[launch]]",
-            )),
-            (false, _) if self.language == Language::Triton && list.len() > 1 => {
-                Err(self.document.error(
-                    list[1].kernel.span(),
-                    "a Triton contender with two launches",
-                    "make one kernel of them",
-                ))
-            }
-            (false, _) => list.iter().map(|l| self.launch(l, buffers)).collect(),
-        }
-    }
-
-    fn launch(&self, launch: &wire::Launch, buffers: Buffers<'_>) -> Result<Launch, InputError> {
-        let kernel = launch.kernel.get_ref().trim();
-        if !self.may_be_kernel(kernel) {
-            return Err(self.document.error(
-                launch.kernel.span(),
-                format!("`{}` cannot be a kernel's name", printable_line(kernel)),
-                "name a __global__ function of this file, or an instance as in gemm<128, float>",
-            ));
-        }
-        let args = launch.args.as_ref().map(|args| self.args(args, buffers));
-        let launch = Launch {
-            kernel: kernel.to_owned(),
-            grid: self.extent(&launch.grid)?,
-            block: self.block(launch)?,
-            cluster: match &launch.cluster {
-                Some(cluster) => self.extent(cluster)?,
-                None => Vec::new(),
-            },
-            smem: launch.smem.as_ref().map(|s| self.formula(s)).transpose()?,
-            pdl: launch.pdl,
-            args: args.transpose()?,
-            options: self.options(launch)?,
-        };
-        Ok(launch)
-    }
-
-    fn may_be_kernel(&self, name: &str) -> bool {
-        let plain = |c: char| c.is_ascii_graphic() || c == ' ';
-        let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':');
-        match self.language {
-            Language::Cuda => {
-                first
-                    && name.len() <= MAX_KERNEL
-                    && name.chars().all(plain)
-                    && !name.contains(['"', ';', '{', '}', '#', '\\'])
-            }
-            Language::Ptx => is_identifier(&name.replace('$', "_")),
-            Language::Triton => is_identifier(name),
-        }
-    }
-
-    fn block(&self, launch: &wire::Launch) -> Result<Vec<Formula>, InputError> {
-        if let Some(block) = &launch.block {
-            return self.extent(block);
-        }
-        let missing = || {
-            let remedy = "say how many threads a block has: block = 128";
-            let message = "the key `block` is missing";
-            self.document.error(launch.kernel.span(), message, remedy)
-        };
-        match (self.language, launch.options.get("num_warps")) {
-            (Language::Triton, None) => Ok(vec![self.document.number(TRITON_THREADS, 0..0)]),
-            (Language::Triton, Some(warps)) => {
-                let threads = format!("32 * ({})", warps.get_ref());
-                let formula = self.document.formula(&threads, warps.span())?;
-                self.check_names(&formula, |name| self.knows(name))?;
-                Ok(vec![formula])
-            }
-            (Language::Cuda | Language::Ptx, _) => Err(missing()),
-        }
-    }
-
-    fn options(&self, launch: &wire::Launch) -> Result<Vec<(String, Formula)>, InputError> {
-        if self.language != Language::Triton {
-            return match launch.options.keys().next() {
-                None => Ok(Vec::new()),
-                Some(key) => Err(self.document.error(
-                    key.span(),
-                    "`options` are for Triton's compiler",
-                    "leave them out; constants reach the source as macros",
-                )),
-            };
-        }
-        if launch.args.is_none() {
-            return Err(self.document.error(
-                launch.kernel.span(),
-                "a Triton kernel without `args`",
-                "list what its parameters are given, but for those that are constexpr",
-            ));
-        }
-        let options = launch.options.iter();
-        options
-            .map(|(name, value)| Ok((name.get_ref().clone(), self.formula(value)?)))
-            .collect()
     }
 }
 

@@ -6,6 +6,7 @@
 //! whoever runs it; which source it means, the device decides.
 
 mod args;
+mod code;
 mod declared;
 mod definitions;
 mod extend;
@@ -14,6 +15,7 @@ mod front_matter;
 mod headers;
 mod host_code;
 mod includes;
+mod launch;
 mod library;
 mod maps;
 mod picks;

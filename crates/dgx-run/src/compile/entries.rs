@@ -41,10 +41,9 @@ pub(super) fn name(kernels: &mut [KernelReport], asked: &[String], lowered: &[(S
             continue;
         }
         let instance = lowered.iter().find(|(written, _)| written == name);
-        let mangled = format!("_Z{}{name}", name.len());
         let is_it = |kernel: &KernelReport| match instance {
             Some((_, entry)) => kernel.entry == *entry,
-            None => kernel.entry.starts_with(&mangled),
+            None => kernel.is_overload_of(name),
         };
         let mut found = kernels.iter_mut().filter(|kernel| is_it(kernel));
         if let (Some(kernel), None) = (found.next(), found.next()) {

@@ -30,8 +30,7 @@ pub fn refusal(
 
 /// That no kernel has this name, and which there are.
 fn missing(kernels: &[KernelReport], name: &str) -> String {
-    let mangled = format!("_Z{}{name}", name.len());
-    let overloads = kernels.iter().filter(|k| k.entry.starts_with(&mangled));
+    let overloads = kernels.iter().filter(|kernel| kernel.is_overload_of(name));
     let overloads: Vec<&str> = overloads.map(|kernel| &*kernel.entry).collect();
     if overloads.len() > 1 {
         let list = overloads.join(", ");

@@ -7,6 +7,7 @@
 //! open no file; Python runs with the user's rights. Only a missing NVRTC is an
 //! [`Error`]. Nothing in this room touches a device; of its limits it is told.
 
+mod build;
 mod cache;
 mod diagnostics;
 mod entries;
@@ -31,13 +32,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Headers, is_identifier};
+use crate::catalog::Headers;
 use crate::plan::{LaunchGeometry, TritonRequest};
-use crate::toolkit;
-use dgx_core::domain::{content_hash, printable};
+use build::{Built, order, stopped_after};
+use dgx_core::domain::printable;
 use process::{NoImage, Process};
-use serve::{Delivery, Order};
-use triton::{Outcome, Python};
+use serve::Delivery;
+use triton::Python;
 
 pub use cache::{Cache, Cached, cache_root};
 pub(crate) use diagnostics::says_error;
@@ -150,6 +151,11 @@ pub struct KernelReport {
 }
 
 impl KernelReport {
+    /// Whether it is a function of this name, mangled by its parameters.
+    fn is_overload_of(&self, name: &str) -> bool {
+        self.entry.starts_with(&format!("_Z{}{name}", name.len()))
+    }
+
     /// What a launch has in all.
     pub fn dynamic_smem(&self, launch: &LaunchGeometry) -> u32 {
         launch.smem.saturating_add(self.dynamic_smem)
@@ -357,225 +363,6 @@ impl Compiler {
             Err(NoImage::Stopped) => String::new(),
         })
     }
-
-    fn key(&self, unit: &Unit) -> String {
-        let mut parts = vec![
-            "dgx image 7".to_owned(),
-            self.identity(unit),
-            unit.name.clone(),
-            unit.source.to_string(),
-        ];
-        parts.extend(unit.flags());
-        parts.push(unit.kernels.join("\n"));
-        for (name, text) in unit.headers.texts() {
-            parts.extend([name.to_owned(), text]);
-        }
-        content_hash(&parts)
-    }
-
-    /// The compiler of a unit, and what it is asked for besides the flags.
-    fn identity(&self, unit: &Unit) -> String {
-        match &unit.compiler {
-            CompilerKind::Nvrtc => self.nvrtc.identity(),
-            CompilerKind::Ptxas => ptxas::find().map_or_else(|why| why, |p| toolkit::identity(&p)),
-            CompilerKind::Triton(request) => {
-                let python = self.python().map_or_else(|why| why, |p| &p.identity);
-                format!("{python} {request:?}")
-            }
-        }
-    }
-
-    fn python(&self) -> Result<&Python, &str> {
-        let found = self.python.get_or_init(|| Python::find(&self.limits));
-        found.as_ref().map_err(String::as_str)
-    }
-
-    fn build(
-        &self,
-        unit: &Unit,
-        key: &str,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Built, Error> {
-        let built = match &unit.compiler {
-            CompilerKind::Nvrtc => return self.by_nvrtc(unit, key, stop),
-            CompilerKind::Ptxas => self.by_ptxas(unit, key, stop),
-            CompilerKind::Triton(request) => self.by_triton(unit, request, key, stop),
-        };
-        Ok(match built {
-            Ok(built) => built,
-            Err(NoImage::Stopped) => Built::Stopped,
-            Err(NoImage::TimedOut(spent)) => Built::Gave(stopped_after(&spent)),
-            Err(NoImage::Died(how) | NoImage::Killed(how)) => Built::Gave(how),
-        })
-    }
-
-    fn by_ptxas(&self, unit: &Unit, key: &str, stop: &dyn Fn() -> bool) -> Result<Built, NoImage> {
-        let program = match ptxas::find() {
-            Ok(program) => program,
-            Err(missing) => return Ok(Built::Gave(missing)),
-        };
-        let ptx = (unit.name.as_str(), &*unit.source);
-        let made = ptxas::assemble(&program, ptx, &unit.arch, &self.limits, stop)?;
-        Ok(Built::Said(match made.cubin {
-            Some(cubin) => {
-                let ptx = unit.source.to_string();
-                Ok(image(unit, key, (cubin, ptx), &made.log, &[]))
-            }
-            None => Err(self.complaint(unit, &made.log, &unit.source)),
-        }))
-    }
-
-    fn by_triton(
-        &self,
-        unit: &Unit,
-        request: &TritonRequest,
-        key: &str,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Built, NoImage> {
-        let python = match self.python() {
-            Ok(python) => python,
-            Err(missing) => return Ok(Built::Gave(missing.to_owned())),
-        };
-        let made = triton::compile(python, unit, request, &self.limits, stop)?;
-        let kernel = match made {
-            Outcome::Made(kernel) => *kernel,
-            Outcome::Refused {
-                message,
-                lasting: true,
-            } => return Ok(Built::Said(Err(message))),
-            Outcome::Refused { message, .. } => return Ok(Built::Gave(message)),
-        };
-        let lowered = unit
-            .kernels
-            .iter()
-            .map(|name| (name.clone(), kernel.kernel.clone()));
-        let lowered: Vec<_> = lowered.collect();
-        let mut image = image(unit, key, (kernel.cubin, kernel.ptx), &kernel.log, &lowered);
-        if image.kernels.is_empty() {
-            let lost = "what ptxas said of it is lost: does the file close its output?";
-            return Ok(Built::Gave(lost.to_owned()));
-        }
-        for report in &mut image.kernels {
-            report.dynamic_smem = kernel.shared;
-            report.hidden_params = triton::HIDDEN;
-        }
-        Ok(Built::Said(Ok(image)))
-    }
-
-    fn by_nvrtc(
-        &self,
-        unit: &Unit,
-        key: &str,
-        stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Built, Error> {
-        let order = order(unit);
-        let Limits { time, memory } = self.limits;
-        let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        let used = idle.is_some();
-        let Some(mut process) = idle.map_or_else(|| self.fresh(stop), |p| Ok(Some(p)))? else {
-            return Ok(Built::Stopped);
-        };
-        let mut made = process.make(&order, time, stop);
-        // A used process has its predecessors' heap as well, and anybody can
-        // kill one: neither is the unit's doing before a fresh one fails too.
-        let perhaps_innocent = match &made {
-            Ok((delivery, _)) => used && delivery.gave_up(),
-            Err(NoImage::Died(_)) => used,
-            Err(NoImage::Killed(_)) => true,
-            Err(NoImage::TimedOut(_) | NoImage::Stopped) => false,
-        };
-        if perhaps_innocent {
-            drop(process);
-            process = match self.fresh(stop)? {
-                Some(process) => process,
-                None => return Ok(Built::Stopped),
-            };
-            made = process.make(&order, time, stop);
-        }
-        let (delivery, cubin) = match made {
-            Ok(made) => made,
-            Err(NoImage::Stopped) => return Ok(Built::Stopped),
-            Err(NoImage::TimedOut(spent)) => return Ok(Built::Gave(stopped_after(&spent))),
-            Err(NoImage::Died(how) | NoImage::Killed(how)) => {
-                return Ok(Built::Gave(format!(
-                    "the compiler {how}; it may take {memory} of memory"
-                )));
-            }
-        };
-        let gave_up = delivery.gave_up();
-        if let (false, Ok(mut idle)) = (gave_up, self.idle.lock()) {
-            idle.push(process);
-        }
-        Ok(match delivery {
-            Delivery::Failed { reason } => Built::Gave(reason),
-            Delivery::Ready => Built::Gave("the compiling process spoke out of turn".to_owned()),
-            Delivery::Refused { ptx, log } if gave_up => {
-                let message = self.complaint(unit, &log, &ptx);
-                Built::Gave(format!("out of memory: it may take {memory}\n{message}"))
-            }
-            Delivery::Refused { ptx, log } => Built::Said(Err(self.complaint(unit, &log, &ptx))),
-            Delivery::Compiled {
-                ptx, log, lowered, ..
-            } => {
-                let code = (cubin, relative(ptx));
-                Built::Said(Ok(image(unit, key, code, &log, &lowered)))
-            }
-        })
-    }
-
-    fn complaint(&self, unit: &Unit, log: &str, ptx: &str) -> String {
-        diagnostics::error_message(log, ptx, &unit.name, &unit.headers)
-    }
-
-    /// A process that is ready and has compiled nothing yet; none if the user
-    /// asked to stop.
-    fn fresh(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Process>, Error> {
-        let reason = match Process::start(&self.program, &self.limits, stop) {
-            Ok(process) => return Ok(Some(process)),
-            Err(NoImage::Stopped) => return Ok(None),
-            Err(NoImage::TimedOut(spent)) => format!("is not ready after {spent}"),
-            Err(NoImage::Died(how) | NoImage::Killed(how)) => how,
-        };
-        let reason = format!("the compiling process {reason}");
-        Err(Error::NoProcess { reason })
-    }
-}
-
-fn stopped_after(spent: &str) -> String {
-    format!("the compiler was stopped after {spent}; --compile-timeout SECONDS allows more")
-}
-
-/// The image of machine code and PTX, by what the log and the PTX say of it;
-/// `lowered` are the entries of what is instantiated.
-fn image(
-    unit: &Unit,
-    key: &str,
-    (cubin, ptx): (Vec<u8>, String),
-    log: &str,
-    lowered: &[(String, String)],
-) -> Image {
-    let (mut kernels, remarks) = diagnostics::resources(log);
-    entries::describe(&mut kernels, &ptx);
-    entries::name(&mut kernels, &unit.kernels, lowered);
-    Image {
-        key: key.to_owned(),
-        cubin,
-        ptx,
-        kernels,
-        remarks,
-    }
-}
-
-fn order(unit: &Unit) -> Order {
-    let texts = unit.headers.texts();
-    let is_instance = |name: &&String| !is_identifier(name);
-    Order {
-        name: unit.name.clone(),
-        source: unit.source.to_string(),
-        flags: unit.flags(),
-        headers: texts.map(|(name, text)| (name.to_owned(), text)).collect(),
-        instances: unit.kernels.iter().filter(is_instance).cloned().collect(),
-    }
 }
 
 /// Where PTX is compiled.
@@ -586,23 +373,4 @@ pub fn ptxas() -> Result<String, String> {
 /// What compiles Triton's kernels.
 pub fn triton() -> Result<String, String> {
     Python::find(&Limits::default()).map(|python| python.described)
-}
-
-/// What came of compiling.
-enum Built {
-    /// The compiler's word: it would say the same again.
-    Said(Result<Image, String>),
-    /// It gave up, or was made to.
-    Gave(String),
-    Stopped,
-}
-
-/// Source files named as a user would type them. NVRTC writes the folder it
-/// ran in before every relative name; an image must not depend on where the
-/// repository lay when it was made.
-fn relative(ptx: String) -> String {
-    match std::env::current_dir() {
-        Ok(here) => ptx.replace(&format!("\"{}/", here.display()), "\""),
-        Err(_) => ptx,
-    }
 }

@@ -33,13 +33,12 @@ pub(super) fn assemble(
     limits: &Limits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Assembled, NoImage> {
-    let unusable = |e: std::io::Error| NoImage::Died(format!("ptxas has no room to work in: {e}"));
-    let folder = tempfile::tempdir().map_err(unusable)?;
+    let folder = tempfile::tempdir().map_err(tool::no_room)?;
     let (source, cubin) = (
         folder.path().join("in.ptx"),
         folder.path().join("out.cubin"),
     );
-    fs::write(&source, ptx).map_err(unusable)?;
+    fs::write(&source, ptx).map_err(tool::no_room)?;
     let mut command = Command::new(program);
     command
         .args(["-v", "-lineinfo"])
@@ -52,7 +51,7 @@ pub(super) fn assemble(
     let lines = ran.stdout.lines().chain(ran.stderr.lines());
     let log: Vec<String> = lines.map(|line| placed(line, &prefix, name)).collect();
     let cubin = match ran.status.success() {
-        true => Some(fs::read(&cubin).map_err(unusable)?),
+        true => Some(fs::read(&cubin).map_err(tool::no_room)?),
         false => None,
     };
     let log = log.join("\n");

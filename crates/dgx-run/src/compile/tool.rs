@@ -26,6 +26,11 @@ const MOST_WORDS: u64 = 256 << 10;
 /// Others may keep the machine busy: it may take so many times its limit.
 const PATIENCE: u32 = 2;
 
+/// That a program's folder, or a file in it, cannot be had.
+pub(super) fn no_room(error: std::io::Error) -> NoImage {
+    NoImage::Died(format!("there is no room to compile in: {error}"))
+}
+
 /// How a program ended, and what it wrote to stdout and stderr.
 pub(super) struct Ran {
     pub status: ExitStatus,

@@ -141,8 +141,7 @@ pub(super) fn compile(
     limits: &Limits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Outcome, NoImage> {
-    let unusable = |e: std::io::Error| NoImage::Died(format!("Triton has no room to work in: {e}"));
-    let folder = tempfile::tempdir().map_err(unusable)?;
+    let folder = tempfile::tempdir().map_err(tool::no_room)?;
     let result = folder.path().join("result");
     let digits = unit.arch.chars().filter(char::is_ascii_digit);
     let arch: u32 = digits.collect::<String>().parse().unwrap_or(0);
@@ -186,7 +185,7 @@ pub(super) fn compile(
                 .map(|w| format!("{name}(1): warning {w}\n"));
             let log = warnings.collect::<String>() + &String::from_utf8_lossy(&log);
             Outcome::Made(Box::new(Kernel {
-                cubin: fs::read(result.with_extension("cubin")).map_err(unusable)?,
+                cubin: fs::read(result.with_extension("cubin")).map_err(tool::no_room)?,
                 log,
                 ..*made
             }))
