@@ -94,6 +94,26 @@ fn arguments_that_are_not_what_the_kernel_declares_are_refused() {
             "a struct of 8 bytes",
         ),
         (
+            "[\"x\", \"w\", \"y\", \"m\", { struct = [{ at = 8 }, \"n\"] }, \"eps\"]",
+            "is an integer of 4 bytes, and `args` gives it `{ struct = [{ at = 8 }, \"n\"] }`, a struct of 12 bytes, aligned to 4",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", { struct = [\"m\", \"n\", { at = 4 }, \"n\"] }, \"eps\"]",
+            "whose members before `{ at = 4 }` end at byte 8",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", { at = 4 }, \"eps\"]",
+            "`{ at = 4 }` is a place in a struct",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", { struct = [{ at = 40000 }] }, \"eps\"]",
+            "a kernel's parameters take 32764 bytes at most",
+        ),
+        (
+            "[\"x\", \"w\", \"y\", \"m\", { struct = [\n\"m\", \"m\", \"m\", \"m\", \"m\", \"m\", \"m\", \"m\", \"m\"] }, \"eps\"]",
+            "gives it `{ struct = [ \"m\", \"m\", \"m\", \"m\", \"m\", \"m…`, a struct of 36 bytes",
+        ),
+        (
             "[\"x\", \"w\", \"y\", \"m\", \"n * 10000000000\", \"eps\"]",
             "which 32 bits do not hold",
         ),

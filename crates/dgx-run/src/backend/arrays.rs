@@ -28,7 +28,7 @@ fn array_bytes(arg: &Argument, groups: usize) -> usize {
         Argument::Operand(_) => size_of::<u64>(),
         Argument::PerGroup(_) => size_of::<u32>(),
         Argument::Map(_) => abi::TENSOR_MAP,
-        Argument::CallScratch(_) | Argument::Number(_) | Argument::Typed(..) => 0,
+        Argument::CallScratch(_) | Argument::Number(_) | Argument::Typed(..) | Argument::At(_) => 0,
         Argument::Struct(members) => {
             return members.iter().map(|arg| array_bytes(arg, groups)).sum();
         }
@@ -80,7 +80,9 @@ impl Binder<'_> {
             Argument::Map(map) => return self.map(*map, 0),
             Argument::CallScratch(slot) => return address(self.addresses.scratch[*slot]),
             Argument::PerGroup(values) => values.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            Argument::Number(_) | Argument::Typed(..) | Argument::Struct(_) => Vec::new(),
+            Argument::Number(_) | Argument::Typed(..) | Argument::Struct(_) | Argument::At(_) => {
+                Vec::new()
+            }
         };
         let at = self.base + self.arrays.len() as u64;
         let end = padded(self.arrays.len() + entries.len());

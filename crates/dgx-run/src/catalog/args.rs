@@ -14,6 +14,8 @@ use dgx_core::domain::printable_line;
 
 /// More than a kernel takes.
 const MAX_ARGS: usize = 256;
+/// Bytes of a kernel's parameters.
+const MAX_BYTES: u32 = 32_764;
 /// Makes arrays of tensors and sizes.
 const GROUPS: &str = "groups";
 
@@ -40,7 +42,7 @@ impl Reader<'_> {
         let args = list.get_ref().iter();
         let text = |arg: &Spanned<wire::Arg>| {
             let written = self.file.text.get(self.document.place(arg.span()));
-            printable_line(written.unwrap_or_default().trim_matches('"'))
+            shortened(written.unwrap_or_default().trim_matches('"'))
         };
         let texts = args.clone().map(text).collect();
         let list = args.map(|arg| self.arg(arg.get_ref(), arg.span(), arrays, buffers));
@@ -64,10 +66,18 @@ impl Reader<'_> {
                 return Ok(Arg::Number(self.number(arg, span)?));
             }
             wire::Arg::Composed(Composed::Struct(members)) => {
-                let member = |arg| self.arg(arg, self.within(arg, &span), arrays, buffers);
+                let member = |arg: &wire::Arg| match arg {
+                    wire::Arg::Composed(Composed::At(byte)) => self.place(*byte, &span),
+                    _ => self.arg(arg, self.within(arg, &span), arrays, buffers),
+                };
                 return Ok(Arg::Struct(
                     members.iter().map(member).collect::<Result<_, _>>()?,
                 ));
+            }
+            wire::Arg::Composed(Composed::At(byte)) => {
+                let message = format!("`{{ at = {byte} }}` is a place in a struct");
+                let remedy = "write it among the members of { struct = [...] }";
+                return Err(self.document.error(span, message, remedy));
             }
             wire::Arg::Composed(Composed::I8(number)) => (NumberType::I8, number),
             wire::Arg::Composed(Composed::I16(number)) => (NumberType::I16, number),
@@ -80,6 +90,16 @@ impl Reader<'_> {
         };
         let place = self.within(number, &span);
         Ok(Arg::Typed(number_type, self.number(number, place)?))
+    }
+
+    /// A byte at which a member begins.
+    fn place(&self, byte: u32, span: &Range<usize>) -> Result<Arg, InputError> {
+        if byte <= MAX_BYTES {
+            return Ok(Arg::At(byte));
+        }
+        let message = format!("`{{ at = {byte} }}` is beyond every parameter");
+        let remedy = format!("a kernel's parameters take {MAX_BYTES} bytes at most");
+        Err(self.document.error(span.clone(), message, remedy))
     }
 
     /// Where the text of an argument stands inside another.
@@ -199,5 +219,16 @@ impl Reader<'_> {
             }
         };
         self.formula_at(&value, span).map(Number::Integer)
+    }
+}
+
+/// Enough of an argument to know it by, on one line.
+fn shortened(text: &str) -> String {
+    const ENOUGH: usize = 40;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = printable_line(&line);
+    match line.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
 }

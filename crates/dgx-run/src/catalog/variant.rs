@@ -162,6 +162,8 @@ pub enum Arg {
     Typed(NumberType, Number),
     /// Members one after the other, each aligned to its size.
     Struct(Vec<Arg>),
+    /// Among members: the byte at which the next begins.
+    At(u32),
 }
 
 /// A number that may depend on the shape.

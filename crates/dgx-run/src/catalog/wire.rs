@@ -229,7 +229,7 @@ pub(super) enum Arg {
     Composed(Composed),
 }
 
-/// A number of a type, or members of a struct.
+/// A number of a type, members of a struct, or a place among them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Composed {
@@ -242,4 +242,6 @@ pub(super) enum Composed {
     F32(Box<Arg>),
     F64(Box<Arg>),
     Struct(Vec<Arg>),
+    /// The next member begins at this byte of the struct; zeros lie before it.
+    At(u32),
 }

@@ -104,6 +104,7 @@ fn encode(
             fits.then_some(value)
                 .ok_or(format!("a number of type {}", of.name()))
         }
+        Argument::At(_) => Err("a place in a struct".to_owned()),
         Argument::Struct(members) => {
             let (value, own) = laid(members, align as usize, memory)?;
             let fits = kind == ParamKind::Block && len(&value) == bytes && own as u32 == align;
@@ -171,7 +172,8 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Members one after the other as C++ lays them, and how the whole is aligned.
+/// Members one after the other as C++ lays them, or at the places they are
+/// given, and how the whole is aligned.
 /// A tensor map is aligned as its struct is: to 64 or to 128, by the header.
 fn laid(
     members: &[Argument],
@@ -180,36 +182,60 @@ fn laid(
 ) -> Result<(Vec<u8>, usize), String> {
     let mut bytes = Vec::new();
     let mut largest = 1;
+    let mut placed = false;
     for member in members {
-        let (value, align) = match member {
-            Argument::Struct(inner) => laid(inner, whole, memory)?,
-            Argument::Map(_) => {
-                let map = memory(member);
-                let align = if map.len() as u32 == MAP {
-                    whole
-                } else {
-                    map.len()
-                };
-                (map, align)
+        let end = bytes.len();
+        if let Argument::At(byte) = member {
+            bytes.resize(*byte as usize, 0);
+            if bytes.len() < end {
+                let why = format!("whose members before `{{ at = {byte} }}` end at byte {end}");
+                return Err(why);
             }
-            Argument::Typed(of, number) => (typed(*of, *number)?, of.bytes()),
-            Argument::Number(number) => {
-                let of = match number {
-                    Number::Integer(_) => NumberType::I32,
-                    Number::Real(_) => NumberType::F32,
-                };
-                (typed(of, *number)?, of.bytes())
-            }
-            Argument::Operand(_) | Argument::CallScratch(_) | Argument::PerGroup(_) => {
-                (memory(member), ADDRESS as usize)
-            }
-        };
-        bytes.resize(bytes.len().next_multiple_of(align), 0);
+            placed = true;
+            continue;
+        }
+        let (value, align) = laid_member(member, whole, memory)?;
+        if placed && !end.is_multiple_of(align) {
+            return Err(format!("whose member at byte {end} is aligned to {align}"));
+        }
+        placed = false;
+        bytes.resize(end.next_multiple_of(align), 0);
         bytes.extend(value);
         largest = largest.max(align);
     }
     bytes.resize(bytes.len().next_multiple_of(largest), 0);
     Ok((bytes, largest))
+}
+
+/// A member and its alignment.
+fn laid_member(
+    member: &Argument,
+    whole: usize,
+    memory: &mut impl FnMut(&Argument) -> Vec<u8>,
+) -> Result<(Vec<u8>, usize), String> {
+    Ok(match member {
+        Argument::Struct(inner) => laid(inner, whole, memory)?,
+        Argument::Map(_) => {
+            let map = memory(member);
+            let align = match map.len() as u32 {
+                MAP => whole,
+                address => address as usize,
+            };
+            (map, align)
+        }
+        Argument::Typed(of, number) => (typed(*of, *number)?, of.bytes()),
+        Argument::Number(number) => {
+            let of = match number {
+                Number::Integer(_) => NumberType::I32,
+                Number::Real(_) => NumberType::F32,
+            };
+            (typed(of, *number)?, of.bytes())
+        }
+        Argument::Operand(_) | Argument::CallScratch(_) | Argument::PerGroup(_) => {
+            (memory(member), ADDRESS as usize)
+        }
+        Argument::At(_) => (Vec::new(), 1),
+    })
 }
 
 #[cfg(test)]
@@ -280,6 +306,23 @@ mod tests {
         );
         assert!(encoded(&whole, 24, ParamKind::Block).is_err());
         assert!(encoded(&Argument::Struct(vec![X]), 8, ParamKind::Pointer).is_err());
+        // Places leave zeros between members, and may not go back.
+        let at = Argument::At;
+        let whole = Argument::Struct(vec![at(4), byte(), at(16), X, at(40)]);
+        let bytes = encoded(&whole, 40, ParamKind::Block).unwrap();
+        assert_eq!(bytes[..8], [0, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(
+            bytes[8..24],
+            [0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9]
+        );
+        assert_eq!(bytes[24..], [0; 16]);
+        let back = Argument::Struct(vec![X, at(4), byte()]);
+        let why = encoded(&back, 16, ParamKind::Block).unwrap_err();
+        assert_eq!(why, "whose members before `{ at = 4 }` end at byte 8");
+        // A number after a place that does not suit it would lie elsewhere.
+        let askew = Argument::Struct(vec![at(4), X]);
+        let why = encoded(&askew, 16, ParamKind::Block).unwrap_err();
+        assert_eq!(why, "whose member at byte 4 is aligned to 8");
         // Its size fits, its alignment does not.
         let four = || integer(1);
         let ints = Argument::Struct(vec![four(), four()]);

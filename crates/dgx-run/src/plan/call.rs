@@ -163,6 +163,8 @@ pub enum Argument {
     Typed(NumberType, Number),
     /// Members one after the other, each aligned to its size.
     Struct(Vec<Argument>),
+    /// Among members: the byte at which the next begins.
+    At(u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

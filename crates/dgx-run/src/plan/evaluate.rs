@@ -496,6 +496,7 @@ impl<'a> Evaluator<'a> {
             Arg::Map(place) => Argument::Map(*place),
             Arg::Number(number) => Argument::Number(self.number(number)?),
             Arg::Typed(of, number) => Argument::Typed(*of, self.number(number)?),
+            Arg::At(byte) => Argument::At(*byte),
             Arg::PerGroup(formula) => {
                 let values = order.iter();
                 let values = values.map(|group| self.fit(formula, Some(*group), "an argument"));

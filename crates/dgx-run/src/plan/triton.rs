@@ -52,7 +52,8 @@ fn type_of(arg: &Argument, operator: &Operator) -> String {
         Argument::Operand(OperandRef::Scratch(_))
         | Argument::CallScratch(_)
         | Argument::Map(_)
-        | Argument::Struct(_) => "*u8:16".to_owned(),
+        | Argument::Struct(_)
+        | Argument::At(_) => "*u8:16".to_owned(),
         Argument::PerGroup(_) => "*u32:16".to_owned(),
         Argument::Number(Number::Integer(value)) => {
             let width = match i32::try_from(*value) {
