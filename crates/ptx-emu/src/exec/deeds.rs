@@ -11,7 +11,7 @@ use super::access::lanes;
 use super::cluster::Cluster;
 use super::record::BarrierWait;
 use super::warp::Warp;
-use crate::op::{BarKind, BulkDir, Fence, Op, Product, Proxies, R32, Scope, WgmmaA};
+use crate::op::{BarKind, Fence, Op, Product, Proxies, R32, Scope, WgmmaA};
 use crate::trace::Deed;
 pub(super) use copies::receivers;
 
@@ -87,14 +87,8 @@ impl Cluster<'_> {
                 return out.extend(deeds);
             }
             Op::Tensor(tensor) => {
-                let stores = tensor.dir == BulkDir::SharedToGlobal;
-                let start = out.len();
                 for lane in lanes(mask) {
-                    let deed = self.tensor_deed(w, lane, tensor);
-                    // ptxas makes one instruction of a store that lanes ask for alike.
-                    let again = |deed: &Deed| stores && out[start..].last() == Some(deed);
-                    let deed = deed.filter(|deed| !again(deed));
-                    out.extend(deed);
+                    out.extend(self.tensor_deed(w, lane, tensor));
                 }
                 return;
             }

@@ -59,9 +59,8 @@ FILLED:
 END:
     ";
 
-/// A kernel of 64 threads that is given the map of a tensor of 20 rows.
-fn mapped(body: &str, config: &Config) -> Trace {
-    let module = kernel(".param .align 64 .b8 map[128]", body);
+fn ring(config: &Config) -> Trace {
+    let module = kernel(".param .align 64 .b8 map[128]", RING);
     let mut memory = Memory::new();
     memory.alloc(100).expect("room");
     let tensor = memory.alloc(4096).expect("room");
@@ -91,7 +90,7 @@ fn mapped(body: &str, config: &Config) -> Trace {
 
 #[test]
 fn a_ring_is_told_turn_by_turn_and_waits_once() {
-    let trace = mapped(RING, &Config::default());
+    let trace = ring(&Config::default());
     let load = |at: &str, rows: u32, barrier: u32| {
         format!(
             "27 Bulk {{ way: Load, at: Some(GlobalBytes {{ region: 1, {at} }}), rows: {rows}, \
@@ -170,37 +169,12 @@ fn a_ring_is_told_turn_by_turn_and_waits_once() {
 /// How often a wait was in vain is the schedule's business.
 #[test]
 fn a_ring_is_the_same_whatever_the_schedule() {
-    let trace = mapped(RING, &Config::default());
+    let trace = ring(&Config::default());
     for seed in 1..12 {
         let config = Config {
             seed,
             ..Config::default()
         };
-        assert_eq!(mapped(RING, &config), trace, "seed {seed}");
+        assert_eq!(ring(&config), trace, "seed {seed}");
     }
-}
-
-/// ptxas makes one instruction of it for the whole warp, without a loop over its lanes.
-#[test]
-fn a_store_that_all_lanes_ask_for_alike_is_one() {
-    let store = |row: &str| {
-        let body = format!(
-            "mov.u32 %r1, %tid.x;
-            setp.ge.u32 %p1, %r1, 2;
-            @%p1 bra END;
-            mul.lo.u32 %r4, %r1, 8;
-            mov.u32 %r5, 0;
-            mov.u32 %r3, tile;
-            cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [map, {{0, {row}}}], [%r3];
-            cp.async.bulk.commit_group;
-            cp.async.bulk.wait_group 0;
-            END:
-            "
-        );
-        let trace = mapped(&body, &Config::default());
-        let deeds = told(&trace, 0, 0);
-        deeds.iter().filter(|deed| deed.contains("Store")).count()
-    };
-    assert_eq!(store("%r5"), 1);
-    assert_eq!(store("%r4"), 2);
 }
