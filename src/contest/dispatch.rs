@@ -2,6 +2,7 @@
 //! the contender that is best there, over calling the best one everywhere.
 
 use dgx_core::domain::{ContenderId, Group, Micros, Shape, Timing, distinct};
+use dgx_core::operators;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -121,11 +122,15 @@ impl Dispatch {
 
     /// The table as a variant: it picks the fastest contender of each shape of the run,
     /// in whatever order the groups come, and elsewhere the single best.
-    pub(crate) fn picks(&self, arch: &str) -> String {
+    pub(crate) fn picks(&self, arch: &str, operator: &str) -> String {
+        let operator = match operator == operators::usual().name {
+            true => String::new(),
+            false => format!("operator = {}\n", quoted(operator)),
+        };
         let mut text = format!(
             "/*dgx\n\
              summary = \"The fastest contender of each shape by {} times\"\n\
-             arch    = {}\n\n\
+             arch    = {}\n{operator}\n\
              # Made by `dgx dispatch` from {}:\n\
              # {:.4} times as fast as {} alone, in geometric mean.\n",
             self.timing.as_str(),

@@ -1,6 +1,7 @@
 //! What a user sees: the built `dgx`, run in a folder of its own, its output
 //! and exit code held against snapshots.
 
+mod any_kernel;
 mod bad_input;
 mod beginning;
 mod blackwell;

@@ -20,8 +20,9 @@ pub(crate) struct Scribe<'c> {
     flow: Flow,
     /// Instructions of the cubin by line of the PTX.
     by_line: HashMap<u32, Vec<usize>>,
-    /// Uniform branches back.
+    /// Branches back: uniform ones, and those of some threads.
     uniform: Vec<usize>,
+    guarded: Vec<usize>,
     stretches: Vec<Stretch>,
     known: HashMap<(Option<usize>, u64), usize>,
     /// Deeds told, and those among them for which no instruction was found.
@@ -66,12 +67,15 @@ impl<'c> Scribe<'c> {
         }
         let back = |at: &usize| {
             let sass = &code.instructions[*at];
-            sass.kind == Kind::Branch && sass.uniform && sass.offset < 0
+            sass.kind == Kind::Branch && sass.offset < 0
         };
+        let back = (0..code.instructions.len()).filter(back);
+        let (uniform, guarded) = back.partition(|&at| code.instructions[at].uniform);
         Self {
             code,
             flow: Flow::new(code),
-            uniform: (0..code.instructions.len()).filter(back).collect(),
+            uniform,
+            guarded,
             by_line,
             stretches: Vec::new(),
             known: HashMap::new(),
@@ -144,7 +148,8 @@ impl<'c> Scribe<'c> {
 
     /// The branches by which a warp may have turned back from the last instruction of a loop to its
     /// first. The assembler leaves uniform ones the line of what stands before them: of those the
-    /// last of the loop.
+    /// last of the loop. Where it has neither, as where the PTX closes a loop by a branch forward,
+    /// the assembler turned another branch of the loop round.
     fn turns(&self, trace: &Trace, first: u32, last: u32) -> Vec<usize> {
         let [from, to] = [first, last].map(|at| trace.lines[at as usize]);
         let own: Vec<usize> = self.homes(to, |kind| kind == Kind::Branch).collect();
@@ -152,9 +157,12 @@ impl<'c> Scribe<'c> {
             return own;
         }
         let line = |at: usize| self.code.lines[at];
-        let within = self.uniform.iter().copied();
-        let within = within.filter(|&at| (from..=to).contains(&line(at)));
-        within.max_by_key(|&at| line(at)).into_iter().collect()
+        let within = |at: &usize| (from..=to).contains(&line(*at));
+        let uniform = self.uniform.iter().copied().filter(within);
+        match uniform.max_by_key(|&at| line(at)) {
+            Some(last) => vec![last],
+            None => self.guarded.iter().copied().filter(within).collect(),
+        }
     }
 
     fn has_home(&self, trace: &Trace, at: u32, deed: &Deed) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! `data/relay.cubin` and `.ptx` are what NVRTC 13.0 makes of `data/relay.cu` with
 //! `--gpu-architecture=sm_90a -lineinfo`, and those of `data/atomics.cu`; those of `data/tensor.cu` it
-//! makes for `sm_100a`.
+//! makes for `sm_100a`. `data/latch.cubin` is what ptxas 12.9 makes of `data/latch.ptx` with
+//! `-lineinfo --gpu-name=sm_90a`.
 
 use ptx_emu::trace::{Deed, Event, Trace, Watch};
 use ptx_emu::{Config, Launch, Memory, Module, Params, Profile};
@@ -79,6 +80,30 @@ fn every_deed_finds_the_instruction_that_did_it() {
     let turns = f64::from(2 * STEPS);
     let each = launch.issued as f64 / turns;
     assert!((14.0..30.0).contains(&each), "{each} instructions a turn");
+}
+
+/// The assembler closes the loop by another branch than the PTX does.
+#[test]
+fn a_loop_that_a_branch_forward_closes_keeps_all_its_turns() {
+    let module = Module::load(include_str!("data/latch.ptx")).expect("PTX the emulator knows");
+    let mut memory = Memory::new();
+    let output = memory.alloc(256).expect("room");
+    let turns = 500;
+    let launch = Launch::new("latch")
+        .block([64, 1, 1])
+        .params(Params::new().pointer(output).u32(turns));
+    let watch = Watch {
+        ctas: vec![0],
+        only: true,
+    };
+    let ran = launch.run_traced(&module, &mut memory, &watch);
+    let trace = ran.unwrap_or_else(|e| panic!("{e}")).1;
+    let code = Code::read(include_bytes!("data/latch.cubin"), "latch").expect("its code");
+    let launch = launched(&code, &trace, 1);
+    let call = Call::replay(&machine(), &[launch], true).expect("an end");
+    // Two warps, fifteen instructions a turn.
+    let each = call.launches[0].issued as f64 / f64::from(2 * turns);
+    assert!((14.0..17.0).contains(&each), "{each} instructions a turn");
 }
 
 #[test]

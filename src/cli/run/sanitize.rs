@@ -1,5 +1,4 @@
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::machine;
@@ -12,8 +11,6 @@ use crate::report::hazards_page;
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, Shape, counted, distinct, typed};
-use dgx_core::operator::Operator;
-use dgx_core::operators;
 use dgx_core::record::{Portable, Run};
 use dgx_core::sanitize::{SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell};
 use dgx_run::catalog::{Catalog, Contender};
@@ -137,7 +134,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             let round = match reference_round {
                 Some(round) => round,
                 None => {
-                    let operator = operator_of(&args.subject, &catalog)?;
+                    let name = runs::selection(&args.subject)?.variant;
+                    let operator = subject::operator_of(&name, &catalog)?;
                     sanitize::any_round(&operator)?
                 }
             };
@@ -240,22 +238,6 @@ fn reference_round(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandE
     match &args.of {
         Some(path) => subject(Some(path), &args.subject).map(Some),
         None => subject::usual(&args.subject),
-    }
-}
-
-/// The operator of a design that no round names: the usual one, or the only one
-/// that has a design of that name.
-fn operator_of(contender: &str, catalog: &Catalog) -> Result<Arc<Operator>, CommandError> {
-    let name = runs::selection(contender)?.variant;
-    let found: Vec<Option<&str>> = catalog.operators_of(&name).collect();
-    match found.as_slice() {
-        [Some(only)] => Ok(operators::named(Some(only))?),
-        [Some(_), _, ..] => {
-            let named: Vec<&str> = found.into_iter().flatten().collect();
-            let message = format!("`{name}` is a design of {}", named.join(", "));
-            Err(InputError::new(message, "name a round of the one you mean").into())
-        }
-        _ => Ok(Arc::clone(operators::usual())),
     }
 }
 

@@ -2,11 +2,14 @@
 //! `sanitize` agree on it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::cli::{named, runs};
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Pattern, Timing, typed};
+use dgx_core::operator::Operator;
+use dgx_core::operators;
 use dgx_core::record::{self, Run};
 use dgx_run::catalog::Catalog;
 
@@ -91,4 +94,19 @@ pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option
     }
     let unknown = catalog.operators_of(word).next().is_none();
     named::round_file(&word.into()).ok().filter(|_| unknown)
+}
+
+/// The operator of a design that no round names: the usual one, or the only one
+/// that has a design of that name.
+pub(super) fn operator_of(name: &str, catalog: &Catalog) -> Result<Arc<Operator>, CommandError> {
+    let found: Vec<Option<&str>> = catalog.operators_of(name).collect();
+    match found.as_slice() {
+        [Some(only)] => Ok(operators::named(Some(only))?),
+        [Some(_), _, ..] => {
+            let named: Vec<&str> = found.into_iter().flatten().collect();
+            let message = format!("`{name}` is a design of {}", named.join(", "));
+            Err(InputError::new(message, "name a round of the one you mean").into())
+        }
+        _ => Ok(Arc::clone(operators::usual())),
+    }
 }

@@ -53,12 +53,16 @@ const WATCHING: Words = Words {
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Round::read(&args.round)?;
     interrupt::install(WATCHING);
-    let watched = Watched::new(&args.round, &globals.variants);
+    let mut watched = Watched::new(&args.round, &globals.variants);
     let mut known = BTreeMap::new();
     let mut runs = 0;
     while !interrupt::requested() && args.runs.is_none_or(|most| runs < most) {
         let seen = watched.settled();
-        let now = fingerprints(&args.round, globals);
+        let (now, headers) = fingerprints(&args.round, globals);
+        if watched.headers != headers {
+            watched.headers = headers;
+            continue;
+        }
         let changed = changed(&known, &now);
         known = now;
         if changed.is_empty() && runs > 0 {
@@ -83,8 +87,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 /// One that cannot be read is told by the sweep.
 type Fingerprints = BTreeMap<String, String>;
 
-fn fingerprints(path: &Path, globals: &Globals) -> Fingerprints {
+/// With them, where their headers outside of the folders of variants lie.
+fn fingerprints(path: &Path, globals: &Globals) -> (Fingerprints, BTreeSet<PathBuf>) {
     let text = fs::read_to_string(path).unwrap_or_default();
+    let mut headers = BTreeSet::new();
     let mut found = Fingerprints::from([(String::new(), content_hash([text.as_bytes()]))]);
     let plan = Round::read(path).and_then(|round| {
         let catalog = Catalog::open(&globals.variants)?;
@@ -94,9 +100,13 @@ fn fingerprints(path: &Path, globals: &Globals) -> Fingerprints {
         for contender in &plan.contenders {
             let hash = contender_record(contender).hash;
             found.insert(contender.id.as_str().to_owned(), hash);
+            let variant = &contender.variant;
+            headers.extend(variant.headers.found().map(Path::to_owned));
+            // A file that is still missing may be put there.
+            headers.extend(variant.include.iter().cloned());
         }
     }
-    found
+    (found, headers)
 }
 
 /// Who is not as he was; nobody by name where the round is another one.
@@ -200,6 +210,8 @@ type Stamps = BTreeMap<PathBuf, (SystemTime, u64)>;
 struct Watched {
     round: PathBuf,
     folders: Vec<PathBuf>,
+    /// Headers of other folders, and the folders they are searched for in.
+    headers: BTreeSet<PathBuf>,
 }
 
 /// Folders below those of variants that are looked into, and files in all.
@@ -217,18 +229,22 @@ impl Watched {
         Self {
             round: round.to_owned(),
             folders,
+            headers: BTreeSet::new(),
         }
     }
 
     fn names(&self) -> String {
-        let folders = self.folders.iter().filter(|folder| folder.is_dir());
+        let folders = self.folders.iter().chain(&self.headers);
+        let folders = folders.filter(|folder| folder.is_dir());
         let all = std::iter::once(&self.round).chain(folders);
         all.map(typed).collect::<Vec<_>>().join(", ")
     }
 
     fn stamps(&self) -> Stamps {
         let mut stamps = Stamps::new();
-        note(&self.round, &mut stamps);
+        for path in std::iter::once(&self.round).chain(&self.headers) {
+            note(path, &mut stamps);
+        }
         let mut folders: Vec<(PathBuf, usize)> =
             self.folders.iter().map(|f| (f.clone(), 0)).collect();
         while let Some((folder, depth)) = folders.pop() {

@@ -35,6 +35,7 @@ use dgx_core::domain::{
 };
 use dgx_core::record::schema::Settings;
 pub use opening::Opening;
+pub(crate) use salt::Poison;
 pub use salt::Salt;
 
 /// Width of the zone before and after every buffer.
@@ -149,6 +150,9 @@ pub struct Emulation {
     /// Run only the CTAs that are watched for that; what is computed is worth
     /// nothing.
     pub alone: bool,
+    /// Place buffers in the opposite order, so that no result depends on which
+    /// of two lies first. A call that is timed has them in the usual one.
+    pub mirrored: bool,
 }
 
 impl From<&Settings> for Emulation {
@@ -159,6 +163,7 @@ impl From<&Settings> for Emulation {
             time_only: settings.time_only,
             watch: settings.hazards,
             alone: false,
+            mirrored: false,
         }
     }
 }

@@ -31,8 +31,10 @@ pub(super) enum What {
     Canary,
     /// Output: poison of its type, to be overwritten.
     Poison(ElementType),
-    /// Scratch: NaN, to be used at will.
+    /// Scratch: poison of any type, to be used at will.
     Scratch,
+    /// Bytes that differ from address to address.
+    Noise,
     /// Scratch that is clear before and must be after.
     Zero,
     /// An input or a table, to be read only.
@@ -99,7 +101,7 @@ impl What {
             | Self::Shuffled { source, .. }
             | Self::Begun { source, .. }
             | Self::Variable(source) => Some(source),
-            Self::Canary | Self::Poison(_) | Self::Scratch | Self::Zero => None,
+            Self::Canary | Self::Poison(_) | Self::Scratch | Self::Noise | Self::Zero => None,
         }
     }
 
@@ -114,7 +116,8 @@ impl What {
             Self::Canary => Some(TrespassKind::OutOfBounds),
             Self::Zero => Some(TrespassKind::NotCleared),
             Self::Same(_) | Self::Shuffled { .. } => Some(TrespassKind::InputChanged),
-            Self::Poison(_) | Self::Scratch | Self::Begun { .. } | Self::Variable(_) => None,
+            Self::Poison(_) | Self::Scratch | Self::Noise => None,
+            Self::Begun { .. } | Self::Variable(_) => None,
         }
     }
 }
@@ -139,6 +142,7 @@ impl Piece {
         match self.what {
             What::Canary => salt.canaries(at, &mut bytes),
             What::Scratch => salt.scratch(at, &mut bytes),
+            What::Noise => salt.noise(at, &mut bytes),
             What::Poison(element) => {
                 let word = poison_word(salt, element).to_le_bytes();
                 for (address, byte) in (at..).zip(&mut bytes) {

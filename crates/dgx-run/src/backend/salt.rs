@@ -1,9 +1,96 @@
 use serde::{Deserialize, Serialize};
 
-use crate::operator::{Shuffle, Written};
+use crate::operator::{Shuffle, Written, encode};
 
 use dgx_core::domain::mix;
 use dgx_core::operator::ElementType;
+
+/// What outputs and scratch hold before a call. One kind would hide what reads
+/// them: a maximum passes over NaN, `x != 0` takes NaN for set, a sum does not
+/// show zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Poison {
+    /// A NaN that arithmetic does not make, where the type has one; else any
+    /// bits.
+    Nan,
+    Zero,
+    /// Above what kernels compute, and finite.
+    Large,
+    /// The same, negative.
+    Low,
+    One,
+}
+
+impl Poison {
+    /// Those a validation makes calls with beside NaN.
+    pub(crate) const OTHERS: [Self; 4] = [Self::Zero, Self::Large, Self::Low, Self::One];
+
+    /// By the last three bits of a salt. tools.cu has the same order.
+    const BY_BITS: [Self; 8] = [
+        Self::Nan,
+        Self::Nan,
+        Self::Nan,
+        Self::Nan,
+        Self::Zero,
+        Self::Large,
+        Self::Low,
+        Self::One,
+    ];
+
+    /// Elements of a type; `random` chooses between those that will do.
+    fn element(self, element: ElementType, random: u64) -> u64 {
+        let element = element.element();
+        let sign = 1u64 << (element.bits() - 1);
+        match self {
+            Self::Nan => nan(element, random),
+            // Neither true nor false, in calls of either kind.
+            Self::Large | Self::Low if element == ElementType::Bool => nan(element, random),
+            Self::Zero => 0,
+            Self::Large => large(element, random),
+            Self::Low if element == ElementType::U8 => 1 + random % 4,
+            Self::Low => large(element, random) | sign,
+            Self::One => encode(element, 1.0),
+        }
+    }
+}
+
+/// What no arithmetic makes.
+fn nan(element: ElementType, random: u64) -> u64 {
+    // Processors answer with all ones, or the first bit alone, to 0/0.
+    let nan = |exponent: u64, bits: u32| {
+        let quiet = 1 << (bits - 1);
+        let payload = 1 + random % ((1 << bits) - 3);
+        exponent | if payload == quiet { quiet + 1 } else { payload }
+    };
+    match element {
+        ElementType::F16 => nan(0x7c00, 10),
+        ElementType::Bf16 => nan(0x7f80, 7),
+        ElementType::F32 => nan(0x7f80_0000, 23),
+        ElementType::F64 => nan(0x7ff0 << 48, 52),
+        ElementType::E4m3 => 0xff,
+        ElementType::E5m2 => 0xfd + random % 2,
+        // One byte of them, so that no value is poison in every call.
+        ElementType::E2m1 => random & 15,
+        ElementType::I32 => random & 0xffff_ffff,
+        ElementType::Bool => 2 + random % 0xfe,
+        _ => random & 0xff,
+    }
+}
+
+/// Of the largest numbers of a type, one of many where it has many.
+fn large(element: ElementType, random: u64) -> u64 {
+    match element {
+        ElementType::F16 => 0x7800 | random % 0x400,
+        ElementType::Bf16 => 0x7e00 | random % 0x100,
+        ElementType::F32 => 0x7e00_0000 | random % 0x100_0000,
+        ElementType::F64 => 0x7fd0 << 48 | random % (1 << 52),
+        ElementType::E4m3 | ElementType::E5m2 => 0x78 | random % 4,
+        ElementType::E2m1 => 7,
+        ElementType::I32 => 0x7000_0000 | random % 0x1000_0000,
+        ElementType::U8 => 0xf0 | random % 16,
+        _ => 0x70 | random % 16,
+    }
+}
 
 /// What makes the memory of one call unlike that of any other: how operands are
 /// shuffled, what poisons outputs and scratch, what canaries look like. Whatever
@@ -16,37 +103,31 @@ impl Salt {
     /// The salt of a validation's call: the same in every sweep of that seed,
     /// so that a verdict repeats.
     pub fn of_call(seed: u64, call: u64) -> Self {
-        Self(mix(seed ^ mix(call + 1)))
+        Self(mix(seed ^ mix(call + 1))).with(Poison::Nan)
     }
 
-    /// What elements of a type hold before a call: a NaN that arithmetic does
-    /// not make, where the type has one; else any bits.
+    /// The same with another poison.
+    pub(crate) fn with(self, poison: Poison) -> Self {
+        let bits = Poison::BY_BITS.iter().position(|kind| *kind == poison);
+        Self(self.0 & !7 | bits.unwrap_or(0) as u64)
+    }
+
+    fn kind(self) -> Poison {
+        Poison::BY_BITS[(self.0 & 7) as usize]
+    }
+
+    /// What elements of a type hold before a call.
     pub(crate) fn poison(self, element: ElementType) -> u64 {
-        let random = mix(self.0);
-        // Processors answer with all ones, or the first bit alone, to 0/0.
-        let nan = |exponent: u64, bits: u32| {
-            let quiet = 1 << (bits - 1);
-            let payload = 1 + random % ((1 << bits) - 3);
-            exponent | if payload == quiet { quiet + 1 } else { payload }
-        };
-        match element.element() {
-            ElementType::F16 => nan(0x7c00, 10),
-            ElementType::Bf16 => nan(0x7f80, 7),
-            ElementType::F32 => nan(0x7f80_0000, 23),
-            ElementType::F64 => nan(0x7ff0 << 48, 52),
-            ElementType::E4m3 => 0xff,
-            ElementType::E5m2 => 0xfd + random % 2,
-            // One byte of them, so that no value is poison in every call.
-            ElementType::E2m1 => random & 15,
-            ElementType::I32 => random & 0xffff_ffff,
-            ElementType::Bool => 2 + random % 0xfe,
-            _ => random & 0xff,
-        }
+        self.kind().element(element, mix(self.0))
     }
 
-    /// An output as a call left it, all poison the same.
+    /// An output as a call left it, all poison the same. Numbers may as well
+    /// have been written: only a call with NaN shows that an element was not.
     pub fn written(self, element: ElementType, bytes: Vec<u8>) -> Written {
-        Written::new(element, bytes, self.poison(element)).settled()
+        match self.kind() {
+            Poison::Nan => Written::new(element, bytes, self.poison(element)).settled(),
+            _ => Written::whole(element, bytes),
+        }
     }
 
     /// Which problem is made of a data set.
@@ -59,24 +140,37 @@ impl Salt {
         self.fill(from, bytes, |bit, _| 0x7f | bit << 7);
     }
 
-    /// What scratch holds from an address on: NaN as fp16, bf16, fp32 and fp8.
-    pub fn scratch(self, from: u64, bytes: &mut [u8]) {
-        self.fill(from, bytes, |bit, odd| match odd {
-            false => 0xff,
-            true => 0x7f | bit << 7,
+    /// Bytes that differ from address to address: NaN as fp16, bf16, fp32 and
+    /// fp8.
+    pub(crate) fn noise(self, from: u64, bytes: &mut [u8]) {
+        self.fill(from, bytes, |bit, at| match at % 2 {
+            0 => 0xff,
+            _ => 0x7f | bit << 7,
         });
     }
 
-    /// `byte` makes each byte of a bit and of whether its address is odd. One
-    /// hash has the bits of sixteen: there can be gigabytes.
-    fn fill(self, from: u64, bytes: &mut [u8], byte: impl Fn(u8, bool) -> u8) {
+    /// What scratch holds from an address on, whose type nobody knows: the same
+    /// kind of number as fp16, bf16, fp32 and fp8; ones are integers.
+    pub fn scratch(self, from: u64, bytes: &mut [u8]) {
+        match self.kind() {
+            Poison::Nan => self.noise(from, bytes),
+            Poison::Zero => bytes.fill(0),
+            Poison::Large => self.fill(from, bytes, |bit, _| 0x7a | bit),
+            Poison::Low => self.fill(from, bytes, |bit, _| 0xfa | bit),
+            Poison::One => self.fill(from, bytes, |_, at| u8::from(at % 4 == 0)),
+        }
+    }
+
+    /// `byte` makes each byte of a bit and of its place in sixteen. One hash
+    /// has the bits of sixteen: there can be gigabytes.
+    fn fill(self, from: u64, bytes: &mut [u8], byte: impl Fn(u8, u64) -> u8) {
         let (mut address, mut rest) = (from, bytes);
         while !rest.is_empty() {
             let (bits, place) = (self.hash(address / 16), address % 16);
             let count = (16 - place as usize).min(rest.len());
             let (word, after) = rest.split_at_mut(count);
             for (at, slot) in (place..).zip(word) {
-                *slot = byte((bits >> at & 1) as u8, at % 2 == 1);
+                *slot = byte((bits >> at & 1) as u8, at);
             }
             (address, rest) = (address + count as u64, after);
         }
@@ -96,6 +190,8 @@ mod tests {
 
     type Fill = fn(Salt, u64, &mut [u8]);
 
+    const FILLS: [Fill; 3] = [Salt::canaries, Salt::noise, Salt::scratch];
+
     fn filled(fill: Fill, salt: Salt, from: u64, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         fill(salt, from, &mut bytes);
@@ -104,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_lies_at_an_address_does_not_depend_on_where_filling_began() {
-        for fill in [Salt::canaries as Fill, Salt::scratch] {
+        for fill in FILLS {
             let whole = filled(fill, Salt(3), 0x100, 100);
             for from in 0..100 {
                 let part = filled(fill, Salt(3), 0x100 + from as u64, 100 - from);
@@ -126,15 +222,60 @@ mod tests {
                 assert!(value.is_nan(), "{}", element.name());
             }
             poisons.insert(poison);
-            for fill in [Salt::canaries as Fill, Salt::scratch] {
+            for fill in FILLS {
                 let bytes = filled(fill, salt, 0, 64);
                 for pair in bytes.chunks_exact(2) {
                     assert!(f16::from_le_bytes([pair[0], pair[1]]).is_nan());
                 }
             }
         }
-        assert!(poisons.len() > 200);
+        assert!(poisons.len() > 100);
         let pattern = |call| filled(Salt::canaries, Salt::of_call(7, call), 0, 64);
         assert_ne!(pattern(0), pattern(1));
+    }
+
+    /// What a maximum, a minimum, a sum or a test for zero passes over in one
+    /// call it meets in another, and no element is right in all of them unless
+    /// somebody wrote it.
+    #[test]
+    fn poison_is_zero_one_large_and_low_in_other_calls() {
+        let salt = Salt(0xfeed_5eed_1234_5678);
+        for element in ElementType::ALL.map(ElementType::element) {
+            let value = |kind| decode(element, salt.with(kind).poison(element));
+            assert_eq!(value(Poison::Zero), 0.0, "{}", element.name());
+            assert_eq!(value(Poison::One), 1.0, "{}", element.name());
+            if element != ElementType::Bool {
+                let (low, large) = (value(Poison::Low), value(Poison::Large));
+                assert!(large.is_finite() && large >= 6.0, "{}", element.name());
+                assert!(low < large && low.is_finite(), "{}", element.name());
+            }
+        }
+        let word = |kind| {
+            filled(Salt::scratch, salt.with(kind), 64, 4)
+                .try_into()
+                .unwrap()
+        };
+        let float = |kind| f32::from_le_bytes(word(kind));
+        assert!(float(Poison::Nan).is_nan());
+        assert_eq!(float(Poison::Zero), 0.0);
+        assert!(float(Poison::Large) > 1e30 && float(Poison::Low) < -1e30);
+        assert_eq!(u32::from_le_bytes(word(Poison::One)), 1);
+        let halves = |kind| filled(Salt::scratch, salt.with(kind), 64, 2);
+        let half = |kind| f16::from_le_bytes(halves(kind).try_into().unwrap());
+        assert!(half(Poison::Large) > f16::from_f32(4e4) && half(Poison::Low).is_finite());
+        let kinds = (0..8).map(|bits| Salt(bits).kind());
+        let kinds: std::collections::BTreeSet<Poison> = kinds.collect();
+        assert_eq!(kinds.len(), 1 + Poison::OTHERS.len());
+    }
+
+    #[test]
+    fn an_element_that_nobody_wrote_is_known_by_nan_alone() {
+        let element = ElementType::F32;
+        for kind in [Poison::Nan].into_iter().chain(Poison::OTHERS) {
+            let salt = Salt::of_call(3, 1).with(kind);
+            let bytes = (salt.poison(element) as u32).to_le_bytes();
+            let found = salt.written(element, bytes.to_vec()).at(0);
+            assert_eq!(found.written, kind != Poison::Nan, "{kind:?}");
+        }
     }
 }

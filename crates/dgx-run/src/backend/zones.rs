@@ -14,7 +14,8 @@ pub(super) struct Zone {
     pub bytes: u64,
 }
 
-/// Buffers in the order they were reserved.
+/// Buffers by the order they were reserved in, which need not be that of their
+/// addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Zones {
     zones: Vec<Zone>,
@@ -34,6 +35,17 @@ impl Zones {
         self.zones.len() - 1
     }
 
+    /// The same buffers, the last of them first.
+    pub(super) fn mirrored(&self) -> Self {
+        let mut mirrored = self.clone();
+        mirrored.end = 0;
+        for zone in mirrored.zones.iter_mut().rev() {
+            zone.offset = (mirrored.end + GUARD).next_multiple_of(ALIGN);
+            mirrored.end = zone.offset + zone.bytes;
+        }
+        mirrored
+    }
+
     /// Size of the allocation, its last guard included.
     pub(super) fn bytes(&self) -> u64 {
         (self.end + GUARD).next_multiple_of(ALIGN)
@@ -49,13 +61,15 @@ impl Zones {
 
     /// Stretches between the buffers: everything no kernel may write.
     pub(super) fn guards(&self) -> impl Iterator<Item = (u64, u64)> {
-        let starts = std::iter::once(0).chain(self.zones.iter().map(|z| z.offset + z.bytes));
-        let ends = self
-            .zones
-            .iter()
-            .map(|z| z.offset)
-            .chain(std::iter::once(self.bytes()));
-        starts.zip(ends)
+        let mut zones: Vec<&Zone> = self.zones.iter().collect();
+        zones.sort_by_key(|zone| zone.offset);
+        let mut bounds = vec![0];
+        for zone in zones {
+            bounds.extend([zone.offset, zone.offset + zone.bytes]);
+        }
+        bounds.push(self.bytes());
+        let pairs = (0..bounds.len() / 2).map(|pair| (bounds[2 * pair], bounds[2 * pair + 1]));
+        pairs.collect::<Vec<_>>().into_iter()
     }
 
     /// The buffer nearest to `offset`, and how far into it that is: negative
@@ -76,6 +90,30 @@ impl Zones {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mirrored_buffers_lie_the_other_way_round_and_have_the_same_guards() {
+        let mut zones = Zones::default();
+        for bytes in [1000, 1, 500] {
+            zones.add("z", bytes);
+        }
+        let mirrored = zones.mirrored();
+        let offsets = |zones: &Zones| zones.all().iter().map(|z| z.offset).collect::<Vec<_>>();
+        assert!(offsets(&zones).is_sorted());
+        assert!(offsets(&mirrored).iter().rev().is_sorted());
+        for zones in [&zones, &mirrored] {
+            let guards: Vec<(u64, u64)> = zones.guards().collect();
+            assert_eq!(guards.len(), 4);
+            assert!(guards.iter().all(|(begin, end)| end - begin >= GUARD));
+            let outside = |zone: &Zone| {
+                let (begin, end) = (zone.offset, zone.offset + zone.bytes);
+                guards
+                    .iter()
+                    .all(|guard| guard.1 <= begin || guard.0 >= end)
+            };
+            assert!(zones.all().iter().all(outside));
+        }
+    }
 
     #[test]
     fn the_nearest_buffer_is_named() {

@@ -48,7 +48,8 @@ pub(super) fn shown<'l>(
 }
 
 impl Reader<'_> {
-    /// The folders it names, as seen from its own.
+    /// The folders it names, as seen from its own; then those of the variant it
+    /// extends.
     pub(super) fn include(&self, wire: &FrontMatter) -> Result<Vec<PathBuf>, InputError> {
         let here = self.file.path.parent().unwrap_or(Path::new(""));
         let folders = wire.include.iter().map(|folder| {
@@ -62,6 +63,13 @@ impl Reader<'_> {
                 )),
             }
         });
-        folders.collect()
+        let mut folders = folders.collect::<Result<Vec<PathBuf>, InputError>>()?;
+        let inherited = self.parent.iter().flat_map(|parent| &parent.include);
+        for folder in inherited {
+            if !folders.contains(folder) {
+                folders.push(folder.clone());
+            }
+        }
+        Ok(folders)
     }
 }

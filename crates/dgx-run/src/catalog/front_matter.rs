@@ -77,6 +77,7 @@ pub(super) fn read(
     let library = shown(library, &variant.operator, &include, &empty);
     let mut variant = Variant {
         extended,
+        include,
         ..variant
     };
     variant.code = Arc::clone(&file.text);
@@ -234,6 +235,7 @@ impl Reader<'_> {
             launches,
             picks,
             extended: Vec::new(),
+            include: Vec::new(),
             broken: None,
         })
     }

@@ -1,9 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::host_code::{DeviceWords, definitions};
 use super::includes::wishes;
-use super::library::{BESIDE, Header, Library};
+use super::library::{BESIDE, Header, Library, MAX_BYTES, MAX_FILES};
 use super::standins;
 
 /// The files one source is compiled with. The compiler is shown these and
@@ -29,6 +29,7 @@ pub struct Headers {
     include: Vec<PathBuf>,
     /// Names that macros make in folders too large to show all of.
     computed: BTreeSet<String>,
+    bytes: usize,
 }
 
 /// What the compiler is given under one name.
@@ -156,8 +157,15 @@ impl Headers {
         if self.files.contains_key(name) {
             return true;
         }
+        // What is searched for is bounded as what is gathered is.
+        if self.files.len() >= MAX_FILES || self.bytes > MAX_BYTES {
+            let why = format!("{name} is not included: the source includes too much");
+            self.left_out.insert(name.to_owned(), why);
+            return false;
+        }
         let header = library.find(name);
         let is_there = header.is_some();
+        self.bytes += header.as_ref().map_or(0, |header| header.text.len());
         self.files
             .extend(header.map(|header| (name.to_owned(), header)));
         is_there
@@ -213,11 +221,21 @@ impl Headers {
         }
     }
 
-    /// Names and texts of the files that take part, those beside the variant
-    /// under their own names.
+    /// Names and texts of the files that take part and lie among the variants,
+    /// those beside them under their own names: none of a toolkit, of a folder
+    /// that is searched, or of dgx.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
-        let files = self.files.iter();
+        let made = |name: &str, file: &Header| file.path.as_os_str() == name;
+        let files = self
+            .files
+            .iter()
+            .filter(move |(name, file)| !made(name, file));
         files.map(|(name, file)| (name.strip_prefix(BESIDE).unwrap_or(name), &*file.text))
+    }
+
+    /// The files that were found in folders the user named.
+    pub fn found(&self) -> impl Iterator<Item = &Path> {
+        self.files.values().filter_map(|file| file.found.as_deref())
     }
 
     /// What the files hold, wherever they lie: names and texts.

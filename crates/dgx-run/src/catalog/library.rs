@@ -7,8 +7,8 @@ use dgx_core::files;
 use super::standins;
 
 /// Bounds on what is taken in from folders that may hold anything.
-const MAX_FILES: usize = 4096;
-const MAX_BYTES: usize = 64 << 20;
+pub(super) const MAX_FILES: usize = 4096;
+pub(super) const MAX_BYTES: usize = 64 << 20;
 const MAX_DEPTH: usize = 16;
 
 /// A file that may be included.
@@ -19,6 +19,8 @@ pub(super) struct Header {
     pub text: String,
     /// A toolkit's: what it asks for besides is for hosts.
     pub of_toolkit: bool,
+    /// Where it was found, if it was searched for in a folder of the user's.
+    pub found: Option<PathBuf>,
 }
 
 impl Header {
@@ -28,6 +30,7 @@ impl Header {
             path: PathBuf::from(name),
             text,
             of_toolkit: false,
+            found: None,
         }
     }
 }
@@ -106,19 +109,37 @@ impl Library {
         if name.starts_with(BESIDE) || self.left_out.contains_key(name) {
             return None;
         }
-        let read = |folders: &[PathBuf]| {
-            let mut paths = folders.iter().map(|folder| folder.join(name));
-            let path = paths.find(|path| path.is_file())?;
-            Some(Header::made(name, readable(&path).ok()?))
+        let read = |path: &Path| Some(Header::made(name, readable(path).ok()?));
+        let of_toolkit = || {
+            let mut paths = self.toolkit.iter().map(|folder| folder.join(name));
+            read(&paths.find(|path| path.is_file())?)
         };
         let stand_in = || Some(Header::made(name, standins::text(name)?));
-        let named = read(&self.searched);
+        let named = self.searched(name).and_then(|path| {
+            Some(Header {
+                found: Some(path.clone()),
+                ..read(&path)?
+            })
+        });
         named.or_else(|| match standins::comes_first(name) {
             true => stand_in(),
-            false => read(&self.toolkit).map(|header| Header {
+            false => of_toolkit().map(|header| Header {
                 of_toolkit: true,
                 ..header
             }),
+        })
+    }
+
+    /// The file `name` in the first folder that is searched and has it. A variant
+    /// is no header, whichever folder is named.
+    fn searched(&self, name: &str) -> Option<PathBuf> {
+        let variants = self.variants.canonicalize().ok();
+        let mut paths = self.searched.iter().map(|folder| folder.join(name));
+        paths.find(|path| {
+            let real = path.canonicalize().ok();
+            let among = |real: &PathBuf| real.parent() == variants.as_deref();
+            let is_variant = real.filter(among).is_some_and(|real| is_design(&real));
+            path.is_file() && !is_variant
         })
     }
 
@@ -180,7 +201,7 @@ impl Library {
     }
 
     fn take_in(&mut self, name: String, path: PathBuf, deep: bool) {
-        if !deep && path.extension().is_some_and(|e| e == "cu") {
+        if !deep && is_design(&path) {
             let why = format!("{} is a variant, not a header", path.display());
             self.left_out.insert(name, why);
             return;
@@ -197,6 +218,7 @@ impl Library {
                     path,
                     text,
                     of_toolkit: false,
+                    found: None,
                 };
                 self.files.insert(name, header);
             }
@@ -206,6 +228,11 @@ impl Library {
             }
         }
     }
+}
+
+/// Whether a file beside variants is one of them.
+fn is_design(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "cu")
 }
 
 fn readable(path: &Path) -> Result<String, String> {

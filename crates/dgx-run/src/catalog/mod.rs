@@ -26,6 +26,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -157,19 +158,12 @@ impl Catalog {
                 _ => sources.push(path),
             }
         }
-        sources.sort();
-        self.passed_over
-            .extend(sources.iter().filter_map(|path| passed_over(path)));
         self.add_sources(folder, (operator, None), sources);
         chips.sort();
         for (arch, folder) in chips {
             let entries = std::fs::read_dir(&folder).map_err(unlisted)?;
             let sources: Result<Vec<PathBuf>, _> = entries.map(|e| e.map(|e| e.path())).collect();
-            let mut sources = sources.map_err(unlisted)?;
-            sources.sort();
-            self.passed_over
-                .extend(sources.iter().filter_map(|path| passed_over(path)));
-            self.add_sources(&folder, (operator, Some(&arch)), sources);
+            self.add_sources(&folder, (operator, Some(&arch)), sources.map_err(unlisted)?);
         }
         let include = folder.join("include");
         if include.is_dir() && !self.include.contains(&include) {
@@ -182,14 +176,18 @@ impl Catalog {
         &mut self,
         folder: &Path,
         of: (Option<&str>, Option<&str>),
-        paths: Vec<PathBuf>,
+        mut paths: Vec<PathBuf>,
     ) {
+        paths.sort();
         let name = |path: &Path| {
             let stem = path.file_stem().unwrap_or_default();
             stem.to_string_lossy().into_owned()
         };
-        for path in paths.iter().filter(|path| is_source(path)) {
-            self.add_file(name(path), (path.clone(), None), of);
+        for path in &paths {
+            match is_source(path) {
+                true => self.add_file(name(path), (path.clone(), None), of),
+                false => self.passed_over.extend(passed_over(path)),
+            }
         }
         self.folders.push(Folder::new(folder));
         for matter in paths {
@@ -431,11 +429,20 @@ fn is_source(path: &Path) -> bool {
         let (open, _) = language.comment();
         let opens = |text: String| text[language.skipped(&text)..].starts_with(open);
         let own = sidecar(path).is_file() && !path.with_extension("cu").is_file();
-        own || files::read_text(path, files::LARGEST).is_ok_and(opens)
+        own || beginning(path).is_some_and(opens)
     };
     !name.starts_with(b".")
         && Language::of(path)
             .is_some_and(|language| language == Language::Cuda || has_matter(language))
+}
+
+/// As much of a file as front matter can open in: PTX may be large.
+fn beginning(path: &Path) -> Option<String> {
+    const MOST: u64 = 64 << 10;
+    let file = path.is_file().then(|| std::fs::File::open(path))?.ok()?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn sidecar(source: &Path) -> PathBuf {
@@ -485,7 +492,7 @@ fn beside(file: &SourceFile, path: PathBuf) -> Result<Option<SourceFile>, InputE
 /// Why a path among the variants is none, where somebody may have meant it to be.
 fn passed_over(path: &Path) -> Option<InputError> {
     let name = path.file_name()?.as_encoded_bytes();
-    if is_source(path) || name.starts_with(b".") || name == b"include" {
+    if name.starts_with(b".") || name == b"include" {
         return None;
     }
     let shown = printable_line(&path.display().to_string());
@@ -515,7 +522,7 @@ fn passed_over(path: &Path) -> Option<InputError> {
         });
     }
     let alike = ending.eq_ignore_ascii_case("cu");
-    let opens = || files::read_text(path, files::LARGEST).is_ok_and(|t| t.starts_with("/*dgx"));
+    let opens = || beginning(path).is_some_and(|text| text.starts_with("/*dgx"));
     (path.is_file() && (alike || opens())).then(|| {
         let message = format!("{shown} is left out: variants are .cu, .ptx and .py files");
         InputError::new(message, "rename it")

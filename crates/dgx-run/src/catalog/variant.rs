@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Headers;
@@ -24,6 +25,9 @@ pub struct Variant {
     pub flags: Vec<String>,
     /// All that it may include.
     pub headers: Arc<Headers>,
+    /// Folders it names to search for headers, its own before those of the
+    /// variant it extends.
+    pub include: Vec<PathBuf>,
     /// What it computes.
     pub operator: Arc<Operator>,
     pub summary: String,
@@ -198,6 +202,7 @@ impl Variant {
             beside: None,
             flags: Vec::new(),
             headers: Arc::default(),
+            include: Vec::new(),
             operator: Arc::clone(operators::usual()),
             summary: "broken: its front matter cannot be used".to_owned(),
             parent: None,

@@ -77,7 +77,7 @@ impl Compiler {
             Err(missing) => return Ok(Built::Gave(missing)),
         };
         let ptx = (unit.name.as_str(), &*unit.source);
-        let made = ptxas::assemble(&program, ptx, &unit.arch, &self.limits, stop)?;
+        let made = ptxas::assemble(&program, ptx, (&unit.arch, &[]), &self.limits, stop)?;
         Ok(Built::Said(match made.cubin {
             Some(cubin) => {
                 let ptx = unit.source.to_string();
@@ -113,10 +113,6 @@ impl Compiler {
             .map(|name| (name.clone(), kernel.kernel.clone()));
         let lowered: Vec<_> = lowered.collect();
         let mut image = image(unit, key, (kernel.cubin, kernel.ptx), &kernel.log, &lowered);
-        if image.kernels.is_empty() {
-            let lost = "what ptxas said of it is lost: does the file close its output?";
-            return Ok(Built::Gave(lost.to_owned()));
-        }
         for report in &mut image.kernels {
             report.dynamic_smem = kernel.shared;
             report.hidden_params = triton::HIDDEN;

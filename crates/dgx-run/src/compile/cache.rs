@@ -1,6 +1,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -42,9 +43,13 @@ fn is_checkout(folder: &Path) -> bool {
 /// Any number of nodes may write to one on a shared file system. Nobody takes
 /// a lock, which a dead node would keep: whoever finds no entry makes it, and
 /// of several who do the first is kept, since all made the same.
+///
+/// Where it cannot be written, images lie in a folder that goes with this
+/// process, and are made again in the next.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
+    spare: Arc<OnceLock<TempDir>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,18 +98,44 @@ pub enum Cached {
 
 impl Cache {
     pub fn open(root: &Path) -> Result<Self, Error> {
-        let root = root.join(IMAGES);
-        fs::create_dir_all(&root).map_err(|source| Error::Cache {
-            path: root.clone(),
-            source,
-        })?;
-        clear_away(&root);
-        Ok(Self { root })
+        let cache = Self {
+            root: root.join(IMAGES),
+            spare: Arc::default(),
+        };
+        match fs::create_dir_all(&cache.root) {
+            Ok(()) => clear_away(&cache.root),
+            Err(source) => {
+                cache.spare(source)?;
+            }
+        }
+        Ok(cache)
     }
 
     /// The folder of an entry. Workers are handed this, and read it themselves.
     pub fn folder(&self, key: &str) -> PathBuf {
-        self.root.join(key)
+        let spare = self.spare.get().map(|spare| spare.path().join(key));
+        spare
+            .filter(|folder| folder.exists())
+            .unwrap_or_else(|| self.root.join(key))
+    }
+
+    /// Where entries lie once the cache could not be written; says so once.
+    fn spare(&self, source: io::Error) -> Result<&Path, Error> {
+        if self.spare.get().is_none() {
+            let failed = |source| Error::Cache {
+                path: self.root.clone(),
+                source,
+            };
+            let folder = tempfile::tempdir().map_err(failed)?;
+            if self.spare.set(folder).is_ok() {
+                remark!(
+                    "warning: the cache {} cannot be written ({source}): what is compiled is kept \
+                     for this run only; DGX_CACHE names another folder",
+                    self.root.display()
+                );
+            }
+        }
+        Ok(self.spare.get().map_or(&self.root, TempDir::path))
     }
 
     /// The entry for `key`.
@@ -159,69 +190,71 @@ impl Cache {
     }
 
     pub(crate) fn publish(&self, key: &str, outcome: &Result<Image, String>) -> Result<(), Error> {
-        self.write(key, outcome).map_err(|source| Error::Cache {
+        let failed = |source| Error::Cache {
             path: self.root.clone(),
             source,
-        })
+        };
+        let Err(why) = write(&self.root, key, outcome) else {
+            return Ok(());
+        };
+        write(self.spare(why)?, key, outcome).map_err(failed)
     }
+}
 
-    /// An entry that is nowhere yet.
-    fn staged(&self, key: &str, outcome: &Result<Image, String>) -> io::Result<TempDir> {
-        let staging = tempfile::Builder::new()
-            .prefix(STAGING)
-            .tempdir_in(&self.root)?;
-        let [cubin, ptx, report] = PARTS.map(|name| staging.path().join(name));
-        if let Ok(image) = outcome {
-            fs::write(cubin, &image.cubin)?;
-            fs::write(ptx, &image.ptx)?;
+/// An entry of `root` that is nowhere yet.
+fn staged(root: &Path, key: &str, outcome: &Result<Image, String>) -> io::Result<TempDir> {
+    let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(root)?;
+    let [cubin, ptx, report] = PARTS.map(|name| staging.path().join(name));
+    if let Ok(image) = outcome {
+        fs::write(cubin, &image.cubin)?;
+        fs::write(ptx, &image.ptx)?;
+    }
+    let text = serde_json::to_vec(&Report::new(key, outcome)?)?;
+    fs::write(report, text)?;
+    Ok(staging)
+}
+
+fn write(root: &Path, key: &str, outcome: &Result<Image, String>) -> io::Result<()> {
+    let staging = staged(root, key, outcome)?;
+    let target = root.join(key);
+    if fs::rename(staging.path(), &target).is_ok() {
+        let _published = staging.keep();
+        return Ok(());
+    }
+    // Another process published the same content first (or this one did,
+    // and a network file system lost the answer), or what is there is
+    // damaged: only then it gives way, in one step where the file system
+    // knows how, so that nobody meets a gap.
+    if Cache::read(&target).is_ok() {
+        return Ok(());
+    }
+    if exchange(staging.path(), &target).is_ok() {
+        discard(&staging.keep());
+        return Ok(());
+    }
+    set_aside(root, staging, &target)
+}
+
+/// In two steps where there is no exchange, as on NFS. Nothing is removed
+/// in its place: files that somebody has open would keep the folder there.
+fn set_aside(root: &Path, staging: TempDir, target: &Path) -> io::Result<()> {
+    for _ in 0..ATTEMPTS {
+        let name = format!("{STAGING}{:016x}", rand::random::<u64>());
+        let aside = root.join(name);
+        // What is not there any more need not go.
+        if fs::rename(target, &aside).is_ok() {
+            discard(&aside);
         }
-        let text = serde_json::to_vec(&Report::new(key, outcome)?)?;
-        fs::write(report, text)?;
-        Ok(staging)
-    }
-
-    fn write(&self, key: &str, outcome: &Result<Image, String>) -> io::Result<()> {
-        let staging = self.staged(key, outcome)?;
-        let target = self.folder(key);
-        if fs::rename(staging.path(), &target).is_ok() {
+        if fs::rename(staging.path(), target).is_ok() {
             let _published = staging.keep();
             return Ok(());
         }
-        // Another process published the same content first (or this one did,
-        // and a network file system lost the answer), or what is there is
-        // damaged: only then it gives way, in one step where the file system
-        // knows how, so that nobody meets a gap.
-        if Self::read(&target).is_ok() {
+        // Somebody else was faster, which is as good.
+        if Cache::read(target).is_ok() {
             return Ok(());
         }
-        if exchange(staging.path(), &target).is_ok() {
-            discard(&staging.keep());
-            return Ok(());
-        }
-        self.set_aside(staging, &target)
     }
-
-    /// In two steps where there is no exchange, as on NFS. Nothing is removed
-    /// in its place: files that somebody has open would keep the folder there.
-    fn set_aside(&self, staging: TempDir, target: &Path) -> io::Result<()> {
-        for _ in 0..ATTEMPTS {
-            let name = format!("{STAGING}{:016x}", rand::random::<u64>());
-            let aside = self.root.join(name);
-            // What is not there any more need not go.
-            if fs::rename(target, &aside).is_ok() {
-                discard(&aside);
-            }
-            if fs::rename(staging.path(), target).is_ok() {
-                let _published = staging.keep();
-                return Ok(());
-            }
-            // Somebody else was faster, which is as good.
-            if Self::read(target).is_ok() {
-                return Ok(());
-            }
-        }
-        fs::rename(staging.path(), target)
-    }
+    fs::rename(staging.path(), target)
 }
 
 /// Tries to replace a damaged entry while others do as well.
@@ -301,6 +334,18 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_kept_lies_elsewhere_for_a_while() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let cache = Cache::open(&file.path().join("below-a-file")).unwrap();
+        let outcome = Ok(image("k"));
+        cache.publish("k", &outcome).unwrap();
+        assert_eq!(cache.clone().load("k"), Cached::Whole(outcome));
+        let folder = cache.folder("k");
+        drop(cache);
+        assert!(!folder.exists());
+    }
+
+    #[test]
     fn an_entry_answers_to_its_own_key_only() {
         let root = tempfile::tempdir().unwrap();
         let cache = Cache::open(root.path()).unwrap();
@@ -343,8 +388,9 @@ mod tests {
             std::thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
-                        let staging = cache.staged("k", &Ok(image("k"))).unwrap();
-                        cache.set_aside(staging, &folder).unwrap();
+                        let root = folder.parent().unwrap();
+                        let staging = staged(root, "k", &Ok(image("k"))).unwrap();
+                        set_aside(root, staging, &folder).unwrap();
                         assert!(Cache::fetch(&folder).unwrap().is_ok());
                     });
                 }

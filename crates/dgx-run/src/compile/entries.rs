@@ -52,6 +52,30 @@ pub(super) fn name(kernels: &mut [KernelReport], asked: &[String], lowered: &[(S
     }
 }
 
+/// `_ZN2ns3linEPf` → `ns`, `lin`; an unnamed namespace is none.
+pub(super) fn scopes(entry: &str) -> Option<Vec<&str>> {
+    let mangled = entry.strip_prefix("_Z")?;
+    let (mut rest, nested) = match mangled.strip_prefix('N') {
+        Some(rest) => (rest, true),
+        None => (mangled, false),
+    };
+    let mut scopes = Vec::new();
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let Ok(length) = rest[..digits].parse::<usize>() else {
+            return Some(scopes);
+        };
+        let scope = rest.get(digits..digits.checked_add(length)?)?;
+        if !scope.starts_with("_GLOBAL__N_") {
+            scopes.push(scope);
+        }
+        rest = &rest[digits + length..];
+        if !nested {
+            return Some(scopes);
+        }
+    }
+}
+
 /// `tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 512;` → 512.
 fn columns(line: &str) -> Option<u32> {
     let operands = line.trim_start().strip_prefix("tcgen05.alloc")?;
@@ -153,5 +177,32 @@ mod tests {
         let none = described("none", ptx);
         assert!(none.params.is_empty());
         assert_eq!(none.block, Some([64, 1, 1]));
+    }
+
+    #[test]
+    fn a_mangled_entry_is_found_by_the_names_of_its_scopes() {
+        let is = |entry: &str, name: &str| {
+            let kernel = KernelReport {
+                entry: entry.to_owned(),
+                ..KernelReport::default()
+            };
+            kernel.is_overload_of(name)
+        };
+        assert!(is("_Z3linPKfPf", "lin") && !is("_Z4linePKf", "lin"));
+        let unnamed = "_ZN36_GLOBAL__N__00000000_4_k_cu_abcdef013linEPKfPf";
+        assert!(is(unnamed, "lin"));
+        assert!(is("_ZN2ns3linEPf", "lin") && is("_ZN2ns3linEPf", "ns::lin"));
+        assert!(!is("_ZN2ns3linEPf", "other::lin") && !is("_ZN3lin2nsEPf", "lin"));
+        assert!(is("_ZN1a1b3linILi4EEEvPf", "b::lin"));
+        for broken in [
+            "lin",
+            "_Z",
+            "_ZN",
+            "_Z9lin",
+            "_ZN99999999999999999999x",
+            "_Z1é",
+        ] {
+            assert!(!is(broken, "lin"), "{broken}");
+        }
     }
 }

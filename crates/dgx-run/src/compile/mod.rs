@@ -151,9 +151,11 @@ pub struct KernelReport {
 }
 
 impl KernelReport {
-    /// Whether it is a function of this name, mangled by its parameters.
+    /// Whether it is a function of this name, mangled by its parameters: in any
+    /// namespace, unless the name says which.
     fn is_overload_of(&self, name: &str) -> bool {
-        self.entry.starts_with(&format!("_Z{}{name}", name.len()))
+        let wanted: Vec<&str> = name.split("::").map(str::trim).collect();
+        entries::scopes(&self.entry).is_some_and(|scopes| scopes.ends_with(&wanted))
     }
 
     /// What a launch has in all.

@@ -25,11 +25,11 @@ pub(super) fn find() -> Result<PathBuf, String> {
     toolkit::program("ptxas").ok_or_else(|| MISSING.to_owned())
 }
 
-/// Assembles `ptx`, which messages call `name`.
+/// Assembles `ptx`, which messages call `name`, for a chip and with more flags.
 pub(super) fn assemble(
     program: &Path,
     (name, ptx): (&str, &str),
-    arch: &str,
+    (arch, flags): (&str, &[String]),
     limits: &Limits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Assembled, NoImage> {
@@ -42,6 +42,7 @@ pub(super) fn assemble(
     let mut command = Command::new(program);
     command
         .args(["-v", "-lineinfo"])
+        .args(flags)
         .arg(format!("--gpu-name={arch}"))
         .arg(&source)
         .arg("-o")
@@ -58,6 +59,13 @@ pub(super) fn assemble(
     Ok(Assembled { cubin, log })
 }
 
+/// Whether a log says that PTX is of a later version than its ptxas knows.
+pub(super) fn is_too_old(log: &str) -> bool {
+    log.contains(TOO_OLD)
+}
+
+const TOO_OLD: &str = "Unsupported .version";
+
 /// `ptxas in.ptx, line 3; error : no` → `mine.ptx(3): error: no`.
 fn placed(line: &str, prefix: &str, name: &str) -> String {
     let told = line
@@ -67,7 +75,7 @@ fn placed(line: &str, prefix: &str, name: &str) -> String {
         return line.to_owned();
     };
     let what = told.split_once(':').map_or(told, |(_, what)| what).trim();
-    let remedy = match what.starts_with("Unsupported .version") {
+    let remedy = match what.starts_with(TOO_OLD) {
         true => " (pip install -U nvidia-cuda-nvcc gets a newer ptxas)",
         false => "",
     };

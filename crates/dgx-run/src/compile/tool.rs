@@ -23,6 +23,8 @@ const GLANCE: Duration = Duration::from_millis(10);
 const HEARING: Duration = Duration::from_secs(2);
 /// More of a log than anybody reads.
 const MOST_WORDS: u64 = 256 << 10;
+/// The largest file it may write: a log that never ends is none.
+const LARGEST_FILE: u64 = 64 << 20;
 /// Others may keep the machine busy: it may take so many times its limit.
 const PATIENCE: u32 = 2;
 
@@ -50,13 +52,16 @@ pub(super) fn run(
     let within_limits = move || {
         // It ends with dgx, also where dgx is killed.
         set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        let most = Rlimit {
-            current: Some(memory),
-            maximum: Some(memory),
-        };
-        Ok(setrlimit(Resource::Data, most)?)
+        for (resource, most) in [(Resource::Data, memory), (Resource::Fsize, LARGEST_FILE)] {
+            let most = Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            };
+            setrlimit(resource, most)?;
+        }
+        Ok(())
     };
-    // SAFETY: between fork and exec it only makes two system calls.
+    // SAFETY: between fork and exec it only makes three system calls.
     unsafe { command.pre_exec(within_limits) };
     let mut child = command
         .process_group(0)
@@ -152,6 +157,15 @@ mod tests {
         assert_eq!(ran.status.code(), Some(3));
         let flood = shell("head -c 3000000 /dev/zero | tr '\\0' x", 60.0);
         assert_eq!(flood.ok().unwrap().stdout.len() as u64, MOST_WORDS);
+    }
+
+    #[test]
+    fn a_file_that_grows_without_end_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let line = format!("head -c 100000000 /dev/zero > {}", path.display());
+        assert!(!shell(&line, 60.0).ok().unwrap().status.success());
+        assert_eq!(path.metadata().unwrap().len(), LARGEST_FILE);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 """Compiles one Triton or Gluon kernel ahead of time; no GPU is needed.
 
-    python -c SCRIPT --version            {"python", "executable", "triton", "build"} on stdout, or "error"
-    python -c SCRIPT RESULT < job.json    JSON to the file RESULT, machine code to RESULT.cubin, all that is
-                                          printed, with what ptxas says, to RESULT.log
+    python -c SCRIPT --version            {"python", "executable", "triton", "build", "ptxas", "flags"} on stdout, or "error"
+    python -c SCRIPT RESULT < job.json    JSON to the file RESULT, all that is printed to RESULT.log
 
 A job: {"file", "source": its text, "kernel", "arch": 90, "args", "constants": {NAME: X}, "options": {"num_warps": 4}}.
 "args" are the types of the runtime parameters in order: "*fp16:16", "i32", "i32:16" (a multiple of 16), "fp32".
@@ -107,8 +106,8 @@ def compiled(job: dict, place: dict) -> dict:
     out = triton.compile(ASTSource(kernel, signature, constants, attributes), target, options)
     m, ptx = out.metadata._asdict(), out.asm["ptx"].replace(os.path.dirname(triton.__path__[0]) + os.sep, "")
     refuse_launch(m)
-    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx, "cubin": out.asm["cubin"],
-            "shared": m["shared"], "warnings": warnings}
+    return {"kernel": re.search(r"\.entry\s+(\S+?)\s*\(", ptx)[1], "ptx": ptx, "shared": m["shared"],
+            "warnings": warnings}
 
 
 def failure(error: BaseException, job: dict, place: dict, log: str) -> dict:
@@ -141,8 +140,13 @@ def main() -> None:
         found = {"python": sys.version.split()[0], "executable": sys.executable}
         try:
             found["triton"] = metadata.version("triton")
-            library = os.stat(os.path.join(importlib.util.find_spec("triton").submodule_search_locations[0], "_C", "libtriton.so"))
+            home = importlib.util.find_spec("triton").submodule_search_locations[0]
+            library = os.stat(os.path.join(home, "_C", "libtriton.so"))
             found["build"] = f"{library.st_size} {library.st_mtime_ns}"
+            backend = os.path.join(home, "backends", "nvidia")
+            found["ptxas"] = os.path.join(backend, "bin", "ptxas")
+            with open(os.path.join(backend, "compiler.py")) as file:  # some versions work round a bug of ptxas
+                found["flags"] = re.findall(r"'(--regAllocOptLevel=\d)'", file.read())
         except (metadata.PackageNotFoundError, OSError, AttributeError):
             found["error"] = f"{sys.executable} has no triton: {INSTALL}"
         return print(json.dumps(found))
@@ -153,15 +157,13 @@ def main() -> None:
     sys.dont_write_bytecode = True
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     os.environ["TRITON_CACHE_DIR"] = result + ".cache"  # dgx keeps the result itself
-    os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
     try:
-        made = compiled(job, place)
-        sys.stdout.flush()
-        with open(result + ".cubin", "wb") as file:
-            file.write(made.pop("cubin"))
-        answer = {"made": made}
+        answer = {"made": compiled(job, place)}
     except BaseException as error:  # SystemExit too
-        sys.stdout.flush(), sys.stderr.flush()
+        try:
+            sys.stdout.flush(), sys.stderr.flush()
+        except (OSError, ValueError):  # it printed more than fits, or closed them
+            pass
         answer = failure(error, job, place, open(result + ".log", errors="replace").read())
     with open(result + ".part", "w") as file:
         json.dump(answer, file, default=str)

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::process::NoImage;
-use super::{Limits, Unit, tool};
+use super::{Limits, Unit, ptxas, tool};
 use crate::plan::TritonRequest;
 use crate::toolkit;
 use dgx_core::domain::content_hash;
@@ -24,6 +24,9 @@ pub(super) struct Python {
     pub identity: String,
     /// For people.
     pub described: String,
+    /// The ptxas of that Triton, and the flags it always gives it.
+    ptxas: PathBuf,
+    flags: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -33,6 +36,9 @@ struct Versions {
     triton: Option<String>,
     /// Size and time of its library.
     build: Option<String>,
+    ptxas: Option<PathBuf>,
+    #[serde(default)]
+    flags: Vec<String>,
     error: Option<String>,
 }
 
@@ -45,7 +51,7 @@ impl Python {
             .or(active)
             .or_else(|| toolkit::program("python3"))
             .ok_or("there is no python3 here to run Triton with: install it, or set DGX_PYTHON")?;
-        let mut command = python(&program);
+        let mut command = command(&program);
         command.arg("--version");
         let shown = program.display();
         let ran = tool::run(&mut command, Vec::new(), limits, &|| false)
@@ -61,6 +67,8 @@ impl Python {
             (Some(triton), None) => Ok(Self {
                 described: format!("Triton {triton} ({shown})"),
                 program: program.clone(),
+                ptxas: versions.ptxas.unwrap_or_default(),
+                flags: versions.flags,
                 identity: content_hash([
                     SCRIPT,
                     &triton,
@@ -72,10 +80,22 @@ impl Python {
             (_, error) => Err(error.unwrap_or_else(|| format!("{shown} has no triton"))),
         }
     }
+
+    /// What may assemble its PTX: Triton's own, of which the second knows later
+    /// PTX, else that of this machine.
+    fn assemblers(&self) -> Result<Vec<PathBuf>, String> {
+        let own = [&self.ptxas, &self.ptxas.with_file_name("ptxas-blackwell")];
+        let own = own.into_iter().filter(|path| path.is_file());
+        let own: Vec<PathBuf> = own.cloned().collect();
+        match own.is_empty() {
+            true => Ok(vec![ptxas::find()?]),
+            false => Ok(own),
+        }
+    }
 }
 
 /// Runs the script with nothing in the environment that could change what it makes.
-fn python(program: &Path) -> Command {
+fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.args(["-c", SCRIPT]).env_clear();
     for name in [
@@ -102,6 +122,8 @@ pub(super) struct Kernel {
     /// Bytes of dynamic shared memory.
     pub shared: u32,
     warnings: Vec<String>,
+    /// Made of that very PTX, here: the file shares a process with Triton, and
+    /// may change what it hands back.
     #[serde(skip)]
     pub cubin: Vec<u8>,
     /// What ptxas said of it.
@@ -135,7 +157,7 @@ pub(super) const HIDDEN: u32 = 2;
 
 /// The kernel, or what is wrong with it.
 pub(super) fn compile(
-    Python { program, .. }: &Python,
+    python: &Python,
     unit: &Unit,
     request: &TritonRequest,
     limits: &Limits,
@@ -154,7 +176,7 @@ pub(super) fn compile(
         "constants": request.constants,
         "options": request.options,
     });
-    let mut command = python(program);
+    let mut command = self::command(&python.program);
     command.arg(&result);
     let ran = tool::run(&mut command, job.to_string().into_bytes(), limits, stop)?;
     let died = |why: String| NoImage::Died(format!("Python ended ({}) {why}", ran.status));
@@ -178,19 +200,54 @@ pub(super) fn compile(
             lasting,
         },
         Answer::Made { made } => {
-            let log = fs::read(result.with_extension("log")).unwrap_or_default();
-            let warnings = made
-                .warnings
-                .iter()
-                .map(|w| format!("{name}(1): warning {w}\n"));
-            let log = warnings.collect::<String>() + &String::from_utf8_lossy(&log);
-            Outcome::Made(Box::new(Kernel {
-                cubin: fs::read(result.with_extension("cubin")).map_err(tool::no_room)?,
-                log,
-                ..*made
-            }))
+            let mut flags = python.flags.clone();
+            if request.options.get("enable_fp_fusion") == Some(&0) {
+                flags.push("--fmad=false".to_owned());
+            }
+            match python.assemblers() {
+                Ok(programs) => assembled((&programs, &flags), unit, *made, limits, stop)?,
+                Err(message) => Outcome::Refused {
+                    message,
+                    lasting: false,
+                },
+            }
         }
     })
+}
+
+/// A kernel with machine code for it, as Triton would have it made: by the first
+/// program that knows its PTX.
+fn assembled(
+    (programs, flags): (&[PathBuf], &[String]),
+    unit: &Unit,
+    made: Kernel,
+    limits: &Limits,
+    stop: &dyn Fn() -> bool,
+) -> Result<Outcome, NoImage> {
+    let name = &unit.name;
+    let ptx = (name.as_str(), &*made.ptx);
+    let (mut cubin, mut log) = (None, String::new());
+    for program in programs {
+        let assembled = ptxas::assemble(program, ptx, (&unit.arch, flags), limits, stop)?;
+        (cubin, log) = (assembled.cubin, assembled.log);
+        if !ptxas::is_too_old(&log) {
+            break;
+        }
+    }
+    let Some(cubin) = cubin else {
+        let message = format!("{name}: error: ptxas: {log}");
+        return Ok(Outcome::Refused {
+            message,
+            lasting: true,
+        });
+    };
+    let warnings = made.warnings.iter();
+    let warnings = warnings.map(|warning| format!("{name}(1): warning {warning}\n"));
+    Ok(Outcome::Made(Box::new(Kernel {
+        cubin,
+        log: warnings.collect::<String>() + &log,
+        ..made
+    })))
 }
 
 /// Why nothing came back, as a clause.

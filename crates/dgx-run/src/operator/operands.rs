@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::Tensor;
 use super::draw::exact::Recipe;
-use super::draw::plain::Source;
+use super::draw::plain::{Source, quiet};
 use super::draw::{Draw, Side};
 use super::evaluate::Problem;
 use dgx_core::domain::Distribution;
@@ -47,6 +47,7 @@ impl GroupOperands {
         let scaled =
             |product: &Product| operator.inputs[product.left].element == ElementType::Nvfp4;
         let Some(product) = product.filter(scaled) else {
+            let quiet = quiet(&operator.constants);
             for (place, tensor) in drawn.inputs.iter_mut().enumerate() {
                 let source = Source {
                     seed,
@@ -54,6 +55,7 @@ impl GroupOperands {
                     tensor: place,
                     distribution,
                     range: operator.inputs[place].range(&sizes),
+                    quiet: &quiet,
                 };
                 source.fill(tensor);
             }

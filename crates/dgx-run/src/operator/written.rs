@@ -42,6 +42,11 @@ impl Written {
         }
     }
 
+    /// Of which no element counts as unwritten.
+    pub fn whole(element: ElementType, bytes: Vec<u8>) -> Self {
+        Self::new(element, bytes, poison_kept(element))
+    }
+
     /// As if a kernel had rounded these values. No element counts as unwritten.
     pub fn rounded(element: ElementType, values: impl Iterator<Item = f64>) -> Self {
         let codes = values.map(|value| encode(element, value));
@@ -65,7 +70,7 @@ impl Written {
                     .collect()
             }
         };
-        Self::new(element, bytes, poison_kept(element))
+        Self::whole(element, bytes)
     }
 
     pub fn len(&self) -> usize {

@@ -5,7 +5,7 @@ mod guesses;
 
 use super::*;
 use crate::operator::silu;
-use dgx_core::domain::Shape;
+use dgx_core::domain::{Group, Shape};
 use dgx_core::operators::usual;
 use dgx_core::record::synthetic::{dense, group};
 use half::f16;
@@ -390,4 +390,67 @@ fn small_rows_are_not_measured_by_large_ones() {
     let least = 2f64.powi(-24);
     assert!(strict.accepts(zero, 0.5002 * least));
     assert!(!strict.accepts(zero, 0.51 * least));
+}
+
+/// An operator with a constant, and a shape.
+fn normed(text: &str, sizes: &[u32], eps: &str) -> (std::sync::Arc<Operator>, Shape) {
+    let text = text.replace("1e-5", eps);
+    let operator = crate::operator::evaluate::tests::operator(&text);
+    let group = Group::new(operator.sizes.iter().cloned().zip(sizes.iter().copied()));
+    let shape = Shape {
+        name: "t".to_owned(),
+        groups: vec![group],
+    };
+    (std::sync::Arc::new(operator), shape)
+}
+
+/// Data on which a constant does not count would let any other pass for it.
+#[test]
+fn another_constant_of_an_operator_is_wrong_on_some_data() {
+    const LAYER_NORM: &str = "summary = \"layer norm\"\nsizes = [\"m\", \"n\"]\n\
+        small = [{ m = 4, n = 32 }]\nconst = { eps = 1e-5 }\n\
+        [in.x]\ntype = \"f16\"\nsize = [\"m\", \"n\"]\n\
+        [out.y]\ntype = \"f16\"\nsize = [\"m\", \"n\"]\nlet = { d = \"x - mean(x, -1)\" }\n\
+        value = \"d * rsqrt(mean(d * d, -1) + eps)\"\n";
+    const GROUP_NORM: &str = "summary = \"group norm\"\nsizes = [\"b\", \"g\", \"c\", \"s\"]\n\
+        small = [{ b = 2, g = 3, c = 4, s = 8 }]\nconst = { eps = 1e-5 }\n\
+        [in.x]\ntype = \"f32\"\nsize = [\"b\", \"g\", \"c\", \"s\"]\n\
+        [out.y]\ntype = \"f32\"\nsize = [\"b\", \"g\", \"c\", \"s\"]\n\
+        let = { d = \"x - mean(mean(x, -1), -2)\" }\n\
+        value = \"d * rsqrt(mean(mean(d * d, -1), -2) + eps)\"\n";
+    let rms_norm = include_str!("../../../../operators/rms-norm.toml");
+    let cases: [(&str, &[u32]); 7] = [
+        (rms_norm, &[16, 256]),
+        (rms_norm, &[3, 1000]),
+        (rms_norm, &[1, 64]),
+        (LAYER_NORM, &[64, 64]),
+        (LAYER_NORM, &[2, 100]),
+        (GROUP_NORM, &[2, 3, 4, 16]),
+        (GROUP_NORM, &[1, 1, 40, 70]),
+    ];
+    for (text, sizes) in cases {
+        let (operator, shape) = normed(text, sizes, "1e-5");
+        for eps in ["2e-5", "1e-3", "1e-30"] {
+            let (other, _) = normed(text, sizes, eps);
+            let passes = |distribution| {
+                let operands = Operands::draw(&operator, &shape, distribution, 3);
+                let oracle = Oracle::compute(&operands);
+                let answer = Oracle::compute(&Operands {
+                    operator: std::sync::Arc::clone(&other),
+                    ..operands.clone()
+                });
+                let answer = &answer.groups[0];
+                let values = (0..answer.len()).map(|i| answer.c(i));
+                let output = &operator.outputs[0];
+                let written = Written::rounded(output.tensor.element, values);
+                let (rtol, atol) = output.tolerance();
+                accepts(&[written], &operands, &oracle, Tolerance { rtol, atol })
+            };
+            let name = &operator.summary;
+            assert!(
+                Distribution::USUAL.into_iter().any(|d| !passes(d)),
+                "{name} of {sizes:?} with {eps}"
+            );
+        }
+    }
 }

@@ -6,12 +6,13 @@
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 
+use crate::backend::Poison;
 use crate::operator::drawing;
 
 use dgx_core::domain::Distribution;
 
-/// Calls of a cell.
-const LEAST: usize = 4;
+/// Calls of a cell: one with each poison at least.
+const LEAST: usize = 1 + Poison::OTHERS.len();
 const MOST: usize = 6;
 
 /// What a call is made for, beside its result.
@@ -31,10 +32,15 @@ pub(super) struct Call {
     /// Added to the schedule: another order for each, whenever it comes; what
     /// one hides, another may show.
     pub schedule: u64,
+    /// What outputs and scratch hold before it.
+    pub poison: Poison,
+    /// Whether its buffers lie in the opposite order, where that is done.
+    pub mirrored: bool,
 }
 
 /// The calls of a cell in their order. The first two are for time and hazards,
-/// so that there are both where a cell has no others.
+/// so that there are both where a cell has no others. The first has NaN in its
+/// outputs, so that an element that is never written is wrong in every cell.
 pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Vec<Call> {
     let mut rng = drawing(seed, cell);
     if distributions.is_empty() {
@@ -67,10 +73,21 @@ pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Ve
                 _ => Purpose::Result,
             },
             schedule,
+            poison: Poison::Nan,
+            mirrored: match schedule {
+                0 => false,
+                1 => true,
+                _ => rng.random(),
+            },
         })
         .collect();
     calls[..2].shuffle(&mut rng);
     calls[2..].shuffle(&mut rng);
+    let mut poisons = Poison::OTHERS;
+    poisons.shuffle(&mut rng);
+    for (call, poison) in calls[1..].iter_mut().zip(poisons.into_iter().cycle()) {
+        call.poison = poison;
+    }
     calls
 }
 
@@ -100,6 +117,8 @@ mod tests {
             let timed = calls.iter().find(|c| c.purpose == Purpose::Time).unwrap();
             assert_eq!(timed.distribution, Distribution::Benchmark);
             assert_eq!(timed.schedule, 0);
+            let mirrored = calls[..2].iter().filter(|c| c.mirrored).count();
+            assert!(mirrored == 1 && !timed.mirrored, "{calls:?}");
             let watched = calls.iter().filter(|c| c.purpose == Purpose::Hazards);
             let watched: Vec<Distribution> = watched.map(|c| c.distribution).collect();
             assert!(watched.contains(&Distribution::Benchmark), "{calls:?}");
@@ -110,8 +129,23 @@ mod tests {
             );
             orders.insert(names);
         }
-        assert_eq!(counts, BTreeSet::from([4, 5, 6]));
+        assert_eq!(counts, BTreeSet::from([5, 6]));
         assert!(orders.len() > 20, "{}", orders.len());
+    }
+
+    #[test]
+    fn every_poison_comes_up_and_nan_first() {
+        let mut seconds = BTreeSet::new();
+        for seed in 0..50 {
+            for distributions in [&Distribution::USUAL[..], &[Distribution::Full]] {
+                let calls = calls(distributions, seed, "x on y");
+                let kinds: BTreeSet<Poison> = calls.iter().map(|c| c.poison).collect();
+                assert_eq!(kinds.len(), 5, "{calls:?}");
+                assert_eq!(calls[0].poison, Poison::Nan);
+                seconds.insert(calls[1].poison);
+            }
+        }
+        assert_eq!(seconds, BTreeSet::from(Poison::OTHERS));
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn call_all(
             place,
             planned,
             problem: &problem,
-            salt: Salt::of_call(seed, place as u64),
+            salt: Salt::of_call(seed, place as u64).with(planned.poison),
             before,
             job,
         };
@@ -149,6 +149,7 @@ impl ValidationCall<'_> {
             timed: watch == Watch::Off && self.planned.purpose == Purpose::Time,
             emulation: Emulation {
                 schedule: emulation.schedule.wrapping_add(self.planned.schedule),
+                mirrored: self.planned.mirrored,
                 watch,
                 ..emulation
             },

@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
     let fitted = load(&args.fit, None)?;
     let held_out = load(&args.holdout, fitted.first())?;
-    let catalog = Catalog::open(&globals.variants)?;
+    let catalog = Catalog::open(&globals.variants)?.of(&fitted[0].operator);
     let chip = runs::device_of(&fitted[0])?.chip;
     let variant = costly(&catalog, args.variant.as_deref(), chip)?;
     let (samples, others) = (sampled(&variant, &fitted)?, sampled(&variant, &held_out)?);

@@ -48,7 +48,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         ));
     }
     runs::probe([&args.output], [run.path.as_path()])?;
-    let catalog = Catalog::open(&globals.variants)?;
+    let catalog = Catalog::open(&globals.variants)?.of(&run.operator);
     // A variant that picks others cannot be picked.
     let mut own_work: Vec<ContenderId> = Vec::new();
     let mut arch = String::new();
@@ -91,7 +91,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
         return Ok(Exit::Done);
     }
-    let text = table.picks(&arch);
+    let text = table.picks(&arch, &run.operator.name);
     match &args.output {
         Some(_) => runs::write_all([(&args.output, &|| text.clone())])?,
         None => say!("{}", text.trim_end()),
@@ -106,6 +106,7 @@ mod tests {
     use dgx_core::config::Round;
     use dgx_core::config::target::usual;
     use dgx_core::diagnostic::SourceFile;
+    use dgx_core::operators;
     use dgx_core::record::synthetic::group;
     use dgx_run::plan::{Machine, Plan, Work};
 
@@ -118,7 +119,7 @@ mod tests {
             vec![group(1, 128, 512), group(7, 128, 512), group(3, 256, 256)];
         let text = dispatch_among(&run, &ranking, |_| true)
             .unwrap()
-            .picks("sm_90a");
+            .picks("sm_90a", &operators::usual().name);
         let folder = tempfile::tempdir().unwrap();
         for (who, name) in ["sequential", "interleaved"].iter().enumerate() {
             let variant = format!(

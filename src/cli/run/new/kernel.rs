@@ -93,7 +93,7 @@ impl KernelArgs {
                 value(&folder)
             )),
         );
-        let texts = [text, matter, round_text(operator, name)];
+        let texts = [text, matter, round_text(operator, name, None)];
         for (file, text) in targets.iter().zip(texts) {
             say!("wrote {}", write(file, &text)?.display());
         }

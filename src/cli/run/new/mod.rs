@@ -4,14 +4,17 @@ mod of;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml_edit::DocumentMut;
 
-use super::machine;
+use super::{machine, subject};
 use crate::cli::Globals;
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{Device, Exit, Status, typed};
+use dgx_core::operator::Operator;
+use dgx_core::operators;
 use dgx_run::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
 use dgx_run::plan::{Machine, Plan, Work};
 use dgx_run::sweep::BackendChoice;
@@ -20,7 +23,7 @@ use dgx_run::sweep::BackendChoice;
 #[command(after_help = "\
 Examples:
   dgx new mine                       the operator in a page of code: right, and slow
-  dgx new mine --from interleaved    a copy of a design, to change
+  dgx new mine --from interleaved    a copy of a design of any operator, to change
   dgx new mine --operator softmax    a kernel of an operator, made from its file
   dgx new --operator my-norm         an operator to begin from, with a kernel
   dgx new mine --operator rms-norm --kernel norm.cu:rms_norm
@@ -32,7 +35,7 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "operator")]
     name: Option<String>,
     /// Design to copy [default: the simplest kernel of the operator]
-    #[arg(long, value_name = "DESIGN", conflicts_with = "operator")]
+    #[arg(long, value_name = "DESIGN", requires = "name")]
     from: Option<String>,
     /// Operator to compute; without NAME, one that there is not yet
     #[arg(long, value_name = "OPERATOR")]
@@ -81,7 +84,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         true => Some(Catalog::open(&globals.variants)?),
         false => None,
     };
-    if let Some(operator) = &args.operator {
+    if let (Some(operator), None) = (&args.operator, &args.from) {
         let (here, _) = machine::device(None, BackendChoice::Auto)?;
         if args.kernel.is_given() {
             let operator = dgx_core::operator::find(operator)?;
@@ -94,6 +97,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         };
         return request.run(catalog.as_ref(), &here);
     }
+    let operator = operator_of(&args, catalog.as_ref())?;
+    let catalog = catalog.map(|catalog| catalog.of(&operator));
     if catalog
         .as_ref()
         .is_some_and(|catalog| catalog.knows(name).is_ok())
@@ -140,7 +145,13 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (None, Some(catalog)) => catalog.knows(YARD).is_ok().then(|| YARD.to_owned()),
         (None, None) => None,
     };
-    let (text, target) = fitting_round(name, beside.as_deref(), &round, &here, globals)?;
+    let operator = parent
+        .as_ref()
+        .map_or(&operator, |parent| &parent.sources[0].operator);
+    let (text, target) = match **operator == **operators::usual() {
+        true => fitting_round(name, beside.as_deref(), &round, &here, globals)?,
+        false => (of::round_text(operator, name, beside.as_deref()), None),
+    };
     written.push(write(&round, &text)?);
     for file in &written {
         say!("wrote {}", file.display());
@@ -152,6 +163,15 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     say!("\nnext: dgx sweep {round}{flag}    it is right; how fast is it?");
     say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
     Ok(Exit::Done)
+}
+
+/// The operator that is named, or that of the design to copy.
+fn operator_of(args: &Args, catalog: Option<&Catalog>) -> Result<Arc<Operator>, CommandError> {
+    match (&args.operator, &args.from, catalog) {
+        (Some(operator), ..) => Ok(Arc::new(dgx_core::operator::find(operator)?)),
+        (None, Some(from), Some(catalog)) => subject::operator_of(from, catalog),
+        _ => Ok(Arc::clone(operators::usual())),
+    }
 }
 
 /// What the first design includes.
@@ -174,7 +194,7 @@ fn first(here: &Device) -> String {
 
 /// The design that another one begins from.
 struct Parent {
-    sources: Vec<std::sync::Arc<Variant>>,
+    sources: Vec<Arc<Variant>>,
 }
 
 impl Parent {
@@ -207,7 +227,8 @@ impl Parent {
     fn copies(&self, name: &str) -> Result<Vec<(PathBuf, String)>, CommandError> {
         let mut copies = Vec::new();
         for source in &self.sources {
-            let folder = source.file.path.parent().unwrap_or(Path::new("."));
+            let written = source.beside.as_ref().unwrap_or(&source.file);
+            let folder = written.path.parent().unwrap_or(Path::new("."));
             let ending = source.language.ending();
             let renamed = renamed(source, name)?;
             let text = match &source.beside {
@@ -266,7 +287,7 @@ fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
     let mut matter: DocumentMut = text[range.clone()].parse().map_err(broken)?;
     matter["summary"] = toml_edit::value(format!("{name}: {}, and what is changed", source.name));
     matter["parent"] = toml_edit::value(source.name.as_str());
-    for own in ["round", "claim", "expect"] {
+    for own in ["round", "claim", "expect", "source"] {
         matter.remove(own);
     }
     let matter = matter.to_string();
@@ -312,35 +333,37 @@ fn fitting_round(
 }
 
 fn round(name: &str, beside: Option<&str>, (n, k): (u32, u32)) -> String {
-    let (question, contenders, baseline) = match beside {
-        Some(other) => (
-            format!("Is {name} right, and is it faster than {other}?"),
-            format!("{name:?}, {other:?}"),
-            other.to_owned(),
-        ),
-        None => (
-            format!("Is {name} right?"),
-            format!("{name:?}"),
-            name.to_owned(),
-        ),
-    };
+    let opening = opening(name, beside);
     format!(
         "# Small, to be quick while {name} is being written: docs/rounds.md describes what else a\n\
          # round can say.\n\
-         question   = {question:?}\n\
-         contenders = [{contenders}]\n\
-         baseline   = {baseline:?}\n\
+         {opening}\
          \n\
          shapes = [\n  \
          {{ m = 64, n = {n}, k = {k} }},\n  \
          {{ name = \"ragged\", m = [40, 76, 5], n = {n}, k = {k} }},\n\
          ]\n\
-         \n\
-         [validate]\n\
-         seed = 1\n\
-         \n\
-         [gate]\n\
-         correct = true\n"
+         {ENDING}"
+    )
+}
+
+/// What every new round ends with.
+const ENDING: &str = "\n[validate]\nseed = 1\n\n[gate]\ncorrect = true\n";
+
+/// What a new round asks, and of whom.
+fn opening(name: &str, beside: Option<&str>) -> String {
+    let (question, contenders, baseline) = match beside {
+        Some(other) => (
+            format!("Is {name} right, and is it faster than {other}?"),
+            format!("{name:?}, {other:?}"),
+            other,
+        ),
+        None => (format!("Is {name} right?"), format!("{name:?}"), name),
+    };
+    format!(
+        "question   = {question:?}\n\
+         contenders = [{contenders}]\n\
+         baseline   = {baseline:?}\n"
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ROUNDS, first_headers, refused, write};
+use super::{ENDING, ROUNDS, first_headers, opening, refused, write};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, typed};
 use dgx_core::operator::Operator;
@@ -62,7 +62,7 @@ impl Request<'_> {
             first_headers(self.home, &mut written)?;
         }
         written.push(write(&source, &kernel)?);
-        written.push(write(&round, &round_text(&operator, design))?);
+        written.push(write(&round, &round_text(&operator, design, None))?);
         for file in &written {
             say!("wrote {}", file.display());
         }
@@ -104,7 +104,8 @@ impl Request<'_> {
     }
 }
 
-pub(super) fn round_text(operator: &Operator, design: &str) -> String {
+/// A round of an operator's small problems.
+pub(super) fn round_text(operator: &Operator, design: &str, beside: Option<&str>) -> String {
     let shapes = operator.small.iter().map(|sizes| {
         let pairs = operator.sizes.iter().zip(sizes);
         let sizes: Vec<String> = pairs
@@ -113,22 +114,15 @@ pub(super) fn round_text(operator: &Operator, design: &str) -> String {
         format!("  {{ {} }},\n", sizes.join(", "))
     });
     let shapes: String = shapes.collect();
-    let name = &operator.name;
+    let (name, opening) = (&operator.name, opening(design, beside));
     format!(
         "# The small problems of {name}, to be quick while {design} is being written.\n\
          # docs/rounds.md describes what else a round can say.\n\
          operator   = {name:?}\n\
-         question   = \"Is {design} right?\"\n\
-         contenders = [{design:?}]\n\
-         baseline   = {design:?}\n\
+         {opening}\
          \n\
          shapes = [\n{shapes}]\n\
-         \n\
-         [validate]\n\
-         seed = 1\n\
-         \n\
-         [gate]\n\
-         correct = true\n"
+         {ENDING}"
     )
 }
 

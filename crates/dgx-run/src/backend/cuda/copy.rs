@@ -30,7 +30,7 @@ impl Copy {
             bytes,
             what,
         };
-        let contents = [&source, &target].map(|memory| piece(memory, What::Scratch));
+        let contents = [&source, &target].map(|memory| piece(memory, What::Noise));
         let wanted = [piece(&target, What::Same(Source::Input(0)))];
         let program = |pieces: &[Piece]| {
             let address = |_| source.address;
@@ -49,7 +49,7 @@ impl Copy {
     }
 
     /// Queues new contents of the source. What the target holds is no copy of
-    /// it: what scratch holds depends on the address.
+    /// it: noise depends on the address.
     pub(super) fn lay(&self, tools: &Tools, stream: &Stream, salt: Salt) -> Result<()> {
         self.contents.lay(tools, stream, salt, false)
     }

@@ -40,6 +40,7 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
             What::Shuffled { of, .. } if of.form == Form::Atoms => (7, 0),
             What::Shuffled { .. } => (6, 0),
             What::Begun { .. } => (8, 0),
+            What::Noise => (9, 0),
         };
         let moves = match piece.what {
             What::Shuffled { of, .. } | What::Begun { of, .. } => of.moves,

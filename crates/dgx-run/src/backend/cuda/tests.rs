@@ -14,7 +14,7 @@ use super::program::{poisons, wire};
 use super::scrub::MEETING_BYTES;
 use super::tools_unit;
 use crate::backend::pieces::{self, Piece, Source, What};
-use crate::backend::salt::Salt;
+use crate::backend::salt::{Poison, Salt};
 use crate::backend::tables::{self, Private};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
@@ -29,7 +29,7 @@ use dgx_core::record::synthetic::group;
 
 use dgx_core::domain::Distribution;
 
-const SALT: Salt = Salt(0x0123_4567_89ab_cdef);
+const SALT: Salt = Salt(0x0123_4567_89ab_cde3);
 
 /// Their PTX, and what ptxas says of them.
 fn compiled_tools(arch: &str) -> (String, String) {
@@ -82,6 +82,7 @@ impl Laid {
         let mut scratch = Zones::default();
         scratch.add("tables", 1336);
         scratch.add("scratch", 70_001);
+        scratch.add("noise", 7001);
         scratch.add("clear", 4099);
         scratch.add("c", 333);
         scratch.add("d", 328);
@@ -91,13 +92,14 @@ impl Laid {
         let whats = [
             What::Same(Source::Groups),
             What::Scratch,
+            What::Noise,
             What::Zero,
             What::Poison(ElementType::F16),
             What::Poison(ElementType::F64),
             What::Poison(ElementType::E2m1),
             begun,
         ];
-        for ((begin, end), what) in scratch.guards().zip([What::Canary; 8]) {
+        for ((begin, end), what) in scratch.guards().zip([What::Canary; 9]) {
             pieces.push(Piece {
                 at: own.0 + begin,
                 bytes: end - begin,
@@ -203,7 +205,8 @@ fn the_device_lays_out_memory_as_the_host_does() {
 }
 
 fn lays_as_the_host_does(mut laid: Laid) {
-    for salt in [SALT, Salt(7)] {
+    let poisons = Poison::OTHERS.map(|kind| Salt(7).with(kind));
+    for salt in [SALT, Salt(7).with(Poison::Nan)].into_iter().chain(poisons) {
         laid.lay(salt);
         let operands = laid.operands.shuffled(salt.shuffle());
         let (_, tensors) = tables::reserve_inputs(&operands);

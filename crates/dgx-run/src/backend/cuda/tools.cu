@@ -120,7 +120,7 @@ struct Poisons {
 namespace {
 
 constexpr u64 CHUNK = 32768;
-enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, MOVED, MOVED_ATOMS, BEGUN };
+enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, MOVED, MOVED_ATOMS, BEGUN, NOISE };
 
 // Where the elements of a tensor come from in one call. Made by a whole block.
 struct Origins {
@@ -252,7 +252,8 @@ struct Job {
     switch (piece.kind) {
       case CANARY: return canary;
       case POISON: return poison >> (address & 7) * 8;
-      case SCRATCH: return address & 1 ? canary : 0xff;
+      case SCRATCH: return scratch(address & 15, canary);
+      case NOISE: return noise(address, canary);
       case ZERO: return 0;
       case MOVED:
       case BEGUN: return origins.byte(piece.from, i);
@@ -266,7 +267,8 @@ struct Job {
     switch (piece.kind) {
       case CANARY: return canaries(i, 0x7f7f7f7f7f7f7f7full, 0x8080808080808080ull);
       case POISON: return {poison, poison};
-      case SCRATCH: return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
+      case SCRATCH: return scratch_word(i);
+      case NOISE: return noise_word(i);
       case ZERO: return {0, 0};
       case MOVED:
       case BEGUN: return {origins.word(piece.from, i), origins.word(piece.from, i + 8)};
@@ -276,6 +278,34 @@ struct Job {
         return {words[0], words[1]};
       }
       default: return *reinterpret_cast<const ulonglong2*>(piece.from + i);
+    }
+  }
+
+  __device__ static u8 noise(u64 address, u8 canary) { return address & 1 ? canary : 0xff; }
+
+  __device__ ulonglong2 noise_word(u64 i) const {
+    return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
+  }
+
+  // Poison of the kind that the salt's last bits choose, as salt.rs has it.
+  __device__ u8 scratch(u64 address, u8 canary) const {
+    switch (salt & 7) {
+      case 4: return 0;
+      case 5: return 0x7a | canary >> 7;
+      case 6: return 0xfa | canary >> 7;
+      case 7: return (address & 3) == 0;
+      default: return noise(address, canary);
+    }
+  }
+
+  __device__ ulonglong2 scratch_word(u64 i) const {
+    const ulonglong2 tops = canaries(i, 0, 0x8080808080808080ull);
+    switch (salt & 7) {
+      case 4: return {0, 0};
+      case 5: return {0x7a7a7a7a7a7a7a7aull | tops.x >> 7, 0x7a7a7a7a7a7a7a7aull | tops.y >> 7};
+      case 6: return {0xfafafafafafafafaull | tops.x >> 7, 0xfafafafafafafafaull | tops.y >> 7};
+      case 7: return {0x0000000100000001ull, 0x0000000100000001ull};
+      default: return noise_word(i);
     }
   }
 
@@ -314,7 +344,7 @@ extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u
   const Job job(pieces, count, skip + blockIdx.x, salt, Poisons{});
   const Origins origins(job.piece.moves, salt, orders);
   const u32 kind = job.piece.kind;
-  if (kind == POISON || kind == SCRATCH || kind == VARIABLE || kind == BEGUN) return;
+  if (kind == POISON || kind == SCRATCH || kind == VARIABLE || kind == BEGUN || kind == NOISE) return;
   const u8* const at = job.piece.at;
   u64 changed = ~0ull;  // lowest of this thread
   for (u64 i = job.begin + threadIdx.x * 16; i < job.words_end(); i += blockDim.x * 16) {

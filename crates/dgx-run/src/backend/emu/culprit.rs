@@ -43,10 +43,10 @@ impl Cell<'_> {
             }
         }
         let element = element.map(|(group, index)| {
-            let zone = place.outputs.zone(group);
+            let zone = place.now.outputs.zone(group);
             let outputs = &place.operator.outputs;
             let bits = outputs[group % outputs.len()].tensor.element.bits();
-            let at = place.bases.outputs + zone.offset + index as u64 * bits / 8;
+            let at = place.now.bases.outputs + zone.offset + index as u64 * bits / 8;
             written(at, bits.div_ceil(8))
         });
         watchpoints.extend(element.clone());
@@ -56,7 +56,7 @@ impl Cell<'_> {
         let strays = touches.iter().filter_map(|touches| {
             let read = touches.first.iter().find(|touch| !touch.write)?;
             let arenas = place.arenas();
-            let trespass = pieces::explain(&place.pieces, &arenas, read.address);
+            let trespass = pieces::explain(&place.now.pieces, &arenas, read.address);
             let Trespass { buffer, offset, .. } = trespass;
             let who = &read.place;
             Some(format!(

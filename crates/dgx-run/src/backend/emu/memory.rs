@@ -23,11 +23,23 @@ use crate::operator::Operands;
 use dgx_core::domain::{Bytes, Device, Group};
 use dgx_core::operator::Operator;
 
+/// Shapes with more are not placed in two orders: both are kept.
+const MOST_MIRRORED: u64 = 256 << 20;
+
 /// Memory with everything a call needs in it.
 pub(super) struct CallMemory {
     pub(super) memory: Memory,
     pub(super) operator: Arc<Operator>,
     groups: Vec<Group>,
+    /// Where everything lies in the call being made.
+    pub(super) now: Places,
+    /// Where it lies in calls with the other order, once there was one.
+    other: Option<Places>,
+}
+
+/// Buffers in one order.
+pub(super) struct Places {
+    mirrored: bool,
     inputs: Zones,
     pub(super) outputs: Zones,
     private: Private,
@@ -40,33 +52,40 @@ pub(super) struct CallMemory {
     parts: Vec<Part>,
 }
 
-impl CallMemory {
-    pub(super) fn new(job: &Job<'_>, operands: &Operands) -> Result<Self, RunFailure> {
-        let operator = Arc::clone(&operands.operator);
+impl Places {
+    fn new(
+        job: &Job<'_>,
+        operands: &Operands,
+        memory: &mut Memory,
+        mirrored: bool,
+    ) -> Result<Self, RunFailure> {
+        let operator = &operands.operator;
         let groups = operands.groups();
-        let (inputs, _) = tables::reserve_inputs(operands);
-        let outputs = tables::reserve_outputs(&operator, &groups);
-        let private = Private::reserve(&operator, job.call);
-        let mut memory = Memory::new();
-        let mut allocate = |name: &str, zones: &Zones| {
-            let made = memory.alloc_named(name, zones.bytes());
-            made.map(|base| base.0).map_err(|e| no_memory(&e))
-        };
+        let (mut inputs, _) = tables::reserve_inputs(operands);
+        let mut outputs = tables::reserve_outputs(operator, &groups);
+        let mut private = Private::reserve(operator, job.call);
+        if mirrored {
+            for zones in [&mut inputs, &mut outputs, &mut private.zones] {
+                *zones = zones.mirrored();
+            }
+        }
+        let zones = [&inputs, &outputs, &private.zones];
+        let at = allocate(memory, zones, mirrored).map_err(|e| no_memory(&e))?;
         let bases = Bases {
-            inputs: allocate("inputs", &inputs)?,
-            outputs: allocate("outputs", &outputs)?,
-            private: allocate("scratch", &private.zones)?,
+            inputs: at[0],
+            outputs: at[1],
+            private: at[2],
         };
         let zones = (&inputs, &outputs, &private);
         let tables = Tables::build(
             (job.call, job.image),
-            (&operator, &groups),
+            (operator, &groups),
             zones,
             bases,
             tensor_map::encode,
         )?;
-        let mut pieces = pieces::inputs(&inputs, bases.inputs, &operator, &groups);
-        let begun = pieces::outputs(&outputs, bases.outputs, &operator, &pieces);
+        let mut pieces = pieces::inputs(&inputs, bases.inputs, operator, &groups);
+        let begun = pieces::outputs(&outputs, bases.outputs, operator, &pieces);
         pieces.extend(begun);
         pieces.extend(pieces::private(&private, bases.private));
         let regions = hazards::regions(&inputs, bases.inputs)
@@ -75,11 +94,9 @@ impl CallMemory {
             .collect();
         let parts = model::parts([&inputs, &outputs, &private.zones]);
         Ok(Self {
-            memory,
+            mirrored,
             regions,
             parts,
-            operator,
-            groups,
             inputs,
             outputs,
             private,
@@ -87,6 +104,59 @@ impl CallMemory {
             tables,
             pieces,
         })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.inputs.bytes() + self.outputs.bytes() + self.private.zones.bytes()
+    }
+}
+
+/// Addresses of inputs, outputs and scratch; mirrored, scratch lies first.
+fn allocate(
+    memory: &mut Memory,
+    zones: [&Zones; 3],
+    mirrored: bool,
+) -> Result<[u64; 3], MemoryError> {
+    let names = ["inputs", "outputs", "scratch"];
+    let mut order = [0, 1, 2];
+    if mirrored {
+        order.reverse();
+    }
+    let mut at = [0; 3];
+    for place in order {
+        at[place] = memory.alloc_named(names[place], zones[place].bytes())?.0;
+    }
+    Ok(at)
+}
+
+impl CallMemory {
+    pub(super) fn new(job: &Job<'_>, operands: &Operands) -> Result<Self, RunFailure> {
+        let mut memory = Memory::new();
+        Ok(Self {
+            now: Places::new(job, operands, &mut memory, false)?,
+            other: None,
+            memory,
+            operator: Arc::clone(&operands.operator),
+            groups: operands.groups(),
+        })
+    }
+
+    /// Places the buffers of the next call in the usual order or the other.
+    pub(super) fn place(
+        &mut self,
+        job: &Job<'_>,
+        operands: &Operands,
+        mirrored: bool,
+    ) -> Result<(), RunFailure> {
+        if self.now.mirrored == mirrored || self.now.bytes() > MOST_MIRRORED {
+            return Ok(());
+        }
+        let other = match self.other.take() {
+            Some(other) => other,
+            None => Places::new(job, operands, &mut self.memory, mirrored)?,
+        };
+        self.other = Some(std::mem::replace(&mut self.now, other));
+        Ok(())
     }
 
     pub(super) fn lay(
@@ -101,9 +171,9 @@ impl CallMemory {
             Some(Source::Input(_)) => false,
             _ => piece.what.promised(),
         };
-        let pieces = self.pieces.iter();
+        let pieces = self.now.pieces.iter();
         for piece in pieces.filter(|piece| !time_only || matters(piece)) {
-            let source = source(&self.tables, tensors, piece);
+            let source = source(&self.now.tables, tensors, piece);
             for stretch in piece.stretches() {
                 let at = DevicePtr(piece.at + stretch.start);
                 self.memory
@@ -179,13 +249,13 @@ impl CallMemory {
                 };
                 let ran = launch.run_traced(module, memory, &watch);
                 let ran = ran.map(|(report, mut whole)| {
-                    whole.split(&self.parts);
+                    whole.split(&self.now.parts);
                     (report, model::part(&whole, &fixed), whole)
                 });
                 (ran, Vec::new(), Wake::default(), 0)
             }
             Some(Listening::Hazards(mut sanitize)) => {
-                sanitize.regions = self.regions.clone();
+                sanitize.regions = self.now.regions.clone();
                 let (report, found) = launch.run_sanitized(module, memory, &sanitize);
                 let hazards = hazards::told(&found.all, &self.operator, &self.groups);
                 (report.map(untraced), hazards, found.wake, found.unwatched)
@@ -217,7 +287,7 @@ impl CallMemory {
         let geometry = &job.call.launches[place];
         let report = job.image.kernel(&geometry.kernel);
         let entry = report.map_or(&geometry.kernel, |report| &report.entry);
-        let params = self.tables.params[place].iter();
+        let params = self.now.tables.params[place].iter();
         let params = params.fold(Params::new(), |all, bytes| all.bytes(bytes));
         let mut launch = Launch::new(entry)
             .grid(geometry.grid)
@@ -238,12 +308,12 @@ impl CallMemory {
         data: &Data<'_>,
         ran: &[Ended<'_>],
     ) -> Result<Observation, RunFailure> {
-        let base = DevicePtr(self.bases.outputs);
-        let copy = self.memory.view(base, self.outputs.bytes());
+        let base = DevicePtr(self.now.bases.outputs);
+        let copy = self.memory.view(base, self.now.outputs.bytes());
         let copy = copy.map_err(|e| no_memory(&e))?;
         Ok(Observation {
             copied: None,
-            outputs: tables::split_outputs(&self.operator, &self.outputs, copy, data.salt),
+            outputs: tables::split_outputs(&self.operator, &self.now.outputs, copy, data.salt),
             trespasses: Vec::new(),
             read_early: ran
                 .iter()
@@ -261,17 +331,17 @@ impl CallMemory {
     #[cfg(test)]
     pub(super) fn scratch(&self, name: &str) -> Vec<u8> {
         let name = tables::scratch_zone(name);
-        let mut zones = self.private.zones.all().iter();
+        let mut zones = self.now.private.zones.all().iter();
         let zone = zones.find(|zone| zone.name == name).expect("a buffer");
-        let at = DevicePtr(self.bases.private + zone.offset);
+        let at = DevicePtr(self.now.bases.private + zone.offset);
         self.memory.view(at, zone.bytes).expect("memory").to_vec()
     }
 
     pub(super) fn arenas(&self) -> [(&Zones, u64); 3] {
         [
-            (&self.inputs, self.bases.inputs),
-            (&self.outputs, self.bases.outputs),
-            (&self.private.zones, self.bases.private),
+            (&self.now.inputs, self.now.bases.inputs),
+            (&self.now.outputs, self.now.bases.outputs),
+            (&self.now.private.zones, self.now.bases.private),
         ]
     }
 
@@ -302,12 +372,12 @@ impl CallMemory {
     ) -> Result<Vec<(u64, Trespass)>, MemoryError> {
         let arenas = self.arenas();
         let mut found = Vec::new();
-        for piece in &self.pieces {
+        for piece in &self.now.pieces {
             let now = self.memory.view(DevicePtr(piece.at), piece.bytes)?;
-            let source = source(&self.tables, tensors, piece);
+            let source = source(&self.now.tables, tensors, piece);
             if let Some(at) = piece.first_change(data.salt, source, now) {
                 let address = piece.at + at;
-                found.push((address, pieces::explain(&self.pieces, &arenas, address)));
+                found.push((address, pieces::explain(&self.now.pieces, &arenas, address)));
             }
         }
         Ok(found)

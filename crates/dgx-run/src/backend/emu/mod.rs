@@ -146,6 +146,7 @@ impl<'a> Cell<'a> {
             None => CallMemory::new(&self.job, data.operands)?,
         };
         let place = self.place.insert(place);
+        place.place(&self.job, data.operands, data.emulation.mirrored)?;
         let operands = posed(data);
         let (_, tensors) = tables::reserve_inputs(&operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;

@@ -23,8 +23,11 @@ const SLICE_STREAM: usize = (1 << 48) - 1;
 /// Exponents of `full`: squares and their sums stay finite in fp16.
 const BINADES: i32 = 6;
 
+/// Constants of an operator below this may count on small data alone.
+const SMALL_CONSTANT: f64 = 0.0625;
+
 /// Where a tensor's data come from.
-pub(crate) struct Source {
+pub(crate) struct Source<'a> {
     pub seed: u64,
     pub group: usize,
     /// Place among the inputs.
@@ -32,22 +35,33 @@ pub(crate) struct Source {
     pub distribution: Distribution,
     /// Least and most, where the operator says so.
     pub range: Option<(f64, f64)>,
+    /// Magnitudes beside which the operator's small constants count.
+    pub quiet: &'a [f64],
 }
 
-/// Which slices of so many rows are zero.
-struct EmptySlices {
+/// Magnitudes of data on which the constants of an operator show: an epsilon is
+/// added to squares, or to what is not squared.
+pub(crate) fn quiet(constants: &[(String, f64)]) -> Vec<f64> {
+    let small = constants.iter().map(|(_, value)| value.abs());
+    let small = small.filter(|value| (f64::MIN_POSITIVE..SMALL_CONSTANT).contains(value));
+    small.flat_map(|value| [value.sqrt(), value]).collect()
+}
+
+/// Slices of so many rows, and how large the elements of each are.
+struct Slices {
     rows: usize,
-    empty: Vec<bool>,
+    sizes: Vec<Size>,
 }
 
-impl EmptySlices {
-    /// Whether a row lies in one.
-    fn hold(&self, row: usize) -> bool {
-        self.empty[row / self.rows]
-    }
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Size {
+    Ordinary,
+    Zero,
+    /// At most this.
+    Quiet(f64),
 }
 
-impl Source {
+impl Source<'_> {
     fn rng(&self, chunk: usize) -> ChaCha8Rng {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
@@ -61,7 +75,7 @@ impl Source {
     /// Fills a blank tensor.
     pub(crate) fn fill(&self, tensor: &mut Tensor) {
         let (element, rows) = (tensor.element, tensor.rows().max(1));
-        let empty = self.empty_slices(&tensor.extents);
+        let slices = self.slices(element, &tensor.extents);
         let (width, scale_width) = (tensor.elements.len() / rows, tensor.scales.len() / rows);
         let mut scales: Vec<&mut [u8]> = match scale_width {
             0 => (0..rows.div_ceil(CHUNK_ROWS))
@@ -79,8 +93,14 @@ impl Source {
                 for (place, row) in elements.chunks_mut(width).enumerate() {
                     self.row(&mut rng, element, row);
                     let number = chunk * CHUNK_ROWS + place;
-                    if empty.iter().any(|slices| slices.hold(number)) {
-                        row.fill(0);
+                    for slices in &slices {
+                        match slices.sizes[number / slices.rows] {
+                            Size::Ordinary => {}
+                            Size::Zero => row.fill(0),
+                            Size::Quiet(most) => self.words(element, row, || {
+                                encode(element, most * (2.0 * unit(&mut rng) - 1.0))
+                            }),
+                        }
                     }
                 }
                 for scale in scales.iter_mut() {
@@ -94,29 +114,51 @@ impl Source {
         self.distribution != Distribution::Benchmark && self.range.is_none()
     }
 
-    /// Slices of several rows that are zero, for every number of leading axes: a
-    /// sum over the others meets nothing else there.
-    fn empty_slices(&self, extents: &[usize]) -> Vec<EmptySlices> {
+    /// Slices for every number of leading axes: a sum over the others meets
+    /// nothing else there. Of those of several rows some are zero; of all, some
+    /// are so small that the operator's constants count.
+    fn slices(&self, element: ElementType, extents: &[usize]) -> Vec<Slices> {
         let mut rng = self.rng(SLICE_STREAM);
         let leading = &extents[..extents.len().saturating_sub(1)];
         let rows: usize = leading.iter().product();
+        let real = element.number() == Number::Real && element.scale().is_none();
+        let quiet = if real { self.quiet } else { &[] };
         let mut found = Vec::new();
-        for axes in 1..leading.len() {
+        for axes in (1..=leading.len()).filter(|_| self.uneven()) {
             let count: usize = leading[..axes].iter().product();
-            if !self.uneven() || count < 2 || rows / count < 2 {
-                continue;
+            let mut sizes = vec![Size::Ordinary; count];
+            let mut one = 0;
+            if axes < leading.len() && count > 1 && rows / count > 1 {
+                for size in &mut sizes {
+                    if rng.next_u32().is_multiple_of(EMPTY) {
+                        *size = Size::Zero;
+                    }
+                }
+                one = rng.next_u32() as usize % count;
+                if count >= SLICES {
+                    sizes[one] = Size::Zero;
+                }
             }
-            let mut empty: Vec<bool> = (0..count)
-                .map(|_| rng.next_u32().is_multiple_of(EMPTY))
-                .collect();
-            let one = rng.next_u32() as usize % count;
-            empty[one] |= count >= SLICES;
-            found.push(EmptySlices {
-                rows: rows / count,
-                empty,
+            self.hush(quiet, one, &mut sizes);
+            found.push(Slices {
+                rows: (rows / count).max(1),
+                sizes,
             });
         }
         found
+    }
+
+    /// Makes a slice quiet for each magnitude, those after `one`; where there
+    /// are too few for that, one in data that have no other purpose.
+    fn hush(&self, quiet: &[f64], one: usize, sizes: &mut [Size]) {
+        let count = sizes.len();
+        let wanted = match count {
+            SLICES.. => quiet.len().min(count - 2),
+            _ => usize::from(self.distribution != Distribution::Full).min(quiet.len()),
+        };
+        for (nth, magnitude) in quiet[..wanted].iter().enumerate() {
+            sizes[(one + 1 + nth) % count] = Size::Quiet(*magnitude);
+        }
     }
 
     fn row(&self, rng: &mut ChaCha8Rng, element: ElementType, row: &mut [u8]) {
@@ -155,7 +197,7 @@ impl Source {
 
     fn bits(&self, rng: &mut ChaCha8Rng, element: ElementType) -> u64 {
         let element = element.element();
-        let unit = f64::from(rng.next_u32()) / 2f64.powi(32);
+        let unit = unit(rng);
         if let Some((low, high)) = self.range {
             let value = match element.number() {
                 Number::Real => low + (high - low) * unit,
@@ -195,6 +237,11 @@ impl Source {
     }
 }
 
+/// Uniform in [0, 1).
+fn unit(rng: &mut ChaCha8Rng) -> f64 {
+    f64::from(rng.next_u32()) / 2f64.powi(32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +263,7 @@ mod tests {
             tensor: 0,
             distribution,
             range: None,
+            quiet: &[],
         };
         source.fill(&mut tensor);
         let words = tensor.elements.as_chunks::<4>().0.iter();
