@@ -26,6 +26,7 @@ use super::error::{Lowered, Problem};
 use super::version;
 use super::words::Words;
 use crate::front::ast::{Instruction, Operand};
+use std::borrow::Cow;
 
 /// What a family gets to see of an instruction.
 pub(crate) struct Form<'x, 'a> {
@@ -44,10 +45,11 @@ pub(crate) fn lower<'a>(
         target.check(name.unwrap_or_default(), instruction)?;
     }
     version::check(emitter.unit.ast.version, instruction)?;
+    let operands = spell_out(emitter, &instruction.operands);
     let form = Form {
         opcode: instruction.opcode,
         words: Words::new(&instruction.modifiers),
-        operands: &instruction.operands,
+        operands: &operands,
     };
     match instruction.opcode {
         "add" | "sub" | "mul" | "mad" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "fma"
@@ -71,7 +73,7 @@ pub(crate) fn lower<'a>(
         "multimem" => multimem::lower(emitter, form),
         "bra" | "brx" | "ret" | "exit" | "trap" | "brkpt" | "pmevent" | "nanosleep"
         | "setmaxnreg" | "griddepcontrol" => control::lower(emitter, form),
-        "call" => super::calls::call(emitter, instruction),
+        "call" => super::calls::call(emitter, form),
         "shfl" | "vote" | "match" | "redux" | "elect" => warp::lower(emitter, form),
         "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
         "clusterlaunchcontrol" => cancel::lower(emitter, form),
@@ -88,4 +90,39 @@ pub(crate) fn lower<'a>(
             },
         )),
     }
+}
+
+/// Operands with vector registers spelled out: `v` is `{v.x, v.y}`.
+fn spell_out<'x, 'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operands: &'x [Operand<'a>],
+) -> Cow<'x, [Operand<'a>]> {
+    let mut vector = |operand: &Operand<'a>| match operand {
+        Operand::Name(name) => match emitter.names.components(name) {
+            0 => None,
+            parts => {
+                let members = ["x", "y", "z", "w"][..parts].iter();
+                let elements = members.map(|member| Operand::Member(name, member));
+                Some(Operand::Vector(elements.collect()))
+            }
+        },
+        _ => None,
+    };
+    let mut whole = |operand: &Operand<'a>| match operand {
+        Operand::List(arguments) => {
+            let spelled = arguments.iter().map(|argument| vector(argument));
+            let spelled: Vec<_> = spelled.collect();
+            spelled.iter().any(Option::is_some).then(|| {
+                let both = spelled.into_iter().zip(arguments);
+                Operand::List(both.map(|(new, old)| new.unwrap_or(old.clone())).collect())
+            })
+        }
+        other => vector(other),
+    };
+    let spelled: Vec<_> = operands.iter().map(|operand| whole(operand)).collect();
+    if spelled.iter().all(Option::is_none) {
+        return Cow::Borrowed(operands);
+    }
+    let both = spelled.into_iter().zip(operands);
+    both.map(|(new, old)| new.unwrap_or(old.clone())).collect()
 }
