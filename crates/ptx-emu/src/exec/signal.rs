@@ -37,6 +37,8 @@ pub(crate) enum Signal {
     Unset { registers: u32, of: u32 },
     /// As it was written; `tensormap.cp_fenceproxy` is one, too.
     Fence(Fence),
+    /// … of the tensor map at this address, by `fence.proxy.tensormap::generic.acquire`.
+    MapAcquire { map: u64 },
     /// `wgmma.fence`
     WgmmaFence,
     /// `tcgen05.alloc`: columns that hold nothing yet.

@@ -45,9 +45,34 @@ pub(super) struct View {
     /// What was sealed before something that was seen was done: the next sequentially consistent
     /// fence makes it known, since it can only come after the one that sealed it.
     seen: [Clock; 2],
+    /// What the reading of tensor maps may rely on.
+    pub(super) maps: Maps,
     /// The steps of warps that have been executed, whether or not anybody may rely on what they
     /// wrote: a CTA that has come to a barrier has begun, whatever the barrier orders.
     pub(super) ran: Clock,
+}
+
+/// What tensor maps in global memory may be read through a copy: a fence of the writer releases
+/// it, and one of the reader acquires it, map by map.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Maps {
+    pub(super) released: Clock,
+    /// By the map's address.
+    acquired: BTreeMap<u64, Clock>,
+}
+
+impl Maps {
+    fn join(&mut self, other: &Self) {
+        self.released.join(&other.released);
+        for (map, clock) in &other.acquired {
+            self.acquired.entry(*map).or_default().join(clock);
+        }
+    }
+
+    /// How far a strand is known to whoever reads this map.
+    pub(super) fn at(&self, map: u64, strand: u32) -> u32 {
+        self.acquired.get(&map).map_or(0, |clock| clock.at(strand))
+    }
 }
 
 /// How far a sequentially consistent fence reaches.
@@ -61,6 +86,7 @@ pub(super) enum Reach {
 impl View {
     fn join(&mut self, other: &Self) {
         self.generic.join(&other.generic);
+        self.maps.join(&other.maps);
         self.ran.join(&other.ran);
         let mine = [&mut self.sealed, &mut self.seen].into_iter().flatten();
         let theirs = [&other.sealed, &other.seen].into_iter().flatten();
@@ -136,6 +162,21 @@ impl Knowledge {
 }
 
 impl Knowledge {
+    /// `fence.proxy.tensormap::generic.release`
+    pub(super) fn release_maps(&mut self) {
+        for view in self.others.values_mut().chain([&mut self.own]) {
+            view.maps.released.join(&view.generic);
+        }
+    }
+
+    /// `fence.proxy.tensormap::generic.acquire` of one map.
+    pub(super) fn acquire_map(&mut self, map: u64) {
+        for view in self.others.values_mut().chain([&mut self.own]) {
+            let Maps { released, acquired } = &mut view.maps;
+            acquired.entry(map).or_default().join(released);
+        }
+    }
+
     /// `tcgen05.fence::after_thread_sync`
     pub(super) fn pass_tensor_fence(&mut self) {
         let View {

@@ -193,6 +193,10 @@ impl Watcher<'_> {
                     self.ledger.step(warp);
                 }
             }
+            Proxies::GenericTensormap if fence.order == FenceOrder::Release => {
+                self.ledger.teach(warp, Knowledge::release_maps);
+            }
+            // What is acquired is one map's: `Signal::MapAcquire`.
             Proxies::Generic | Proxies::Alias | Proxies::GenericTensormap => {}
         }
     }

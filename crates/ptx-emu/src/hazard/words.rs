@@ -76,6 +76,10 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
     match hazard {
         Hazard::Race if space == "tensor" => tensor_race(case),
         Hazard::Race => race(case),
+        Hazard::ProxyFence if case.here.agent == Agent::MapFetch => (
+            "threads are ordered, but no pair of proxy fences lies between the write of the tensor map and the copy that uses it",
+            "behind the write fence.proxy.tensormap::generic.release.gpu (or tensormap.cp_fenceproxy), and before the copy fence.proxy.tensormap::generic.acquire.gpu [map], 128",
+        ),
         Hazard::ProxyFence => (
             "threads are ordered, but no proxy fence lies between the write and the copy or product",
             "the writers execute fence.proxy.async before the barrier that the issuer waits at",
