@@ -196,8 +196,23 @@ impl Watcher<'_> {
             true => Hazard::ProxyFence,
             false => Hazard::Race,
         };
-        let sighting = Sighting::two(hazard, here, there);
+        let sighting = Sighting {
+            begun: met.wrote && self.has_heard(visit.from, &old),
+            ..Sighting::two(hazard, here, there)
+        };
         self.report(sighting.at(self.detector.global_spot(region, address)));
+    }
+
+    /// Whether a warp of the CTA has read something that was written behind a fence of an access's
+    /// writer: a fence of its own would have ordered the two.
+    fn has_heard(&self, from: Origin, old: &global::Trace) -> bool {
+        let ledger = &self.ledger;
+        let mut warps = ledger.strands.of_cta(from.cta);
+        warps.any(|warp| {
+            let heard = &ledger.warps[warp as usize].heard;
+            let view = heard.of(ledger.cluster, old.cluster.into());
+            view.is_some_and(|view| view.generic.at(old.strand) >= old.number)
+        })
     }
 }
 

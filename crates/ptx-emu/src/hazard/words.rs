@@ -299,6 +299,10 @@ fn race(case: &Case<'_>) -> (&'static str, &'static str) {
             "no barrier between the warp and those that issue the product",
             "fence.proxy.async by the warp, then a barrier with the warpgroup, before the product",
         ),
+        (Thread, true, Thread) if case.begun => (
+            "the writer has a fence before its atomic, but the reader has none behind the one by which it learnt of it",
+            "__threadfence() behind that atomic, then the barrier, before the read; by the letter of the memory model this is a race, also in NVIDIA's threadFenceReduction sample, which leaves this fence out",
+        ),
         _ => (
             "nothing orders the two CTAs (or warps)",
             "an atomic with release on one side and acquire on the other, or one kernel after the other",
