@@ -202,7 +202,7 @@ impl Cluster<'_> {
             }
             // Written last: a result may be the register of a later operand.
             let mut before = [0; MOST_ELEMENTS];
-            for i in 0..vector {
+            for (i, before) in before.iter_mut().enumerate().take(vector) {
                 let at = at.offset(i * each as usize);
                 // SAFETY: `span` or `resolve` checked all `vector` elements of this lane.
                 let old = unsafe { read_word(at, each) };
@@ -223,7 +223,7 @@ impl Cluster<'_> {
                 changed |= new != old;
                 // SAFETY: as above.
                 unsafe { write_word(at, each, new) };
-                before[i] = old;
+                *before = old;
             }
             for (&slot, old) in d.iter().zip(before) {
                 w.set_lane(slot, lane, old);

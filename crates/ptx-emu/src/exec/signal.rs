@@ -70,7 +70,7 @@ pub(crate) enum Absent {
     Unnamed { lanes: u32 },
     /// The mask names them, and they are elsewhere.
     Away { lanes: u32 },
-    /// They read values of others that have ended or are not named.
+    /// They read values of others that have ended, are not named or do not exist.
     Read { lanes: u32 },
 }
 

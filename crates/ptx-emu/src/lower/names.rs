@@ -222,10 +222,13 @@ impl<'a> Names<'a> {
         None
     }
 
+    pub(super) fn has_vectors(&self) -> bool {
+        self.vectors
+    }
+
     /// How many components a vector register has; 0 for anything else.
     pub(super) fn components(&mut self, name: &str) -> usize {
-        let most = if self.vectors { 4 } else { 0 };
-        (0..most)
+        (0..4)
             .take_while(|component| self.component(name, *component).is_some())
             .count()
     }

@@ -97,32 +97,27 @@ fn spell_out<'x, 'a>(
     emitter: &mut Emitter<'_, 'a>,
     operands: &'x [Operand<'a>],
 ) -> Cow<'x, [Operand<'a>]> {
-    let mut vector = |operand: &Operand<'a>| match operand {
+    if !emitter.names.has_vectors() {
+        return Cow::Borrowed(operands);
+    }
+    let spelled = operands.iter().map(|operand| spelled(emitter, operand));
+    spelled.collect()
+}
+
+fn spelled<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>) -> Operand<'a> {
+    match operand {
         Operand::Name(name) => match emitter.names.components(name) {
-            0 => None,
+            0 => operand.clone(),
             parts => {
                 let members = ["x", "y", "z", "w"][..parts].iter();
                 let elements = members.map(|member| Operand::Member(name, member));
-                Some(Operand::Vector(elements.collect()))
+                Operand::Vector(elements.collect())
             }
         },
-        _ => None,
-    };
-    let mut whole = |operand: &Operand<'a>| match operand {
         Operand::List(arguments) => {
-            let spelled = arguments.iter().map(|argument| vector(argument));
-            let spelled: Vec<_> = spelled.collect();
-            spelled.iter().any(Option::is_some).then(|| {
-                let both = spelled.into_iter().zip(arguments);
-                Operand::List(both.map(|(new, old)| new.unwrap_or(old.clone())).collect())
-            })
+            let arguments = arguments.iter().map(|one| spelled(emitter, one));
+            Operand::List(arguments.collect())
         }
-        other => vector(other),
-    };
-    let spelled: Vec<_> = operands.iter().map(|operand| whole(operand)).collect();
-    if spelled.iter().all(Option::is_none) {
-        return Cow::Borrowed(operands);
+        other => other.clone(),
     }
-    let both = spelled.into_iter().zip(operands);
-    both.map(|(new, old)| new.unwrap_or(old.clone())).collect()
 }
