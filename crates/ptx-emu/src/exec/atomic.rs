@@ -119,6 +119,9 @@ pub(super) unsafe fn write_word(at: HostPtr, bytes: u64, value: u64) {
     unsafe { std::ptr::copy_nonoverlapping(word.as_ptr(), at.cast(), bytes as usize) };
 }
 
+/// Elements of the longest vector that one atomic operation changes.
+const MOST_ELEMENTS: usize = 8;
+
 impl Cluster<'_> {
     /// Lanes act one after another, lowest first; CTAs in order, at communication points. The usual
     /// operations on 32-bit integers do not ask what they are for every lane.
@@ -197,7 +200,9 @@ impl Cluster<'_> {
                 wide(w, atom, (d, b, c), lane, at);
                 continue;
             }
-            for i in 0..vector {
+            // Written last: a result may be the register of a later operand.
+            let mut before = [0; MOST_ELEMENTS];
+            for (i, before) in before.iter_mut().enumerate().take(vector) {
                 let at = at.offset(i * each as usize);
                 // SAFETY: `span` or `resolve` checked all `vector` elements of this lane.
                 let old = unsafe { read_word(at, each) };
@@ -218,9 +223,10 @@ impl Cluster<'_> {
                 changed |= new != old;
                 // SAFETY: as above.
                 unsafe { write_word(at, each, new) };
-                if let Some(&slot) = d.get(i) {
-                    w.set_lane(slot, lane, old);
-                }
+                *before = old;
+            }
+            for (&slot, old) in d.iter().zip(before) {
+                w.set_lane(slot, lane, old);
             }
         }
         // An attempt that changes nothing is no progress: spinning on a lock must be noticed.

@@ -94,7 +94,8 @@ fn set_flags(w: &mut Warp, mask: u32, wanted: bool, flags: u32) {
     }
 }
 
-/// a ± b ± carry per lane, with the carry (borrow) out of `bits`.
+/// a + b, or a - b as a + !b + 1, per lane, with the carry out of `bits`. A flag that is read stands
+/// for that 1, so after a subtraction the flag says that nothing was borrowed.
 fn add_chain(
     carry: u32,
     use_carry: bool,
@@ -106,13 +107,12 @@ fn add_chain(
     let keep = (1u128 << bits) - 1;
     let out = each(|i| {
         let (x, y) = operands(i);
-        let carry = u128::from(use_carry && carry >> i & 1 == 1);
-        let sum = match sub {
-            true => u128::from(x)
-                .wrapping_sub(u128::from(y))
-                .wrapping_sub(carry),
-            false => u128::from(x) + u128::from(y) + carry,
+        let y = if sub { !y } else { y };
+        let one = match use_carry {
+            true => carry >> i & 1 == 1,
+            false => sub,
         };
+        let sum = u128::from(x) + (u128::from(y) & keep) + u128::from(one);
         flags |= u32::from(sum >> bits & 1 == 1) << i;
         (sum & keep) as u64
     });

@@ -37,6 +37,8 @@ pub(crate) enum Signal {
     Unset { registers: u32, of: u32 },
     /// As it was written; `tensormap.cp_fenceproxy` is one, too.
     Fence(Fence),
+    /// … of the tensor map at this address, by `fence.proxy.tensormap::generic.acquire`.
+    MapAcquire { map: u64 },
     /// `wgmma.fence`
     WgmmaFence,
     /// `tcgen05.alloc`: columns that hold nothing yet.
@@ -68,7 +70,7 @@ pub(crate) enum Absent {
     Unnamed { lanes: u32 },
     /// The mask names them, and they are elsewhere.
     Away { lanes: u32 },
-    /// They read values of others that have ended or are not named.
+    /// They read values of others that have ended, are not named or do not exist.
     Read { lanes: u32 },
 }
 

@@ -6,6 +6,7 @@ use super::convert::pool;
 use super::copy::{Job, Latency, Origin, SharedAt, SharedSource, act_of, merge};
 use super::door::{Act, Agent};
 use super::draft::Pieced;
+use super::signal::Signal;
 use super::sync::illegal;
 use super::tcgen05::Layout;
 use super::warp::Warp;
@@ -288,6 +289,17 @@ impl Cluster<'_> {
             self.complete_tx(from, *barrier, job.map.box_bytes())?;
         }
         Ok(())
+    }
+
+    /// `fence.proxy.tensormap::generic.acquire`: each lane names its map.
+    pub(super) fn acquire_maps(&mut self, w: &Warp, mask: u32, map: Addr) {
+        let mut known = None;
+        for lane in lanes(mask) {
+            let map = self.address(w, map, lane);
+            if known.replace(map) != Some(map) {
+                self.signal(w.origin(1 << lane), Signal::MapAcquire { map });
+            }
+        }
     }
 
     /// `tensormap.replace`

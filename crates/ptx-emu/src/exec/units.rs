@@ -230,8 +230,11 @@ impl Cluster<'_> {
                 self.cluster_arrive(w, mask, order);
                 Ok(Flow::Next)
             }
-            Op::Fence { fence, .. } => {
+            Op::Fence { fence, map } => {
                 self.signal(w.origin(mask), Signal::Fence(fence));
+                if let Some(map) = map {
+                    self.acquire_maps(w, mask, map);
+                }
                 Ok(Flow::Next)
             }
             Op::ClusterWait => self.cluster_wait(w),

@@ -4,7 +4,7 @@ use super::Sighting;
 use super::finding::Hazard;
 use super::global;
 use super::ledger::by_async_proxy;
-use super::pieces::{each_word, pieces};
+use super::pieces::{each_word, pieces, words_at};
 use super::telling::strength;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
@@ -14,7 +14,11 @@ use crate::exec::door::{Act, Agent, Visit};
 impl Watcher<'_> {
     pub(super) fn hear_global(&mut self, visit: &Visit<'_>, region: usize) {
         let unknown = matches!(self.memory, Remembered::Filled(_));
-        if unknown || visit.agent == Agent::MapFetch || visit.agent == Agent::Host {
+        if unknown || visit.agent == Agent::Host {
+            return;
+        }
+        if visit.agent == Agent::MapFetch {
+            self.fetches_map(visit, region);
             return;
         }
         let Some((strand, number)) = self.ledger.global_ticket(self.ledger.actor(visit.from))
@@ -25,6 +29,46 @@ impl Watcher<'_> {
         };
         let kept = visit.from.work == 0;
         self.touch_global(visit, region, (strand, number), kept);
+    }
+
+    /// A copy reads its tensor map: what threads wrote there has been released by a proxy fence and
+    /// acquired by another, for this map.
+    fn fetches_map(&self, visit: &Visit<'_>, region: usize) {
+        let ledger = &self.ledger;
+        let own = ledger.cluster;
+        let Some(known) = ledger.knowledge(ledger.actor(visit.from)) else {
+            return;
+        };
+        let first = words_at(visit);
+        let map = self.detector.global_address(region, first);
+        let mut met = None;
+        let memory = self.detector.global();
+        pieces(visit, |first, len, _| {
+            each_word(first, len, |word, bytes| {
+                let Some((old, true)) = memory.last((region, word), bytes, false) else {
+                    return;
+                };
+                let view = known.of(own, old.cluster.into());
+                let elsewhere = known.hearsay && u64::from(old.cluster) != own;
+                let over = view.is_some_and(|v| v.maps.at(map, old.strand) >= old.number);
+                if met.is_none() && !elsewhere && !over {
+                    met = Some((
+                        old,
+                        view.is_some_and(|v| v.generic.at(old.strand) >= old.number),
+                    ));
+                }
+            });
+        });
+        drop(memory);
+        let Some((old, ordered)) = met else { return };
+        let here = Side::new(visit.agent, visit.act, visit.from);
+        let hazard = if ordered {
+            Hazard::ProxyFence
+        } else {
+            Hazard::Race
+        };
+        let sighting = Sighting::two(hazard, here, side_of(&old, true));
+        self.report(sighting.at(self.detector.global_spot(region, first)));
     }
 
     /// Whether an access keeps within the tensors of its allocation.
@@ -143,18 +187,7 @@ impl Watcher<'_> {
         let Some((met, address)) = met else { return };
         let here = Side::new(visit.agent, visit.act, visit.from);
         let old = met.old;
-        let there = Side {
-            agent: old.agent,
-            act: if met.wrote { Act::Write } else { Act::Read },
-            from: Origin {
-                cta: old.cta.into(),
-                warp: old.warp.into(),
-                lanes: 1 << old.lane,
-                pc: old.pc,
-                ..Origin::default()
-            },
-            cluster: Some(old.cluster.into()),
-        };
+        let there = side_of(&old, met.wrote);
         let known_otherwise = known
             .of(own, old.cluster.into())
             .is_some_and(|view| view.generic.at(old.strand) >= old.number);
@@ -163,7 +196,38 @@ impl Watcher<'_> {
             true => Hazard::ProxyFence,
             false => Hazard::Race,
         };
-        let sighting = Sighting::two(hazard, here, there);
+        let sighting = Sighting {
+            begun: met.wrote && self.has_heard(visit.from, &old),
+            ..Sighting::two(hazard, here, there)
+        };
         self.report(sighting.at(self.detector.global_spot(region, address)));
+    }
+
+    /// Whether a warp of the CTA has read something that was written behind a fence of an access's
+    /// writer: a fence of its own would have ordered the two.
+    fn has_heard(&self, from: Origin, old: &global::Trace) -> bool {
+        let ledger = &self.ledger;
+        let mut warps = ledger.strands.of_cta(from.cta);
+        warps.any(|warp| {
+            let heard = &ledger.warps[warp as usize].heard;
+            let view = heard.of(ledger.cluster, old.cluster.into());
+            view.is_some_and(|view| view.generic.at(old.strand) >= old.number)
+        })
+    }
+}
+
+/// The side a remembered access was on.
+fn side_of(old: &global::Trace, wrote: bool) -> Side {
+    Side {
+        agent: old.agent,
+        act: if wrote { Act::Write } else { Act::Read },
+        from: Origin {
+            cta: old.cta.into(),
+            warp: old.warp.into(),
+            lanes: 1 << old.lane,
+            pc: old.pc,
+            ..Origin::default()
+        },
+        cluster: Some(old.cluster.into()),
     }
 }

@@ -310,7 +310,9 @@ impl Watcher<'_> {
                 format!("lanes {lanes:#010x} are named by the mask and do not come")
             }
             Absent::Read { lanes } => {
-                format!("lanes {lanes:#010x} read from others that have ended or are not named")
+                format!(
+                    "lanes {lanes:#010x} read from others that have ended, are not named or do not exist"
+                )
             }
         };
         let here = Side::new(Agent::Thread, Act::Read, from);

@@ -1,6 +1,8 @@
 //! Who knows how far others have come.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 /// A number for each strand of a cluster: a warp's steps, the groups of its copies, the phases of a
 /// barrier. Whoever knows a number knows everything that strand did up to it.
@@ -18,6 +20,13 @@ impl Clock {
             self.0.resize(strand + 1, 0);
         }
         self.0[strand] = self.0[strand].max(to);
+    }
+
+    /// Whether nothing of another is new here.
+    fn covers(&self, other: &Self) -> bool {
+        let (both, more) = other.0.split_at(self.0.len().min(other.0.len()));
+        let mut pairs = self.0.iter().zip(both);
+        pairs.all(|(mine, theirs)| mine >= theirs) && more.iter().all(|&theirs| theirs == 0)
     }
 
     pub(super) fn join(&mut self, other: &Self) {
@@ -45,9 +54,41 @@ pub(super) struct View {
     /// What was sealed before something that was seen was done: the next sequentially consistent
     /// fence makes it known, since it can only come after the one that sealed it.
     seen: [Clock; 2],
+    /// What the reading of tensor maps may rely on.
+    pub(super) maps: Maps,
     /// The steps of warps that have been executed, whether or not anybody may rely on what they
     /// wrote: a CTA that has come to a barrier has begun, whatever the barrier orders.
     pub(super) ran: Clock,
+}
+
+/// What tensor maps in global memory may be read through a copy: a fence of the writer releases
+/// it, and one of the reader acquires it, map by map.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Maps {
+    pub(super) released: Clock,
+    /// By the map's address.
+    acquired: BTreeMap<u64, Clock>,
+}
+
+impl Maps {
+    fn covers(&self, other: &Self) -> bool {
+        let mine = |map: &u64| self.acquired.get(map);
+        let mut acquired = other.acquired.iter();
+        self.released.covers(&other.released)
+            && acquired.all(|(map, theirs)| mine(map).is_some_and(|mine| mine.covers(theirs)))
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.released.join(&other.released);
+        for (map, clock) in &other.acquired {
+            self.acquired.entry(*map).or_default().join(clock);
+        }
+    }
+
+    /// How far a strand is known to whoever reads this map.
+    pub(super) fn at(&self, map: u64, strand: u32) -> u32 {
+        self.acquired.get(&map).map_or(0, |clock| clock.at(strand))
+    }
 }
 
 /// How far a sequentially consistent fence reaches.
@@ -58,9 +99,46 @@ pub(super) enum Reach {
     Everywhere,
 }
 
+/// What is known of clusters, by their numbers. Most is common to those who know it.
+pub(super) type Views = BTreeMap<u64, Arc<View>>;
+
+/// Adds what is known of a cluster; whether that is news.
+fn add(views: &mut Views, cluster: u64, view: &Arc<View>) -> bool {
+    match views.entry(cluster) {
+        Entry::Vacant(place) => {
+            place.insert(Arc::clone(view));
+        }
+        Entry::Occupied(mut place) => {
+            let mine = place.get_mut();
+            if Arc::ptr_eq(mine, view) || mine.covers(view) {
+                return false;
+            }
+            match view.covers(mine) {
+                true => *mine = Arc::clone(view),
+                false => Arc::make_mut(mine).join(view),
+            }
+        }
+    }
+    true
+}
+
 impl View {
+    fn covers(&self, other: &Self) -> bool {
+        let all = |mine: &[Clock], theirs: &[Clock]| {
+            let mut pairs = mine.iter().zip(theirs);
+            pairs.all(|(mine, theirs)| mine.covers(theirs))
+        };
+        self.generic.covers(&other.generic)
+            && self.ran.covers(&other.ran)
+            && all(&self.proxied, &other.proxied)
+            && all(&self.sealed, &other.sealed)
+            && all(&self.seen, &other.seen)
+            && self.maps.covers(&other.maps)
+    }
+
     fn join(&mut self, other: &Self) {
         self.generic.join(&other.generic);
+        self.maps.join(&other.maps);
         self.ran.join(&other.ran);
         let mine = [&mut self.sealed, &mut self.seen].into_iter().flatten();
         let theirs = [&other.sealed, &other.seen].into_iter().flatten();
@@ -77,7 +155,7 @@ impl View {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Knowledge {
     pub(super) own: View,
-    pub(super) others: BTreeMap<u64, View>,
+    pub(super) others: Views,
     /// It has been told something through global memory by somebody who may know more than was
     /// heard of him.
     pub(super) hearsay: bool,
@@ -89,53 +167,110 @@ impl Knowledge {
         self.own.join(&other.own);
         self.hearsay |= other.hearsay;
         for (cluster, view) in &other.others {
-            self.others.entry(*cluster).or_default().join(view);
+            add(&mut self.others, *cluster, view);
         }
     }
 
     /// Learns what was left at a place in global memory, by whatever cluster.
-    pub(super) fn learn(&mut self, own: u64, left: &BTreeMap<u64, View>) {
+    pub(super) fn learn(&mut self, own: u64, left: &Views) {
         for (cluster, view) in left {
             match *cluster == own {
                 true => self.own.join(view),
-                false => self.others.entry(*cluster).or_default().join(view),
+                false => {
+                    add(&mut self.others, *cluster, view);
+                }
             }
         }
     }
 
-    /// Leaves it there.
-    pub(super) fn leave(&self, own: u64, left: &mut BTreeMap<u64, View>) {
-        left.entry(own).or_default().join(&self.own);
-        for (cluster, view) in &self.others {
-            left.entry(*cluster).or_default().join(view);
+    /// Whether what was sealed before something left at a place is news.
+    pub(super) fn misses_seen(&self, own: u64, left: &Views) -> bool {
+        left.iter().any(|(cluster, view)| {
+            let sealed = view.seen.iter().any(|clock| *clock != Clock::default());
+            let known = || self.of(own, *cluster).map(|known| &known.seen);
+            let covered = |known: &[Clock; 2]| {
+                let mut pairs = known.iter().zip(&view.seen);
+                pairs.all(|(known, seen)| known.covers(seen))
+            };
+            sealed && !known().is_some_and(covered)
+        })
+    }
+
+    /// Leaves it there; whether something of it is new there.
+    pub(super) fn leave(&self, own: u64, left: &mut Views) -> bool {
+        let mine = left.entry(own).or_default();
+        let mut news = !mine.covers(&self.own);
+        if news {
+            Arc::make_mut(mine).join(&self.own);
         }
+        for (cluster, view) in &self.others {
+            news |= add(left, *cluster, view);
+        }
+        news
     }
 
     /// What is known of a cluster.
     pub(super) fn of(&self, own: u64, cluster: u64) -> Option<&View> {
         match cluster == own {
             true => Some(&self.own),
-            false => self.others.get(&cluster),
+            false => self.others.get(&cluster).map(|view| &**view),
         }
     }
 
     /// A proxy fence: from here on copies and tensor cores may rely on what ordinary accesses may.
     pub(super) fn pass_proxy_fence(&mut self, shared: bool, global: bool) {
-        let views = self.others.values_mut().chain([&mut self.own]);
-        for View {
-            generic, proxied, ..
-        } in views
-        {
-            for (clock, fenced) in proxied.iter_mut().zip([shared, global, false]) {
-                if fenced {
-                    clock.join(generic);
+        let fenced = [shared, global, false];
+        let passed = |view: &View| {
+            let mut clocks = view.proxied.iter().zip(fenced);
+            clocks.all(|(clock, fenced)| !fenced || clock.covers(&view.generic))
+        };
+        self.each_view(
+            passed,
+            |View {
+                 generic, proxied, ..
+             }| {
+                for (clock, fenced) in proxied.iter_mut().zip(fenced) {
+                    if fenced {
+                        clock.join(generic);
+                    }
                 }
-            }
+            },
+        );
+    }
+
+    /// Changes every view that is not as it should be: most are, and are common to many.
+    fn each_view(&mut self, settled: impl Fn(&View) -> bool, change: impl Fn(&mut View)) {
+        for view in self.others.values_mut().filter(|view| !settled(view)) {
+            change(Arc::make_mut(view));
         }
+        change(&mut self.own);
     }
 }
 
 impl Knowledge {
+    /// `fence.proxy.tensormap::generic.release`
+    pub(super) fn release_maps(&mut self) {
+        self.each_view(
+            |view| view.maps.released.covers(&view.generic),
+            |view| view.maps.released.join(&view.generic),
+        );
+    }
+
+    /// `fence.proxy.tensormap::generic.acquire` of one map.
+    pub(super) fn acquire_map(&mut self, map: u64) {
+        let acquired = |maps: &Maps| {
+            let known = maps.acquired.get(&map);
+            known.is_some_and(|known| known.covers(&maps.released))
+        };
+        self.each_view(
+            |view| acquired(&view.maps),
+            |view| {
+                let Maps { released, acquired } = &mut view.maps;
+                acquired.entry(map).or_default().join(released);
+            },
+        );
+    }
+
     /// `tcgen05.fence::after_thread_sync`
     pub(super) fn pass_tensor_fence(&mut self) {
         let View {
@@ -146,8 +281,12 @@ impl Knowledge {
 
     /// `fence.sc`
     pub(super) fn pass_consistent_fence(&mut self, reach: Reach) {
+        let settled = |view: &View| {
+            view.generic.covers(&view.seen[1]) && view.sealed[1].covers(&view.generic)
+        };
         let others = self.others.values_mut();
-        for view in others.filter(|_| reach == Reach::Everywhere) {
+        for view in others.filter(|view| reach == Reach::Everywhere && !settled(view)) {
+            let view = Arc::make_mut(view);
             view.generic.join(&view.seen[1]);
             view.sealed[1].join(&view.generic);
         }
@@ -177,19 +316,20 @@ impl Knowledge {
     }
 
     fn as_seen(&self, of: impl Fn(&View) -> &[Clock; 2]) -> Option<Self> {
+        let any = |view: &View| of(view).iter().any(|clock| *clock != Clock::default());
         let view = |view: &View| View {
             seen: of(view).clone(),
             ..View::default()
         };
-        let others = self.others.iter().map(|(cluster, of)| (*cluster, view(of)));
+        let others = self.others.iter().filter(|(_, other)| any(other));
         let seen = Self {
             own: view(&self.own),
             others: others
-                .filter(|(_, view)| *view != View::default())
+                .map(|(cluster, other)| (*cluster, Arc::new(view(other))))
                 .collect(),
             hearsay: false,
         };
-        (seen != Self::default()).then_some(seen)
+        (any(&self.own) || !seen.others.is_empty()).then_some(seen)
     }
 }
 

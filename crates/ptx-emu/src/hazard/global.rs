@@ -1,9 +1,9 @@
 //! What is remembered of global memory: the last write of each word and a few reads, by any
 //! cluster; and what was left at places that are read and written to tell others something.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use super::clock::{Knowledge, View};
+use super::clock::{Knowledge, Views};
 use crate::exec::copy::Origin;
 use crate::exec::door::Agent;
 
@@ -62,8 +62,15 @@ pub(super) struct Global {
     places: HashMap<(usize, u64), Left>,
 }
 
-/// What was left at a place, and by which fence last.
-type Left = (BTreeMap<u64, View>, Option<Narrow>);
+/// What was left at a place.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub(super) views: Views,
+    /// The fence by which something was left last.
+    pub(super) by: Option<Narrow>,
+    /// Grows when something new is left.
+    pub(super) version: u64,
+}
 
 /// A fence by which something was left, and how far it reaches.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +78,13 @@ pub(super) struct Narrow {
     pub(super) cluster: u64,
     pub(super) reach: u8,
     pub(super) at: Origin,
+}
+
+impl Narrow {
+    /// It does not reach other clusters.
+    fn is_short(&self) -> bool {
+        self.reach < 3
+    }
 }
 
 impl Global {
@@ -195,9 +209,19 @@ impl Global {
         known: &Knowledge,
         by: Option<Option<Narrow>>,
     ) {
-        let (left, last) = self.places.entry(at).or_default();
-        known.leave(cluster, left);
-        *last = by.unwrap_or(*last);
+        let left = self.places.entry(at).or_default();
+        let mut news = known.leave(cluster, &mut left.views);
+        if let Some(by) = by {
+            // Fences that reach everywhere are the same to all who read.
+            news |= [left.by, by].iter().flatten().any(Narrow::is_short);
+            left.by = by;
+        }
+        left.version += u64::from(news);
+    }
+
+    /// How often something new was left there.
+    pub(super) fn version(&self, at: (usize, u64)) -> u64 {
+        self.places.get(&at).map_or(0, |left| left.version)
     }
 
     /// What was left there.

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::clock::{Clock, Knowledge};
+use super::clock::{Clock, Knowledge, Views};
 use super::meeting::{Barrier, Meeting, Seat};
 use super::shadow::{Actor, Trace};
 use super::strands::{Groups, Strands};
 use super::works::{WORKS, Work, Works};
 use crate::exec::copy::{Origin, SharedAt};
-use crate::exec::door::{Agent, Proxy};
+use crate::exec::door::{Act, Agent, Proxy};
+use crate::op::Order;
 
 /// One warp.
 #[derive(Debug, Default)]
@@ -21,6 +22,12 @@ pub(super) struct Warp {
     pub(super) fenced: Option<Fenced>,
     /// What it read of others and will know at its next fence that acquires.
     pub(super) heard: Knowledge,
+    /// The access by which it last told others something or was told.
+    pub(super) spun: Option<Spin>,
+    /// Grows with everything that others may be told of.
+    pub(super) lessons: u32,
+    /// Where it last left what it may tell without a release, and how many lessons it had by then.
+    pub(super) left: Option<((usize, u64), u32)>,
     /// The groups it is filling: `cp.async`, bulk copies, products.
     open: [u32; 3],
     /// Products issued.
@@ -58,6 +65,17 @@ impl Warp {
         told
     }
 
+    /// As [`Warp::hears`], of what was left at a place in global memory.
+    pub(super) fn hears_at(&mut self, own: u64, left: &Views) {
+        if let Some(mine) = left.get(&own)
+            && self.known.own.ran != mine.ran
+        {
+            let known = Arc::make_mut(&mut self.known);
+            known.own.ran.join(&mine.ran);
+        }
+        self.heard.learn(own, left);
+    }
+
     /// Something is heard that will be known at the next fence that acquires.
     pub(super) fn hears(&mut self, told: &Knowledge) {
         if self.known.own.ran != told.own.ran {
@@ -66,6 +84,17 @@ impl Warp {
         }
         self.heard.join(told);
     }
+}
+
+/// An access of one word of global memory that tells others something or is told. Done again, it
+/// gives nobody news: while the warp has made no step and what is left at the place is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spin {
+    pub(super) at: (usize, u64),
+    pub(super) act: Act,
+    pub(super) order: Order,
+    pub(super) step: u32,
+    pub(super) version: u64,
 }
 
 /// A load or store of tensor memory, and when it was executed.
@@ -166,7 +195,9 @@ impl Ledger {
 
     /// A warp learns something.
     pub(super) fn teach(&mut self, warp: u32, lesson: impl FnOnce(&mut Knowledge)) {
-        lesson(Arc::make_mut(&mut self.warps[warp as usize].known));
+        let w = &mut self.warps[warp as usize];
+        w.lessons += 1;
+        lesson(Arc::make_mut(&mut w.known));
         self.step(warp);
     }
 
@@ -545,6 +576,7 @@ impl Ledger {
             w.heard.own.generic.raise(strand, phase);
             return;
         }
+        w.lessons += 1;
         let known = Arc::make_mut(&mut w.known);
         known.join(told);
         known.own.generic.raise(strand, phase);

@@ -275,6 +275,10 @@ impl<'l> Detector<'l> {
         }
     }
 
+    fn global_address(&self, region: usize, offset: u64) -> u64 {
+        self.allocations.get(region).map_or(0, |(_, base)| *base) + offset
+    }
+
     fn global_spot(&self, region: usize, offset: u64) -> Spot {
         let (name, base) = match self.allocations.get(region) {
             Some((name, base)) => (name.as_str(), *base),

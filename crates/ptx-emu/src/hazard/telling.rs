@@ -6,7 +6,7 @@ use super::Sighting;
 use super::clock::{Knowledge, Reach};
 use super::finding::{Hazard, Spot};
 use super::global::Narrow;
-use super::ledger::Fenced;
+use super::ledger::{Fenced, Spin};
 use super::pieces::{pieces, words_at};
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
@@ -54,9 +54,16 @@ impl Watcher<'_> {
         words.sort_unstable();
         words.dedup();
         let order = visit.order;
+        let spin = self.spin(visit, &words);
+        if spin.is_some() && self.ledger.warps[warp as usize].spun == spin {
+            return;
+        }
         let w = &self.ledger.warps[warp as usize];
         let (mut leaves, mut narrow) = (None, None);
-        if visit.act.writes() {
+        // What was left there before is there.
+        let place = spin.map(|spin| (spin.at, w.lessons));
+        let news = place.is_none() || w.left != place;
+        if visit.act.writes() && news {
             match &w.fenced {
                 _ if releases(order) => leaves = Some(w.known.clone()),
                 Some(fenced) => {
@@ -89,7 +96,7 @@ impl Watcher<'_> {
         // Who keeps no books of global memory is told nothing of other clusters.
         let glancing = matches!(self.memory, Remembered::Filled(_));
         let own_only = |room: Room| glancing || matches!(room, Room::Shared { .. });
-        let mut short = None;
+        let (mut short, mut version) = (None, 0);
         let mut meets = |left: Option<&Narrow>| {
             let away = |left: &&Narrow| match () {
                 () if left.cluster != own => left.reach < 3,
@@ -113,14 +120,21 @@ impl Watcher<'_> {
             }
             Room::Global { region } => {
                 let mut memory = self.detector.global();
+                let w = &mut self.ledger.warps[warp as usize];
                 for word in words {
-                    if let Some((left, by)) = memory.left((region, word)) {
-                        learnt.learn(own, left);
-                        meets(by.as_ref());
+                    if let Some(left) = memory.left((region, word)) {
+                        let heard = visit.act != Act::Write && !acquires(order);
+                        if !heard || w.known.misses_seen(own, &left.views) {
+                            learnt.learn(own, &left.views);
+                        } else {
+                            w.hears_at(own, &left.views);
+                        }
+                        meets(left.by.as_ref());
                     }
                     if let Some(known) = &leaves {
                         memory.leave((region, word), own, known, told.then_some(narrow));
                     }
+                    version = memory.version((region, word));
                 }
             }
             _ => {}
@@ -138,25 +152,59 @@ impl Watcher<'_> {
             };
             self.report(Sighting::two(Hazard::Scope, here, there).at(spot));
         }
+        self.told(visit, warp, &learnt);
+        let w = &mut self.ledger.warps[warp as usize];
+        if visit.act.writes() {
+            w.left = spin.map(|spin| (spin.at, w.lessons));
+        }
+        w.spun = spin.map(|spin| Spin {
+            step: w.step,
+            version,
+            ..spin
+        });
+    }
+
+    /// A warp is told something by an access.
+    fn told(&mut self, visit: &Visit<'_>, warp: u32, learnt: &Knowledge) {
         let reads = visit.act != Act::Write;
         if reads {
             self.ledger.lanes_meet(visit.from);
         }
-        if reads && acquires(order) {
-            self.ledger.teach(warp, |known| known.join(&learnt));
+        if reads && acquires(visit.order) {
+            self.ledger.teach(warp, |known| known.join(learnt));
             return;
         }
         if reads {
             if let Some(seen) = learnt.seen() {
                 self.ledger.teach(warp, |known| known.join(&seen));
             }
-            self.ledger.warps[warp as usize].hears(&learnt);
+            self.ledger.warps[warp as usize].hears(learnt);
         }
         self.ledger.step(warp);
     }
 
+    /// An access as it would be remembered, if doing it again could be no news: it is of one word
+    /// and tells of nothing that its warp has done since its last fence.
+    fn spin(&self, visit: &Visit<'_>, words: &[u64]) -> Option<Spin> {
+        let (Room::Global { region }, &[word]) = (visit.room, words) else {
+            return None;
+        };
+        let fresh = releases(visit.order)
+            || visit.act.writes() && self.ledger.strands.has_neighbours()
+            || matches!(self.memory, Remembered::Filled(_));
+        let warp = self.ledger.strand(visit.from);
+        (!fresh).then(|| Spin {
+            at: (region, word),
+            act: visit.act,
+            order: visit.order,
+            step: self.ledger.warps[warp as usize].step,
+            version: self.detector.global().version((region, word)),
+        })
+    }
+
     pub(super) fn fence(&mut self, from: Origin, fence: Fence) {
         let warp = self.ledger.strand(from);
+        self.ledger.warps[warp as usize].lessons += 1;
         self.tell_of_barriers(warp, fence);
         match fence.between {
             Proxies::GenericAsync => {
@@ -193,6 +241,10 @@ impl Watcher<'_> {
                     self.ledger.step(warp);
                 }
             }
+            Proxies::GenericTensormap if fence.order == FenceOrder::Release => {
+                self.ledger.teach(warp, Knowledge::release_maps);
+            }
+            // What is acquired is one map's: `Signal::MapAcquire`.
             Proxies::Generic | Proxies::Alias | Proxies::GenericTensormap => {}
         }
     }

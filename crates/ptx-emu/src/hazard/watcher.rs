@@ -133,6 +133,10 @@ impl ClusterListener for Watcher<'_> {
                 self.ledger.groups_over(from, agent, below, read);
             }
             Signal::Fence(fence) => self.fence(from, fence),
+            Signal::MapAcquire { map } => {
+                let warp = self.ledger.strand(from);
+                self.ledger.teach(warp, |known| known.acquire_map(map));
+            }
             Signal::Bar { id, over, step } => {
                 if let Step::Arrive { count, .. } = step {
                     self.whole_warp(from, id, count);

@@ -76,6 +76,10 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
     match hazard {
         Hazard::Race if space == "tensor" => tensor_race(case),
         Hazard::Race => race(case),
+        Hazard::ProxyFence if case.here.agent == Agent::MapFetch => (
+            "threads are ordered, but no pair of proxy fences lies between the write of the tensor map and the copy that uses it",
+            "behind the write fence.proxy.tensormap::generic.release.gpu (or tensormap.cp_fenceproxy), and before the copy fence.proxy.tensormap::generic.acquire.gpu [map], 128",
+        ),
         Hazard::ProxyFence => (
             "threads are ordered, but no proxy fence lies between the write and the copy or product",
             "the writers execute fence.proxy.async before the barrier that the issuer waits at",
@@ -294,6 +298,10 @@ fn race(case: &Case<'_>) -> (&'static str, &'static str) {
         (_, _, TensorCore) => (
             "no barrier between the warp and those that issue the product",
             "fence.proxy.async by the warp, then a barrier with the warpgroup, before the product",
+        ),
+        (Thread, true, Thread) if case.begun => (
+            "the writer has a fence before its atomic, but the reader has none behind the one by which it learnt of it",
+            "__threadfence() behind that atomic, then the barrier, before the read; by the letter of the memory model this is a race, also in NVIDIA's threadFenceReduction sample, which leaves this fence out",
         ),
         _ => (
             "nothing orders the two CTAs (or warps)",

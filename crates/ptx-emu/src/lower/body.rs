@@ -84,10 +84,15 @@ fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
         return Ok(());
     }
     let places = frame::frame(emitter, index)?;
-    let formals = function.returns.iter().chain(&function.params);
-    for (variable, formal) in formals.zip(places.returns.iter().chain(&places.params)) {
+    let mut places = places.returns.iter().chain(&places.params);
+    for variable in function.returns.iter().chain(&function.params) {
+        let Some(formal) = places.next() else { break };
         let binding = match *formal {
             frame::Formal::Memory { at, .. } => Binding::Variable(Location::Local(at)),
+            frame::Formal::Register(first) if variable.vector > 1 => {
+                let rest = places.by_ref().take(variable.vector as usize - 1);
+                Binding::Vector(first, 1 + rest.count() as u32)
+            }
             frame::Formal::Register(register) => Binding::Register(register),
         };
         if variable.name != "_" {
@@ -203,13 +208,16 @@ fn declare_variable<'a>(
             let owner = emitter.function;
             Location::Local(emitter.reserve_local(layout.size, layout.align, Some(owner))?)
         }
-        _ => {
-            return Err(Problem::Illegal(
-                "declare .global and .const variables outside functions".into(),
-            ));
-        }
+        _ => match emitter.unit.statics.get(&variable.position) {
+            Some(&place) => place,
+            None => {
+                return Err(Problem::Illegal(
+                    "a function declares no variable of this space".into(),
+                ));
+            }
+        },
     };
-    if variable.init.is_some() {
+    if variable.init.is_some() && !matches!(place, Location::Global { .. }) {
         return Err(Problem::Illegal(
             "a variable of this space has no initial value".into(),
         ));

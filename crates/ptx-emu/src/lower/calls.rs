@@ -8,16 +8,16 @@ use super::frame::{
 };
 use super::names::{Binding, Location, Register};
 use super::operands::{describe, wrong};
+use super::ops::Form;
 use super::unit::layout;
-use super::words::Words;
-use crate::front::ast::{FunctionKind, Instruction, Operand, Variable};
+use crate::front::ast::{FunctionKind, Operand, Variable};
 use crate::op::*;
 
 /// The parts of a call's operand list.
 struct CallParts<'x, 'a> {
-    results: &'x [Operand<'a>],
+    results: Vec<Operand<'a>>,
     callee: &'x Operand<'a>,
-    arguments: &'x [Operand<'a>],
+    arguments: Vec<Operand<'a>>,
     /// Prototype or table of targets.
     table: Option<&'x str>,
 }
@@ -40,22 +40,30 @@ fn parts<'x, 'a>(operands: &'x [Operand<'a>]) -> Lowered<CallParts<'x, 'a>> {
         [other, ..] => return wrong("a prototype or a table of targets", other),
     };
     Ok(CallParts {
-        results,
+        results: scalars(results),
         callee,
-        arguments,
+        arguments: scalars(arguments),
         table,
     })
 }
 
+/// A list with vectors replaced by their elements, as the parameters of a function are counted.
+fn scalars<'a>(operands: &[Operand<'a>]) -> Vec<Operand<'a>> {
+    let mut scalars = Vec::new();
+    for operand in operands {
+        match operand {
+            Operand::Vector(elements) => scalars.extend_from_slice(elements),
+            other => scalars.push(other.clone()),
+        }
+    }
+    scalars
+}
+
 /// `call`
-pub(crate) fn call<'a>(
-    emitter: &mut Emitter<'_, 'a>,
-    instruction: &Instruction<'a>,
-) -> Lowered<()> {
-    let mut words = Words::new(&instruction.modifiers);
-    words.take("uni");
-    words.finish()?;
-    let parts = parts(&instruction.operands)?;
+pub(crate) fn call<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
+    form.words.take("uni");
+    form.words.finish()?;
+    let parts = parts(form.operands)?;
     if emitter.register(parts.callee)?.is_some() {
         return indirect(emitter, &parts);
     }
@@ -76,7 +84,7 @@ pub(crate) fn call<'a>(
     if saved {
         save(emitter);
     }
-    for (formal, argument) in frame.params.iter().zip(parts.arguments) {
+    for (formal, argument) in frame.params.iter().zip(&parts.arguments) {
         pass(emitter, *formal, argument)?;
     }
     emitter.callees.insert(function);
@@ -87,7 +95,7 @@ pub(crate) fn call<'a>(
         true => stage(emitter, &frame.returns)?,
         false => frame.returns,
     };
-    for (formal, result) in returns.iter().zip(parts.results) {
+    for (formal, result) in returns.iter().zip(&parts.results) {
         take(emitter, *formal, result)?;
     }
     if callee.noreturn {
@@ -210,8 +218,8 @@ fn take<'a>(emitter: &mut Emitter<'_, 'a>, formal: Formal, result: &Operand<'a>)
 /// A call through a register.
 fn indirect<'a>(emitter: &mut Emitter<'_, 'a>, parts: &CallParts<'_, 'a>) -> Lowered<()> {
     let target = emitter.s64(parts.callee, Num::B64)?;
-    let argument_sizes = variable_sizes(emitter, parts.arguments)?;
-    let result_sizes = variable_sizes(emitter, parts.results)?;
+    let argument_sizes = variable_sizes(emitter, &parts.arguments)?;
+    let result_sizes = variable_sizes(emitter, &parts.results)?;
     let to = area_places(emitter, &argument_sizes, 0)?;
     let from = area_places(emitter, &result_sizes, AREA_BYTES)?;
     for ((argument, place), size) in parts.arguments.iter().zip(to).zip(&argument_sizes) {

@@ -53,7 +53,7 @@ fn formals(
     let mut formals = Vec::new();
     for variable in variables {
         let layout = layout(variable)?;
-        formals.push(match variable.storage {
+        match variable.storage {
             Storage::Register if emitter.unit.recursive(owner) => {
                 let name = emitter.unit.ast.functions[owner].name;
                 return Err(Problem::Recursion(name.to_owned()));
@@ -63,17 +63,20 @@ fn formals(
                     ScalarType::Pred => 1,
                     other => other.bytes() * 8,
                 };
-                let register = emitter.names.temporary(bits);
-                emitter.pin(register);
-                Formal::Register(register)
+                // The elements of a vector follow one another.
+                for _ in 0..variable.vector {
+                    let register = emitter.names.temporary(bits);
+                    emitter.pin(register);
+                    formals.push(Formal::Register(register));
+                }
             }
             Storage::Memory(_) => {
                 // At least 8, so that copies go in whole words.
                 let at = emitter.reserve_local(layout.size, layout.align.max(8), Some(owner))?;
                 let size = layout.size as u32;
-                Formal::Memory { at, size }
+                formals.push(Formal::Memory { at, size });
             }
-        });
+        }
     }
     Ok(formals)
 }

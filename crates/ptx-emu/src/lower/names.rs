@@ -48,6 +48,8 @@ pub(crate) type Label = u32;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Binding {
     Register(Register),
+    /// A vector parameter: its first element, and how many follow one another.
+    Vector(Register, u32),
     Variable(Location),
     Label(Label),
     /// Index of a table of branch or call targets.
@@ -93,6 +95,8 @@ pub(crate) struct Names<'a> {
     declarations: Vec<Declarator<'a>>,
     ids: HashMap<(u32, u32), u32>,
     next: [u32; 3],
+    /// Some register is a vector; most modules have none.
+    vectors: bool,
 }
 
 impl<'a> Names<'a> {
@@ -118,6 +122,7 @@ impl<'a> Names<'a> {
             return Err(Problem::Duplicate(name.to_owned()));
         }
         scope.bindings.insert(name, binding);
+        self.vectors |= matches!(binding, Binding::Vector(..));
         Ok(())
     }
 
@@ -146,6 +151,7 @@ impl<'a> Names<'a> {
             return Ok(());
         };
         let bits = register_bits(decl.scalar);
+        self.vectors |= decl.vector > 1;
         let family = Family {
             bits,
             vector: decl.vector,
@@ -197,20 +203,34 @@ impl<'a> Names<'a> {
     /// Component of a vector register.
     pub(super) fn component(&mut self, name: &str, component: u32) -> Option<Register> {
         for at in (0..self.scopes.len()).rev() {
+            match self.scopes[at].bindings.get(name) {
+                Some(&Binding::Vector(Register { bits, id }, count)) => {
+                    let id = id + component;
+                    return (component < count).then_some(Register { bits, id });
+                }
+                Some(_) => return None,
+                None => {}
+            }
             if let Some((declaration, index, bits)) = self.scopes[at].member(name, Some(component))
             {
                 return Some(self.intern(declaration, index, bits));
+            }
+            if self.scopes[at].declares(name) {
+                return None;
             }
         }
         None
     }
 
-    /// All components of a vector register, `None` if the name is no vector.
-    pub(super) fn components(&mut self, name: &str) -> Option<Vec<Register>> {
-        let parts: Vec<Register> = (0..8)
-            .map_while(|component| self.component(name, component))
-            .collect();
-        (!parts.is_empty()).then_some(parts)
+    pub(super) fn has_vectors(&self) -> bool {
+        self.vectors
+    }
+
+    /// How many components a vector register has; 0 for anything else.
+    pub(super) fn components(&mut self, name: &str) -> usize {
+        (0..4)
+            .take_while(|component| self.component(name, *component).is_some())
+            .count()
     }
 
     fn intern(&mut self, declaration: u32, index: u32, bits: u32) -> Register {

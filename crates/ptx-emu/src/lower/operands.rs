@@ -109,13 +109,58 @@ impl<'a> Emitter<'_, 'a> {
                 };
                 Ok(self.names.component(name, component))
             }
+            Operand::NameOffset(name, offset) => match self.names.lookup(name) {
+                Some(Binding::Register(register)) => self.sum(register, *offset).map(Some),
+                _ => Ok(None),
+            },
             _ => Ok(None),
+        }
+    }
+
+    /// `r+1` as an operand: a new register with the sum.
+    fn sum(&mut self, register: Register, offset: i64) -> Lowered<Register> {
+        let d = self.names.temporary(register.bits);
+        match register.bits {
+            16 | 32 => {
+                let w = if register.bits == 16 { W::B16 } else { W::B32 };
+                let (a, b) = (self.r32(register), self.const32(offset as u32));
+                let (op, d) = (IBin::Add, self.r32(d));
+                self.emit(Op::Bin32 { w, op, d, a, b });
+            }
+            64 => {
+                let (a, b) = (self.r64(register), Const64::Bits(offset as u64));
+                let (b, d) = (self.const64(b), self.r64(d));
+                self.emit(Op::Bin64 {
+                    op: IBin::Add,
+                    d,
+                    a,
+                    b,
+                });
+            }
+            bits => return illegal(format!("no constant is added to {bits} bits")),
+        }
+        Ok(d)
+    }
+
+    /// Constants are added to integers; for floats no assembler has a meaning.
+    fn check_sum(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<()> {
+        match operand {
+            Operand::NameOffset(name, _)
+                if !ty.is_integer() && self.names.lookup(name).is_some() =>
+            {
+                illegal("a constant is added to registers of integers only")
+            }
+            _ => Ok(()),
         }
     }
 
     /// A register to write, of exactly these bits.
     pub(super) fn target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Register> {
-        match self.register(operand)? {
+        let register = match operand {
+            Operand::NameOffset(..) => None,
+            other => self.register(other)?,
+        };
+        match register {
             Some(register) if register.bits == bits => Ok(register),
             Some(register) => illegal(format!(
                 "{} has {} bits where {bits} are needed",
@@ -175,7 +220,11 @@ impl<'a> Emitter<'_, 'a> {
         if matches!(operand, Operand::Sink) {
             return Ok((Slot::Sink, bits));
         }
-        let register = match self.register(operand)? {
+        let register = match operand {
+            Operand::NameOffset(..) => None,
+            other => self.register(other)?,
+        };
+        let register = match register {
             Some(register) if register.bits >= bits && register.bits <= 64 => register,
             _ => self.target(operand, bits)?,
         };
@@ -192,6 +241,7 @@ impl<'a> Emitter<'_, 'a> {
     /// A value of up to 32 bits: register, special register, symbol or literal.
     pub(super) fn s32(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R32> {
         let bits = ty.bits();
+        self.check_sum(operand, ty)?;
         if let Some(register) = self.register(operand)? {
             if register.bits != bits {
                 return illegal(format!(
@@ -229,6 +279,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 
     pub(super) fn s64(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<R64> {
+        self.check_sum(operand, ty)?;
         if let Some(register) = self.register(operand)? {
             if register.bits != 64 {
                 return illegal(format!(
@@ -263,6 +314,7 @@ impl<'a> Emitter<'_, 'a> {
 
     /// A value in a register at least as wide as its type (stores and conversions).
     pub(super) fn wide_source(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<(Slot, u32)> {
+        self.check_sum(operand, ty)?;
         match self.register(operand)? {
             Some(register) if register.bits >= ty.bits() && register.bits <= 64 => {
                 Ok((self.any_slot(register), register.bits))

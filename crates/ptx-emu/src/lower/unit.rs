@@ -1,6 +1,7 @@
 //! Tables of a module: functions, variables and source files by name.
 
 use super::error::{Lowered, Problem};
+use super::names::Location;
 use super::target::Target;
 use crate::front::ast::{self, Initializer, Linkage, Space, Storage};
 use crate::op::{CODE_WINDOW, Frame, GlobalVar, Reloc};
@@ -34,6 +35,8 @@ pub(crate) struct Unit<'a> {
     pub functions: HashMap<&'a str, usize>,
     pub variables: HashMap<&'a str, ModuleVariable>,
     pub globals: Vec<GlobalVar>,
+    /// Variables in global and constant memory that functions declare, by where they stand.
+    pub statics: HashMap<ast::Position, Location>,
     /// Functions whose address some instruction or initial value takes.
     pub address_taken: BTreeSet<usize>,
     /// Functions each function can reach by calls.
@@ -91,6 +94,7 @@ impl<'a> Unit<'a> {
             functions: HashMap::new(),
             variables: HashMap::new(),
             globals: Vec::new(),
+            statics: HashMap::new(),
             address_taken: BTreeSet::new(),
             reaches: Vec::new(),
             files: HashMap::new(),
@@ -122,6 +126,10 @@ impl<'a> Unit<'a> {
             unit.initialise(variable)
                 .map_err(|problem| (problem, variable.position.line))?;
         }
+        for function in &ast.functions {
+            let body = function.body.as_deref().unwrap_or_default();
+            unit.add_statics(function.name, body, &mut Vec::new())?;
+        }
         Ok(unit)
     }
 
@@ -144,6 +152,9 @@ impl<'a> Unit<'a> {
         for statement in statements {
             match statement {
                 ast::Statement::Block(inner) => self.find_addresses(inner),
+                ast::Statement::Variable(ast::Variable {
+                    init: Some(init), ..
+                }) => self.find_entries(init),
                 ast::Statement::Instruction(instruction) => {
                     // The function a call names is no value; its arguments are.
                     let call = instruction.opcode == "call";
@@ -256,6 +267,19 @@ impl<'a> Unit<'a> {
                 ));
             }
         };
+        let index = self.add_global(variable.name.to_owned(), variable, constant)?;
+        let global = ModuleVariable::Global { index, constant };
+        let earlier = self.variables.insert(variable.name, global);
+        redeclared(variable, earlier.is_some())
+    }
+
+    /// Lays a variable out and gives its number.
+    fn add_global(
+        &mut self,
+        name: String,
+        variable: &ast::Variable<'a>,
+        constant: bool,
+    ) -> Lowered<u32> {
         let layout = layout(variable)?;
         if variable.init.is_some() && layout.size > MAX_INITIAL {
             return Err(Problem::TooLarge(format!(
@@ -267,18 +291,50 @@ impl<'a> Unit<'a> {
             .ok()
             .filter(|&size| size as u64 <= MAX_INITIAL)
             .ok_or_else(|| Problem::TooLarge(format!("variable `{}`", variable.name)))?;
-        let global = ModuleVariable::Global {
-            index: self.globals.len() as u32,
-            constant,
-        };
         self.globals.push(GlobalVar {
-            name: variable.name.to_owned(),
+            name,
             constant,
             init: vec![0; size],
             relocs: Vec::new(),
         });
-        let earlier = self.variables.insert(variable.name, global);
-        redeclared(variable, earlier.is_some())
+        Ok(self.globals.len() as u32 - 1)
+    }
+
+    /// Adds what the statements of a function declare in global and constant memory. `scopes` are
+    /// the names of the blocks around them, which initial values may refer to.
+    fn add_statics(
+        &mut self,
+        function: &str,
+        statements: &[ast::Statement<'a>],
+        scopes: &mut Vec<(&'a str, u32)>,
+    ) -> Result<(), (Problem, u32)> {
+        let outer = scopes.len();
+        for statement in statements {
+            let variable = match statement {
+                ast::Statement::Block(inner) => {
+                    self.add_statics(function, inner, scopes)?;
+                    continue;
+                }
+                ast::Statement::Variable(variable) => variable,
+                _ => continue,
+            };
+            let constant = match variable.storage {
+                Storage::Memory(Space::Global) => false,
+                Storage::Memory(Space::Const) => true,
+                _ => continue,
+            };
+            let at = |problem: Problem| (problem, variable.position.line);
+            let name = format!("{function}.{}", variable.name);
+            let index = self.add_global(name, variable, constant).map_err(at)?;
+            scopes.push((variable.name, index));
+            if let Some(init) = &variable.init {
+                self.fill(variable, init, index, scopes).map_err(at)?;
+            }
+            let place = Location::Global { index, constant };
+            self.statics.insert(variable.position, place);
+        }
+        scopes.truncate(outer);
+        Ok(())
     }
 
     fn initialise(&mut self, variable: &ast::Variable<'a>) -> Lowered<()> {
@@ -290,9 +346,21 @@ impl<'a> Unit<'a> {
                 "a shared variable has no initial value".into(),
             ));
         };
+        self.fill(variable, init, index, &[])
+    }
+
+    /// Writes a variable's initial value.
+    fn fill(
+        &mut self,
+        variable: &ast::Variable<'a>,
+        init: &Initializer<'a>,
+        index: u32,
+        scopes: &[(&'a str, u32)],
+    ) -> Lowered<()> {
         let mut bytes = std::mem::take(&mut self.globals[index as usize].init);
         let mut writer = InitialBytes {
             unit: self,
+            scopes,
             bytes: &mut bytes,
             relocs: Vec::new(),
             scalar: variable.scalar,
@@ -355,6 +423,7 @@ fn redeclared(variable: &ast::Variable<'_>, known: bool) -> Lowered<()> {
 
 struct InitialBytes<'u, 'a> {
     unit: &'u Unit<'a>,
+    scopes: &'u [(&'a str, u32)],
     bytes: &'u mut [u8],
     relocs: Vec<Reloc>,
     scalar: ast::ScalarType,
@@ -419,8 +488,13 @@ impl InitialBytes<'_, '_> {
                 "the address of `{symbol}` needs 64 bits, and one byte of it 8"
             )));
         }
-        match self.unit.variables.get(symbol) {
-            Some(&ModuleVariable::Global { index, .. }) => {
+        let inner = self.scopes.iter().rfind(|(name, _)| *name == symbol);
+        let inner = inner.map(|&(_, index)| ModuleVariable::Global {
+            index,
+            constant: false,
+        });
+        match inner.or(self.unit.variables.get(symbol).copied()) {
+            Some(ModuleVariable::Global { index, .. }) => {
                 self.relocs.push(Reloc {
                     offset,
                     global: index as usize,

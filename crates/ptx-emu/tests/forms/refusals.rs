@@ -197,8 +197,8 @@ fn refusals_name_the_cause() {
         (".local .b8 huge[1000000];", "local memory is too large"),
         (".reg .b32 %r<5>;", "`%r` is declared twice"),
         (
-            ".global .b32 inner;",
-            "declare .global and .const variables outside functions",
+            ".shared .b32 inner = 1;",
+            "a variable of this space has no initial value",
         ),
     ];
     for (line, message) in cases {

@@ -5,6 +5,7 @@ mod barriers;
 mod columns;
 mod everywhere;
 mod lifetime;
+mod maps;
 mod memory;
 mod products;
 mod threads;
@@ -86,6 +87,8 @@ ret; }}",
         let mut memory = Memory::new();
         let out = memory.alloc_named("out", 1 << 16).expect("room");
         let input = memory.alloc_named("in", 1 << 16).expect("room");
+        let map = maps::row(input).encode();
+        memory.write(input.offset(maps::AT), &map).expect("room");
         let config = Config {
             seed,
             step_limit: 5_000_000,

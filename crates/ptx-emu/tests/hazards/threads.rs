@@ -230,3 +230,22 @@ fn one_warp_waits_for_a_copy_and_tells_nobody() {
         "{told:?}"
     );
 }
+
+/// As NVIDIA's threadFenceReduction: the last CTA to take a ticket reads what all have written.
+#[test]
+fn a_reader_without_a_fence_of_its_own_has_words_of_its_own() {
+    let body = "mov.u32 %r6, %ctaid.x; mul.wide.u32 %rd4, %r6, 4; add.s64 %rd4, %rd4, %rd1;
+         setp.ne.u32 %p1, %r1, 0; @%p1 bra MEET;
+         st.global.u32 [%rd4+64], %r6; //there
+         fence.acq_rel.gpu; atom.global.inc.u32 %r7, [%rd1+128], 1; <<fence.acq_rel.gpu;>>
+         st.shared.u32 [%r4], %r7;
+         MEET: bar.sync 0; ld.shared.u32 %r8, [%r4];
+         setp.ne.u32 %p2, %r8, 1; @%p2 bra DONE; setp.gt.u32 %p3, %r1, 1; @%p3 bra DONE;
+         ld.global.u32 %r9, [%rd3+64]; //here
+         st.global.u32 [%rd3+256], %r9;
+         DONE:";
+    let launch = Launch::new("k").grid([2, 1, 1]).block([64, 1, 1]);
+    let found = Planted::new(Hazard::Race, body).on(launch).check();
+    assert!(found.missing.contains("the reader has none"), "{found}");
+    assert!(found.remedy.contains("threadFenceReduction"), "{found}");
+}

@@ -197,3 +197,13 @@ fn strictly_a_barrier_for_all_is_not_for_those_that_are_left() {
     let (found, faulted) = Planted::new(Hazard::BarrierCount, half).run(false, 0);
     assert!(found.all.is_empty() && !faulted, "{:#?}", found.all);
 }
+
+/// A sum over 32 lanes in a block of eight: 24 of them do not exist.
+#[test]
+fn a_shuffle_reads_from_lanes_that_do_not_exist() {
+    let body = "shfl.sync.down.b32 %r7, %r1, <<4||16>>, <<0x181f||31>>, 0xff; //here
+         st.global.u32 [%rd3], %r7;";
+    let launch = Launch::new("k").block([8, 1, 1]);
+    let found = Planted::new(Hazard::PartialWarp, body).on(launch).check();
+    assert!(found.at.detail.contains("do not exist"), "{found}");
+}

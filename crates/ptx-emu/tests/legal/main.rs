@@ -2,6 +2,7 @@
 
 mod addresses;
 mod bounds;
+mod carries;
 mod functions;
 mod multimem;
 mod names;
@@ -9,7 +10,9 @@ mod refused;
 mod sparse;
 mod sparse_groups;
 mod special;
+mod statics;
 mod texts;
+mod vectors;
 mod video;
 
 use ptx_emu::{Launch, LaunchError, Memory, Module, Params};

@@ -277,6 +277,7 @@ fn write_truth<'a>(
     high: Option<P>,
 ) -> Lowered<()> {
     let truth = match to {
+        Num::U32 | Num::S32 if high.is_some() => 0xffff,
         Num::U32 | Num::S32 => u32::MAX,
         Num::U16 | Num::S16 => 0xffff,
         Num::F32 => 1f32.to_bits(),
@@ -295,7 +296,7 @@ fn write_truth<'a>(
         });
     };
     match (to, high) {
-        (Num::F16x2 | Num::Bf16x2, Some(high)) => {
+        (Num::F16x2 | Num::Bf16x2 | Num::U32 | Num::S32, Some(high)) => {
             let (lo, hi) = (emitter.temp32(), emitter.temp32());
             choose(emitter, lo, low);
             choose(emitter, hi, high);

@@ -137,26 +137,15 @@ pub(super) fn load_from<'a>(
     let (addr, space) = emitter.address(address, access.space)?;
     let mut slots = Vec::new();
     let mut widest = 0;
-    let vector_register = match d {
-        Operand::Name(name) if access.vector > 1 => emitter.names.components(name),
-        _ => None,
-    };
-    if let Some(parts) = vector_register {
-        for register in parts {
-            slots.push(emitter.any_slot(register));
-            widest = register.bits;
+    for element in elements(d, access.vector)? {
+        if access.ty == Num::B128 {
+            let register = emitter.target(element, 128)?;
+            slots.extend(emitter.halves(register).map(Slot::W64));
+            continue;
         }
-    } else {
-        for element in elements(d, access.vector)? {
-            if access.ty == Num::B128 {
-                let register = emitter.target(element, 128)?;
-                slots.extend(emitter.halves(register).map(Slot::W64));
-                continue;
-            }
-            let (slot, bits) = emitter.wide_target(element, access.ty.bits())?;
-            widest = widest.max(bits);
-            slots.push(slot);
-        }
+        let (slot, bits) = emitter.wide_target(element, access.ty.bits())?;
+        widest = widest.max(bits);
+        slots.push(slot);
     }
     let width = (access.ty.bits() / 8).min(8) as u8;
     let ext = match (access.ty.is_signed(), widest) {
@@ -193,17 +182,7 @@ fn sources<'a>(
     vector: usize,
     ty: Num,
 ) -> Lowered<SlotList> {
-    let vector_register = match operand {
-        Operand::Name(name) if vector > 1 => emitter.names.components(name),
-        _ => None,
-    };
     let mut slots = Vec::new();
-    if let Some(parts) = vector_register {
-        for register in parts {
-            slots.push(emitter.any_slot(register));
-        }
-        return emitter.list(&slots);
-    }
     for element in elements(operand, vector)? {
         if ty == Num::B128 {
             let Some(register) = emitter.register(element)?.filter(|found| found.bits == 128)

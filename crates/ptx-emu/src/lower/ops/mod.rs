@@ -26,6 +26,7 @@ use super::error::{Lowered, Problem};
 use super::version;
 use super::words::Words;
 use crate::front::ast::{Instruction, Operand};
+use std::borrow::Cow;
 
 /// What a family gets to see of an instruction.
 pub(crate) struct Form<'x, 'a> {
@@ -44,10 +45,11 @@ pub(crate) fn lower<'a>(
         target.check(name.unwrap_or_default(), instruction)?;
     }
     version::check(emitter.unit.ast.version, instruction)?;
+    let operands = spell_out(emitter, &instruction.operands);
     let form = Form {
         opcode: instruction.opcode,
         words: Words::new(&instruction.modifiers),
-        operands: &instruction.operands,
+        operands: &operands,
     };
     match instruction.opcode {
         "add" | "sub" | "mul" | "mad" | "div" | "rem" | "abs" | "neg" | "min" | "max" | "fma"
@@ -71,7 +73,7 @@ pub(crate) fn lower<'a>(
         "multimem" => multimem::lower(emitter, form),
         "bra" | "brx" | "ret" | "exit" | "trap" | "brkpt" | "pmevent" | "nanosleep"
         | "setmaxnreg" | "griddepcontrol" => control::lower(emitter, form),
-        "call" => super::calls::call(emitter, instruction),
+        "call" => super::calls::call(emitter, form),
         "shfl" | "vote" | "match" | "redux" | "elect" => warp::lower(emitter, form),
         "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
         "clusterlaunchcontrol" => cancel::lower(emitter, form),
@@ -87,5 +89,35 @@ pub(crate) fn lower<'a>(
                 None => other.to_owned(),
             },
         )),
+    }
+}
+
+/// Operands with vector registers spelled out: `v` is `{v.x, v.y}`.
+fn spell_out<'x, 'a>(
+    emitter: &mut Emitter<'_, 'a>,
+    operands: &'x [Operand<'a>],
+) -> Cow<'x, [Operand<'a>]> {
+    if !emitter.names.has_vectors() {
+        return Cow::Borrowed(operands);
+    }
+    let spelled = operands.iter().map(|operand| spelled(emitter, operand));
+    spelled.collect()
+}
+
+fn spelled<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>) -> Operand<'a> {
+    match operand {
+        Operand::Name(name) => match emitter.names.components(name) {
+            0 => operand.clone(),
+            parts => {
+                let members = ["x", "y", "z", "w"][..parts].iter();
+                let elements = members.map(|member| Operand::Member(name, member));
+                Operand::Vector(elements.collect())
+            }
+        },
+        Operand::List(arguments) => {
+            let arguments = arguments.iter().map(|one| spelled(emitter, one));
+            Operand::List(arguments.collect())
+        }
+        other => other.clone(),
     }
 }

@@ -1,9 +1,9 @@
 //! Moves, packing, and addresses between spaces.
 
 use super::Form;
-use crate::front::ast::Operand;
+use crate::front::ast::{Constant, Operand};
 use crate::lower::emit::Emitter;
-use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::error::{Lowered, illegal};
 use crate::lower::operands::{exactly, wrong};
 use crate::op::*;
 
@@ -300,7 +300,7 @@ fn unpack128<'a>(
     Ok(())
 }
 
-/// `mov.v4.u32 {a, b, c, d}, %tid;` and vector registers
+/// `mov.v4.u32 {a, b, c, d}, %tid;`, and `{a, b}, {b, a}`
 fn mov_vector<'a>(
     emitter: &mut Emitter<'_, 'a>,
     mut form: Form<'_, 'a>,
@@ -310,20 +310,55 @@ fn mov_vector<'a>(
     form.words.finish()?;
     let [d, a] = exactly(form.operands)?;
     let targets = elements(d, parts)?;
-    let sources = elements(a, parts)?;
+    let mut sources = elements(a, parts)?;
+    for source in &mut sources {
+        // The fourth element of `%tid` and its like is zero.
+        if let Operand::Member(name, "w") = *source
+            && name.starts_with('%')
+            && emitter.register(source)?.is_none()
+        {
+            *source = Operand::Constant(Constant::Int(0));
+        }
+    }
+    let mut to = Vec::new();
+    let mut from = Vec::new();
     for (d, a) in targets.iter().zip(&sources) {
-        match a {
-            Operand::Member(name, "w")
-                if name.starts_with('%') && emitter.register(a)?.is_none() =>
-            {
-                mov_one(
-                    emitter,
-                    d,
-                    &Operand::Constant(crate::front::ast::Constant::Int(0)),
-                    ty,
-                )?;
+        to.push(emitter.target(d, ty.bits())?);
+        from.push(emitter.register(a)?);
+    }
+    // All are read before one is written.
+    let late = |at: usize| from[at + 1..].contains(&Some(to[at]));
+    if !(0..parts).any(late) {
+        for (d, a) in targets.iter().zip(&sources) {
+            mov_one(emitter, d, a, ty)?;
+        }
+        return Ok(());
+    }
+    let mut kept = Vec::new();
+    for a in &sources {
+        kept.push(match emitter.source(a, ty)? {
+            Slot::W64(a) => {
+                let d = emitter.temp64();
+                emitter.emit(Op::Mov64 { d, a });
+                Slot::W64(d)
             }
-            a => mov_one(emitter, d, a, ty)?,
+            Slot::W32(a) => {
+                let d = emitter.temp32();
+                emitter.note_copy(d, a);
+                emitter.emit(Op::Mov32 { d, a });
+                Slot::W32(d)
+            }
+            Slot::Sink => Slot::Sink,
+        });
+    }
+    for (d, a) in to.into_iter().zip(kept) {
+        match (emitter.any_slot(d), a) {
+            (Slot::W64(d), Slot::W64(a)) => emitter.emit(Op::Mov64 { d, a }),
+            (Slot::W32(d), Slot::W32(a)) => {
+                emitter.note_copy(d, a);
+                emitter.emit(Op::Mov32 { d, a });
+            }
+            _ => return illegal("elements of another width than the vector's type"),
         }
     }
     Ok(())
@@ -332,13 +367,10 @@ fn mov_vector<'a>(
 fn elements<'a>(operand: &Operand<'a>, parts: usize) -> Lowered<Vec<Operand<'a>>> {
     match operand {
         Operand::Vector(items) if items.len() == parts => Ok(items.clone()),
-        Operand::Name(name) => Ok(["x", "y", "z", "w"][..parts]
+        Operand::Name(name) if name.starts_with('%') => Ok(["x", "y", "z", "w"][..parts]
             .iter()
             .map(|member| Operand::Member(name, member))
             .collect()),
-        other => Err(Problem::Operand {
-            expected: format!("a vector of {parts}"),
-            found: crate::lower::operands::describe(other),
-        }),
+        other => wrong(format!("a vector of {parts}"), other),
     }
 }
