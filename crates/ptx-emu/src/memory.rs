@@ -335,6 +335,17 @@ impl Memory {
         self.used
     }
 
+    /// Where the host reaches `bytes` bytes of one allocation.
+    pub fn host_ptr(&self, ptr: DevicePtr, bytes: u64) -> Result<NonNull<u8>, MemoryError> {
+        let first = self.host_range(ptr, bytes)?.first();
+        Ok(NonNull::new(first).expect("an allocation is not at null"))
+    }
+
+    /// The addresses that [`Memory::on_host`] has set aside for allocations.
+    pub fn set_aside(&self) -> std::ops::Range<u64> {
+        self.arena.as_ref().map_or(0..0, |arena| arena.first()..arena.end())
+    }
+
     /// The allocation that holds an address.
     pub fn allocation(&self, ptr: DevicePtr) -> Option<Allocation<'_>> {
         let region = &self.regions[self.find(ptr.0)?];
