@@ -10,6 +10,14 @@ use crate::error::{Error, Result};
 use crate::runtime::limit;
 use crate::state::lock;
 
+/// `CUctxCreateParams`
+#[repr(C)]
+struct CreateParams {
+    affinity: *const c_void,
+    count: c_int,
+    graphics: *const c_void,
+}
+
 /// Makes a context and makes it current.
 fn make(flags: u32, number: c_int) -> Result<usize> {
     device(number)?;
@@ -38,13 +46,14 @@ driver! {
 
     fn cuCtxCreate_v4(
         context: *mut usize,
-        params: *const c_void,
+        params: *const CreateParams,
         flags: c_uint,
         number: c_int,
     ) {
-        match params.is_null() {
+        let plain = |params: &CreateParams| params.affinity.is_null() && params.graphics.is_null();
+        match params.as_ref().is_none_or(plain) {
             true => put(context, make(flags, number)?),
-            false => Err(refuse_part("cuCtxCreate", "parameters")),
+            false => Err(refuse_part("cuCtxCreate", "an affinity or graphics")),
         }
     }
 

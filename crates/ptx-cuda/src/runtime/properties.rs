@@ -43,7 +43,7 @@ enum Layout {
 
 /// Ints of the limits of textures and surfaces, which are all zero: 1-D linear ones are of CUDA 12
 /// alone.
-const TEXTURES: usize = 36;
+const TEXTURES: usize = 39;
 
 fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     let old = layout == Layout::Twelve;
@@ -132,5 +132,15 @@ mod tests {
         let h200 = Properties::h200();
         assert_eq!(fields(&h200, Layout::Thirteen).len(), 1008);
         assert_eq!(fields(&h200, Layout::Twelve).len(), 1032);
+    }
+
+    #[test]
+    fn fields_of_cuda_13_lie_where_its_header_says() {
+        let bytes = fields(&Properties::h200(), Layout::Thirteen);
+        let int = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let places = [(384, 132), (596, 62_914_560), (624, 233_472), (668, 1), (748, 1), (760, -1)];
+        for (at, value) in places {
+            assert_eq!(int(at), value, "at {at}");
+        }
     }
 }

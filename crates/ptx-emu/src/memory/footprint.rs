@@ -1,4 +1,5 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Memory, Region};
 
@@ -7,8 +8,7 @@ pub(crate) struct Footprint {
     regions: Vec<Sectors>,
 }
 
-/// The sectors of one allocation, a bit each. The host takes pages of them as they are written, so
-/// that a launch beside large allocations costs little.
+/// The sectors of one allocation, a bit each.
 struct Sectors {
     words: Box<[AtomicU64]>,
     /// Which [`STRIDE`]s of words have a bit set.
@@ -18,9 +18,50 @@ struct Sectors {
 /// Words to whose bits one look is taken when they are counted.
 const STRIDE: usize = 512;
 
+/// Cleared sets that no launch uses now: to clear what one launch touched takes less time than to
+/// make a new set for a large allocation.
+static SPARE: Mutex<Spares> = Mutex::new(Spares {
+    sets: Vec::new(),
+    words: 0,
+});
+
+struct Spares {
+    sets: Vec<Sectors>,
+    words: usize,
+}
+
+/// Words of all spare sets, at most; and of a set that is worth keeping, at least.
+const MOST_SPARE: usize = 32 << 20;
+const LEAST_SPARE: usize = STRIDE;
+
+impl Spares {
+    fn take(&mut self, words: usize) -> Option<Sectors> {
+        let at = self.sets.iter().rposition(|set| set.words.len() == words)?;
+        self.words -= words;
+        Some(self.sets.swap_remove(at))
+    }
+
+    fn keep(&mut self, set: Sectors) {
+        let words = set.words.len();
+        if self.words + words <= MOST_SPARE {
+            self.words += words;
+            self.sets.push(set);
+        }
+    }
+}
+
+fn spares() -> MutexGuard<'static, Spares> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Sectors {
     fn of(region: &Region) -> Self {
         let words = region.len.div_ceil(SECTOR * 64) as usize;
+        let spare = (words >= LEAST_SPARE).then(|| spares().take(words));
+        spare.flatten().unwrap_or_else(|| Self::new(words))
+    }
+
+    fn new(words: usize) -> Self {
         let zeros = Box::into_raw(vec![0u64; words].into_boxed_slice());
         // SAFETY: an `AtomicU64` lies in memory as a `u64` does, and nobody else has these.
         let words = unsafe { Box::from_raw(zeros as *mut [AtomicU64]) };
@@ -37,6 +78,15 @@ impl Sectors {
         if !cell.load(Ordering::Relaxed) & bits != 0 {
             cell.fetch_or(bits, Ordering::Relaxed);
             self.strides[word / STRIDE].store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&mut self) {
+        let strides = self.words.chunks_mut(STRIDE).zip(&mut self.strides);
+        for (words, touched) in strides {
+            if std::mem::take(touched.get_mut()) {
+                words.iter_mut().for_each(|word| *word.get_mut() = 0);
+            }
         }
     }
 
@@ -127,6 +177,17 @@ impl Footprint {
     }
 }
 
+impl Drop for Footprint {
+    fn drop(&mut self) {
+        for mut set in std::mem::take(&mut self.regions) {
+            if set.words.len() >= LEAST_SPARE {
+                set.clear();
+                spares().keep(set);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +201,16 @@ mod tests {
         footprint.mark(0, 4000, 200);
         footprint.mark(0, 4195, 1);
         assert_eq!(footprint.bytes(), 4096 + 128);
+    }
+
+    #[test]
+    fn the_next_footprint_begins_empty() {
+        let mut memory = Memory::new();
+        memory.alloc(7 << 20).unwrap();
+        for _ in 0..2 {
+            let footprint = Footprint::new(&memory);
+            footprint.mark(0, 5 << 20, 64);
+            assert_eq!(footprint.bytes(), 64);
+        }
     }
 }
