@@ -18,7 +18,10 @@ pub fn library(_: TokenStream) -> TokenStream {
     let library = rlib.with_extension("so");
     match rlib.extension().is_some_and(|kind| kind == "rmeta") {
         true => code("&[]"),
-        false => code(&format!("include_bytes!({:?})", library.display().to_string())),
+        false => code(&format!(
+            "include_bytes!({:?})",
+            library.display().to_string()
+        )),
     }
 }
 
@@ -40,7 +43,13 @@ mod tests {
 
     #[test]
     fn the_dependency_is_found_among_the_arguments() {
-        let args = ["rustc", "--extern", "ptx_emu=/a.rlib", "--extern", "ptx_cuda=/b-1.rlib"];
+        let args = [
+            "rustc",
+            "--extern",
+            "ptx_emu=/a.rlib",
+            "--extern",
+            "ptx_cuda=/b-1.rlib",
+        ];
         let found = dependency(args.into_iter().map(str::to_owned));
         assert_eq!(found, Some(PathBuf::from("/b-1.rlib")));
     }

@@ -120,7 +120,9 @@ pub(crate) fn say(text: &str) {
 /// Says a sentence once in a process.
 pub(crate) fn say_once(text: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut said = SAID.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut said = SAID
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if said.insert(text.to_owned()) {
         say(text);
     }

@@ -37,7 +37,10 @@ impl Contexts {
     }
 
     pub(crate) fn destroy(&mut self, context: usize) -> Result {
-        let gone = self.made.remove(context).map_err(|_| Error::INVALID_CONTEXT);
+        let gone = self
+            .made
+            .remove(context)
+            .map_err(|_| Error::INVALID_CONTEXT);
         STACK.with_borrow_mut(|stack| stack.retain(|&held| held != context));
         gone.map(drop)
     }

@@ -154,7 +154,10 @@ pub(crate) fn settings() -> &'static Settings {
         let properties = properties();
         Settings {
             config: Config {
-                seed: std::env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0),
+                seed: std::env::var(SEED)
+                    .ok()
+                    .and_then(|seed| seed.parse().ok())
+                    .unwrap_or(0),
                 // A cluster of a long program may take long.
                 step_limit: u64::MAX / 4,
                 scoreboard: true,
@@ -175,7 +178,9 @@ fn properties() -> Properties {
             "h200" | "" => Properties::h200(),
             "b200" => Properties::b200(),
             _ => serde_json::from_str(&text).unwrap_or_else(|error| {
-                crate::call::say(&format!("{TARGET} describes no device ({error}): an H200 is used"));
+                crate::call::say(&format!(
+                    "{TARGET} describes no device ({error}): an H200 is used"
+                ));
                 Properties::h200()
             }),
         },

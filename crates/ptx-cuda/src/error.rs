@@ -91,9 +91,16 @@ impl Error {
 
     /// As the driver API numbers it: the runtime has some codes of its own.
     pub(crate) fn for_driver(self) -> u32 {
-        let name = self.driver_name();
-        let first = CODES.iter().find(|(_, driver, ..)| Some(*driver) == name);
-        first.map_or(self.0, |(code, ..)| *code)
+        let known = match self {
+            Self::INVALID_CONFIGURATION
+            | Self::INVALID_PITCH
+            | Self::INVALID_DIRECTION
+            | Self::MISSING_CONFIGURATION => Self::INVALID_VALUE,
+            Self::INVALID_SYMBOL => Self::NOT_FOUND,
+            Self::INVALID_FUNCTION => Self::INVALID_HANDLE,
+            other => other,
+        };
+        known.0
     }
 
     /// Whether the context is lost after it: every later call fails alike.

@@ -94,8 +94,7 @@ impl Graph {
 
     /// A copy with handles of its own, and which node became which.
     pub(crate) fn cloned(&self) -> (Self, HashMap<usize, usize>) {
-        let names: HashMap<usize, usize> =
-            self.nodes.keys().map(|&node| (node, fresh())).collect();
+        let names: HashMap<usize, usize> = self.nodes.keys().map(|&node| (node, fresh())).collect();
         let rename = |node: &usize| names.get(node).copied().unwrap_or(*node);
         let copy = |(name, node): (&usize, &Node)| {
             let after = node.after.iter().map(rename).collect();
@@ -158,7 +157,10 @@ impl Device {
     /// The graph that a node is in.
     pub(crate) fn graph_of(&mut self, node: usize) -> Result<&mut Graph> {
         let holds = |graph: &&mut Graph| graph.nodes.contains_key(&node);
-        self.graphs.values_mut().find(holds).ok_or(Error::INVALID_VALUE)
+        self.graphs
+            .values_mut()
+            .find(holds)
+            .ok_or(Error::INVALID_VALUE)
     }
 
     /// A node.

@@ -92,16 +92,22 @@ fn runtime(name: &str) -> Vec<u8> {
         false => 62,
     };
     let mut file = Numbers(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec());
-    file.u16(&[3, machine]).u32(&[1]).u64(&[0, HEADER, 0]).u32(&[0]);
+    file.u16(&[3, machine])
+        .u32(&[1])
+        .u64(&[0, HEADER, 0])
+        .u32(&[0]);
     file.u16(&[HEADER as u16, PROGRAM_HEADER as u16, 3, 64, 0, 0]);
     let mut segment = |kind: u32, flags: u32, at: u64, bytes: u64, align: u64| {
-        file.u32(&[kind, flags]).u64(&[at, at, at, bytes, bytes, align]);
+        file.u32(&[kind, flags])
+            .u64(&[at, at, at, bytes, bytes, align]);
     };
     segment(LOAD, READ | WRITE, 0, end, 0x1_0000);
     segment(DYNAMIC_SEGMENT, READ | WRITE, DYNAMIC, ENTRIES * 16, 8);
     segment(STACK, READ | WRITE, 0, 0, 16);
     // One bucket with no symbol, then the null symbol and its version.
-    file.u32(&[1, 1, 0, 0, 0, 0]).u64(&[0, 0, 0]).u16(&[0, 0, 0, 0]);
+    file.u32(&[1, 1, 0, 0, 0, 0])
+        .u64(&[0, 0, 0])
+        .u16(&[0, 0, 0, 0]);
     // The file's own name, then the version: revision, flags, index, count, hash, where its name
     // and the next definition are; then the name.
     for (flags, index, next) in [(1, 1, 28), (0, 2, 0)] {
@@ -137,7 +143,10 @@ mod tests {
         let file = runtime("libcudart.so.13");
         let at = |offset: u64, bytes: usize| &file[offset as usize..][..bytes];
         assert_eq!(at(STRINGS, 17), b"\0libcudart.so.13\0");
-        assert_eq!(at(DEFINITIONS + 8, 4), hash("libcudart.so.13").to_le_bytes());
+        assert_eq!(
+            at(DEFINITIONS + 8, 4),
+            hash("libcudart.so.13").to_le_bytes()
+        );
         assert_eq!(hash("libcudart.so.13"), 0x0ff3_db23);
         assert_eq!(at(DYNAMIC, 8), 1u64.to_le_bytes());
     }

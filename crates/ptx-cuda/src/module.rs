@@ -34,7 +34,10 @@ impl Loaded {
         })?;
         if !settings().config.profile.runs(emu.target()) {
             let name = &settings().properties.name;
-            say(&format!("the PTX is for {}, which an {name} does not run", emu.target()));
+            say(&format!(
+                "the PTX is for {}, which an {name} does not run",
+                emu.target()
+            ));
             return Err(Error::NO_BINARY);
         }
         Ok(Arc::new(Self {
@@ -98,7 +101,9 @@ impl Loaded {
         match self.emu.refused().get(name) {
             None => Err(Error::NOT_FOUND),
             Some(reason) => {
-                say(&format!("kernel {name} cannot run in the emulator: {reason}"));
+                say(&format!(
+                    "kernel {name} cannot run in the emulator: {reason}"
+                ));
                 report::refused(&format!("kernel {name}: {reason}"));
                 Err(Error::NOT_SUPPORTED)
             }
@@ -107,14 +112,22 @@ impl Loaded {
 
     /// Bytes of a variable.
     pub(crate) fn variable(&self, name: &str) -> Option<u64> {
-        self.emu.variables().find(|(known, _)| *known == name).map(|(_, bytes)| bytes)
+        self.emu
+            .variables()
+            .find(|(known, _)| *known == name)
+            .map(|(_, bytes)| bytes)
     }
 }
 
 /// `.version 8.5` as 85.
 fn version(text: &str) -> i32 {
-    let line = text.lines().find_map(|line| line.trim().strip_prefix(".version"));
-    let digits = line.unwrap_or_default().chars().filter(char::is_ascii_digit);
+    let line = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(".version"));
+    let digits = line
+        .unwrap_or_default()
+        .chars()
+        .filter(char::is_ascii_digit);
     digits.collect::<String>().parse().unwrap_or(0)
 }
 
@@ -168,7 +181,10 @@ fn explain(problem: &Problem) -> Error {
             Error::NO_BINARY
         }
         Problem::NoPtx(archs) => {
-            let list = archs.iter().map(|arch| format!(" for sm_{arch}")).collect::<Vec<_>>();
+            let list = archs
+                .iter()
+                .map(|arch| format!(" for sm_{arch}"))
+                .collect::<Vec<_>>();
             say(&format!(
                 "the program has machine code{} and no PTX, which alone can be emulated: {remedy}",
                 list.join(",")

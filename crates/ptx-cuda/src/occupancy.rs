@@ -15,7 +15,9 @@ pub(crate) fn registers(kernel: &Kernel<'_>) -> i32 {
 
 /// Threads of a block, at most.
 pub(crate) fn max_threads(kernel: &Kernel<'_>) -> i32 {
-    let limit = kernel.max_block.map_or(1024, |block| block.iter().product());
+    let limit = kernel
+        .max_block
+        .map_or(1024, |block| block.iter().product());
     limit.min(1024) as i32
 }
 

@@ -47,7 +47,8 @@ impl Registered {
     pub(crate) fn remove_binary(&mut self, handle: usize) {
         self.binaries.remove(&handle);
         self.kernels.retain(|_, (binary, _)| *binary != handle);
-        self.variables.retain(|_, variable| variable.binary != handle);
+        self.variables
+            .retain(|_, variable| variable.binary != handle);
     }
 
     pub(crate) fn add_kernel(&mut self, binary: usize, shadow: usize, name: String) {

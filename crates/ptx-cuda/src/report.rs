@@ -153,7 +153,9 @@ pub(crate) fn begun(name: &str, ctas: u64) {
 /// It has ended as it should.
 pub(crate) fn ended(name: &str, _ctas: u64, warp_instructions: u64) {
     with(|writer| {
-        let nanos = writer.began.map_or(0, |began| began.elapsed().as_nanos() as u64);
+        let nanos = writer
+            .began
+            .map_or(0, |began| began.elapsed().as_nanos() as u64);
         writer.kernel(name, |kernel| {
             kernel.ended += 1;
             kernel.warp_instructions += warp_instructions;

@@ -86,7 +86,9 @@ pub(crate) fn device() -> Result<Locked> {
 impl Device {
     fn new() -> Result<Self> {
         let memory = Memory::on_host(settings().properties.memory).map_err(|error| {
-            say(&format!("no address space for the device's memory: {error}"));
+            say(&format!(
+                "no address space for the device's memory: {error}"
+            ));
             Error::OUT_OF_MEMORY
         })?;
         Ok(Self {
@@ -117,7 +119,9 @@ impl Device {
             self.release(address)?;
         }
         for module in self.modules.values() {
-            self.memory.unbind(&module.emu).map_err(|_| Error::UNKNOWN)?;
+            self.memory
+                .unbind(&module.emu)
+                .map_err(|_| Error::UNKNOWN)?;
         }
         self.registry.unbind(&mut self.memory)?;
         self.modules = Handles::default();

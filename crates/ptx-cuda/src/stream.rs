@@ -109,7 +109,12 @@ impl Device {
         Ok(())
     }
 
-    pub(crate) fn begin_capture(&mut self, stream: usize, into: Option<usize>, tail: Vec<usize>) -> Result {
+    pub(crate) fn begin_capture(
+        &mut self,
+        stream: usize,
+        into: Option<usize>,
+        tail: Vec<usize>,
+    ) -> Result {
         if matches!(stream, 0 | LEGACY) {
             return Err(Error::CAPTURE_UNSUPPORTED);
         }
@@ -138,7 +143,10 @@ impl Device {
         }
         let Capture { graph, invalid, .. } = self.streams.captures.remove(capture)?;
         let of_capture = |part: &&Captured| part.capture == capture;
-        let parts = self.streams.all().filter_map(|stream| stream.capture.as_ref());
+        let parts = self
+            .streams
+            .all()
+            .filter_map(|stream| stream.capture.as_ref());
         let ends: Vec<usize> = parts
             .filter(of_capture)
             .flat_map(|part| part.tail.iter().copied())

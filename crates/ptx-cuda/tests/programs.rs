@@ -9,7 +9,9 @@ fn nvcc() -> Option<PathBuf> {
     let named = std::env::var_os("NVCC").map(PathBuf::from);
     let found = named.unwrap_or_else(|| PathBuf::from("nvcc"));
     let answers = Command::new(&found).arg("--version").output();
-    answers.is_ok_and(|out| out.status.success()).then_some(found)
+    answers
+        .is_ok_and(|out| out.status.success())
+        .then_some(found)
 }
 
 /// Compiles a program for the shared runtime, which it then finds by name alone: whether the
@@ -19,7 +21,13 @@ fn compile(nvcc: &Path, name: &str, folder: &Path) -> PathBuf {
     let program = folder.join(name);
     std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcudart.so")).expect("a link");
     let out = Command::new(nvcc)
-        .args(["-arch=compute_90", "-cudart", "none", "-lineinfo", "-std=c++17"])
+        .args([
+            "-arch=compute_90",
+            "-cudart",
+            "none",
+            "-lineinfo",
+            "-std=c++17",
+        ])
         .arg(source.join(name).with_extension("cu"))
         .arg("-o")
         .arg(&program)
@@ -28,7 +36,11 @@ fn compile(nvcc: &Path, name: &str, folder: &Path) -> PathBuf {
         .arg("-lcudart")
         .output()
         .expect("nvcc starts");
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     program
 }
 
@@ -51,8 +63,14 @@ fn run(name: &str) -> Option<Output> {
 
 fn assert_right(name: &str) {
     if let Some(out) = run(name) {
-        let (text, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-        assert!(out.status.success() && text.contains("right"), "{text}\n{errors}");
+        let (text, errors) = (
+            String::from_utf8_lossy(&out.stdout),
+            String::from_utf8_lossy(&out.stderr),
+        );
+        assert!(
+            out.status.success() && text.contains("right"),
+            "{text}\n{errors}"
+        );
         assert_eq!(errors, "");
     }
 }

@@ -343,7 +343,9 @@ impl Memory {
 
     /// The addresses that [`Memory::on_host`] has set aside for allocations.
     pub fn set_aside(&self) -> std::ops::Range<u64> {
-        self.arena.as_ref().map_or(0..0, |arena| arena.first()..arena.end())
+        self.arena
+            .as_ref()
+            .map_or(0..0, |arena| arena.first()..arena.end())
     }
 
     /// The allocation that holds an address.

@@ -38,7 +38,11 @@ impl KernelParams {
             shared: self.shared,
             ..Shape::default()
         };
-        let function = if self.function == 0 { self.kernel } else { self.function };
+        let function = if self.function == 0 {
+            self.kernel
+        } else {
+            self.function
+        };
         let (each, extra) = (self.each, self.extra);
         let mut device = in_context()?;
         // SAFETY: by this function's contract.

@@ -35,7 +35,9 @@ impl LaunchConfig {
             ..Shape::default()
         };
         // SAFETY: by this function's contract.
-        apply(&mut shape, unsafe { crate::c::array(self.attributes, self.count as usize) }?)?;
+        apply(&mut shape, unsafe {
+            crate::c::array(self.attributes, self.count as usize)
+        }?)?;
         Ok(shape)
     }
 }
@@ -57,7 +59,10 @@ pub(super) unsafe fn kernel_work(
     shape: Shape,
     arguments: Arguments,
 ) -> Result<Work> {
-    let function = device.function(function).map_err(|_| Error::INVALID_HANDLE)?.clone();
+    let function = device
+        .function(function)
+        .map_err(|_| Error::INVALID_HANDLE)?
+        .clone();
     // SAFETY: by this function's contract.
     let params = unsafe {
         match (arguments.each.is_null(), arguments.extra.is_null()) {

@@ -61,7 +61,14 @@ pub(super) struct Copy3D {
     depth: usize,
 }
 
-fn rows(kind: c_uint, host: u64, device: u64, at: [usize; 3], pitch: usize, height: usize) -> Result<Rows> {
+fn rows(
+    kind: c_uint,
+    host: u64,
+    device: u64,
+    at: [usize; 3],
+    pitch: usize,
+    height: usize,
+) -> Result<Rows> {
     let start = match kind {
         HOST => host,
         ARRAY => return Err(refuse_part("cuMemcpy", "an array")),
@@ -80,7 +87,14 @@ fn rows(kind: c_uint, host: u64, device: u64, at: [usize; 3], pitch: usize, heig
 impl Copy2D {
     fn copy(&self) -> Result<Copy> {
         let side = |side: &Side2D| {
-            rows(side.kind, side.host, side.device, [side.x, side.y, 0], side.pitch, 0)
+            rows(
+                side.kind,
+                side.host,
+                side.device,
+                [side.x, side.y, 0],
+                side.pitch,
+                0,
+            )
         };
         Ok(Copy {
             to: side(&self.to)?,
@@ -94,7 +108,14 @@ impl Copy3D {
     pub(super) fn copy(&self) -> Result<Copy> {
         let side = |side: &Side3D| {
             let at = [side.x, side.y, side.z];
-            rows(side.kind, side.host, side.device, at, side.pitch, side.height)
+            rows(
+                side.kind,
+                side.host,
+                side.device,
+                at,
+                side.pitch,
+                side.height,
+            )
         };
         Ok(Copy {
             to: side(&self.to)?,
@@ -111,7 +132,11 @@ fn transfer(to: (u64, bool), from: (u64, bool), bytes: usize, stream: usize) -> 
     match bytes {
         0 => device.streams.get(stream).map(drop),
         _ if !known(to) || !known(from) => Err(Error::INVALID_VALUE),
-        _ => submit(device, stream, Work::Copy(Copy::flat(to.0, from.0, bytes as u64))),
+        _ => submit(
+            device,
+            stream,
+            Work::Copy(Copy::flat(to.0, from.0, bytes as u64)),
+        ),
     }
 }
 

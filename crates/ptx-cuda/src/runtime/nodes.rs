@@ -131,7 +131,10 @@ fn change(node: usize, work: Work) -> Result {
 
 /// Changes a node of a graph that was made ready.
 fn change_ready(executable: usize, node: usize, work: Work) -> Result {
-    in_runtime()?.executables.get_mut(executable)?.replace(node, work)
+    in_runtime()?
+        .executables
+        .get_mut(executable)?
+        .replace(node, work)
 }
 
 runtime! {

@@ -90,7 +90,21 @@ fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     fields.size(of.shared_per_block.into());
     fields.ints(&[0, 0, attribute(106), 0]).size(1024);
     // Registration, then pools, then clusters and function pointers.
-    fields.ints(&[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, attribute(120), attribute(129)]);
+    fields.ints(&[
+        1,
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        attribute(120),
+        attribute(129),
+    ]);
     match layout {
         Layout::Twelve => fields.zeros(63),
         Layout::Thirteen => fields.ints(&[0, -1, 0, -1]).zeros(59),
@@ -138,7 +152,14 @@ mod tests {
     fn fields_of_cuda_13_lie_where_its_header_says() {
         let bytes = fields(&Properties::h200(), Layout::Thirteen);
         let int = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-        let places = [(384, 132), (596, 62_914_560), (624, 233_472), (668, 1), (748, 1), (760, -1)];
+        let places = [
+            (384, 132),
+            (596, 62_914_560),
+            (624, 233_472),
+            (668, 1),
+            (748, 1),
+            (760, -1),
+        ];
         for (at, value) in places {
             assert_eq!(int(at), value, "at {at}");
         }

@@ -71,7 +71,12 @@ extern "C" fn __cudaRegisterVar(
     _constant: c_int,
     _global: c_int,
 ) {
-    registered().add_variable(binary.addr(), shadow.addr(), name(device_name), bytes as u64);
+    registered().add_variable(
+        binary.addr(),
+        shadow.addr(),
+        name(device_name),
+        bytes as u64,
+    );
 }
 
 #[unsafe(no_mangle)]

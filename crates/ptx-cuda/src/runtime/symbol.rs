@@ -19,7 +19,14 @@ pub(super) fn part(symbol: usize, bytes: usize, offset: usize) -> Result<u64> {
 }
 
 /// A copy to a symbol goes there from either side.
-fn write(symbol: usize, from: u64, bytes: usize, offset: usize, kind: c_int, stream: usize) -> Result {
+fn write(
+    symbol: usize,
+    from: u64,
+    bytes: usize,
+    offset: usize,
+    kind: c_int,
+    stream: usize,
+) -> Result {
     let to = part(symbol, bytes, offset)?;
     transfer(Copy::flat(to, from, bytes as u64), kind, stream)
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use libloading::Library;
 
 /// Adds one to the first `n` numbers at `p`.
-pub const PTX: &str = "
+pub(crate) const PTX: &str = "
 .version 8.0
 .target sm_90
 .address_size 64
@@ -32,10 +32,10 @@ pub const PTX: &str = "
 /// `dim3`
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub struct Dim3(pub u32, pub u32, pub u32);
+pub(crate) struct Dim3(u32, u32, u32);
 
 /// One test at a time has the library, whose device is the process's.
-pub struct Cuda {
+pub(crate) struct Cuda {
     library: Library,
     _turn: MutexGuard<'static, ()>,
 }
@@ -49,7 +49,7 @@ macro_rules! callers {
                 /// # Safety
                 /// It must take these arguments.
                 #[allow(non_camel_case_types, dead_code)]
-                pub unsafe fn $caller<$($type),+>(&self, name: &str, $($arg: $type),+) -> c_int {
+                pub(crate) unsafe fn $caller<$($type),+>(&self, name: &str, $($arg: $type),+) -> c_int {
                     let function: unsafe extern "C" fn($($type),+) -> c_int = self.symbol(name);
                     // SAFETY: by this function's contract.
                     unsafe { function($($arg),+) }
@@ -68,7 +68,7 @@ callers! {
 
 impl Cuda {
     /// Loads the library that was built beside this test.
-    pub fn load() -> Self {
+    pub(crate) fn load() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let here = std::env::current_exe().expect("a test has a path");
@@ -82,19 +82,28 @@ impl Cuda {
     }
 
     /// A function, as the pointer it is.
-    pub fn symbol<T: Copy>(&self, name: &str) -> T {
+    pub(crate) fn symbol<T: Copy>(&self, name: &str) -> T {
         // SAFETY: the caller names the type that the API has.
         *unsafe { self.library.get::<T>(name) }.expect(name)
     }
 
     /// Registers a container as nvcc's host code does; the address of its kernel `add_one`.
-    pub fn register(&self, container: &[u8]) -> usize {
+    pub(crate) fn register(&self, container: &[u8]) -> usize {
         let image = Box::leak(wrapper(container).into_boxed_slice());
         let shadow = Box::leak(Box::new(0u64));
         let register: unsafe extern "C" fn(*const c_void) -> usize =
             self.symbol("__cudaRegisterFatBinary");
         let function: unsafe extern "C" fn(
-            usize, *const u64, *const u64, *const i8, c_int, usize, usize, usize, usize, usize,
+            usize,
+            *const u64,
+            *const u64,
+            *const i8,
+            c_int,
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
         ) = self.symbol("__cudaRegisterFunction");
         let shadow: *const u64 = shadow;
         // SAFETY: what nvcc's host code does, with memory that lives on.
@@ -110,7 +119,7 @@ impl Cuda {
     ///
     /// # Safety
     /// As the kernel asks for.
-    pub unsafe fn launch(
+    pub(crate) unsafe fn launch(
         &self,
         kernel: usize,
         blocks: u32,
@@ -120,7 +129,12 @@ impl Cuda {
         stream: usize,
     ) -> c_int {
         let launch: unsafe extern "C" fn(
-            usize, Dim3, Dim3, *const *const c_void, usize, usize,
+            usize,
+            Dim3,
+            Dim3,
+            *const *const c_void,
+            usize,
+            usize,
         ) -> c_int = self.symbol("cudaLaunchKernel");
         let args: [*const c_void; 2] = [(&raw const ptr).cast(), (&raw const count).cast()];
         let (grid, block) = (Dim3(blocks, 1, 1), Dim3(threads, 1, 1));
@@ -130,7 +144,7 @@ impl Cuda {
 }
 
 /// A container with one entry: 1 for PTX, 2 for machine code.
-pub fn container(kind: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn container(kind: u16, payload: &[u8]) -> Vec<u8> {
     let mut entry = vec![0; 64];
     entry[0..2].copy_from_slice(&kind.to_le_bytes());
     entry[4] = 64;
@@ -144,7 +158,7 @@ pub fn container(kind: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 /// The struct that nvcc's host code registers, with a container that lives on.
-pub fn wrapper(container: &[u8]) -> Vec<u8> {
+pub(crate) fn wrapper(container: &[u8]) -> Vec<u8> {
     let container = Box::leak(container.to_vec().into_boxed_slice());
     let mut wrapper = vec![0xb1, 0x43, 0x62, 0x46, 1, 0, 0, 0];
     wrapper.extend(container.as_ptr().expose_provenance().to_le_bytes());

@@ -38,7 +38,8 @@ impl Arena {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             let bytes = least.saturating_mul(times);
             // SAFETY: without FIXED the range is one that nobody has.
-            match unsafe { mmap_anonymous(ptr::without_provenance_mut(WISH), bytes, access, flags) } {
+            match unsafe { mmap_anonymous(ptr::without_provenance_mut(WISH), bytes, access, flags) }
+            {
                 Ok(start) => {
                     let start = NonNull::new(start).expect("mmap gives no null");
                     let arena = Self { start, bytes };

@@ -16,7 +16,7 @@ struct Sectors {
 }
 
 /// Words to whose bits one look is taken when they are counted.
-const STRIDE: usize = 512;
+const STRIDE: usize = 4096;
 
 /// Cleared sets that no launch uses now: to clear what one launch touched takes less time than to
 /// make a new set for a large allocation.
@@ -32,7 +32,7 @@ struct Spares {
 
 /// Words of all spare sets, at most; and of a set that is worth keeping, at least.
 const MOST_SPARE: usize = 32 << 20;
-const LEAST_SPARE: usize = STRIDE;
+const LEAST_SPARE: usize = 512;
 
 impl Spares {
     fn take(&mut self, words: usize) -> Option<Sectors> {

@@ -69,7 +69,10 @@ mod tests {
         memory.write_values(at, &[1.5f64, -2.0]).unwrap();
         memory.write_values(at.offset(16), &[-3i16, 7]).unwrap();
         assert_eq!(memory.read_values::<f64>(at, 2).unwrap(), [1.5, -2.0]);
-        assert_eq!(memory.read_values::<i16>(at.offset(16), 2).unwrap(), [-3, 7]);
+        assert_eq!(
+            memory.read_values::<i16>(at.offset(16), 2).unwrap(),
+            [-3, 7]
+        );
         assert_eq!(memory.read_vec(at.offset(16), 2).unwrap(), [0xfd, 0xff]);
         assert!(memory.read_values::<u64>(at, 5).is_err());
     }

@@ -28,7 +28,9 @@ impl Launched {
         for file in files {
             let text = std::fs::read_to_string(file.path()).unwrap_or_default();
             // A process that is killed may leave half a line.
-            let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+            let lines = text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
             all.processes += 1;
             lines.for_each(|line| all.add(line));
         }
@@ -95,7 +97,10 @@ impl Launched {
                 format!("{:.3} s", kernel.host_nanos as f64 / 1e9),
                 found.to_string(),
             ];
-            table.push_named(ptx_emu::source_name(name), values.into_iter().map(Value::from));
+            table.push_named(
+                ptx_emu::source_name(name),
+                values.into_iter().map(Value::from),
+            );
         }
         match self.hazards.is_empty() {
             true => table.without(&["hazards"]),
@@ -105,9 +110,7 @@ impl Launched {
 
     /// The same for programs.
     pub(super) fn json(&self, device: &str, seed: u64, exit: i32) -> String {
-        let hazard = |(kernel, hazard, text): &(String, String, String)| {
-            json!({ "kernel": kernel, "hazard": hazard, "text": text })
-        };
+        let hazard = |(kernel, hazard, text): &(String, String, String)| json!({ "kernel": kernel, "hazard": hazard, "text": text });
         let fault = |(kernel, text): &(String, String)| json!({ "kernel": kernel, "text": text });
         let kernel = |(name, kernel): (&String, &Kernel)| {
             json!({

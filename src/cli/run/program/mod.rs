@@ -44,7 +44,11 @@ pub(crate) struct Args {
     #[arg(value_name = "PROGRAM")]
     program: OsString,
     /// Its arguments
-    #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "ARGS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     args: Vec<OsString>,
 }
 
