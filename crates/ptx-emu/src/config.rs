@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::module::Module;
 use crate::numeric::simd::Level;
 use crate::profile::Profile;
 use crate::tensor::Numerics as MmaMode;
@@ -41,6 +42,16 @@ impl Default for Config {
             scoreboard: false,
             profile: Profile::H200,
             level: Level::best(),
+        }
+    }
+}
+
+impl Config {
+    /// As by default, on the device that the module was made for.
+    pub fn of(module: &Module) -> Self {
+        Self {
+            profile: Profile::of_target(module.target()).unwrap_or_default(),
+            ..Self::default()
         }
     }
 }

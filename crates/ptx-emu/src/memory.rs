@@ -4,19 +4,24 @@
 //! no neighbour: it is a fault that names the allocation it missed. The host owns [`Memory`]; a
 //! launch borrows it mutably, so host and device never touch it at the same time.
 
+mod arena;
 mod footprint;
 mod host_bytes;
+mod nearest;
+mod region;
+mod values;
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
 use crate::module::Module;
-use crate::name::source_name;
 
+use arena::Arena;
 pub(crate) use footprint::{Footprint, SECTOR, words_of};
 pub(crate) use host_bytes::HostBytes;
+use region::Backing;
+pub(crate) use region::Region;
+pub use values::Value;
 
 /// Alignment of every allocation, as `cudaMalloc` gives.
 const ALIGN: u64 = 256;
@@ -28,6 +33,13 @@ const FIRST: u64 = 0x2_0000_0000;
 /// First address of module constants, apart from everything else so that `isspacep.const` can
 /// tell them.
 const FIRST_CONSTANT: u64 = 0x7c00_0000_0000;
+
+/// Takes the address an allocation gets.
+fn bump(next: &mut u64, bytes: u64) -> u64 {
+    let base = *next;
+    *next = (base + bytes + GAP).next_multiple_of(GAP);
+    base
+}
 
 /// Whether an address is in the window of module constants.
 pub(crate) fn is_constant(address: u64) -> bool {
@@ -71,6 +83,16 @@ pub enum MemoryError {
         /// The closest allocation, in words.
         nearest: String,
     },
+    /// The host lends bytes that are device memory already.
+    #[error("{bytes} bytes at {address:#x} are device memory already: {other}")]
+    Overlaps {
+        /// First byte.
+        address: u64,
+        /// Length.
+        bytes: u64,
+        /// The allocation there.
+        other: String,
+    },
     /// `free` of something that is not the start of an allocation.
     #[error("{address:#x} is not the start of an allocation: free takes what alloc returned")]
     NotAllocated {
@@ -79,45 +101,16 @@ pub enum MemoryError {
     },
 }
 
-/// One allocation.
-pub(crate) struct Region {
-    pub(crate) base: u64,
-    pub(crate) len: u64,
-    pub(crate) name: String,
-    /// A variable of a module, and not what the host allocated.
-    variable: bool,
-    ptr: NonNull<u8>,
+/// One allocation, as the host may look at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocation<'m> {
+    /// Its first byte.
+    pub start: DevicePtr,
+    /// Its length.
+    pub bytes: u64,
+    /// Its name in faults.
+    pub name: &'m str,
 }
-
-impl Region {
-    fn layout(len: u64) -> Layout {
-        Layout::from_size_align(len as usize, ALIGN as usize).expect("length checked by alloc")
-    }
-
-    /// Its bytes as clusters see them.
-    pub(crate) fn bytes(&self) -> HostBytes<'_> {
-        let first = self.ptr.as_ptr().cast::<UnsafeCell<u8>>();
-        // SAFETY: the allocation is `len` initialised bytes and lives as long as the region.
-        HostBytes(unsafe { std::slice::from_raw_parts(first, self.len as usize) })
-    }
-
-    fn describe(&self) -> String {
-        let name = source_name(&self.name);
-        format!("{name} at {:#x}, {} bytes", self.base, self.len)
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `Memory::alloc_named` with this very layout.
-        unsafe { dealloc(self.ptr.as_ptr(), Self::layout(self.len)) }
-    }
-}
-
-// SAFETY: a region is plain bytes, and who may touch them when is said at [`HostBytes`].
-unsafe impl Send for Region {}
-// SAFETY: as above.
-unsafe impl Sync for Region {}
 
 /// The device's memory.
 pub struct Memory {
@@ -129,6 +122,8 @@ pub struct Memory {
     bound: HashMap<u64, Vec<u64>>,
     /// What the device's timer shows between launches, once there was one.
     timer: Option<u64>,
+    /// Where allocations lie whose addresses are the host's. After `regions`, which end first.
+    arena: Option<Arena>,
 }
 
 impl Default for Memory {
@@ -153,28 +148,26 @@ impl Memory {
             limit,
             bound: HashMap::new(),
             timer: None,
+            arena: None,
         }
+    }
+
+    /// Empty memory in which the host finds every allocation at its device address. Constants alone
+    /// have addresses of their own.
+    pub fn on_host(limit: u64) -> std::io::Result<Self> {
+        let arena = Arena::of(limit)?;
+        Ok(Self {
+            next: arena.first(),
+            arena: Some(arena),
+            ..Self::with_limit(limit)
+        })
     }
 
     /// Another device with the same in its memory.
     pub(crate) fn copied(&self) -> Self {
-        let regions = self.regions.iter().map(|region| {
-            let layout = Region::layout(region.len);
-            // SAFETY: the layout has a size above zero.
-            let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-                handle_alloc_error(layout)
-            };
-            let copy = Region {
-                ptr,
-                name: region.name.clone(),
-                ..*region
-            };
-            // SAFETY: no launch runs on either.
-            unsafe { copy.bytes().write().copy_from_slice(region.bytes().read()) };
-            copy
-        });
         Self {
-            regions: regions.collect(),
+            regions: self.regions.iter().map(Region::copied).collect(),
+            arena: None,
             bound: self.bound.clone(),
             ..*self
         }
@@ -231,39 +224,138 @@ impl Memory {
                 limit: self.limit,
             });
         }
-        let layout = Region::layout(bytes);
-        // SAFETY: the layout has a size above zero.
-        let Some(ptr) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
-            handle_alloc_error(layout)
+        let (base, ptr, backing) = match (variable, &self.arena) {
+            (Some(true), _) => {
+                let base = bump(&mut self.next_constant, bytes);
+                (base, Region::heap(bytes), Backing::Heap)
+            }
+            (_, Some(arena)) => {
+                let limit = self.limit;
+                let base = self
+                    .vacancy(arena, bytes)
+                    .ok_or(MemoryError::TooLarge { bytes, limit })?;
+                let ptr = arena.at(base);
+                self.next = (base + bytes + GAP).next_multiple_of(GAP);
+                (base, ptr, Backing::Arena)
+            }
+            (_, None) => {
+                let base = bump(&mut self.next, bytes);
+                (base, Region::heap(bytes), Backing::Heap)
+            }
         };
-        let next = match variable {
-            Some(true) => &mut self.next_constant,
-            Some(false) | None => &mut self.next,
-        };
-        let base = *next;
-        *next = (base + bytes + GAP).next_multiple_of(GAP);
         self.used += bytes;
-        let index = self.regions.partition_point(|r| r.base < base);
-        let region = Region {
+        self.insert(Region {
             base,
             len: bytes,
             name: name.to_owned(),
             variable: variable.is_some(),
             ptr,
-        };
-        self.regions.insert(index, region);
+            backing,
+        });
         Ok(DevicePtr(base))
     }
 
-    /// Frees what `alloc` returned; later device accesses to it fault.
-    pub fn free(&mut self, ptr: DevicePtr) -> Result<(), MemoryError> {
-        match self.regions.binary_search_by_key(&ptr.0, |r| r.base) {
-            Ok(index) => {
-                self.used -= self.regions.remove(index).len;
-                Ok(())
-            }
-            Err(_) => Err(MemoryError::NotAllocated { address: ptr.0 }),
+    fn insert(&mut self, region: Region) {
+        let index = self.regions.partition_point(|r| r.base < region.base);
+        self.regions.insert(index, region);
+    }
+
+    /// The next free address of the arena, from its start again where it has come to its end.
+    fn vacancy(&self, arena: &Arena, bytes: u64) -> Option<u64> {
+        let fits = |base: u64, end: u64| end.checked_sub(base).is_some_and(|room| room >= bytes);
+        if fits(self.next, arena.end()) {
+            return Some(self.next);
         }
+        let mut base = arena.first();
+        for region in &self.regions {
+            if region.backing != Backing::Arena {
+                continue;
+            }
+            if fits(base, region.base.saturating_sub(GAP)) {
+                return Some(base);
+            }
+            base = (region.base + region.len + GAP).next_multiple_of(GAP);
+        }
+        fits(base, arena.end()).then_some(base)
+    }
+
+    /// Lets kernels use bytes of the host at their own address, until they are freed.
+    ///
+    /// # Safety
+    /// The bytes must be valid for reads and writes until then, and the host may touch them only
+    /// while no launch runs.
+    pub unsafe fn lend(
+        &mut self,
+        name: &str,
+        ptr: NonNull<u8>,
+        bytes: u64,
+    ) -> Result<DevicePtr, MemoryError> {
+        if bytes == 0 {
+            return Err(MemoryError::Empty);
+        }
+        let base = ptr.as_ptr().addr() as u64;
+        let after = self.regions.partition_point(|r| r.base < base + bytes);
+        if let Some(before) = after.checked_sub(1)
+            && self.regions[before].base + self.regions[before].len > base
+        {
+            return Err(MemoryError::Overlaps {
+                address: base,
+                bytes,
+                other: self.regions[before].describe(),
+            });
+        }
+        self.insert(Region {
+            base,
+            len: bytes,
+            name: name.to_owned(),
+            variable: false,
+            ptr,
+            backing: Backing::Lent,
+        });
+        Ok(DevicePtr(base))
+    }
+
+    /// Frees what `alloc` returned, or ends a loan; later device accesses to it fault.
+    pub fn free(&mut self, ptr: DevicePtr) -> Result<(), MemoryError> {
+        let Ok(index) = self.regions.binary_search_by_key(&ptr.0, |r| r.base) else {
+            return Err(MemoryError::NotAllocated { address: ptr.0 });
+        };
+        let region = self.regions.remove(index);
+        if region.backing != Backing::Lent {
+            self.used -= region.len;
+        }
+        if let (Backing::Arena, Some(arena)) = (region.backing, &self.arena) {
+            arena.release(region.base, region.len);
+        }
+        Ok(())
+    }
+
+    /// Bytes that are allocated now; those the host lent are not among them.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Where the host reaches `bytes` bytes of one allocation.
+    pub fn host_ptr(&self, ptr: DevicePtr, bytes: u64) -> Result<NonNull<u8>, MemoryError> {
+        let first = self.host_range(ptr, bytes)?.first();
+        Ok(NonNull::new(first).expect("an allocation is not at null"))
+    }
+
+    /// The addresses that [`Memory::on_host`] has set aside for allocations.
+    pub fn set_aside(&self) -> std::ops::Range<u64> {
+        self.arena
+            .as_ref()
+            .map_or(0..0, |arena| arena.first()..arena.end())
+    }
+
+    /// The allocation that holds an address.
+    pub fn allocation(&self, ptr: DevicePtr) -> Option<Allocation<'_>> {
+        let region = &self.regions[self.find(ptr.0)?];
+        Some(Allocation {
+            start: DevicePtr(region.base),
+            bytes: region.len,
+            name: &region.name,
+        })
     }
 
     /// Copies host bytes to the device.
@@ -326,6 +418,14 @@ impl Memory {
         Ok(addresses)
     }
 
+    /// Frees a module's variables, as unloading it would. Launching it binds it anew.
+    pub fn unbind(&mut self, module: &Module) -> Result<(), MemoryError> {
+        for address in self.bound.remove(&module.id).unwrap_or_default() {
+            self.free(DevicePtr(address))?;
+        }
+        Ok(())
+    }
+
     /// Gives a module's variables their initial values again, as loading it anew would.
     pub fn reset(&mut self, module: &Module) -> Result<(), MemoryError> {
         let addresses = self.bind(module)?;
@@ -364,41 +464,7 @@ impl Memory {
     pub(crate) fn regions(&self) -> &[Region] {
         &self.regions
     }
-
-    /// The allocation closest to an address, in words. One that is far away has nothing to do
-    /// with it; nor has a variable that lies farther away than it is long.
-    pub(crate) fn nearest(&self, address: u64) -> String {
-        let distance = |r: &Region| {
-            let end = r.base + r.len;
-            address
-                .saturating_sub(end - 1)
-                .max(r.base.saturating_sub(address))
-        };
-        let plausible = |r: &&Region| !r.variable || distance(r) <= r.len;
-        match self
-            .regions
-            .iter()
-            .filter(plausible)
-            .min_by_key(|r| distance(r))
-        {
-            None => "no allocation is near".to_owned(),
-            Some(r) if distance(r) > WILD => {
-                "no allocation is within a GiB of it: the pointer itself is wrong".to_owned()
-            }
-            Some(r) if address >= r.base + r.len => {
-                let past = address - r.base - r.len;
-                format!("{past} bytes past the end of {}", r.describe())
-            }
-            Some(r) if address < r.base => {
-                format!("{} bytes before {}", r.base - address, r.describe())
-            }
-            Some(r) => format!("in {}", r.describe()),
-        }
-    }
 }
-
-/// Bytes from the nearest allocation at which an address is not one of it gone astray.
-const WILD: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
@@ -430,5 +496,43 @@ mod tests {
             memory.free(a),
             Err(MemoryError::NotAllocated { address: a.0 })
         );
+    }
+
+    #[test]
+    fn on_the_host_an_address_is_one_for_both() {
+        let mut memory = Memory::on_host(1 << 20).unwrap();
+        let a = memory.alloc(100).unwrap();
+        memory.write(a, &[7; 100]).unwrap();
+        let seen = std::ptr::with_exposed_provenance::<u8>(a.0 as usize + 99);
+        // SAFETY: inside the allocation.
+        assert_eq!(unsafe { *seen }, 7);
+        assert!(memory.allocation(a.offset(100)).is_none());
+        assert_eq!(memory.allocation(a.offset(99)).unwrap().bytes, 100);
+        memory.free(a).unwrap();
+        assert!(memory.free(a).is_err() && memory.used() == 0);
+        let mut last = a;
+        for _ in 0..200_000 {
+            last = memory.alloc(1 << 20).unwrap();
+            memory.free(last).unwrap();
+        }
+        assert!(last != a, "addresses return late");
+        assert_eq!(memory.read_vec(last, 1).ok(), None);
+        assert!(memory.alloc((1 << 20) + 1).is_err());
+    }
+
+    #[test]
+    fn bytes_of_the_host_are_lent_and_taken_back() {
+        let mut memory = Memory::on_host(1 << 20).unwrap();
+        let mut bytes = vec![1u8; 64];
+        let ptr = NonNull::new(bytes.as_mut_ptr()).unwrap();
+        // SAFETY: `bytes` lives on, and is touched between calls alone.
+        let at = unsafe { memory.lend("lent", ptr, 64) }.unwrap();
+        memory.fill(at.offset(60), 9, 4).unwrap();
+        // SAFETY: as above.
+        let again = unsafe { memory.lend("again", ptr, 8) };
+        assert!(again.unwrap_err().to_string().contains("lent"));
+        assert_eq!((bytes[59], bytes[60], memory.used()), (1, 9, 0));
+        memory.free(at).unwrap();
+        assert!(memory.read_vec(at, 1).is_err());
     }
 }

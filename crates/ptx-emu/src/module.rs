@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::lower::{self, CompileError, LowerError};
+pub use crate::op::Param;
 use crate::op::{GlobalVar, Program, SHARED_BASE};
 
 /// A loaded PTX module: kernels and module-scope variables.
@@ -35,6 +36,18 @@ impl Module {
         self.kernels.values().map(|program| Kernel::of(program))
     }
 
+    /// A kernel by its name, if it can be launched.
+    pub fn kernel(&self, name: &str) -> Option<Kernel<'_>> {
+        self.kernels.get(name).map(|program| Kernel::of(program))
+    }
+
+    /// The variables `.global` and `.const`, and their bytes.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.globals
+            .iter()
+            .map(|var| (var.name.as_str(), var.init.len() as u64))
+    }
+
     /// Kernels that cannot run here, and why: launching one gives this error.
     pub fn refused(&self) -> &BTreeMap<String, LowerError> {
         &self.refused
@@ -54,12 +67,18 @@ pub struct Kernel<'m> {
     pub registers_64: u32,
     /// Predicates, likewise.
     pub predicates: u16,
+    /// Its parameters, in the order of [`crate::Params`].
+    pub params: &'m [Param],
     /// Bytes of all parameters.
     pub param_bytes: u32,
     /// Bytes of static shared variables.
     pub static_shared: u32,
     /// Local bytes per thread.
     pub local_bytes: u32,
+    /// `.maxntid` or `.reqntid`: threads of a CTA, at most.
+    pub max_block: Option<[u32; 3]>,
+    /// `.reqnctapercluster`
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl<'m> Kernel<'m> {
@@ -70,9 +89,12 @@ impl<'m> Kernel<'m> {
             registers_32: program.n32,
             registers_64: program.n64,
             predicates: program.npred,
+            params: &program.params,
             param_bytes: program.param_bytes,
             static_shared: program.shared_static_end - SHARED_BASE,
             local_bytes: program.local_bytes,
+            max_block: program.required_block.or(program.max_block),
+            cluster: program.cluster,
         }
     }
 }

@@ -73,7 +73,7 @@ impl Profile {
 
     /// Whether a module for `target` runs here. PTX runs on its own architecture and later ones,
     /// but what was made for one chip (`sm_90a`) or one family (`sm_100f`) stays there.
-    pub(crate) fn runs(&self, target: &str) -> bool {
+    pub fn runs(&self, target: &str) -> bool {
         let Some(rest) = target.strip_prefix("sm_") else {
             return false;
         };

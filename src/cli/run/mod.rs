@@ -16,6 +16,7 @@ mod list;
 mod machine;
 mod new;
 mod profile;
+mod program;
 mod sanitize;
 mod subject;
 mod sweep;
@@ -46,6 +47,8 @@ pub(super) enum Command {
     Explain(explain::Args),
     /// Show where the time of one contender on one shape goes, on a GPU or modelled
     Profile(profile::Args),
+    /// Run a CUDA program without a GPU, and list the kernels it launched
+    Run(program::Args),
     /// Find races and other hazards that a correct result does not show
     Sanitize(sanitize::Args),
     /// List the variants, or what a round would run
@@ -75,6 +78,7 @@ pub(super) fn execute(command: Command, globals: &Globals) -> Result<Exit, Comma
         Command::Debug(args) => debug::run(*args, globals),
         Command::Explain(args) => explain::run(args, globals),
         Command::Profile(args) => profile::run(args, globals),
+        Command::Run(args) => program::run(args, globals),
         Command::Sanitize(args) => sanitize::run(args, globals),
         Command::List(args) => list::run(args, globals),
         Command::Check(args) => check::run(args, globals),

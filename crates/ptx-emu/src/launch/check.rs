@@ -128,6 +128,24 @@ impl Launch {
         }
     }
 
+    /// How many CTAs a multiprocessor holds at once, and how many clusters the device.
+    pub fn resident(&self, module: &Module) -> Result<(u32, u64), LaunchError> {
+        let program = self.program(module)?;
+        let cluster = self.check_shape(program)?;
+        let residency = Residency::of(&self.config.profile, &self.demand(program, cluster));
+        Ok((residency.per_sm, residency.clusters))
+    }
+
+    fn demand(&self, program: &Program, cluster: Option<[u32; 3]>) -> Demand {
+        let end = program.shared_dynamic_start.max(program.shared_static_end);
+        Demand {
+            threads: self.block.iter().product(),
+            shared: end.saturating_add(self.shared_bytes),
+            registers: self.registers,
+            cluster: cluster.map_or(1, |sizes| sizes.iter().product()),
+        }
+    }
+
     /// Checks that a CTA fits on a multiprocessor, and a cooperative grid on the device.
     pub(super) fn check_residency(
         &self,
@@ -136,14 +154,7 @@ impl Launch {
     ) -> Result<(), LaunchError> {
         let profile = &self.config.profile;
         let threads: u32 = self.block.iter().product();
-        let end = program.shared_dynamic_start.max(program.shared_static_end);
-        let demand = Demand {
-            threads,
-            shared: end + self.shared_bytes,
-            registers: self.registers,
-            cluster: cluster.map_or(1, |sizes| sizes.iter().product()),
-        };
-        let residency = Residency::of(profile, &demand);
+        let residency = Residency::of(profile, &self.demand(program, cluster));
         if let (0, Some(each)) = (residency.per_sm, self.registers) {
             let of_cta = residency::registers_of_warp(each) * threads.div_ceil(32);
             return Err(LaunchError::Registers {

@@ -46,6 +46,16 @@ impl Params {
         self.bytes(&value.to_le_bytes())
     }
 
+    /// A 64-bit signed integer.
+    pub fn i64(self, value: i64) -> Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
+    /// A 64-bit float.
+    pub fn f64(self, value: f64) -> Self {
+        self.bytes(&value.to_le_bytes())
+    }
+
     /// A 32-bit float.
     pub fn f32(self, value: f32) -> Self {
         self.bytes(&value.to_le_bytes())

@@ -1,10 +1,101 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Memory, Region};
 
 /// Which 32-byte sectors of each allocation a launch has touched.
 pub(crate) struct Footprint {
-    regions: Vec<Vec<AtomicU64>>,
+    regions: Vec<Sectors>,
+}
+
+/// The sectors of one allocation, a bit each.
+struct Sectors {
+    words: Box<[AtomicU64]>,
+    /// Which [`STRIDE`]s of words have a bit set.
+    strides: Box<[AtomicBool]>,
+}
+
+/// Words to whose bits one look is taken when they are counted.
+const STRIDE: usize = 4096;
+
+/// Cleared sets that no launch uses now: to clear what one launch touched takes less time than to
+/// make a new set for a large allocation.
+static SPARE: Mutex<Spares> = Mutex::new(Spares {
+    sets: Vec::new(),
+    words: 0,
+});
+
+struct Spares {
+    sets: Vec<Sectors>,
+    words: usize,
+}
+
+/// Words of all spare sets, at most; and of a set that is worth keeping, at least.
+const MOST_SPARE: usize = 32 << 20;
+const LEAST_SPARE: usize = 512;
+
+impl Spares {
+    fn take(&mut self, words: usize) -> Option<Sectors> {
+        let at = self.sets.iter().rposition(|set| set.words.len() == words)?;
+        self.words -= words;
+        Some(self.sets.swap_remove(at))
+    }
+
+    fn keep(&mut self, set: Sectors) {
+        let words = set.words.len();
+        if self.words + words <= MOST_SPARE {
+            self.words += words;
+            self.sets.push(set);
+        }
+    }
+}
+
+fn spares() -> MutexGuard<'static, Spares> {
+    SPARE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sectors {
+    fn of(region: &Region) -> Self {
+        let words = region.len.div_ceil(SECTOR * 64) as usize;
+        let spare = (words >= LEAST_SPARE).then(|| spares().take(words));
+        spare.flatten().unwrap_or_else(|| Self::new(words))
+    }
+
+    fn new(words: usize) -> Self {
+        let zeros = Box::into_raw(vec![0u64; words].into_boxed_slice());
+        // SAFETY: an `AtomicU64` lies in memory as a `u64` does, and nobody else has these.
+        let words = unsafe { Box::from_raw(zeros as *mut [AtomicU64]) };
+        let strides = words.chunks(STRIDE).map(|_| AtomicBool::new(false));
+        Self {
+            strides: strides.collect(),
+            words,
+        }
+    }
+
+    #[inline(always)]
+    fn add(&self, word: usize, bits: u64) {
+        let cell = &self.words[word];
+        if !cell.load(Ordering::Relaxed) & bits != 0 {
+            cell.fetch_or(bits, Ordering::Relaxed);
+            self.strides[word / STRIDE].store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn clear(&mut self) {
+        let strides = self.words.chunks_mut(STRIDE).zip(&mut self.strides);
+        for (words, touched) in strides {
+            if std::mem::take(touched.get_mut()) {
+                words.iter_mut().for_each(|word| *word.get_mut() = 0);
+            }
+        }
+    }
+
+    fn count(&self) -> u64 {
+        let strides = self.words.chunks(STRIDE).zip(&self.strides);
+        let touched = strides.filter(|(_, touched)| touched.load(Ordering::Relaxed));
+        let bits = |w: &AtomicU64| u64::from(w.load(Ordering::Relaxed).count_ones());
+        touched.flat_map(|(words, _)| words).map(bits).sum()
+    }
 }
 
 /// Bytes per footprint bit: a sector of the L2 cache.
@@ -34,12 +125,8 @@ pub(crate) fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64
 
 impl Footprint {
     pub(crate) fn new(memory: &Memory) -> Self {
-        let words = |r: &Region| r.len.div_ceil(SECTOR * 64) as usize;
-        let regions = memory.regions.iter().map(words);
         Self {
-            regions: regions
-                .map(|n| (0..n).map(|_| AtomicU64::new(0)).collect())
-                .collect(),
+            regions: memory.regions.iter().map(Sectors::of).collect(),
         }
     }
 
@@ -49,12 +136,9 @@ impl Footprint {
         if bytes == 0 {
             return;
         }
-        let words = &self.regions[region];
+        let sectors = &self.regions[region];
         for (word, bits) in words_of(offset, offset + bytes) {
-            let cell = &words[word];
-            if !cell.load(Ordering::Relaxed) & bits != 0 {
-                cell.fetch_or(bits, Ordering::Relaxed);
-            }
+            sectors.add(word, bits);
         }
     }
 
@@ -62,7 +146,8 @@ impl Footprint {
     /// `[low, end)` of a region.
     #[inline(always)]
     pub(crate) fn mark_lanes(&self, region: usize, at: &[u32; 32], (low, end): (u32, u32)) {
-        let words = &self.regions[region][..];
+        let sectors = &self.regions[region];
+        let words = &sectors.words[..];
         // Loops come back to what is marked already.
         if end - low < NEAR {
             let mut missing = 0;
@@ -73,28 +158,33 @@ impl Footprint {
                 return;
             }
         }
-        let add = |word: usize, bits: u64| {
-            if !words[word].load(Ordering::Relaxed) & bits != 0 {
-                words[word].fetch_or(bits, Ordering::Relaxed);
-            }
-        };
         // Neighbours often share a word, and writing it is dear.
         let (mut word, mut bits) = (at[0] as usize / SECTOR as usize / 64, 0);
         for &a in at {
             let sector = a as usize / SECTOR as usize;
             if sector / 64 != word {
-                add(word, bits);
+                sectors.add(word, bits);
                 (word, bits) = (sector / 64, 0);
             }
             bits |= 1 << (sector % 64);
         }
-        add(word, bits);
+        sectors.add(word, bits);
     }
 
     /// Bytes of all touched sectors.
     pub(crate) fn bytes(&self) -> u64 {
-        let bits = |w: &AtomicU64| u64::from(w.load(Ordering::Relaxed).count_ones());
-        self.regions.iter().flatten().map(bits).sum::<u64>() * SECTOR
+        self.regions.iter().map(Sectors::count).sum::<u64>() * SECTOR
+    }
+}
+
+impl Drop for Footprint {
+    fn drop(&mut self) {
+        for mut set in std::mem::take(&mut self.regions) {
+            if set.words.len() >= LEAST_SPARE {
+                set.clear();
+                spares().keep(set);
+            }
+        }
     }
 }
 
@@ -111,5 +201,16 @@ mod tests {
         footprint.mark(0, 4000, 200);
         footprint.mark(0, 4195, 1);
         assert_eq!(footprint.bytes(), 4096 + 128);
+    }
+
+    #[test]
+    fn the_next_footprint_begins_empty() {
+        let mut memory = Memory::new();
+        memory.alloc(7 << 20).unwrap();
+        for _ in 0..2 {
+            let footprint = Footprint::new(&memory);
+            footprint.mark(0, 5 << 20, 64);
+            assert_eq!(footprint.bytes(), 64);
+        }
     }
 }

@@ -300,7 +300,7 @@ pub(crate) enum Const64 {
 
 /// A kernel parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Param {
+pub struct Param {
     /// Name in the PTX.
     pub name: String,
     /// Byte offset in parameter space.

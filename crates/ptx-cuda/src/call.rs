@@ -1,0 +1,149 @@
+//! The one way in from C: nothing unwinds through it, every code leaves here.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use crate::error::{Error, Result};
+use crate::report;
+
+thread_local! {
+    /// What `cudaGetLastError` answers in this thread.
+    static LAST: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The process that first used the device. A child that a fork made has no device, as with the
+/// real driver; one that then executes a program has.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
+/// Exports functions of the driver API. Their bodies give a [`Result`]. A function may have several
+/// names, as `fn a | b(…)`: others are for programs with a default stream for each thread.
+macro_rules! driver {
+    ($(fn $($name:ident)|+ ($($arg:ident: $type:ty),* $(,)?) $body:block)+) => {
+        $($crate::call::export!(answer_driver [$($name)+] ($($arg: $type),*) $body);)+
+    };
+}
+
+/// Exports functions of the runtime API likewise.
+macro_rules! runtime {
+    ($(fn $($name:ident)|+ ($($arg:ident: $type:ty),* $(,)?) $body:block)+) => {
+        $($crate::call::export!(answer_runtime [$($name)+] ($($arg: $type),*) $body);)+
+    };
+}
+
+macro_rules! export {
+    ($answer:ident [$($name:ident)+] $args:tt $body:block) => {
+        $($crate::call::export!($answer $name $args $body);)+
+    };
+    ($answer:ident $name:ident ($($arg:ident: $type:ty),*) $body:block) => {
+        #[allow(non_snake_case, clippy::too_many_arguments)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: $type),*) -> std::ffi::c_int {
+            $crate::call::$answer(stringify!($name), || {
+                // SAFETY: callers keep the contract of the C function.
+                #[allow(unused_unsafe)]
+                unsafe { $body }
+            })
+        }
+    };
+}
+
+pub(crate) use {driver, export, runtime};
+
+/// Answers a call of the driver API.
+pub(crate) fn answer_driver(name: &'static str, body: impl FnOnce() -> Result) -> c_int {
+    match answer(name, body) {
+        Ok(()) => 0,
+        Err(error) => error.for_driver() as c_int,
+    }
+}
+
+/// Answers a call of the runtime API, which remembers errors.
+pub(crate) fn answer_runtime(name: &'static str, body: impl FnOnce() -> Result) -> c_int {
+    match answer(name, body) {
+        Ok(()) => 0,
+        Err(Error::NOT_READY) => Error::NOT_READY.0 as c_int,
+        Err(error) => {
+            LAST.set(error.0);
+            error.0 as c_int
+        }
+    }
+}
+
+fn answer(name: &'static str, body: impl FnOnce() -> Result) -> Result {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result,
+        Err(panic) => {
+            say(&format!(
+                "{name} failed inside the emulator: {}",
+                words(panic.as_ref())
+            ));
+            Err(Error::UNKNOWN)
+        }
+    }
+}
+
+fn words(panic: &dyn Any) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without words")
+}
+
+/// The error the next `cudaGetLastError` returns, which forgets it.
+pub(crate) fn take_last() -> Error {
+    Error(LAST.replace(0))
+}
+
+/// The same, remembered.
+pub(crate) fn last() -> Error {
+    Error(LAST.get())
+}
+
+/// Fails in a child of the process that used the device first.
+pub(crate) fn check_process() -> Result {
+    let id = std::process::id();
+    match OWNER.compare_exchange(0, id, Relaxed, Relaxed) {
+        Err(owner) if owner != id => Err(Error::NOT_INITIALIZED),
+        _ => Ok(()),
+    }
+}
+
+/// Prints one line for the user.
+pub(crate) fn say(text: &str) {
+    eprintln!("dgx: {text}");
+}
+
+/// Says a sentence once in a process.
+pub(crate) fn say_once(text: &str) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut said = SAID
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if said.insert(text.to_owned()) {
+        say(text);
+    }
+}
+
+/// Refuses a call by its name.
+pub(crate) fn refuse(name: &str) -> Error {
+    say_once(&format!("{name} is not supported"));
+    report::refused(name);
+    Error::NOT_SUPPORTED
+}
+
+/// Refuses a part of what a call can do.
+pub(crate) fn refuse_part(name: &str, what: &str) -> Error {
+    refuse(&format!("{name} with {what}"))
+}
+
+/// Answers a function that is missing.
+pub(crate) fn refused_call(name: &'static str) -> c_int {
+    match name.starts_with("cuda") || name.starts_with("__") {
+        true => answer_runtime(name, || Err(refuse(name))),
+        false => answer_driver(name, || Err(refuse(name))),
+    }
+}

@@ -1,0 +1,203 @@
+//! The device that programs see: its numbers, and the settings of the run.
+
+use std::sync::OnceLock;
+
+use ptx_emu::{Config, Profile};
+use serde::{Deserialize, Serialize};
+
+/// Names a device, as JSON of [`Properties`].
+pub const TARGET: &str = "DGX_RUN_TARGET";
+/// Seeds the first launch; each launch uses the next.
+pub const SEED: &str = "DGX_RUN_SEED";
+/// Watches every launch for hazards if it is set.
+pub const SANITIZE: &str = "DGX_RUN_SANITIZE";
+/// Runs no kernel if it is set: a program that passes its own check all the same proves nothing.
+pub const SKIP: &str = "DGX_RUN_SKIP";
+
+/// What a program can ask about the device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Properties {
+    /// `NVIDIA H200`
+    pub name: String,
+    /// Compute capability times ten.
+    pub capability: u32,
+    /// Multiprocessors.
+    pub sms: u32,
+    /// Bytes of device memory.
+    pub memory: u64,
+    /// Bytes of the L2 cache.
+    pub l2: u32,
+    /// Shared bytes of one multiprocessor.
+    pub shared_per_sm: u32,
+    /// Shared bytes of one block, for kernels that ask for more than 48 KiB.
+    pub shared_per_block: u32,
+    /// Clock of the multiprocessors.
+    pub clock_khz: u32,
+    /// Clock of the memory.
+    pub memory_clock_khz: u32,
+    /// Bits of the memory's bus.
+    pub bus_bits: u32,
+}
+
+/// Shared bytes of a block without asking.
+pub(crate) const SHARED_PLAIN: u32 = 48 << 10;
+
+impl Properties {
+    /// NVIDIA H200.
+    pub fn h200() -> Self {
+        Self {
+            name: "NVIDIA H200".to_owned(),
+            capability: 90,
+            sms: 132,
+            memory: 150_109_880_320,
+            l2: 62_914_560,
+            shared_per_sm: 233_472,
+            shared_per_block: 232_448,
+            clock_khz: 1_980_000,
+            memory_clock_khz: 3_201_000,
+            bus_bits: 6144,
+        }
+    }
+
+    /// NVIDIA B200.
+    pub fn b200() -> Self {
+        Self {
+            name: "NVIDIA B200".to_owned(),
+            capability: 100,
+            sms: 148,
+            memory: 180_000_000_000,
+            l2: 132_120_576,
+            clock_khz: 1_965_000,
+            memory_clock_khz: 3_996_000,
+            bus_bits: 8192,
+            ..Self::h200()
+        }
+    }
+
+    /// Limits that launches keep.
+    pub(crate) fn profile(&self) -> Profile {
+        let like = Profile::of_target(&format!("sm_{}", self.capability)).unwrap_or_default();
+        Profile {
+            capability: self.capability,
+            sms: self.sms,
+            shared_per_cta: self.shared_per_block,
+            shared_per_sm: self.shared_per_sm,
+            ..like
+        }
+    }
+
+    pub(crate) fn major(&self) -> i32 {
+        (self.capability / 10) as i32
+    }
+
+    pub(crate) fn minor(&self) -> i32 {
+        (self.capability % 10) as i32
+    }
+
+    /// `cudaDevAttr…` and `CU_DEVICE_ATTRIBUTE_…` by number; nothing for unknown ones.
+    pub(crate) fn attribute(&self, attribute: i32) -> Option<i32> {
+        let profile = self.profile();
+        Some(match attribute {
+            1 | 2 | 3 => 1024,
+            4 => 64,
+            5 => i32::MAX,
+            6 | 7 => 65_535,
+            8 => SHARED_PLAIN as i32,
+            9 => 65_536,
+            10 => 32,
+            11 => i32::MAX,
+            12 | 82 => profile.registers_per_sm as i32,
+            13 => self.clock_khz as i32,
+            14 | 30 => 512,
+            51 => 32,
+            16 => self.sms as i32,
+            15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 89 | 90 | 91 | 95 | 99 | 115 => 1,
+            120 | 127 | 129 => i32::from(self.capability >= 90),
+            32 => 1,
+            40 => 3,
+            36 => self.memory_clock_khz as i32,
+            37 => self.bus_bits as i32,
+            38 => self.l2 as i32,
+            39 => profile.threads_per_sm as i32,
+            75 => self.major(),
+            76 => self.minor(),
+            81 => self.shared_per_sm as i32,
+            87 => 2,
+            97 => self.shared_per_block as i32,
+            106 => profile.ctas_per_sm as i32,
+            111 => 1024,
+            126 => 4,
+            130 | 131 | 134 => -1,
+            // What the emulated device has not: textures, arrays, surfaces, peers, other processes.
+            17 | 18 | 20..=29 | 33..=35 | 42..=50 | 52..=74 | 77 | 84..=86 | 88 => 0,
+            92..=94 | 96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=119 | 121..=125 => 0,
+            128 | 132 | 133 | 135..=161 => 0,
+            _ => return None,
+        })
+    }
+}
+
+/// How this process emulates.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) properties: Properties,
+    pub(crate) config: Config,
+    pub(crate) sanitize: bool,
+    pub(crate) skip: bool,
+}
+
+/// The settings, read from the environment once.
+pub(crate) fn settings() -> &'static Settings {
+    static SETTINGS: OnceLock<Settings> = OnceLock::new();
+    SETTINGS.get_or_init(|| {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let properties = properties();
+        Settings {
+            config: Config {
+                seed: std::env::var(SEED)
+                    .ok()
+                    .and_then(|seed| seed.parse().ok())
+                    .unwrap_or(0),
+                // A cluster of a long program may take long.
+                step_limit: u64::MAX / 4,
+                scoreboard: true,
+                profile: properties.profile(),
+                ..Config::default()
+            },
+            properties,
+            sanitize: set(SANITIZE),
+            skip: set(SKIP),
+        }
+    })
+}
+
+fn properties() -> Properties {
+    match std::env::var(TARGET) {
+        Err(_) => Properties::h200(),
+        Ok(text) => match text.as_str() {
+            "h200" | "" => Properties::h200(),
+            "b200" => Properties::b200(),
+            _ => serde_json::from_str(&text).unwrap_or_else(|error| {
+                crate::call::say(&format!(
+                    "{TARGET} describes no device ({error}): an H200 is used"
+                ));
+                Properties::h200()
+            }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_say_what_the_profile_says() {
+        let h200 = Properties::h200();
+        assert_eq!(h200.profile(), Profile::H200);
+        assert_eq!(Properties::b200().profile(), Profile::B200);
+        assert_eq!(h200.attribute(75), Some(9));
+        assert_eq!(h200.attribute(16), Some(132));
+        assert_eq!(h200.attribute(-1), None);
+    }
+}

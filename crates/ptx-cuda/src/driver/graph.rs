@@ -1,0 +1,202 @@
+//! Graphs: those of the runtime API, under the driver's names where the parameters differ.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use super::launch::{Arguments, kernel_work};
+use super::transfer::Copy3D;
+use crate::c::{array, offer, put, put_array};
+use crate::call::driver;
+use crate::context::in_context;
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::launch::Shape;
+use crate::memory::Rows;
+use crate::runtime::kind;
+use crate::stream::submit;
+use crate::work::{Fill, HostCall, Work};
+
+/// `CUDA_KERNEL_NODE_PARAMS`
+#[repr(C)]
+struct KernelParams {
+    function: usize,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    each: *const *const c_void,
+    extra: *const *mut c_void,
+    kernel: usize,
+    context: usize,
+}
+
+impl KernelParams {
+    /// # Safety
+    /// The parameters of the kernel must be there.
+    unsafe fn work(&self) -> Result<Work> {
+        let shape = Shape {
+            grid: self.grid,
+            block: self.block,
+            shared: self.shared,
+            ..Shape::default()
+        };
+        let function = if self.function == 0 {
+            self.kernel
+        } else {
+            self.function
+        };
+        let (each, extra) = (self.each, self.extra);
+        let mut device = in_context()?;
+        // SAFETY: by this function's contract.
+        unsafe { kernel_work(&mut device, function, shape, Arguments { each, extra }) }
+    }
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS`
+#[repr(C)]
+struct FillParams {
+    to: u64,
+    pitch: usize,
+    value: c_uint,
+    element: c_uint,
+    width: usize,
+    height: usize,
+}
+
+/// Adds a node.
+///
+/// # Safety
+/// `after` must have `count` nodes.
+unsafe fn add(node: *mut usize, graph: usize, after: (*const usize, usize), work: Work) -> Result {
+    // SAFETY: by this function's contract.
+    let after = unsafe { array(after.0, after.1) }?.to_vec();
+    let added = in_context()?.graphs.get_mut(graph)?.add(work, after)?;
+    // SAFETY: as above.
+    unsafe { put(node, added) }
+}
+
+driver! {
+    fn cuGraphCreate(graph: *mut usize, _flags: c_uint) {
+        put(graph, in_context()?.graphs.add(Graph::default()))
+    }
+
+    fn cuGraphDestroy(graph: usize) {
+        in_context()?.graphs.remove(graph).map(drop).map_err(|_| Error::INVALID_VALUE)
+    }
+
+    fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, _flags: u64) {
+        put(executable, in_context()?.instantiate(graph)?)
+    }
+
+    fn cuGraphInstantiateWithParams | cuGraphInstantiateWithParams_ptsz(
+        executable: *mut usize,
+        graph: usize,
+        _params: *mut c_void,
+    ) {
+        put(executable, in_context()?.instantiate(graph)?)
+    }
+
+    fn cuGraphExecDestroy(executable: usize) {
+        in_context()?.executables.remove(executable).map(drop)
+    }
+
+    fn cuGraphUpload | cuGraphUpload_ptsz(executable: usize, _stream: usize) {
+        in_context()?.executables.get(executable).map(drop)
+    }
+
+    fn cuGraphLaunch | cuGraphLaunch_ptsz(executable: usize, stream: usize) {
+        let device = in_context()?;
+        let works = device.executables.get(executable)?.works.clone();
+        submit(device, stream, Work::Graph(works))
+    }
+
+    fn cuGraphExecUpdate_v2(executable: usize, graph: usize, result: *mut [usize; 3]) {
+        let mut device = in_context()?;
+        let graph = device.graphs.get(graph)?.clone();
+        let updated = device.executables.get_mut(executable)?.update(&graph);
+        offer(result, [usize::from(updated.is_err()), 0, 0]);
+        updated
+    }
+
+    fn cuGraphGetNodes(graph: usize, nodes: *mut usize, count: *mut usize) {
+        let device = in_context()?;
+        let all: Vec<usize> = device.graphs.get(graph)?.nodes.keys().copied().collect();
+        put_array(nodes, count, &all)
+    }
+
+    fn cuGraphNodeGetType(node: usize, to: *mut c_int) {
+        put(to, kind(&in_context()?.node(node)?.work))
+    }
+
+    fn cuGraphAddKernelNode_v2(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        params: *const KernelParams,
+    ) {
+        let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
+        add(node, graph, (after, count), work)
+    }
+
+    fn cuGraphExecKernelNodeSetParams_v2(
+        executable: usize,
+        node: usize,
+        params: *const KernelParams,
+    ) {
+        let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
+        in_context()?.executables.get_mut(executable)?.replace(node, work)
+    }
+
+    fn cuGraphAddMemcpyNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        params: *const Copy3D,
+        _context: usize,
+    ) {
+        let copy = params.as_ref().ok_or(Error::INVALID_VALUE)?.copy()?;
+        add(node, graph, (after, count), Work::Copy(copy))
+    }
+
+    fn cuGraphAddMemsetNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        params: *const FillParams,
+        _context: usize,
+    ) {
+        let params = params.as_ref().ok_or(Error::INVALID_VALUE)?;
+        let bytes = params.width as u64 * u64::from(params.element);
+        let to = Rows {
+            start: params.to,
+            pitch: params.pitch as u64,
+            slice: 0,
+        };
+        let fill = Fill {
+            to,
+            value: params.value,
+            width: params.element,
+            extent: [bytes, params.height as u64, 1],
+        };
+        match params.element {
+            1 | 2 | 4 => add(node, graph, (after, count), Work::Fill(fill)),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    fn cuGraphAddHostNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        params: *const HostCall,
+    ) {
+        let call = *params.as_ref().ok_or(Error::INVALID_VALUE)?;
+        add(node, graph, (after, count), Work::Host(call))
+    }
+
+    fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) {
+        add(node, graph, (after, count), Work::Nothing)
+    }
+}

@@ -1,0 +1,193 @@
+//! Allocations.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use crate::c::put;
+use crate::call::driver;
+use crate::context::in_context;
+use crate::error::{Error, Result};
+use crate::memory::Kind;
+use crate::pool::Pool;
+use crate::runtime::PITCH;
+use crate::stream::submit;
+use crate::work::Work;
+
+fn free(ptr: u64, kinds: &[Kind]) -> Result {
+    let mut device = in_context()?;
+    match ptr {
+        0 => Ok(()),
+        _ if device
+            .block(ptr)
+            .is_some_and(|(_, block)| block.pool.is_some()) =>
+        {
+            device.free_to_pool(ptr)
+        }
+        _ => device.free(ptr, kinds),
+    }
+}
+
+driver! {
+    fn cuMemAlloc_v2(ptr: *mut u64, bytes: usize) {
+        put(ptr, in_context()?.allocate(Kind::Device, bytes as u64, 0)?)
+    }
+
+    fn cuMemAllocManaged(ptr: *mut u64, bytes: usize, flags: c_uint) {
+        put(ptr, in_context()?.allocate(Kind::Managed, bytes as u64, flags)?)
+    }
+
+    fn cuMemAllocPitch_v2(
+        ptr: *mut u64,
+        pitch: *mut usize,
+        width: usize,
+        height: usize,
+        _element: c_uint,
+    ) {
+        let apart = width.next_multiple_of(PITCH);
+        let bytes = apart.checked_mul(height).ok_or(Error::OUT_OF_MEMORY)?;
+        put(ptr, in_context()?.allocate(Kind::Device, bytes as u64, 0)?)?;
+        put(pitch, apart)
+    }
+
+    fn cuMemFree_v2(ptr: u64) {
+        free(ptr, &[Kind::Device, Kind::Managed])
+    }
+
+    fn cuMemAllocHost_v2(ptr: *mut u64, bytes: usize) {
+        put(ptr, in_context()?.allocate_pinned(bytes as u64, 0)?)
+    }
+
+    fn cuMemHostAlloc(ptr: *mut u64, bytes: usize, flags: c_uint) {
+        put(ptr, in_context()?.allocate_pinned(bytes as u64, flags)?)
+    }
+
+    fn cuMemFreeHost(ptr: u64) {
+        free(ptr, &[Kind::Pinned])
+    }
+
+    fn cuMemHostRegister_v2(ptr: *mut c_void, bytes: usize, flags: c_uint) {
+        in_context()?.register(ptr.cast(), bytes as u64, flags)
+    }
+
+    fn cuMemHostUnregister(ptr: u64) {
+        let done = in_context()?.free(ptr, &[Kind::Registered]);
+        done.map_err(|_| Error::NOT_REGISTERED)
+    }
+
+    fn cuMemHostGetDevicePointer_v2(to: *mut u64, from: u64, _flags: c_uint) {
+        match in_context()?.block(from) {
+            Some((_, block)) if block.kind != Kind::Device => put(to, from),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    fn cuMemHostGetFlags(flags: *mut c_uint, ptr: u64) {
+        match in_context()?.block(ptr) {
+            Some((_, block)) if matches!(block.kind, Kind::Pinned | Kind::Registered) => {
+                put(flags, block.flags)
+            }
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
+        let device = in_context()?;
+        let limit = device.memory.limit();
+        put(free, (limit - device.memory.used()) as usize)?;
+        put(total, limit as usize)
+    }
+
+    fn cuMemGetAddressRange_v2(start: *mut u64, bytes: *mut usize, ptr: u64) {
+        let device = in_context()?;
+        let found = device.memory.allocation(ptx_emu::DevicePtr(ptr)).ok_or(Error::NOT_FOUND)?;
+        crate::c::offer(start, found.start.0);
+        crate::c::offer(bytes, found.bytes as usize);
+        Ok(())
+    }
+
+    fn cuMemAllocAsync | cuMemAllocAsync_ptsz(ptr: *mut u64, bytes: usize, stream: usize) {
+        let mut device = in_context()?;
+        device.streams.get(stream)?;
+        let pool = device.default_pool();
+        put(ptr, device.allocate_from(pool, bytes as u64)?)
+    }
+
+    fn cuMemAllocFromPoolAsync | cuMemAllocFromPoolAsync_ptsz(
+        ptr: *mut u64,
+        bytes: usize,
+        pool: usize,
+        stream: usize,
+    ) {
+        let mut device = in_context()?;
+        device.streams.get(stream)?;
+        put(ptr, device.allocate_from(pool, bytes as u64)?)
+    }
+
+    fn cuMemFreeAsync | cuMemFreeAsync_ptsz(ptr: u64, stream: usize) {
+        let device = in_context()?;
+        match device.streams.get(stream)?.capture.is_some() {
+            // What a graph frees is freed with the device: it may be replayed.
+            true => Ok(()),
+            false => submit(device, stream, Work::Free(ptr)),
+        }
+    }
+
+    fn cuDeviceGetDefaultMemPool | cuDeviceGetMemPool(pool: *mut usize, number: c_int) {
+        super::device::device(number)?;
+        put(pool, crate::state::device()?.default_pool())
+    }
+
+    fn cuDeviceSetMemPool(number: c_int, pool: usize) {
+        super::device::device(number)?;
+        let mut device = crate::state::device()?;
+        device.pools.get(pool)?;
+        device.current_pool = Some(pool);
+        Ok(())
+    }
+
+    fn cuMemPoolCreate(pool: *mut usize, _properties: *const c_void) {
+        put(pool, crate::state::device()?.pools.add(Pool::default()))
+    }
+
+    fn cuMemPoolDestroy(pool: usize) {
+        crate::state::device()?.pools.remove(pool).map(drop)
+    }
+
+    fn cuMemPoolTrimTo(pool: usize, _bytes: usize) {
+        crate::state::device()?.pools.get(pool).map(drop)
+    }
+
+    fn cuMemPoolSetAccess(pool: usize, _access: *const c_void, _count: usize) {
+        crate::state::device()?.pools.get(pool).map(drop)
+    }
+
+    fn cuMemPoolGetAttribute(pool: usize, attribute: c_uint, value: *mut c_void) {
+        let found = crate::state::device()?.pool_attribute(pool, attribute)?;
+        match attribute >= 4 {
+            true => put(value.cast::<u64>(), found),
+            false => put(value.cast::<c_int>(), found as c_int),
+        }
+    }
+
+    fn cuMemPoolSetAttribute(pool: usize, attribute: c_uint, value: *const c_void) {
+        if value.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let value = match attribute >= 4 {
+            true => value.cast::<u64>().read_unaligned(),
+            false => u64::from(value.cast::<u32>().read_unaligned()),
+        };
+        crate::state::device()?.set_pool_attribute(pool, attribute, value)
+    }
+
+    // Neither an advice nor a prefetch changes anything, so only the pointer is looked at: their
+    // versions differ in what follows.
+    fn cuMemAdvise
+        | cuMemAdvise_v2
+        | cuMemPrefetchAsync
+        | cuMemPrefetchAsync_ptsz
+        | cuMemPrefetchAsync_v2
+        | cuMemPrefetchAsync_v2_ptsz(ptr: u64, _bytes: usize)
+    {
+        in_context()?.block(ptr).map(drop).ok_or(Error::INVALID_VALUE)
+    }
+}

@@ -1,0 +1,18 @@
+//! The driver API: `cu…`.
+
+mod context;
+mod device;
+pub(crate) mod entry;
+mod event;
+mod function;
+mod graph;
+mod launch;
+mod memory;
+mod module;
+mod pointer;
+mod stream;
+mod tensor_map;
+mod transfer;
+
+/// Names the emulated device.
+pub(crate) const UUID: [u8; 16] = *b"dgx emulated gpu";

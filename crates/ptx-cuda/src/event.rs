@@ -1,0 +1,59 @@
+//! Events: moments between pieces of work.
+
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::state::Device;
+
+/// Made without a clock.
+const DISABLE_TIMING: u32 = 2;
+
+/// An event.
+#[derive(Default)]
+pub(crate) struct Event {
+    flags: u32,
+    /// When it was recorded last.
+    at: Option<Instant>,
+    /// The capture it was recorded in last, and what it stands for there.
+    pub(crate) captured: Option<(usize, Vec<usize>)>,
+}
+
+impl Device {
+    pub(crate) fn make_event(&mut self, flags: u32) -> usize {
+        self.events.add(Event {
+            flags,
+            ..Event::default()
+        })
+    }
+
+    /// All work before it is done already.
+    pub(crate) fn record(&mut self, event: usize) -> Result {
+        let event = self.events.get_mut(event)?;
+        event.at = Some(Instant::now());
+        event.captured = None;
+        Ok(())
+    }
+
+    /// Fails for one that was recorded in a capture.
+    pub(crate) fn check_event(&self, event: usize) -> Result {
+        match self.events.get(event)?.captured {
+            Some(_) => Err(Error::CAPTURED_EVENT),
+            None => Ok(()),
+        }
+    }
+
+    /// Milliseconds between two events, in the time of the host: emulation takes longer than the
+    /// device would.
+    pub(crate) fn elapsed(&self, from: usize, to: usize) -> Result<f32> {
+        let (from, to) = (self.events.get(from)?, self.events.get(to)?);
+        if (from.flags | to.flags) & DISABLE_TIMING != 0 {
+            return Err(Error::INVALID_HANDLE);
+        }
+        let (Some(from), Some(to)) = (from.at, to.at) else {
+            return Err(Error::INVALID_HANDLE);
+        };
+        let span = to.saturating_duration_since(from).as_secs_f32()
+            - from.saturating_duration_since(to).as_secs_f32();
+        Ok(span * 1e3)
+    }
+}

@@ -1,0 +1,189 @@
+//! Graphs of work, captured from streams or built node by node, and replayed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::handles::fresh;
+use crate::state::Device;
+use crate::work::Work;
+
+/// A node.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) work: Work,
+    pub(crate) after: Vec<usize>,
+}
+
+/// A graph: nodes by their handles, which grow as nodes are added.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Graph {
+    pub(crate) nodes: BTreeMap<usize, Node>,
+}
+
+impl Graph {
+    pub(crate) fn add(&mut self, work: Work, mut after: Vec<usize>) -> Result<usize> {
+        if after.iter().any(|node| !self.nodes.contains_key(node)) {
+            return Err(Error::INVALID_VALUE);
+        }
+        after.sort_unstable();
+        after.dedup();
+        let handle = fresh();
+        self.nodes.insert(handle, Node { work, after });
+        Ok(handle)
+    }
+
+    pub(crate) fn remove(&mut self, node: usize) -> Result {
+        self.nodes.remove(&node).ok_or(Error::INVALID_VALUE)?;
+        for other in self.nodes.values_mut() {
+            other.after.retain(|&before| before != node);
+        }
+        Ok(())
+    }
+
+    /// Nodes, and all that come before them.
+    pub(crate) fn before(&self, nodes: &[usize]) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut left = nodes.to_vec();
+        while let Some(node) = left.pop() {
+            if found.insert(node)
+                && let Some(node) = self.nodes.get(&node)
+            {
+                left.extend(&node.after);
+            }
+        }
+        found
+    }
+
+    /// `(from, to)` of every dependency.
+    pub(crate) fn edges(&self) -> Vec<(usize, usize)> {
+        let of = |(&to, node): (&usize, &Node)| {
+            let edge = move |&from: &usize| (from, to);
+            node.after.iter().map(edge).collect::<Vec<_>>()
+        };
+        self.nodes.iter().flat_map(of).collect()
+    }
+
+    /// The nodes in an order that keeps their dependencies; fails for a circle.
+    fn in_order(&self) -> Result<Vec<usize>> {
+        let mut missing: HashMap<usize, usize> = (self.nodes.iter())
+            .map(|(&node, its)| (node, its.after.len()))
+            .collect();
+        let mut after: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (from, to) in self.edges() {
+            after.entry(from).or_default().push(to);
+        }
+        let free = |(&node, &count): (&usize, &usize)| (count == 0).then_some(node);
+        let mut ready: BTreeSet<usize> = missing.iter().filter_map(free).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some(node) = ready.pop_first() {
+            order.push(node);
+            for to in after.remove(&node).unwrap_or_default() {
+                let count = missing.entry(to).or_insert(1);
+                *count -= 1;
+                if *count == 0 {
+                    ready.insert(to);
+                }
+            }
+        }
+        match order.len() == self.nodes.len() {
+            true => Ok(order),
+            false => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    /// A copy with handles of its own, and which node became which.
+    pub(crate) fn cloned(&self) -> (Self, HashMap<usize, usize>) {
+        let names: HashMap<usize, usize> = self.nodes.keys().map(|&node| (node, fresh())).collect();
+        let rename = |node: &usize| names.get(node).copied().unwrap_or(*node);
+        let copy = |(name, node): (&usize, &Node)| {
+            let after = node.after.iter().map(rename).collect();
+            let work = node.work.clone();
+            (rename(name), Node { work, after })
+        };
+        let nodes = self.nodes.iter().map(copy).collect();
+        (Self { nodes }, names)
+    }
+}
+
+/// A graph made ready: its work in order, with the nodes it came from.
+pub(crate) struct Executable {
+    pub(crate) nodes: Vec<usize>,
+    pub(crate) works: Arc<Vec<Work>>,
+}
+
+impl Executable {
+    pub(crate) fn of(graph: &Graph) -> Result<Self> {
+        let nodes = graph.in_order()?;
+        let works = nodes.iter().map(|node| graph.nodes[node].work.clone());
+        Ok(Self {
+            works: Arc::new(works.collect()),
+            nodes,
+        })
+    }
+
+    /// Replaces the work of a node by other work of its kind.
+    pub(crate) fn replace(&mut self, node: usize, work: Work) -> Result {
+        let found = self.nodes.iter().position(|&known| known == node);
+        let place = &mut Arc::make_mut(&mut self.works)[found.ok_or(Error::INVALID_VALUE)?];
+        if std::mem::discriminant(place) != std::mem::discriminant(&work) {
+            return Err(Error::INVALID_VALUE);
+        }
+        *place = work;
+        Ok(())
+    }
+
+    /// Takes over the work of a graph of the same shape.
+    pub(crate) fn update(&mut self, graph: &Graph) -> Result {
+        let new = Self::of(graph)?;
+        let kind = |work: &Work| std::mem::discriminant(work);
+        let alike = new.works.len() == self.works.len()
+            && (new.works.iter().zip(self.works.iter())).all(|(a, b)| kind(a) == kind(b));
+        if !alike {
+            return Err(Error::UPDATE_FAILURE);
+        }
+        self.works = new.works;
+        Ok(())
+    }
+}
+
+impl Device {
+    /// Makes a graph ready.
+    pub(crate) fn instantiate(&mut self, graph: usize) -> Result<usize> {
+        let executable = Executable::of(self.graphs.get(graph)?)?;
+        Ok(self.executables.add(executable))
+    }
+
+    /// The graph that a node is in.
+    pub(crate) fn graph_of(&mut self, node: usize) -> Result<&mut Graph> {
+        let holds = |graph: &&mut Graph| graph.nodes.contains_key(&node);
+        self.graphs
+            .values_mut()
+            .find(holds)
+            .ok_or(Error::INVALID_VALUE)
+    }
+
+    /// A node.
+    pub(crate) fn node(&mut self, node: usize) -> Result<&mut Node> {
+        let graph = self.graph_of(node)?;
+        graph.nodes.get_mut(&node).ok_or(Error::INVALID_VALUE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_run_after_what_they_depend_on() {
+        let mut graph = Graph::default();
+        let a = graph.add(Work::Nothing, vec![]).unwrap();
+        let b = graph.add(Work::Nothing, vec![a]).unwrap();
+        let c = graph.add(Work::Nothing, vec![]).unwrap();
+        graph.nodes.get_mut(&a).unwrap().after.push(c);
+        assert_eq!(graph.in_order().unwrap(), [c, a, b]);
+        graph.nodes.get_mut(&c).unwrap().after.push(b);
+        assert!(graph.in_order().is_err());
+        assert!(graph.add(Work::Nothing, vec![7]).is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! Kernel launches.
+
+use std::ffi::{c_int, c_void};
+use std::io::Write;
+
+use ptx_emu::{Fault, FaultKind, Launch, LaunchError, Params, Print, Sanitize};
+
+use crate::call::{say, say_once};
+use crate::device::settings;
+use crate::error::{Error, Result};
+use crate::module::Function;
+use crate::report;
+use crate::state::Device;
+
+/// A kernel and all it is launched with.
+#[derive(Debug, Clone)]
+pub(crate) struct KernelCall {
+    pub(crate) function: Function,
+    pub(crate) shape: Shape,
+    pub(crate) params: Params,
+}
+
+/// How many threads, and what they share.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared: u32,
+    pub(crate) cluster: Option<[u32; 3]>,
+    pub(crate) cooperative: bool,
+}
+
+impl Shape {
+    /// The launch without its parameters.
+    pub(crate) fn launch(&self, kernel: &str) -> Launch {
+        Launch {
+            cluster: self.cluster,
+            ..Launch::new(kernel)
+                .grid(self.grid)
+                .block(self.block)
+                .shared_bytes(self.shared)
+                .cooperative(self.cooperative)
+                .config(settings().config)
+        }
+    }
+}
+
+/// Copies the parameters of a kernel from where `args` points.
+///
+/// # Safety
+/// `args` must have a pointer to each parameter.
+pub(crate) unsafe fn gather(function: &Function, args: *const *const c_void) -> Result<Params> {
+    let kernel = function.kernel()?;
+    if args.is_null() && !kernel.params.is_empty() {
+        return Err(Error::INVALID_VALUE);
+    }
+    let mut params = Params::new();
+    for (index, param) in kernel.params.iter().enumerate() {
+        // SAFETY: by this function's contract.
+        let bytes = unsafe {
+            let from = *args.add(index);
+            if from.is_null() {
+                return Err(Error::INVALID_VALUE);
+            }
+            std::slice::from_raw_parts(from.cast::<u8>(), param.size as usize)
+        };
+        params = params.bytes(bytes);
+    }
+    Ok(params)
+}
+
+/// Cuts the parameters of a kernel out of the buffer that `extra` names.
+///
+/// # Safety
+/// `extra` must be a list as `cuLaunchKernel` takes it.
+pub(crate) unsafe fn gather_extra(
+    function: &Function,
+    extra: *const *mut c_void,
+) -> Result<Params> {
+    let (mut buffer, mut bytes) = (std::ptr::null::<u8>(), 0);
+    let mut at = extra;
+    // SAFETY: pairs of a name and a pointer, and a zero at the end.
+    unsafe {
+        while !(*at).is_null() {
+            match (*at).addr() {
+                1 => buffer = (*at.add(1)).cast(),
+                2 => bytes = *(*at.add(1)).cast::<usize>(),
+                _ => return Err(Error::INVALID_VALUE),
+            }
+            at = at.add(2);
+        }
+    }
+    let kernel = function.kernel()?;
+    let mut params = Params::new();
+    for param in kernel.params {
+        let end = (param.offset + param.size) as usize;
+        if buffer.is_null() || end > bytes {
+            return Err(Error::INVALID_VALUE);
+        }
+        // SAFETY: inside the buffer.
+        let part = unsafe {
+            std::slice::from_raw_parts(buffer.add(param.offset as usize), param.size as usize)
+        };
+        params = params.bytes(part);
+    }
+    Ok(params)
+}
+
+impl Device {
+    /// Runs a kernel. What goes wrong inside shows in later calls, as on a device.
+    pub(crate) fn launch(&mut self, call: &KernelCall) -> Result {
+        let Function {
+            module,
+            name,
+            max_dynamic_shared,
+            ..
+        } = &call.function;
+        let shape = &call.shape;
+        if shape.shared > *max_dynamic_shared {
+            return Err(Error::INVALID_VALUE);
+        }
+        let ctas = shape.grid.iter().map(|&n| u64::from(n)).product();
+        let settings = settings();
+        if settings.skip {
+            return Ok(());
+        }
+        let mut launch = shape.launch(name).params(call.params.clone());
+        launch.config.seed = settings.config.seed.wrapping_add(self.launches);
+        self.launches += 1;
+        report::begun(name, ctas);
+        let (result, findings) = match settings.sanitize {
+            false => (launch.run(&module.emu, &mut self.memory), None),
+            true => {
+                let sanitize = Sanitize {
+                    clusters: Some(64),
+                    ..Sanitize::default()
+                };
+                let (result, findings) =
+                    launch.run_sanitized(&module.emu, &mut self.memory, &sanitize);
+                (result, Some(findings))
+            }
+        };
+        for finding in findings.iter().flat_map(|findings| &findings.all) {
+            report::hazard(name, finding);
+        }
+        match result {
+            Ok(done) => {
+                print(&done.printed);
+                report::ended(name, ctas, done.counters.total_instructions());
+                Ok(())
+            }
+            Err(error) => self.fail(name, error),
+        }
+    }
+
+    /// What the driver does about a launch that failed.
+    fn fail(&mut self, kernel: &str, error: LaunchError) -> Result {
+        let code = match &error {
+            LaunchError::Fault(fault) => return self.fault(kernel, fault),
+            LaunchError::NoKernel { .. } => Error::NOT_FOUND,
+            LaunchError::ParamCount { .. } | LaunchError::ParamSize { .. } => Error::INVALID_VALUE,
+            LaunchError::SharedMemory { .. } => Error::INVALID_VALUE,
+            LaunchError::Shape { .. } => Error::INVALID_CONFIGURATION,
+            LaunchError::Registers { .. } => Error::OUT_OF_RESOURCES,
+            LaunchError::TooLargeToCooperate { .. } => Error::TOO_LARGE_TO_COOPERATE,
+            LaunchError::Target { .. } => Error::NO_BINARY,
+            LaunchError::Memory(_) => Error::OUT_OF_MEMORY,
+            LaunchError::Refused { .. } => Error::NOT_SUPPORTED,
+            _ => Error::UNKNOWN,
+        };
+        let text = error.to_string();
+        say_once(&text);
+        report::fault(kernel, &text);
+        Err(code)
+    }
+
+    fn fault(&mut self, kernel: &str, fault: &Fault) -> Result {
+        print(&fault.printed);
+        let code = match &fault.kind {
+            FaultKind::OutOfBounds { .. } => Error::ILLEGAL_ADDRESS,
+            FaultKind::Misaligned { .. } => Error::MISALIGNED,
+            FaultKind::Assert { .. } => Error::ASSERT,
+            FaultKind::Illegal { .. } | FaultKind::Mbarrier { .. } => Error::ILLEGAL_INSTRUCTION,
+            kind if kind.is_hang() => Error::LAUNCH_TIMEOUT,
+            _ => Error::LAUNCH_FAILED,
+        };
+        if let FaultKind::Assert {
+            message,
+            file,
+            line,
+            function,
+        } = &fault.kind
+        {
+            let [x, y, z] = fault.place.cta;
+            eprintln!(
+                "{file}:{line}: {function}: block: [{x},{y},{z}], warp {}: Assertion `{message}` failed.",
+                fault.place.warp
+            );
+        }
+        say(&fault.to_string());
+        report::fault(kernel, &fault.to_string());
+        if code.sticks() {
+            self.sticky = Some(code);
+        }
+        Ok(())
+    }
+}
+
+/// Gives what kernels printed to the program's own standard output, so that lines stay in order.
+fn print(printed: &[Print]) {
+    if printed.is_empty() {
+        return;
+    }
+    let mut bytes = Vec::new();
+    for print in printed {
+        // Writing to memory does not fail.
+        let _ = bytes.write_all(print.text.as_bytes());
+    }
+    unsafe extern "C" {
+        static stdout: *mut c_void;
+        fn fwrite(from: *const c_void, size: usize, count: usize, file: *mut c_void) -> usize;
+        fn fflush(file: *mut c_void) -> c_int;
+    }
+    // SAFETY: the C library's own stream, and bytes that live on.
+    unsafe {
+        fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stdout);
+        fflush(stdout);
+    }
+}

@@ -1,0 +1,38 @@
+//! Stands in for `libcuda.so.1` and `libcudart.so`: CUDA programs run on the emulator, without a
+//! GPU.
+//!
+//! A program is started with this library in its way: [`library::prepare`] fills a folder for
+//! `LD_LIBRARY_PATH`. The environment chooses the device ([`TARGET`]), the seed ([`SEED`]), the
+//! hazard detector ([`SANITIZE`]), and a folder for what was run ([`report`]).
+//!
+//! One core in Rust does the work; `driver` and `runtime` are the two faces that programs see, and
+//! `refused` has the names of what is missing. Kernels run when they are launched: every stream is
+//! in order, and nothing is ever pending.
+
+mod c;
+mod call;
+mod context;
+mod device;
+mod driver;
+mod error;
+mod event;
+mod fatbin;
+mod graph;
+mod handles;
+mod launch;
+pub mod library;
+mod loaded;
+mod memory;
+mod module;
+mod occupancy;
+mod pool;
+mod refused;
+mod registration;
+pub mod report;
+mod runtime;
+mod state;
+mod stream;
+mod tensor_map;
+mod work;
+
+pub use device::{Properties, SANITIZE, SEED, SKIP, TARGET};

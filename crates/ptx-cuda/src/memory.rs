@@ -1,0 +1,233 @@
+//! Memory of all kinds, and copies between them.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+
+use ptx_emu::{DevicePtr, MemoryError};
+
+use crate::error::{Error, Result};
+use crate::state::Device;
+
+/// Whose memory an allocation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `cudaMalloc`
+    Device,
+    /// `cudaMallocManaged`
+    Managed,
+    /// `cudaMallocHost`: the library's own host memory.
+    Pinned,
+    /// `cudaHostRegister`: the program's host memory.
+    Registered,
+}
+
+/// An allocation of the program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) kind: Kind,
+    pub(crate) bytes: u64,
+    /// Flags it was made with.
+    pub(crate) flags: u32,
+    /// The memory pool it came from.
+    pub(crate) pool: Option<usize>,
+}
+
+/// Alignment of pinned memory, that of pages.
+const PAGE: usize = 4096;
+
+fn pinned_layout(bytes: u64) -> Result<Layout> {
+    let size = usize::try_from(bytes).map_err(|_| Error::OUT_OF_MEMORY)?;
+    Layout::from_size_align(size, PAGE).map_err(|_| Error::OUT_OF_MEMORY)
+}
+
+fn refused(error: MemoryError) -> Error {
+    match error {
+        MemoryError::Empty | MemoryError::OutOfBounds { .. } => Error::INVALID_VALUE,
+        MemoryError::TooLarge { .. } => Error::OUT_OF_MEMORY,
+        MemoryError::Overlaps { .. } => Error::ALREADY_REGISTERED,
+        _ => Error::INVALID_VALUE,
+    }
+}
+
+/// Rows of rows of bytes: where they begin and how far they lie apart.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rows {
+    pub(crate) start: u64,
+    pub(crate) pitch: u64,
+    /// Bytes from one slice of rows to the next.
+    pub(crate) slice: u64,
+}
+
+impl Rows {
+    pub(crate) fn at(start: u64) -> Self {
+        Self {
+            start,
+            pitch: 0,
+            slice: 0,
+        }
+    }
+}
+
+/// Bytes in a row, rows and slices.
+pub(crate) type Extent = [u64; 3];
+
+impl Device {
+    /// Allocates device or managed memory.
+    pub(crate) fn allocate(&mut self, kind: Kind, bytes: u64, flags: u32) -> Result<u64> {
+        let name = match kind {
+            Kind::Managed => "managed memory",
+            _ => "device memory",
+        };
+        let ptr = self.memory.alloc_named(name, bytes).map_err(refused)?.0;
+        self.note(ptr, kind, bytes, flags);
+        Ok(ptr)
+    }
+
+    fn note(&mut self, ptr: u64, kind: Kind, bytes: u64, flags: u32) {
+        let block = Block {
+            kind,
+            bytes,
+            flags,
+            pool: None,
+        };
+        self.blocks.insert(ptr, block);
+    }
+
+    /// Allocates host memory that kernels reach.
+    pub(crate) fn allocate_pinned(&mut self, bytes: u64, flags: u32) -> Result<u64> {
+        if bytes == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let layout = pinned_layout(bytes)?;
+        // SAFETY: the layout has a size above zero.
+        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Error::OUT_OF_MEMORY)?;
+        // SAFETY: valid until `release`, which ends the loan first.
+        let lent = unsafe { self.memory.lend("pinned host memory", ptr, bytes) };
+        let start = lent.map_err(refused)?.0;
+        self.note(start, Kind::Pinned, bytes, flags);
+        Ok(start)
+    }
+
+    /// Lets kernels reach memory of the program.
+    ///
+    /// # Safety
+    /// It must be the program's, until it is unregistered.
+    pub(crate) unsafe fn register(&mut self, ptr: *mut u8, bytes: u64, flags: u32) -> Result {
+        let ptr = NonNull::new(ptr).ok_or(Error::INVALID_VALUE)?;
+        // SAFETY: by this function's contract.
+        let lent = unsafe { self.memory.lend("registered host memory", ptr, bytes) };
+        let start = lent.map_err(refused)?.0;
+        self.note(start, Kind::Registered, bytes, flags);
+        Ok(())
+    }
+
+    /// Frees an allocation if it is of one of these kinds.
+    pub(crate) fn free(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
+        match self.blocks.get(&ptr) {
+            Some(block) if kinds.contains(&block.kind) => self.release(ptr),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    /// Frees an allocation, whatever it is.
+    pub(crate) fn release(&mut self, ptr: u64) -> Result {
+        let block = self.blocks.remove(&ptr).ok_or(Error::INVALID_VALUE)?;
+        self.memory.free(DevicePtr(ptr)).map_err(refused)?;
+        if block.kind == Kind::Pinned {
+            let layout = pinned_layout(block.bytes)?;
+            // SAFETY: allocated with this layout in `allocate_pinned`; the loan has ended.
+            unsafe { dealloc(std::ptr::with_exposed_provenance_mut(ptr as usize), layout) };
+        }
+        Ok(())
+    }
+
+    /// The allocation of the program that holds an address, and where it begins.
+    pub(crate) fn block(&self, ptr: u64) -> Option<(u64, Block)> {
+        let (&start, &block) = self.blocks.range(..=ptr).next_back()?;
+        (ptr - start < block.bytes).then_some((start, block))
+    }
+
+    /// Whether kernels can use an address.
+    pub(crate) fn knows(&self, ptr: u64) -> bool {
+        self.memory.allocation(DevicePtr(ptr)).is_some()
+    }
+
+    /// Where the host reaches bytes that a program names: of one allocation, or its own.
+    fn reach(&self, ptr: u64, bytes: u64) -> Result<*mut u8> {
+        if bytes == 0 {
+            return Ok(std::ptr::dangling_mut());
+        }
+        if self.knows(ptr) {
+            let found = self.memory.host_ptr(DevicePtr(ptr), bytes);
+            return found.map(NonNull::as_ptr).map_err(refused);
+        }
+        if ptr == 0 || self.memory.set_aside().contains(&ptr) {
+            return Err(Error::INVALID_VALUE);
+        }
+        Ok(std::ptr::with_exposed_provenance_mut(ptr as usize))
+    }
+
+    /// Copies rows of bytes.
+    ///
+    /// # Safety
+    /// What is not an allocation must be valid memory of the program.
+    pub(crate) unsafe fn copy(&self, to: Rows, from: Rows, extent: Extent) -> Result {
+        let [bytes, rows, slices] = extent;
+        for slice in 0..slices {
+            for row in 0..rows {
+                let at = |side: Rows| side.start + slice * side.slice + row * side.pitch;
+                let to = self.reach(at(to), bytes)?;
+                let from = self.reach(at(from), bytes)?;
+                // SAFETY: inside allocations, or by this function's contract; no launch runs.
+                unsafe { std::ptr::copy(from.cast_const(), to, bytes as usize) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills rows with a pattern of one, two or four bytes.
+    ///
+    /// # Safety
+    /// As for `copy`.
+    pub(crate) unsafe fn fill(&self, to: Rows, pattern: &[u8], extent: Extent) -> Result {
+        let [bytes, rows, slices] = extent;
+        if !to.start.is_multiple_of(pattern.len() as u64) {
+            return Err(Error::INVALID_VALUE);
+        }
+        for slice in 0..slices {
+            for row in 0..rows {
+                let ptr = to.start + slice * to.slice + row * to.pitch;
+                if bytes > 0 && !self.knows(ptr) {
+                    return Err(Error::INVALID_VALUE);
+                }
+                let place = self.reach(ptr, bytes)?;
+                // SAFETY: as in `copy`.
+                let place = unsafe { std::slice::from_raw_parts_mut(place, bytes as usize) };
+                match pattern {
+                    [byte] => place.fill(*byte),
+                    _ => {
+                        for chunk in place.chunks_mut(pattern.len()) {
+                            chunk.copy_from_slice(&pattern[..chunk.len()]);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the direction that a copy of the runtime API names.
+    pub(crate) fn check_direction(&self, kind: i32, to: u64, from: u64) -> Result {
+        let fits = match kind {
+            0 | 4 => true,
+            1 => self.knows(to),
+            2 => self.knows(from),
+            3 => self.knows(to) && self.knows(from),
+            _ => return Err(Error::INVALID_DIRECTION),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(Error::INVALID_VALUE),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Modules: PTX made ready to run, from whatever a program hands over.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_void};
+use std::path::Path;
+use std::sync::Arc;
+
+use ptx_emu::{CompileError, Kernel, Module};
+
+use crate::call::say;
+use crate::device::settings;
+use crate::error::{Error, Result};
+use crate::fatbin::{self, Problem};
+use crate::report;
+use crate::state::Device;
+
+/// A loaded module.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) emu: Module,
+    /// `.version`, times ten.
+    pub(crate) ptx_version: i32,
+}
+
+impl Loaded {
+    /// Makes PTX ready.
+    pub(crate) fn of_ptx(text: &str) -> Result<Arc<Self>> {
+        let emu = Module::load(text).map_err(|error| {
+            say(&format!("the PTX cannot be loaded: {error}"));
+            match error {
+                CompileError::Parse(_) => Error::INVALID_PTX,
+                _ => Error::INVALID_IMAGE,
+            }
+        })?;
+        if !settings().config.profile.runs(emu.target()) {
+            let name = &settings().properties.name;
+            say(&format!(
+                "the PTX is for {}, which an {name} does not run",
+                emu.target()
+            ));
+            return Err(Error::NO_BINARY);
+        }
+        Ok(Arc::new(Self {
+            emu,
+            ptx_version: version(text),
+        }))
+    }
+
+    /// Makes the PTX of a fat binary's container ready.
+    pub(crate) fn of_container(container: &[u8]) -> Result<Arc<Self>> {
+        let profile = &settings().config.profile;
+        match fatbin::ptx(container, |target| profile.runs(target)) {
+            Ok(text) => Self::of_ptx(&text),
+            Err(problem) => Err(explain(&problem)),
+        }
+    }
+
+    /// Reads what `cuModuleLoadData` was given: PTX text, a container, or the wrapper of one.
+    ///
+    /// # Safety
+    /// `image` must be one of these, whole.
+    pub(crate) unsafe fn of_image(image: *const c_void) -> Result<Arc<Self>> {
+        if image.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        // SAFETY: every image has four bytes: text of PTX begins with a directive.
+        let magic = unsafe { image.cast::<[u8; 4]>().read_unaligned() };
+        match u32::from_le_bytes(magic) {
+            fatbin::WRAPPER | fatbin::CONTAINER => {
+                // SAFETY: by this function's contract.
+                let container = unsafe { container(image) };
+                Self::of_container(container.ok_or(Error::INVALID_IMAGE)?)
+            }
+            _ if magic == *b"\x7fELF" => Err(explain(&Problem::NoPtx(Vec::new()))),
+            _ => {
+                // SAFETY: text ends with a zero.
+                let text = unsafe { CStr::from_ptr(image.cast::<c_char>()) };
+                let text = text.to_str().map_err(|_| Error::INVALID_IMAGE)?;
+                Self::of_ptx(text)
+            }
+        }
+    }
+
+    /// Reads a file of PTX or a fat binary.
+    pub(crate) fn of_file(path: &Path) -> Result<Arc<Self>> {
+        let mut bytes = std::fs::read(path).map_err(|_| Error::FILE_NOT_FOUND)?;
+        // Room for the end of text, and for whoever looks at the first words.
+        bytes.extend([0; 64]);
+        if bytes.starts_with(&fatbin::CONTAINER.to_le_bytes()) {
+            return Self::of_container(&bytes[..bytes.len() - 64]);
+        }
+        // SAFETY: text that ends, or an image that is refused by its first word.
+        unsafe { Self::of_image(bytes.as_ptr().cast()) }
+    }
+
+    /// A kernel, or why there is none.
+    pub(crate) fn kernel(&self, name: &str) -> Result<Kernel<'_>> {
+        if let Some(kernel) = self.emu.kernel(name) {
+            return Ok(kernel);
+        }
+        match self.emu.refused().get(name) {
+            None => Err(Error::NOT_FOUND),
+            Some(reason) => {
+                say(&format!(
+                    "kernel {name} cannot run in the emulator: {reason}"
+                ));
+                report::refused(&format!("kernel {name}: {reason}"));
+                Err(Error::NOT_SUPPORTED)
+            }
+        }
+    }
+
+    /// Bytes of a variable.
+    pub(crate) fn variable(&self, name: &str) -> Option<u64> {
+        self.emu
+            .variables()
+            .find(|(known, _)| *known == name)
+            .map(|(_, bytes)| bytes)
+    }
+}
+
+/// `.version 8.5` as 85.
+fn version(text: &str) -> i32 {
+    let line = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(".version"));
+    let digits = line
+        .unwrap_or_default()
+        .chars()
+        .filter(char::is_ascii_digit);
+    digits.collect::<String>().parse().unwrap_or(0)
+}
+
+/// The bytes of a container, given itself or its wrapper.
+///
+/// # Safety
+/// `image` must begin with one of the two magic words and be whole.
+pub(crate) unsafe fn container<'b>(image: *const c_void) -> Option<&'b [u8]> {
+    /// What nvcc's host code registers.
+    #[repr(C)]
+    struct Wrapper {
+        magic: u32,
+        version: u32,
+        container: *const c_void,
+        unused: *const c_void,
+    }
+    // SAFETY: by this function's contract.
+    let first = unsafe { image.cast::<u32>().read_unaligned() };
+    let start = match first {
+        // SAFETY: as above.
+        fatbin::WRAPPER => unsafe { image.cast::<Wrapper>().read_unaligned() }.container,
+        _ => image,
+    };
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: a container has sixteen bytes of header, and then as many as they say.
+    unsafe {
+        let bytes = fatbin::container_bytes(&*start.cast::<[u8; 16]>())?;
+        Some(std::slice::from_raw_parts(start.cast::<u8>(), bytes))
+    }
+}
+
+/// Tells the user what to do about a fat binary; the code that the driver gives.
+fn explain(problem: &Problem) -> Error {
+    let capability = settings().properties.capability;
+    let remedy = format!(
+        "compile with -arch=compute_{capability}a or -gencode arch=compute_{capability},code=compute_{capability}"
+    );
+    match problem {
+        Problem::Damaged(why) => {
+            say(&format!("the fat binary is damaged: {why}"));
+            Error::INVALID_IMAGE
+        }
+        Problem::OtherTarget(targets) => {
+            let name = &settings().properties.name;
+            say(&format!(
+                "the program has PTX for {}, which an {name} does not run: {remedy}",
+                targets.join(", ")
+            ));
+            Error::NO_BINARY
+        }
+        Problem::NoPtx(archs) => {
+            let list = archs
+                .iter()
+                .map(|arch| format!(" for sm_{arch}"))
+                .collect::<Vec<_>>();
+            say(&format!(
+                "the program has machine code{} and no PTX, which alone can be emulated: {remedy}",
+                list.join(",")
+            ));
+            Error::NO_BINARY
+        }
+    }
+}
+
+/// A kernel of a module, and what programs set for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Function {
+    pub(crate) module: Arc<Loaded>,
+    pub(crate) name: Arc<str>,
+    /// Dynamic shared bytes that launches may ask for.
+    pub(crate) max_dynamic_shared: u32,
+    pub(crate) carveout: i32,
+    /// Clusters of more than eight blocks.
+    pub(crate) large_clusters: bool,
+}
+
+impl Function {
+    pub(crate) fn of(module: &Arc<Loaded>, name: &str) -> Result<Self> {
+        let kernel = module.kernel(name)?;
+        let plain = crate::device::SHARED_PLAIN;
+        Ok(Self {
+            max_dynamic_shared: plain.saturating_sub(kernel.static_shared),
+            name: name.into(),
+            module: module.clone(),
+            carveout: -1,
+            large_clusters: false,
+        })
+    }
+
+    pub(crate) fn kernel(&self) -> Result<Kernel<'_>> {
+        self.module.kernel(&self.name)
+    }
+}
+
+/// Functions of modules that were asked for, one handle for each.
+#[derive(Default)]
+pub(crate) struct Functions {
+    by_name: HashMap<(*const Loaded, Arc<str>), usize>,
+}
+
+// SAFETY: the pointers are names of modules, and never followed.
+unsafe impl Send for Functions {}
+
+impl Functions {
+    /// The handle of a module's function.
+    pub(crate) fn find(
+        &mut self,
+        handles: &mut crate::handles::Handles<Function>,
+        module: &Arc<Loaded>,
+        name: &str,
+    ) -> Result<usize> {
+        let key = (Arc::as_ptr(module), Arc::from(name));
+        if let Some(&handle) = self.by_name.get(&key) {
+            return Ok(handle);
+        }
+        let handle = handles.add(Function::of(module, name)?);
+        self.by_name.insert(key, handle);
+        Ok(handle)
+    }
+
+    /// Forgets what an unloaded module had; its handles are no longer valid.
+    pub(crate) fn forget(
+        &mut self,
+        handles: &mut crate::handles::Handles<Function>,
+        module: &Arc<Loaded>,
+    ) {
+        self.by_name.retain(|(of, _), handle| {
+            let stays = *of != Arc::as_ptr(module);
+            if !stays {
+                let _ = handles.remove(*handle);
+            }
+            stays
+        });
+    }
+}
+
+impl Device {
+    /// The handle of a kernel of a module that was loaded.
+    pub(crate) fn module_function(&mut self, module: usize, name: &str) -> Result<usize> {
+        let loaded = self.modules.get(module)?.clone();
+        self.function_names.find(&mut self.functions, &loaded, name)
+    }
+
+    /// Where a variable of a module lies, and its bytes.
+    pub(crate) fn module_variable(&mut self, module: usize, name: &str) -> Result<(u64, u64)> {
+        let loaded = self.modules.get(module)?.clone();
+        let bytes = loaded.variable(name).ok_or(Error::NOT_FOUND)?;
+        let ptr = self.memory.symbol(&loaded.emu, name);
+        Ok((ptr.ok_or(Error::OUT_OF_MEMORY)?.0, bytes))
+    }
+
+    /// Unloads a module: its functions and variables are gone.
+    pub(crate) fn unload(&mut self, module: usize) -> Result {
+        let loaded = self.modules.remove(module)?;
+        self.function_names.forget(&mut self.functions, &loaded);
+        self.memory.unbind(&loaded.emu).map_err(|_| Error::UNKNOWN)
+    }
+}
+
+/// A function's name as C text. It lives as long as the process, which the API promises.
+pub(crate) fn lasting_name(name: &str) -> *const c_char {
+    use std::collections::BTreeMap;
+    use std::ffi::CString;
+    use std::sync::{Mutex, PoisonError};
+
+    static NAMES: Mutex<BTreeMap<String, CString>> = Mutex::new(BTreeMap::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = || CString::new(name).unwrap_or_default();
+    names.entry(name.to_owned()).or_insert_with(text).as_ptr()
+}

@@ -1,0 +1,229 @@
+//! Functions of both APIs that are missing: programs that name them still start, and a call is
+//! refused by name.
+
+macro_rules! refused {
+    ($($name:ident)+) => {
+        /// Their names.
+        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+        $(
+            #[allow(non_snake_case)]
+            #[unsafe(no_mangle)]
+            extern "C" fn $name() -> std::ffi::c_int {
+                $crate::call::refused_call(stringify!($name))
+            }
+        )+
+    };
+}
+
+refused! {
+    __cudaGetProcAddress __cudaRegisterHostVar __cudaRegisterUnifiedTable cuArray3DCreate
+    cuArray3DCreate_v2 cuArray3DGetDescriptor cuArray3DGetDescriptor_v2 cuArrayCreate
+    cuArrayCreate_v2 cuArrayDestroy cuArrayGetDescriptor cuArrayGetDescriptor_v2
+    cuArrayGetMemoryRequirements cuArrayGetPlane cuArrayGetSparseProperties
+    cuCheckpointOperationComplete cuCheckpointProcessCheckpoint
+    cuCheckpointProcessGetRestoreThreadId cuCheckpointProcessGetState cuCheckpointProcessLock
+    cuCheckpointProcessRestore cuCheckpointProcessUnlock cuCoredumpDeregisterCompleteCallback
+    cuCoredumpDeregisterStartCallback cuCoredumpGetAttribute cuCoredumpGetAttributeGlobal
+    cuCoredumpRegisterCompleteCallback cuCoredumpRegisterStartCallback cuCoredumpSetAttribute
+    cuCoredumpSetAttributeGlobal cuCtxAttach cuCtxCreate cuCtxDestroy cuCtxDetach
+    cuCtxDisablePeerAccess cuCtxFromGreenCtx cuCtxGetDevResource cuCtxGetDevice_v2
+    cuCtxGetExecAffinity cuCtxPopCurrent cuCtxPushCurrent cuCtxRecordEvent cuCtxSynchronize_v2
+    cuCtxWaitEvent cuDestroyExternalMemory cuDestroyExternalSemaphore cuDevResourceGenerateDesc
+    cuDevSmResourceSplit cuDevSmResourceSplitByCount cuDeviceGetCliqueCount cuDeviceGetCliqueInfo
+    cuDeviceGetDevResource cuDeviceGetExecAffinitySupport cuDeviceGetFabricClusterUuid
+    cuDeviceGetGraphMemAttribute cuDeviceGetHostAtomicCapabilities cuDeviceGetLuid
+    cuDeviceGetNvSciSyncAttributes cuDeviceGetP2PAtomicCapabilities cuDeviceGetP2PAttribute
+    cuDeviceGetProperties cuDeviceGetTexture1DLinearMaxWidth cuDeviceGraphMemTrim
+    cuDevicePrimaryCtxRelease cuDevicePrimaryCtxReset cuDevicePrimaryCtxSetFlags
+    cuDeviceRegisterAsyncNotification cuDeviceSetGraphMemAttribute cuDeviceTotalMem
+    cuDeviceUnregisterAsyncNotification cuEventDestroy cuExternalMemoryGetMappedBuffer
+    cuExternalMemoryGetMappedMipmappedArray cuFlushGPUDirectRDMAWrites cuFuncGetParamCount
+    cuFuncSetBlockShape cuFuncSetSharedSize cuGetProcAddress_v2_ptsz cuGraphAddBatchMemOpNode
+    cuGraphAddChildGraphNode cuGraphAddDependencies cuGraphAddDependencies_v2
+    cuGraphAddEventRecordNode cuGraphAddEventWaitNode cuGraphAddExternalSemaphoresSignalNode
+    cuGraphAddExternalSemaphoresWaitNode cuGraphAddKernelNode cuGraphAddMemAllocNode
+    cuGraphAddMemFreeNode cuGraphAddNode cuGraphAddNode_v2 cuGraphAddNode_v3
+    cuGraphBatchMemOpNodeGetParams cuGraphBatchMemOpNodeSetParams cuGraphChildGraphNodeGetGraph
+    cuGraphClone cuGraphConditionalHandleCreate cuGraphDebugDotPrint cuGraphDestroyNode
+    cuGraphEventRecordNodeGetEvent cuGraphEventRecordNodeSetEvent cuGraphEventWaitNodeGetEvent
+    cuGraphEventWaitNodeSetEvent cuGraphExecBatchMemOpNodeSetParams
+    cuGraphExecChildGraphNodeSetParams cuGraphExecEventRecordNodeSetEvent
+    cuGraphExecEventWaitNodeSetEvent cuGraphExecExternalSemaphoresSignalNodeSetParams
+    cuGraphExecExternalSemaphoresWaitNodeSetParams cuGraphExecGetFlags cuGraphExecGetId
+    cuGraphExecHostNodeSetParams cuGraphExecKernelNodeSetParams cuGraphExecMemcpyNodeSetParams
+    cuGraphExecMemsetNodeSetParams cuGraphExecNodeSetParams cuGraphExecUpdate
+    cuGraphExternalSemaphoresSignalNodeGetParams cuGraphExternalSemaphoresSignalNodeSetParams
+    cuGraphExternalSemaphoresWaitNodeGetParams cuGraphExternalSemaphoresWaitNodeSetParams
+    cuGraphGetEdges cuGraphGetEdges_v2 cuGraphGetId cuGraphGetRootNodes cuGraphHostNodeGetParams
+    cuGraphHostNodeSetParams cuGraphInstantiate cuGraphInstantiate_v2
+    cuGraphKernelNodeCopyAttributes cuGraphKernelNodeGetAttribute cuGraphKernelNodeGetParams
+    cuGraphKernelNodeGetParams_v2 cuGraphKernelNodeSetAttribute cuGraphKernelNodeSetParams
+    cuGraphKernelNodeSetParams_v2 cuGraphMemAllocNodeGetParams cuGraphMemFreeNodeGetParams
+    cuGraphMemcpyNodeGetParams cuGraphMemcpyNodeSetParams cuGraphMemsetNodeGetParams
+    cuGraphMemsetNodeSetParams cuGraphNodeFindInClone cuGraphNodeGetContainingGraph
+    cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes
+    cuGraphNodeGetDependentNodes_v2 cuGraphNodeGetEnabled cuGraphNodeGetLocalId
+    cuGraphNodeGetParams cuGraphNodeGetToolsId cuGraphNodeSetEnabled cuGraphNodeSetParams
+    cuGraphNodeSetParams_v2 cuGraphReleaseUserObject cuGraphRemoveDependencies
+    cuGraphRemoveDependencies_v2 cuGraphRetainUserObject cuGraphicsMapResources
+    cuGraphicsMapResources_ptsz cuGraphicsResourceGetMappedMipmappedArray
+    cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2
+    cuGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags_v2
+    cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources cuGraphicsUnmapResources_ptsz
+    cuGraphicsUnregisterResource cuGreenCtxCreate cuGreenCtxDestroy cuGreenCtxGetDevResource
+    cuGreenCtxGetId cuGreenCtxRecordEvent cuGreenCtxStreamCreate cuGreenCtxWaitEvent
+    cuImportExternalMemory cuImportExternalSemaphore cuIpcCloseMemHandle cuIpcGetEventHandle
+    cuIpcGetMemHandle cuIpcOpenEventHandle cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
+    cuKernelGetParamCount cuLaunch cuLaunchCooperativeKernelMultiDevice cuLaunchGrid
+    cuLaunchGridAsync cuLaunchHostFunc_v2 cuLaunchHostFunc_v2_ptsz cuLibraryEnumerateKernels
+    cuLibraryGetUnifiedFunction cuLinkAddData cuLinkAddData_v2 cuLinkAddFile cuLinkAddFile_v2
+    cuLinkComplete cuLinkCreate cuLinkCreate_v2 cuLinkDestroy cuLogicalEndpointAddDevice
+    cuLogicalEndpointBindAddr cuLogicalEndpointBindMem cuLogicalEndpointCreate
+    cuLogicalEndpointDestroy cuLogicalEndpointExport cuLogicalEndpointGetLimits
+    cuLogicalEndpointIdRelease cuLogicalEndpointIdReserve cuLogicalEndpointImport
+    cuLogicalEndpointQuery cuLogicalEndpointUnbind cuLogsCurrent cuLogsDumpToFile
+    cuLogsDumpToMemory cuLogsRegisterCallback cuLogsUnregisterCallback cuMemAddressFree
+    cuMemAddressReserve cuMemAlloc cuMemAllocHost cuMemAllocPitch cuMemBatchDecompressAsync
+    cuMemBatchDecompressAsync_ptsz cuMemCreate cuMemDiscardAndPrefetchBatchAsync
+    cuMemDiscardAndPrefetchBatchAsync_ptsz cuMemDiscardBatchAsync cuMemDiscardBatchAsync_ptsz
+    cuMemExportToShareableHandle cuMemFree cuMemGetAccess cuMemGetAddressRange
+    cuMemGetAllocationGranularity cuMemGetAllocationPropertiesFromHandle cuMemGetDefaultMemPool
+    cuMemGetHandleForAddressRange cuMemGetInfo cuMemGetLocationInfo cuMemGetMemPool
+    cuMemHostGetDevicePointer cuMemHostRegister cuMemImportFromShareableHandle cuMemMap
+    cuMemMapArrayAsync cuMemMapArrayAsync_ptsz cuMemPoolExportPointer
+    cuMemPoolExportToShareableHandle cuMemPoolGetAccess cuMemPoolImportFromShareableHandle
+    cuMemPoolImportPointer cuMemPrefetchBatchAsync cuMemPrefetchBatchAsync_ptsz
+    cuMemRangeGetAttribute cuMemRangeGetAttributes cuMemRelease cuMemRetainAllocationHandle
+    cuMemSetAccess cuMemSetMemPool cuMemUnmap cuMemcpy2D cuMemcpy2DAsync cuMemcpy2DUnaligned
+    cuMemcpy3D cuMemcpy3DAsync cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_ptsz
+    cuMemcpy3DBatchAsync_v2 cuMemcpy3DBatchAsync_v2_ptsz cuMemcpy3DPeer cuMemcpy3DPeerAsync
+    cuMemcpy3DPeerAsync_ptsz cuMemcpy3DPeer_ptds cuMemcpy3DWithAttributesAsync
+    cuMemcpy3DWithAttributesAsync_ptsz cuMemcpyAtoA cuMemcpyAtoA_v2 cuMemcpyAtoA_v2_ptds
+    cuMemcpyAtoD cuMemcpyAtoD_v2 cuMemcpyAtoD_v2_ptds cuMemcpyAtoH cuMemcpyAtoHAsync
+    cuMemcpyAtoHAsync_v2 cuMemcpyAtoHAsync_v2_ptsz cuMemcpyAtoH_v2 cuMemcpyAtoH_v2_ptds
+    cuMemcpyBatchAsync cuMemcpyBatchAsync_ptsz cuMemcpyBatchAsync_v2 cuMemcpyBatchAsync_v2_ptsz
+    cuMemcpyDtoA cuMemcpyDtoA_v2 cuMemcpyDtoA_v2_ptds cuMemcpyDtoD cuMemcpyDtoDAsync cuMemcpyDtoH
+    cuMemcpyDtoHAsync cuMemcpyHtoA cuMemcpyHtoAAsync cuMemcpyHtoAAsync_v2
+    cuMemcpyHtoAAsync_v2_ptsz cuMemcpyHtoA_v2 cuMemcpyHtoA_v2_ptds cuMemcpyHtoD cuMemcpyHtoDAsync
+    cuMemcpyWithAttributesAsync cuMemcpyWithAttributesAsync_ptsz cuMemsetD16 cuMemsetD2D16
+    cuMemsetD2D16Async cuMemsetD2D16Async_ptsz cuMemsetD2D32 cuMemsetD2D32Async
+    cuMemsetD2D32Async_ptsz cuMemsetD2D8 cuMemsetD2D8Async cuMemsetD2D8Async_ptsz cuMemsetD32
+    cuMemsetD8 cuMipmappedArrayCreate cuMipmappedArrayDestroy cuMipmappedArrayGetLevel
+    cuMipmappedArrayGetMemoryRequirements cuMipmappedArrayGetSparseProperties cuModuleGetGlobal
+    cuModuleGetSurfRef cuModuleGetTexRef cuMulticastAddDevice cuMulticastBindAddr
+    cuMulticastBindAddr_v2 cuMulticastBindMem cuMulticastBindMem_v2 cuMulticastCreate
+    cuMulticastGetGranularity cuMulticastUnbind cuOccupancyAvailableDynamicSMemPerBlock
+    cuOccupancyMaxPotentialBlockSizeWithFlags cuParamSetSize cuParamSetTexRef cuParamSetf
+    cuParamSeti cuParamSetv cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz
+    cuStreamBatchMemOp cuStreamBatchMemOp_ptsz cuStreamBatchMemOp_v2 cuStreamBatchMemOp_v2_ptsz
+    cuStreamBeginCapture cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
+    cuStreamBeginCaptureToGraph cuStreamBeginCaptureToGraph_ptsz cuStreamBeginCapture_ptsz
+    cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz cuStreamCopyAttributes
+    cuStreamCopyAttributes_ptsz cuStreamDestroy cuStreamEndCaptureToCig
+    cuStreamEndCaptureToCig_ptsz cuStreamGetAttribute cuStreamGetAttribute_ptsz
+    cuStreamGetCaptureInfo cuStreamGetCaptureInfo_ptsz cuStreamGetCtx_v2 cuStreamGetCtx_v2_ptsz
+    cuStreamGetDevResource cuStreamGetDevResource_ptsz cuStreamGetGreenCtx cuStreamSetAttribute
+    cuStreamSetAttribute_ptsz cuStreamUpdateCaptureDependencies
+    cuStreamUpdateCaptureDependencies_ptsz cuStreamUpdateCaptureDependencies_v2_ptsz
+    cuStreamWaitValue32 cuStreamWaitValue32_ptsz cuStreamWaitValue32_v2
+    cuStreamWaitValue32_v2_ptsz cuStreamWaitValue64 cuStreamWaitValue64_ptsz
+    cuStreamWaitValue64_v2 cuStreamWaitValue64_v2_ptsz cuStreamWriteValue32
+    cuStreamWriteValue32_ptsz cuStreamWriteValue32_v2 cuStreamWriteValue32_v2_ptsz
+    cuStreamWriteValue64 cuStreamWriteValue64_ptsz cuStreamWriteValue64_v2
+    cuStreamWriteValue64_v2_ptsz cuSurfObjectCreate cuSurfObjectDestroy
+    cuSurfObjectGetResourceDesc cuSurfRefGetArray cuSurfRefSetArray cuTensorMapEncodeIm2colWide
+    cuTensorMapReplaceAddress cuTexObjectCreate cuTexObjectDestroy cuTexObjectGetResourceDesc
+    cuTexObjectGetResourceViewDesc cuTexObjectGetTextureDesc cuTexRefCreate cuTexRefDestroy
+    cuTexRefGetAddress cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray
+    cuTexRefGetBorderColor cuTexRefGetFilterMode cuTexRefGetFlags cuTexRefGetFormat
+    cuTexRefGetMaxAnisotropy cuTexRefGetMipmapFilterMode cuTexRefGetMipmapLevelBias
+    cuTexRefGetMipmapLevelClamp cuTexRefGetMipmappedArray cuTexRefSetAddress cuTexRefSetAddress2D
+    cuTexRefSetAddress2D_v2 cuTexRefSetAddress2D_v3 cuTexRefSetAddressMode cuTexRefSetAddress_v2
+    cuTexRefSetArray cuTexRefSetBorderColor cuTexRefSetFilterMode cuTexRefSetFlags
+    cuTexRefSetFormat cuTexRefSetMaxAnisotropy cuTexRefSetMipmapFilterMode
+    cuTexRefSetMipmapLevelBias cuTexRefSetMipmapLevelClamp cuTexRefSetMipmappedArray
+    cuUserObjectCreate cuUserObjectRelease cuUserObjectRetain cuWaitExternalSemaphoresAsync
+    cuWaitExternalSemaphoresAsync_ptsz cudaArrayGetInfo cudaArrayGetMemoryRequirements
+    cudaArrayGetPlane cudaArrayGetSparseProperties cudaBindSurfaceToArray cudaBindTexture
+    cudaBindTexture2D cudaBindTextureToArray cudaBindTextureToMipmappedArray
+    cudaCreateChannelDesc cudaCreateSurfaceObject cudaCreateTextureObject
+    cudaDestroyExternalMemory cudaDestroyExternalSemaphore cudaDestroySurfaceObject
+    cudaDestroyTextureObject cudaDevResourceGenerateDesc cudaDevSmResourceSplit
+    cudaDevSmResourceSplitByCount cudaDeviceFlushGPUDirectRDMAWrites cudaDeviceGetDevResource
+    cudaDeviceGetExecutionCtx cudaDeviceGetGraphMemAttribute cudaDeviceGetHostAtomicCapabilities
+    cudaDeviceGetNvSciSyncAttributes cudaDeviceGetP2PAtomicCapabilities cudaDeviceGetP2PAttribute
+    cudaDeviceGetTexture1DLinearMaxWidth cudaDeviceRegisterAsyncNotification
+    cudaDeviceSetGraphMemAttribute cudaDeviceUnregisterAsyncNotification
+    cudaEGLStreamConsumerAcquireFrame cudaEGLStreamConsumerConnect
+    cudaEGLStreamConsumerConnectWithFlags cudaEGLStreamConsumerDisconnect
+    cudaEGLStreamConsumerReleaseFrame cudaEGLStreamProducerConnect
+    cudaEGLStreamProducerDisconnect cudaEGLStreamProducerPresentFrame
+    cudaEGLStreamProducerReturnFrame cudaEventCreateFromEGLSync cudaExecutionCtxDestroy
+    cudaExecutionCtxGetDevResource cudaExecutionCtxGetDevice cudaExecutionCtxGetId
+    cudaExecutionCtxRecordEvent cudaExecutionCtxStreamCreate cudaExecutionCtxSynchronize
+    cudaExecutionCtxWaitEvent cudaExternalMemoryGetMappedBuffer
+    cudaExternalMemoryGetMappedMipmappedArray cudaFreeArray cudaFreeMipmappedArray
+    cudaFuncGetParamCount cudaGLGetDevices cudaGLMapBufferObject cudaGLMapBufferObjectAsync
+    cudaGLRegisterBufferObject cudaGLSetBufferObjectMapFlags cudaGLSetGLDevice
+    cudaGLUnmapBufferObject cudaGLUnmapBufferObjectAsync cudaGLUnregisterBufferObject
+    cudaGetChannelDesc cudaGetExportTable cudaGetMipmappedArrayLevel
+    cudaGetSurfaceObjectResourceDesc cudaGetSurfaceReference cudaGetTextureAlignmentOffset
+    cudaGetTextureObjectResourceDesc cudaGetTextureObjectResourceViewDesc
+    cudaGetTextureObjectTextureDesc cudaGetTextureReference
+    cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode
+    cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode cudaGraphAddNode
+    cudaGraphChildGraphNodeGetGraph cudaGraphConditionalHandleCreate
+    cudaGraphConditionalHandleCreate_v2 cudaGraphEventRecordNodeGetEvent
+    cudaGraphEventRecordNodeSetEvent cudaGraphEventWaitNodeGetEvent
+    cudaGraphEventWaitNodeSetEvent cudaGraphExecEventRecordNodeSetEvent
+    cudaGraphExecEventWaitNodeSetEvent cudaGraphExecExternalSemaphoresSignalNodeSetParams
+    cudaGraphExecExternalSemaphoresWaitNodeSetParams cudaGraphExecGetId
+    cudaGraphExecMemcpyNodeSetParamsFromSymbol cudaGraphExecMemcpyNodeSetParamsToSymbol
+    cudaGraphExecNodeSetParams cudaGraphExternalSemaphoresSignalNodeGetParams
+    cudaGraphExternalSemaphoresSignalNodeSetParams cudaGraphExternalSemaphoresWaitNodeGetParams
+    cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId cudaGraphHostNodeGetParams
+    cudaGraphKernelNodeCopyAttributes cudaGraphKernelNodeGetAttribute
+    cudaGraphKernelNodeGetParams cudaGraphKernelNodeSetAttribute cudaGraphMemAllocNodeGetParams
+    cudaGraphMemFreeNodeGetParams cudaGraphMemcpyNodeGetParams
+    cudaGraphMemcpyNodeSetParamsFromSymbol cudaGraphMemcpyNodeSetParamsToSymbol
+    cudaGraphMemsetNodeGetParams cudaGraphNodeGetContainingGraph cudaGraphNodeGetEnabled
+    cudaGraphNodeGetLocalId cudaGraphNodeGetParams cudaGraphNodeGetToolsId
+    cudaGraphNodeSetEnabled cudaGraphNodeSetParams cudaGraphReleaseUserObject
+    cudaGraphRetainUserObject cudaGraphicsEGLRegisterImage cudaGraphicsGLRegisterBuffer
+    cudaGraphicsGLRegisterImage cudaGraphicsMapResources cudaGraphicsResourceGetMappedEglFrame
+    cudaGraphicsResourceGetMappedMipmappedArray cudaGraphicsResourceGetMappedPointer
+    cudaGraphicsResourceSetMapFlags cudaGraphicsSubResourceGetMappedArray
+    cudaGraphicsUnmapResources cudaGraphicsUnregisterResource
+    cudaGraphicsVDPAURegisterOutputSurface cudaGraphicsVDPAURegisterVideoSurface
+    cudaGreenCtxCreate cudaImportExternalMemory cudaImportExternalSemaphore cudaIpcCloseMemHandle
+    cudaIpcGetEventHandle cudaIpcGetMemHandle cudaIpcOpenEventHandle cudaIpcOpenMemHandle
+    cudaLaunchCooperativeKernelMultiDevice cudaLaunchHostFunc_v2 cudaLaunchHostFunc_v2_ptsz
+    cudaLibraryEnumerateKernels cudaLibraryGetKernelCount cudaLibraryGetUnifiedFunction
+    cudaLogsCurrent cudaLogsDumpToFile cudaLogsDumpToMemory cudaLogsRegisterCallback
+    cudaLogsUnregisterCallback cudaMalloc3DArray cudaMallocArray cudaMallocMipmappedArray
+    cudaMemDiscardAndPrefetchBatchAsync cudaMemDiscardAndPrefetchBatchAsync_ptsz
+    cudaMemDiscardBatchAsync cudaMemDiscardBatchAsync_ptsz cudaMemGetDefaultMemPool
+    cudaMemGetLocationInfo cudaMemGetMemPool cudaMemPoolExportPointer
+    cudaMemPoolExportToShareableHandle cudaMemPoolGetAccess cudaMemPoolImportFromShareableHandle
+    cudaMemPoolImportPointer cudaMemPrefetchBatchAsync cudaMemPrefetchBatchAsync_ptsz
+    cudaMemRangeGetAttribute cudaMemRangeGetAttributes cudaMemSetMemPool cudaMemcpy2DArrayToArray
+    cudaMemcpy2DArrayToArray_ptds cudaMemcpy2DFromArray cudaMemcpy2DFromArrayAsync
+    cudaMemcpy2DFromArrayAsync_ptsz cudaMemcpy2DFromArray_ptds cudaMemcpy2DToArray
+    cudaMemcpy2DToArrayAsync cudaMemcpy2DToArrayAsync_ptsz cudaMemcpy2DToArray_ptds
+    cudaMemcpy3DBatchAsync cudaMemcpy3DBatchAsync_ptsz cudaMemcpy3DPeer cudaMemcpy3DPeerAsync
+    cudaMemcpy3DPeerAsync_ptsz cudaMemcpy3DPeer_ptds cudaMemcpy3DWithAttributesAsync
+    cudaMemcpy3DWithAttributesAsync_ptsz cudaMemcpyArrayToArray cudaMemcpyArrayToArray_ptds
+    cudaMemcpyBatchAsync cudaMemcpyBatchAsync_ptsz cudaMemcpyFromArray cudaMemcpyFromArrayAsync
+    cudaMemcpyFromArrayAsync_ptsz cudaMemcpyFromArray_ptds cudaMemcpyToArray
+    cudaMemcpyToArrayAsync cudaMemcpyToArrayAsync_ptsz cudaMemcpyToArray_ptds
+    cudaMemcpyWithAttributesAsync cudaMemcpyWithAttributesAsync_ptsz
+    cudaMipmappedArrayGetMemoryRequirements cudaMipmappedArrayGetSparseProperties
+    cudaSignalExternalSemaphoresAsync cudaSignalExternalSemaphoresAsync_ptsz
+    cudaStreamBeginRecaptureToGraph cudaStreamBeginRecaptureToGraph_ptsz cudaStreamGetAttribute
+    cudaStreamGetAttribute_ptsz cudaStreamGetDevResource cudaStreamGetDevResource_ptsz
+    cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_ptsz
+    cudaSubgridCreate cudaSubgridWorkerGridCreate cudaSubgridWorksetCreate cudaUnbindTexture
+    cudaUserObjectCreate cudaUserObjectRelease cudaUserObjectRetain cudaVDPAUGetDevice
+    cudaVDPAUSetVDPAUDevice cudaWaitExternalSemaphoresAsync cudaWaitExternalSemaphoresAsync_ptsz
+}

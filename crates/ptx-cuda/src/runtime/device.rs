@@ -1,0 +1,169 @@
+//! The device, its limits and its flags.
+
+use std::ffi::{c_char, c_int, c_uint};
+
+use crate::c::{put, put_text, text};
+use crate::call::runtime;
+use crate::context::in_runtime;
+use crate::device::settings;
+use crate::error::{Error, Result};
+use crate::state::lock;
+
+/// CUDA 13.0, to which the entry points belong.
+pub(crate) const VERSION: c_int = 13_000;
+
+/// What `cudaDeviceGetPCIBusId` says of device 0.
+pub(crate) const BUS: &str = "0000:00:00.0";
+
+pub(crate) fn check(device: c_int) -> Result {
+    match device {
+        0 => Ok(()),
+        _ => Err(Error::INVALID_DEVICE),
+    }
+}
+
+/// A limit's value before it is set: stack, printf's buffer, heap, depth, calls, L2's granularity.
+pub(crate) fn limit(limit: u32) -> Result<usize> {
+    match limit {
+        0 => Ok(1024),
+        1 => Ok(1 << 20),
+        2 => Ok(8 << 20),
+        3 => Ok(2),
+        4 => Ok(2048),
+        5 => Ok(64),
+        6 => Ok(0),
+        _ => Err(Error::UNSUPPORTED_LIMIT),
+    }
+}
+
+runtime! {
+    fn cudaGetDeviceCount(count: *mut c_int) {
+        put(count, 1)
+    }
+
+    fn cudaSetDevice(device: c_int) {
+        check(device)?;
+        in_runtime().map(drop)
+    }
+
+    fn cudaInitDevice(device: c_int, _device_flags: c_uint, _flags: c_uint) {
+        check(device)?;
+        in_runtime().map(drop)
+    }
+
+    fn cudaGetDevice(device: *mut c_int) {
+        put(device, 0)
+    }
+
+    fn cudaSetValidDevices(_devices: *mut c_int, _count: c_int) {
+        Ok(())
+    }
+
+    fn cudaChooseDevice(device: *mut c_int, _properties: usize) {
+        put(device, 0)
+    }
+
+    fn cudaDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) {
+        check(device)?;
+        put(value, settings().properties.attribute(attribute).ok_or(Error::INVALID_VALUE)?)
+    }
+
+    fn cudaDeviceSynchronize() {
+        in_runtime().map(drop)
+    }
+
+    fn cudaThreadSynchronize() {
+        in_runtime().map(drop)
+    }
+
+    fn cudaDeviceReset() {
+        lock()?.reset()
+    }
+
+    fn cudaThreadExit() {
+        lock()?.reset()
+    }
+
+    fn cudaDeviceSetLimit(which: c_uint, value: usize) {
+        limit(which)?;
+        in_runtime()?.limits.insert(which, value);
+        Ok(())
+    }
+
+    fn cudaDeviceGetLimit(value: *mut usize, which: c_uint) {
+        let plain = limit(which)?;
+        put(value, in_runtime()?.limits.get(&which).copied().unwrap_or(plain))
+    }
+
+    fn cudaDeviceGetCacheConfig(config: *mut c_int) {
+        put(config, 0)
+    }
+
+    fn cudaDeviceSetCacheConfig(_config: c_int) {
+        in_runtime().map(drop)
+    }
+
+    fn cudaDeviceGetSharedMemConfig(config: *mut c_int) {
+        put(config, 1)
+    }
+
+    fn cudaDeviceSetSharedMemConfig(_config: c_int) {
+        in_runtime().map(drop)
+    }
+
+    fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        put(least, 0)?;
+        put(greatest, -5)
+    }
+
+    fn cudaSetDeviceFlags(flags: c_uint) {
+        lock()?.contexts.flags = flags;
+        Ok(())
+    }
+
+    fn cudaGetDeviceFlags(flags: *mut c_uint) {
+        put(flags, lock()?.contexts.flags | 8)
+    }
+
+    fn cudaDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) {
+        check(device)?;
+        check(peer)?;
+        put(can, 0)
+    }
+
+    fn cudaDeviceEnablePeerAccess(_peer: c_int, _flags: c_uint) {
+        Err(Error::INVALID_DEVICE)
+    }
+
+    fn cudaDeviceDisablePeerAccess(_peer: c_int) {
+        Err(Error::INVALID_DEVICE)
+    }
+
+    fn cudaDeviceGetPCIBusId(to: *mut c_char, length: c_int, device: c_int) {
+        check(device)?;
+        put_text(to, length, BUS)
+    }
+
+    fn cudaDeviceGetByPCIBusId(device: *mut c_int, bus: *const c_char) {
+        match text(bus)? == BUS {
+            true => put(device, 0),
+            false => Err(Error::INVALID_DEVICE),
+        }
+    }
+
+    fn cudaDriverGetVersion(version: *mut c_int) {
+        put(version, VERSION)
+    }
+
+    fn cudaRuntimeGetVersion(version: *mut c_int) {
+        put(version, VERSION)
+    }
+
+    fn cudaProfilerStart() {
+        in_runtime().map(drop)
+    }
+
+    fn cudaProfilerStop() {
+        in_runtime().map(drop)
+    }
+}

@@ -1,0 +1,162 @@
+//! Launches.
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+use crate::c::Dim3;
+use crate::call::{refuse_part, runtime};
+use crate::context::in_runtime;
+use crate::error::{Error, Result};
+use crate::launch::{KernelCall, Shape, gather};
+use crate::stream::submit;
+use crate::work::{HostCall, Work};
+
+/// `cudaLaunchAttribute`, and `CUlaunchAttribute`, which is the same.
+#[repr(C)]
+pub(crate) struct Attribute {
+    id: c_uint,
+    padding: c_uint,
+    value: [u32; 16],
+}
+
+/// `cudaLaunchConfig_t`
+#[repr(C)]
+pub(super) struct LaunchConfig {
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+    stream: usize,
+    attributes: *const Attribute,
+    count: c_uint,
+}
+
+impl LaunchConfig {
+    /// The shape of the launch, with what its attributes ask for.
+    ///
+    /// # Safety
+    /// The attributes must be there.
+    pub(super) unsafe fn shape(&self) -> Result<Shape> {
+        let mut shape = Shape {
+            grid: self.grid.into(),
+            block: self.block.into(),
+            shared: u32::try_from(self.shared).map_err(|_| Error::INVALID_VALUE)?,
+            ..Shape::default()
+        };
+        // SAFETY: by this function's contract.
+        let attributes = unsafe { crate::c::array(self.attributes, self.count as usize) }?;
+        apply(&mut shape, attributes)?;
+        Ok(shape)
+    }
+}
+
+/// Applies launch attributes. Those that only advise change nothing.
+pub(crate) fn apply(shape: &mut Shape, attributes: &[Attribute]) -> Result {
+    for attribute in attributes {
+        let [x, y, z, ..] = attribute.value;
+        match attribute.id {
+            2 => shape.cooperative = x != 0,
+            4 => shape.cluster = Some([x, y, z]),
+            // Windows of L2, policies, programmatic dependences, priorities and domains.
+            0 | 1 | 3 | 5..=12 | 14 | 16 | 17 => {}
+            id => return Err(refuse_part("a launch", &format!("attribute {id}"))),
+        }
+    }
+    Ok(())
+}
+
+/// Launches the kernel of a host function.
+///
+/// # Safety
+/// `args` must have a pointer to each parameter.
+pub(super) unsafe fn launch(
+    kernel: usize,
+    (grid, block): (Dim3, Dim3),
+    args: *const *const c_void,
+    shared: usize,
+    stream: usize,
+    cooperative: bool,
+) -> Result {
+    let shape = Shape {
+        grid: grid.into(),
+        block: block.into(),
+        shared: u32::try_from(shared).map_err(|_| Error::INVALID_VALUE)?,
+        cluster: None,
+        cooperative,
+    };
+    // SAFETY: by this function's contract.
+    unsafe { launch_shape(kernel, shape, args, stream) }
+}
+
+unsafe fn launch_shape(
+    kernel: usize,
+    shape: Shape,
+    args: *const *const c_void,
+    stream: usize,
+) -> Result {
+    let mut device = in_runtime()?;
+    let function = device.function(kernel)?.clone();
+    // SAFETY: by the caller's contract.
+    let params = unsafe { gather(&function, args) }?;
+    let call = KernelCall {
+        function,
+        shape,
+        params,
+    };
+    submit(device, stream, Work::Kernel(Arc::new(call)))
+}
+
+runtime! {
+    fn cudaLaunchKernel | cudaLaunchKernel_ptsz(
+        kernel: usize,
+        grid: Dim3,
+        block: Dim3,
+        args: *const *const c_void,
+        shared: usize,
+        stream: usize,
+    ) {
+        launch(kernel, (grid, block), args, shared, stream, false)
+    }
+
+    fn cudaLaunchCooperativeKernel | cudaLaunchCooperativeKernel_ptsz(
+        kernel: usize,
+        grid: Dim3,
+        block: Dim3,
+        args: *const *const c_void,
+        shared: usize,
+        stream: usize,
+    ) {
+        launch(kernel, (grid, block), args, shared, stream, true)
+    }
+
+    fn cudaLaunchKernelExC | cudaLaunchKernelExC_ptsz(
+        config: *const LaunchConfig,
+        kernel: usize,
+        args: *const *const c_void,
+    ) {
+        let config = config.as_ref().ok_or(Error::INVALID_VALUE)?;
+        launch_shape(kernel, config.shape()?, args, config.stream)
+    }
+
+    fn cudaLaunchHostFunc | cudaLaunchHostFunc_ptsz(
+        stream: usize,
+        function: Option<unsafe extern "C" fn(*mut c_void)>,
+        data: *mut c_void,
+    ) {
+        let function = function.ok_or(Error::INVALID_VALUE)?;
+        submit(in_runtime()?, stream, Work::Host(HostCall { function, data }))
+    }
+
+    fn cudaStreamAddCallback | cudaStreamAddCallback_ptsz(
+        stream: usize,
+        function: Option<unsafe extern "C" fn(usize, c_int, *mut c_void)>,
+        data: *mut c_void,
+        _flags: c_uint,
+    ) {
+        let function = function.ok_or(Error::INVALID_VALUE)?;
+        let mut device = in_runtime()?;
+        device.wait_for_stream(stream)?;
+        drop(device);
+        function(stream, 0, data);
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! The runtime API: `cuda…`, and what nvcc's host code calls.
+
+mod device;
+mod error;
+mod event;
+mod function;
+mod graph;
+mod launch;
+mod library;
+mod memory;
+mod nodes;
+mod pool;
+mod properties;
+mod registration;
+mod stream;
+mod symbol;
+mod transfer;
+
+pub(crate) use device::{BUS, VERSION, check, limit};
+pub(crate) use graph::kind;
+pub(crate) use launch::{Attribute, apply};
+pub(crate) use memory::PITCH;

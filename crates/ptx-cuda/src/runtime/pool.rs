@@ -1,0 +1,108 @@
+//! Allocations in the order of streams.
+
+use std::ffi::{c_int, c_void};
+
+use crate::c::put;
+use crate::call::runtime;
+use crate::context::in_runtime;
+use crate::error::{Error, Result};
+use crate::pool::Pool;
+use crate::runtime::device::check;
+use crate::stream::submit;
+use crate::work::Work;
+
+/// Whether an attribute of a pool is a number of 64 bits; the others have 32.
+fn is_wide(attribute: u32) -> bool {
+    attribute >= 4
+}
+
+/// Allocates from a pool. What a graph allocates exists from its capture on.
+fn allocate(pool: Option<usize>, bytes: usize, stream: usize) -> Result<u64> {
+    let mut device = in_runtime()?;
+    device.streams.get(stream)?;
+    let pool = match pool {
+        Some(pool) => pool,
+        None => device.default_pool(),
+    };
+    match bytes {
+        0 => Ok(0),
+        _ => device.allocate_from(pool, bytes as u64),
+    }
+}
+
+runtime! {
+    fn cudaMallocAsync | cudaMallocAsync_ptsz(ptr: *mut u64, bytes: usize, stream: usize) {
+        put(ptr, allocate(None, bytes, stream)?)
+    }
+
+    fn cudaMallocFromPoolAsync | cudaMallocFromPoolAsync_ptsz(
+        ptr: *mut u64,
+        bytes: usize,
+        pool: usize,
+        stream: usize,
+    ) {
+        put(ptr, allocate(Some(pool), bytes, stream)?)
+    }
+
+    fn cudaFreeAsync | cudaFreeAsync_ptsz(ptr: u64, stream: usize) {
+        let device = in_runtime()?;
+        match (ptr, device.streams.get(stream)?.capture.is_some()) {
+            // What a graph frees is freed with the device: it may be replayed.
+            (0, _) | (_, true) => Ok(()),
+            _ => submit(device, stream, Work::Free(ptr)),
+        }
+    }
+
+    fn cudaDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) {
+        check(device)?;
+        put(pool, in_runtime()?.default_pool())
+    }
+
+    fn cudaDeviceGetMemPool(pool: *mut usize, device: c_int) {
+        check(device)?;
+        put(pool, in_runtime()?.default_pool())
+    }
+
+    fn cudaDeviceSetMemPool(device: c_int, pool: usize) {
+        check(device)?;
+        let mut device = in_runtime()?;
+        device.pools.get(pool)?;
+        device.current_pool = Some(pool);
+        Ok(())
+    }
+
+    fn cudaMemPoolCreate(pool: *mut usize, _properties: *const c_void) {
+        put(pool, in_runtime()?.pools.add(Pool::default()))
+    }
+
+    fn cudaMemPoolDestroy(pool: usize) {
+        in_runtime()?.pools.remove(pool).map(drop)
+    }
+
+    fn cudaMemPoolTrimTo(pool: usize, _bytes: usize) {
+        in_runtime()?.pools.get(pool).map(drop)
+    }
+
+    fn cudaMemPoolSetAccess(pool: usize, _access: *const c_void, _count: usize) {
+        in_runtime()?.pools.get(pool).map(drop)
+    }
+
+    fn cudaMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) {
+        let found = in_runtime()?.pool_attribute(pool, attribute)?;
+        match is_wide(attribute) {
+            true => put(value.cast::<u64>(), found),
+            false => put(value.cast::<c_int>(), found as c_int),
+        }
+    }
+
+    fn cudaMemPoolSetAttribute(pool: usize, attribute: u32, value: *const c_void) {
+        if value.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let value = match is_wide(attribute) {
+            true => value.cast::<u64>().read_unaligned(),
+            false => u64::from(value.cast::<u32>().read_unaligned()),
+        };
+        in_runtime()?.set_pool_attribute(pool, attribute, value)
+    }
+}

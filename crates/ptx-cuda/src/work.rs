@@ -1,0 +1,103 @@
+//! What a stream can be asked to do, now or when a graph is launched.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::launch::KernelCall;
+use crate::memory::{Extent, Rows};
+use crate::state::{Device, Locked, device};
+
+/// A function of the program, and what it is given.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostCall {
+    pub(crate) function: unsafe extern "C" fn(*mut c_void),
+    pub(crate) data: *mut c_void,
+}
+
+// SAFETY: the program promises that its function may be called from another thread.
+unsafe impl Send for HostCall {}
+// SAFETY: as above.
+unsafe impl Sync for HostCall {}
+
+/// A strided copy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copy {
+    pub(crate) to: Rows,
+    pub(crate) from: Rows,
+    pub(crate) extent: Extent,
+}
+
+impl Copy {
+    /// Of bytes in one piece.
+    pub(crate) fn flat(to: u64, from: u64, bytes: u64) -> Self {
+        Self {
+            to: Rows::at(to),
+            from: Rows::at(from),
+            extent: [bytes, 1, 1],
+        }
+    }
+}
+
+/// A strided fill.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fill {
+    pub(crate) to: Rows,
+    pub(crate) value: u32,
+    /// Bytes of the value: 1, 2 or 4.
+    pub(crate) width: u32,
+    pub(crate) extent: Extent,
+}
+
+/// One piece of work.
+#[derive(Debug, Clone)]
+pub(crate) enum Work {
+    Kernel(Arc<KernelCall>),
+    Copy(Copy),
+    Fill(Fill),
+    Host(HostCall),
+    /// An event is recorded.
+    Record(usize),
+    /// Nothing: joins others, or waits for what is done already.
+    Nothing,
+    /// Work in an order that keeps its dependencies.
+    Graph(Arc<Vec<Work>>),
+    /// Frees an allocation.
+    Free(u64),
+}
+
+/// Does a piece of work. The device is not locked while a function of the program runs.
+pub(crate) fn perform(mut locked: Locked, work: &Work) -> Result {
+    match work {
+        Work::Host(call) => {
+            drop(locked);
+            // SAFETY: the program gave the function and its data for this.
+            unsafe { (call.function)(call.data) };
+            Ok(())
+        }
+        Work::Graph(works) => {
+            drop(locked);
+            works.iter().try_for_each(|work| perform(device()?, work))
+        }
+        _ => locked.perform(work),
+    }
+}
+
+impl Device {
+    fn perform(&mut self, work: &Work) -> Result {
+        match work {
+            Work::Kernel(call) => self.launch(call),
+            // SAFETY: the program gave the addresses, and keeps its own memory valid.
+            Work::Copy(copy) => unsafe { self.copy(copy.to, copy.from, copy.extent) },
+            Work::Fill(fill) => {
+                let bytes = fill.value.to_le_bytes();
+                // SAFETY: as above.
+                unsafe { self.fill(fill.to, &bytes[..fill.width as usize], fill.extent) }
+            }
+            Work::Record(event) => self.record(*event),
+            Work::Free(ptr) => self.free_to_pool(*ptr),
+            Work::Nothing | Work::Host(_) | Work::Graph(_) => Ok(()),
+        }
+    }
+}

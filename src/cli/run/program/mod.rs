@@ -1,0 +1,160 @@
+//! `dgx run`: a CUDA program on the emulator, and what it launched.
+
+mod launched;
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use nix::sys::signal::{SigHandler, Signal, signal};
+use ptx_cuda::{Properties, SANITIZE, SEED, TARGET};
+
+use crate::cli::Globals;
+use crate::cli::runs::style;
+use dgx_core::config::target;
+use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::{Device, Exit};
+use dgx_core::speech;
+
+use launched::Launched;
+
+/// The shared library that stands in for CUDA's.
+static LIBRARY: &[u8] = ptx_cuda_image::library!();
+
+/// Run a CUDA program without a GPU.
+///
+/// The program must carry PTX and use the shared CUDA runtime:
+/// `nvcc -arch=compute_90a -cudart shared`. Its exit code is dgx's.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Device to emulate: h200, b200, or a target file
+    #[arg(long, value_name = "TARGET", default_value = "h200")]
+    target: String,
+    /// Watch every launch for races and other hazards
+    #[arg(long)]
+    sanitize: bool,
+    /// Seed of the first launch; each launch uses the next
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Write what was launched to a file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Program
+    #[arg(value_name = "PROGRAM")]
+    program: OsString,
+    /// Its arguments
+    #[arg(
+        value_name = "ARGS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    args: Vec<OsString>,
+}
+
+pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    let device = target::find(&args.target)?;
+    let folder = tempfile::tempdir().map_err(|e| no_folder(&e))?;
+    prepare(folder.path()).map_err(|e| no_folder(&e))?;
+    let status = start(&args, &device, folder.path())?;
+    let launched = Launched::read(&folder.path().join("report"));
+    if let Some(path) = &args.json {
+        write(path, &launched.json(&device.name, args.seed, code(status)))?;
+    }
+    if speech::level() > speech::Level::Quiet {
+        remark!("{}", launched.text(&style(globals)));
+    }
+    drop(folder);
+    match code(status) {
+        0 => Ok(Exit::Done),
+        code => std::process::exit(code),
+    }
+}
+
+fn no_folder(error: &std::io::Error) -> CommandError {
+    let message = format!("no folder for the libraries: {error}");
+    CommandError::could_not_run(message, "set TMPDIR to a folder with 20 MB of room")
+}
+
+fn prepare(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir(folder.join("report"))?;
+    let libraries = folder.join("lib");
+    std::fs::create_dir(&libraries)?;
+    ptx_cuda::library::prepare(&libraries, LIBRARY)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    std::fs::write(path, text).map_err(|error| {
+        let message = format!("{} cannot be written: {error}", path.display());
+        CommandError::could_not_run(message, "name another file with --json")
+    })
+}
+
+/// Runs the program to its end.
+fn start(args: &Args, device: &Device, folder: &Path) -> Result<ExitStatus, CommandError> {
+    let libraries = folder.join("lib");
+    let mut path = OsString::from(&libraries);
+    if let Some(others) = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty()) {
+        path.push(":");
+        path.push(others);
+    }
+    let properties = serde_json::to_string(&properties(device)).unwrap_or_default();
+    let mut command = Command::new(&args.program);
+    command
+        .args(&args.args)
+        .env("LD_LIBRARY_PATH", path)
+        .env("TRITON_LIBCUDA_PATH", &libraries)
+        .env(TARGET, properties)
+        .env(SEED, args.seed.to_string())
+        .env(SANITIZE, if args.sanitize { "1" } else { "" })
+        .env(ptx_cuda::report::REPORT, folder.join("report"));
+    let mut child = command.spawn().map_err(|error| {
+        let message = format!("{} cannot be started: {error}", args.program.display());
+        CommandError::usage(message, "name a program, as ./program")
+    })?;
+    // An interrupt from the terminal is the program's; dgx still tells what was launched.
+    // SAFETY: the disposition runs no code of ours.
+    let _ = unsafe { signal(Signal::SIGINT, SigHandler::SigIgn) };
+    child.wait().map_err(|error| {
+        CommandError::could_not_run(format!("the program is lost: {error}"), "run it again")
+    })
+}
+
+/// The exit code as a shell gives it.
+fn code(status: ExitStatus) -> i32 {
+    let killed = status.signal().map(|signal| 128 + signal);
+    status.code().or(killed).unwrap_or(1)
+}
+
+fn properties(device: &Device) -> Properties {
+    let (limits, chip) = (&device.limits, device.chip);
+    let like = match chip.major >= 10 {
+        true => Properties::b200(),
+        false => Properties::h200(),
+    };
+    let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+    Properties {
+        name: device.name.clone(),
+        capability: 10 * chip.major + chip.minor,
+        sms: limits.sms,
+        memory: limits.memory.0,
+        l2: narrow(limits.l2.0),
+        shared_per_sm: narrow(limits.shared_per_sm.0),
+        shared_per_block: narrow(limits.shared_per_block.0),
+        clock_khz: (device.peaks.clock_mhz * 1e3) as u32,
+        ..like
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_knows_the_targets_by_the_same_numbers() {
+        for (name, known) in [("h200", Properties::h200()), ("b200", Properties::b200())] {
+            let device = target::find(name).expect("built in");
+            assert_eq!(properties(&device), known, "{name}");
+        }
+    }
+}
