@@ -32,6 +32,7 @@ mod operators;
 mod own_operators;
 mod pasting;
 mod profiling;
+mod programs;
 mod reading;
 mod recipes;
 mod resuming;

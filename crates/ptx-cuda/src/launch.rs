@@ -146,7 +146,7 @@ impl Device {
         match result {
             Ok(done) => {
                 print(&done.printed);
-                report::ended(name, ctas, done.counters.total_instructions());
+                report::ended(name, done.counters.total_instructions());
                 Ok(())
             }
             Err(error) => self.fail(name, error),

@@ -151,7 +151,7 @@ pub(crate) fn begun(name: &str, ctas: u64) {
 }
 
 /// It has ended as it should.
-pub(crate) fn ended(name: &str, _ctas: u64, warp_instructions: u64) {
+pub(crate) fn ended(name: &str, warp_instructions: u64) {
     with(|writer| {
         let nanos = writer
             .began
