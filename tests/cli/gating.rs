@@ -291,7 +291,7 @@ fn nothing_is_written_over_what_is_read_or_written() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{line}: {said}");
         assert!(
-            said.contains("would be overwritten") || said.contains("written twice"),
+            said.contains("would be overwritten") || said.contains("is named by two exports"),
             "{line}: {said}"
         );
     }

@@ -51,7 +51,7 @@ impl Request<'_> {
             refused(
                 design,
                 &why,
-                "write the kernel by hand: docs/variants.md describes it",
+                "write the kernel by hand: `dgx schema variant` lists the keys",
             )
         })?;
         let mut written = Vec::new();
@@ -116,7 +116,7 @@ pub(super) fn round_text(operator: &Operator, design: &str) -> String {
     let name = &operator.name;
     format!(
         "# The small problems of {name}, to be quick while {design} is being written.\n\
-         # docs/rounds.md describes what else a round can say.\n\
+         # `dgx schema round` lists what else a round can say.\n\
          operator   = {name:?}\n\
          question   = \"Is {design} right?\"\n\
          contenders = [{design:?}]\n\
