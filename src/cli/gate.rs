@@ -5,7 +5,7 @@ use super::{named, runs, select::Names};
 use crate::contest::rounds;
 use crate::export;
 use crate::present;
-use dgx_core::config::{FACTOR, Gate};
+use dgx_core::config::{FACTOR, Gate, counter_remedy};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Bytes, Counter, Exit, Pattern, typed};
 use dgx_core::gate::{self, Finding, GateReport, Over, Rule, Ruling};
@@ -14,7 +14,8 @@ use dgx_core::record::{self, Newest, PassedOver, Run, Search};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Run to judge [default: the newest in results/ that fits the baseline]
+    /// Run to judge [default: the newest in results/; with a run as --baseline, the
+    /// newest of the same round and kind of device]
     #[arg(value_name = "RUN", value_parser = named::newest_run())]
     run: Option<Newest>,
     /// Contender or run to compare with [default: the round's baseline]
@@ -24,23 +25,23 @@ pub(super) struct Args {
     /// [default: all but the baseline]
     #[arg(long, value_name = "CONTENDER")]
     contender: Vec<Names>,
-    /// Least geometric-mean speedup over the baseline
+    /// Minimum geometric-mean speedup over the baseline
     #[arg(long, value_name = "X", value_parser = ratio)]
     min_geomean: Option<f64>,
-    /// Least speedup on every single shape
+    /// Minimum speedup on every single shape
     #[arg(long, value_name = "X", value_parser = ratio)]
     min_shape: Option<f64>,
     /// Not slower than the baseline by more than the runs can detect, in the mean and
-    /// on every shape; the default over a run file
+    /// on every shape; default if --baseline is a run file
     #[arg(long)]
     not_slower: bool,
-    /// Largest shared memory of a kernel, in bytes
+    /// Maximum shared memory of a kernel, in bytes
     #[arg(long, value_name = "BYTES")]
     max_smem: Option<u64>,
-    /// Largest number of registers per thread
+    /// Maximum number of registers per thread
     #[arg(long, value_name = "N")]
     max_registers: Option<u32>,
-    /// Least occupancy: share of an SM's warps that are resident, 0 to 1
+    /// Minimum occupancy: share of an SM's warps that are resident, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_occupancy: Option<f64>,
     /// Occupancy may not fall below the baseline's
@@ -49,14 +50,15 @@ pub(super) struct Args {
     /// Spilled bytes may not exceed the baseline's
     #[arg(long)]
     spills_not_worse: bool,
-    /// Largest counter of an emulated run, as a multiple of the baseline's, e.g.
+    /// Maximum of a counter (emulated runs), relative to the baseline, e.g.
     /// bank-conflicts=1.02; may be given several times
     #[arg(long, value_name = "NAME=X", value_parser = counter_rule)]
     counter: Vec<(Counter, f64)>,
     /// Every claim must be met
     #[arg(long)]
     claims_met: bool,
-    /// Do not require every cell to be ok (over a run file: that cells stayed ok)
+    /// Do not require every cell to be ok (with a run file as baseline: that cells
+    /// stay ok)
     #[arg(long)]
     allow_incorrect: bool,
     /// Allow a baseline run from another GPU or backend
@@ -90,7 +92,7 @@ fn counter_rule(text: &str) -> Result<(Counter, f64), String> {
         return Err("write NAME=X, e.g. bank-conflicts=1.02".to_owned());
     };
     let counter = Counter::named(name)
-        .ok_or_else(|| format!("`{name}` is not a counter; use one of {}", Counter::names()))?;
+        .ok_or_else(|| format!("`{name}` is not a counter; {}", counter_remedy(name)))?;
     Ok((counter, ratio(factor)?))
 }
 
@@ -119,7 +121,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let Sides { run, base, alone } = sides(&args, named.as_deref(), file.as_deref())?;
     let ranking = Ranking::of(&run);
     let mut report = match (&run.tool, &alone) {
+        // Beside itself nothing is left: it has no rules, or no other contender.
         (Some(_), Some(_)) => gate::unheld(&run),
+        (None, Some(_)) if run.header.contenders.len() == 1 => gate::unheld(&run),
         (Some(tool), None) if base.is_none() && args.baseline.is_none() => {
             return Err(without_rules(&run, tool));
         }
@@ -217,9 +221,9 @@ fn unheld(run: &Run) -> Finding {
         wanted: "another run".to_owned(),
         found: "itself".to_owned(),
         speedup: None,
-        reason: Some(match run.tool {
-            None => "it was judged by its own rules, without another run".to_owned(),
-            Some(_) => "a run compared with itself always passes".to_owned(),
+        reason: Some(match (&run.tool, run.header.contenders.len()) {
+            (None, 2..) => "it was judged by its own rules, without another run".to_owned(),
+            _ => "a run compared with itself always passes; name an earlier run".to_owned(),
         }),
     }
 }

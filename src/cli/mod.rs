@@ -58,15 +58,14 @@ pub(crate) struct Globals {
     /// Folder of headers that sources may include; may be given several times
     #[arg(long, global = true, value_name = "DIR")]
     pub include: Vec<PathBuf>,
-    /// When to print in colour; auto: on a terminal, unless NO_COLOR is set or
-    /// TERM is dumb
+    /// When to print in colour
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Colour,
     /// Print only results, warnings and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print more: every cell, and every column of lists; given twice, also what
-    /// workers do [default: $DGX_LOG: quiet, usual, verbose or trace]
+    /// -v: every cell and column; -vv: worker logs [default: $DGX_LOG: quiet,
+    /// usual, verbose or trace]
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }
@@ -218,15 +217,15 @@ fn exit_codes() -> String {
 fn long_help() -> String {
     format!(
         "Start here:\n  \
-         dgx doctor          what this machine has\n  \
-         dgx list            the variants in variants/\n  \
-         dgx check round4    compile the round, run nothing\n  \
-         dgx sweep round4    validate, time and rank it\n\n\
+         dgx doctor        what this machine has\n  \
+         dgx new mine      write a kernel, variants/mine.cu, and a round of it\n  \
+         dgx check mine    compile the round, run nothing\n  \
+         dgx sweep mine    validate, time and rank it\n\n\
          A ROUND is a file, or its name in configs/. A RUN is a file, its name in\n\
          results/, or a round's name for its newest run. A contender is written\n\
-         pipelined, or pipelined:STAGES=2 for one of its choices; patterns stand in\n\
+         pipelined, or pipelined:STAGES=2 for one parameter value; patterns stand in\n\
          quotes: --only 'pipe*,two-pass'.\n\n\
-         A variant is one file, variants/NAME.cu: see docs/variants.md.\n\n{}",
+         A variant is one file, variants/NAME.cu: `dgx schema variant` lists its keys.\n\n{}",
         exit_codes()
     )
 }

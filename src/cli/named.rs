@@ -58,12 +58,36 @@ pub(super) fn round_file(word: &OsString) -> Result<PathBuf, String> {
     name.push(".toml");
     let file = Path::new(CONFIGS).join(name);
     if is_path(word, "toml") {
-        return Ok(word.into());
+        return as_round(Path::new(word)).map(|()| word.into());
     }
     if file.is_file() {
         return Ok(file);
     }
     Err(missing(word, &[ROUNDS]))
+}
+
+/// Refuses a path that cannot be a round's, where it is plain what was meant.
+fn as_round(path: &Path) -> Result<(), String> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let name = stem(path).unwrap_or_default();
+    if ending.is_some_and(|ending| ["cu", "ptx", "py"].contains(&ending)) {
+        let round = Path::new(CONFIGS).join(format!("{name}.toml"));
+        let remedy = match round.is_file() {
+            true => format!("did you mean {}?", round.display()),
+            false => format!("`dgx new NAME` writes a round in {CONFIGS}/"),
+        };
+        return Err(format!("that is a variant, and no round; {remedy}"));
+    }
+    let others = files::ending_in(files::folder_of(path), "toml");
+    let names: Vec<String> = others.iter().filter_map(|other| stem(other)).collect();
+    let near = nearest(&name, names.iter().map(String::as_str)).filter(|_| !path.exists());
+    match near {
+        Some(near) => Err(format!(
+            "there is no such file; did you mean {}?",
+            path.with_file_name(format!("{near}.toml")).display()
+        )),
+        None => Ok(()),
+    }
 }
 
 fn all_rounds() -> Vec<PathBuf> {

@@ -216,12 +216,15 @@ pub(super) fn probe<'a, const N: usize>(
         let why = if inputs.contains(&place) {
             "is read by this command, and would be overwritten"
         } else if written.contains(&place) {
-            "is to be written twice"
+            "is named by two exports"
         } else {
             written.push(place);
             continue;
         };
-        let message = format!("{} {why}", path.display());
+        let message = match place {
+            FileId::StandardOutput => "two exports go to standard output".to_owned(),
+            _ => format!("{} {why}", path.display()),
+        };
         return Err(CommandError::usage(message, "choose another file"));
     }
     Ok(())

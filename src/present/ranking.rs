@@ -80,7 +80,6 @@ fn values(run: &Run, ranking: &Ranking, row: &Row) -> Vec<Value> {
 fn verdict(run: &Run, row: &Row) -> Value {
     let (word, tone) = match row.status {
         _ if row.kind == Kind::Yardstick => ("yardstick", Tone::Faint),
-        Some(Status::NotValidated) => ("not validated", Tone::Doubtful),
         Some(status) => (status.as_str(), status_tone(status)),
         None if run.timing() == Timing::Recorded => ("unchecked", Tone::Faint),
         None => ("pending", Tone::Doubtful),

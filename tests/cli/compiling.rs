@@ -240,7 +240,7 @@ fn a_source_the_compiler_cannot_bear_is_a_row() {
         ("bomb", kernel("", &bomb)),
         ("fine", fine.clone()),
         ("nul", fine.replace("volatile", "\0 volatile")),
-        ("chip", fine.replace("sm_90a", "sm_9O")),
+        ("chip", fine.replace("sm_90a", "sm_10")),
         (
             "words",
             fine.replace("volatile", "\u{1b}[31m \u{202e} volatile"),

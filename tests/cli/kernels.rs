@@ -276,9 +276,13 @@ fn a_signature_is_read_and_its_front_matter_written() {
     let text = run("theirs.cu:nrm", &[]);
     assert!(text.contains("did you mean `norm`?"), "{text}");
     let text = run("theirs.cu", &[]);
-    assert!(text.contains("which instance of the template"), "{text}");
+    assert!(text.contains("norm is a template"), "{text}");
+    assert!(
+        text.contains("--kernel 'theirs.cu:norm<float, 4>'"),
+        "{text}"
+    );
     let text = run("theirs.cu:norm<__nv_bfloat16, 4>", &[]);
-    assert!(text.contains("--grid is missing"), "{text}");
+    assert!(text.contains("--grid and --block are missing"), "{text}");
     let text = run(
         "theirs.cu:norm<__nv_bfloat16, 4>",
         &["--grid", "cdiv(m, 4)", "--block", "128"],

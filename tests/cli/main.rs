@@ -25,6 +25,7 @@ mod kernels;
 mod listing;
 mod measuring;
 mod merging;
+mod mistakes;
 mod newest;
 mod odd_files;
 mod odd_runs;

@@ -435,7 +435,7 @@ fn an_export_to_standard_output_is_alone_there() {
         let (page, said) = output(&format!("{command} --export-markdown -"));
         assert!(page.contains("|---|") && !said.contains("|---|"), "{page}");
         let (_, said) = output(&format!("{command} --export-json - --export-markdown -"));
-        assert!(said.contains("is to be written twice"), "{said}");
+        assert!(said.contains("two exports go to standard output"), "{said}");
     }
     assert!(!workspace.path().join("-").exists());
     // A file may be called so, and is another place.

@@ -52,7 +52,9 @@ fn every_fixture_gets_the_status_it_declares() {
 fn the_kernel_of_the_docs_is_ok() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let docs = fs::read_to_string(root.join("docs/variants.md")).expect("docs");
-    let (_, after) = docs.split_once("## A whole one").expect("the section");
+    let (_, after) = docs
+        .split_once("## A complete kernel")
+        .expect("the section");
     let (_, code) = after.split_once("```c++\n").expect("its code");
     let (code, _) = code.split_once("```").expect("its end");
     let sweep = Sweep::new(

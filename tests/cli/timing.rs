@@ -85,7 +85,7 @@ fn times_alone_are_labelled_everywhere_and_pass_no_gate() {
     let page = export("a.html");
     dgx(&["report", &file, "-o", &page], 0);
     let page = read(&page);
-    assert!(page.contains("not validated") && page.contains("All times are modelled for"));
+    assert!(page.contains("not-validated") && page.contains("All times are modelled for"));
 }
 
 /// What is watched alone tells the same time as what is watched along.

@@ -34,7 +34,10 @@ impl SourceFile {
             }),
             Err(error) => Err(InputError::new(
                 format!("cannot read {what} {}: {error}", path.display()),
-                remedy,
+                match error.starts_with("it is not UTF-8") {
+                    true => "save it as UTF-8",
+                    false => remedy,
+                },
             )),
         }
     }
@@ -160,6 +163,12 @@ impl CommandError {
     /// The data do not decide it.
     pub fn inconclusive(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(Exit::Inconclusive, message, remedy)
+    }
+
+    /// The same with another remedy after its own.
+    pub fn advising(mut self, remedy: &str) -> Self {
+        self.error.remedy = format!("{}; {remedy}", self.error.remedy);
+        self
     }
 
     pub fn exit(&self) -> Exit {

@@ -176,7 +176,16 @@ impl<'a> Document<'a> {
             return (message, remedy);
         }
         let message = message.replace('\n', "; ");
-        (message, guide.to_owned())
+        match &*message {
+            "invalid basic string, expected `\"`" => {
+                ("the string is not closed".to_owned(), "add `\"`".to_owned())
+            }
+            "duplicate key" => (message, "keep one of them".to_owned()),
+            syntax if syntax.starts_with("invalid ") && !syntax.starts_with("invalid type") => {
+                (message, "correct the TOML here".to_owned())
+            }
+            _ => (message, guide.to_owned()),
+        }
     }
 }
 

@@ -158,7 +158,7 @@ impl Operator {
 impl Output {
     /// What an element may be off by, relative and absolute: as the file says,
     /// or twice what rounding to the type does. Without `atol` the same of the
-    /// output's root mean square comes on top: see the validator.
+    /// output's root mean square comes on top: see `Tolerance` in dgx-run's `validate`.
     pub fn tolerance(&self) -> (f64, f64) {
         let rounding = 2.0 * self.tensor.element.unit_roundoff();
         (self.rtol.unwrap_or(rounding), self.atol.unwrap_or(0.0))

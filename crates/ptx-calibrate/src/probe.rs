@@ -167,7 +167,7 @@ impl Case {
 /// What to compile for a case on a chip; equal for cases that only launch differently.
 pub(crate) fn unit(probe: &Probe, case: &Case, chip: Chip) -> Unit {
     Unit {
-        name: format!("src/calibrate/probes/{}.cu", probe.name),
+        name: format!("crates/ptx-calibrate/src/probes/{}.cu", probe.name),
         source: Arc::clone(&probe.source),
         arch: chip.target(),
         flags: Vec::new(),

@@ -14,12 +14,12 @@ use dgx_run::backend::emu::map_refusal;
 use dgx_run::catalog::{Catalog, Language};
 use dgx_run::compile::geometry;
 use dgx_run::plan::{BuildSpec, Cell, Machine, Plan, Work};
-use dgx_run::sweep::{BackendChoice, inspect};
+use dgx_run::sweep::{BackendChoice, RefusedCell, inspect};
 use dgx_run::validate::sound;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Rounds to check, or files of operators
+    /// Rounds or operator files
     #[arg(value_name = "ROUND", required = true, value_parser = named::round())]
     rounds: Vec<PathBuf>,
     #[command(flatten)]
@@ -28,10 +28,10 @@ pub(crate) struct Args {
     /// configs/targets/ [default: the GPU here, else h200]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
-    /// Number of multiprocessors, `sms` in expressions [default: the target's]
+    /// Number of multiprocessors, as --target NAME,sms=N [default: the target's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sms: Option<u32>,
-    /// Read and plan only
+    /// Read and plan only, without NVRTC
     #[arg(long)]
     no_compile: bool,
     #[command(flatten)]
@@ -77,10 +77,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     let compiler = match args.no_compile {
         true => None,
-        false => Some(machine::compiler(
-            args.compile.limits(),
-            "scripts/dgx fetches NVRTC; --no-compile checks without it",
-        )?),
+        false => {
+            let compiler = machine::compiler(args.compile.limits());
+            Some(compiler.map_err(|error| error.advising("--no-compile checks without it"))?)
+        }
     };
     let style = runs::style(globals);
     let (mut refused, mut surprised) = (false, false);
@@ -108,7 +108,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(exit)
 }
 
-/// What a sound round is for, or what helps while one is mended.
+/// What a sound round is for, or how to check one again that is not.
 fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
     let rounds = args.rounds.iter().map(typed);
     let folders = Folders::named(&globals.variants).flags();
@@ -116,10 +116,16 @@ fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
     let target = target.map_or(String::new(), |t| format!(" --target {}", typed(t)));
     let step = |round: String| match exit {
         Exit::Done => format!("dgx sweep {round}{target}{folders}"),
-        _ if target.is_empty() => format!("dgx watch {round}{folders}"),
-        _ => format!("dgx watch {round}{folders} --{target}"),
+        _ => format!("dgx check {round}{target}{folders}"),
     };
-    format!("next: {}", rounds.map(step).collect::<Vec<_>>().join(" · "))
+    let first = match exit {
+        Exit::Done => "",
+        _ => "correct it, then ",
+    };
+    format!(
+        "next: {first}{}",
+        rounds.map(step).collect::<Vec<_>>().join(" · ")
+    )
 }
 
 /// Python is no data once it is compiled.
@@ -204,9 +210,8 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
     surprised
 }
 
-/// What a device would refuse, as far as the plan alone tells: contender, shape
-/// and reason.
-fn unlaunchable(plan: &Plan) -> Vec<(usize, usize, String)> {
+/// What a device would refuse, as far as the plan alone shows.
+fn unlaunchable(plan: &Plan) -> Vec<RefusedCell> {
     let limits = &plan.device.limits;
     let cells = plan.cells.iter().filter_map(|cell| match &cell.work {
         Work::Run { call, .. } => Some((cell, call)),
@@ -214,27 +219,42 @@ fn unlaunchable(plan: &Plan) -> Vec<(usize, usize, String)> {
     });
     cells
         .filter_map(|(cell, call)| {
-            let mut launches = call.launches.iter();
-            let reason = launches
-                .find_map(|launch| geometry(limits, launch))
-                .or_else(|| map_refusal(call))?;
-            Some((cell.contender, cell.shape, reason))
+            let mut launches = call.launches.iter().enumerate();
+            let refused = launches.find_map(|(at, launch)| Some((at, geometry(limits, launch)?)));
+            let launch = refused.map(|refused| RefusedCell::of(cell, refused));
+            let map = || {
+                Some(RefusedCell {
+                    contender: cell.contender,
+                    shape: cell.shape,
+                    reason: map_refusal(call)?,
+                    launch: None,
+                })
+            };
+            launch.or_else(map)
         })
         .collect()
 }
 
 /// Prints what a device would refuse to launch, once for each contender and
 /// reason; true if one was not declared.
-fn report_refusals(plan: &Plan, refused: &[(usize, usize, String)]) -> bool {
+fn report_refusals(plan: &Plan, refused: &[RefusedCell]) -> bool {
     let mut surprised = false;
     let mut told = Vec::new();
-    for (contender, shape, reason) in refused {
-        let contender = &plan.contenders[*contender];
+    for cell in refused {
+        let contender = &plan.contenders[cell.contender];
         surprised |= contender.variant.expect != Status::LaunchError;
-        if !told.contains(&(&contender.id, reason)) {
-            let shape = &plan.shapes[*shape].name;
-            say!("{} on {shape}: {reason}", contender.id);
-            told.push((&contender.id, reason));
+        if !told.contains(&(&contender.id, &cell.reason)) {
+            let shape = &plan.shapes[cell.shape].name;
+            let message = format!("{} on {shape}: {}", contender.id, cell.reason);
+            let launch = |place: usize| contender.variant.launches.get(place);
+            let placed = (cell.launch).and_then(|(place, key)| Some((launch(place)?, key)));
+            match placed {
+                Some((launch, key)) => {
+                    CommandError::from(launch.error(key, message)).print();
+                }
+                None => say!("{message}"),
+            }
+            told.push((&contender.id, &cell.reason));
         }
     }
     surprised
@@ -280,7 +300,7 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
         let expected = plan.contenders[cell.contender].variant.expect;
         expected != Status::Unsupported && idle[cell.contender]
     };
-    // A contender without a source for this chip is left out, as in a sweep: a
+    // A contender without a source for this chip is unsupported, as in a sweep: a
     // round is written once, for every machine.
     let chip = plan.device.chip;
     let elsewhere = |cell: &&Cell| {
@@ -294,7 +314,7 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
         if let Work::Unsupported { reason } = &cell.work
             && !told.contains(&id)
         {
-            say!("{id} is left out: {reason}");
+            say!("{id} is unsupported: {reason}");
             told.push(id);
         }
     }

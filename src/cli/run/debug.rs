@@ -86,7 +86,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let case = Case::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
     let catalog = Catalog::open(&globals.variants)?;
-    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits())?;
     let cache = cache_root(&std::env::current_dir().unwrap_or_default());
     interrupt::install(DEBUGGING);
     let style = runs::style(globals);

@@ -63,7 +63,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         None => device.ceiling(Timing::Measured),
     };
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
-    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits())?;
     interrupt::install(EXPLAINING);
     let progress = Progress::begin();
     let inspected = progress.during("explain", "compiling", || inspect(&compiler, &plan));

@@ -39,14 +39,10 @@ pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
     })
 }
 
-/// What helps where there is no compiler.
-pub(super) const NO_COMPILER: &str = "run through scripts/dgx, which fetches NVRTC";
-
 /// NVRTC and the cache of this folder, for commands that compile and run nothing.
-pub(super) fn compiler(limits: Limits, remedy: &str) -> Result<Compiler, CommandError> {
+pub(super) fn compiler(limits: Limits) -> Result<Compiler, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();
-    Compiler::new(&cache_root(&here), limits)
-        .map_err(|error| CommandError::could_not_run(error.to_string(), remedy))
+    Ok(Compiler::new(&cache_root(&here), limits)?)
 }
 
 /// What compiling may take.

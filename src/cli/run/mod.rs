@@ -68,6 +68,10 @@ pub(super) enum Command {
 }
 
 pub(super) fn execute(command: Command, globals: &Globals) -> Result<Exit, CommandError> {
+    if let Some(folder) = globals.include.iter().find(|folder| !folder.is_dir()) {
+        let message = format!("there is no folder {} (--include)", folder.display());
+        return Err(CommandError::usage(message, "name a folder of headers"));
+    }
     dgx_run::toolkit::include_also(&globals.include);
     match command {
         Command::Sweep(args) => sweep::run(*args, globals),

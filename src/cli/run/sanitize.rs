@@ -155,7 +155,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         tasks.extend(own);
     }
     refuse_if_none_runs(&tasks)?;
-    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits())?;
     inform!(
         "sanitize: {} of {}, {} of each, on {}{}",
         counted(tasks.len(), "cell"),

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
+use crate::diagnostic::did_you_mean;
 use crate::document::{Allowed, Within, refused};
 use crate::domain::Counter;
 use crate::domain::bounds::{CLAIM, EXTENT, GROUPS};
@@ -68,6 +69,13 @@ pub(super) fn grids(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// What may have been meant by a name that is no counter's.
+pub fn counter_remedy(name: &str) -> String {
+    let names = Counter::names();
+    let list = || format!("use one of {}", names.join(", "));
+    did_you_mean(name, names.iter().copied()).unwrap_or_else(list)
+}
+
 /// Counters by their names, each with a factor.
 pub(super) struct Factors;
 
@@ -83,7 +91,7 @@ impl Factors {
         let rule = |(name, Multiple(factor)): (String, Multiple)| {
             let counter = Counter::named(&name).ok_or_else(|| {
                 let message = format!("`{name}` is not a counter");
-                refused(message, format_args!("one of {}", Counter::names()))
+                refused(message, counter_remedy(&name))
             })?;
             Ok((counter, factor))
         };

@@ -12,7 +12,7 @@ mod wire;
 
 use schemars::{Schema, SchemaGenerator};
 
-pub use limits::FACTOR;
+pub use limits::{FACTOR, counter_remedy};
 pub use round::{
     Baseline, Gate, Juror, Jury, Measurement, Pitch, Round, Selection, Validation, Yardstick,
 };
@@ -24,7 +24,7 @@ pub fn schema(generator: SchemaGenerator) -> Schema {
 }
 
 /// Where the keys of a round are explained.
-const GUIDE: &str = "docs/rounds.md lists the keys";
+const GUIDE: &str = "`dgx schema round` lists the keys";
 
 /// The default of what is done unless a file says otherwise.
 fn yes() -> bool {

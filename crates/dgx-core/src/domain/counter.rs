@@ -125,10 +125,8 @@ impl Counter {
         Self::all().find(|counter| counter.name == name)
     }
 
-    /// Every name, for an error that lists them.
-    pub fn names() -> String {
-        let names: Vec<&str> = Self::all().map(|counter| counter.name).collect();
-        names.join(", ")
+    pub fn names() -> Vec<&'static str> {
+        Self::all().map(|counter| counter.name).collect()
     }
 
     pub fn as_str(self) -> &'static str {

@@ -9,7 +9,7 @@ use super::speed::Judged;
 use super::{completeness, counters, resources, speed};
 use crate::claims::{self, ClaimVerdict};
 use crate::config::Gate;
-use crate::diagnostic::{CommandError, InputError};
+use crate::diagnostic::{CommandError, InputError, did_you_mean};
 use crate::domain::{ContenderId, Status, Timing};
 use crate::number::{interval, speedup, threshold};
 use crate::rank::{
@@ -29,8 +29,13 @@ pub enum Over<'a> {
 
 #[derive(Debug, Error)]
 pub enum GateError {
-    #[error("`{0}` is not a contender of {1}")]
-    NoContender(String, String),
+    #[error("`{name}` is not a contender of {file}")]
+    NoContender {
+        name: String,
+        file: String,
+        /// Those it has.
+        known: Vec<String>,
+    },
     #[error("no contender is left to judge: {0}")]
     Nobody(String),
     #[error("the two runs have no shape in common")]
@@ -42,13 +47,18 @@ pub enum GateError {
 }
 
 impl GateError {
-    pub fn remedy(&self) -> &'static str {
-        match self {
-            Self::NoContender(..) => "`dgx compare` and the table of the sweep list the names",
+    pub fn remedy(&self) -> String {
+        let remedy = match self {
+            Self::NoContender { name, known, .. } => {
+                let names = || known.iter().map(String::as_str);
+                let list = || format!("it has {}", known.join(", "));
+                return did_you_mean(name, names()).unwrap_or_else(list);
+            }
             Self::Nobody(_) => "name one with --contender, or sweep more than the baseline",
             Self::NoCommonShape | Self::NoCommonContender => "compare runs of the same round",
             Self::Mismatched(difference) => difference.remedy(),
-        }
+        };
+        remedy.to_owned()
     }
 }
 
@@ -58,8 +68,8 @@ impl From<GateError> for CommandError {
     }
 }
 
-/// A run of another tool beside itself: it has no rules of its own to be judged
-/// by, and a run compared with itself always passes.
+/// A run beside itself that has nothing else to be judged by: a run compared
+/// with itself always passes.
 pub fn unheld(run: &Run) -> GateReport {
     let path = run.path.display().to_string();
     GateReport {
@@ -232,8 +242,11 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
         let named = |c: &&ContenderRecord| c.id.as_str() == name || c.variant == *name;
         let ids: Vec<ContenderId> = records.iter().filter(named).map(|c| c.id.clone()).collect();
         if ids.is_empty() {
-            let file = run.path.display().to_string();
-            return Err(GateError::NoContender(name.clone(), file));
+            return Err(GateError::NoContender {
+                name: name.clone(),
+                file: run.path.display().to_string(),
+                known: records.iter().map(|c| c.id.to_string()).collect(),
+            });
         }
         chosen.extend(ids.into_iter().filter(|id| Some(id) != base));
     }

@@ -15,12 +15,12 @@ use super::{Headers, Library};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::{Document, Formula, Spanned, Value};
 use dgx_core::domain::bounds::CLAIM;
-use dgx_core::domain::{Claim, ContenderId, Status, printable_line};
+use dgx_core::domain::{Chip, Claim, ContenderId, Status, printable_line};
 use dgx_core::expr::{self, CALL_NAMES};
 use dgx_core::operator::Operator;
 use dgx_core::operators;
 
-const GUIDE: &str = "docs/variants.md lists the keys";
+const GUIDE: &str = "`dgx schema variant` lists the keys";
 /// `Group::scratch` and `Args::scratch` have this many slots.
 const SCRATCH_SLOTS: usize = 8;
 /// More entries of one kind than anyone wrote by hand.
@@ -117,7 +117,7 @@ pub fn locate(file: &SourceFile) -> Result<Range<usize>, InputError> {
         return Err(file.error(
             skipped..skipped + 1,
             "the file does not open with front matter",
-            format!("begin it with {open}, TOML, and {close}, or write {name} beside it: see docs/variants.md"),
+            format!("begin it with {open}, TOML, and {close}, or write {name} beside it: see `dgx schema variant`"),
         ));
     }
     let start = skipped + open.len();
@@ -262,8 +262,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether there is such a target is the compiler's to say: what it
-    /// refuses is this variant's row.
+    /// Whether NVRTC knows a target is its own to say: what it refuses is this
+    /// variant's row.
     fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
         if let (Some(arch), Some(target)) = (&wire.arch, &self.target)
             && arch.get_ref() != target
@@ -285,7 +285,15 @@ impl Reader<'_> {
                 format!("`arch` is not that of its folder, {folder}"),
                 "leave `arch` out, or move the file",
             )),
-            (Some(arch), _, _) => Ok(printable_line(arch.get_ref())),
+            (Some(arch), _, _) if Chip::parse(arch.get_ref()).is_none() => {
+                let word = printable_line(arch.get_ref());
+                Err(self.document.error(
+                    arch.span(),
+                    format!("`{word}` is not a compile target"),
+                    "write e.g. sm_90a or sm_100a",
+                ))
+            }
+            (Some(arch), _, _) => Ok(arch.get_ref().clone()),
             (None, Some(folder), _) => Ok(folder.clone()),
             (None, None, Some(arch)) => Ok(arch.clone()),
             (None, None, None) => Err(self.document.error(

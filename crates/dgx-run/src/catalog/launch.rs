@@ -60,6 +60,11 @@ impl Reader<'_> {
             pdl: launch.pdl,
             args: args.transpose()?,
             options: self.options(launch)?,
+            written: (
+                self.file.clone(),
+                self.document.place(launch.kernel.span()),
+                (launch.args.as_ref()).map(|args| self.document.place(args.span())),
+            ),
         };
         Ok(launch)
     }

@@ -40,7 +40,7 @@ pub use variant::Definition;
 pub use variant::TensorMap;
 pub use variant::Tune;
 pub use variant::combinations;
-pub use variant::{Arg, Args, Contender, Launch, Number, Pick, Scratch, Variant};
+pub use variant::{Arg, Args, Contender, Launch, LaunchKey, Number, Pick, Scratch, Variant};
 pub(crate) use variant::{MAKESPAN, MINIMUM};
 pub use vocabulary::{Fill, Language, MapType, NumberType, OperandRef, Swizzle};
 
@@ -145,7 +145,7 @@ impl Catalog {
         let unlisted = |error: std::io::Error| {
             InputError::new(
                 format!("cannot list variants in {}: {error}", folder.display()),
-                "run dgx in the checkout, or name the folder with --variants DIR",
+                "`dgx new NAME` makes one, or name it with --variants DIR",
             )
         };
         let mut chips: Vec<(String, PathBuf)> = Vec::new();
@@ -220,6 +220,8 @@ impl Catalog {
             let message = format!("{}: `source` leads out of its folder", climbs?.display());
             Some(InputError::new(message, "name a file below the folder"))
         });
+        let lost = (matter.as_ref().filter(|_| !path.exists())).map(|m| lost_source(m, &path));
+        let refused = refused.or_else(|| lost.clone());
         let files = match operator {
             Some(operator) => self.of_operators.entry(operator.to_owned()).or_default(),
             None => &mut self.files,
@@ -228,7 +230,8 @@ impl Catalog {
         if let Some(other) = sources.iter_mut().find(|e| e.arch.as_deref() == arch) {
             let (one, two) = (other.path.display(), path.display());
             let message = format!("two variants are named `{name}`: {one} and {two}");
-            other.refused = Some(InputError::new(message, "rename one of the files"));
+            let twice = || InputError::new(message, "rename one of the files");
+            other.refused = Some(lost.unwrap_or_else(twice));
             return;
         }
         sources.push(Source {
@@ -464,6 +467,27 @@ fn named_source(matter: &Path) -> Option<PathBuf> {
         Some(matter.parent()?.join(value))
     });
     values.next()
+}
+
+/// The error of a `NAME.toml` whose `source` is not there.
+fn lost_source(matter: &Path, source: &Path) -> InputError {
+    let text = files::read_text(matter, files::LARGEST).unwrap_or_default();
+    let key = match text.starts_with("source") {
+        true => 0,
+        false => text.find("\nsource").map_or(0, |at| at + 1),
+    };
+    let line = text[key..].lines().next().unwrap_or_default();
+    let quotes = line.find('"').zip(line.rfind('"'));
+    let place = quotes.map_or(key..key, |(from, to)| key + from..key + to + 1);
+    let named = (matter.parent()).and_then(|folder| source.strip_prefix(folder).ok());
+    let named = printable_line(&named.unwrap_or(source).display().to_string());
+    let file = SourceFile {
+        path: matter.to_owned(),
+        text: text.as_str().into(),
+    };
+    let message = format!("`source` names {named}, which does not exist");
+    let remedy = "give the path of the code, relative to this file";
+    file.error(place, message, remedy)
 }
 
 /// `NAME.toml` of a source that has no front matter of its own.

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -140,6 +141,54 @@ pub struct Launch {
     pub args: Option<Args>,
     /// For Triton's compiler, by name.
     pub options: Vec<(String, Formula)>,
+    /// The file that it is written in, and the values of `kernel` and `args` there.
+    pub written: (SourceFile, Range<usize>, Option<Range<usize>>),
+}
+
+/// A key of `[[launch]]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchKey {
+    Kernel,
+    Grid,
+    Block,
+    Cluster,
+    Smem,
+    Args,
+}
+
+impl LaunchKey {
+    /// What helps where a device refuses its value.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Kernel => "name a __global__ function of this file",
+            Self::Grid => "at least one block in each dimension, e.g. cdiv(m, 128)",
+            Self::Block => "use fewer threads, or change the kernel's __launch_bounds__",
+            Self::Cluster => "choose a cluster that divides the grid",
+            Self::Smem => "use fewer or smaller buffers",
+            Self::Args => "list one argument for each parameter of the kernel, in order",
+        }
+    }
+}
+
+impl Launch {
+    /// The error of a launch that a device refuses, at the key that is the cause.
+    pub fn error(&self, key: LaunchKey, message: String) -> InputError {
+        let (file, kernel, args) = &self.written;
+        let extent = match key {
+            LaunchKey::Grid => &self.grid[..],
+            LaunchKey::Block => &self.block,
+            LaunchKey::Cluster => &self.cluster,
+            LaunchKey::Smem => self.smem.as_slice(),
+            LaunchKey::Kernel | LaunchKey::Args => &[],
+        };
+        let place = match (extent, args) {
+            ([first, .., last], _) => first.place.start..last.place.end,
+            ([only], _) => only.place.clone(),
+            ([], Some(args)) if key == LaunchKey::Args => args.clone(),
+            ([], _) => kernel.clone(),
+        };
+        file.error(place, message, key.remedy())
+    }
 }
 
 /// What the parameters of a kernel are given.

@@ -47,7 +47,7 @@ impl Compiler {
         }
     }
 
-    fn python(&self) -> Result<&Python, &str> {
+    pub(super) fn python(&self) -> Result<&Python, &str> {
         let found = self.python.get_or_init(|| Python::find(&self.limits));
         found.as_ref().map_err(String::as_str)
     }

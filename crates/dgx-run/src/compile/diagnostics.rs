@@ -84,7 +84,10 @@ pub(super) fn log_message(log: &str, ptx: &str, name: &str, headers: &Headers) -
         .map(|folder| format!("{}/", folder.display()))
         .unwrap_or_default();
     let mut lines = Vec::new();
-    for line in log.lines().filter(|l| !l.trim().is_empty()) {
+    for line in instances(log, name)
+        .lines()
+        .filter(|l| !l.trim().is_empty())
+    {
         let text = match ptx_line(line) {
             Some((number, rest)) => {
                 let place = source_place(ptx, number, name).unwrap_or_else(|| name.to_owned());
@@ -102,6 +105,35 @@ pub(super) fn log_message(log: &str, ptx: &str, name: &str, headers: &Headers) -
         });
     }
     printable(&lines.join("\n"))
+}
+
+/// The log with what NVRTC says of an instance in the words of `kernel`, which
+/// names it; the `#pragma` that NVRTC made of it is nobody's.
+fn instances(log: &str, name: &str) -> String {
+    let mut plain = String::new();
+    let mut lines = log.lines();
+    while let Some(line) = lines.next() {
+        let told = line.strip_prefix("__nv_name_map(");
+        let Some((_, told)) = told.and_then(|rest| rest.split_once("): ")) else {
+            plain.extend([line, "\n"]);
+            continue;
+        };
+        let pragma = lines.next().unwrap_or_default().trim();
+        let instance = pragma.trim_start_matches("#pragma nv_mangled_name ");
+        // The line that marks the place in it.
+        lines.next();
+        let told = told.trim_start_matches("error: ");
+        if !told.starts_with("Error in parsing name expression") {
+            let hint = match told.starts_with("cannot determine which instance") {
+                true => " (give all template arguments)",
+                false => "",
+            };
+            plain.push_str(&format!(
+                "{name}: error: `kernel` names {instance}: {told}{hint}\n"
+            ));
+        }
+    }
+    plain
 }
 
 /// Whether a line of a compiler's log says what is wrong, and does not only warn.
@@ -216,6 +248,21 @@ x.cu(18): warning #177-D: variable \"unused\" was declared but never referenced
             "{first}"
         );
         assert_eq!(message.lines().filter(|l| says_error(l)).count(), 1);
+    }
+
+    #[test]
+    fn an_instance_that_is_none_is_told_in_the_words_of_the_front_matter() {
+        let log = "__nv_name_map(2): error: cannot determine which instance of overloaded \
+            function \"norm\" is intended\n  #pragma nv_mangled_name norm<float>\n      ^\n\
+            __nv_name_map(2): error: Error in parsing name expression for lowered name lookup. \
+            Input name expression was: \" norm < float >\"\n  #pragma nv_mangled_name \
+            norm<float>\n      ^\n2 errors detected.\n";
+        assert_eq!(
+            error_message(log, "", "x.cu", &Headers::default()),
+            "x.cu: error: `kernel` names norm<float>: cannot determine which instance of \
+             overloaded function \"norm\" is intended (give all template arguments)\n\
+             2 errors detected."
+        );
     }
 
     #[test]

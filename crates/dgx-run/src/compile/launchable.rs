@@ -3,6 +3,7 @@
 use super::KernelReport;
 use super::occupancy::residency;
 use super::signature::mismatch;
+use crate::catalog::LaunchKey;
 use crate::plan::LaunchGeometry;
 use dgx_core::diagnostic::nearest;
 use dgx_core::domain::{Bytes, DECLARE, Limits};
@@ -11,6 +12,19 @@ use dgx_core::domain::{Bytes, DECLARE, Limits};
 const BLOCK: [u32; 3] = [1024, 1024, 64];
 const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
+/// Why a launch would be refused, and which of its keys is the cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub key: LaunchKey,
+    pub reason: String,
+}
+
+impl Refusal {
+    fn new(key: LaunchKey, reason: String) -> Self {
+        Self { key, reason }
+    }
+}
+
 /// Why this launch of one of `kernels` would be refused. One without arguments
 /// of its own is given `args` bytes.
 pub fn refusal(
@@ -18,12 +32,15 @@ pub fn refusal(
     kernels: &[KernelReport],
     launch: &LaunchGeometry,
     args: usize,
-) -> Option<String> {
+) -> Option<Refusal> {
     geometry(limits, launch).or_else(|| {
         let kernel = kernels.iter().find(|kernel| kernel.name == launch.kernel);
         match kernel {
             Some(kernel) => fit(limits, kernel, launch, args),
-            None => Some(missing(kernels, &launch.kernel)),
+            None => Some(Refusal::new(
+                LaunchKey::Kernel,
+                missing(kernels, &launch.kernel),
+            )),
         }
     })
 }
@@ -61,7 +78,7 @@ fn unmangled(name: &str) -> &str {
 }
 
 /// As far as it can be told without the compiled kernel.
-pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
+pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<Refusal> {
     let LaunchGeometry {
         grid,
         block,
@@ -69,34 +86,33 @@ pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
         ..
     } = launch;
     let name = &launch.kernel;
-    for (what, extent, most) in [("grid", grid, GRID), ("block", block, BLOCK)] {
+    let extents = [
+        (LaunchKey::Grid, "grid", grid, GRID),
+        (LaunchKey::Block, "block", block, BLOCK),
+    ];
+    for (key, what, extent, most) in extents {
+        let of = times(extent);
         if extent.contains(&0) {
-            return Some(format!(
-                "{name} has a {what} of {}: nothing would run",
-                times(extent)
-            ));
+            let reason = format!("{name} has a {what} of {of}: nothing would run");
+            return Some(Refusal::new(key, reason));
         }
         if extent.iter().zip(most).any(|(n, most)| *n > most) {
             let most = times(&most);
-            return Some(format!(
-                "{name} has a {what} of {}, {most} at most",
-                times(extent)
-            ));
+            let reason = format!("{name} has a {what} of {of}, {most} at most");
+            return Some(Refusal::new(key, reason));
         }
     }
     let threads = launch.threads_per_block();
     let most = limits.threads_per_block;
     if threads > most {
-        return Some(format!(
-            "{name} has {threads} threads a block, {most} at most"
-        ));
+        let reason = format!("{name} has {threads} threads a block, {most} at most");
+        return Some(Refusal::new(LaunchKey::Block, reason));
     }
     let blocks: u64 = cluster.iter().map(|n| u64::from(*n)).product();
     let most = limits.blocks_per_cluster;
     if blocks == 0 || blocks > u64::from(most) {
-        return Some(format!(
-            "{name} has clusters of {blocks} blocks, {most} at most"
-        ));
+        let reason = format!("{name} has clusters of {blocks} blocks, {most} at most");
+        return Some(Refusal::new(LaunchKey::Cluster, reason));
     }
     let divides = grid
         .iter()
@@ -104,7 +120,9 @@ pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<String> {
         .all(|(grid, cluster)| grid % cluster == 0);
     (!divides).then(|| {
         let (grid, cluster) = (times(grid), times(cluster));
-        format!("{name} has a grid of {grid}, which clusters of {cluster} do not divide")
+        let reason =
+            format!("{name} has a grid of {grid}, which clusters of {cluster} do not divide");
+        Refusal::new(LaunchKey::Cluster, reason)
     })
 }
 
@@ -113,15 +131,15 @@ fn fit(
     kernel: &KernelReport,
     launch: &LaunchGeometry,
     args: usize,
-) -> Option<String> {
+) -> Option<Refusal> {
     let name = &kernel.name;
     if let Some(given) = &launch.args {
         if let Some(why) = mismatch(kernel, given) {
-            return Some(why);
+            return Some(Refusal::new(LaunchKey::Args, why));
         }
     } else if kernel.params.iter().map(|p| p.bytes as usize).ne([args]) {
         let given: Vec<String> = kernel.params.iter().map(|p| p.bytes.to_string()).collect();
-        return Some(format!(
+        let reason = format!(
             "{name} takes parameters of {} bytes, and is given one dgx::Args of {args}: \
              {DECLARE} as void {name}(const __grid_constant__ dgx::Args args), or say in `args` \
              what its parameters are",
@@ -129,37 +147,43 @@ fn fit(
                 true => "0".to_owned(),
                 false => given.join(" + "),
             }
-        ));
+        );
+        return Some(Refusal::new(LaunchKey::Args, reason));
     }
     let threads = launch.threads_per_block();
     if let Some(most) = kernel.max_threads.filter(|most| threads > *most) {
-        return Some(format!(
-            "{name} has {threads} threads a block, and is compiled for {most}"
-        ));
+        let reason = format!("{name} has {threads} threads a block, and is compiled for {most}");
+        return Some(Refusal::new(LaunchKey::Block, reason));
     }
-    for (what, asked, only) in [
-        ("block", launch.block, kernel.block),
-        ("cluster", launch.cluster, kernel.cluster),
+    for (key, what, asked, only) in [
+        (LaunchKey::Block, "block", launch.block, kernel.block),
+        (
+            LaunchKey::Cluster,
+            "cluster",
+            launch.cluster,
+            kernel.cluster,
+        ),
     ] {
         if let Some(only) = only.filter(|only| *only != asked) {
             let (asked, only) = (times(&asked), times(&only));
-            return Some(format!(
-                "{name} has a {what} of {asked}, and is compiled for {only}"
-            ));
+            let reason = format!("{name} has a {what} of {asked}, and is compiled for {only}");
+            return Some(Refusal::new(key, reason));
         }
     }
     let smem = Bytes(u64::from(kernel.static_smem) + u64::from(kernel.dynamic_smem(launch)));
     let most = limits.shared_per_block;
     if smem > most {
-        return Some(format!(
-            "{name} takes {smem} of shared memory a block, {most} at most"
-        ));
+        let reason = format!("{name} takes {smem} of shared memory a block, {most} at most");
+        return Some(Refusal::new(LaunchKey::Smem, reason));
     }
     let residency = residency(limits, kernel.registers, threads, smem);
     (residency.blocks == 0).then(|| {
         let registers = kernel.registers;
         let limit = residency.limit;
-        format!("{name} takes {registers} registers × {threads} threads: no block fits ({limit})")
+        let reason = format!(
+            "{name} takes {registers} registers × {threads} threads: no block fits ({limit})"
+        );
+        Refusal::new(LaunchKey::Block, reason)
     })
 }
 
@@ -228,7 +252,9 @@ mod tests {
         for (change, expected) in launches {
             let mut launch = launch();
             change(&mut launch);
-            let told = refusal(&usual().limits, &[kernel()], &launch, ARGS).expect(expected);
+            let told = refusal(&usual().limits, &[kernel()], &launch, ARGS)
+                .expect(expected)
+                .reason;
             assert!(told.contains(expected) && !is_undeclared(&told), "{told}");
         }
         let kernels: [Case<KernelReport>; 7] = [
@@ -252,12 +278,16 @@ mod tests {
                 255 => &many,
                 _ => &launch(),
             };
-            let told = refusal(&usual().limits, &[kernel.clone()], launch, ARGS).expect(expected);
+            let told = refusal(&usual().limits, &[kernel.clone()], launch, ARGS)
+                .expect(expected)
+                .reason;
             assert!(told.contains(expected), "{told}");
             let params = kernel.params != self::kernel().params;
             assert_eq!(is_undeclared(&told), params, "{told}");
         }
-        let told = refusal(&usual().limits, &[], &launch(), ARGS).expect("a refusal");
+        let told = refusal(&usual().limits, &[], &launch(), ARGS)
+            .expect("a refusal")
+            .reason;
         assert!(told.contains("no kernel `k`"), "{told}");
         assert!(is_undeclared(&told), "{told}");
     }

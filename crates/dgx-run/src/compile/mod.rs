@@ -34,7 +34,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::Headers;
 use crate::plan::{LaunchGeometry, TritonRequest};
+use crate::toolkit;
 use build::{Built, order, stopped_after};
+use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::printable;
 use process::{NoImage, Process};
 use serve::Delivery;
@@ -42,7 +44,7 @@ use triton::Python;
 
 pub use cache::{Cache, Cached, cache_root};
 pub(crate) use diagnostics::says_error;
-pub use launchable::{geometry, refusal};
+pub use launchable::{Refusal, geometry, refusal};
 pub use nvrtc::Nvrtc;
 pub(crate) use occupancy::Footprint;
 pub use occupancy::Residency;
@@ -55,29 +57,51 @@ pub use upkeep::{IMAGES, is_image, remove_image};
 /// Why nothing could be compiled at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "no NVRTC found (looked at {looked}); pip install 'nvidia-cuda-nvrtc==13.0.*' fetches it, as scripts/dgx does in a checkout; or set DGX_NVRTC to libnvrtc or its folder"
-    )]
+    #[error("no NVRTC found (looked at {looked})")]
     Missing { looked: String },
     #[error("cannot load NVRTC from {path}: {reason}")]
     Unloadable { path: PathBuf, reason: String },
-    #[error(
-        "NVRTC {found} at {path} is too old: 12.0 or newer compiles for sm_90a; set DGX_NVRTC to a newer one"
-    )]
+    #[error("NVRTC {found} at {path} is too old: 12.0 or newer compiles for sm_90a")]
     TooOld { found: String, path: PathBuf },
-    #[error(
-        "{wanted} was asked for, but another libnvrtc.so is found first on the library path; unset DGX_NVRTC, or put its folder first in LD_LIBRARY_PATH"
-    )]
+    #[error("{wanted} was asked for, but another libnvrtc.so is found first on the library path")]
     Shadowed { wanted: PathBuf },
     #[error("cannot compile: {reason}")]
     NoProcess { reason: String },
-    #[error(
-        "cannot write the compile cache at {path}: {source}; set DGX_CACHE to a folder you can write"
-    )]
+    #[error("cannot compile {name}: {reason}")]
+    NoTriton { name: String, reason: String },
+    #[error("cannot write the compile cache at {path}: {source}")]
     Cache {
         path: PathBuf,
         source: std::io::Error,
     },
+}
+
+impl Error {
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => {
+                "pip install 'nvidia-cuda-nvrtc==13.0.*', or set DGX_NVRTC to libnvrtc or its folder"
+            }
+            Self::Unloadable { .. } if toolkit::variable("DGX_NVRTC").is_some() => {
+                "correct or unset DGX_NVRTC"
+            }
+            Self::TooOld { .. } => "set DGX_NVRTC to a newer one",
+            Self::Shadowed { .. } => "unset DGX_NVRTC, or put its folder first in LD_LIBRARY_PATH",
+            Self::NoTriton { .. } => {
+                "install Triton for that Python, or set DGX_PYTHON to one that has it"
+            }
+            Self::Cache { .. } => "set DGX_CACHE to a folder you can write",
+            Self::Unloadable { .. } | Self::NoProcess { .. } => {
+                "`dgx doctor` shows what is installed and what is missing"
+            }
+        }
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        Self::could_not_run(error.to_string(), error.remedy())
+    }
 }
 
 /// One thing to compile: a source with its constants fixed.
@@ -250,6 +274,18 @@ impl Compiler {
 
     pub fn cache(&self) -> &Cache {
         &self.cache
+    }
+
+    /// Refuses units whose compiler is not installed: that is no fault of theirs.
+    pub(crate) fn can_compile(&self, units: &[Unit]) -> Result<(), Error> {
+        let is_triton = |unit: &&Unit| matches!(unit.compiler, CompilerKind::Triton(_));
+        let Some(unit) = units.iter().find(is_triton) else {
+            return Ok(());
+        };
+        self.python().map(|_| ()).map_err(|why| Error::NoTriton {
+            name: unit.name.clone(),
+            reason: why.to_owned(),
+        })
     }
 
     /// Compiles one unit, or takes it from the cache.

@@ -1,14 +1,15 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use super::append;
 use super::pool::Sweep;
-use super::{append, could_not_run};
-use crate::catalog::Language;
+use crate::catalog::{Language, LaunchKey};
 use crate::compile::{
-    Compiled, Compiler, CompilerKind, Image, KernelReport, Unit, occupancy, refusal, residency,
+    Compiled, Compiler, CompilerKind, Image, KernelReport, Refusal, Unit, occupancy, refusal,
+    residency,
 };
 use crate::operator::abi;
-use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, Work};
+use crate::plan::{BuildSpec, Cell, LaunchGeometry, OperatorCall, Plan, Work};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Limits};
 use dgx_core::interrupt;
@@ -83,15 +84,16 @@ pub(super) struct Built {
     pub kernels: Vec<KernelReport>,
 }
 
-/// Why a device would refuse the call, as far as can be told before it.
+/// Why a device would refuse the call, as far as can be told before it, and the
+/// place of that launch in the call.
 pub(super) fn refusal_of(
     plan: &Plan,
     kernels: &[KernelReport],
     call: &OperatorCall,
-) -> Option<String> {
+) -> Option<(usize, Refusal)> {
     let (limits, args) = (&plan.device.limits, abi::args_bytes(&plan.round.operator));
-    let mut launches = call.launches.iter();
-    launches.find_map(|launch| refusal(limits, kernels, launch, args))
+    let mut launches = call.launches.iter().enumerate();
+    launches.find_map(|(place, launch)| Some((place, refusal(limits, kernels, launch, args)?)))
 }
 
 /// Compiles what the plan needs, records each build once, and hands it out.
@@ -133,7 +135,7 @@ pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result
         .compile_all(&units, done, || {
             interrupt::requested() || images.state().given_up
         })
-        .map_err(|e| could_not_run(&e.to_string()))?;
+        .map_err(CommandError::from)?;
     if let Some(error) = broken.into_inner().unwrap_or_else(|e| e.into_inner()) {
         return Err(error);
     }
@@ -172,24 +174,46 @@ fn keep_code(writer: &Mutex<Writer>, compiled: &Compiled) -> Result<(), CommandE
     kept.map_err(|error| CommandError::from(&error))
 }
 
+/// A cell that a device would refuse, by contender and shape.
+#[derive(Clone, Debug)]
+pub struct RefusedCell {
+    pub contender: usize,
+    pub shape: usize,
+    pub reason: String,
+    /// The launch, by its place in the call, and the key that is the cause.
+    pub launch: Option<(usize, LaunchKey)>,
+}
+
+impl RefusedCell {
+    /// What is refused of the cell of a plan.
+    pub fn of(cell: &Cell, (place, refusal): (usize, Refusal)) -> Self {
+        Self {
+            contender: cell.contender,
+            shape: cell.shape,
+            reason: refusal.reason,
+            launch: Some((place, refusal.key)),
+        }
+    }
+}
+
 /// What compiling a plan showed.
 pub struct Inspection {
     pub builds: Vec<Build>,
-    /// Cells, by contender and shape, that a device would refuse, and why.
-    pub refused: Vec<(usize, usize, String)>,
+    pub refused: Vec<RefusedCell>,
 }
 
 /// Compiles what the plan needs and says what came of it, recording nothing.
 pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
+    compiler.can_compile(&units)?;
     let compiled = compiler
         .compile_all(&units, |_, _| (), || false)
-        .map_err(|e| could_not_run(&e.to_string()))?;
+        .map_err(CommandError::from)?;
     let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
     let refused = plan.cells.iter().filter_map(|cell| match &cell.work {
         Work::Run { build, call } => {
-            let reason = refusal_of(plan, &image(*build)?.kernels, call)?;
-            Some((cell.contender, cell.shape, reason))
+            let refused = refusal_of(plan, &image(*build)?.kernels, call)?;
+            Some(RefusedCell::of(cell, refused))
         }
         Work::Unsupported { .. } | Work::Broken(_) => None,
     });

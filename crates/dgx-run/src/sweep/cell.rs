@@ -76,7 +76,7 @@ pub(crate) fn launchable<'a, T>(
         Unrunnable::new(Status::CompileError, first, Some(message.clone()))
     })?;
     match refusal_of(plan, kernels(image), call) {
-        Some(why) => Err(Unrunnable::new(Status::LaunchError, why, None)),
+        Some((_, why)) => Err(Unrunnable::new(Status::LaunchError, why.reason, None)),
         None => Ok(image),
     }
 }
@@ -116,8 +116,7 @@ impl<'a> CompiledCell<'a> {
             Work::Run { build, .. } => {
                 let unit = unit(&plan.builds[*build]);
                 let compiled = compiler.compile(&unit);
-                let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
-                Some((unit, compiled.outcome))
+                Some((unit, compiled?.outcome))
             }
             Work::Unsupported { .. } | Work::Broken(_) => None,
         };
@@ -189,7 +188,7 @@ impl<'a> CompiledCell<'a> {
         match &self.compiled {
             Some((unit, _)) => {
                 let log = compiler.log(unit);
-                log.map(Some).map_err(|e| could_not_run(&e.to_string()))
+                Ok(log.map(Some)?)
             }
             None => Ok(planned(self.work).err().and_then(|no| no.detail)),
         }
@@ -249,8 +248,7 @@ impl<'a> CompiledCell<'a> {
         let (id, name, plain) = (self.id(), &self.shape.name, self.job()?);
         let (stamping, unit) = self.stamping()?;
         let compiled = compiler.compile(&unit);
-        let compiled = compiled.map_err(|e| could_not_run(&e.to_string()))?;
-        let image = compiled.outcome.map_err(|message| {
+        let image = compiled?.outcome.map_err(|message| {
             InputError::new(
                 format!("{id} does not compile with stamps:\n{message}"),
                 STAMPABLE,

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-pub use build::{inspect, unit};
+pub use build::{RefusedCell, inspect, unit};
 pub use cell::CompiledCell;
 pub(crate) use cell::{launchable, planned};
 pub use environment::{contender_record, git_state, host, started};
@@ -137,8 +137,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let catalog = Catalog::open(&options.variants)?;
     let here = std::env::current_dir().unwrap_or_default();
     let cache = cache_root(&here);
-    let compiler =
-        Compiler::new(&cache, options.limits).map_err(|e| could_not_run(&e.to_string()))?;
+    let compiler = Compiler::new(&cache, options.limits)?;
     let mut clock = StageClock::start();
     // Opening the device belongs to running on it.
     let opened = clock.time("validate", || Runner::open(&options, &compiler, &cache));
@@ -153,6 +152,8 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         None => None,
     };
     let plan = Plan::new(round, &catalog, &runners[0].machine())?;
+    let units: Vec<_> = plan.builds.iter().map(build::unit).collect();
+    compiler.can_compile(&units)?;
     options.settings.distributions = plan.round.validation.distributions.clone();
     let mut header = environment::header(&plan, &options.settings, &runners, &compiler);
     header.departures = std::mem::take(&mut options.departures);
@@ -281,7 +282,7 @@ fn compile_only(
     let units: Vec<_> = plan.builds.iter().map(build::unit).collect();
     let compiled = match compiler.compile_all(&units, |_, _| {}, || false) {
         Ok(compiled) => compiled,
-        Err(error) => return could_not_run(&error.to_string()),
+        Err(error) => return error.into(),
     };
     let failed: Vec<&String> = compiled
         .iter()

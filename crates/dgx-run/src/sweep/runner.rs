@@ -211,9 +211,6 @@ impl Runner {
                 let operator = &options.round.operator;
                 (on_gpu(compiler, chip, operator)?, gpus.among(count)?)
             }
-            (None, None) if matches!(gpus, Gpus::These(_)) => {
-                return Err(no_gpu("--gpus names cards"));
-            }
             (None, None) => {
                 let count = emulators(settings, options.round.shapes.len());
                 (emulating(settings), (0..count).collect())
@@ -451,7 +448,7 @@ pub(super) fn tools(
 ) -> Result<Image, CommandError> {
     let compile = |operator| {
         let compiled = compiler.compile(&cuda::tools_unit(&chip.target(), operator));
-        compiled.map_err(|e| could_not_run(&e.to_string()))
+        compiled.map_err(CommandError::from)
     };
     let message = match compile(Some(operator))?.outcome {
         Ok(image) => return Ok(image),

@@ -52,6 +52,8 @@ fn overflow(element: ElementType) -> f64 {
 
 /// An element passes if |got − expected| ≤ atol + rtol·|expected|, and half the
 /// least step of its type where that is less than a step, where infinity is the number at which its type overflows; NaN passes for NaN.
+/// The GPU has copies of this rule: `dgx_judge` and `dgx_judge_values` in
+/// `backend/cuda/tools.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub rtol: f64,

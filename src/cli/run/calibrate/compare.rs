@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
         let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
         asked.push(CellsToModel::new(run, plan, &args.only)?);
     }
-    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits())?;
     let mut comparisons = modelled(asked, &compiler)?;
     mark_seen(&mut comparisons, &target::seen(&source)?);
     let style = runs::style(globals);

@@ -19,7 +19,7 @@ pub(super) fn run(path: &Path, args: &Args, globals: &Globals) -> Result<Exit, C
     let source = target::source(&args.target)?;
     let device = target::device(&source)?;
     runs::probe([&args.output], [path])?;
-    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits())?;
     let fitting = fit_answers(&answers, &device, &compiler)?;
     let style = runs::style(globals);
     let fit = &fitting.fit;

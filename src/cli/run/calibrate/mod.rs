@@ -74,7 +74,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     if let Some(path) = &args.measure {
         export::probe(path)?;
-        let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+        let compiler = machine::compiler(args.compile.limits())?;
         let (answers, unasked) = ptx_calibrate::measure(only, &compiler)?;
         let text = answers.to_text().map_err(|error| {
             let message = format!("cannot write the answers down: {error}");

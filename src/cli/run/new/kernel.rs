@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use super::of::round_text;
 use super::{ROUNDS, refused, write};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
-use dgx_core::domain::{Device, Exit, typed};
+use dgx_core::domain::{Device, Exit, counted, typed};
 use dgx_core::files;
 use dgx_core::operator::Operator;
-use dgx_run::catalog::{Declaration, Declared, Language, declared};
+use dgx_run::catalog::{Catalog, Declaration, Declared, Language, declared};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct KernelArgs {
-    /// File of somebody's kernel, and its function where there are several:
-    /// gemm.cu, gemm.cu:gemm or "gemm.cu:gemm<128, half>"
+    /// Existing kernel, copied into variants/; needs --operator: FILE, or
+    /// FILE:KERNEL if the file has several, e.g. "gemm.cu:gemm<128, half>"
     #[arg(
         long,
         value_name = "FILE[:KERNEL]",
@@ -29,7 +29,8 @@ pub(crate) struct KernelArgs {
     /// With --kernel: threads of a block, x,y,z
     #[arg(long, value_name = "EXPR", requires = "kernel")]
     block: Option<String>,
-    /// With --kernel: what its parameters are given, in order
+    /// With --kernel: its arguments in order, e.g. x,w,y,m,n,eps [default: found
+    /// by the names of its parameters]
     #[arg(long, value_name = "ARG,…", requires = "kernel")]
     args: Option<String>,
 }
@@ -52,7 +53,8 @@ impl KernelArgs {
         let language = Language::of(&path).filter(|language| *language == Language::Cuda);
         if language.is_none() {
             let why = format!("{} is no .cu file", path.display());
-            let remedy = "for PTX and Python write NAME.toml beside the file: see docs/variants.md";
+            let remedy =
+                "for PTX and Python write NAME.toml beside the file: see `dgx schema variant`";
             return Err(refused(name, &why, remedy));
         }
         let text = files::read_text(&path, files::LARGEST).map_err(|why| {
@@ -83,16 +85,15 @@ impl KernelArgs {
             .contains("#include \"")
             .then(|| seen_from(&folder, &path));
         let instance = self.instance(&kernel, function)?;
-        let matter = self.matter(&kernel, &instance, operator)?;
-        let matter = format!(
-            "summary = {}\narch    = {}\n{}\n{matter}",
+        let launch = self.matter(&kernel, &instance, operator)?;
+        let head = format!(
+            "summary = {}\narch    = {}\n",
             value(&format!("{instance} of {written}")),
             value(&here.chip.target()),
-            include.map_or(String::new(), |folder| format!(
-                "include = [{}]\n",
-                value(&folder)
-            )),
         );
+        readable(name, operator, here, &format!("{head}\n{launch}"))?;
+        let include = include.map(|folder| format!("include = [{}]\n", value(&folder)));
+        let matter = format!("{head}{}\n{launch}", include.unwrap_or_default());
         let texts = [text, matter, round_text(operator, name, None)];
         for (file, text) in targets.iter().zip(texts) {
             say!("wrote {}", write(file, &text)?.display());
@@ -111,10 +112,14 @@ impl KernelArgs {
         operator: &Operator,
     ) -> Result<String, CommandError> {
         let args = self.given(kernel, operator)?;
-        let grid = answer("--grid", "its grid, e.g. cdiv(m, 128)", self.grid.clone())?;
         let threads = kernel.threads.map(|threads| threads.to_string());
         let block = self.block.clone().or(threads);
-        let block = answer("--block", "threads of a block, e.g. 256", block)?;
+        if self.grid.is_none() && block.is_none() && !std::io::stdin().is_terminal() {
+            let remedy = "e.g. --grid 'cdiv(m, 128)' --block 128";
+            return Err(InputError::new("--grid and --block are missing", remedy).into());
+        }
+        let grid = answer("--grid", "its grid", "'cdiv(m, 128)'", self.grid.clone())?;
+        let block = answer("--block", "threads of a block", "128", block)?;
         let args: Vec<String> = args.iter().map(|arg| value(arg)).collect();
         Ok(format!(
             "[[launch]]\nkernel = {}\ngrid   = {}\nblock  = {}\nargs   = [{}]\n",
@@ -135,8 +140,11 @@ impl KernelArgs {
         match kernel.is_template && !name.contains('<') {
             false => Ok(name),
             true => {
-                let what = format!("which instance of the template, e.g. {name}<128>");
-                answer(&format!("--kernel FILE:'{name}<…>'"), &what, None)
+                let message = format!("{name} is a template: name an instance of it");
+                let file = self.kernel.as_deref().unwrap_or_default();
+                let file = file.split_once(".cu").map_or(file, |(stem, _)| stem);
+                let remedy = format!("e.g. --kernel '{file}.cu:{name}<float, 4>'");
+                Err(InputError::new(message, remedy).into())
             }
         }
     }
@@ -144,7 +152,16 @@ impl KernelArgs {
     /// What each parameter is given.
     fn given(&self, kernel: &Declared, operator: &Operator) -> Result<Vec<String>, CommandError> {
         if let Some(args) = &self.args {
-            return Ok(split(args).iter().map(|arg| (*arg).to_owned()).collect());
+            let args: Vec<String> = split(args).iter().map(|arg| (*arg).to_owned()).collect();
+            let params: Vec<&str> = kernel.params.iter().map(|param| &*param.name).collect();
+            if args.len() != params.len() {
+                let (given, name) = (counted(args.len(), "argument"), &kernel.name);
+                let declared = counted(params.len(), "parameter");
+                let message = format!("--args gives {given}, and {name} takes {declared}");
+                let remedy = format!("give one for each of {}", params.join(", "));
+                return Err(InputError::new(message, remedy).into());
+            }
+            return Ok(args);
         }
         let known = names(operator);
         let given = kernel
@@ -158,7 +175,9 @@ impl KernelArgs {
                         param.text,
                         known.join(" ")
                     );
-                    answer("--args", &what, None)
+                    let names: Vec<&str> = kernel.params.iter().map(|p| &*p.name).collect();
+                    let example = format!("with one for each of {}", names.join(", "));
+                    answer("--args", &what, &example, None)
                 }
             });
         given.collect()
@@ -252,12 +271,44 @@ fn guess(param: &Declaration, operator: &Operator) -> Option<String> {
     })
 }
 
+/// Refuses front matter that no sweep could read, before a file is written.
+fn readable(
+    name: &str,
+    operator: &Operator,
+    here: &Device,
+    matter: &str,
+) -> Result<(), CommandError> {
+    let failed = |error: std::io::Error| {
+        let message = format!("cannot write a temporary file: {error}");
+        CommandError::could_not_run(message, "set TMPDIR to a folder you can write")
+    };
+    let home = tempfile::tempdir().map_err(failed)?;
+    let folder = home.path().join(&operator.name);
+    std::fs::create_dir(&folder).map_err(failed)?;
+    std::fs::write(folder.join(format!("{name}.cu")), "").map_err(failed)?;
+    std::fs::write(folder.join(format!("{name}.toml")), matter).map_err(failed)?;
+    let catalog = Catalog::open(&[home.path().to_owned()])?.of(operator);
+    let read = catalog.variant_on(name, here.chip);
+    read.map(|_| ())
+        .map_err(|error| refused(name, error.message(), error.remedy()))
+}
+
 /// What was given, or what the user answers; without a terminal it must be given.
-fn answer(flag: &str, what: &str, given: Option<String>) -> Result<String, CommandError> {
+fn answer(
+    flag: &str,
+    what: &str,
+    example: &str,
+    given: Option<String>,
+) -> Result<String, CommandError> {
     if let Some(given) = given {
         return Ok(given);
     }
-    let missing = || InputError::new(format!("{flag} is missing: {what}"), "give it".to_owned());
+    let missing = || {
+        InputError::new(
+            format!("{flag} is missing: {what}"),
+            format!("add {flag} {example}"),
+        )
+    };
     if !std::io::stdin().is_terminal() {
         return Err(missing().into());
     }

@@ -22,14 +22,14 @@ use dgx_run::sweep::BackendChoice;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  dgx new mine                       the operator in a page of code: right, and slow
+  dgx new mine                       a short, slow, correct kernel
   dgx new mine --from interleaved    a copy of a design of any operator, to change
   dgx new mine --operator softmax    a kernel of an operator, made from its file
-  dgx new --operator my-norm         an operator to begin from, with a kernel
+  dgx new --operator my-norm         a template: operator, kernel and round
   dgx new mine --operator rms-norm --kernel norm.cu:rms_norm
-                                     somebody's kernel as it is
+                                     an existing kernel, unchanged
 
-Then: dgx watch configs/mine.toml, and edit. docs/variants.md describes the file.")]
+Then: dgx watch configs/mine.toml, and edit. `dgx schema variant` lists the keys.")]
 pub(crate) struct Args {
     /// Name of the variant, and of its round
     #[arg(required_unless_present = "operator")]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// Design to copy [default: the simplest kernel of the operator]
     #[arg(long, value_name = "DESIGN", requires = "name")]
     from: Option<String>,
-    /// Operator to compute; without NAME, one that there is not yet
+    /// Operator of the kernel; without NAME: name of a new operator to create
     #[arg(long, value_name = "OPERATOR")]
     operator: Option<String>,
     #[command(flatten)]
@@ -335,8 +335,8 @@ fn fitting_round(
 fn round(name: &str, beside: Option<&str>, (n, k): (u32, u32)) -> String {
     let opening = opening(name, beside);
     format!(
-        "# Small, to be quick while {name} is being written: docs/rounds.md describes what else a\n\
-         # round can say.\n\
+        "# Small, to be quick while {name} is being written: `dgx schema round` lists what\n\
+         # else a round can say.\n\
          {opening}\
          \n\
          shapes = [\n  \

@@ -51,7 +51,7 @@ impl Request<'_> {
             refused(
                 design,
                 &why,
-                "write the kernel by hand: docs/variants.md describes it",
+                "write the kernel by hand: `dgx schema variant` lists the keys",
             )
         })?;
         let mut written = Vec::new();
@@ -117,7 +117,7 @@ pub(super) fn round_text(operator: &Operator, design: &str, beside: Option<&str>
     let (name, opening) = (&operator.name, opening(design, beside));
     format!(
         "# The small problems of {name}, to be quick while {design} is being written.\n\
-         # docs/rounds.md describes what else a round can say.\n\
+         # `dgx schema round` lists what else a round can say.\n\
          operator   = {name:?}\n\
          {opening}\
          \n\

@@ -92,7 +92,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(path) => Some(Over::read(path, contender, &plan.shapes[0].name)?),
         None => None,
     };
-    let compiler = machine::compiler(args.compile.limits(), machine::NO_COMPILER)?;
+    let compiler = machine::compiler(args.compile.limits())?;
     let cell = CompiledCell::runnable(&plan, 0, 0, &compiler)?;
     let operator = &plan.round.operator.name;
     let progress = Progress::begin();

@@ -22,7 +22,9 @@ use dgx_core::record::schema::{Header, Settings};
 use dgx_core::record::verdict_exit;
 use dgx_run::catalog::Catalog;
 use dgx_run::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
-use dgx_run::sweep::{BackendChoice, FakeFlags, Gpus, Options, Resumed, ShardOf, begun, sweep};
+use dgx_run::sweep::{
+    BackendChoice, FakeFlags, Gpus, Options, Resumed, ShardOf, begun, choose, sweep,
+};
 
 /// Compile, validate and time a round's contenders, and rank them.
 #[derive(Debug, clap::Args)]
@@ -31,99 +33,115 @@ pub(crate) struct Args {
     /// --resume
     #[arg(value_name = "ROUND", required_unless_present = "resume", value_parser = named::round())]
     config: Option<PathBuf>,
-    /// Contender the others are compared with
-    #[arg(long, value_name = "CONTENDER")]
+    /// Contender the others are compared with [default: the round's]
+    #[arg(long, value_name = "CONTENDER", help_heading = "Selection")]
     baseline: Option<String>,
     /// Run only these contenders: names (of any variant), or patterns in quotes, e.g.
     /// 'pipe*,two-pass'
-    #[arg(long, value_name = "CONTENDER")]
+    #[arg(long, value_name = "CONTENDER", help_heading = "Selection")]
     only: Vec<Names>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Selection")]
     shapes: Shapes,
     /// Where to run
-    #[arg(long, value_enum, default_value = "auto")]
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Measuring")]
     backend: BackendChoice,
     /// Run on these cards of this machine, as 0,1,3 in the order of
-    /// CUDA_VISIBLE_DEVICES, or on all; they share the shapes
-    #[arg(long, value_name = "LIST")]
+    /// CUDA_VISIBLE_DEVICES, or on all; shapes are distributed among them
+    #[arg(long, value_name = "LIST", help_heading = "Measuring")]
     gpus: Option<Gpus>,
     #[command(flatten)]
     fake: FakeFlags,
-    /// Least number of blocks per shape [default: min_blocks of the round]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Minimum number of blocks per shape [default: min_blocks of the round]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Measuring")]
     min_blocks: Option<u32>,
-    /// Seconds after which a contender counts as hung
-    #[arg(long, value_name = "SECONDS", value_parser = runs::seconds)]
+    /// Seconds after which a contender counts as hung [default: timeout of the
+    /// round, else 120]
+    #[arg(long, value_name = "SECONDS", value_parser = runs::seconds, help_heading = "Measuring")]
     timeout: Option<f64>,
     /// A quarter of the blocks and of the time, in one process
-    #[arg(long, conflicts_with = "thorough")]
+    #[arg(long, conflicts_with = "thorough", help_heading = "Measuring")]
     quick: bool,
     /// Four times the blocks and the time, in twice as many processes
-    #[arg(long)]
+    #[arg(long, help_heading = "Measuring")]
     thorough: bool,
-    /// Seed of the data, combined with a secret that every run draws [default: the
-    /// round's, else random]
-    #[arg(long)]
+    /// Seed of the data; each run adds a random secret, so a seed alone does not
+    /// repeat the data [default: the round's, else random]
+    #[arg(long, help_heading = "Measuring")]
     seed: Option<u64>,
-    /// Data that can be known beforehand, for tests: the run says so
-    #[arg(long, value_name = "SEED", hide = true)]
+    /// Repeat the data of another run with this seed, for tests; every table says so
+    #[arg(long, value_name = "SEED", help_heading = "Measuring")]
     data_seed: Option<u64>,
     /// Emulator only: another legal order of warps and copies; a fault prints its seed
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", help_heading = "Emulator")]
     schedule: Option<u64>,
     /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
-    #[arg(long)]
+    #[arg(long, help_heading = "Emulator")]
     exact_sums: bool,
     /// Emulator only: run only the CTAs that times are modelled from, and validate
     /// nothing
-    #[arg(long, conflicts_with = "exact_sums")]
+    #[arg(long, conflicts_with = "exact_sums", help_heading = "Emulator")]
     time_only: bool,
-    /// How many CTAs to check, in the emulator, for races and other hazards that
-    /// a correct result does not show; beside a GPU, on cores that it leaves idle
-    /// [default: some]
-    #[arg(long, value_enum, value_name = "HOW", conflicts_with = "time_only")]
+    /// How many CTAs to check, in the emulator, for races and other hazards; with
+    /// a GPU, on idle CPU cores [default: some]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        conflicts_with = "time_only",
+        help_heading = "Emulator"
+    )]
     hazards: Option<Watch>,
     /// Emulator only: device to model: h200, h100, b200 or a file; numbers can be
-    /// changed, e.g. h200,sms=144,clock_mhz=1500
-    #[arg(long, value_name = "TARGET[,KEY=X]")]
+    /// changed, e.g. h200,sms=144,clock=1.5
+    #[arg(long, value_name = "TARGET[,KEY=X]", help_heading = "Emulator")]
     target: Option<String>,
     /// Folder for run files
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "results",
+        help_heading = "Output"
+    )]
     results: PathBuf,
     /// Run one part of the round, e.g. 2/4: the second of four; `dgx merge`
     /// joins them
-    #[arg(long, value_name = "I/N")]
+    #[arg(long, value_name = "I/N", help_heading = "Selection")]
     shard: Option<ShardOf>,
     /// Where the shards of a round run: here, or as jobs of a cluster
-    #[arg(long, value_enum, default_value = "local")]
+    #[arg(long, value_enum, default_value = "local", help_heading = "Slurm")]
     engine: Engine,
     /// Slurm: number of shards, and how many run at once, as 16 or 16%4 [default: one
     /// per shape, at most 16]
-    #[arg(long, value_name = "N[%M]")]
+    #[arg(long, value_name = "N[%M]", help_heading = "Slurm")]
     array: Option<Array>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Slurm")]
     slurm: SlurmFlags,
     /// A baseline that was settled before
     #[arg(long, value_name = "CONTENDER", hide = true)]
     settled: Option<String>,
     /// Write the run to this file; continue it if it exists
-    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "resume",
+        help_heading = "Output"
+    )]
     into: Option<PathBuf>,
     /// Continue a sweep that did not end: the newest, or the named run file
-    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::any_run())]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, value_parser = named::any_run(), help_heading = "Output")]
     resume: Option<Option<PathBuf>>,
     /// Print what would run, and run nothing
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     dry_run: bool,
-    /// Also print the emulator's counters; `dgx show --counters` does later
-    #[arg(long)]
+    /// Also print the emulator's counters; also possible later: `dgx show --counters`
+    #[arg(long, help_heading = "Output")]
     counters: bool,
     /// Print the seconds of each stage at the end
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     timings: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Measuring")]
     compile: machine::CompileLimits,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
     exports: Exports,
 }
 
@@ -139,6 +157,7 @@ enum Engine {
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let began = Instant::now();
     check_engine(&args)?;
+    check_gpus(&args)?;
     let resume = match (&args.resume, &args.into) {
         (Some(Some(file)), _) => Some(Resumed::file(file)?),
         (Some(None), _) => Some(Resumed::newest(&args.results)?),
@@ -203,6 +222,18 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
     }
     Ok(swept.exit)
+}
+
+/// Cards that are asked for must be here: an emulator is no substitute.
+fn check_gpus(args: &Args) -> Result<(), CommandError> {
+    let local = args.engine == Engine::Local && args.backend.kind() != BackendKind::Fake;
+    if args.gpus.is_some() && local && choose(args.backend)?.is_none() {
+        return Err(CommandError::could_not_run(
+            "--gpus asks for a GPU, and there is none to run on",
+            "leave --gpus out to emulate",
+        ));
+    }
+    Ok(())
 }
 
 /// What a new run is asked for.

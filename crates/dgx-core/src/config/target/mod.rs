@@ -118,6 +118,12 @@ pub fn source(word: &str) -> Result<SourceFile, InputError> {
         true => Path::new(word),
         false => &here,
     };
+    if !path.exists() {
+        return Err(InputError::new(
+            format!("there is no target `{word}`"),
+            remedy,
+        ));
+    }
     SourceFile::read(path, "target", &remedy)
 }
 

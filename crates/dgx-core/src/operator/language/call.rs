@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::check::{Checked, Checker, refuse, wider};
 use super::parse::{Kind, Term};
 use crate::diagnostic::did_you_mean;
+use crate::domain::counted;
 use crate::expr::ExprError;
 use crate::operator::{
     BinaryOp, ElementType, Extent, MAX_RANK, NodeId, Number, Op, ReduceOp, UnaryOp,
@@ -95,7 +96,8 @@ impl Checker<'_> {
         let wants = function.arguments();
         if args.len() != wants.len() && (args.is_empty() || !matches!(function, Function::Permute))
         {
-            let message = format!("`{name}` is given {} arguments", args.len());
+            let takes = counted(wants.len(), "argument");
+            let message = format!("`{name}` takes {takes}, not {}", args.len());
             let remedy = format!("write {name}({})", wants.join(", "));
             return refuse(span, message, remedy);
         }
@@ -129,8 +131,9 @@ impl Checker<'_> {
             "conv" | "conv1d" | "conv2d" | "conv3d" => {
                 "a convolution cannot be written in this language".to_owned()
             }
-            _ => did_you_mean(name, functions())
-                .unwrap_or_else(|| "docs/operators.md lists the functions".to_owned()),
+            _ => did_you_mean(name, functions()).unwrap_or_else(|| {
+                format!("use one of {}", functions().collect::<Vec<_>>().join(", "))
+            }),
         };
         ExprError::new(place, format!("there is no function `{name}`"), remedy)
     }
@@ -162,7 +165,7 @@ impl Checker<'_> {
         let message = format!("there is no axis {axis} in {shown}");
         let remedy = match rank {
             0 => "a number has no axes".to_owned(),
-            _ => format!("axes go from -{rank} to -1, the last"),
+            _ => format!("axes go from -{rank} to {}; -1 is the last", rank - 1),
         };
         Err(ExprError::new(term.span.clone(), message, remedy))
     }

@@ -72,7 +72,10 @@ fn symbol(rest: &str, at: usize, next: char) -> Result<(Token, usize), ExprError
         (found, _) => {
             let (symbol, remedy) = match found {
                 Some((symbol, remedy)) => ((*symbol).to_owned(), *remedy),
-                None => (next.to_string(), "docs/operators.md has the operators"),
+                None => (
+                    next.to_string(),
+                    "use + - * / // % @, comparisons, `and` and `or`",
+                ),
             };
             let message = format!("`{symbol}` does not belong in a value");
             Err(ExprError::new(at..at + symbol.len(), message, remedy))

@@ -19,7 +19,7 @@ use crate::document::{self, Document, Formula, Spanned, Table};
 use crate::domain::{bounds, content_hash, printable_line};
 use wire::OperatorFile;
 
-const GUIDE: &str = "docs/operators.md lists the keys";
+const GUIDE: &str = "`dgx schema operator` lists the keys";
 const MAX_SIZES: usize = 8;
 const MAX_SMALL: usize = 8;
 /// What a small problem may take: proofs and the emulator try all of them.

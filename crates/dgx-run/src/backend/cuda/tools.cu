@@ -370,7 +370,8 @@ struct Judged {
 };
 
 // Counts the elements of C (a grid row per group) that are not surely within
-// tolerance. What is close to it is left to the host.
+// tolerance: the rule of `Tolerance` in validate/mod.rs. What is close to it is
+// left to the host.
 extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison, u64 seal, float rtol, float atol,
                                      u64* wrong) {
   const Judged group = groups[blockIdx.y];
@@ -440,7 +441,8 @@ __device__ double element(const u8* output, u32 type, u64 i, u64& bits) {
 
 // Counts the elements of outputs (a grid row for each) that are not surely
 // within tolerance. What is close to it, infinite, or finer than the answers
-// here are is left to the host.
+// here are is left to the host. The rule is that of `Tolerance` in
+// validate/mod.rs.
 extern "C" __global__ void dgx_judge_values(const JudgedValues* outputs, u64 salt, Poisons poisons, u64 seal,
                                             u64* wrong) {
   __shared__ Permutation orders[5];
