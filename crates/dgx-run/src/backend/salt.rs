@@ -80,15 +80,15 @@ fn nan(element: ElementType, random: u64) -> u64 {
 /// Of the largest numbers of a type, one of many where it has many.
 fn large(element: ElementType, random: u64) -> u64 {
     match element {
-        ElementType::F16 => 0x7800 | random % 0x400,
-        ElementType::Bf16 => 0x7e00 | random % 0x100,
-        ElementType::F32 => 0x7e00_0000 | random % 0x100_0000,
-        ElementType::F64 => 0x7fd0 << 48 | random % (1 << 52),
-        ElementType::E4m3 | ElementType::E5m2 => 0x78 | random % 4,
+        ElementType::F16 => 0x7800 + random % 0x400,
+        ElementType::Bf16 => 0x7e00 + random % 0x100,
+        ElementType::F32 => 0x7e00_0000 + random % 0x100_0000,
+        ElementType::F64 => (0x7fd0 << 48) + random % (1 << 52),
+        ElementType::E4m3 | ElementType::E5m2 => 0x78 + random % 4,
         ElementType::E2m1 => 7,
-        ElementType::I32 => 0x7000_0000 | random % 0x1000_0000,
-        ElementType::U8 => 0xf0 | random % 16,
-        _ => 0x70 | random % 16,
+        ElementType::I32 => 0x7000_0000 + random % 0x1000_0000,
+        ElementType::U8 => 0xf0 + random % 16,
+        _ => 0x70 + random % 16,
     }
 }
 
