@@ -98,7 +98,7 @@ impl Properties {
     pub(crate) fn attribute(&self, attribute: i32) -> Option<i32> {
         let profile = self.profile();
         Some(match attribute {
-            1 | 2 | 3 => 1024,
+            1..=3 => 1024,
             4 => 64,
             5 => i32::MAX,
             6 | 7 => 65_535,
