@@ -111,13 +111,8 @@ fn values_whose_types_or_shapes_do_not_meet() {
         ("where(a, 1, 0)", "do not meet", "where(x > 0, x, 0)"),
         ("where(a > 0, a > 0, 0)", "do not meet", "both are bool"),
         ("take(a, a, -1)", "do not meet", "an index is an integer"),
-        ("sum(a, 2)", "there is no axis 2 in [m, k]", "-2 to -1"),
+        ("sum(a, 2)", "there is no axis 2 in [m, k]", "-2 to 1"),
         ("sum(a)", "`sum` takes 2 arguments, not 1", "sum(x, axis)"),
-        (
-            "sum(a, 2)",
-            "no axis 2",
-            "axes go from -2 to 1; -1 is the last",
-        ),
         ("sum(a, m)", "the axis `m` is not a number", "-1"),
         ("softmax(1, -1)", "no axis -1 in []", "a number has no axes"),
         ("i(0)", "does not count from the end", "i(-1)"),
@@ -305,7 +300,7 @@ fn files_that_contradict_themselves() {
             "size = [\"m\", \"k\"]",
             "size = [\"m\", 2.5]",
             "expected an integer",
-            "docs",
+            "dgx schema operator",
         ),
         (
             "type = \"nvfp4\"",
