@@ -95,10 +95,17 @@ fn the_pair_is_modelled_profiled_and_explained() {
 /// What a sweep says of `contender` with the one occurrence of `from` in
 /// `file` changed into `to`.
 fn mistaken(contender: &str, file: &str, from: &str, to: &str) -> String {
-    mistaken_on("b200", contender, file, from, to)
+    mistaken_on(("b200", "1"), contender, file, from, to)
 }
 
-fn mistaken_on(target: &str, contender: &str, file: &str, from: &str, to: &str) -> String {
+/// What a slip leads to depends on the order of calls, which follows from `seed`.
+fn mistaken_on(
+    (target, seed): (&str, &str),
+    contender: &str,
+    file: &str,
+    from: &str,
+    to: &str,
+) -> String {
     let text = round(&format!("\"{contender}\""));
     let text = text.replacen(
         "\"interleaved\"\nyard",
@@ -125,9 +132,8 @@ fn mistaken_on(target: &str, contender: &str, file: &str, from: &str, to: &str) 
         &folder,
         "--timeout",
         "20",
-        // What a slip leads to depends on the order of calls.
         "--data-seed",
-        "1",
+        seed,
     ];
     let said = sweep.run(&args, 3);
     // The terminal's lines are folded.
@@ -244,7 +250,8 @@ fn columns_are_freed_before_the_other_cta_is_done() {
 
 #[test]
 fn columns_are_freed_while_mmas_still_write_them() {
-    let said = mistaken(
+    let said = mistaken_on(
+        ("b200", "5"),
         "interleaved",
         "include/dgx/sm100/kernel.cuh",
         "  ptx::mma_wait(shared.done, turn % 2);\n",
@@ -276,7 +283,7 @@ fn ctas_of_one_multiprocessor_wait_for_each_others_columns() {
     let alloc = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], ";
     // Half of the columns, and then the other half: two CTAs have a half each.
     let said = mistaken_on(
-        "b200,sms=2",
+        ("b200,sms=2", "1"),
         "interleaved",
         "include/dgx/ptx/tmem.cuh",
         &format!("{alloc}%1;"),
