@@ -90,12 +90,6 @@ struct Row {
     }
   }
 
-  // A row that lies in shared memory.
-  __device__ __forceinline__ void take(uint4 (&to)[Vectors], const uint4* row, u32 fill) const {
-#pragma unroll
-    for (u32 i = 0; i < Vectors; ++i) to[i] = exists(i) ? row[place(i)] : uint4{fill, fill, fill, fill};
-  }
-
   // A row that all clusters read.
   __device__ __forceinline__ void load_again(uint4 (&to)[Vectors], const void* row) const {
 #pragma unroll
