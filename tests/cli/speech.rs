@@ -16,7 +16,7 @@ const MEASURED: &str = include_str!("../fixtures/runs/round4.jsonl");
 const JURY: &str = include_str!("../../configs/round4.toml");
 
 /// Every command, at least once, and how it ends where it can speak.
-const COMMANDS: [(&str, i32); 35] = [
+const COMMANDS: [(&str, i32); 36] = [
     ("sweep round.toml --backend emu --timings", 3),
     ("sweep round.toml --dry-run", 0),
     ("show round4.jsonl", 0),
@@ -35,6 +35,7 @@ const COMMANDS: [(&str, i32); 35] = [
     ("sanitize --help", 0),
     ("debug --help", 0),
     ("new --help", 0),
+    ("run --help", 0),
     ("watch --help", 0),
     ("calibrate --list", 0),
     ("explain one round.toml", 0),

@@ -367,7 +367,7 @@ fn files_that_contradict_themselves() {
             "[mistake]",
             "range = [1, 0]\n[mistake]",
             "unknown key `range`",
-            "docs",
+            "dgx schema operator",
         ),
         (
             "[in.b1]\n",
