@@ -1,5 +1,5 @@
-//! CUDA programs that nvcc compiled, run as a user runs them: `cargo test -- --ignored` where there
-//! is an nvcc, which NVCC may name.
+//! CUDA programs that nvcc compiled, run as a user runs them. `scripts/test-programs` gets an nvcc
+//! and runs these tests; NVCC may name another.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -72,13 +72,13 @@ fn assert_right(name: &str) {
 }
 
 #[test]
-#[ignore = "needs nvcc"]
+#[ignore = "needs nvcc: scripts/test-programs"]
 fn streams_events_and_symbols() {
     assert_right("vector");
 }
 
 #[test]
-#[ignore = "needs nvcc"]
+#[ignore = "needs nvcc: scripts/test-programs"]
 fn cooperation_clusters_and_graphs() {
     assert_right("cooperative");
 }
