@@ -10,7 +10,7 @@ mod launch;
 mod memory;
 mod module;
 mod pointer;
-mod stream;
+pub(crate) mod stream;
 mod tensor_map;
 mod transfer;
 

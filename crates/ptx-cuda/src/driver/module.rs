@@ -65,18 +65,6 @@ driver! {
         Ok(())
     }
 
-    fn cuModuleGetGlobal_v2(
-        ptr: *mut u64,
-        bytes: *mut usize,
-        module: usize,
-        name: *const c_char,
-    ) {
-        let (at, long) = in_context()?.module_variable(module, text(name)?)?;
-        offer(ptr, at);
-        offer(bytes, long as usize);
-        Ok(())
-    }
-
     fn cuLibraryLoadData(
         library: *mut usize,
         image: *const c_void,
@@ -122,7 +110,7 @@ driver! {
         put(count, device()?.modules.get(library)?.emu.kernels().count() as c_uint)
     }
 
-    fn cuLibraryGetGlobal | cuLibraryGetManaged(
+    fn cuModuleGetGlobal_v2 | cuLibraryGetGlobal | cuLibraryGetManaged(
         ptr: *mut u64,
         bytes: *mut usize,
         library: usize,

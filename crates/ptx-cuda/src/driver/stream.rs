@@ -6,24 +6,34 @@ use crate::c::{offer, put};
 use crate::call::driver;
 use crate::context::{current, in_context};
 use crate::error::{Error, Result};
+use crate::state::Locked;
+
+/// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
+const CAPTURED: c_int = 1;
 
 /// What a program asks about a capture; it may leave out any of it.
-struct Answers {
-    id: *mut u64,
-    graph: *mut usize,
-    after: *mut *const usize,
-    count: *mut usize,
+pub(crate) struct Answers {
+    pub id: *mut u64,
+    pub graph: *mut usize,
+    pub after: *mut *const usize,
+    pub count: *mut usize,
 }
 
+/// Answers what is asked of a stream's capture, and says whether there is one.
+///
 /// # Safety
 /// The answers must have room.
-unsafe fn capture_info(stream: usize, status: *mut c_int, to: Answers) -> Result {
-    let device = in_context()?;
+pub(crate) unsafe fn capture_info(
+    device: Locked,
+    stream: usize,
+    status: *mut c_int,
+    to: Answers,
+) -> Result<bool> {
     let (state, capture, graph) = device.capture_state(stream)?;
     // SAFETY: by this function's contract.
     unsafe {
         put(status, state)?;
-        if state == 1 {
+        if state == CAPTURED {
             let part = device.streams.get(stream)?.capture.as_ref();
             let tail = part.map_or(&[][..], |part| &part.tail);
             offer(to.id, capture as u64);
@@ -32,7 +42,7 @@ unsafe fn capture_info(stream: usize, status: *mut c_int, to: Answers) -> Result
             offer(to.count, tail.len());
         }
     }
-    Ok(())
+    Ok(state == CAPTURED)
 }
 
 driver! {
@@ -134,7 +144,8 @@ driver! {
         after: *mut *const usize,
         count: *mut usize,
     ) {
-        capture_info(stream, status, Answers { id, graph, after, count })
+        capture_info(in_context()?, stream, status, Answers { id, graph, after, count })?;
+        Ok(())
     }
 
     fn cuStreamGetCaptureInfo_v3 | cuStreamGetCaptureInfo_v3_ptsz(
@@ -147,7 +158,8 @@ driver! {
         count: *mut usize,
     ) {
         offer(edges, std::ptr::null());
-        capture_info(stream, status, Answers { id, graph, after, count })
+        capture_info(in_context()?, stream, status, Answers { id, graph, after, count })?;
+        Ok(())
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) {

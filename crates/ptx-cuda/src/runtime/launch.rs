@@ -106,7 +106,7 @@ unsafe fn launch_shape(
 }
 
 runtime! {
-    fn cudaLaunchKernel | cudaLaunchKernel_ptsz(
+    fn cudaLaunchKernel | cudaLaunchKernel_ptsz | __cudaLaunchKernel | __cudaLaunchKernel_ptsz(
         kernel: usize,
         grid: Dim3,
         block: Dim3,

@@ -8,7 +8,6 @@ use crate::call::{refuse, runtime};
 use crate::context::in_runtime;
 use crate::error::Error;
 use crate::registration::registered;
-use crate::runtime::launch::launch;
 
 type Handle = *mut *mut c_void;
 
@@ -148,16 +147,5 @@ runtime! {
 
     fn __cudaGetKernel(kernel: *mut usize, shadow: usize) {
         crate::c::put(kernel, shadow)
-    }
-
-    fn __cudaLaunchKernel | __cudaLaunchKernel_ptsz(
-        kernel: usize,
-        grid: Dim3,
-        block: Dim3,
-        args: *const *const c_void,
-        shared: usize,
-        stream: usize,
-    ) {
-        launch(kernel, (grid, block), args, shared, stream, false)
     }
 }

@@ -5,10 +5,8 @@ use std::ffi::{c_int, c_uint, c_void};
 use crate::c::{array, offer, put};
 use crate::call::runtime;
 use crate::context::in_runtime;
+use crate::driver::stream::{Answers, capture_info};
 use crate::error::Error;
-
-/// `cudaStreamCaptureStatusActive`
-const CAPTURED: c_int = 1;
 
 runtime! {
     fn cudaStreamCreate(stream: *mut usize) {
@@ -127,17 +125,9 @@ runtime! {
         edges: *mut *const c_void,
         count: *mut usize,
     ) {
-        let device = in_runtime()?;
-        let (state, capture, of) = device.capture_state(stream)?;
-        put(status, state)?;
-        if state == CAPTURED {
-            let part = device.streams.get(stream)?.capture.as_ref();
-            let tail = part.map_or(&[][..], |part| &part.tail);
-            offer(id, capture as u64);
-            offer(graph, of);
-            offer(after, tail.as_ptr());
+        let asked = Answers { id, graph, after, count };
+        if capture_info(in_runtime()?, stream, status, asked)? {
             offer(edges, std::ptr::null());
-            offer(count, tail.len());
         }
         Ok(())
     }
@@ -150,17 +140,7 @@ runtime! {
         after: *mut *const usize,
         count: *mut usize,
     ) {
-        let device = in_runtime()?;
-        let (state, capture, of) = device.capture_state(stream)?;
-        put(status, state)?;
-        if state == CAPTURED {
-            let part = device.streams.get(stream)?.capture.as_ref();
-            let tail = part.map_or(&[][..], |part| &part.tail);
-            offer(id, capture as u64);
-            offer(graph, of);
-            offer(after, tail.as_ptr());
-            offer(count, tail.len());
-        }
+        capture_info(in_runtime()?, stream, status, Answers { id, graph, after, count })?;
         Ok(())
     }
 
