@@ -6,14 +6,13 @@ claim    = { geomean = 1.1, over = "two-reads", why = "no second wait; what two-
 arch     = "sm_90a"
 requires = ["n % 8 == 0", "n <= 131072"]
 
-# Measured beyond L2: at most 64 registers a thread, so that 1024 threads an SM wait for memory.
-# Few long rows are shared by more CTAs, for latency.
+# Measured beyond L2. Few long rows are shared by more CTAs, for latency.
 [const]
 COLUMNS = "n"
-CTAS    = "n > 16384 && m <= 64 ? 8 : n > 65536 ? 4 : n > 32768 ? 2 : 1"  # that share a row
-VECTORS = "n / CTAS > 16384 ? 8 : n / CTAS > 8192 ? 4 : 2"                # of eight elements, a thread's
+CTAS    = "n > 65536 || n > 16384 && m <= 64 ? 8 : n > 32768 ? 4 : 1"  # that share a row
+VECTORS = "n / CTAS > 8192 ? 8 : 2"                                    # of eight elements, a thread's
 THREADS = "align(cdiv(n, 8 * VECTORS * CTAS), 32)"
-PER_SM  = "max(1, min(32, (VECTORS == 2 ? 2048 : 1024) / THREADS))"       # CTAs that fit
+PER_SM  = "max(1, min(32, (VECTORS == 2 ? 2048 : 1280) / THREADS))"    # CTAs that fit
 
 [[launch]]
 kernel  = "softmax"
@@ -27,6 +26,9 @@ using namespace dgx;
 
 constexpr u32 MINUS_INFINITY = 0xFC00FC00;
 constexpr float LOG2_E = 1.44269504f;
+// Exponentials of long rows take the place of their elements, as f16: an error of one unit in the
+// last place, not half of one. Of short rows they are made again.
+constexpr bool KEPT = VECTORS == 8;
 
 // The sum of 2^(x - top) over some x, none above top.
 struct Part {
@@ -62,15 +64,26 @@ __device__ __forceinline__ float maximum_of(const uint4 (&raw)[VECTORS]) {
   return Maximum::of(ptx::f16_to_f32(d), ptx::f16_to_f32(d >> 16));
 }
 
-__device__ __forceinline__ void exponentials(float (&e)[VECTOR], uint4 raw, float top) {
+__device__ __forceinline__ void expand(float (&to)[VECTOR], uint4 raw) {
   const u32 words[4] = {raw.x, raw.y, raw.z, raw.w};
 #pragma unroll
-  for (u32 j = 0; j < VECTOR; ++j)
-    e[j] = ptx::exp2_approx(ptx::f16_to_f32(words[j / 2] >> 16 * (j % 2)) * LOG2_E - top);
+  for (u32 j = 0; j < VECTOR; ++j) to[j] = ptx::f16_to_f32(words[j / 2] >> 16 * (j % 2));
 }
 
-// A warp takes its own maximum from its elements, so a row needs one barrier, not two. The
-// exponentials are not kept but made again: with fewer registers more rows are under way.
+__device__ __forceinline__ void exponentials(float (&e)[VECTOR], uint4 raw, float top) {
+  expand(e, raw);
+#pragma unroll
+  for (u32 j = 0; j < VECTOR; ++j) e[j] = ptx::exp2_approx(e[j] * LOG2_E - top);
+}
+
+__device__ __forceinline__ uint4 pack(const float (&e)[VECTOR], float scale) {
+  u32 words[4];
+#pragma unroll
+  for (u32 j = 0; j < 4; ++j) words[j] = ptx::f32x2_to_f16x2(e[2 * j] * scale, e[2 * j + 1] * scale);
+  return {words[0], words[1], words[2], words[3]};
+}
+
+// A warp takes the maximum of its own elements, so a row needs one barrier, not two.
 extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) softmax(const __grid_constant__ Args args) {
   __shared__ Part slots[THREADS / 32 * CTAS];
   DGX_STAMP_KERNEL(args, softmax);
@@ -81,24 +94,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) softmax(const __gr
   place.load(raw, group.x, row, MINUS_INFINITY);
   Part part = Parts::nothing();
   part.top = Maximum::of(part.top, reduce_warp<Maximum>(maximum_of(raw)) * LOG2_E);
+  float e[VECTOR];
 #pragma unroll
   for (u32 i = 0; i < VECTORS; ++i) {
-    float e[VECTOR];
     exponentials(e, raw[i], part.top);
 #pragma unroll
     for (u32 j = 0; j < VECTOR; ++j) part.sum += e[j];
+    if constexpr (KEPT) raw[i] = pack(e, 1.0f);
   }
   part.sum = reduce_warp<Sum>(part.sum);
   place.begun();
   const Part whole = reduce_warps<Parts, THREADS, CTAS>(part, slots);
-  const float scale = 1.0f / whole.sum;
+  const float scale = (KEPT ? ptx::exp2_approx(part.top - whole.top) : 1.0f) / whole.sum;
 #pragma unroll
   for (u32 i = 0; i < VECTORS; ++i) {
-    float e[VECTOR];
-    exponentials(e, raw[i], whole.top);
-    u32 words[4];
-#pragma unroll
-    for (u32 j = 0; j < 4; ++j) words[j] = ptx::f32x2_to_f16x2(e[2 * j] * scale, e[2 * j + 1] * scale);
-    place.store(group.y, row, i, {words[0], words[1], words[2], words[3]});
+    if constexpr (KEPT)
+      expand(e, raw[i]);
+    else
+      exponentials(e, raw[i], whole.top);
+    place.store(group.y, row, i, pack(e, scale));
   }
 }
