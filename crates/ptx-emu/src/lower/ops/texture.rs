@@ -47,6 +47,13 @@ fn place<'a>(
     if coordinates.len() < wanted {
         return illegal(format!("{wanted} coordinates are needed"));
     }
+    if let Some(name) = object.base
+        && emitter.register(&Operand::Name(name))?.is_none()
+    {
+        return illegal(format!(
+            "`{name}` is a reference: textures and surfaces are supported as objects"
+        ));
+    }
     let (handle, _) = emitter.resolve_address(*object, Space::Generic)?;
     let layers = matches!(shape, Shape::Layers1 | Shape::Layers2 | Shape::Cubes);
     let mut slots = Vec::new();
