@@ -1,10 +1,8 @@
 //! Arrays, and kernels that read them through texture and surface objects.
 
-mod cuda;
-
 use std::ffi::{CString, c_int, c_void};
 
-use cuda::Cuda;
+use super::Cuda;
 
 /// Thread x reads between columns x and x + 1 of row 1, and writes what it found to the surface.
 const PTX: &str = "
