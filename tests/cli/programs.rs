@@ -25,17 +25,39 @@ fn a_programs_exit_code_is_passed_on() {
 }
 
 #[test]
+fn nvrtc_gives_ptx_in_place_of_machine_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("nvrtc.c");
+    let text = "int nvrtcGetPTXSize(void *p, long *n) { *n = 425; return 0; }\n\
+                int nvrtcGetCUBINSize(void *p, long *n) { *n = 3440; return 0; }\n";
+    std::fs::write(&source, text).expect("a source");
+    let library = folder.path().join("libnvrtc.so.13");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-Wl,-soname,libnvrtc.so.13", "-o"]);
+    let made = compile.arg(&library).arg(&source).status().expect("cc");
+    assert!(made.success());
+    let program = "import ctypes; c = ctypes.CDLL('libnvrtc.so.13'); n = ctypes.c_long(); \
+                   print(c.nvrtcGetCUBINSize(None, ctypes.byref(n)), n.value)";
+    let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .args(["run", "python3", "-c", program])
+        .env("LD_LIBRARY_PATH", folder.path())
+        .output()
+        .expect("dgx runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0 425\n");
+}
+
+#[test]
 fn what_is_not_supported_is_named_once() {
     let program = "import ctypes; c = ctypes.CDLL('libcudart.so.13'); \
                    n = ctypes.c_int(); assert c.cudaGetDeviceCount(ctypes.byref(n)) == 0; \
-                   print(n.value, c.cudaCreateTextureObject(), c.cudaCreateTextureObject())";
+                   print(n.value, c.cudaMallocMipmappedArray(), c.cudaMallocMipmappedArray())";
     let output = run(&["python3", "-c", program]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1 801 801\n");
     let errors = errors(&output);
-    let said = "dgx: cudaCreateTextureObject is not supported\n";
+    let said = "dgx: cudaMallocMipmappedArray is not supported\n";
     assert_eq!(errors.matches(said).count(), 1, "{errors}");
     assert!(
-        errors.ends_with("not supported: cudaCreateTextureObject\n"),
+        errors.ends_with("not supported: cudaMallocMipmappedArray\n"),
         "{errors}"
     );
 }

@@ -128,8 +128,14 @@ impl Properties {
             111 => 1024,
             126 => 4,
             130 | 131 | 134 => -1,
-            // What the emulated device has not: textures, arrays, surfaces, peers, other processes.
-            17 | 18 | 20..=29 | 33..=35 | 42..=50 | 52..=74 | 77 | 84..=86 | 88 => 0,
+            // Textures: 1-D, 2-D, 3-D, layers.
+            21 | 22 => 131_072,
+            23 => 65_536,
+            24..=26 => 16_384,
+            27 | 28 | 42 => 32_768,
+            29 | 43 => 2_048,
+            // What the emulated device has not: mipmaps, peers, other processes.
+            17 | 18 | 20 | 33..=35 | 44..=50 | 52..=74 | 77 | 84..=86 | 88 => 0,
             92..=94 | 96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=119 | 121..=125 => 0,
             128 | 132 | 133 | 135..=161 => 0,
             _ => return None,

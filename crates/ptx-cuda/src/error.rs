@@ -27,6 +27,7 @@ codes! {
     INVALID_CONFIGURATION = 9, c"CUDA_ERROR_INVALID_VALUE", c"cudaErrorInvalidConfiguration", c"invalid configuration argument";
     INVALID_PITCH = 12, c"CUDA_ERROR_INVALID_VALUE", c"cudaErrorInvalidPitchValue", c"invalid pitch argument";
     INVALID_SYMBOL = 13, c"CUDA_ERROR_NOT_FOUND", c"cudaErrorInvalidSymbol", c"invalid device symbol";
+    INVALID_CHANNEL = 20, c"CUDA_ERROR_INVALID_VALUE", c"cudaErrorInvalidChannelDescriptor", c"invalid channel descriptor";
     INVALID_DIRECTION = 21, c"CUDA_ERROR_INVALID_VALUE", c"cudaErrorInvalidMemcpyDirection", c"invalid copy direction for memcpy";
     MISSING_CONFIGURATION = 52, c"CUDA_ERROR_INVALID_VALUE", c"cudaErrorMissingConfiguration", c"__global__ function call is not configured";
     INVALID_FUNCTION = 98, c"CUDA_ERROR_INVALID_HANDLE", c"cudaErrorInvalidDeviceFunction", c"invalid device function";
@@ -94,6 +95,7 @@ impl Error {
         let known = match self {
             Self::INVALID_CONFIGURATION
             | Self::INVALID_PITCH
+            | Self::INVALID_CHANNEL
             | Self::INVALID_DIRECTION
             | Self::MISSING_CONFIGURATION => Self::INVALID_VALUE,
             Self::INVALID_SYMBOL => Self::NOT_FOUND,

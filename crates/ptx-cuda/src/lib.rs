@@ -9,6 +9,7 @@
 //! `refused` has the names of what is missing. Kernels run when they are launched: every stream is
 //! in order, and nothing is ever pending.
 
+mod array;
 mod c;
 mod call;
 mod context;
@@ -24,6 +25,7 @@ pub mod library;
 mod loaded;
 mod memory;
 mod module;
+mod nvrtc;
 mod occupancy;
 mod pool;
 mod refused;

@@ -3,22 +3,38 @@
 //! This library exports both APIs, and lies there as `libcuda.so.1`. Programs that nvcc linked
 //! want symbols of a version named `libcudart.so.13` from a file of that name. That file has no
 //! code: it defines the version and needs `libcuda.so.1`, where the loader then finds the symbols,
-//! which have none.
+//! which have none. A file for NVRTC does the same, and needs NVRTC itself as well: of both, the
+//! loader takes this library's `nvrtcGetCUBIN`.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Runtimes that can be stood in for.
 const RUNTIMES: [&str; 2] = ["libcudart.so.12", "libcudart.so.13"];
+/// Compilers whose machine code is replaced by PTX.
+pub(crate) const COMPILERS: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
 const DRIVER: &str = "libcuda.so.1";
 
 /// Fills a folder for `LD_LIBRARY_PATH`, given the bytes of this library.
 pub fn prepare(folder: &Path, library: &[u8]) -> io::Result<()> {
     std::fs::write(folder.join(DRIVER), library)?;
     for name in RUNTIMES {
-        std::fs::write(folder.join(name), runtime(name))?;
+        std::fs::write(folder.join(name), stub(name, &[DRIVER]))?;
     }
     std::os::unix::fs::symlink(DRIVER, folder.join("libcuda.so"))
+}
+
+/// Adds NVRTC, if it lies in one of these folders.
+pub fn prepare_compiler(folder: &Path, places: impl Iterator<Item = PathBuf>) -> io::Result<()> {
+    let places: Vec<_> = places.collect();
+    for name in COMPILERS {
+        let mut files = places.iter().map(|place| place.join(name));
+        let real = files.find_map(|file| file.canonicalize().ok());
+        if let Some(real) = real.as_deref().and_then(Path::to_str) {
+            std::fs::write(folder.join(name), stub(name, &[DRIVER, real]))?;
+        }
+    }
+    Ok(())
 }
 
 /// Strings of the dynamic section, one after the other.
@@ -71,9 +87,8 @@ const SYMBOLS: u64 = HASH + 24;
 const VERSIONS: u64 = SYMBOLS + 24;
 const DEFINITIONS: u64 = VERSIONS + 8;
 const DYNAMIC: u64 = DEFINITIONS + 2 * 28;
-/// Entries of the dynamic section.
-const ENTRIES: u64 = 11;
-const STRINGS: u64 = DYNAMIC + ENTRIES * 16;
+/// Entries of the dynamic section beside those of needed files.
+const ENTRIES: u64 = 10;
 
 const LOAD: u32 = 1;
 const DYNAMIC_SEGMENT: u32 = 2;
@@ -81,12 +96,19 @@ const STACK: u32 = 0x6474_e551;
 const READ: u32 = 4;
 const WRITE: u32 = 2;
 
-/// The file of a runtime.
-fn runtime(name: &str) -> Vec<u8> {
+/// Where the strings begin.
+fn strings_at(needed: usize) -> u64 {
+    DYNAMIC + (ENTRIES + needed as u64) * 16
+}
+
+/// A file without code that needs others.
+fn stub(name: &str, needed: &[&str]) -> Vec<u8> {
     let mut strings = Strings(vec![0]);
     let own = strings.add(name);
-    let needed = strings.add(DRIVER);
-    let end = STRINGS + strings.0.len() as u64;
+    let dynamic_bytes = (ENTRIES + needed.len() as u64) * 16;
+    let needed: Vec<_> = needed.iter().map(|file| (1, strings.add(file))).collect();
+    let strings_start = strings_at(needed.len());
+    let end = strings_start + strings.0.len() as u64;
     let machine = match cfg!(target_arch = "aarch64") {
         true => 183,
         false => 62,
@@ -102,7 +124,7 @@ fn runtime(name: &str) -> Vec<u8> {
             .u64(&[at, at, at, bytes, bytes, align]);
     };
     segment(LOAD, READ | WRITE, 0, end, 0x1_0000);
-    segment(DYNAMIC_SEGMENT, READ | WRITE, DYNAMIC, ENTRIES * 16, 8);
+    segment(DYNAMIC_SEGMENT, READ | WRITE, DYNAMIC, dynamic_bytes, 8);
     segment(STACK, READ | WRITE, 0, 0, 16);
     // One bucket with no symbol, then the null symbol and its version.
     file.u32(&[1, 1, 0, 0, 0, 0])
@@ -115,11 +137,10 @@ fn runtime(name: &str) -> Vec<u8> {
         file.u32(&[own as u32, 0]);
     }
     let strings_bytes = strings.0.len() as u64;
-    for (tag, value) in [
-        (1, needed),
+    let own_entries = [
         (14, own),
         (4, HASH),
-        (5, STRINGS),
+        (5, strings_start),
         (6, SYMBOLS),
         (10, strings_bytes),
         (11, 24),
@@ -127,7 +148,8 @@ fn runtime(name: &str) -> Vec<u8> {
         (0x6fff_fffc, DEFINITIONS),
         (0x6fff_fffd, 2),
         (0, 0),
-    ] {
+    ];
+    for (tag, value) in needed.into_iter().chain(own_entries) {
         file.u64(&[tag, value]);
     }
     file.0.extend(strings.0);
@@ -140,9 +162,9 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_runtime_lie_where_its_header_says() {
-        let file = runtime("libcudart.so.13");
+        let file = stub("libcudart.so.13", &[DRIVER]);
         let at = |offset: u64, bytes: usize| &file[offset as usize..][..bytes];
-        assert_eq!(at(STRINGS, 17), b"\0libcudart.so.13\0");
+        assert_eq!(at(strings_at(1), 17), b"\0libcudart.so.13\0");
         assert_eq!(
             at(DEFINITIONS + 8, 4),
             hash("libcudart.so.13").to_le_bytes()

@@ -18,7 +18,8 @@ use crate::state::Device;
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) emu: Module,
-    /// `.version`, times ten.
+    /// The architecture it was compiled for: 90 for `sm_90a`. The API calls it the version of the
+    /// PTX, and CUB chooses its kernels by it.
     pub(crate) ptx_version: i32,
 }
 
@@ -40,10 +41,9 @@ impl Loaded {
             ));
             return Err(Error::NO_BINARY);
         }
-        Ok(Arc::new(Self {
-            emu,
-            ptx_version: version(text),
-        }))
+        let digits = emu.target().chars().filter(char::is_ascii_digit);
+        let ptx_version = digits.collect::<String>().parse().unwrap_or(0);
+        Ok(Arc::new(Self { emu, ptx_version }))
     }
 
     /// Makes the PTX of a fat binary's container ready.
@@ -117,18 +117,6 @@ impl Loaded {
             .find(|(known, _)| *known == name)
             .map(|(_, bytes)| bytes)
     }
-}
-
-/// `.version 8.5` as 85.
-fn version(text: &str) -> i32 {
-    let line = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix(".version"));
-    let digits = line
-        .unwrap_or_default()
-        .chars()
-        .filter(char::is_ascii_digit);
-    digits.collect::<String>().parse().unwrap_or(0)
 }
 
 /// The bytes of a container, given itself or its wrapper.

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ptx_emu::Memory;
 
+use crate::array::Arrays;
 use crate::call::{check_process, say};
 use crate::context::Contexts;
 use crate::device::settings;
@@ -36,6 +37,7 @@ pub(crate) struct Device {
     pub(crate) executables: Handles<Executable>,
     pub(crate) pools: Handles<Pool>,
     pub(crate) current_pool: Option<usize>,
+    pub(crate) arrays: Arrays,
     pub(crate) limits: BTreeMap<u32, usize>,
     /// Launches so far, which seed the next.
     pub(crate) launches: u64,
@@ -106,6 +108,7 @@ impl Device {
             executables: Handles::default(),
             pools: Handles::default(),
             current_pool: None,
+            arrays: Arrays::default(),
             limits: BTreeMap::new(),
             launches: 0,
             sticky: None,
@@ -134,6 +137,7 @@ impl Device {
         self.executables = Handles::default();
         self.pools = Handles::default();
         self.current_pool = None;
+        self.arrays = Arrays::default();
         self.limits.clear();
         self.sticky = None;
         Ok(())

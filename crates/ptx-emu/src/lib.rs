@@ -50,6 +50,7 @@ mod op;
 mod profile;
 mod report;
 mod tensor;
+mod texture;
 pub mod trace;
 mod watchpoint;
 
@@ -68,4 +69,5 @@ pub use profile::Profile;
 pub use report::{Busiest, Most, Print, Report};
 pub use tensor::tensormap::{Fill, Im2col, MapElement, TensorMap, TensorMapError, Tiled};
 pub use tensor::{Numerics as MmaMode, Swizzle};
+pub use texture::{Channel, Edge, Texture};
 pub use watchpoint::{Touch, Touches, Watchpoint};

@@ -1,5 +1,6 @@
 //! The driver API: `cu…`.
 
+mod array;
 mod context;
 mod device;
 pub(crate) mod entry;

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 
-use crate::call::{driver, refuse_part};
+use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
 use crate::memory::Rows;
@@ -21,7 +21,7 @@ struct Side2D {
     kind: c_uint,
     host: u64,
     device: u64,
-    array: *const c_void,
+    array: usize,
     pitch: usize,
 }
 
@@ -45,7 +45,7 @@ struct Side3D {
     kind: c_uint,
     host: u64,
     device: u64,
-    array: *const c_void,
+    array: usize,
     reserved: *const c_void,
     pitch: usize,
     height: usize,
@@ -62,19 +62,19 @@ pub(super) struct Copy3D {
 }
 
 fn rows(
-    kind: c_uint,
+    (kind, array): (c_uint, usize),
     host: u64,
     device: u64,
     at: [usize; 3],
     pitch: usize,
     height: usize,
 ) -> Result<Rows> {
+    let [x, y, z] = at.map(|n| n as u64);
     let start = match kind {
         HOST => host,
-        ARRAY => return Err(refuse_part("cuMemcpy", "an array")),
+        ARRAY => return Ok(super::array::array(array)?.rows(x, y, z)),
         _ => device,
     };
-    let [x, y, z] = at.map(|n| n as u64);
     let pitch = pitch as u64;
     let slice = pitch * height as u64;
     Ok(Rows {
@@ -88,7 +88,7 @@ impl Copy2D {
     fn copy(&self) -> Result<Copy> {
         let side = |side: &Side2D| {
             rows(
-                side.kind,
+                (side.kind, side.array),
                 side.host,
                 side.device,
                 [side.x, side.y, 0],
@@ -109,7 +109,7 @@ impl Copy3D {
         let side = |side: &Side3D| {
             let at = [side.x, side.y, side.z];
             rows(
-                side.kind,
+                (side.kind, side.array),
                 side.host,
                 side.device,
                 at,

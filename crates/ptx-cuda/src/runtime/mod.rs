@@ -1,5 +1,6 @@
 //! The runtime API: `cuda…`, and what nvcc's host code calls.
 
+mod array;
 mod device;
 mod error;
 mod event;

@@ -41,9 +41,18 @@ enum Layout {
     Thirteen,
 }
 
-/// Ints of the limits of textures and surfaces, which are all zero: 1-D linear ones are of CUDA 12
-/// alone.
-const TEXTURES: usize = 39;
+/// Limits of textures: 1-D, 2-D, linear, gathered, 3-D, cubes, layers; without mipmaps. Between the
+/// second and the third, CUDA 12 has the one of 1-D linear memory.
+const TEXTURES: [i32; 25] = [
+    131_072, 0, 131_072, 65_536, 0, 0, 131_072, 65_000, 2_097_120, 32_768, 32_768, 16_384, 16_384,
+    16_384, 8_192, 8_192, 32_768, 32_768, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768, 2_046,
+];
+const LINEAR: i32 = 268_435_456;
+/// Limits of surfaces: 1-D, 2-D, 3-D, layers, cubes.
+const SURFACES: [i32; 14] = [
+    32_768, 131_072, 65_536, 16_384, 16_384, 16_384, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768,
+    32_768, 2_046,
+];
 
 fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     let old = layout == Layout::Twelve;
@@ -64,11 +73,12 @@ fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     if old {
         // Copies overlap, multiprocessors, no timeout, not integrated, host memory, default mode.
         fields.ints(&[1, attribute(16), 0, 0, 1, 0]);
-        fields.zeros(TEXTURES + 1);
+        fields.ints(&TEXTURES[..2]).int(LINEAR);
     } else {
         fields.ints(&[attribute(16), 0, 1]);
-        fields.zeros(TEXTURES);
+        fields.ints(&TEXTURES[..2]);
     }
+    fields.ints(&TEXTURES[2..]).ints(&SURFACES);
     fields.size(512);
     // Concurrent kernels, ECC, the bus, no TCC, engines, one address space.
     fields.ints(&[1, 1, 0, 0, 0, 0, attribute(40), 1]);

@@ -1,9 +1,9 @@
 //! Copies and fills.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 
 use super::memory::{Extent, PitchedPtr};
-use crate::call::{refuse_part, runtime};
+use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
 use crate::memory::Rows;
@@ -23,10 +23,10 @@ struct Position {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Copy3D {
-    from_array: *const c_void,
+    from_array: usize,
     from_position: Position,
     from: PitchedPtr,
-    to_array: *const c_void,
+    to_array: usize,
     to_position: Position,
     to: PitchedPtr,
     extent: Extent,
@@ -35,22 +35,34 @@ pub(super) struct Copy3D {
 
 impl Copy3D {
     pub(super) fn copy(&self) -> Result<Copy> {
-        if !self.from_array.is_null() || !self.to_array.is_null() {
-            return Err(refuse_part("cudaMemcpy3D", "an array"));
-        }
-        let rows = |side: &PitchedPtr, at: &Position| {
+        let side = |array: usize, side: &PitchedPtr, at: &Position| {
+            let [x, y, z] = [at.x, at.y, at.z].map(|n| n as u64);
+            if array != 0 {
+                let array = *in_runtime()?.arrays.all.get(array)?;
+                let texel = array.texel_bytes();
+                return Ok((array.rows(x * texel, y, z), texel));
+            }
             let pitch = side.pitch as u64;
             let slice = pitch * side.height as u64;
-            Rows {
-                start: side.ptr + at.x as u64 + at.y as u64 * pitch + at.z as u64 * slice,
-                pitch,
-                slice,
-            }
+            let start = side.ptr + x + y * pitch + z * slice;
+            Ok((
+                Rows {
+                    start,
+                    pitch,
+                    slice,
+                },
+                1,
+            ))
         };
+        let (to, to_texel) = side(self.to_array, &self.to, &self.to_position)?;
+        let (from, from_texel) = side(self.from_array, &self.from, &self.from_position)?;
+        let [width, height, depth] =
+            [self.extent.width, self.extent.height, self.extent.depth].map(|n| n as u64);
+        // With an array, a width counts its texels.
         Ok(Copy {
-            to: rows(&self.to, &self.to_position),
-            from: rows(&self.from, &self.from_position),
-            extent: [self.extent.width, self.extent.height, self.extent.depth].map(|n| n as u64),
+            to,
+            from,
+            extent: [width * to_texel.max(from_texel), height, depth],
         })
     }
 }
@@ -65,18 +77,22 @@ pub(super) fn transfer(copy: Copy, kind: c_int, stream: usize) -> Result {
     submit(device, stream, Work::Copy(copy))
 }
 
+/// Rows that lie apart.
+pub(super) fn pitched(start: u64, pitch: usize) -> Rows {
+    Rows {
+        start,
+        pitch: pitch as u64,
+        slice: 0,
+    }
+}
+
 fn planar(to: (u64, usize), from: (u64, usize), width: usize, height: usize) -> Result<Copy> {
     if width > to.1 || width > from.1 {
         return Err(Error::INVALID_PITCH);
     }
-    let rows = |(start, pitch): (u64, usize)| Rows {
-        start,
-        pitch: pitch as u64,
-        slice: 0,
-    };
     Ok(Copy {
-        to: rows(to),
-        from: rows(from),
+        to: pitched(to.0, to.1),
+        from: pitched(from.0, from.1),
         extent: [width as u64, height as u64, 1],
     })
 }

@@ -1,5 +1,7 @@
 //! The shared library, and what a program gives it.
 
+mod textures;
+
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

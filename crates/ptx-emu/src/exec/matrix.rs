@@ -145,11 +145,20 @@ impl Cluster<'_> {
             self.progress += 1;
             let registers: Vec<Lanes> = slots.iter().map(|&r| *w.get(r)).collect();
             let refs: Vec<&Lanes> = registers.iter().collect();
+            let mut rows = Vec::with_capacity(32);
             matrix::stmatrix(&refs, op.tile, &lanes, |lane, _, bytes| {
-                // SAFETY: `resolve_in` checked 16 bytes for every row lane.
-                unsafe { at[lane].cast::<[u8; 16]>().write(bytes) };
+                rows.push((at[lane].cast::<[u8; 16]>(), bytes));
                 Ok::<(), Box<FaultKind>>(())
             })?;
+            // SAFETY: `resolve_in` checked 16 bytes for every row lane.
+            let same = |(row, bytes): &(*mut [u8; 16], [u8; 16])| unsafe { row.read() } == *bytes;
+            if self.is_change_wanted() && rows.iter().all(same) {
+                self.tell_unchanged();
+            }
+            for (row, bytes) in rows {
+                // SAFETY: as above.
+                unsafe { row.write(bytes) };
+            }
             return Ok(Flow::Next);
         }
         let loaded = matrix::ldmatrix(op.count.into(), op.tile, &lanes, |lane, _| {

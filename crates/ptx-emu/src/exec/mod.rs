@@ -54,6 +54,7 @@ mod sync;
 mod tape;
 mod tcgen05;
 mod tensor_copy;
+mod texture;
 mod touched;
 mod transfer;
 mod units;

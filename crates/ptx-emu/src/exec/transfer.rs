@@ -104,8 +104,14 @@ impl Cluster<'_> {
         pointers: &Pointers,
     ) {
         // SAFETY: by this function's contract.
-        let same = unsafe { holds(w, mask, slots, width, pointers) };
-        if let Some(ear) = self.ear.as_mut().filter(|_| same) {
+        if unsafe { holds(w, mask, slots, width, pointers) } {
+            self.tell_unchanged();
+        }
+    }
+
+    /// Tells him that a store changes nothing.
+    pub(super) fn tell_unchanged(&mut self) {
+        if let Some(ear) = self.ear.as_mut() {
             ear.unchanged();
         }
     }

@@ -303,6 +303,8 @@ impl Cluster<'_> {
                 dst,
                 mbar,
             } => self.try_cancel(w, mask, multicast, dst, mbar),
+            Op::Texture(ref read) => self.texture(w, mask, read),
+            Op::Surface(ref moved) => self.surface(w, mask, moved),
             Op::StBulk { bytes, addr } => self.store_zeros(w, mask, bytes, addr),
             Op::StAsync {
                 width,

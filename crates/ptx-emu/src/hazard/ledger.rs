@@ -478,6 +478,16 @@ impl Ledger {
         }
     }
 
+    /// Whether what copies read after this write must have passed a proxy fence: a thread's own, or
+    /// its `st.async`. (By the letter also its `cp.async`, which nobody fences.)
+    pub(super) fn wrote_as_thread(&self, actor: Actor) -> bool {
+        match actor {
+            Actor::Warp(_) => true,
+            Actor::Work(work) => (self.works.get(work))
+                .is_some_and(|work| work.performer() == Agent::LaneCopy && !work.is_grouped()),
+        }
+    }
+
     /// Whether a warp knows that an access of its cluster is over; `cta` is where the memory is.
     pub(super) fn over(&self, clock: &Clock, old: &Trace, write: bool, cta: u32) -> bool {
         match old.actor {

@@ -47,10 +47,11 @@ impl Watcher<'_> {
             if old.actor == actor {
                 return !ledger.lanes_apart(old, visit.from);
             }
-            match old.actor {
-                Actor::Warp(warp) if proxied && write => known.own.proxied[0].at(warp) >= old.step,
-                _ => ledger.over(&known.own.generic, old, write, cta),
-            }
+            let clock = match proxied && write && ledger.wrote_as_thread(old.actor) {
+                true => &known.own.proxied[0],
+                false => &known.own.generic,
+            };
+            ledger.over(clock, old, write, cta)
         };
         let over = asked_once(judged);
         let mut met: Option<(Met, u64)> = None;

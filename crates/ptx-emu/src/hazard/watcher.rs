@@ -27,6 +27,8 @@ pub(super) struct Watcher<'d> {
     pub(super) lives: Vec<Life>,
     /// Two writes that met, and hurt each other only if they differ.
     pub(super) doubtful: Option<Box<Sighting>>,
+    /// The instruction that was heard last, and the lanes of it that were.
+    last: (u32, u32, u32, u32),
 }
 
 /// What is remembered of the memories of a cluster's CTAs.
@@ -54,6 +56,7 @@ impl<'d> Watcher<'d> {
             places: HashMap::new(),
             lives: of_each(ctas),
             doubtful: None,
+            last: (0, 0, 0, 0),
         }
     }
 
@@ -85,7 +88,16 @@ impl ClusterListener for Watcher<'_> {
     }
 
     fn hear(&mut self, visit: &Visit<'_>) {
-        self.tell_doubtful();
+        // Lanes that reach other CTAs come one by one; whether they change anything is said once.
+        let from = &visit.from;
+        let (cta, warp, pc, lanes) = self.last;
+        match (cta, warp, pc) == (from.cta, from.warp, from.pc) && lanes & from.lanes == 0 {
+            true => self.last.3 |= from.lanes,
+            false => {
+                self.tell_doubtful();
+                self.last = (from.cta, from.warp, from.pc, from.lanes);
+            }
+        }
         if visit.from.work != 0 {
             let shared = match visit.room {
                 Room::Shared { cta } => {

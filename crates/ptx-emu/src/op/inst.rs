@@ -13,7 +13,8 @@ use super::{
     Addr, Atom, AtomOp, BarKind, BoolOp, BulkCopy, BulkDir, Clock, Cmp, CtaGroup, CvtMods, Extend,
     FBin, FMods, FTest, FUn, Fence, HFmt, I16x2, IBin, ICount, IUn, MapField, MatrixMove, Mbar,
     Mma, Num, Order, P, Pc, PrmtMode, R32, R64, Redux, Scope, ShflMode, Slot, SlotList, Space,
-    TensorCopy, TmemCopy, TmemMma, TmemMove, Video, Vote, W, Wgmma, Wmma, WmmaMove,
+    SurfaceMove, TensorCopy, TextureRead, TmemCopy, TmemMma, TmemMove, Video, Vote, W, Wgmma, Wmma,
+    WmmaMove,
 };
 use crate::counters::Class;
 
@@ -339,6 +340,10 @@ instructions! {
     StAsync { width: u8 } [] = [s: SlotList, addr: Addr, mbar: Addr] => Async, Copy, tells false;
     /// `st.bulk`: zeros in the CTA's own shared memory
     StBulk {} [] = [bytes: R64, addr: Addr] => Shared, Copy, tells false;
+    /// `tex`, `tld4`
+    Texture(read: TextureRead) => Global, Copy, tells false;
+    /// `suld`, `sust`
+    Surface(moved: SurfaceMove) => Global, Copy, tells false;
     /// `red.async` to shared::cluster with complete_tx
     RedAsync { op: AtomOp, ty: Num } [] = [b: Slot, addr: Addr, mbar: Addr] => Async, Copy, tells false;
 

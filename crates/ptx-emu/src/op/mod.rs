@@ -23,6 +23,7 @@ mod scalar;
 mod sync;
 mod tcgen05;
 mod tensor;
+mod texture;
 mod video;
 
 pub(crate) use crate::tensor::tensormap::Field as MapField;
@@ -37,4 +38,5 @@ pub(crate) use scalar::*;
 pub(crate) use sync::*;
 pub(crate) use tcgen05::*;
 pub(crate) use tensor::*;
+pub(crate) use texture::*;
 pub(crate) use video::*;

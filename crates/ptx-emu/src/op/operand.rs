@@ -2,8 +2,8 @@
 
 use super::{
     Accumulate, Addr, Atom, BarKind, Base, BlockScales, BulkCopy, MatrixMove, Mbar, MbarOp, Mma, P,
-    Phase, R32, R64, Slot, SlotList, Sparsity, TensorCopy, TmemA, TmemCopy, TmemMma, TmemMove,
-    Video, Wgmma, WgmmaA, Wmma, WmmaMove,
+    Phase, R32, R64, Slot, SlotList, Sparsity, SurfaceMove, TensorCopy, TextureRead, TmemA,
+    TmemCopy, TmemMma, TmemMove, Video, Wgmma, WgmmaA, Wmma, WmmaMove,
 };
 
 /// A register of one of the three files.
@@ -114,6 +114,7 @@ operands! {
     Mbar {} = { op, addr };
     BulkCopy {} = { dst, src, bytes, mbar, multicast, byte_mask };
     TensorCopy {} = { shared, map, coords, extra, mbar, multicast };
+    TextureRead { d } = { handle, coordinates };
     Sparsity {} = { metadata };
     Wgmma {} = { a, b_desc, scale_d, sparse } accumulates d;
     TmemCopy {} = { to, from };
@@ -138,6 +139,7 @@ macro_rules! moves {
 moves! {
     MatrixMove { addr };
     WmmaMove { addr, stride };
+    SurfaceMove { handle, coordinates };
 }
 
 impl Operand for WgmmaA {

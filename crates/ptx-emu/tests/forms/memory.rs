@@ -228,3 +228,18 @@ fn copies() {
          tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r1], 128;",
     );
 }
+
+#[test]
+fn textures() {
+    accepts(
+        "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];
+         tex.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%rd1, {%f1, %f2}];
+         tex.3d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2, %f3, %f3}];
+         tex.a2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %f2, %f3, %f3}];
+         tex.level.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}], %f5;
+         tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];
+         suld.b.2d.v2.b32.trap {%r1, %r2}, [%rd1, {%r3, %r4}];
+         suld.b.1d.b8.clamp %rs1, [%rd1, {%r1}];
+         sust.b.3d.v4.b32.zero [%rd1, {%r1, %r2, %r3, %r3}], {%r1, %r2, %r3, %r4};",
+    );
+}

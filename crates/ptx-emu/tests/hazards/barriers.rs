@@ -215,3 +215,27 @@ fn strictly_bytes_tell_that_their_sender_saw_a_phase() {
     .strict();
     found.check();
 }
+
+#[test]
+fn a_copy_reads_what_st_async_wrote() {
+    // Each CTA writes to the other's memory, and sends on what came.
+    Planted::new(
+        Hazard::ProxyFence,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [full], 1; fence.mbarrier_init.release.cluster;
+         READY: barrier.cluster.arrive; barrier.cluster.wait;
+         @%p1 bra END;
+         mov.u32 %r6, %cluster_ctarank; xor.b32 %r7, %r6, 1;
+         mapa.shared::cluster.u32 %r8, %r4, %r7; mapa.shared::cluster.u32 %r10, %r5, %r7;
+         mul.wide.u32 %rd4, %r6, 16; add.s64 %rd4, %rd4, %rd1;
+         mbarrier.arrive.expect_tx.shared.b64 %rd5, [full], 16;
+         st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%r8], {%r1,%r1,%r1,%r1}, [%r10]; //there
+         WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [full], 0; @!%p3 bra WAIT;
+         <<fence.proxy.async.shared::cta;>>
+         cp.async.bulk.global.shared::cta.bulk_group [%rd4], [%r4], 16; //here
+         cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+         END: barrier.cluster.arrive; barrier.cluster.wait;",
+    )
+    .on(pair())
+    .check();
+}

@@ -89,6 +89,26 @@ fn who_writes_the_same_does_not_race() {
 }
 
 #[test]
+fn who_writes_the_same_matrix_or_to_another_cta_does_not_race() {
+    for store in [
+        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r6]",
+        "st.shared::cluster.u32 [%r7]",
+    ] {
+        let body = format!(
+            "and.b32 %r6, %r1, 7; shl.b32 %r6, %r6, 4; add.u32 %r6, %r6, %r4;
+             mapa.shared::cluster.u32 %r7, %r4, 0; mov.u32 %r8, 5; mov.u32 %r9, <<5||6>>;
+             setp.ge.u32 %p2, %r1, 64; @%p2 bra LATER;
+             {store}, {{%r8}}; //there
+             bra MET; LATER:
+             {store}, {{%r9}}; //here
+             MET: bar.sync 0;
+             ld.shared.u32 %r7, [%r4]; st.global.u32 [%rd3], %r7;"
+        );
+        Planted::new(Hazard::Race, body).check();
+    }
+}
+
+#[test]
 fn who_reads_what_others_write_races_though_they_write_the_same() {
     Planted::new(
         Hazard::Race,

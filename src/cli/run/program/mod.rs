@@ -80,7 +80,11 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir(folder.join("report"))?;
     let libraries = folder.join("lib");
     std::fs::create_dir(&libraries)?;
-    ptx_cuda::library::prepare(&libraries, LIBRARY)
+    ptx_cuda::library::prepare(&libraries, LIBRARY)?;
+    let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let installed = ["/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu"].map(PathBuf::from);
+    let places = std::env::split_paths(&named).chain(installed);
+    ptx_cuda::library::prepare_compiler(&libraries, places)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CommandError> {

@@ -17,6 +17,7 @@ mod mma;
 mod moves;
 mod multimem;
 mod tcgen05;
+mod texture;
 mod video;
 mod warp;
 mod wmma;
@@ -78,6 +79,7 @@ pub(crate) fn lower<'a>(
         "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
         "clusterlaunchcontrol" => cancel::lower(emitter, form),
         "cp" => copy::lower(emitter, form),
+        "tex" | "tld4" | "suld" | "sust" => texture::lower(emitter, form),
         "tensormap" => bulk::tensormap(emitter, form),
         "wmma" => wmma::lower(emitter, form),
         "tcgen05" => tcgen05::lower(emitter, form),
