@@ -31,6 +31,7 @@ mod registration;
 pub mod report;
 mod runtime;
 mod state;
+mod static_runtime;
 mod stream;
 mod tensor_map;
 mod work;

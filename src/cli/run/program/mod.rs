@@ -24,8 +24,7 @@ static LIBRARY: &[u8] = ptx_cuda_image::library!();
 
 /// Run a CUDA program without a GPU.
 ///
-/// The program must carry PTX and use the shared CUDA runtime:
-/// `nvcc -arch=compute_90a -cudart shared`. Its exit code is dgx's.
+/// The program must carry PTX: `nvcc -arch=compute_90a`. Its exit code is dgx's.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Device to emulate: h200, b200, or a target file
@@ -98,11 +97,18 @@ fn start(args: &Args, device: &Device, folder: &Path) -> Result<ExitStatus, Comm
         path.push(":");
         path.push(others);
     }
+    // A program that contains a runtime is told to use the library's before it begins.
+    let mut preload = libraries.join(ptx_cuda::library::DRIVER).into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|names| !names.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
     let properties = serde_json::to_string(&properties(device)).unwrap_or_default();
     let mut command = Command::new(&args.program);
     command
         .args(&args.args)
         .env("LD_LIBRARY_PATH", path)
+        .env("LD_PRELOAD", preload)
         .env("TRITON_LIBCUDA_PATH", &libraries)
         .env(TARGET, properties)
         .env(SEED, args.seed.to_string())
