@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 use ptx_emu::{Config, Profile};
 use serde::{Deserialize, Serialize};
 
+use crate::call::say;
+use crate::time::{TIME, Timing};
+
 /// Names a device, as JSON of [`Properties`].
 pub const TARGET: &str = "DGX_RUN_TARGET";
 /// Seeds the first launch; each launch uses the next.
@@ -143,6 +146,7 @@ pub(crate) struct Settings {
     pub(crate) properties: Properties,
     pub(crate) config: Config,
     pub(crate) sanitize: bool,
+    pub(crate) time: Option<Timing>,
     pub(crate) skip: bool,
 }
 
@@ -166,9 +170,22 @@ pub(crate) fn settings() -> &'static Settings {
             },
             properties,
             sanitize: set(SANITIZE),
+            time: time(),
             skip: set(SKIP),
         }
     })
+}
+
+fn time() -> Option<Timing> {
+    let text = std::env::var(TIME).ok().filter(|text| !text.is_empty())?;
+    let timing = serde_json::from_str(&text);
+    timing
+        .map_err(|error| {
+            say(&format!(
+                "{TIME} cannot be read ({error}): no time is modelled"
+            ))
+        })
+        .ok()
 }
 
 fn properties() -> Properties {
@@ -178,7 +195,7 @@ fn properties() -> Properties {
             "h200" | "" => Properties::h200(),
             "b200" => Properties::b200(),
             _ => serde_json::from_str(&text).unwrap_or_else(|error| {
-                crate::call::say(&format!(
+                say(&format!(
                     "{TARGET} describes no device ({error}): an H200 is used"
                 ));
                 Properties::h200()

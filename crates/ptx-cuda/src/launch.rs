@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 
-use ptx_emu::{Fault, FaultKind, Launch, LaunchError, Params, Print, Sanitize};
+use ptx_emu::{Fault, FaultKind, Launch, LaunchError, Params, Print, Report, Sanitize};
 
 use crate::call::{say, say_once};
 use crate::device::settings;
@@ -21,7 +21,7 @@ pub(crate) struct KernelCall {
 }
 
 /// How many threads, and what they share.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
@@ -31,6 +31,10 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    pub(crate) fn ctas(&self) -> u64 {
+        self.grid.iter().map(|&side| u64::from(side)).product()
+    }
+
     /// The launch without its parameters.
     pub(crate) fn launch(&self, kernel: &str) -> Launch {
         Launch {
@@ -119,7 +123,6 @@ impl Device {
         if shape.shared > *max_dynamic_shared {
             return Err(Error::INVALID_VALUE);
         }
-        let ctas = shape.grid.iter().map(|&n| u64::from(n)).product();
         let settings = settings();
         if settings.skip {
             return Ok(());
@@ -127,30 +130,38 @@ impl Device {
         let mut launch = shape.launch(name).params(call.params.clone());
         launch.config.seed = settings.config.seed.wrapping_add(self.launches);
         self.launches += 1;
-        report::begun(name, ctas);
-        let (result, findings) = match settings.sanitize {
-            false => (launch.run(&module.emu, &mut self.memory), None),
-            true => {
-                let sanitize = Sanitize {
-                    clusters: Some(64),
-                    ..Sanitize::default()
-                };
-                let (result, findings) =
-                    launch.run_sanitized(&module.emu, &mut self.memory, &sanitize);
-                (result, Some(findings))
-            }
+        report::begun(&call.function.kernel()?, shape.ctas());
+        let (result, time) = match (&module.timer, settings.sanitize) {
+            (_, true) => (self.watch(launch, &call.function), None),
+            (Some(timer), _) => timer.run(launch, shape, &module.emu, &mut self.memory),
+            (None, _) => (launch.run(&module.emu, &mut self.memory), None),
         };
-        for finding in findings.iter().flat_map(|findings| &findings.all) {
-            report::hazard(name, finding);
-        }
         match result {
             Ok(done) => {
                 print(&done.printed);
-                report::ended(name, done.counters.total_instructions());
+                report::ended(name, done.counters.total_instructions(), time);
                 Ok(())
             }
             Err(error) => self.fail(name, error),
         }
+    }
+
+    /// Runs a kernel and reports hazards.
+    fn watch(
+        &mut self,
+        launch: Launch,
+        function: &Function,
+    ) -> std::result::Result<Report, LaunchError> {
+        let sanitize = Sanitize {
+            clusters: Some(64),
+            ..Sanitize::default()
+        };
+        let module = &function.module.emu;
+        let (result, findings) = launch.run_sanitized(module, &mut self.memory, &sanitize);
+        for finding in &findings.all {
+            report::hazard(&function.name, finding);
+        }
+        result
     }
 
     /// What the driver does about a launch that failed.

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fatbin::{self, Problem};
 use crate::report;
 use crate::state::Device;
+use crate::time::Timer;
 
 /// A loaded module.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Loaded {
     pub(crate) emu: Module,
     /// `.version`, times ten.
     pub(crate) ptx_version: i32,
+    /// Models the time of its kernels.
+    pub(crate) timer: Option<Timer>,
 }
 
 impl Loaded {
@@ -43,6 +46,7 @@ impl Loaded {
         Ok(Arc::new(Self {
             emu,
             ptx_version: version(text),
+            timer: Timer::new(text),
         }))
     }
 

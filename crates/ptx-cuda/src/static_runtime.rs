@@ -5,18 +5,30 @@
 //! lists where they are. Before the program's own constructors run, a jump to this library is
 //! written at the beginning of each.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::call::say;
 use crate::driver::entry;
 
 /// What the host code of every CUDA program calls first.
 const FIRST: &str = "__cudaRegisterFatBinary";
+
+/// What the runtime of CUDA 12 has, and that of 13 has not.
+const TWELVE: &str = "cudaGetDeviceProperties_v2";
+
+static IS_TWELVE: AtomicBool = AtomicBool::new(false);
+
+/// Whether a runtime of CUDA 12 was replaced.
+pub(crate) fn is_twelve() -> bool {
+    IS_TWELVE.load(Relaxed)
+}
 
 /// Runs when the loader is done with this library, before any other constructor, even those of the
 /// C library: see `build.rs`.
@@ -35,17 +47,52 @@ unsafe extern "C" fn begin(
     let _ = std::panic::catch_unwind(|| {
         // SAFETY: by this function's contract. The C library does not know it yet.
         if unsafe { is_preloaded(environment) } {
-            objects().iter().for_each(|object| {
-                if let Err(error) = object.replace() {
-                    let path = object.path.display();
-                    say(&format!(
-                        "the CUDA runtime inside {path} cannot be replaced ({error}): \
-                         link it with -cudart shared"
-                    ));
-                }
-            });
+            replace_all();
         }
     });
+}
+
+/// Replaces the runtimes of all objects that have one.
+fn replace_all() {
+    let own_path = entry::own_path().map(|path| Path::new(OsStr::from_bytes(path.to_bytes())));
+    let (own, others): (Vec<Object>, Vec<Object>) = objects()
+        .into_iter()
+        .partition(|object| Some(&*object.path) == own_path);
+    let mut ours = None;
+    for object in others {
+        let theirs = object.functions(SYMBOLS);
+        if !theirs.iter().any(|(name, _)| name == FIRST) {
+            continue;
+        }
+        // The loader's own search would let the C library begin before it is given its environment.
+        let ours = ours.get_or_insert_with(|| {
+            let own = own.iter().flat_map(|own| own.functions(EXPORTED));
+            own.collect::<HashMap<String, usize>>()
+        });
+        if let Err(error) = replace(&theirs, ours) {
+            let path = object.path.display();
+            say(&format!(
+                "the CUDA runtime inside {path} cannot be replaced ({error}): \
+                 link it with -cudart shared"
+            ));
+        }
+    }
+}
+
+/// Lets functions of a runtime jump to ours.
+fn replace(theirs: &[(String, usize)], ours: &HashMap<String, usize>) -> io::Result<()> {
+    if theirs.iter().any(|(name, _)| name == TWELVE) {
+        IS_TWELVE.store(true, Relaxed);
+    }
+    for (name, place) in theirs {
+        if let Some(&ours) = ours.get(name) {
+            let place = std::ptr::with_exposed_provenance_mut(*place);
+            // SAFETY: the beginning of a function, by the object's own list; no code of the
+            // program has run.
+            unsafe { jump(place, ours) }?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether the loader was told to load this library before the program. Otherwise the program's
@@ -73,7 +120,7 @@ struct Object {
     base: usize,
 }
 
-/// The objects of this process, this library aside.
+/// The objects of this process.
 fn objects() -> Vec<Object> {
     unsafe extern "C" fn add(
         found: *mut libc::dl_phdr_info,
@@ -100,31 +147,16 @@ fn objects() -> Vec<Object> {
     let mut all: Vec<Object> = Vec::new();
     // SAFETY: the function and what it is given fit together.
     unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut all).cast()) };
-    let own = entry::own_path().map(|path| OsStr::from_bytes(path.to_bytes()));
-    all.retain(|object| Some(object.path.as_os_str()) != own);
     all
 }
 
 impl Object {
-    /// Lets the runtime's functions in it jump to this library's.
-    fn replace(&self) -> io::Result<()> {
-        let Ok(file) = File::open(&self.path) else {
-            // The kernel's own object has no file.
-            return Ok(());
-        };
-        let functions = functions(&file).unwrap_or_default();
-        if !functions.iter().any(|(name, _)| name == FIRST) {
-            return Ok(());
-        }
-        for (name, offset) in functions {
-            if let Some(ours) = entry::exported(&name) {
-                let place = std::ptr::with_exposed_provenance_mut(self.base + offset as usize);
-                // SAFETY: the beginning of a function, by the object's own list; no code of the
-                // program has run.
-                unsafe { jump(place, ours.addr()) }?;
-            }
-        }
-        Ok(())
+    /// Functions of the runtime in one of its lists, by address. The kernel's own object has no file.
+    fn functions(&self, list: u64) -> Vec<(String, usize)> {
+        let file = File::open(&self.path).ok();
+        let found = file.and_then(|file| functions(&file, list));
+        let here = |(name, offset): (String, u64)| (name, self.base + offset as usize);
+        found.into_iter().flatten().map(here).collect()
     }
 }
 
@@ -143,11 +175,14 @@ fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// Functions of the runtime that an ELF file lists, and where they are; nothing for a stripped one.
-fn functions(file: &File) -> Option<Vec<(String, u64)>> {
+/// Kinds of sections: all symbols, which a stripped object has not, and those that others can use.
+const SYMBOLS: u64 = 2;
+const EXPORTED: u64 = 11;
+
+/// Functions of the runtime that an ELF file lists, and where they are.
+fn functions(file: &File, list: u64) -> Option<Vec<(String, u64)>> {
     const SECTION: usize = 64;
     const SYMBOL: usize = 24;
-    const SYMBOLS: u64 = 2;
     const FUNCTION: u8 = 2;
     let header = read(file, 0, 64)?;
     if header[..5] != *b"\x7fELF\x02" {
@@ -157,7 +192,7 @@ fn functions(file: &File) -> Option<Vec<(String, u64)>> {
     let sections = read(file, number::<8>(&header, 40), count * SECTION as u64)?;
     let sections: Vec<&[u8]> = sections.chunks_exact(SECTION).collect();
     let content = |section: &[u8]| read(file, number::<8>(section, 24), number::<8>(section, 32));
-    let symbols = sections.iter().find(|s| number::<4>(s, 4) == SYMBOLS)?;
+    let symbols = sections.iter().find(|s| number::<4>(s, 4) == list)?;
     let names = content(sections.get(number::<4>(symbols, 40) as usize)?)?;
     let symbols = content(symbols)?;
     let found = symbols.chunks_exact(SYMBOL).filter_map(|symbol| {
@@ -207,12 +242,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_found_in_this_test_and_nothing_in_a_file_that_is_no_program() {
+    fn a_program_lists_functions_and_a_text_none() {
         let own = File::open("/proc/self/exe").expect("it runs");
-        let found = functions(&own).expect("tests are not stripped");
-        assert!(found.iter().any(|(name, _)| name == FIRST));
+        assert!(functions(&own, SYMBOLS).is_some());
         let text = File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
-        assert_eq!(functions(&text.expect("it is there")), None);
+        assert_eq!(functions(&text.expect("it is there"), SYMBOLS), None);
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -102,6 +102,7 @@ fn a_runtime_inside_the_program_is_replaced_unless_it_is_stripped() {
     let start = || {
         let mut command = Command::new(&program);
         command.env("LD_LIBRARY_PATH", folder.path());
+        command.env(ptx_cuda::TARGET, "no device");
         command.env("LD_PRELOAD", folder.path().join(ptx_cuda::library::DRIVER));
         let out = command.output().expect("it starts");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -109,6 +110,10 @@ fn a_runtime_inside_the_program_is_replaced_unless_it_is_stripped() {
     };
     let (success, said) = start();
     assert!(success && said.contains("right"), "{said}");
+    assert!(
+        said.contains("describes no device"),
+        "the environment: {said}"
+    );
     let stripped = Command::new("strip").arg(&program).status();
     assert!(stripped.expect("strip runs").success());
     let (success, said) = start();

@@ -36,6 +36,7 @@
 pub mod bench;
 mod config;
 mod counters;
+mod evidence;
 mod exec;
 mod fault;
 mod front;
@@ -55,6 +56,7 @@ mod watchpoint;
 
 pub use config::Config;
 pub use counters::{CLASSES, Class, Counters};
+pub use evidence::Evidence;
 pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};
 pub use front::{ParseError, Position};
 pub use hazard::{Finding, Findings, Hazard, Region, Sanitize, Site, Spot, Wake};

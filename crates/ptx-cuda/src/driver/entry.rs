@@ -40,7 +40,7 @@ pub(crate) fn find(name: &str, version: u32) -> Option<*const c_void> {
 }
 
 /// A function of this library.
-pub(crate) fn exported(name: &str) -> Option<*const c_void> {
+fn exported(name: &str) -> Option<*const c_void> {
     let name = CString::new(name).ok()?;
     // SAFETY: a handle that stays open, and text.
     let found = unsafe { libc::dlsym(own()? as *mut c_void, name.as_ptr()) };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
-use ptx_cuda::{Properties, SANITIZE, SEED, TARGET};
+use ptx_cuda::{Properties, SANITIZE, SEED, TARGET, TIME, Timing};
 
 use crate::cli::Globals;
 use crate::cli::runs::style;
@@ -16,6 +16,8 @@ use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Device, Exit};
 use dgx_core::speech;
+use dgx_run::backend::emu::machine;
+use dgx_run::compile::find_ptxas;
 
 use launched::Launched;
 
@@ -33,6 +35,9 @@ pub(crate) struct Args {
     /// Watch every launch for races and other hazards
     #[arg(long)]
     sanitize: bool,
+    /// Model how long each kernel takes on the device; needs ptxas
+    #[arg(long, conflicts_with = "sanitize")]
+    time: bool,
     /// Seed of the first launch; each launch uses the next
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -55,8 +60,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let device = target::find(&args.target)?;
     let folder = tempfile::tempdir().map_err(|e| no_folder(&e))?;
     prepare(folder.path()).map_err(|e| no_folder(&e))?;
-    let status = start(&args, &device, folder.path())?;
-    let launched = Launched::read(&folder.path().join("report"));
+    let timing = args.time.then(|| timing(&device)).transpose();
+    let known = timing.as_ref().ok().and_then(Option::as_ref);
+    let status = start(&args, &device, folder.path(), known)?;
+    let launched = Launched::read(&folder.path().join("report"), timing.err());
     if let Some(path) = &args.json {
         write(path, &launched.json(&device.name, args.seed, code(status)))?;
     }
@@ -89,8 +96,21 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     })
 }
 
+/// What times are modelled with, or why they are not.
+fn timing(device: &Device) -> Result<Timing, String> {
+    Ok(Timing {
+        machine: machine(device)?.clone(),
+        ptxas: find_ptxas()?,
+    })
+}
+
 /// Runs the program to its end.
-fn start(args: &Args, device: &Device, folder: &Path) -> Result<ExitStatus, CommandError> {
+fn start(
+    args: &Args,
+    device: &Device,
+    folder: &Path,
+    timing: Option<&Timing>,
+) -> Result<ExitStatus, CommandError> {
     let libraries = folder.join("lib");
     let mut path = OsString::from(&libraries);
     if let Some(others) = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty()) {
@@ -104,6 +124,7 @@ fn start(args: &Args, device: &Device, folder: &Path) -> Result<ExitStatus, Comm
         preload.push(others);
     }
     let properties = serde_json::to_string(&properties(device)).unwrap_or_default();
+    let timing = timing.and_then(|timing| serde_json::to_string(timing).ok());
     let mut command = Command::new(&args.program);
     command
         .args(&args.args)
@@ -112,6 +133,7 @@ fn start(args: &Args, device: &Device, folder: &Path) -> Result<ExitStatus, Comm
         .env("TRITON_LIBCUDA_PATH", &libraries)
         .env(TARGET, properties)
         .env(SEED, args.seed.to_string())
+        .env(TIME, timing.unwrap_or_default())
         .env(SANITIZE, if args.sanitize { "1" } else { "" })
         .env(ptx_cuda::report::REPORT, folder.join("report"));
     let mut child = command.spawn().map_err(|error| {
