@@ -9,6 +9,7 @@ use crate::call::{say, say_once};
 use crate::device::settings;
 use crate::error::{Error, Result};
 use crate::module::Function;
+use crate::progress::Progress;
 use crate::report;
 use crate::state::Device;
 
@@ -131,11 +132,13 @@ impl Device {
         launch.config.seed = settings.config.seed.wrapping_add(self.launches);
         self.launches += 1;
         report::begun(&call.function.kernel()?, shape.ctas());
+        let progress = Progress::of(name, shape.ctas());
         let (result, time) = match (&module.timer, settings.sanitize) {
             (_, true) => (self.watch(launch, &call.function), None),
             (Some(timer), _) => timer.run(launch, shape, &module.emu, &mut self.memory),
             (None, _) => (launch.run(&module.emu, &mut self.memory), None),
         };
+        drop(progress);
         match result {
             Ok(done) => {
                 print(&done.printed);

@@ -77,25 +77,25 @@ refused! {
     cuIpcGetMemHandle cuIpcOpenEventHandle cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
     cuKernelGetParamCount cuLaunch cuLaunchCooperativeKernelMultiDevice cuLaunchGrid
     cuLaunchGridAsync cuLaunchHostFunc_v2 cuLaunchHostFunc_v2_ptsz cuLibraryEnumerateKernels
-    cuLibraryGetUnifiedFunction cuLinkAddData cuLinkAddData_v2 cuLinkAddFile cuLinkAddFile_v2
-    cuLinkComplete cuLinkCreate cuLinkCreate_v2 cuLinkDestroy cuLogicalEndpointAddDevice
+    cuLibraryGetUnifiedFunction cuLinkAddData cuLinkAddFile
+    cuLinkCreate cuLogicalEndpointAddDevice
     cuLogicalEndpointBindAddr cuLogicalEndpointBindMem cuLogicalEndpointCreate
     cuLogicalEndpointDestroy cuLogicalEndpointExport cuLogicalEndpointGetLimits
     cuLogicalEndpointIdRelease cuLogicalEndpointIdReserve cuLogicalEndpointImport
     cuLogicalEndpointQuery cuLogicalEndpointUnbind cuLogsCurrent cuLogsDumpToFile
-    cuLogsDumpToMemory cuLogsRegisterCallback cuLogsUnregisterCallback cuMemAddressFree
-    cuMemAddressReserve cuMemAlloc cuMemAllocHost cuMemAllocPitch cuMemBatchDecompressAsync
-    cuMemBatchDecompressAsync_ptsz cuMemCreate cuMemDiscardAndPrefetchBatchAsync
+    cuLogsDumpToMemory cuLogsRegisterCallback cuLogsUnregisterCallback
+    cuMemAlloc cuMemAllocHost cuMemAllocPitch cuMemBatchDecompressAsync
+    cuMemBatchDecompressAsync_ptsz cuMemDiscardAndPrefetchBatchAsync
     cuMemDiscardAndPrefetchBatchAsync_ptsz cuMemDiscardBatchAsync cuMemDiscardBatchAsync_ptsz
-    cuMemExportToShareableHandle cuMemFree cuMemGetAccess cuMemGetAddressRange
-    cuMemGetAllocationGranularity cuMemGetAllocationPropertiesFromHandle cuMemGetDefaultMemPool
+    cuMemExportToShareableHandle cuMemFree cuMemGetAddressRange
+    cuMemGetAllocationPropertiesFromHandle cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange cuMemGetInfo cuMemGetLocationInfo cuMemGetMemPool
-    cuMemHostGetDevicePointer cuMemHostRegister cuMemImportFromShareableHandle cuMemMap
+    cuMemHostGetDevicePointer cuMemHostRegister cuMemImportFromShareableHandle
     cuMemMapArrayAsync cuMemMapArrayAsync_ptsz cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle cuMemPoolGetAccess cuMemPoolImportFromShareableHandle
     cuMemPoolImportPointer cuMemPrefetchBatchAsync cuMemPrefetchBatchAsync_ptsz
-    cuMemRangeGetAttribute cuMemRangeGetAttributes cuMemRelease cuMemRetainAllocationHandle
-    cuMemSetAccess cuMemSetMemPool cuMemUnmap cuMemcpy2D cuMemcpy2DAsync cuMemcpy2DUnaligned
+    cuMemRangeGetAttribute cuMemRangeGetAttributes
+    cuMemSetMemPool cuMemcpy2D cuMemcpy2DAsync cuMemcpy2DUnaligned
     cuMemcpy3D cuMemcpy3DAsync cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_ptsz
     cuMemcpy3DBatchAsync_v2 cuMemcpy3DBatchAsync_v2_ptsz cuMemcpy3DPeer cuMemcpy3DPeerAsync
     cuMemcpy3DPeerAsync_ptsz cuMemcpy3DPeer_ptds cuMemcpy3DWithAttributesAsync

@@ -12,11 +12,13 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::graph::{Executable, Graph};
 use crate::handles::Handles;
+use crate::link::Link;
 use crate::memory::Block;
 use crate::module::{Function, Functions, Loaded};
 use crate::pool::Pool;
 use crate::registration::Registry;
 use crate::stream::Streams;
+use crate::virtual_memory::Virtual;
 
 /// The device and what programs made on it.
 pub(crate) struct Device {
@@ -37,6 +39,8 @@ pub(crate) struct Device {
     pub(crate) pools: Handles<Pool>,
     pub(crate) current_pool: Option<usize>,
     pub(crate) limits: BTreeMap<u32, usize>,
+    pub(crate) virtual_memory: Virtual,
+    pub(crate) links: Handles<Link>,
     /// Launches so far, which seed the next.
     pub(crate) launches: u64,
     /// What a kernel did to the context: every later call fails like this.
@@ -107,6 +111,8 @@ impl Device {
             pools: Handles::default(),
             current_pool: None,
             limits: BTreeMap::new(),
+            virtual_memory: Virtual::default(),
+            links: Handles::default(),
             launches: 0,
             sticky: None,
         })

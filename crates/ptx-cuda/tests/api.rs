@@ -255,3 +255,31 @@ fn a_child_made_by_fork_has_no_device() {
         }
     }
 }
+
+#[test]
+fn threads_may_launch_at_once() {
+    const THREADS: u32 = 8;
+    const LAUNCHES: u32 = 50;
+    let cuda = Cuda::load();
+    let kernel = cuda.register(&container(1, PTX.as_bytes()));
+    let mut ptr = 0u64;
+    // SAFETY: as the API asks for; each thread has numbers of its own.
+    unsafe {
+        let bytes = 4 * THREADS as usize;
+        assert_eq!(cuda.f3("cudaMallocManaged", &raw mut ptr, bytes, 1u32), 0);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let cuda = &cuda;
+                scope.spawn(move || {
+                    for _ in 0..LAUNCHES {
+                        let own = ptr + 4 * u64::from(thread);
+                        assert_eq!(cuda.launch(kernel, 1, 1, own, 1, 0), 0);
+                    }
+                });
+            }
+        });
+        let numbers = &*std::ptr::with_exposed_provenance::<[u32; THREADS as usize]>(ptr as usize);
+        assert_eq!(*numbers, [LAUNCHES; THREADS as usize]);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}

@@ -67,7 +67,7 @@ pub use module::{Kernel, Module, Param};
 pub use name::source_name;
 pub use numeric::simd::Level;
 pub use profile::Profile;
-pub use report::{Busiest, Most, Print, Report};
+pub use report::{Busiest, Most, Print, Report, ended_ctas};
 pub use tensor::tensormap::{Fill, Im2col, MapElement, TensorMap, TensorMapError, Tiled};
 pub use tensor::{Numerics as MmaMode, Swizzle};
 pub use watchpoint::{Touch, Touches, Watchpoint};

@@ -557,6 +557,7 @@ impl<'a> Cluster<'a> {
     /// What is left of a cluster that has ended, until its results are taken. Registers and shared
     /// memory, which would be large for a whole wave, go to the next one.
     pub(super) fn end(mut self) -> Remains {
+        crate::report::count_ended(self.ctas.len() as u64);
         self.settle();
         let traces = self.traces();
         self.ctas.into_iter().for_each(super::spares::leave);
