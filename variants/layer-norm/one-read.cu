@@ -36,8 +36,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) layer_norm(const __grid_co
   const Group& group = args.near[0];
   uint4 raw[VECTORS], weights[VECTORS], biases[VECTORS];
   place.load(raw, group.x, blockIdx.x, 0);
-  place.load_again(weights, group.w);
-  place.load_again(biases, group.b);
+  place.load(weights, group.w, 0, 0);
+  place.load(biases, group.b, 0, 0);
 
   float x[VECTORS][VECTOR], sum = 0.0f, squares = 0.0f;
 #pragma unroll

@@ -4,22 +4,19 @@ summary  = "Each row stays in registers: read once, written once"
 parent   = "two-reads"
 claim    = { geomean = 1.1, over = "two-reads", why = "no second wait; what two-reads reads again is in L2" }
 arch     = "sm_90a"
-params   = { NEXT = [0, 1] }  # CTAs stay: the next row is on its way while one is summed
 requires = ["n % 8 == 0", "n <= 131072"]
 
-# Measured without NEXT: two vectors a thread are fastest, but one where rows are few and latency
-# is what counts.
+# Measured: eight vectors a thread for long rows, one where rows are few and latency is what counts.
 [const]
 COLUMNS = "n"
-CTAS    = "n > 65536 ? 8 : n > 32768 ? 4 : n > 16384 ? 2 : 1"  # that share a row
-VECTORS = "m <= 512 && n <= 8192 ? 1 : 2"                      # of eight elements, a thread's
+CTAS    = "n > 65536 || n > 16384 && m <= 64 ? 8 : n > 32768 ? 4 : 1"           # that share a row
+VECTORS = "n / CTAS > 8192 ? 8 : m <= 512 ? 1 : 2"                                  # of eight elements, a thread's
 THREADS = "align(cdiv(n, 8 * VECTORS * CTAS), 32)"
-PER_SM  = "NEXT == 1 ? max(1, 65536 / 48 / align(THREADS, 128)) : THREADS == 1024 && CTAS == 1 ? 2 : 1"  # CTAs that fit
-AT_ONCE = "NEXT == 1 ? min(m, max(1, sms * PER_SM / CTAS)) : m"  # rows
+PER_SM  = "max(1, min(32, (VECTORS == 8 ? 1024 : 2048) / align(THREADS, 128)))" # CTAs that fit
 
 [[launch]]
 kernel  = "rms_norm"
-grid    = "AT_ONCE * CTAS"
+grid    = "m * CTAS"
 block   = "THREADS"
 cluster = "CTAS"
 */
@@ -30,42 +27,36 @@ using namespace dgx;
 constexpr float EPSILON = 1e-5f;
 
 extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) rms_norm(const __grid_constant__ Args args) {
-  __shared__ float slots[2][THREADS / 32 * CTAS];
+  __shared__ float slots[THREADS / 32 * CTAS];
   DGX_STAMP_KERNEL(args, rms_norm);
   const Row<COLUMNS, CTAS, THREADS, VECTORS> place;
   const Group& group = args.near[0];
-  uint4 raw[VECTORS], next[VECTORS], weights[VECTORS];
-  u32 row = blockIdx.x / CTAS;
+  const u32 row = blockIdx.x / CTAS;
+  uint4 raw[VECTORS], weights[VECTORS];
   place.load(raw, group.x, row, 0);
-  place.load_again(weights, group.w);
+  float sum = 0.0f;
+#pragma unroll
+  for (u32 i = 0; i < VECTORS; ++i) {
+    const u32 words[4] = {raw[i].x, raw[i].y, raw[i].z, raw[i].w};
+#pragma unroll
+    for (u32 j = 0; j < VECTOR; ++j) {
+      const float value = ptx::bf16_to_f32(words[j / 2], j % 2);
+      sum += value * value;
+    }
+  }
   place.begun();
-  for (u32 turn = 0;; ++turn) {
-    if (NEXT && row + AT_ONCE < group.m) place.load(next, group.x, row + AT_ONCE, 0);
-    float sum = 0.0f;
+  const float mean = reduce_row<Sum, THREADS, CTAS>(sum, slots) / float(COLUMNS);
+  const float scale = rsqrtf(mean + EPSILON);
+  place.load(weights, group.w, 0, 0);  // they are in L1, and a CTA more fits without their registers
 #pragma unroll
-    for (u32 i = 0; i < VECTORS; ++i) {
-      const u32 words[4] = {raw[i].x, raw[i].y, raw[i].z, raw[i].w};
+  for (u32 i = 0; i < VECTORS; ++i) {
+    const u32 xs[4] = {raw[i].x, raw[i].y, raw[i].z, raw[i].w};
+    const u32 ws[4] = {weights[i].x, weights[i].y, weights[i].z, weights[i].w};
+    u32 words[4];
 #pragma unroll
-      for (u32 j = 0; j < VECTOR; ++j) {
-        const float value = ptx::bf16_to_f32(words[j / 2], j % 2);
-        sum += value * value;
-      }
-    }
-    const float mean = reduce_row<Sum, THREADS, CTAS>(sum, slots[turn % 2]) / float(COLUMNS);
-    const float scale = rsqrtf(mean + EPSILON);
-#pragma unroll
-    for (u32 i = 0; i < VECTORS; ++i) {
-      const u32 xs[4] = {raw[i].x, raw[i].y, raw[i].z, raw[i].w};
-      const u32 ws[4] = {weights[i].x, weights[i].y, weights[i].z, weights[i].w};
-      u32 words[4];
-#pragma unroll
-      for (u32 j = 0; j < 4; ++j)
-        words[j] = ptx::f32x2_to_bf16x2(ptx::bf16_to_f32(xs[j], 0) * scale * ptx::bf16_to_f32(ws[j], 0),
-                                        ptx::bf16_to_f32(xs[j], 1) * scale * ptx::bf16_to_f32(ws[j], 1));
-      place.store(group.y, row, i, {words[0], words[1], words[2], words[3]});
-    }
-    row += AT_ONCE;
-    if (!NEXT || row >= group.m) return;
-    copy(raw, next);
+    for (u32 j = 0; j < 4; ++j)
+      words[j] = ptx::f32x2_to_bf16x2(ptx::bf16_to_f32(xs[j], 0) * scale * ptx::bf16_to_f32(ws[j], 0),
+                                      ptx::bf16_to_f32(xs[j], 1) * scale * ptx::bf16_to_f32(ws[j], 1));
+    place.store(group.y, row, i, {words[0], words[1], words[2], words[3]});
   }
 }

@@ -79,8 +79,8 @@ impl Doubles {
 }
 
 impl Left {
-    /// Packed rows of `k` elements and their scales.
-    pub(super) fn new(elements: &[u8], scales: &[u8], k: usize) -> Self {
+    /// Packed rows of `columns` elements and their scales.
+    pub(super) fn new(elements: &[u8], scales: &[u8], columns: usize) -> Self {
         let doubles = Doubles::plus(0);
         let blocks = elements.as_chunks().0.par_iter();
         let words: Vec<[i32; WORDS]> = blocks.map(|block| doubles.words(block)).collect();
@@ -89,7 +89,7 @@ impl Left {
             bytes.map(|byte| i32::from(byte as i8)).sum()
         };
         Self {
-            blocks: k / SCALE_BLOCK,
+            blocks: columns / SCALE_BLOCK,
             excess: words.par_iter().map(|words| -OFFSET * sum(words)).collect(),
             words,
             scales: scales.iter().map(|s| decode_e4m3(*s) / 4.0).collect(),

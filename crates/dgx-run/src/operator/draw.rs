@@ -91,8 +91,8 @@ static UNIFORM: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 impl Draw {
-    pub(super) fn new(seed: u64, group: usize, k: usize, distribution: Distribution) -> Self {
-        let blocks = k / SCALE_BLOCK;
+    pub(super) fn new(seed: u64, group: usize, columns: usize, distribution: Distribution) -> Self {
+        let blocks = columns / SCALE_BLOCK;
         let mut draw = Self {
             seed,
             group,
@@ -129,9 +129,9 @@ impl Draw {
         rng
     }
 
-    /// Packed elements and row-major scales of a tensor of `rows` × `k`.
-    pub(super) fn tensor(&self, side: Side, rows: usize, k: usize) -> (Vec<u8>, Vec<u8>) {
-        let (width, scale_width) = (k / 2, k / SCALE_BLOCK);
+    /// Packed elements and row-major scales of a tensor of `rows` × `columns`.
+    pub(super) fn tensor(&self, side: Side, rows: usize, columns: usize) -> (Vec<u8>, Vec<u8>) {
+        let (width, scale_width) = (columns / 2, columns / SCALE_BLOCK);
         let mut elements = vec![0; rows * width];
         let mut scales = vec![0; rows * scale_width];
         elements

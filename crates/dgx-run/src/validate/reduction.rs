@@ -38,7 +38,7 @@ struct Redone<'e> {
 
 impl<'e> Redone<'e> {
     fn all(self) -> impl Iterator<Item = Fit> + 'e {
-        let shortest = self.sums.iter().map(Terms::k).min().unwrap_or(0);
+        let shortest = self.sums.iter().map(Terms::count).min().unwrap_or(0);
         // A step that is all of K leaves nothing, and that is zero.
         let mistakes = mistakes()
             .into_iter()
@@ -68,7 +68,7 @@ impl<'e> Redone<'e> {
 
     /// Any stretch of K that is left out or counted twice, and any tail.
     fn stretches(&self) -> Vec<Fit> {
-        let Some(k) = self.sums.iter().map(Terms::k).min() else {
+        let Some(terms) = self.sums.iter().map(Terms::count).min() else {
             return Vec::new();
         };
         let prefixes: Vec<[Vec<f64>; 2]> = self.sums.iter().map(Terms::prefixes).collect();
@@ -82,14 +82,14 @@ impl<'e> Redone<'e> {
         };
         let whole = |sums: &[f64]| sums[sums.len() - 1];
         let mut fits = Vec::new();
-        for tail in (SCALE_BLOCK..k).step_by(SCALE_BLOCK) {
+        for tail in (SCALE_BLOCK..terms).step_by(SCALE_BLOCK) {
             let blocks = tail / SCALE_BLOCK;
             let what = tell(Mistake::DropLast(tail), Target::Both);
             let explained = share(&|sums| sums[sums.len() - 1 - blocks]);
             fits.push(Fit::new(what, explained, &self.few));
         }
-        for step in STEPS.into_iter().filter(|step| *step < k) {
-            for first in (0..k - step + 1).step_by(step) {
+        for step in STEPS.into_iter().filter(|step| *step < terms) {
+            for first in (0..terms - step + 1).step_by(step) {
                 let (from, to) = (first / SCALE_BLOCK, (first + step) / SCALE_BLOCK);
                 let part = move |sums: &[f64]| sums[to] - sums[from];
                 let last = first + step - 1;
@@ -268,7 +268,7 @@ impl Terms {
         }
     }
 
-    fn k(&self) -> usize {
+    fn count(&self) -> usize {
         self.a.elements.len()
     }
 
@@ -305,9 +305,9 @@ impl Terms {
 
 fn sum(a: &[f64], b: &[f64], mistake: Option<Mistake>) -> f64 {
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(x, y)| x * y).sum() };
-    let k = a.len();
+    let terms = a.len();
     match mistake {
-        Some(Mistake::DropLast(step)) => dot(&a[..k - step], b),
+        Some(Mistake::DropLast(step)) => dot(&a[..terms - step], b),
         Some(Mistake::DropFirst(step)) => dot(&a[step..], &b[step..]),
         // The first step has nothing before it and uses its own block.
         Some(Mistake::Late(step)) => dot(&a[..step], b) + dot(a, &b[step..]),

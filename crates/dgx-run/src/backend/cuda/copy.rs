@@ -9,6 +9,10 @@ use crate::backend::salt::Salt;
 use dgx_core::domain::Group;
 use dgx_core::operator::Operator;
 
+/// A node of a graph that copies other sizes takes half as long again: on an H200
+/// 174 µs for 234,881,040 bytes, 114 for 234,881,024.
+const PAGE: u64 = 4096;
+
 #[derive(Debug)]
 pub(super) struct Copy {
     source: DeviceMemory,
@@ -23,7 +27,7 @@ impl Copy {
     pub(super) fn new(operator: &Operator, groups: &[Group], stream: &Stream) -> Result<Self> {
         // As many bytes are read as are written.
         let bytes = operator.work_of(groups).memory_bytes / 2.0;
-        let bytes = (bytes as u64).next_multiple_of(16).max(16);
+        let bytes = (bytes as u64).next_multiple_of(PAGE).max(PAGE);
         let (source, target) = (DeviceMemory::new(bytes)?, DeviceMemory::new(bytes)?);
         let piece = |memory: &DeviceMemory, what| Piece {
             at: memory.address,

@@ -23,6 +23,12 @@ const SLICE_STREAM: usize = (1 << 48) - 1;
 /// Exponents of `full`: squares and their sums stay finite in fp16.
 const BINADES: i32 = 6;
 
+/// A row that is nearly level: its mean is some thousand times its deviation, so a
+/// variance that is the difference of two means has nothing left in f32. The step
+/// is one of bf16.
+const LEVEL: f64 = 15.4375;
+const STEP: f64 = 0.0625;
+
 /// Constants of an operator below this may count on small data alone.
 const SMALL_CONSTANT: f64 = 0.0625;
 
@@ -45,6 +51,10 @@ pub(crate) fn quiet(constants: &[(String, f64)]) -> Vec<f64> {
     let small = constants.iter().map(|(_, value)| value.abs());
     let small = small.filter(|value| (f64::MIN_POSITIVE..SMALL_CONSTANT).contains(value));
     small.flat_map(|value| [value.sqrt(), value]).collect()
+}
+
+fn plain_real(element: ElementType) -> bool {
+    element.number() == Number::Real && element.scale().is_none()
 }
 
 /// Slices of so many rows, and how large the elements of each are.
@@ -121,8 +131,7 @@ impl Source<'_> {
         let mut rng = self.rng(SLICE_STREAM);
         let leading = &extents[..extents.len().saturating_sub(1)];
         let rows: usize = leading.iter().product();
-        let real = element.number() == Number::Real && element.scale().is_none();
-        let quiet = if real { self.quiet } else { &[] };
+        let quiet = if plain_real(element) { self.quiet } else { &[] };
         let mut found = Vec::new();
         for axes in (1..=leading.len()).filter(|_| self.uneven()) {
             let count: usize = leading[..axes].iter().product();
@@ -174,6 +183,10 @@ impl Source<'_> {
                 let one = encode(element.element(), 1.0);
                 self.words(element, row, || one);
             }
+            2 if plain_real(element) => self.words(element, row, || {
+                let up = rng.next_u32().is_multiple_of(EMPTY);
+                encode(element, if up { LEVEL + STEP } else { LEVEL })
+            }),
             _ => self.words(element, row, || self.bits(rng, element)),
         }
     }
@@ -274,7 +287,7 @@ mod tests {
     /// A norm over two axes meets a group of zeros, as one over the last axis
     /// meets a row of them.
     #[test]
-    fn slices_of_leading_axes_are_zero_and_rows_constant() {
+    fn slices_of_leading_axes_are_zero_and_rows_constant_or_nearly() {
         let zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
         let extents = [2, 16, 3, 32];
         let full = drawn(Distribution::Full, &extents);
@@ -283,6 +296,8 @@ mod tests {
         assert!((1..16).contains(&empty), "{empty}");
         let ones = full.chunks(32).filter(|row| row.iter().all(|v| *v == 1.0));
         assert!(ones.count() > 0);
+        let level = |row: &[f64]| row.iter().all(|v| [LEVEL, LEVEL + STEP].contains(v));
+        assert!(full.chunks(32).any(level));
         let tame = drawn(Distribution::Benchmark, &extents);
         assert!(!tame.chunks(32).any(zero));
         // Three groups are enough for one of them to be empty.
