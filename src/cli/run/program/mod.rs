@@ -3,6 +3,8 @@
 mod launched;
 
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -23,6 +25,9 @@ use launched::Launched;
 
 /// The shared library that stands in for CUDA's.
 static LIBRARY: &[u8] = ptx_cuda_image::library!();
+
+/// What Triton takes for ptxas.
+const PTXAS: &str = "ptxas";
 
 /// Run a CUDA program without a GPU.
 ///
@@ -86,7 +91,10 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir(folder.join("report"))?;
     let libraries = folder.join("lib");
     std::fs::create_dir(&libraries)?;
-    ptx_cuda::library::prepare(&libraries, LIBRARY)
+    ptx_cuda::library::prepare(&libraries, LIBRARY)?;
+    let ptxas = libraries.join(PTXAS);
+    std::fs::write(&ptxas, include_str!("ptxas.sh"))?;
+    std::fs::set_permissions(&ptxas, Permissions::from_mode(0o755))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CommandError> {
@@ -131,6 +139,8 @@ fn start(
         .env("LD_LIBRARY_PATH", path)
         .env("LD_PRELOAD", preload)
         .env("TRITON_LIBCUDA_PATH", &libraries)
+        .env("TRITON_PTXAS_PATH", libraries.join(PTXAS))
+        .env("TRITON_PTXAS_BLACKWELL_PATH", libraries.join(PTXAS))
         .env(TARGET, properties)
         .env(SEED, args.seed.to_string())
         .env(TIME, timing.unwrap_or_default())
