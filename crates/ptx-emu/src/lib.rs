@@ -1,19 +1,6 @@
 //! Executes PTX on a CPU: Hopper's and Blackwell's tensor cores, bulk copies and mbarriers included.
 //!
-//! ```no_run
-//! use ptx_emu::{Launch, Memory, Module, Params};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let module = Module::load(&std::fs::read_to_string("kernel.ptx")?)?;
-//! let mut memory = Memory::new();
-//! let out = memory.alloc(4096)?;
-//! let params = Params::new().pointer(out).u32(1024);
-//! let launch = Launch::new("fill").grid([8, 1, 1]).block([128, 1, 1]).params(params);
-//! let report = launch.run(&module, &mut memory)?;
-//! println!("{} instructions", report.counters.total_instructions());
-//! # Ok(())
-//! # }
-//! ```
+#![doc = concat!("```\n", include_str!("../examples/square.rs"), "```")]
 //!
 //! This page is the whole door:
 //!
@@ -30,6 +17,11 @@
 //! Behind it, each room with one job: `front` reads PTX into a syntax tree that remembers lines
 //! and inlining; `lower` checks the tree and turns it into the predecoded program of `op`; `exec`
 //! runs warps of that program; `tensor` and `numeric` hold the arithmetic.
+
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(feature = "bench")]
 #[doc(hidden)]

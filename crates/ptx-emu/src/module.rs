@@ -56,6 +56,7 @@ impl Module {
 
 /// What a kernel is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Kernel<'m> {
     /// Name in the PTX.
     pub name: &'m str,

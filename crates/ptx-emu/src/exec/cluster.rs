@@ -263,6 +263,7 @@ impl<'a> Cluster<'a> {
     /// may see of it can come long before the rest: it may pause after that, or not wait for its
     /// other warps before it.
     pub(crate) fn run(&mut self) -> Result<Outcome, Box<Fault>> {
+        self.env.level.enforce();
         self.parked_since = None;
         let talks = self.env.shared_grid;
         if talks && self.pauses() {
