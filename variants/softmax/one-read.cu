@@ -9,10 +9,10 @@ requires = ["n % 8 == 0", "n <= 131072"]
 # Measured beyond L2. Few long rows are shared by more CTAs, for latency.
 [const]
 COLUMNS = "n"
-CTAS    = "n > 65536 || n > 16384 && m <= 64 ? 8 : n > 32768 ? 4 : 1"  # that share a row
-VECTORS = "n / CTAS > 8192 ? 8 : 2"                                    # of eight elements, a thread's
+CTAS    = "n > 16384 && m <= 64 ? 8 : n > 65536 ? 4 : n > 32768 ? 2 : 1"  # that share a row
+VECTORS = "n / CTAS > 8192 ? 8 : 2"                                       # of eight elements, a thread's
 THREADS = "align(cdiv(n, 8 * VECTORS * CTAS), 32)"
-PER_SM  = "max(1, min(32, (VECTORS == 2 ? 2048 : 1280) / THREADS))"    # CTAs that fit
+PER_SM  = "max(1, min(32, (VECTORS == 2 ? 2048 : 1024) / THREADS))"       # CTAs that fit
 
 [[launch]]
 kernel  = "softmax"

@@ -106,6 +106,7 @@ fn preamble(numbers: &Numbers, helpers: &BTreeSet<Helper>) -> String {
     for helper in types::ordered(helpers) {
         text += "\n";
         text += helper;
+        text += "\n";
     }
     text
 }

@@ -93,7 +93,7 @@ impl OracleKernels {
              using integer = long long;\n\n{}\n{}\n{kernels}\n}}  // namespace\n",
             tag(operator),
             group(operator, scratch),
-            texts.join("\n"),
+            texts.join("\n\n"),
         );
         Self {
             source,
