@@ -14,11 +14,38 @@ use crate::report;
 use crate::state::Device;
 
 /// A kernel and all it is launched with.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct KernelCall {
+    /// How the program names it.
+    pub(crate) handle: usize,
     pub(crate) function: Function,
     pub(crate) shape: Shape,
-    pub(crate) params: Params,
+    params: Vec<Vec<u8>>,
+    /// Where these lie.
+    places: Vec<usize>,
+}
+
+impl KernelCall {
+    pub(crate) fn new(
+        handle: usize,
+        function: Function,
+        shape: Shape,
+        params: Vec<Vec<u8>>,
+    ) -> Self {
+        let place = |param: &Vec<u8>| param.as_ptr().expose_provenance();
+        Self {
+            places: params.iter().map(place).collect(),
+            handle,
+            function,
+            shape,
+            params,
+        }
+    }
+
+    /// A pointer to each parameter, as launches take them. They are valid as long as this is.
+    pub(crate) fn args(&self) -> *const *const c_void {
+        self.places.as_ptr().cast()
+    }
 }
 
 /// How many threads, and what they share.
@@ -54,12 +81,15 @@ impl Shape {
 ///
 /// # Safety
 /// `args` must have a pointer to each parameter.
-pub(crate) unsafe fn gather(function: &Function, args: *const *const c_void) -> Result<Params> {
+pub(crate) unsafe fn gather(
+    function: &Function,
+    args: *const *const c_void,
+) -> Result<Vec<Vec<u8>>> {
     let kernel = function.kernel()?;
     if args.is_null() && !kernel.params.is_empty() {
         return Err(Error::INVALID_VALUE);
     }
-    let mut params = Params::new();
+    let mut params = Vec::with_capacity(kernel.params.len());
     for (index, param) in kernel.params.iter().enumerate() {
         // SAFETY: by this function's contract.
         let bytes = unsafe {
@@ -69,7 +99,7 @@ pub(crate) unsafe fn gather(function: &Function, args: *const *const c_void) -> 
             }
             std::slice::from_raw_parts(from.cast::<u8>(), param.size as usize)
         };
-        params = params.bytes(bytes);
+        params.push(bytes.to_vec());
     }
     Ok(params)
 }
@@ -81,7 +111,7 @@ pub(crate) unsafe fn gather(function: &Function, args: *const *const c_void) -> 
 pub(crate) unsafe fn gather_extra(
     function: &Function,
     extra: *const *mut c_void,
-) -> Result<Params> {
+) -> Result<Vec<Vec<u8>>> {
     let (mut buffer, mut bytes) = (std::ptr::null::<u8>(), 0);
     let mut at = extra;
     // SAFETY: pairs of a name and a pointer, and a zero at the end.
@@ -96,7 +126,7 @@ pub(crate) unsafe fn gather_extra(
         }
     }
     let kernel = function.kernel()?;
-    let mut params = Params::new();
+    let mut params = Vec::with_capacity(kernel.params.len());
     for param in kernel.params {
         let end = (param.offset + param.size) as usize;
         if buffer.is_null() || end > bytes {
@@ -106,7 +136,7 @@ pub(crate) unsafe fn gather_extra(
         let part = unsafe {
             std::slice::from_raw_parts(buffer.add(param.offset as usize), param.size as usize)
         };
-        params = params.bytes(part);
+        params.push(part.to_vec());
     }
     Ok(params)
 }
@@ -128,7 +158,9 @@ impl Device {
         if settings.skip {
             return Ok(());
         }
-        let mut launch = shape.launch(name).params(call.params.clone());
+        let params = call.params.iter();
+        let params = params.fold(Params::new(), |all, bytes| all.bytes(bytes));
+        let mut launch = shape.launch(name).params(params);
         launch.config.seed = settings.config.seed.wrapping_add(self.launches);
         self.launches += 1;
         report::begun(&call.function.kernel()?, shape.ctas());

@@ -55,12 +55,12 @@ refused! {
     cuGraphExecMemsetNodeSetParams cuGraphExecNodeSetParams cuGraphExecUpdate
     cuGraphExternalSemaphoresSignalNodeGetParams cuGraphExternalSemaphoresSignalNodeSetParams
     cuGraphExternalSemaphoresWaitNodeGetParams cuGraphExternalSemaphoresWaitNodeSetParams
-    cuGraphGetEdges cuGraphGetEdges_v2 cuGraphGetId cuGraphGetRootNodes cuGraphHostNodeGetParams
+    cuGraphGetEdges cuGraphGetEdges_v2 cuGraphGetId cuGraphGetRootNodes
     cuGraphHostNodeSetParams cuGraphInstantiate cuGraphInstantiate_v2
     cuGraphKernelNodeCopyAttributes cuGraphKernelNodeGetAttribute cuGraphKernelNodeGetParams
-    cuGraphKernelNodeGetParams_v2 cuGraphKernelNodeSetAttribute cuGraphKernelNodeSetParams
+    cuGraphKernelNodeSetAttribute cuGraphKernelNodeSetParams
     cuGraphKernelNodeSetParams_v2 cuGraphMemAllocNodeGetParams cuGraphMemFreeNodeGetParams
-    cuGraphMemcpyNodeGetParams cuGraphMemcpyNodeSetParams cuGraphMemsetNodeGetParams
+    cuGraphMemcpyNodeGetParams cuGraphMemcpyNodeSetParams
     cuGraphMemsetNodeSetParams cuGraphNodeFindInClone cuGraphNodeGetContainingGraph
     cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes
     cuGraphNodeGetDependentNodes_v2 cuGraphNodeGetEnabled cuGraphNodeGetLocalId
@@ -182,12 +182,12 @@ refused! {
     cudaGraphExecMemcpyNodeSetParamsFromSymbol cudaGraphExecMemcpyNodeSetParamsToSymbol
     cudaGraphExecNodeSetParams cudaGraphExternalSemaphoresSignalNodeGetParams
     cudaGraphExternalSemaphoresSignalNodeSetParams cudaGraphExternalSemaphoresWaitNodeGetParams
-    cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId cudaGraphHostNodeGetParams
+    cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId
     cudaGraphKernelNodeCopyAttributes cudaGraphKernelNodeGetAttribute
-    cudaGraphKernelNodeGetParams cudaGraphKernelNodeSetAttribute cudaGraphMemAllocNodeGetParams
+    cudaGraphKernelNodeSetAttribute cudaGraphMemAllocNodeGetParams
     cudaGraphMemFreeNodeGetParams cudaGraphMemcpyNodeGetParams
     cudaGraphMemcpyNodeSetParamsFromSymbol cudaGraphMemcpyNodeSetParamsToSymbol
-    cudaGraphMemsetNodeGetParams cudaGraphNodeGetContainingGraph cudaGraphNodeGetEnabled
+    cudaGraphNodeGetContainingGraph cudaGraphNodeGetEnabled
     cudaGraphNodeGetLocalId cudaGraphNodeGetParams cudaGraphNodeGetToolsId
     cudaGraphNodeSetEnabled cudaGraphNodeSetParams cudaGraphReleaseUserObject
     cudaGraphRetainUserObject cudaGraphicsEGLRegisterImage cudaGraphicsGLRegisterBuffer

@@ -121,6 +121,30 @@ fn entry_points_are_found_unless_they_are_missing() {
     assert_eq!(unsafe { cuda.f1("cuTexObjectCreate", 0usize) }, 801);
 }
 
+/// `cudaKernelNodeParams`
+#[repr(C)]
+struct NodeParams {
+    kernel: usize,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u32,
+    args: *const *const c_void,
+    extra: usize,
+}
+
+impl Default for NodeParams {
+    fn default() -> Self {
+        Self {
+            kernel: 0,
+            grid: [0; 3],
+            block: [0; 3],
+            shared: 0,
+            args: null(),
+            extra: 0,
+        }
+    }
+}
+
 #[test]
 fn a_registered_kernel_is_launched_captured_and_replayed() {
     let cuda = Cuda::load();
@@ -147,6 +171,19 @@ fn a_registered_kernel_is_launched_captured_and_replayed() {
             assert_eq!(cuda.f2("cudaGraphLaunch", exec, stream), 0);
         }
         assert_eq!(*numbers, [6, 5, 4, 5]);
+        let (mut nodes, mut count) = ([0usize; 2], 2usize);
+        let list = (nodes.as_mut_ptr(), &raw mut count);
+        assert_eq!(cuda.f3("cudaGraphGetNodes", graph, list.0, list.1), 0);
+        assert_eq!(count, 2);
+        let mut params = NodeParams::default();
+        let get = "cudaGraphKernelNodeGetParams";
+        assert_eq!(cuda.f2(get, nodes[1], &raw mut params), 0);
+        assert_eq!((params.kernel, params.block[0]), (kernel, 32));
+        let args = std::slice::from_raw_parts(params.args, 2);
+        assert_eq!(*(args[0] as *const u64), ptr);
+        assert_eq!(*(args[1] as *const u32), 1, "of the second launch");
+        let other = "cudaGraphMemsetNodeGetParams";
+        assert_eq!(cuda.f2(other, nodes[1], &raw mut params), 1, "no memset");
         assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
         assert_eq!(
             cuda.launch(kernel, 1, 32, ptr, 4, stream),

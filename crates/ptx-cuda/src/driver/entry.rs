@@ -23,6 +23,7 @@ const BROUGHT: &[(&str, u32)] = &[
     ("cuGraphAddKernelNode_v2", 12_000),
     ("cuGraphExecKernelNodeSetParams_v2", 12_000),
     ("cuGraphExecUpdate_v2", 12_000),
+    ("cuGraphKernelNodeGetParams_v2", 12_000),
     ("cuMemAdvise_v2", 12_020),
     ("cuMemPrefetchAsync_v2", 12_020),
 ];
