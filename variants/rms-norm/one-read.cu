@@ -10,9 +10,9 @@ requires = ["n % 8 == 0", "n <= 131072"]
 [const]
 COLUMNS = "n"
 CTAS    = "n > 65536 || n > 16384 && m <= 64 ? 8 : n > 32768 ? 4 : 1"           # that share a row
-VECTORS = "n / CTAS > 8192 ? 8 : m <= 512 ? 1 : 2"                                  # of eight elements, a thread's
+VECTORS = "n / CTAS > 8192 ? (CTAS == 1 ? 8 : 4) : m <= 512 ? 1 : 2"              # of eight elements, a thread's
 THREADS = "align(cdiv(n, 8 * VECTORS * CTAS), 32)"
-PER_SM  = "max(1, min(32, (VECTORS == 8 ? 1024 : 2048) / align(THREADS, 128)))" # CTAs that fit
+PER_SM  = "max(1, min(32, (VECTORS > 2 ? 1024 : 2048) / align(THREADS, 128)))"   # CTAs that fit
 
 [[launch]]
 kernel  = "rms_norm"
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) rms_norm(const __g
   const Row<COLUMNS, CTAS, THREADS, VECTORS> place;
   const Group& group = args.near[0];
   const u32 row = blockIdx.x / CTAS;
-  uint4 raw[VECTORS], weights[VECTORS];
+  uint4 raw[VECTORS];
   place.load(raw, group.x, row, 0);
   float sum = 0.0f;
 #pragma unroll
@@ -47,11 +47,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) rms_norm(const __g
   place.begun();
   const float mean = reduce_row<Sum, THREADS, CTAS>(sum, slots) / float(COLUMNS);
   const float scale = rsqrtf(mean + EPSILON);
-  place.load(weights, group.w, 0, 0);  // they are in L1, and a CTA more fits without their registers
 #pragma unroll
   for (u32 i = 0; i < VECTORS; ++i) {
     const u32 xs[4] = {raw[i].x, raw[i].y, raw[i].z, raw[i].w};
-    const u32 ws[4] = {weights[i].x, weights[i].y, weights[i].z, weights[i].w};
+    const uint4 weights = place.load(group.w, 0, i, 0);  // from L1: a CTA more fits without their registers
+    const u32 ws[4] = {weights.x, weights.y, weights.z, weights.w};
     u32 words[4];
 #pragma unroll
     for (u32 j = 0; j < 4; ++j)

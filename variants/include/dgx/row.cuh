@@ -91,14 +91,15 @@ struct Row {
   }
 
   // What the row lacks of whole vectors for all threads is `fill`.
-  __device__ __forceinline__ void load(uint4 (&to)[Vectors], const void* rows, u32 row, u32 fill) const {
+  __device__ __forceinline__ uint4 load(const void* rows, u32 row, u32 i, u32 fill) const {
     const auto* from = static_cast<const uint4*>(rows) + u64(row) * (Columns / VECTOR);
+    // Beyond L2, 2 % faster than without a policy, and 5 % faster than past L1.
+    return exists(i) ? ptx::load_global_v4(from + place(i), ptx::evict_last()) : uint4{fill, fill, fill, fill};
+  }
+
+  __device__ __forceinline__ void load(uint4 (&to)[Vectors], const void* rows, u32 row, u32 fill) const {
 #pragma unroll
-    for (u32 i = 0; i < Vectors; ++i) {
-      to[i] = {fill, fill, fill, fill};
-      // Without a hint: past L1, or with the line beside it, beyond L2 it takes 3 % longer.
-      if (exists(i)) to[i] = ptx::load_global_v4(from + place(i));
-    }
+    for (u32 i = 0; i < Vectors; ++i) to[i] = load(rows, row, i, fill);
   }
 
   __device__ __forceinline__ void store(void* rows, u32 row, u32 i, uint4 vector) const {

@@ -66,6 +66,21 @@ __device__ __forceinline__ uint4 load_global_v4(const void* pointer) {
   return v;
 }
 
+// L2 gives up other lines first, such as those that were written.
+__device__ __forceinline__ u64 evict_last() {
+  u64 policy;
+  asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+__device__ __forceinline__ uint4 load_global_v4(const void* pointer, u64 policy) {
+  uint4 v;
+  asm volatile("ld.global.nc.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(pointer), "l"(policy));
+  return v;
+}
+
 // What nobody reads again: past L1, and L2 is asked for the line beside it.
 __device__ __forceinline__ uint4 load_global_once_v4(const void* pointer) {
   uint4 v;
