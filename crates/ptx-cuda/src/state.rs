@@ -130,6 +130,8 @@ impl Device {
                 .map_err(|_| Error::UNKNOWN)?;
         }
         self.registry.unbind(&mut self.memory)?;
+        self.forget_virtual();
+        self.links = Handles::default();
         self.modules = Handles::default();
         self.functions = Handles::default();
         self.function_names = Functions::default();

@@ -267,6 +267,18 @@ impl Device {
         set_aside(ptr, bytes).map(drop)
     }
 
+    /// Gives everything back.
+    pub(crate) fn forget_virtual(&mut self) {
+        let all = std::mem::take(&mut self.virtual_memory);
+        for (start, reserved) in all.reserved {
+            for lent in reserved.lent {
+                // Lent by `lend_again`, and not ended since.
+                let _ = self.memory.free(DevicePtr(lent));
+            }
+            give_back(start, reserved.bytes);
+        }
+    }
+
     /// Tells the emulator which addresses of a reservation kernels reach.
     fn lend_again(&mut self, start: u64) -> Result {
         let reserved = self.virtual_memory.reserved.get_mut(&start);

@@ -147,5 +147,9 @@ fn memory_is_mapped_where_addresses_were_reserved() {
             assert_eq!(cuda.f1("cuMemRelease", memory), 1, "twice");
         }
         assert_eq!(cuda.f2("cuMemAddressFree", ptr, 3 * PIECE), 0);
+        // What is left goes with the context.
+        assert_eq!(create(&raw mut memory[0], PIECE), 0);
+        assert_eq!(cuda.f1("cuDevicePrimaryCtxReset_v2", 0 as c_int), 0);
+        assert_eq!(cuda.f1("cuMemRelease", memory[0]), 1);
     }
 }
