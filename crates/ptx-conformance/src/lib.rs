@@ -10,6 +10,7 @@
 mod case;
 mod elementwise;
 pub mod families;
+pub mod forms;
 pub mod golden;
 mod gpu;
 mod kernel;

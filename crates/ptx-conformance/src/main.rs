@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ptx_conformance::replay::{self, Verdict};
-use ptx_conformance::{Case, families, record};
+use ptx_conformance::{Case, families, forms, record};
 use ptx_emu::MmaMode;
 
 const USAGE: &str = "\
 usage: ptx-conformance list                 the cases, one a line, with their forms
+       ptx-conformance forms                the forms of instructions that goldens speak for
        ptx-conformance emit --out DIR       each case's PTX as a file
        ptx-conformance record --out DIR     run all cases on the GPU and store goldens
                               [--only GROUP]       … of one golden file
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["list"] => list(),
+        ["forms"] => list_forms(),
         ["emit", "--out", folder] => emit(Path::new(folder)),
         ["record", "--out", folder] => record_goldens(Path::new(folder), None),
         ["record", "--out", folder, "--only", group] => {
@@ -82,6 +84,13 @@ fn list() -> Outcome {
         }
     }
     eprintln!("{} forms", forms.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list_forms() -> Outcome {
+    let goldens = replay::read_goldens(&goldens_folder()).map_err(|e| e.to_string())?;
+    let forms = forms::recorded(&families::all(), &goldens);
+    say(&mut stdout(), forms.trim_end())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -50,6 +50,18 @@ fn the_emulator_answers_as_the_gpu_did() {
     expect_agreement(&verdicts);
 }
 
+#[test]
+fn the_forms_that_are_called_recorded_have_goldens() {
+    let forms = ptx_conformance::forms::recorded(&families::all(), &goldens());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ptx-emu/src/recorded.txt");
+    let listed = std::fs::read_to_string(path).expect("the list is there");
+    assert!(
+        forms == listed,
+        "the list is out of date: \
+         cargo run -p ptx-conformance -- forms > crates/ptx-emu/src/recorded.txt"
+    );
+}
+
 /// The fast arithmetic of tensor cores differs only where the order of a sum shows.
 #[test]
 fn fast_tensor_arithmetic_keeps_to_the_tolerances() {

@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 use ptx_emu::{Config, Profile};
 use serde::{Deserialize, Serialize};
 
+use crate::call::say;
+use crate::time::{TIME, Timing};
+
 /// Names a device, as JSON of [`Properties`].
 pub const TARGET: &str = "DGX_RUN_TARGET";
 /// Seeds the first launch; each launch uses the next.
@@ -111,7 +114,7 @@ impl Properties {
             14 | 30 => 512,
             51 => 32,
             16 => self.sms as i32,
-            15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 89 | 90 | 91 | 95 | 99 | 115 => 1,
+            15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 89 | 90 | 91 | 95 | 99 | 102 | 115 => 1,
             120 | 127 | 129 => i32::from(self.capability >= 90),
             32 => 1,
             40 => 3,
@@ -136,7 +139,16 @@ impl Properties {
             29 | 43 => 2_048,
             // What the emulated device has not: mipmaps, peers, other processes.
             17 | 18 | 20 | 33..=35 | 44..=50 | 52..=74 | 77 | 84..=86 | 88 => 0,
-            92..=94 | 96 | 98 | 100..=105 | 107..=110 | 112..=114 | 116..=119 | 121..=125 => 0,
+            92..=94
+            | 96
+            | 98
+            | 100
+            | 101
+            | 103..=105
+            | 107..=110
+            | 112..=114
+            | 116..=119
+            | 121..=125 => 0,
             128 | 132 | 133 | 135..=161 => 0,
             _ => return None,
         })
@@ -149,6 +161,7 @@ pub(crate) struct Settings {
     pub(crate) properties: Properties,
     pub(crate) config: Config,
     pub(crate) sanitize: bool,
+    pub(crate) time: Option<Timing>,
     pub(crate) skip: bool,
 }
 
@@ -172,9 +185,22 @@ pub(crate) fn settings() -> &'static Settings {
             },
             properties,
             sanitize: set(SANITIZE),
+            time: time(),
             skip: set(SKIP),
         }
     })
+}
+
+fn time() -> Option<Timing> {
+    let text = std::env::var(TIME).ok().filter(|text| !text.is_empty())?;
+    let timing = serde_json::from_str(&text);
+    timing
+        .map_err(|error| {
+            say(&format!(
+                "{TIME} cannot be read ({error}): no time is modelled"
+            ))
+        })
+        .ok()
 }
 
 fn properties() -> Properties {
@@ -184,7 +210,7 @@ fn properties() -> Properties {
             "h200" | "" => Properties::h200(),
             "b200" => Properties::b200(),
             _ => serde_json::from_str(&text).unwrap_or_else(|error| {
-                crate::call::say(&format!(
+                say(&format!(
                     "{TARGET} describes no device ({error}): an H200 is used"
                 ));
                 Properties::h200()

@@ -3,25 +3,53 @@
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 
-use ptx_emu::{Fault, FaultKind, Launch, LaunchError, Params, Print, Sanitize};
+use ptx_emu::{Fault, FaultKind, Launch, LaunchError, Params, Print, Report, Sanitize};
 
 use crate::call::{say, say_once};
 use crate::device::settings;
 use crate::error::{Error, Result};
 use crate::module::Function;
+use crate::progress::Progress;
 use crate::report;
 use crate::state::Device;
 
 /// A kernel and all it is launched with.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct KernelCall {
+    /// How the program names it.
+    pub(crate) handle: usize,
     pub(crate) function: Function,
     pub(crate) shape: Shape,
-    pub(crate) params: Params,
+    params: Vec<Vec<u8>>,
+    /// Where these lie.
+    places: Vec<usize>,
+}
+
+impl KernelCall {
+    pub(crate) fn new(
+        handle: usize,
+        function: Function,
+        shape: Shape,
+        params: Vec<Vec<u8>>,
+    ) -> Self {
+        let place = |param: &Vec<u8>| param.as_ptr().expose_provenance();
+        Self {
+            places: params.iter().map(place).collect(),
+            handle,
+            function,
+            shape,
+            params,
+        }
+    }
+
+    /// A pointer to each parameter, as launches take them. They are valid as long as this is.
+    pub(crate) fn args(&self) -> *const *const c_void {
+        self.places.as_ptr().cast()
+    }
 }
 
 /// How many threads, and what they share.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
@@ -31,6 +59,10 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    pub(crate) fn ctas(&self) -> u64 {
+        self.grid.iter().map(|&side| u64::from(side)).product()
+    }
+
     /// The launch without its parameters.
     pub(crate) fn launch(&self, kernel: &str) -> Launch {
         Launch {
@@ -49,12 +81,15 @@ impl Shape {
 ///
 /// # Safety
 /// `args` must have a pointer to each parameter.
-pub(crate) unsafe fn gather(function: &Function, args: *const *const c_void) -> Result<Params> {
+pub(crate) unsafe fn gather(
+    function: &Function,
+    args: *const *const c_void,
+) -> Result<Vec<Vec<u8>>> {
     let kernel = function.kernel()?;
     if args.is_null() && !kernel.params.is_empty() {
         return Err(Error::INVALID_VALUE);
     }
-    let mut params = Params::new();
+    let mut params = Vec::with_capacity(kernel.params.len());
     for (index, param) in kernel.params.iter().enumerate() {
         // SAFETY: by this function's contract.
         let bytes = unsafe {
@@ -64,7 +99,7 @@ pub(crate) unsafe fn gather(function: &Function, args: *const *const c_void) -> 
             }
             std::slice::from_raw_parts(from.cast::<u8>(), param.size as usize)
         };
-        params = params.bytes(bytes);
+        params.push(bytes.to_vec());
     }
     Ok(params)
 }
@@ -76,7 +111,7 @@ pub(crate) unsafe fn gather(function: &Function, args: *const *const c_void) -> 
 pub(crate) unsafe fn gather_extra(
     function: &Function,
     extra: *const *mut c_void,
-) -> Result<Params> {
+) -> Result<Vec<Vec<u8>>> {
     let (mut buffer, mut bytes) = (std::ptr::null::<u8>(), 0);
     let mut at = extra;
     // SAFETY: pairs of a name and a pointer, and a zero at the end.
@@ -91,7 +126,7 @@ pub(crate) unsafe fn gather_extra(
         }
     }
     let kernel = function.kernel()?;
-    let mut params = Params::new();
+    let mut params = Vec::with_capacity(kernel.params.len());
     for param in kernel.params {
         let end = (param.offset + param.size) as usize;
         if buffer.is_null() || end > bytes {
@@ -101,7 +136,7 @@ pub(crate) unsafe fn gather_extra(
         let part = unsafe {
             std::slice::from_raw_parts(buffer.add(param.offset as usize), param.size as usize)
         };
-        params = params.bytes(part);
+        params.push(part.to_vec());
     }
     Ok(params)
 }
@@ -119,38 +154,49 @@ impl Device {
         if shape.shared > *max_dynamic_shared {
             return Err(Error::INVALID_VALUE);
         }
-        let ctas = shape.grid.iter().map(|&n| u64::from(n)).product();
         let settings = settings();
         if settings.skip {
             return Ok(());
         }
-        let mut launch = shape.launch(name).params(call.params.clone());
+        let params = call.params.iter();
+        let params = params.fold(Params::new(), |all, bytes| all.bytes(bytes));
+        let mut launch = shape.launch(name).params(params);
         launch.config.seed = settings.config.seed.wrapping_add(self.launches);
         self.launches += 1;
-        report::begun(name, ctas);
-        let (result, findings) = match settings.sanitize {
-            false => (launch.run(&module.emu, &mut self.memory), None),
-            true => {
-                let sanitize = Sanitize {
-                    clusters: Some(64),
-                    ..Sanitize::default()
-                };
-                let (result, findings) =
-                    launch.run_sanitized(&module.emu, &mut self.memory, &sanitize);
-                (result, Some(findings))
-            }
+        report::begun(&call.function.kernel()?, shape.ctas());
+        let progress = Progress::of(name, shape.ctas());
+        let (result, time) = match (&module.timer, settings.sanitize) {
+            (_, true) => (self.watch(launch, &call.function), None),
+            (Some(timer), _) => timer.run(launch, shape, &module.emu, &mut self.memory),
+            (None, _) => (launch.run(&module.emu, &mut self.memory), None),
         };
-        for finding in findings.iter().flat_map(|findings| &findings.all) {
-            report::hazard(name, finding);
-        }
+        drop(progress);
         match result {
             Ok(done) => {
                 print(&done.printed);
-                report::ended(name, done.counters.total_instructions());
+                report::ended(name, done.counters.total_instructions(), time);
                 Ok(())
             }
             Err(error) => self.fail(name, error),
         }
+    }
+
+    /// Runs a kernel and reports hazards.
+    fn watch(
+        &mut self,
+        launch: Launch,
+        function: &Function,
+    ) -> std::result::Result<Report, LaunchError> {
+        let sanitize = Sanitize {
+            clusters: Some(64),
+            ..Sanitize::default()
+        };
+        let module = &function.module.emu;
+        let (result, findings) = launch.run_sanitized(module, &mut self.memory, &sanitize);
+        for finding in &findings.all {
+            report::hazard(&function.name, finding);
+        }
+        result
     }
 
     /// What the driver does about a launch that failed.

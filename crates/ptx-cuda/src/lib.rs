@@ -3,7 +3,7 @@
 //!
 //! A program is started with this library in its way: [`library::prepare`] fills a folder for
 //! `LD_LIBRARY_PATH`. The environment chooses the device ([`TARGET`]), the seed ([`SEED`]), the
-//! hazard detector ([`SANITIZE`]), and a folder for what was run ([`report`]).
+//! hazard detector ([`SANITIZE`]), modelled times ([`TIME`]), and a folder for what was run ([`report`]).
 //!
 //! One core in Rust does the work; `driver` and `runtime` are the two faces that programs see, and
 //! `refused` has the names of what is missing. Kernels run when they are launched: every stream is
@@ -22,19 +22,25 @@ mod graph;
 mod handles;
 mod launch;
 pub mod library;
+mod link;
 mod loaded;
 mod memory;
 mod module;
 mod nvrtc;
 mod occupancy;
 mod pool;
+mod progress;
 mod refused;
 mod registration;
 pub mod report;
 mod runtime;
 mod state;
+mod static_runtime;
 mod stream;
 mod tensor_map;
+mod time;
+mod virtual_memory;
 mod work;
 
 pub use device::{Properties, SANITIZE, SEED, SKIP, TARGET};
+pub use time::{TIME, Timing};

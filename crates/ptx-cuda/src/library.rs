@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 const RUNTIMES: [&str; 2] = ["libcudart.so.12", "libcudart.so.13"];
 /// Compilers whose machine code is replaced by PTX.
 pub(crate) const COMPILERS: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
-const DRIVER: &str = "libcuda.so.1";
+/// The library itself; `LD_PRELOAD` of its path serves programs with a runtime of their own.
+pub const DRIVER: &str = "libcuda.so.1";
 
 /// Fills a folder for `LD_LIBRARY_PATH`, given the bytes of this library.
 pub fn prepare(folder: &Path, library: &[u8]) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 pub(crate) fn is_twelve() -> bool {
     static TWELVE: OnceLock<bool> = OnceLock::new();
     *TWELVE.get_or_init(|| {
-        let mut found = false;
+        let mut found = crate::static_runtime::is_twelve();
         // SAFETY: the callback keeps nothing, and `found` outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut found).cast()) };
         found

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::fatbin::{self, Problem};
 use crate::report;
 use crate::state::Device;
+use crate::time::Timer;
 
 /// A loaded module.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Loaded {
     /// The architecture it was compiled for: 90 for `sm_90a`. The API calls it the version of the
     /// PTX, and CUB chooses its kernels by it.
     pub(crate) ptx_version: i32,
+    /// Models the time of its kernels.
+    pub(crate) timer: Option<Timer>,
 }
 
 impl Loaded {
@@ -43,7 +46,11 @@ impl Loaded {
         }
         let digits = emu.target().chars().filter(char::is_ascii_digit);
         let ptx_version = digits.collect::<String>().parse().unwrap_or(0);
-        Ok(Arc::new(Self { emu, ptx_version }))
+        Ok(Arc::new(Self {
+            emu,
+            ptx_version,
+            timer: Timer::new(text),
+        }))
     }
 
     /// Makes the PTX of a fat binary's container ready.

@@ -9,8 +9,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-use ptx_emu::Finding;
+use ptx_emu::{Evidence, Finding};
 use serde::{Deserialize, Serialize};
+
+use crate::time::Modelled;
 
 /// Names the folder.
 pub const REPORT: &str = "DGX_RUN_REPORT";
@@ -37,6 +39,15 @@ pub enum Line {
         /// What happened.
         text: String,
     },
+    /// What a kernel is made of, by what is known of it.
+    Forms(Forms),
+    /// A launch whose time is not known.
+    Untimed {
+        /// Name in the PTX.
+        kernel: String,
+        /// Why.
+        text: String,
+    },
     /// A call that was refused.
     Refused {
         /// Its name, or a sentence.
@@ -59,10 +70,47 @@ pub struct Kernel {
     pub warp_instructions: u64,
     /// Nanoseconds the host took to emulate them.
     pub host_nanos: u64,
+    /// Launches whose time on the device was modelled.
+    pub timed: u64,
+    /// Nanoseconds of these.
+    pub modelled_nanos: u64,
+    /// Nanoseconds of the longest, and what binds it.
+    pub longest: Option<(u64, String)>,
+}
+
+/// The forms of a kernel's instructions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forms {
+    /// Name in the PTX.
+    pub kernel: String,
+    /// Compared bit for bit with results of a card.
+    pub exact: BTreeSet<String>,
+    /// Compared within the error that the PTX ISA allows.
+    pub near: BTreeSet<String>,
+    /// By the PTX ISA alone.
+    pub documents: BTreeSet<String>,
+}
+
+impl Forms {
+    fn of(kernel: &ptx_emu::Kernel<'_>) -> Self {
+        let mut forms = Self {
+            kernel: kernel.name.to_owned(),
+            ..Self::default()
+        };
+        for form in kernel.forms {
+            let list = match Evidence::of(form, crate::device::settings().config.mma_mode) {
+                Evidence::Exact => &mut forms.exact,
+                Evidence::Near => &mut forms.near,
+                _ => &mut forms.documents,
+            };
+            list.insert(form.clone());
+        }
+        forms
+    }
 }
 
 /// Bytes that the numbers of a kernel take, at most.
-const NUMBERS: usize = 240;
+const NUMBERS: usize = 400;
 
 #[derive(Default)]
 struct Writer {
@@ -140,8 +188,12 @@ impl Writer {
 }
 
 /// A launch begins.
-pub(crate) fn begun(name: &str, ctas: u64) {
+pub(crate) fn begun(kernel: &ptx_emu::Kernel<'_>, ctas: u64) {
     with(|writer| {
+        let name = kernel.name;
+        if !writer.kernels.contains_key(name) {
+            writer.append(&Line::Forms(Forms::of(kernel)));
+        }
         writer.began = Some(std::time::Instant::now());
         writer.kernel(name, |kernel| {
             kernel.launches += 1;
@@ -150,17 +202,42 @@ pub(crate) fn begun(name: &str, ctas: u64) {
     });
 }
 
-/// It has ended as it should.
-pub(crate) fn ended(name: &str, warp_instructions: u64) {
+/// It has ended as it should, and would take so long on the device.
+pub(crate) fn ended(
+    name: &str,
+    warp_instructions: u64,
+    time: Option<std::result::Result<Modelled, String>>,
+) {
     with(|writer| {
         let nanos = writer
             .began
             .map_or(0, |began| began.elapsed().as_nanos() as u64);
+        let (time, why) = time.map_or((None, None), |time| match time {
+            Ok(time) => (Some(time), None),
+            Err(why) => (None, Some(why)),
+        });
         writer.kernel(name, |kernel| {
             kernel.ended += 1;
             kernel.warp_instructions += warp_instructions;
             kernel.host_nanos += nanos;
+            if let Some(Modelled { nanos, bound }) = time {
+                kernel.timed += 1;
+                kernel.modelled_nanos += nanos;
+                if kernel
+                    .longest
+                    .as_ref()
+                    .is_none_or(|(most, _)| nanos > *most)
+                {
+                    kernel.longest = Some((nanos, bound.to_owned()));
+                }
+            }
         });
+        if let Some(text) = why {
+            writer.once(&Line::Untimed {
+                kernel: name.to_owned(),
+                text,
+            });
+        }
     });
 }
 

@@ -13,11 +13,13 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::graph::{Executable, Graph};
 use crate::handles::Handles;
+use crate::link::Link;
 use crate::memory::Block;
 use crate::module::{Function, Functions, Loaded};
 use crate::pool::Pool;
 use crate::registration::Registry;
 use crate::stream::Streams;
+use crate::virtual_memory::Virtual;
 
 /// The device and what programs made on it.
 pub(crate) struct Device {
@@ -39,6 +41,8 @@ pub(crate) struct Device {
     pub(crate) current_pool: Option<usize>,
     pub(crate) arrays: Arrays,
     pub(crate) limits: BTreeMap<u32, usize>,
+    pub(crate) virtual_memory: Virtual,
+    pub(crate) links: Handles<Link>,
     /// Launches so far, which seed the next.
     pub(crate) launches: u64,
     /// What a kernel did to the context: every later call fails like this.
@@ -110,6 +114,8 @@ impl Device {
             current_pool: None,
             arrays: Arrays::default(),
             limits: BTreeMap::new(),
+            virtual_memory: Virtual::default(),
+            links: Handles::default(),
             launches: 0,
             sticky: None,
         })
@@ -127,6 +133,8 @@ impl Device {
                 .map_err(|_| Error::UNKNOWN)?;
         }
         self.registry.unbind(&mut self.memory)?;
+        self.forget_virtual();
+        self.links = Handles::default();
         self.modules = Handles::default();
         self.functions = Handles::default();
         self.function_names = Functions::default();

@@ -126,6 +126,30 @@ fn entry_points_are_found_unless_they_are_missing() {
     assert_eq!(unsafe { cuda.f1("cuMipmappedArrayCreate", 0usize) }, 801);
 }
 
+/// `cudaKernelNodeParams`
+#[repr(C)]
+struct NodeParams {
+    kernel: usize,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u32,
+    args: *const *const c_void,
+    extra: usize,
+}
+
+impl Default for NodeParams {
+    fn default() -> Self {
+        Self {
+            kernel: 0,
+            grid: [0; 3],
+            block: [0; 3],
+            shared: 0,
+            args: null(),
+            extra: 0,
+        }
+    }
+}
+
 #[test]
 fn a_registered_kernel_is_launched_captured_and_replayed() {
     let cuda = Cuda::load();
@@ -152,6 +176,19 @@ fn a_registered_kernel_is_launched_captured_and_replayed() {
             assert_eq!(cuda.f2("cudaGraphLaunch", exec, stream), 0);
         }
         assert_eq!(*numbers, [6, 5, 4, 5]);
+        let (mut nodes, mut count) = ([0usize; 2], 2usize);
+        let list = (nodes.as_mut_ptr(), &raw mut count);
+        assert_eq!(cuda.f3("cudaGraphGetNodes", graph, list.0, list.1), 0);
+        assert_eq!(count, 2);
+        let mut params = NodeParams::default();
+        let get = "cudaGraphKernelNodeGetParams";
+        assert_eq!(cuda.f2(get, nodes[1], &raw mut params), 0);
+        assert_eq!((params.kernel, params.block[0]), (kernel, 32));
+        let args = std::slice::from_raw_parts(params.args, 2);
+        assert_eq!(*(args[0] as *const u64), ptr);
+        assert_eq!(*(args[1] as *const u32), 1, "of the second launch");
+        let other = "cudaGraphMemsetNodeGetParams";
+        assert_eq!(cuda.f2(other, nodes[1], &raw mut params), 1, "no memset");
         assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
         assert_eq!(
             cuda.launch(kernel, 1, 32, ptr, 4, stream),
@@ -258,5 +295,33 @@ fn a_child_made_by_fork_has_no_device() {
                 assert_eq!(libc::WEXITSTATUS(status), 3);
             }
         }
+    }
+}
+
+#[test]
+fn threads_may_launch_at_once() {
+    const THREADS: u32 = 8;
+    const LAUNCHES: u32 = 50;
+    let cuda = Cuda::load();
+    let kernel = cuda.register(&container(1, PTX.as_bytes()));
+    let mut ptr = 0u64;
+    // SAFETY: as the API asks for; each thread has numbers of its own.
+    unsafe {
+        let bytes = 4 * THREADS as usize;
+        assert_eq!(cuda.f3("cudaMallocManaged", &raw mut ptr, bytes, 1u32), 0);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let cuda = &cuda;
+                scope.spawn(move || {
+                    for _ in 0..LAUNCHES {
+                        let own = ptr + 4 * u64::from(thread);
+                        assert_eq!(cuda.launch(kernel, 1, 1, own, 1, 0), 0);
+                    }
+                });
+            }
+        });
+        let numbers = &*std::ptr::with_exposed_provenance::<[u32; THREADS as usize]>(ptr as usize);
+        assert_eq!(*numbers, [LAUNCHES; THREADS as usize]);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
     }
 }

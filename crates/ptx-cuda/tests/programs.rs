@@ -18,26 +18,16 @@ fn nvcc() -> PathBuf {
     found
 }
 
-/// Compiles a program for the shared runtime, which it then finds by name alone: whether the
-/// toolkit has its file does not matter.
-fn compile(nvcc: &Path, name: &str, folder: &Path) -> PathBuf {
+/// Compiles a program.
+fn compile(name: &str, folder: &Path, flags: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let program = folder.join(name);
-    std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcudart.so")).expect("a link");
-    let out = Command::new(nvcc)
-        .args([
-            "-arch=compute_90",
-            "-cudart",
-            "none",
-            "-lineinfo",
-            "-std=c++17",
-        ])
+    let out = Command::new(nvcc())
+        .args(["-arch=compute_90", "-lineinfo", "-std=c++17"])
         .arg(source.join(name).with_extension("cu"))
         .arg("-o")
         .arg(&program)
-        .arg("-L")
-        .arg(folder)
-        .arg("-lcudart")
+        .args(flags)
         .output()
         .expect("nvcc starts");
     assert!(
@@ -48,12 +38,26 @@ fn compile(nvcc: &Path, name: &str, folder: &Path) -> PathBuf {
     program
 }
 
-fn run(name: &str) -> Output {
+/// A folder with the libraries.
+fn libraries() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let here = std::env::current_exe().expect("a test has a path");
     let library = std::fs::read(here.with_file_name("libptx_cuda.so")).expect("the library");
     ptx_cuda::library::prepare(folder.path(), &library).expect("the libraries");
-    let program = compile(&nvcc(), name, folder.path());
+    folder
+}
+
+/// Runs a program that uses the shared runtime, which it finds by name alone: whether the toolkit
+/// has its file does not matter.
+fn run(name: &str) -> Output {
+    let folder = libraries();
+    std::os::unix::fs::symlink("libcuda.so.1", folder.path().join("libcudart.so")).expect("a link");
+    let path = folder.path().to_str().expect("a plain path");
+    let program = compile(
+        name,
+        folder.path(),
+        &["-cudart", "none", "-L", path, "-lcudart"],
+    );
     Command::new(program)
         .env("LD_LIBRARY_PATH", folder.path())
         .output()
@@ -81,4 +85,40 @@ fn streams_events_and_symbols() {
 #[ignore = "needs nvcc: scripts/test-programs"]
 fn cooperation_clusters_and_graphs() {
     assert_right("cooperative");
+}
+
+#[test]
+#[ignore = "needs nvcc: scripts/test-programs"]
+fn a_runtime_inside_the_program_is_replaced_unless_it_is_stripped() {
+    let folder = libraries();
+    let compiler = nvcc();
+    let toolkit = compiler.parent().and_then(Path::parent);
+    let archives = toolkit.expect("nvcc lies in bin").join("lib");
+    let program = compile(
+        "vector",
+        folder.path(),
+        &["-L", archives.to_str().expect("a plain path")],
+    );
+    let start = || {
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", folder.path());
+        command.env(ptx_cuda::TARGET, "no device");
+        command.env("LD_PRELOAD", folder.path().join(ptx_cuda::library::DRIVER));
+        let out = command.output().expect("it starts");
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        (out.status.success(), text(out.stdout) + &text(out.stderr))
+    };
+    let (success, said) = start();
+    assert!(success && said.contains("right"), "{said}");
+    assert!(
+        said.contains("describes no device"),
+        "the environment: {said}"
+    );
+    let stripped = Command::new("strip").arg(&program).status();
+    assert!(stripped.expect("strip runs").success());
+    let (success, said) = start();
+    assert!(
+        !success && said.contains("do not strip the program"),
+        "{said}"
+    );
 }

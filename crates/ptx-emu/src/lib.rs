@@ -1,19 +1,6 @@
 //! Executes PTX on a CPU: Hopper's and Blackwell's tensor cores, bulk copies and mbarriers included.
 //!
-//! ```no_run
-//! use ptx_emu::{Launch, Memory, Module, Params};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let module = Module::load(&std::fs::read_to_string("kernel.ptx")?)?;
-//! let mut memory = Memory::new();
-//! let out = memory.alloc(4096)?;
-//! let params = Params::new().pointer(out).u32(1024);
-//! let launch = Launch::new("fill").grid([8, 1, 1]).block([128, 1, 1]).params(params);
-//! let report = launch.run(&module, &mut memory)?;
-//! println!("{} instructions", report.counters.total_instructions());
-//! # Ok(())
-//! # }
-//! ```
+#![doc = concat!("```\n", include_str!("../examples/square.rs"), "```")]
 //!
 //! This page is the whole door:
 //!
@@ -31,11 +18,17 @@
 //! and inlining; `lower` checks the tree and turns it into the predecoded program of `op`; `exec`
 //! runs warps of that program; `tensor` and `numeric` hold the arithmetic.
 
+/// The example of the README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
 mod config;
 mod counters;
+mod evidence;
 mod exec;
 mod fault;
 mod front;
@@ -56,6 +49,7 @@ mod watchpoint;
 
 pub use config::Config;
 pub use counters::{CLASSES, Class, Counters};
+pub use evidence::Evidence;
 pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};
 pub use front::{ParseError, Position};
 pub use hazard::{Finding, Findings, Hazard, Region, Sanitize, Site, Spot, Wake};
@@ -66,7 +60,7 @@ pub use module::{Kernel, Module, Param};
 pub use name::source_name;
 pub use numeric::simd::Level;
 pub use profile::Profile;
-pub use report::{Busiest, Most, Print, Report};
+pub use report::{Busiest, Most, Print, Report, ended_ctas};
 pub use tensor::tensormap::{Fill, Im2col, MapElement, TensorMap, TensorMapError, Tiled};
 pub use tensor::{Numerics as MmaMode, Swizzle};
 pub use texture::{Channel, Edge, Texture};

@@ -59,6 +59,7 @@ impl DevicePtr {
 
 /// What the host can do wrong with device memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MemoryError {
     /// An allocation of no bytes.
     #[error("cannot allocate 0 bytes of device memory")]

@@ -1,6 +1,6 @@
 //! A loaded PTX module: its kernels and its variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::lower::{self, CompileError, LowerError};
@@ -56,11 +56,15 @@ impl Module {
 
 /// What a kernel is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Kernel<'m> {
     /// Name in the PTX.
     pub name: &'m str,
     /// Predecoded instructions, device functions included.
     pub instructions: usize,
+    /// Forms of its instructions, device functions included: [`crate::Evidence::of`] says how sure
+    /// each is.
+    pub forms: &'m BTreeSet<String>,
     /// 32-bit registers of a thread that are alive at once, constants included.
     pub registers_32: u32,
     /// 64-bit registers, likewise.
@@ -86,6 +90,7 @@ impl<'m> Kernel<'m> {
         Self {
             name: &program.name,
             instructions: program.insts.len(),
+            forms: &program.forms,
             registers_32: program.n32,
             registers_64: program.n64,
             predicates: program.npred,

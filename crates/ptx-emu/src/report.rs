@@ -1,5 +1,7 @@
 //! What comes back from a launch.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use crate::counters::Counters;
 use crate::fault::EarlyRead;
 
@@ -56,4 +58,15 @@ pub struct Print {
     pub thread: [u32; 3],
     /// As formatted; a line only if the kernel ended it.
     pub text: String,
+}
+
+static ENDED: AtomicU64 = AtomicU64::new(0);
+
+/// CTAs that have ended in this process, of all launches: how far a long one has come.
+pub fn ended_ctas() -> u64 {
+    ENDED.load(Relaxed)
+}
+
+pub(crate) fn count_ended(ctas: u64) {
+    ENDED.fetch_add(ctas, Relaxed);
 }

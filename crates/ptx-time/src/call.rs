@@ -221,6 +221,16 @@ impl Call {
 }
 
 impl Call {
+    /// What most of the way to the end goes through.
+    pub fn bound(&self) -> Cause {
+        let way = self.way();
+        let most = Cause::ALL.into_iter().max_by(|a, b| {
+            let (a, b) = (way[*a as usize], way[*b as usize]);
+            a.total_cmp(&b)
+        });
+        most.unwrap_or(Cause::Launch)
+    }
+
     /// Microseconds by what the way to the end went through. What no launch tells is starting.
     pub fn way(&self) -> [f64; Cause::ALL.len()] {
         let mut way = [0.0; Cause::ALL.len()];

@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Results never depend on time: a launch is executed first, and leaves a trace of some of its
-//! CTAs. Time is found afterwards, in four steps, each a room:
+//! CTAs. Time is found afterwards, in five steps, each a room:
 //!
 //! - `cubin` and `sass` read the instructions that the assembler made of the PTX, with the
 //!   schedule it wrote into them and the line each came from;
@@ -35,7 +35,8 @@
 //! - `sm` replays the warps of the CTAs an SM holds, cycle by cycle: who issues when, which unit
 //!   is busy, who waits for which barrier, copy or product;
 //! - `call` makes a call of it: how the CTAs fall to the SMs, what their shares of L2 and memory
-//!   are, and what starting costs; `classes` tells which CTAs are alike and are replayed only once.
+//!   are, and what starting costs; `classes` tells which CTAs are alike and are replayed only once;
+//! - `trust` says when the result means nothing.
 //!
 //! A [`Machine`] is nothing but numbers; those of tensor memory only where there is any.
 
@@ -48,9 +49,11 @@ mod script;
 mod sm;
 mod spans;
 mod times;
+mod trust;
 
 pub use call::{Call, LaunchTimes, Launched, ReplayError};
 pub use cubin::{Code, CubinError};
 pub use ptx_machine::{Machine, TensorMemory};
 pub use sm::{Awaited, Stuck, Waiting};
 pub use times::{Cause, CtaTimes, Epilogue, Span, Spent, WarpTimes};
+pub use trust::telling;

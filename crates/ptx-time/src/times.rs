@@ -74,6 +74,21 @@ impl Cause {
         Self::Latency,
         Self::Barriers,
     ];
+
+    /// In a word or two: the same in run files, tables and explanations.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Launch => "launch",
+            Self::Tensor => "tensor cores",
+            Self::Arithmetic => "arithmetic",
+            Self::Issue => "issue",
+            Self::Shared => "shared memory",
+            Self::Memory => "memory bandwidth",
+            Self::L2 => "L2 bandwidth",
+            Self::Latency => "memory latency",
+            Self::Barriers => "barriers",
+        }
+    }
 }
 
 /// A warp's whole time.

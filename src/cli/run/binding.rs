@@ -4,7 +4,7 @@
 use crate::present::{Align, Column, Style, Table, belief_again, percent};
 use dgx_core::domain::{BackendKind, Device, Micros};
 use dgx_core::record::schema::DeviceRecord;
-use dgx_run::backend::emu::{cause_word, machine};
+use dgx_run::backend::emu::machine;
 use dgx_run::compile::Compiler;
 use dgx_run::plan::{Plan, Work};
 use dgx_run::profile::{Saving, savings};
@@ -52,7 +52,7 @@ pub(super) fn binding(
 fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
     let binds = savings.first().map_or(String::new(), |most| {
         let share = percent(most.on_way.0 / whole.0);
-        let word = cause_word(most.cause);
+        let word = most.cause.word();
         format!(", bound by {word}: {share} of its time (the critical path)")
     });
     format!(
@@ -76,7 +76,7 @@ fn table(whole: Micros, savings: &[Saving]) -> Table {
     for saving in savings.iter().filter(told) {
         let saved = saving.saved;
         grid.push(vec![
-            cause_word(saving.cause).to_owned(),
+            saving.cause.word().to_owned(),
             saving.on_way.to_string(),
             percent(saving.on_way.0 / whole.0),
             saved.map_or("–".to_owned(), |saved| saved.to_string()),

@@ -50,6 +50,7 @@ pub(crate) use occupancy::Footprint;
 pub use occupancy::Residency;
 pub use occupancy::{occupancy, residency};
 pub use process::Limits;
+pub use ptxas::find as find_ptxas;
 pub use serve::serve;
 pub(crate) use signature::parameters;
 pub use upkeep::{IMAGES, is_image, remove_image};

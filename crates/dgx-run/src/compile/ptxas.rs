@@ -21,7 +21,7 @@ pub(super) struct Assembled {
 }
 
 /// The ptxas of this machine.
-pub(super) fn find() -> Result<PathBuf, String> {
+pub fn find() -> Result<PathBuf, String> {
     toolkit::program("ptxas").ok_or_else(|| MISSING.to_owned())
 }
 

@@ -23,6 +23,7 @@ const BROUGHT: &[(&str, u32)] = &[
     ("cuGraphAddKernelNode_v2", 12_000),
     ("cuGraphExecKernelNodeSetParams_v2", 12_000),
     ("cuGraphExecUpdate_v2", 12_000),
+    ("cuGraphKernelNodeGetParams_v2", 12_000),
     ("cuMemAdvise_v2", 12_020),
     ("cuMemPrefetchAsync_v2", 12_020),
 ];
@@ -51,18 +52,25 @@ fn exported(name: &str) -> Option<*const c_void> {
 fn own() -> Option<usize> {
     static OWN: OnceLock<Option<usize>> = OnceLock::new();
     *OWN.get_or_init(|| {
-        let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        let here = own as *const c_void;
-        // SAFETY: an address of this library, and room for what is known of it; the path is text.
-        unsafe {
-            if libc::dladdr(here, info.as_mut_ptr()) == 0 {
-                return None;
-            }
-            let path = CStr::from_ptr(info.assume_init().dli_fname);
-            let handle = libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-            (!handle.is_null()).then_some(handle as usize)
-        }
+        let path = own_path()?;
+        // SAFETY: the path is text.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        (!handle.is_null()).then_some(handle as usize)
     })
+}
+
+/// Where the loader found this library.
+pub(crate) fn own_path() -> Option<&'static CStr> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    let here = own_path as *const c_void;
+    // SAFETY: an address of this library, and room for what is known of it; the path is text for
+    // as long as the library is loaded.
+    unsafe {
+        match libc::dladdr(here, info.as_mut_ptr()) {
+            0 => None,
+            _ => Some(CStr::from_ptr(info.assume_init().dli_fname)),
+        }
+    }
 }
 
 driver! {
@@ -92,8 +100,8 @@ driver! {
 
     fn cuGetExportTable(table: *mut *const c_void, _id: *const c_void) {
         say_once(
-            "the program asks for private tables of the driver, as the static CUDA runtime does: \
-             link it with -cudart shared",
+            "a CUDA runtime inside the program or one of its libraries asks for private tables of the \
+             driver: link with -cudart shared, or do not strip the program",
         );
         put(table, std::ptr::null())?;
         Err(Error::NOT_SUPPORTED)

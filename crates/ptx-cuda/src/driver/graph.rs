@@ -6,7 +6,7 @@ use super::launch::{Arguments, kernel_work};
 use super::transfer::Copy3D;
 use crate::c::{array, offer, put, put_array};
 use crate::call::driver;
-use crate::context::in_context;
+use crate::context::{current, in_context};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::launch::Shape;
@@ -135,6 +135,46 @@ driver! {
     ) {
         let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
         add(node, graph, (after, count), work)
+    }
+
+    fn cuGraphKernelNodeGetParams_v2(node: usize, params: *mut KernelParams) {
+        let mut device = in_context()?;
+        match &device.node(node)?.work {
+            Work::Kernel(call) => put(params, KernelParams {
+                function: call.handle,
+                grid: call.shape.grid,
+                block: call.shape.block,
+                shared: call.shape.shared,
+                each: call.args(),
+                extra: std::ptr::null(),
+                kernel: 0,
+                context: current(),
+            }),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    fn cuGraphMemsetNodeGetParams(node: usize, params: *mut FillParams) {
+        let mut device = in_context()?;
+        match &device.node(node)?.work {
+            Work::Fill(fill) => put(params, FillParams {
+                to: fill.to.start,
+                pitch: fill.to.pitch as usize,
+                value: fill.value,
+                element: fill.width,
+                width: fill.extent[0] as usize / fill.width as usize,
+                height: fill.extent[1] as usize,
+            }),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    fn cuGraphHostNodeGetParams(node: usize, params: *mut HostCall) {
+        let mut device = in_context()?;
+        match &device.node(node)?.work {
+            Work::Host(call) => put(params, *call),
+            _ => Err(Error::INVALID_VALUE),
+        }
     }
 
     fn cuGraphExecKernelNodeSetParams_v2(

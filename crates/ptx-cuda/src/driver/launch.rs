@@ -55,12 +55,12 @@ pub(super) struct Arguments {
 /// The parameters of the kernel must be there.
 pub(super) unsafe fn kernel_work(
     device: &mut crate::state::Device,
-    function: usize,
+    handle: usize,
     shape: Shape,
     arguments: Arguments,
 ) -> Result<Work> {
     let function = device
-        .function(function)
+        .function(handle)
         .map_err(|_| Error::INVALID_HANDLE)?
         .clone();
     // SAFETY: by this function's contract.
@@ -71,11 +71,8 @@ pub(super) unsafe fn kernel_work(
             _ => gather(&function, arguments.each)?,
         }
     };
-    Ok(Work::Kernel(Arc::new(KernelCall {
-        function,
-        shape,
-        params,
-    })))
+    let call = KernelCall::new(handle, function, shape, params);
+    Ok(Work::Kernel(Arc::new(call)))
 }
 
 unsafe fn launch(function: usize, shape: Shape, stream: usize, arguments: Arguments) -> Result {

@@ -92,7 +92,8 @@ driver! {
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
         let device = in_context()?;
         let limit = device.memory.limit();
-        put(free, (limit - device.memory.used()) as usize)?;
+        let used = device.memory.used() + device.virtual_memory.bytes();
+        put(free, limit.saturating_sub(used) as usize)?;
         put(total, limit as usize)
     }
 

@@ -97,11 +97,7 @@ unsafe fn launch_shape(
     let function = device.function(kernel)?.clone();
     // SAFETY: by the caller's contract.
     let params = unsafe { gather(&function, args) }?;
-    let call = KernelCall {
-        function,
-        shape,
-        params,
-    };
+    let call = KernelCall::new(kernel, function, shape, params);
     submit(device, stream, Work::Kernel(Arc::new(call)))
 }
 

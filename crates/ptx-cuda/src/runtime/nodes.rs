@@ -43,11 +43,22 @@ impl KernelParams {
             shared: self.shared,
             ..Shape::default()
         };
-        Ok(Work::Kernel(Arc::new(KernelCall {
-            function,
-            shape,
-            params,
-        })))
+        let call = KernelCall::new(self.kernel, function, shape, params);
+        Ok(Work::Kernel(Arc::new(call)))
+    }
+
+    fn of(work: &Work) -> Result<Self> {
+        match work {
+            Work::Kernel(call) => Ok(Self {
+                kernel: call.handle,
+                grid: call.shape.grid.into(),
+                block: call.shape.block.into(),
+                shared: call.shape.shared,
+                args: call.args(),
+                extra: std::ptr::null(),
+            }),
+            _ => Err(Error::INVALID_VALUE),
+        }
     }
 }
 
@@ -79,6 +90,20 @@ impl FillParams {
             extent: [bytes, self.height as u64, 1],
         }))
     }
+
+    fn of(work: &Work) -> Result<Self> {
+        match work {
+            Work::Fill(fill) => Ok(Self {
+                to: fill.to.start,
+                pitch: fill.to.pitch as usize,
+                value: fill.value,
+                width_of_value: fill.width,
+                width: fill.extent[0] as usize / fill.width as usize,
+                height: fill.extent[1] as usize,
+            }),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
 }
 
 /// `cudaHostNodeParams`
@@ -93,6 +118,16 @@ impl HostParams {
         let function = self.function.ok_or(Error::INVALID_VALUE)?;
         let data = self.data;
         Ok(Work::Host(HostCall { function, data }))
+    }
+
+    fn of(work: &Work) -> Result<Self> {
+        match work {
+            Work::Host(HostCall { function, data }) => Ok(Self {
+                function: Some(*function),
+                data: *data,
+            }),
+            _ => Err(Error::INVALID_VALUE),
+        }
     }
 }
 
@@ -147,6 +182,10 @@ runtime! {
     ) {
         let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
         add(node, graph, after, count, work)
+    }
+
+    fn cudaGraphKernelNodeGetParams(node: usize, params: *mut KernelParams) {
+        put(params, KernelParams::of(&in_runtime()?.node(node)?.work)?)
     }
 
     fn cudaGraphKernelNodeSetParams(node: usize, params: *const KernelParams) {
@@ -256,6 +295,10 @@ runtime! {
         add(node, graph, after, count, work)
     }
 
+    fn cudaGraphMemsetNodeGetParams(node: usize, params: *mut FillParams) {
+        put(params, FillParams::of(&in_runtime()?.node(node)?.work)?)
+    }
+
     fn cudaGraphMemsetNodeSetParams(node: usize, params: *const FillParams) {
         change(node, params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?)
     }
@@ -277,6 +320,10 @@ runtime! {
     ) {
         let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
         add(node, graph, after, count, work)
+    }
+
+    fn cudaGraphHostNodeGetParams(node: usize, params: *mut HostParams) {
+        put(params, HostParams::of(&in_runtime()?.node(node)?.work)?)
     }
 
     fn cudaGraphHostNodeSetParams(node: usize, params: *const HostParams) {

@@ -263,6 +263,7 @@ impl<'a> Cluster<'a> {
     /// may see of it can come long before the rest: it may pause after that, or not wait for its
     /// other warps before it.
     pub(crate) fn run(&mut self) -> Result<Outcome, Box<Fault>> {
+        self.env.level.enforce();
         self.parked_since = None;
         let talks = self.env.shared_grid;
         if talks && self.pauses() {
@@ -557,6 +558,7 @@ impl<'a> Cluster<'a> {
     /// What is left of a cluster that has ended, until its results are taken. Registers and shared
     /// memory, which would be large for a whole wave, go to the next one.
     pub(super) fn end(mut self) -> Remains {
+        crate::report::count_ended(self.ctas.len() as u64);
         self.settle();
         let traces = self.traces();
         self.ctas.into_iter().for_each(super::spares::leave);

@@ -155,7 +155,11 @@ fn run_wave(
         };
         (index, Some(ended))
     };
-    let outcomes: Vec<_> = wave.par_iter().with_max_len(1).map(run).collect();
+    let outcomes: Vec<_> = match wave {
+        // To wake another thread takes longer than a small kernel.
+        [only] => vec![run(only)],
+        _ => wave.par_iter().with_max_len(1).map(run).collect(),
+    };
     let lowest = lowest.into_inner();
     let mut drafts = Vec::with_capacity(wave.len());
     let mut first = None;

@@ -32,6 +32,7 @@ fn within(instruction: &str) -> String {
 
 /// What is wrong, without the place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// No such opcode, or one the emulator does not execute.
     #[error("instruction `{0}` is not supported")]

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// PTX text that cannot become a module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// It is not written as PTX is.
     #[error(transparent)]

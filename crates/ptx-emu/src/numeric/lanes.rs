@@ -32,10 +32,10 @@ macro_rules! lanewise {
                 fn avx512($($arg: &Lanes),+) -> Lanes {
                     all($($arg),+)
                 }
-                match Level::best() {
-                    // SAFETY: `Level::best` only names levels whose features were detected.
+                match Level::in_force() {
+                    // SAFETY: `Level::in_force` only names levels whose features were detected.
                     Level::Avx512 => unsafe { avx512($($arg),+) },
-                    // SAFETY: `Level::best` only names levels whose features were detected.
+                    // SAFETY: `Level::in_force` only names levels whose features were detected.
                     Level::Avx2 => unsafe { avx2($($arg),+) },
                     Level::Portable => all($($arg),+),
                 }
@@ -140,10 +140,10 @@ macro_rules! f16_pairs {
                 fn avx512($($arg: &Lanes),+) -> Lanes {
                     x86::narrow_avx512(&each($(&x86::widen_avx512($arg)),+))
                 }
-                match Level::best() {
-                    // SAFETY: `Level::best` only names levels whose features were detected.
+                match Level::in_force() {
+                    // SAFETY: `Level::in_force` only names levels whose features were detected.
                     Level::Avx512 => return unsafe { avx512($($arg),+) },
-                    // SAFETY: `Level::best` only names levels whose features were detected.
+                    // SAFETY: `Level::in_force` only names levels whose features were detected.
                     Level::Avx2 => return unsafe { avx2($($arg),+) },
                     Level::Portable => {}
                 }
@@ -171,10 +171,10 @@ pub(crate) fn f16x2_from_f32(high: &Lanes, low: &Lanes) -> Lanes {
 /// `cvt.rn.f16.f32` into the low half of each lane.
 pub(crate) fn f16_from_f32(a: &Lanes) -> Lanes {
     #[cfg(target_arch = "x86_64")]
-    match Level::best() {
-        // SAFETY: `Level::best` only names levels whose features were detected.
+    match Level::in_force() {
+        // SAFETY: `Level::in_force` only names levels whose features were detected.
         Level::Avx512 => return unsafe { x86::f16_from_f32_avx512(a) },
-        // SAFETY: `Level::best` only names levels whose features were detected.
+        // SAFETY: `Level::in_force` only names levels whose features were detected.
         Level::Avx2 => return unsafe { x86::f16_from_f32_avx2(a) },
         Level::Portable => {}
     }
@@ -184,10 +184,10 @@ pub(crate) fn f16_from_f32(a: &Lanes) -> Lanes {
 /// `cvt.f32.f16` from the low half of each lane.
 pub(crate) fn f32_from_f16(a: &Lanes) -> Lanes {
     #[cfg(target_arch = "x86_64")]
-    match Level::best() {
-        // SAFETY: `Level::best` only names levels whose features were detected.
+    match Level::in_force() {
+        // SAFETY: `Level::in_force` only names levels whose features were detected.
         Level::Avx512 => return unsafe { x86::f32_from_f16_avx512(a) },
-        // SAFETY: `Level::best` only names levels whose features were detected.
+        // SAFETY: `Level::in_force` only names levels whose features were detected.
         Level::Avx2 => return unsafe { x86::f32_from_f16_avx2(a) },
         Level::Portable => {}
     }

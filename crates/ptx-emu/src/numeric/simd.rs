@@ -1,5 +1,6 @@
 //! Which vector instructions this machine has, decided once.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// Instruction sets the kernels are written for, weakest first. Every level computes the same.
@@ -13,6 +14,10 @@ pub enum Level {
     Avx512,
 }
 
+thread_local! {
+    static IN_FORCE: Cell<Option<Level>> = const { Cell::new(None) };
+}
+
 /// An instruction set's name, and whether this machine has it.
 #[cfg(target_arch = "x86_64")]
 type Feature = (&'static str, fn() -> bool);
@@ -23,6 +28,17 @@ impl Level {
     pub fn best() -> Self {
         static BEST: OnceLock<Level> = OnceLock::new();
         *BEST.get_or_init(Self::detect)
+    }
+
+    /// The level of the launch that this thread works for; the best where it works for none.
+    #[inline]
+    pub(crate) fn in_force() -> Self {
+        IN_FORCE.get().unwrap_or_else(Self::best)
+    }
+
+    /// Lets this thread work at a level, or the best below it that there is.
+    pub(crate) fn enforce(self) {
+        IN_FORCE.set(Some(self.min(Self::best())));
     }
 
     /// Every level this machine can run, weakest first.
@@ -84,6 +100,25 @@ mod tests {
                 into.push((path.display().to_string(), text));
             }
         }
+    }
+
+    #[test]
+    fn a_launch_is_kept_to_its_level() {
+        let ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\nret;\n}\n";
+        let module = crate::Module::load(ptx).expect("it compiles");
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        one.expect("a thread").install(|| {
+            for level in Level::available() {
+                let config = crate::Config {
+                    level,
+                    ..crate::Config::default()
+                };
+                let launch = crate::Launch::new("k").config(config);
+                let ran = launch.run(&module, &mut crate::Memory::new());
+                assert!(ran.is_ok());
+                assert_eq!(Level::in_force(), level);
+            }
+        });
     }
 
     #[test]

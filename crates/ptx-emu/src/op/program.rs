@@ -1,5 +1,6 @@
 //! Kernels, their registers, and where everything in them lies.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -173,6 +174,8 @@ impl Reloc {
 pub(crate) struct Program {
     /// Kernel name.
     pub name: String,
+    /// Forms of its instructions: see [`crate::Evidence`].
+    pub forms: BTreeSet<String>,
     /// Code; execution starts at 0. Device functions follow the kernel body.
     pub insts: Vec<Inst>,
     /// Backing store of every [`SlotList`].

@@ -1,9 +1,10 @@
 //! What the processes of a run report, together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ptx_cuda::report::{Kernel, Line};
+use cpp_demangle::{DemangleOptions, Symbol};
+use ptx_cuda::report::{Forms, Kernel, Line};
 use serde_json::json;
 
 use crate::table::{Align, Column, Style, Table, Value};
@@ -13,17 +14,66 @@ use crate::table::{Align, Column, Style, Table, Value};
 pub(super) struct Launched {
     processes: usize,
     kernels: BTreeMap<String, Kernel>,
+    forms: BTreeMap<String, Forms>,
     /// Kernel, kind and text.
     hazards: Vec<(String, String, String)>,
     /// Kernel and text.
     faults: Vec<(String, String)>,
     refused: Vec<String>,
+    /// Why times are missing.
+    untimed: Vec<String>,
+}
+
+/// Forms that a sentence names.
+const NAMED: usize = 4;
+
+fn some(forms: &BTreeSet<&str>) -> String {
+    let named: Vec<&str> = forms.iter().copied().take(NAMED).collect();
+    let more = if forms.len() > NAMED { ", …" } else { "" };
+    named.join(", ") + more
+}
+
+/// A kernel's name as the source has it, with template arguments and without parameters.
+fn source_name(mangled: &str) -> String {
+    let options = DemangleOptions::new()
+        .no_params()
+        .no_return_type()
+        .hide_expression_literal_types();
+    let symbol = Symbol::new(mangled).ok();
+    let name = symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok());
+    name.unwrap_or_else(|| mangled.to_owned())
+}
+
+/// Characters that a name takes in the table, at most.
+const NAME: usize = 48;
+
+/// A name that fits: long template arguments are left out, then what stands before the last `::`.
+fn short(name: &str) -> String {
+    if name.chars().count() <= NAME {
+        return name.to_owned();
+    }
+    let outer = match name.split_once('<') {
+        Some((outer, _)) => format!("{outer}<…>"),
+        None => name.to_owned(),
+    };
+    match outer.chars().count() <= NAME {
+        true => outer,
+        false => outer.rsplit("::").next().unwrap_or(&outer).to_owned(),
+    }
+}
+
+/// Modelled microseconds of all launches that have a time.
+fn micros(kernel: &Kernel) -> f64 {
+    kernel.modelled_nanos as f64 / 1e3
 }
 
 impl Launched {
-    /// Reads the files of a folder, one for each process.
-    pub(super) fn read(folder: &Path) -> Self {
-        let mut all = Self::default();
+    /// Reads the files of a folder, one for each process. `untimed` says why no time was modelled.
+    pub(super) fn read(folder: &Path, untimed: Option<String>) -> Self {
+        let mut all = Self {
+            untimed: untimed.into_iter().collect(),
+            ..Self::default()
+        };
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
         for file in files {
             let text = std::fs::read_to_string(file.path()).unwrap_or_default();
@@ -46,7 +96,18 @@ impl Launched {
                 sum.ctas += kernel.ctas;
                 sum.warp_instructions += kernel.warp_instructions;
                 sum.host_nanos += kernel.host_nanos;
+                sum.timed += kernel.timed;
+                sum.modelled_nanos += kernel.modelled_nanos;
+                sum.longest = sum.longest.take().max(kernel.longest);
             }
+            Line::Forms(forms) => {
+                let all = self.forms.entry(forms.kernel.clone()).or_default();
+                all.exact.extend(forms.exact);
+                all.near.extend(forms.near);
+                all.documents.extend(forms.documents);
+            }
+            Line::Untimed { text, .. } if self.untimed.contains(&text) => {}
+            Line::Untimed { text, .. } => self.untimed.push(text),
             Line::Hazard {
                 kernel,
                 hazard,
@@ -77,34 +138,77 @@ impl Launched {
         for (_, text) in &self.faults {
             parts.push(format!("fault: {text}"));
         }
+        if !self.forms.is_empty() {
+            parts.push(self.exactness());
+        }
+        for why in &self.untimed {
+            parts.push(format!("no time: {why}"));
+        }
         if !self.refused.is_empty() {
             parts.push(format!("not supported: {}", self.refused.join(", ")));
         }
         parts.join("\n\n")
     }
 
+    /// How sure the results are, in a sentence.
+    fn exactness(&self) -> String {
+        let all = |of: fn(&Forms) -> &BTreeSet<String>| -> BTreeSet<&str> {
+            self.forms
+                .values()
+                .flat_map(of)
+                .map(String::as_str)
+                .collect()
+        };
+        let (exact, near) = (all(|forms| &forms.exact), all(|forms| &forms.near));
+        let documents = all(|forms| &forms.documents);
+        let count = exact.len() + near.len() + documents.len();
+        let mut text = format!(
+            "{} of {count} forms of instructions are tested bit for bit against results of an H200",
+            exact.len()
+        );
+        for (words, forms) in [
+            ("within the error that PTX allows", near),
+            ("follow the PTX documents alone", documents),
+        ] {
+            if !forms.is_empty() {
+                text += &format!("; {} {words}: {}", forms.len(), some(&forms));
+            }
+        }
+        text
+    }
+
     fn table(&self) -> Table {
         let columns = ["launches", "CTAs", "warp instructions", "emulated in"];
         let mut columns: Vec<Column> = columns.into_iter().map(Column::right).collect();
+        columns.push(Column::right("modelled"));
+        columns.push(Column::new("bound by", Align::Left, 9));
         columns.push(Column::new("hazards", Align::Right, 9));
         let mut table = Table::keyed("kernel", columns.into_iter());
         for (name, kernel) in &self.kernels {
-            let found = self.hazards_of(name);
+            let longest = kernel.longest.as_ref();
             let values = [
                 kernel.launches.to_string(),
                 kernel.ctas.to_string(),
                 kernel.warp_instructions.to_string(),
                 format!("{:.3} s", kernel.host_nanos as f64 / 1e9),
-                found.to_string(),
+                match kernel.timed {
+                    0 => "–".to_owned(),
+                    _ => format!("{:.1} µs", micros(kernel)),
+                },
+                longest.map_or_else(|| "–".to_owned(), |(_, bound)| bound.clone()),
+                self.hazards_of(name).to_string(),
             ];
             table.push_named(
-                ptx_emu::source_name(name),
+                &short(&source_name(name)),
                 values.into_iter().map(Value::from),
             );
         }
-        match self.hazards.is_empty() {
-            true => table.without(&["hazards"]),
-            false => table,
+        if self.hazards.is_empty() {
+            table = table.without(&["hazards"]);
+        }
+        match self.kernels.values().any(|kernel| kernel.timed > 0) {
+            true => table,
+            false => table.without(&["modelled", "bound by"]),
         }
     }
 
@@ -113,13 +217,21 @@ impl Launched {
         let hazard = |(kernel, hazard, text): &(String, String, String)| json!({ "kernel": kernel, "hazard": hazard, "text": text });
         let fault = |(kernel, text): &(String, String)| json!({ "kernel": kernel, "text": text });
         let kernel = |(name, kernel): (&String, &Kernel)| {
+            let forms = self.forms.get(name);
             json!({
                 "kernel": name,
+                "name": source_name(name),
                 "launches": kernel.launches,
                 "ended": kernel.ended,
                 "ctas": kernel.ctas,
                 "warp_instructions": kernel.warp_instructions,
                 "host_nanos": kernel.host_nanos,
+                "timed": kernel.timed,
+                "modelled_micros": (kernel.timed > 0).then(|| micros(kernel)),
+                "exact": forms.map(|forms| &forms.exact),
+                "near": forms.map(|forms| &forms.near),
+                "documents": forms.map(|forms| &forms.documents),
+                "bound_by": kernel.longest.as_ref().map(|(_, bound)| bound),
             })
         };
         let document = json!({
@@ -131,7 +243,46 @@ impl Launched {
             "hazards": self.hazards.iter().map(hazard).collect::<Vec<_>>(),
             "faults": self.faults.iter().map(fault).collect::<Vec<_>>(),
             "refused": self.refused,
+            "untimed": self.untimed,
         });
         format!("{document:#}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_the_sources_and_fit() {
+        let name = |mangled: &str| short(&source_name(mangled));
+        assert_eq!(name("_Z3addPKfS0_Pfi"), "add");
+        assert_eq!(
+            name("_Z9transposeIfLi32EEvPKT_PS0_i"),
+            "transpose<float, 32>"
+        );
+        assert_eq!(name("plain"), "plain");
+        let long = format!("outer::kernel<{}>", "int, ".repeat(20));
+        assert_eq!(short(&long), "outer::kernel<…>");
+        let deep = format!("{}kernel<int>", "namespace::".repeat(6));
+        assert_eq!(short(&deep), "kernel<…>");
+    }
+
+    #[test]
+    fn how_sure_the_results_are_is_one_sentence() {
+        let set = |forms: &[&str]| forms.iter().map(|&form| form.to_owned()).collect();
+        let mut launched = Launched::default();
+        launched.add(Line::Forms(Forms {
+            kernel: "a".to_owned(),
+            exact: set(&["add.f32", "ret"]),
+            near: set(&["ex2.approx.f32"]),
+            documents: set(&["a", "b", "c", "d", "e"]),
+        }));
+        assert_eq!(
+            launched.exactness(),
+            "2 of 8 forms of instructions are tested bit for bit against results of an H200; 1 \
+             within the error that PTX allows: ex2.approx.f32; 5 follow the PTX documents alone: \
+             a, b, c, d, …"
+        );
     }
 }

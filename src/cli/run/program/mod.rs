@@ -3,12 +3,14 @@
 mod launched;
 
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
-use ptx_cuda::{Properties, SANITIZE, SEED, TARGET};
+use ptx_cuda::{Properties, SANITIZE, SEED, TARGET, TIME, Timing};
 
 use crate::cli::Globals;
 use crate::cli::runs::style;
@@ -16,16 +18,20 @@ use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Device, Exit};
 use dgx_core::speech;
+use dgx_run::backend::emu::machine;
+use dgx_run::compile::find_ptxas;
 
 use launched::Launched;
 
 /// The shared library that stands in for CUDA's.
 static LIBRARY: &[u8] = ptx_cuda_image::library!();
 
+/// What Triton takes for ptxas.
+const PTXAS: &str = "ptxas";
+
 /// Run a CUDA program without a GPU.
 ///
-/// The program must carry PTX and use the shared CUDA runtime:
-/// `nvcc -arch=compute_90a -cudart shared`. Its exit code is dgx's.
+/// The program must carry PTX: `nvcc -arch=compute_90a`. Its exit code is dgx's.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Device to emulate: h200, b200, or a target file
@@ -34,6 +40,9 @@ pub(crate) struct Args {
     /// Watch every launch for races and other hazards
     #[arg(long)]
     sanitize: bool,
+    /// Model how long each kernel takes on the device; needs ptxas
+    #[arg(long, conflicts_with = "sanitize")]
+    time: bool,
     /// Seed of the first launch; each launch uses the next
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -56,8 +65,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let device = target::find(&args.target)?;
     let folder = tempfile::tempdir().map_err(|e| no_folder(&e))?;
     prepare(folder.path()).map_err(|e| no_folder(&e))?;
-    let status = start(&args, &device, folder.path())?;
-    let launched = Launched::read(&folder.path().join("report"));
+    let timing = args.time.then(|| timing(&device)).transpose();
+    let known = timing.as_ref().ok().and_then(Option::as_ref);
+    let status = start(&args, &device, folder.path(), known)?;
+    let launched = Launched::read(&folder.path().join("report"), timing.err());
     if let Some(path) = &args.json {
         write(path, &launched.json(&device.name, args.seed, code(status)))?;
     }
@@ -81,6 +92,9 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
     let libraries = folder.join("lib");
     std::fs::create_dir(&libraries)?;
     ptx_cuda::library::prepare(&libraries, LIBRARY)?;
+    let ptxas = libraries.join(PTXAS);
+    std::fs::write(&ptxas, include_str!("ptxas.sh"))?;
+    std::fs::set_permissions(&ptxas, Permissions::from_mode(0o755))?;
     let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let installed = ["/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu"].map(PathBuf::from);
     let places = std::env::split_paths(&named).chain(installed);
@@ -94,22 +108,46 @@ fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     })
 }
 
+/// What times are modelled with, or why they are not.
+fn timing(device: &Device) -> Result<Timing, String> {
+    Ok(Timing {
+        machine: machine(device)?.clone(),
+        ptxas: find_ptxas()?,
+    })
+}
+
 /// Runs the program to its end.
-fn start(args: &Args, device: &Device, folder: &Path) -> Result<ExitStatus, CommandError> {
+fn start(
+    args: &Args,
+    device: &Device,
+    folder: &Path,
+    timing: Option<&Timing>,
+) -> Result<ExitStatus, CommandError> {
     let libraries = folder.join("lib");
     let mut path = OsString::from(&libraries);
     if let Some(others) = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty()) {
         path.push(":");
         path.push(others);
     }
+    // A program that contains a runtime is told to use the library's before it begins.
+    let mut preload = libraries.join(ptx_cuda::library::DRIVER).into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|names| !names.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
     let properties = serde_json::to_string(&properties(device)).unwrap_or_default();
+    let timing = timing.and_then(|timing| serde_json::to_string(timing).ok());
     let mut command = Command::new(&args.program);
     command
         .args(&args.args)
         .env("LD_LIBRARY_PATH", path)
+        .env("LD_PRELOAD", preload)
         .env("TRITON_LIBCUDA_PATH", &libraries)
+        .env("TRITON_PTXAS_PATH", libraries.join(PTXAS))
+        .env("TRITON_PTXAS_BLACKWELL_PATH", libraries.join(PTXAS))
         .env(TARGET, properties)
         .env(SEED, args.seed.to_string())
+        .env(TIME, timing.unwrap_or_default())
         .env(SANITIZE, if args.sanitize { "1" } else { "" })
         .env(ptx_cuda::report::REPORT, folder.join("report"));
     let mut child = command.spawn().map_err(|error| {

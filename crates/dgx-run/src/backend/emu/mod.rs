@@ -21,7 +21,7 @@ use ptx_emu::{Class, Config, Counters, MemoryError, MmaMode, Module, Profile, Sa
 pub use self::fault::STILL_RUNNING;
 use self::memory::CallMemory;
 use self::model::Ended;
-pub use self::model::{Traced, cause_word, machine};
+pub use self::model::{Traced, machine};
 pub use self::role::Laid;
 pub use self::role::Role;
 use super::tables;

@@ -2,11 +2,10 @@
 //! `ptx-time` on the numbers of the target. docs/internals/time.md says what that sees.
 
 use std::collections::HashSet;
-use std::ops::RangeInclusive;
 
-use ptx_emu::trace::{Deed, Event, Part, Trace, Watch};
-use ptx_emu::{Counters, Report, Wake};
-use ptx_time::{Call, Cause, Code, Launched, Machine};
+use ptx_emu::trace::{Part, Trace, Watch};
+use ptx_emu::{Report, Wake};
+use ptx_time::{Call, Code, Launched, Machine};
 
 use super::role::{Laid, roles};
 use crate::backend::Modelled;
@@ -29,13 +28,6 @@ const DRAWN_ALONE: usize = 2;
 const SURPRISE: f64 = 1.1;
 /// Beyond so many times, the drawn ones are too few to say how long it takes.
 const UNLIKELY: f64 = 2.0;
-
-/// Times as much as a time tells of may have been done.
-const UNTOLD: f64 = 2.0;
-
-/// Times as many instructions as any sampled cluster another may execute. Loops that wait differ
-/// in length from CTA to CTA.
-const STRAGGLER: f64 = 4.0;
 
 /// A launch that ended.
 pub(super) struct Ended<'a> {
@@ -164,30 +156,17 @@ pub(super) fn modelled(
     };
     possible(call.micros)?;
     Ok(Modelled {
-        bound: bound(&call).to_owned(),
+        bound: call.bound().word().to_owned(),
         micros: Micros(call.micros),
         kernels: kernels(&call, launches),
         remark,
     })
 }
 
-/// Instructions of the cubin that one of the PTX may stand for, at least and at most, over a whole
-/// kernel. A loop that the compiler unrolled or turned round can be lost, or told for every copy.
-const EXPANSION: RangeInclusive<f64> = 0.25..=8.0;
-
-/// Whether the kernel's machine code was recognised in what it did.
+/// Whether the kernels' machine code was recognised in what they did.
 fn recognised(call: &Call, launches: &[Ended<'_>]) -> Result<(), String> {
-    let launches = call.launches.iter().zip(launches);
-    for (times, ended) in launches {
-        if !EXPANSION.contains(&times.expansion) {
-            return Err(format!(
-                "{} cannot be modelled: {:.2} instructions of its machine code were found for each \
-                 of its PTX, so a loop was lost or told too often",
-                ended.geometry.kernel, times.expansion
-            ));
-        }
-    }
-    Ok(())
+    let mut launches = call.launches.iter().zip(launches);
+    launches.try_for_each(|(times, ended)| times.recognised(&ended.geometry.kernel))
 }
 
 /// The call that counts, of the fixed sample, of the whole one with so many drawn CTAs, and of
@@ -285,107 +264,9 @@ fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec
     launches.iter().enumerate().map(script).collect()
 }
 
-/// Whether what was watched stands for what was done. A kernel can tell which CTAs are watched, and
-/// leave the work to the others; or work in what looks like a loop that waits, of which one turn is
-/// told.
+/// Whether what was watched stands for what was done.
 fn telling(ended: &Ended<'_>) -> Result<(), String> {
-    let kernel = &ended.geometry.kernel;
-    let traced = ended.whole.ctas.len() as u64;
-    let ran = ended.report.counters.ctas;
-    if traced == 0 && ran > 0 {
-        return Err(format!("{kernel} does more than can be written down of it"));
-    }
-    let ptx_emu::Most { of_all, of_traced } = ended.report.most;
-    let most = [
-        (
-            "or its cluster, executes",
-            "warp instructions",
-            of_all.cluster,
-            of_traced.cluster,
-        ),
-        (
-            "in one warp, executes",
-            "instructions or sleeps as many ns",
-            of_all.warp,
-            of_traced.warp,
-        ),
-    ];
-    for (who, what, all, traced) in most {
-        if all as f64 > STRAGGLER * traced as f64 {
-            return Err(format!(
-                "a CTA of {kernel}, {who} {all} {what}, and those that are sampled {traced} at \
-                 most: a call takes as long as its longest CTA"
-            ));
-        }
-    }
-    let all = if ran > traced { ran } else { 0 };
-    for (what, done, of) in measures(&ended.report.counters) {
-        let told = told(&ended.whole, all, of);
-        if done as f64 > UNTOLD * told as f64 {
-            return Err(format!(
-                "of the {done} {what} of {kernel}, the CTAs that are watched, and of loops that \
-                 wait one turn, tell of {told} only"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// What is counted of all CTAs, and how much of it an event is.
-type Measure = (&'static str, u64, fn(&Event) -> u64);
-
-fn measures(counters: &Counters) -> [Measure; 3] {
-    [
-        (
-            "warp instructions",
-            counters.total_instructions(),
-            |event| match *event {
-                Event::Run { first, end } => u64::from(end - first),
-                // Told beside the atomic that it is a part of.
-                Event::Did {
-                    deed: Deed::Update { .. },
-                    ..
-                } => 0,
-                Event::Did { .. } => 1,
-            },
-        ),
-        (
-            "bytes that threads read or write in global memory",
-            counters.global_read + counters.global_written,
-            |event| match event {
-                Event::Did {
-                    deed: Deed::Global { at, .. },
-                    ..
-                } => u64::from(at.bytes),
-                _ => 0,
-            },
-        ),
-        (
-            "bytes that are copied",
-            counters.async_read + counters.async_written,
-            |event| match event {
-                Event::Did {
-                    deed: Deed::LaneCopy { at } | Deed::Bulk { at: Some(at), .. },
-                    ..
-                } => u64::from(at.bytes),
-                _ => 0,
-            },
-        ),
-    ]
-}
-
-/// How much of it a launch of so many CTAs does, each taken to do as much as the nearest that was
-/// watched; of none, those alone.
-fn told(trace: &Trace, ctas: u64, of: fn(&Event) -> u64) -> u64 {
-    let mut from = 0;
-    let each = trace.ctas.iter().enumerate().map(|(index, cta)| {
-        let behind = trace.ctas.get(index + 1);
-        let to = behind.map_or(ctas, |next| (cta.cta + next.cta).div_ceil(2));
-        let times = if ctas == 0 { 1 } else { to - from };
-        from = to;
-        times * cta.warps.iter().flatten().map(of).sum::<u64>()
-    });
-    each.sum()
+    ptx_time::telling(&ended.geometry.kernel, &ended.report, &ended.whole)
 }
 
 fn replay(
@@ -465,33 +346,6 @@ fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>)
     };
     let other = footprint(before.geometry);
     footprint(ended.geometry).fits_beside(&device.limits, &other, held)
-}
-
-/// What most of the way to a call's end goes through, in the words of tables
-/// and run files.
-fn bound(call: &Call) -> &'static str {
-    let way = call.way();
-    let most = Cause::ALL.into_iter().max_by(|a, b| {
-        let (a, b) = (way[*a as usize], way[*b as usize]);
-        a.total_cmp(&b)
-    });
-    cause_word(most.unwrap_or(Cause::Launch))
-}
-
-/// What is in the way, in a word or two: the same in run files, tables and
-/// explanations.
-pub fn cause_word(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Launch => "launch",
-        Cause::Tensor => "tensor cores",
-        Cause::Arithmetic => "arithmetic",
-        Cause::Issue => "issue",
-        Cause::Shared => "shared memory",
-        Cause::Memory => "memory bandwidth",
-        Cause::L2 => "L2 bandwidth",
-        Cause::Latency => "memory latency",
-        Cause::Barriers => "barriers",
-    }
 }
 
 #[cfg(test)]

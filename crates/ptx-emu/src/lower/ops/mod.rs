@@ -26,6 +26,7 @@ use super::emit::Emitter;
 use super::error::{Lowered, Problem};
 use super::version;
 use super::words::Words;
+use crate::evidence;
 use crate::front::ast::{Instruction, Operand};
 use std::borrow::Cow;
 
@@ -46,6 +47,9 @@ pub(crate) fn lower<'a>(
         target.check(name.unwrap_or_default(), instruction)?;
     }
     version::check(emitter.unit.ast.version, instruction)?;
+    if emitter.plan.is_some() {
+        emitter.program.forms.insert(evidence::form(instruction));
+    }
     let operands = spell_out(emitter, &instruction.operands);
     let form = Form {
         opcode: instruction.opcode,

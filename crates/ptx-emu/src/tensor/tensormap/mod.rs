@@ -152,6 +152,7 @@ pub struct Tiled<'a> {
 /// The rule a tensor map breaks.
 #[allow(missing_docs, reason = "the messages say it")]
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TensorMapError {
     #[error("these 128 bytes are not a tensor map: make one on the host and pass its address")]
     NotAMap,

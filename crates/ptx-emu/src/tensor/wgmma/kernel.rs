@@ -292,7 +292,7 @@ pub(crate) fn fragments(
     (right, b): (Element, [&Lanes; 2]),
     c: [&Lanes; 4],
 ) -> Option<[Lanes; 4]> {
-    let level = Level::best();
+    let level = Level::in_force();
     let (left, right) = Kind::of(left).zip(Kind::of(right))?;
     if level < Level::Avx2 {
         return None;

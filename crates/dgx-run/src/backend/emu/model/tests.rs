@@ -1,8 +1,6 @@
 use super::*;
 use dgx_core::operators;
 use dgx_core::record::synthetic::group;
-use ptx_emu::trace::CtaTrace;
-use ptx_time::LaunchTimes;
 
 use dgx_core::config::target::usual;
 
@@ -75,26 +73,6 @@ fn between_two_that_are_watched_one_is_drawn() {
 }
 
 #[test]
-fn what_binds_is_what_most_of_the_way_goes_through() {
-    let call = |cycles: f64, cause: Cause| {
-        let mut launch = LaunchTimes {
-            cycles,
-            ..LaunchTimes::default()
-        };
-        launch.way[cause as usize] = cycles;
-        Call {
-            micros: cycles / 1000.0 + 4.0,
-            clock_mhz: 1000.0,
-            launches: vec![launch],
-        }
-    };
-    let told = |cycles, cause| bound(&call(cycles, cause));
-    assert_eq!(told(100.0, Cause::Tensor), "launch");
-    assert_eq!(told(1e5, Cause::Tensor), "tensor cores");
-    assert_eq!(told(1e5, Cause::Memory), "memory bandwidth");
-}
-
-#[test]
 fn the_longer_time_counts_where_drawn_ctas_take_longer() {
     let call = |micros: f64| Call {
         micros,
@@ -123,53 +101,6 @@ fn a_time_that_no_run_file_holds_is_none() {
         let why = possible(micros).unwrap_err();
         assert!(why.contains("is no time: 0.001 to 1e9"), "{why}");
     }
-}
-
-#[test]
-fn what_is_watched_stands_for_what_was_done() {
-    let cta = |cta, instructions| CtaTrace {
-        cta,
-        warps: vec![vec![Event::Run {
-            first: 0,
-            end: instructions,
-        }]],
-        ..CtaTrace::default()
-    };
-    let trace = Trace {
-        ctas: vec![cta(0, 10), cta(4, 100), cta(9, 1000)],
-        ..Trace::default()
-    };
-    let [(_, _, of), ..] = measures(&Counters::default());
-    assert_eq!(told(&trace, 0, of), 1110);
-    assert_eq!(told(&trace, 10, of), 2 * 10 + 5 * 100 + 3 * 1000);
-    let geometry = geometry(10);
-    let launched = |instructions, ctas| {
-        let mut ended = ended(&geometry, trace.clone());
-        ended.report.counters.warp_instructions[0] = instructions;
-        ended.report.counters.ctas = ctas;
-        telling(&ended)
-    };
-    assert_eq!(launched(7000, 10), Ok(()));
-    assert_eq!(launched(2200, 3), Ok(()));
-    assert!(launched(2300, 3).is_err(), "a loop that seemed to wait");
-    let hidden = launched(8000, 10).unwrap_err();
-    assert!(hidden.contains("tell of 3520 only"), "{hidden}");
-    let mut one = ended(&geometry, trace.clone());
-    one.report.most.of_all.cluster = 3900;
-    one.report.most.of_traced.cluster = 1000;
-    assert_eq!(telling(&one), Ok(()));
-    one.report.most.of_all.cluster = 4100;
-    let why = telling(&one).unwrap_err();
-    assert!(why.contains("as long as its longest CTA"), "{why}");
-    one.report.most.of_all.cluster = 1000;
-    one.report.most.of_all.warp = 4100;
-    one.report.most.of_traced.warp = 1000;
-    let why = telling(&one).unwrap_err();
-    assert!(why.contains("in one warp, executes 4100"), "{why}");
-    let mut endless = ended(&geometry, Trace::default());
-    endless.report.counters.ctas = 3;
-    let why = telling(&endless).unwrap_err();
-    assert!(why.contains("more than can be written down"), "{why}");
 }
 
 fn ended(geometry: &LaunchGeometry, trace: Trace) -> Ended<'_> {
