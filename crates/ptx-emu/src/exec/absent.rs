@@ -6,9 +6,8 @@
 use super::cluster::Cluster;
 use super::exchange::{members, parties, readers_of};
 use super::joint;
-use super::paths::Parting;
 use super::signal::{Absent, Signal};
-use super::warp::{Path, Warp};
+use super::warp::{Parting, Path, Warp};
 use crate::fault::FaultKind;
 use crate::op::{Inst, Op, Pc};
 

@@ -3,46 +3,21 @@
 //! Global bytes are shared by all CTAs, but a cluster that runs beside others writes to drafts of
 //! its own (see [`super::draft`]), so that nobody's results depend on the host's threads.
 
+use super::agent::Agent;
 use super::banks;
-use super::cluster::{CachedRegion, Cluster, POISON};
-use super::copy::Origin;
-use super::door::{Act, Agent, Bytes, Room, Visit};
+use super::bytes::{AlignedBytes, POISON};
+use super::checked::Checked;
+use super::cluster::Cluster;
 use super::draft::Drafts;
+use super::lanes::{each, lanes};
+use super::origin::Origin;
 use super::pointers::{HostPtr, Pointers};
-use super::warp::{Warp, each};
+use super::region::CachedRegion;
+use super::visit::{Act, Bytes, Room, Visit};
+use super::warp::Warp;
+use super::window::{WINDOW, Window, window_of};
 use crate::fault::FaultKind;
-use crate::op::{
-    Addr, Base, CLUSTER_RANK_SHIFT, LOCAL_WINDOW, Order, PARAM_WINDOW, SHARED_WINDOW, Space,
-    rank_of,
-};
-
-pub(super) type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// Where a lane's address leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Window {
-    Global,
-    Shared,
-    Local,
-    Param,
-}
-
-/// Bytes above a generic window's base that belong to it.
-const WINDOW: u64 = 1 << 32;
-
-/// The space a generic address lies in.
-pub(super) fn window_of(address: u64) -> Window {
-    let within = |base: u64| address.wrapping_sub(base) < WINDOW;
-    if within(SHARED_WINDOW) {
-        Window::Shared
-    } else if within(LOCAL_WINDOW) {
-        Window::Local
-    } else if within(PARAM_WINDOW) {
-        Window::Param
-    } else {
-        Window::Global
-    }
-}
+use crate::op::{Addr, Base, CLUSTER_RANK_SHIFT, Order, Space, rank_of};
 
 /// What an access is, for checks and for the door.
 #[derive(Debug, Clone, Copy)]
@@ -456,7 +431,7 @@ impl Cluster<'_> {
         }
         let per_lane = u64::from(self.env.program.local_bytes).next_multiple_of(16);
         if w.local.is_empty() {
-            w.local = super::bytes::AlignedBytes::filled(per_lane as usize * 32, POISON);
+            w.local = AlignedBytes::filled(per_lane as usize * 32, POISON);
         }
         let host = HostPtr::to(w.local.as_mut_ptr());
         let mut out = [host; 32];
@@ -529,16 +504,5 @@ fn misaligned(place: Window, at: &[u64; 32], mask: u32, align: u64) -> Box<Fault
         },
         address: at[lane],
         align,
-    })
-}
-
-/// The lanes of a mask, lowest first.
-#[inline(always)]
-pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    let mut left = mask;
-    std::iter::from_fn(move || {
-        let lane = left.trailing_zeros() as usize;
-        left &= left.wrapping_sub(1);
-        (lane < 32).then_some(lane)
     })
 }

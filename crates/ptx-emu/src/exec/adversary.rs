@@ -11,7 +11,7 @@
 //! one of them. Under an odd seed they land at once, or after a drawn time, cluster by cluster.
 
 use super::clock::EventTime;
-use super::copy::Latency;
+use super::jobs::Latency;
 
 /// When asynchronous work becomes visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,17 +1,17 @@
 //! `atom` and `red`, and the reductions of bulk copies.
 
-use super::access::{Access, lanes};
+use super::access::Access;
 use super::cluster::{Cluster, Flow};
-use super::convert::pool;
-use super::door::Act;
+use super::lanes::lanes;
 use super::pointers::HostPtr;
 use super::span::Span;
+use super::visit::Act;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
 use crate::numeric::arith::{self, Extremum};
 use crate::numeric::halves::{Half, HalfMode, both};
 use crate::numeric::{FloatMode, Rounding};
-use crate::op::{Atom, AtomOp, Num, R32, Slot, Space};
+use crate::op::{Atom, AtomOp, Num, R32, Slot, Space, pool};
 
 const HALF: HalfMode = HalfMode {
     ftz: false,

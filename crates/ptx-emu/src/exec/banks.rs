@@ -1,6 +1,6 @@
 //! Shared-memory bank conflicts.
 
-use super::access::lanes;
+use super::lanes::lanes;
 #[cfg(target_arch = "x86_64")]
 use super::quick;
 
@@ -113,8 +113,8 @@ fn count(mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::each;
     use super::*;
-    use crate::exec::warp::each;
     use crate::numeric::simd::Level;
 
     #[test]

@@ -2,7 +2,8 @@
 
 use super::carry::carry;
 use super::integer::{lop3, prmt, sext16, shl32};
-use super::warp::{Warp, each};
+use super::lanes::each;
+use super::warp::Warp;
 use crate::op::{I16x2, ICount, IUn, Op, PrmtMode, Slot, Video, W};
 
 fn prmt_mode(mode: PrmtMode, a: u32, b: u32, c: u32) -> u32 {

@@ -1,12 +1,10 @@
 //! Faults in words: which warp, at which line, and what it waited for.
 
 use super::cluster::Cluster;
-use super::copy::Origin;
-use super::mbarrier::helper;
+use super::origin::Origin;
 use super::signal::{Signal, Stuck};
 use super::warp::{State, Wait, WaitPhase};
 use crate::fault::{Fault, FaultKind, Place, Wait as WaitReport};
-use crate::name::source_name;
 
 impl Cluster<'_> {
     pub(super) fn deadlock(&mut self) -> Box<Fault> {
@@ -55,12 +53,6 @@ impl Cluster<'_> {
             stuck.push((Origin { pc, ..from }, wait));
         }
         stuck
-    }
-
-    /// The bit of the warp something comes from.
-    pub(super) fn helper(&self, from: Origin) -> u64 {
-        let warps = self.ctas[from.cta as usize].warps.len() as u32;
-        helper(from.cta * warps + from.warp)
     }
 
     /// How far from the cause of a deadlock a wait seems: who waits where others are stuck that
@@ -199,42 +191,6 @@ impl Cluster<'_> {
                 )
             }
         }
-    }
-
-    /// ` (name+offset)` of the shared variable an address lies in, or nothing.
-    pub(super) fn symbol_near(&self, address: u32) -> String {
-        let after = |v: &&crate::op::SharedVar| v.address <= address;
-        let found = self
-            .env
-            .program
-            .shared
-            .iter()
-            .filter(after)
-            .max_by_key(|v| v.address);
-        match found {
-            Some(v) if v.size == 0 || address < v.address + v.size => {
-                format!(" ({}+{})", source_name(&v.name), address - v.address)
-            }
-            _ => String::new(),
-        }
-    }
-
-    pub(super) fn fault(
-        &self,
-        kind: FaultKind,
-        cta: usize,
-        warp: usize,
-        pc: u32,
-        lanes: u32,
-    ) -> Box<Fault> {
-        let id = self.ctas[cta].id;
-        Box::new(Fault {
-            kind,
-            place: Place::of(self.env.program, pc, id, warp as u32, lanes),
-            seed: self.env.seed,
-            early: self.early.as_deref().cloned(),
-            printed: Vec::new(),
-        })
     }
 
     /// A fault where a warp last asked for what other CTAs write: it has its answer by now, and

@@ -1,15 +1,16 @@
 //! `cp.async.bulk`, `st.async` and `red.async`.
 
-use super::access::{Access, lanes};
+use super::access::Access;
+use super::agent::Agent;
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::copy::{ByteSource, Job, Latency, SharedAt};
-use super::door::{Act, Agent};
-use super::sync::illegal;
+use super::jobs::{ByteSource, Job, Latency};
+use super::lanes::lanes;
+use super::origin::SharedAt;
+use super::visit::Act;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
 use crate::op::{Addr, AtomOp, BulkCopy, BulkDir, Num, R32, R64, Slot};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
 
 impl Cluster<'_> {
     /// CTAs a copy goes to: the multicast mask, or the destination's own.

@@ -49,3 +49,6 @@ impl DerefMut for AlignedBytes {
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
     }
 }
+
+/// What uninitialised and in-flight shared bytes read as: NaN in every float format that has one.
+pub(crate) const POISON: u8 = 0xff;

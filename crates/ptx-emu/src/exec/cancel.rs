@@ -3,18 +3,15 @@
 //! Which cluster gets the next one is decided among all of them, in the common order of accesses
 //! that other CTAs see, so that it depends on the seed alone and no index is given out twice.
 
-use super::access::lanes;
+use super::checked::Checked;
 use super::cluster::{Cluster, Flow};
-use super::copy::{ByteSource, Job, Latency, SharedAt};
 use super::env::Env;
+use super::jobs::{ANSWER, ByteSource, Job, Latency};
+use super::lanes::lanes;
+use super::origin::SharedAt;
 use super::warp::{Wait, Warp};
 use crate::fault::FaultKind;
 use crate::op::{Addr, CANCELED};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// Bytes of an answer.
-pub(super) const ANSWER: u32 = 16;
 
 /// What is asked for arrives as the three coordinates of the cluster's first CTA and a word that
 /// says so. An answer of "none" has no coordinates.

@@ -1,8 +1,8 @@
 //! Extended-precision arithmetic through the carry flag.
 
-use super::units::misrouted;
-use super::warp::{Warp, each};
-use crate::op::Op;
+use super::lanes::each;
+use super::warp::Warp;
+use crate::op::{Op, misrouted};
 
 /// Extended-precision arithmetic through the carry flag.
 pub(super) fn carry(w: &mut Warp, mask: u32, op: &Op) {

@@ -1,10 +1,10 @@
 //! Comparisons, and choices by them.
 
 use super::float::{f, ff, half_kind};
-use super::units::misrouted;
-use super::warp::{Warp, each};
+use super::lanes::each;
+use super::warp::Warp;
 use crate::numeric::halves::Half;
-use crate::op::{Cmp, FTest, Op, P, R32, R64, W};
+use crate::op::{Cmp, FTest, Op, P, R32, R64, W, misrouted};
 
 /// A comparison of two numbers per lane, from the lanes where the first is less, where both are
 /// equal, and where one is not a number.

@@ -1,11 +1,11 @@
 //! Conversions, packing and moves between register files.
 
 use super::float::rounding;
-use super::units::misrouted;
-use super::warp::{Warp, each};
+use super::lanes::each;
+use super::warp::Warp;
 use crate::numeric::convert::{self, Cvt, Integer};
 use crate::numeric::{Format, Rounding, lanes};
-use crate::op::{CvtMods, Num, Op, Program, Round, Slot};
+use crate::op::{CvtMods, Num, Op, Program, Round, Slot, misrouted, pool};
 
 fn integer(num: Num) -> Option<Integer> {
     let (bits, signed) = match num {
@@ -363,10 +363,4 @@ pub(super) fn rare(w: &mut Warp, mask: u32, op: &Op, program: &Program) {
         }
         ref other => misrouted(other),
     }
-}
-
-/// The slots of a list.
-#[inline(always)]
-pub(super) fn pool(program: &Program, list: crate::op::SlotList) -> &[Slot] {
-    &program.slot_pool[list.start as usize..][..list.len as usize]
 }

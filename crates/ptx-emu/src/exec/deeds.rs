@@ -5,15 +5,14 @@
 
 mod accesses;
 mod barriers;
-mod copies;
+pub(crate) mod copies;
 
-use super::access::lanes;
 use super::cluster::Cluster;
-use super::record::BarrierWait;
+use super::lanes::lanes;
+use super::recorder::BarrierWait;
 use super::warp::Warp;
 use crate::op::{BarKind, Fence, Op, Product, Proxies, R32, Scope, WgmmaA};
 use crate::trace::Deed;
-pub(super) use copies::receivers;
 
 impl Cluster<'_> {
     /// The deeds of an instruction for the lanes of `mask` (at least one); of a wait on mbarriers

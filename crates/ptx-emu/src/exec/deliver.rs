@@ -3,29 +3,11 @@
 use super::adversary::Delivery;
 use super::clock::EventTime;
 use super::cluster::Cluster;
-use super::copy::{Job, Latency, Origin, Pending};
-use super::signal::Signal;
-use super::warp::{State, Wait, Warp};
+use super::jobs::{Due, Job, Pending};
+use super::warp::{State, Wait};
 use crate::fault::Fault;
 
-/// When an event lands by itself, and which of several at once comes first.
-pub(crate) type Due = (EventTime, u64);
-
 impl Cluster<'_> {
-    /// Puts a job of some lanes in flight; its number.
-    pub(super) fn schedule(&mut self, w: &Warp, lanes: u32, latency: Latency, job: Job) -> u64 {
-        let at = self.adversary.due(self.clocks.now(), latency);
-        self.event_seq += 1;
-        self.progress += 1;
-        let work = self.event_seq;
-        let issuer = w.origin(lanes);
-        let (by, signals) = (job.agent(), job.signalled());
-        self.signal(issuer, Signal::Issue { work, by, signals });
-        let from = Origin { work, ..issuer };
-        self.events.insert((at, work), Pending { from, job });
-        work
-    }
-
     /// Completes what is due.
     pub(super) fn deliver(&mut self) -> Result<(), Box<Fault>> {
         while let Some(event) = self.events.first_entry() {
@@ -53,6 +35,16 @@ impl Cluster<'_> {
             return Ok(());
         }
         self.finish_ordered(event)
+    }
+
+    /// Completes one event, blaming faults on the instruction that issued it.
+    pub(super) fn finish_ordered(&mut self, event: Pending) -> Result<(), Box<Fault>> {
+        let Pending { from, job } = event;
+        if let Job::TensorCore { pipe, .. } = job {
+            return self.drain(pipe as usize, from.work);
+        }
+        self.finish(from, job)
+            .map_err(|kind| self.fault(*kind, from.cta as usize, from.warp as usize, from.pc, 0))
     }
 
     /// Nobody can run: completes what one of the waiting warps lacks. False if nothing in flight

@@ -5,32 +5,27 @@
 //! several places, a copy under way, an access other CTAs may see) is left to [`super::access`],
 //! before anything has been counted.
 
+use super::access::Access;
+use super::checked::Checked;
+use super::cluster::{Cluster, Flow};
+use super::draft::Drafts;
+use super::gather::{gather, scatter};
+use super::lanes::{each, lanes};
+use super::pointers::{HostPtr, Pointers};
+use super::region::{CachedRegion, REMEMBERED};
+use super::span::{LAYOUTS, Pattern, Span};
+use super::visit::{Bytes, Room};
+use super::warp::Warp;
+use super::window::{Window, window_of};
 use std::ptr::copy_nonoverlapping;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::access::{Access, Window, lanes, window_of};
-use super::cluster::{CachedRegion, Cluster, Flow};
-use super::convert::pool;
-use super::door::{Bytes, Room};
-use super::draft::Drafts;
-use super::gather::{gather, scatter};
-use super::pointers::{HostPtr, Pointers};
 #[cfg(target_arch = "x86_64")]
 use super::quick;
-use super::span::{Pattern, Span};
-use super::warp::{Warp, each};
-use crate::fault::FaultKind;
 use crate::op::{
     Addr, Base, Extend, LOCAL_WINDOW, Order, R32, R64, SHARED_BASE, SHARED_WINDOW, Slot, SlotList,
-    Space,
+    Space, pool,
 };
-
-type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// Instructions whose allocation is remembered.
-pub(super) const REMEMBERED: usize = 32;
-/// Instructions whose layout is remembered.
-pub(super) const LAYOUTS: usize = 256;
 
 /// The low words of 64-bit addresses less `base`; whether they all fit.
 #[inline(always)]

@@ -2,179 +2,17 @@
 //!
 //! Whoever reads or writes passes here and says who it is, on behalf of which instruction, in which
 //! order, and which bytes it means. Counters, footprints and early reads hear of every access this
-//! way; so does a [`Listener`], if a launch has one. Nobody pays for a listener that is not there
-//! but one comparison with null for a whole warp's access.
+//! way; so does a [`Listener`](super::visit::Listener), if a launch has one. Nobody pays for a
+//! listener that is not there but one comparison with null for a whole warp's access.
 //!
 //! The bytes themselves are moved by the caller, before or after: what is heard never changes what
 //! is read.
 
+use super::agent::Agent;
 use super::cluster::Cluster;
-use super::copy::Origin;
-use super::early::InFlight;
-use super::paths::Branch;
-use super::signal::Signal;
-use super::warp::Warp;
-use crate::op::Order;
-use crate::tensor::descriptor::Matrix;
-
-/// Who reaches memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Agent {
-    /// Loads, stores, atomics and matrix moves of threads.
-    Thread,
-    /// What single lanes leave behind: `cp.async`, `st.async`, `red.async`.
-    LaneCopy,
-    /// Bulk and tensor copies.
-    BulkCopy,
-    /// Operands of wgmma and tcgen05.
-    TensorCore,
-    /// The reading of a tensor map by the copy that uses it.
-    MapFetch,
-    /// The editing of a tensor map by a thread.
-    MapEdit,
-    /// Strings the host reads: formats and messages.
-    Host,
-}
-
-/// The way an agent reaches memory; what comes by another way is ordered by proxy fences only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Proxy {
-    Generic,
-    Async,
-    Tensormap,
-}
-
-impl Agent {
-    pub(crate) fn proxy(self) -> Proxy {
-        match self {
-            Agent::Thread | Agent::LaneCopy | Agent::MapEdit | Agent::Host => Proxy::Generic,
-            Agent::BulkCopy | Agent::TensorCore => Proxy::Async,
-            Agent::MapFetch => Proxy::Tensormap,
-        }
-    }
-}
-
-/// What is done to the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Act {
-    Read,
-    Write,
-    /// Read and written in one step.
-    Update,
-    /// Given back: nobody may use it any more.
-    Free,
-    /// The first and the last moment of a CTA, between which its shared memory may be used.
-    Begin,
-    End,
-}
-
-impl Act {
-    /// Whether the bytes change.
-    #[inline(always)]
-    pub(crate) fn writes(self) -> bool {
-        self != Act::Read
-    }
-
-    /// Whether it matters what they were.
-    #[inline(always)]
-    pub(crate) fn reads(self) -> bool {
-        matches!(self, Act::Read | Act::Update)
-    }
-}
-
-/// The memory that is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Room {
-    /// An allocation, by its number; offsets are from its first byte.
-    Global { region: usize },
-    /// Shared memory of a CTA of the cluster.
-    Shared { cta: u32 },
-    /// Tensor memory of a CTA of the cluster.
-    Tensor { cta: u32 },
-}
-
-/// Bytes of a room.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Bytes<'v> {
-    /// One piece.
-    Piece { first: u64, len: u64 },
-    /// `each` bytes for every lane; those that do not take part repeat one that does. All lie in
-    /// `low..end`, and fill it if they are `dense` (or are all the same).
-    Lanes {
-        at: &'v [u32; 32],
-        each: u32,
-        low: u32,
-        end: u32,
-        dense: bool,
-    },
-    /// An operand tile of `rows` rows (or columns).
-    Tile { matrix: &'v Matrix, rows: u32 },
-    /// Lanes of columns of tensor memory.
-    Columns { first: u32, count: u32, lanes: u128 },
-}
-
-/// One access.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Visit<'v> {
-    pub(crate) agent: Agent,
-    /// On whose behalf.
-    pub(crate) from: Origin,
-    pub(crate) act: Act,
-    pub(crate) order: Order,
-    pub(crate) room: Room,
-    pub(crate) bytes: Bytes<'v>,
-}
-
-/// Hears what goes on in a launch.
-pub(crate) trait Listener: Sync {
-    /// Somebody to listen to one cluster, from its beginning to its end, if it is of interest.
-    fn attend(&self, cluster: u64) -> Option<Box<dyn ClusterListener + '_>>;
-}
-
-/// Hears every access of a cluster and what orders them, as they happen.
-pub(crate) trait ClusterListener: Send {
-    fn hear(&mut self, visit: &Visit<'_>);
-    fn order(&mut self, from: Origin, signal: Signal);
-
-    /// Whether it matters that the last access changed something.
-    fn wants_changes(&self) -> bool {
-        false
-    }
-
-    /// The last access wrote what was there before.
-    fn unchanged(&mut self) {}
-}
-
-impl Visit<'_> {
-    /// Bytes moved.
-    #[inline(always)]
-    fn total(&self) -> u64 {
-        match self.bytes {
-            Bytes::Piece { len, .. } => len,
-            Bytes::Lanes { each, .. } => u64::from(each) * u64::from(self.from.lanes.count_ones()),
-            Bytes::Tile { matrix, rows } => matrix.bytes(rows),
-            Bytes::Columns { count, lanes, .. } => 4 * u64::from(count * lanes.count_ones()),
-        }
-    }
-}
-
-impl Warp {
-    /// The instruction a warp stands at, executed by these lanes.
-    #[inline(always)]
-    pub(super) fn origin(&self, lanes: u32) -> Origin {
-        Origin {
-            cta: self.cta,
-            warp: self.index,
-            lanes,
-            pc: self.pc,
-            branch: Branch {
-                lanes: self.active,
-                split: self.split,
-            },
-            work: 0,
-        }
-    }
-}
+use super::cta::InFlight;
+use super::lanes::lanes;
+use super::visit::{Bytes, ClusterListener, Room, Visit};
 
 impl Cluster<'_> {
     /// Lets an access through.
@@ -264,7 +102,7 @@ impl Cluster<'_> {
             } => {
                 let near = |c: &InFlight| low < c.end && end > c.start;
                 let any = self.ctas[cta as usize].in_flight.iter().any(near);
-                let mut lanes = super::access::lanes(visit.from.lanes).filter(|_| any);
+                let mut lanes = lanes(visit.from.lanes).filter(|_| any);
                 lanes.find_map(|lane| self.copy_over(cta, at[lane], each))
             }
             Bytes::Tile { .. } | Bytes::Columns { .. } => return,
@@ -283,8 +121,12 @@ fn tell(ear: &mut dyn ClusterListener, visit: &Visit<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::agent::Proxy;
+    use super::super::origin::Origin;
+    use super::super::signal::Signal;
+    use super::super::visit::{Act, Listener};
     use super::*;
-    use crate::op::Scope;
+    use crate::op::{Order, Scope};
     use crate::{Launch, Memory, Module, Params};
     use std::collections::BTreeSet;
     use std::sync::Mutex;

@@ -16,15 +16,10 @@ use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::cluster::CachedRegion;
 use super::overlap::Overlaps;
+use super::page::{PAGE, WORD};
+use super::region::CachedRegion;
 use crate::memory::{HostBytes, Memory};
-
-/// Bytes of a page: small, because the rows of a tile lie far apart.
-pub(super) const PAGE: usize = 1024;
-
-/// Bits of one word of a page's mask.
-pub(super) const WORD: usize = u64::BITS as usize;
 
 /// Bytes as the cluster sees them, and which of them it has written itself.
 #[repr(C, align(64))]

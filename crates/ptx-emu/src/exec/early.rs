@@ -1,18 +1,11 @@
 //! Reads of what is still on its way: they get poison, and the first one is kept as the cause.
 
-use super::cluster::{Cluster, POISON};
-use super::copy::{Origin, SharedAt};
+use super::bytes::POISON;
+use super::cluster::Cluster;
+use super::cta::InFlight;
+use super::origin::{Origin, SharedAt};
 use super::warp::Warp;
 use crate::fault::{EarlyRead, Place};
-
-/// Shared bytes a bulk copy has yet to deliver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct InFlight {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-    /// Instruction that issued the copy.
-    pub(crate) pc: u32,
-}
 
 impl Cluster<'_> {
     /// Poisons the destination of a copy until [`Cluster::landed`].

@@ -3,17 +3,19 @@
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use super::bytes::AlignedBytes;
+use super::bytes::{AlignedBytes, POISON};
 use super::clock::{Began, Steps};
-use super::cluster::{Cta, POISON};
-use super::door::Listener;
+use super::cta::Cta;
+use super::lanes::{V32, V64, each};
 use super::mbarrier::Mbarriers;
-use super::record::Watched;
+use super::named::NamedBarrier;
+use super::recorder::Watched;
 use super::residency::{Demand, Residency};
+use super::sources::{Accumulators, all_accumulators, readers};
 use super::spares;
-use super::sync::NamedBarrier;
-use super::tcgen05::Multiprocessors;
-use super::warp::{V32, V64, Warp, each};
+use super::visit::Listener;
+use super::warp::Warp;
+use crate::exec::tcgen05::multiprocessors::Multiprocessors;
 use crate::memory::{Footprint, Memory};
 use crate::numeric::simd::Level;
 use crate::op::{Const64, Program, R32, R64, SHARED_BASE, Special, ranked};
@@ -31,7 +33,7 @@ pub(crate) struct Env<'a> {
     /// Instructions that read accumulators of wgmma.
     pub(crate) readers: Vec<bool>,
     /// Registers each wgmma writes.
-    pub(super) accumulators: super::wgmma::Accumulators,
+    pub(super) accumulators: Accumulators,
     pub(crate) memory: &'a Memory,
     pub(crate) read: Footprint,
     pub(crate) written: Footprint,
@@ -164,8 +166,8 @@ impl<'a> Env<'a> {
                 .iter()
                 .map(|inst| inst.op.class() as u8)
                 .collect(),
-            readers: super::sources::readers(program),
-            accumulators: super::wgmma::all_accumulators(program),
+            readers: readers(program),
+            accumulators: all_accumulators(program),
             memory: setup.memory,
             read: Footprint::new(setup.memory),
             written: Footprint::new(setup.memory),

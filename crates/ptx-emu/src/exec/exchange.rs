@@ -1,9 +1,9 @@
 //! Votes, shuffles and addresses: what lanes of a warp tell each other, and where things are.
 
-use super::access::lanes;
-use super::units::misrouted;
-use super::warp::{Warp, each};
-use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, rank_of, ranked};
+use super::lanes::{each, lanes};
+use super::warp::Warp;
+use super::window::{Window, window_of};
+use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, misrouted, rank_of, ranked};
 
 /// Lane a shuffle reads from and whether it is within bounds.
 #[inline(always)]
@@ -260,7 +260,6 @@ fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {
 
 /// Addresses as values: of the generic space, and of other CTAs.
 pub(super) fn address(w: &mut Warp, mask: u32, op: &Op) {
-    use super::access::{Window, window_of};
     use crate::memory::is_constant;
     use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
     match *op {

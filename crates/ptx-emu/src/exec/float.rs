@@ -1,11 +1,11 @@
 //! Float and half arithmetic, comparisons and selects.
 
-use super::units::misrouted;
-use super::warp::{Warp, each};
+use super::lanes::each;
+use super::warp::Warp;
 use crate::numeric::arith::{self, Extremum, canonical_f32, flush_f32};
 use crate::numeric::halves::{Half, HalfMode, both};
 use crate::numeric::{FloatMode, Rounding, approx, lanes};
-use crate::op::{FBin, FMods, FUn, HFmt, Num, Op, R32, Round};
+use crate::op::{FBin, FMods, FUn, HFmt, Num, Op, R32, Round, misrouted};
 use crate::tensor::tensormap::OUT_OF_BOUNDS;
 
 /// The same rounding in the numeric crate's terms.

@@ -1,9 +1,8 @@
 //! Frames of functions that call themselves, saved per lane because lanes recurse to different
 //! depths.
 
-use super::access::lanes;
-use super::bytes::AlignedBytes;
-use super::cluster::POISON;
+use super::bytes::{AlignedBytes, POISON};
+use super::lanes::lanes;
 use super::warp::Warp;
 use crate::fault::FaultKind;
 use crate::op::FrameSlots;

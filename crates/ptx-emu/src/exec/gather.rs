@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::access::lanes;
+use super::lanes::{each, lanes};
 use super::pointers::Pointers;
-use super::warp::{Warp, each};
+use super::warp::Warp;
 use crate::op::{Extend, R32, Slot};
 
 #[inline(always)]

@@ -23,11 +23,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::adversary::Adversary;
-use super::cluster::{Cluster, Outcome, Remains};
-use super::draft::{self, Drafts};
+use super::cluster::Cluster;
+use super::draft;
+use super::draft::Drafts;
 use super::env::Env;
 use super::overlap::{Overlap, Overlaps};
-use super::print::Printed;
+use super::printed::Printed;
+use super::turns::{Outcome, Remains};
 use crate::counters::Counters;
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
 use crate::report::{Busiest, Most, Print};

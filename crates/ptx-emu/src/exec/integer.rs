@@ -3,9 +3,9 @@
 //! Functions marked `inline(always)` are the inner loops of kernels: they are compiled into each
 //! vector level of the interpreter. The rest is called.
 
-use super::units::misrouted;
-use super::warp::{Warp, each};
-use crate::op::{IBin, Op, R32, R64};
+use super::lanes::each;
+use super::warp::Warp;
+use crate::op::{IBin, Op, R32, R64, misrouted};
 
 pub(super) fn sext16(x: u32) -> i32 {
     i32::from(x as i16)

@@ -5,15 +5,14 @@
 //! `benches/mix.rs` a copy of its own was no faster (median 18.2 against 19.1 million warp
 //! instructions a second). All levels compute the same.
 
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::warp::{State, Warp, each};
-use super::{compare, convert, exchange, float, integer, sync};
-use crate::fault::FaultKind;
+use super::lanes::each;
+use super::warp::{State, Warp};
+use super::{compare, convert, exchange, float, integer};
 #[cfg(target_arch = "x86_64")]
 use crate::numeric::simd::Level;
 use crate::op::{BoolOp, ICount, IUn, Inst, Op, PrmtMode, R32, Slot, Space, W};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
 
 impl Cluster<'_> {
     /// Runs a warp for at most `quantum` instructions; how many it was.
@@ -42,7 +41,7 @@ impl Cluster<'_> {
             steps += 1;
             let pc = w.pc as usize;
             let Some(inst) = insts.get(pc) else {
-                return Err(sync::illegal("control ran past the end of the program"));
+                return Err(illegal("control ran past the end of the program"));
             };
             w.counts[env.classes[pc] as usize] += 1;
             let mask = match inst.guard.pred {

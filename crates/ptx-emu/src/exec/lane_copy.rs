@@ -1,25 +1,18 @@
 //! `cp.async`: copies of single lanes, in groups or signalled on an mbarrier.
 
-use super::access::{Access, lanes};
-use super::cluster::{Cluster, Flow, POISON};
-use super::copy::{Job, Latency, Origin, SharedAt};
-use super::door::{Act, Agent};
+use super::access::Access;
+use super::agent::Agent;
+use super::bytes::POISON;
+use super::checked::Checked;
+use super::cluster::{Cluster, Flow};
+use super::jobs::{Job, LaneCopy, Latency};
+use super::lanes::lanes;
+use super::origin::{Origin, SharedAt};
 use super::signal::Step;
+use super::visit::Act;
 use super::warp::{DeferredArrive, Wait, Warp};
 use crate::fault::FaultKind;
 use crate::op::{Addr, Order, P, R32, Scope};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// One lane of a `cp.async`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LaneCopy {
-    to: SharedAt,
-    from: u64,
-    bytes: u8,
-    /// Bytes really read; the rest is zero.
-    valid: u8,
-}
 
 /// Operands of `cp.async`.
 pub(super) struct CpAsync {

@@ -1,19 +1,17 @@
 //! `mma.sync`, `ldmatrix`, `stmatrix` and `movmatrix`.
 
-use super::access::{Access, Window};
+use super::access::Access;
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::convert::pool;
-use super::sync::illegal;
 use super::warp::Warp;
+use super::window::Window;
 use crate::fault::FaultKind;
 use crate::numeric::Lanes;
-use crate::op::{MatrixMove, Mma, Product, R32, Slot, SlotList};
+use crate::op::{MatrixMove, Mma, Product, R32, Slot, SlotList, pool};
 use crate::tensor::matrix;
 use crate::tensor::mma::narrow::Selected;
 use crate::tensor::mma::octets::Octets;
 use crate::tensor::mma::sparse::Operands;
-
-type Checked<T> = Result<T, Box<FaultKind>>;
 
 impl Cluster<'_> {
     /// All lanes must take part in matrix instructions.

@@ -3,6 +3,7 @@
 //! The bytes hold a digest of the shadow, so that ordinary stores over a live barrier are noticed
 //! at its next use.
 
+use super::checked::Checked;
 use std::collections::BTreeMap;
 
 use crate::fault::FaultKind;
@@ -90,8 +91,6 @@ pub(crate) fn token_pending(token: u64) -> u32 {
 pub(crate) struct Mbarriers {
     live: BTreeMap<u32, Mbarrier>,
 }
-
-type Checked<T> = Result<T, Box<FaultKind>>;
 
 fn wrong(address: u32, reason: impl Into<String>) -> Box<FaultKind> {
     Box::new(FaultKind::Mbarrier {

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use super::draft::{PAGE, WORD};
+use super::page::{PAGE, WORD};
 
 /// Which bytes of a page were published so far, and of which clusters: mostly of one.
 struct Written {

@@ -1,50 +1,8 @@
 //! Divergence: the paths the lanes of a warp are on, and where they join.
 
-use super::warp::{Path, State, Warp};
+use super::origin::Split;
+use super::warp::{Parting, Path, State, Warp};
 use crate::op::Pc;
-
-/// A moment at which lanes of a warp parted, by its number among those of the warp, and the
-/// outermost one it lies in; 0 where all are together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Split {
-    own: u32,
-    root: u32,
-}
-
-/// A path of a warp.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Branch {
-    pub(crate) lanes: u32,
-    pub(crate) split: Split,
-}
-
-impl Branch {
-    /// Whether there are others than the lanes of this path, on paths of their own.
-    pub(crate) fn is_one_of_several(self) -> bool {
-        self.split.own != 0
-    }
-
-    /// Whether two paths have no lane in common and did not join in between, as far as their
-    /// splits tell: they are of one split, or of one and of another inside it.
-    pub(crate) fn apart(self, other: Self) -> bool {
-        let (a, b) = (self.split, other.split);
-        let outermost = a.own == a.root || b.own == b.root;
-        self.lanes & other.lanes == 0
-            && a.root == b.root
-            && a.root != 0
-            && (a.own == b.own || outermost)
-    }
-}
-
-/// Lanes that left others of their warp with no place to meet again but the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Parting {
-    /// The others.
-    pub(crate) from: u32,
-    pub(crate) lanes: u32,
-    /// Where they went on.
-    pub(crate) pc: Pc,
-}
 
 /// Most partings of a warp that are remembered; lanes part for good a few times at most.
 const PARTINGS: usize = 64;

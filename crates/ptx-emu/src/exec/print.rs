@@ -1,18 +1,13 @@
 //! `vprintf`: what a kernel says, line by line, in the order of its CTAs.
 
-use super::access::lanes;
+use super::agent::Agent;
+use super::checked::Checked;
 use super::cluster::Cluster;
-use super::door::Agent;
 use super::frames;
+use super::lanes::lanes;
 use super::warp::Warp;
-use crate::fault::FaultKind;
 use crate::op::{LOCAL_WINDOW, R32, R64, Space};
 use crate::report::Print;
-
-type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// Bytes kept of one launch's output, as large as the device's own buffer.
-const MAX_PRINTED: usize = 1 << 20;
 
 /// Longest padding; wider ones are cut.
 const MAX_WIDTH: usize = 1 << 10;
@@ -77,6 +72,24 @@ impl Cluster<'_> {
         Ok(())
     }
 
+    /// A zero-terminated string of the device, at most 256 bytes.
+    pub(super) fn text(&mut self, w: &mut Warp, lane: usize, address: u64) -> String {
+        let mut bytes = Vec::new();
+        for i in 0..256 {
+            match self.read_block::<1>(
+                Agent::Host,
+                w,
+                lane,
+                Space::Generic,
+                address.wrapping_add(i),
+            ) {
+                Ok([0]) | Err(_) => break,
+                Ok([byte]) => bytes.push(byte),
+            }
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// An argument of 4 or 8 bytes; compilers pass them in local memory.
     fn argument(&mut self, w: &mut Warp, lane: usize, at: u64, bytes: u64) -> Checked<u64> {
         let mut value = [0; 8];
@@ -96,38 +109,6 @@ impl Cluster<'_> {
             }
         }
         Ok(u64::from_le_bytes(value))
-    }
-}
-
-/// What has been printed so far.
-#[derive(Debug, Default)]
-pub(crate) struct Printed {
-    bytes: usize,
-    prints: Vec<Print>,
-}
-
-impl Printed {
-    fn add(&mut self, print: Print) {
-        if self.bytes + print.text.len() <= MAX_PRINTED {
-            self.bytes += print.text.len();
-            self.prints.push(print);
-        }
-    }
-
-    /// Adds what another cluster said, as far as there is room.
-    pub(crate) fn append(&mut self, other: Self) {
-        for print in other.prints {
-            self.add(print);
-        }
-    }
-
-    /// Everything, CTA by CTA and in each in the order it was said.
-    pub(crate) fn in_order(mut self) -> Vec<Print> {
-        self.prints.sort_by_key(|print| {
-            let [x, y, z] = print.cta;
-            [z, y, x]
-        });
-        self.prints
     }
 }
 

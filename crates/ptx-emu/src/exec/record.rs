@@ -4,84 +4,17 @@
 //! whatever happens, or a single one, which is looked at before and after. So nobody else pays,
 //! and what is computed is what is computed without.
 
+use super::checked::Checked;
+use super::cluster::Cluster;
+use super::lanes::lanes;
+use super::plan::Plan;
+use super::recorder::Recorder;
+use super::tape::{Question, Tape};
+use super::warp::{Path, State, Wait, Warp};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::access::lanes;
-use super::cluster::Cluster;
-use super::convert::pool;
-use super::plan::Plan;
-use super::tape::{Question, Tape};
-use super::warp::{State, Wait, Warp};
-use crate::fault::FaultKind;
-use crate::op::{MbarOp, Op, Order, Pc, Program};
-use crate::trace::{BarrierAt, CtaTrace, Deed};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// Which clusters of a launch are followed, or run alone.
-pub(crate) struct Watched {
-    /// By number, ascending.
-    pub(crate) clusters: Vec<u64>,
-    /// No others run.
-    pub(crate) only: bool,
-    /// How to write down what they do, where that is wanted.
-    pub(crate) plan: Option<Plan>,
-}
-
-impl Watched {
-    /// These run without the others, and nothing is written down.
-    pub(crate) fn alone(clusters: Vec<u64>) -> Self {
-        Self {
-            clusters,
-            only: true,
-            plan: None,
-        }
-    }
-}
-
-/// What the warps of a watched cluster have done so far.
-pub(crate) struct Recorder {
-    /// By CTA and warp.
-    tapes: Vec<Vec<Tape>>,
-    /// Of the instruction that is being looked at.
-    deeds: Vec<Deed>,
-    asked: Vec<BarrierWait>,
-    /// Events on all tapes.
-    events: usize,
-}
-
-/// Events of a cluster that are written down at most: some hundred megabytes. A loop without end
-/// would fill any memory before it counts as hung.
-const EVENTS: usize = 8_000_000;
-
-/// Lanes that ask an mbarrier the same.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BarrierWait {
-    pub(super) barrier: BarrierAt,
-    pub(super) parity: u32,
-    pub(super) lanes: u32,
-}
-
-impl Recorder {
-    pub(super) fn new(warps: impl Iterator<Item = usize>) -> Self {
-        let tapes = warps.map(|warps| (0..warps).map(|_| Tape::default()).collect());
-        Self {
-            tapes: tapes.collect(),
-            deeds: Vec::new(),
-            asked: Vec::new(),
-            events: 0,
-        }
-    }
-
-    /// Whether there was more to write down than there is room for; nothing is kept then.
-    fn overflowed(&self) -> bool {
-        self.events > EVENTS
-    }
-
-    fn tape(&mut self, w: &Warp) -> &mut Tape {
-        &mut self.tapes[w.cta as usize][w.index as usize]
-    }
-}
+use crate::op::{MbarOp, Op, Order, Pc, Program, pool};
+use crate::trace::{CtaTrace, Deed};
 
 /// The lanes an instruction is for, as the interpreter finds them.
 fn guarded(w: &Warp, inst: &crate::op::Inst) -> u32 {
@@ -108,7 +41,7 @@ fn found(program: &Program, w: &Warp, mask: u32, op: &Op) -> u64 {
 
 /// Whether lanes left `pc` to let others come to it first.
 fn went_aside(w: &Warp, pc: Pc, lanes: u32) -> bool {
-    let aside = |path: &super::warp::Path| path.parked && path.pc == pc && path.mask & lanes != 0;
+    let aside = |path: &Path| path.parked && path.pc == pc && path.mask & lanes != 0;
     w.stack.iter().any(aside)
 }
 

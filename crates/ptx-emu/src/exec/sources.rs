@@ -1,9 +1,9 @@
 //! Which instructions can meet an accumulator of wgmma before it is waited for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::op::operand::{Register, Role};
-use crate::op::{Op, Program, R32};
+use crate::op::{Inst, Op, Program, R32, Slot, pool};
 
 /// 32-bit registers an instruction takes the values of. What it accumulates into it does not read:
 /// the tensor core does, in its own time.
@@ -44,6 +44,31 @@ pub(super) fn readers(program: &Program) -> Vec<bool> {
     let reads =
         |op: &Op| !written.is_empty() && sources(program, op).iter().any(|r| written.contains(r));
     program.insts.iter().map(|inst| reads(&inst.op)).collect()
+}
+
+/// The accumulators of each instruction as words of a slot set: (word, slots). Only wgmma and
+/// `tcgen05.ld` have any.
+pub(super) type Accumulators = Vec<Box<[(u32, u64)]>>;
+
+/// Finds them once per launch; instructions are issued far more often than there are any.
+pub(super) fn all_accumulators(program: &Program) -> Accumulators {
+    let of = |inst: &Inst| {
+        let mut words: BTreeMap<u32, u64> = BTreeMap::new();
+        let written = match &inst.op {
+            Op::Wgmma(op) => Some(op.d),
+            Op::TmemMove(tile) if !tile.store => Some(tile.regs),
+            _ => None,
+        };
+        if let Some(list) = written {
+            for slot in pool(program, list) {
+                if let Slot::W32(r) = slot {
+                    *words.entry(r.0 / 64).or_default() |= 1 << (r.0 % 64);
+                }
+            }
+        }
+        words.into_iter().collect()
+    };
+    program.insts.iter().map(of).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! How the lanes of an access lie on the host, within one allocation.
 
 use super::banks;
+use super::lanes::each;
 use super::pointers::{HostPtr, Pointers};
 #[cfg(target_arch = "x86_64")]
 use super::quick;
-use super::warp::each;
+
+/// Instructions whose layout is remembered.
+pub(crate) const LAYOUTS: usize = 256;
 
 /// How the lanes of an access lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,8 +210,8 @@ impl Span {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::lanes;
     use super::*;
-    use crate::exec::access::lanes;
     use crate::numeric::simd::Level;
 
     /// What a remembered layout says is what looking anew says, wherever the lanes went.

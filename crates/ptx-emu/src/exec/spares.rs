@@ -6,9 +6,8 @@
 
 use std::cell::RefCell;
 
-use super::cluster::Cta;
-use super::direct::LAYOUTS;
-use super::span::Layout;
+use super::cta::Cta;
+use super::span::{LAYOUTS, Layout};
 
 /// Bytes a host thread keeps, at most.
 const MOST: usize = 16 << 20;
@@ -81,8 +80,8 @@ pub(super) fn leave_layouts(layouts: Vec<Layout>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bytes::AlignedBytes;
     use super::*;
-    use crate::exec::bytes::AlignedBytes;
 
     #[test]
     fn a_thread_keeps_no_more_than_it_may() {

@@ -1,32 +1,15 @@
 //! Barriers and mbarrier instructions.
 
-use super::access::lanes;
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::copy::SharedAt;
+use super::lanes::lanes;
 use super::mbarrier::{Arrival, token_pending, token_phase};
+use super::named::NamedBarrier;
+use super::origin::{Origin, SharedAt};
 use super::residency::registers_of_warp;
 use super::signal::{Signal, Step};
 use super::warp::{Wait, WaitPhase, Warp};
-use crate::fault::FaultKind;
 use crate::op::{Addr, BarKind, Base, Mbar, MbarOp, Op, Order, P, Phase, R32, Scope, Slot};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// One of a CTA's sixteen `bar` barriers.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct NamedBarrier {
-    pub(crate) generation: u64,
-    /// Threads that have arrived in this generation.
-    pub(crate) arrived: u32,
-    /// Threads expected; 0 means all of the CTA.
-    expected: u32,
-    /// Reduction in progress: threads with the predicate, threads in all.
-    counted: u32,
-    voters: u32,
-    /// Results of the last completed generation.
-    last_counted: u32,
-    last_voters: u32,
-}
 
 /// Threads a warp stands for at a barrier: aligned warps count whole, whatever lanes have exited.
 fn threads_of(w: &Warp, mask: u32) -> u32 {
@@ -288,6 +271,22 @@ impl Cluster<'_> {
         }
     }
 
+    /// Bytes have come that a barrier expects.
+    pub(super) fn complete_tx(&mut self, from: Origin, at: SharedAt, bytes: u32) -> Checked<()> {
+        let step = Step::Complete { bytes };
+        self.at_mbarrier(from, at, step, |b| b.tx -= i64::from(bytes))
+    }
+
+    /// Whether the phase that is waited for is over.
+    pub(super) fn phase_done(&self, at: SharedAt, phase: WaitPhase) -> bool {
+        // A barrier that has vanished is reported by the instruction when it runs again.
+        let barrier = self.ctas[at.cta as usize].mbarriers.peek(at.offset);
+        barrier.is_none_or(|b| match phase {
+            WaitPhase::Number(n) => b.phase > n,
+            WaitPhase::Parity(p) => b.phase & 1 != u64::from(p & 1),
+        })
+    }
+
     /// The wait of a suspended `try_wait`, for reports.
     pub(super) fn suspended_on(&self, w: &Warp) -> Option<Wait> {
         let Op::Mbar(mbar) = &self.env.program.insts.get(w.pc as usize)?.op else {
@@ -424,8 +423,4 @@ fn wanted(w: &Warp, phase: Phase, lane: usize) -> WaitPhase {
         Phase::State(r) => WaitPhase::Number(token_phase(w.get64(r)[lane])),
         Phase::Parity(r) => WaitPhase::Parity(w.get(r)[lane]),
     }
-}
-
-pub(super) fn illegal(reason: impl Into<String>) -> Box<FaultKind> {
-    Box::new(FaultKind::illegal(reason))
 }

@@ -63,7 +63,7 @@ struct Answered {
 /// bytes again and again are left out only once it has found something else there; a loop that ends
 /// by its own count keeps all of them.
 #[derive(Debug, Default)]
-pub(super) struct Tape {
+pub(crate) struct Tape {
     events: Vec<Event>,
     /// Oldest first.
     turns: Vec<Turn>,

@@ -1,33 +1,22 @@
 //! `cp.async.bulk.tensor`: boxes of a tensor, and the maps that describe it.
 
-use super::access::{Access, Window, lanes, window_of};
+use super::access::Access;
+use super::agent::Agent;
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::convert::pool;
-use super::copy::{Job, Latency, Origin, SharedAt, SharedSource, act_of, merge};
-use super::door::{Act, Agent};
 use super::draft::Pieced;
+use super::jobs::{Job, Latency, TensorJob};
+use super::lanes::lanes;
+use super::origin::{Origin, SharedAt};
+use super::pieces::{act_of, merge};
 use super::signal::Signal;
-use super::sync::illegal;
-use super::tcgen05::Layout;
+use super::visit::Act;
 use super::warp::Warp;
+use super::window::{Window, window_of};
+use crate::exec::tcgen05::layouts::Layout;
 use crate::fault::FaultKind;
-use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy, TensorMode};
+use crate::op::{Addr, AtomOp, BulkDir, MapField, Num, Slot, Space, TensorCopy, TensorMode, pool};
 use crate::tensor::tensormap::{MAP_ALIGN, MAP_BYTES, MapElement, Rows, TensorMap, TensorMapError};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
-
-/// A tensor copy in flight.
-pub(crate) struct TensorJob {
-    map: TensorMap,
-    mode: TensorMode,
-    coords: Vec<i32>,
-    offsets: Vec<u16>,
-    /// Loads: where to, and the barrier to signal.
-    pub(super) targets: Vec<(SharedAt, SharedAt)>,
-    /// Stores: from where, in which bulk group.
-    pub(super) source: Option<(SharedSource, u64)>,
-    pub(crate) reduce: Option<(AtomOp, Num)>,
-}
 
 /// The rows a copy moves.
 pub(super) fn rows_of<'m>(
@@ -350,7 +339,6 @@ impl Cluster<'_> {
         address: u64,
         bytes: &[u8; MAP_BYTES],
     ) -> Checked<()> {
-        use super::access::{Window, window_of};
         let shared = match space {
             Space::Generic => window_of(address) == Window::Shared,
             other => matches!(other, Space::Shared | Space::SharedCluster),

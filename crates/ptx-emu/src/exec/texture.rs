@@ -1,12 +1,11 @@
 //! `tex`, `tld4`, `suld` and `sust`, lane by lane.
 
-use super::access::{Checked, lanes};
+use super::agent::Agent;
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::convert;
-use super::door::Agent;
-use super::sync::illegal;
+use super::lanes::lanes;
 use super::warp::Warp;
-use crate::op::{Addr, Outside, Slot, SlotList, SurfaceMove, TextureRead};
+use crate::op::{Addr, Outside, Slot, SlotList, SurfaceMove, TextureRead, pool};
 use crate::texture::{Shape, Texture};
 
 fn value(w: &Warp, slot: Slot, lane: usize) -> u64 {
@@ -36,7 +35,7 @@ impl Cluster<'_> {
     }
 
     fn coordinates(&self, w: &Warp, list: SlotList, lane: usize) -> [u32; 4] {
-        let slots = convert::pool(self.env.program, list);
+        let slots = pool(self.env.program, list);
         let mut out = [0; 4];
         for (out, slot) in out.iter_mut().zip(slots) {
             *out = value(w, *slot, lane) as u32;
@@ -56,7 +55,7 @@ impl Cluster<'_> {
                 channel[lane] = bits.into();
             }
         }
-        for (slot, values) in convert::pool(self.env.program, op.d).iter().zip(&found) {
+        for (slot, values) in pool(self.env.program, op.d).iter().zip(&found) {
             put(w, mask, *slot, values);
         }
         Ok(Flow::Next)
@@ -98,7 +97,7 @@ impl Cluster<'_> {
     }
 
     pub(super) fn surface(&mut self, w: &mut Warp, mask: u32, op: &SurfaceMove) -> Checked<Flow> {
-        let slots = convert::pool(self.env.program, op.regs);
+        let slots = pool(self.env.program, op.regs);
         let width = usize::from(op.width);
         let mut found = [[0; 32]; 4];
         for lane in lanes(mask) {

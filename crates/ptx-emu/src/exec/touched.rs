@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
-use super::cluster::{Cluster, Cta};
 use crate::memory::{SECTOR, words_of};
 use crate::tensor::descriptor::{Major, Matrix};
 
@@ -141,16 +140,6 @@ impl Touched {
     pub(crate) fn bytes(&self) -> (u64, u64) {
         let sum = |words: &[u64]| words.iter().map(|w| u64::from(w.count_ones())).sum::<u64>();
         (sum(&self.read) * SECTOR, sum(&self.written) * SECTOR)
-    }
-}
-
-impl Cluster<'_> {
-    /// Adds what the CTAs' shared memories saw to the counters, once they are done.
-    pub(crate) fn settle(&mut self) {
-        for (read, written) in self.ctas.iter().map(|cta: &Cta| cta.touched.bytes()) {
-            self.counters.shared_unique_read += read;
-            self.counters.shared_unique_written += written;
-        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Loads and stores between registers and any memory.
 
-use super::access::{Access, Checked, lanes};
+use super::access::Access;
+use super::checked::Checked;
 use super::cluster::{Cluster, Flow};
-use super::convert::pool;
-use super::door::Act;
 use super::gather::{gather, scatter};
+use super::lanes::lanes;
 use super::pointers::Pointers;
+use super::visit::Act;
 use super::warp::{Wait, Warp};
-use crate::op::{Addr, Extend, Order, Slot, SlotList, Space};
+use crate::op::{Addr, Extend, Order, Slot, SlotList, Space, pool};
 
 impl Cluster<'_> {
     #[inline(never)]

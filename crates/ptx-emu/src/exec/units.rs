@@ -1,24 +1,18 @@
 //! Instructions outside the inner loops of kernels, by the unit that the instruction table names.
 
+use super::agent::Agent;
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::door::Agent;
 use super::lane_copy::CpAsync;
+use super::lanes::lanes;
 use super::signal::Signal;
 use super::warp::{Wait, Warp};
-use super::{bits, compare, convert, exchange, float, frames, integer, sync};
+use super::{bits, compare, convert, exchange, float, frames, integer};
 use crate::fault::FaultKind;
-use crate::op::{Clock, Fence, FenceOrder, FencedBytes, Inst, Op, Proxies, Space, Unit};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
+use crate::op::{Clock, Fence, FenceOrder, FencedBytes, Inst, Op, Proxies, Unit, misrouted, pool};
 
 /// The opaque value of every cache policy: hints change nothing here.
 const POLICY: u64 = 0x14f0_0000_0000_0000;
-
-/// The table sends an instruction to a unit that does not know it; a test compares the two.
-#[cold]
-pub(super) fn misrouted(op: &Op) -> ! {
-    unreachable!("{op:?} is executed by another unit")
-}
 
 impl Cluster<'_> {
     /// Everything that is not in the inner loops of kernels.
@@ -107,14 +101,14 @@ impl Cluster<'_> {
             } => {
                 let index = *w.get(*index);
                 let mut paths: Vec<(u32, u32)> = Vec::new();
-                for lane in super::access::lanes(mask) {
+                for lane in lanes(mask) {
                     let Some(&target) = targets.get(index[lane] as usize) else {
                         let reason = format!(
                             "brx.idx {} is past its table of {}",
                             index[lane],
                             targets.len()
                         );
-                        return Err(sync::illegal(reason));
+                        return Err(illegal(reason));
                     };
                     add_lane(&mut paths, target, lane);
                 }
@@ -128,11 +122,11 @@ impl Cluster<'_> {
             } => {
                 let at = *w.get64(*target);
                 let mut paths: Vec<(u32, u32)> = Vec::new();
-                for lane in super::access::lanes(mask) {
+                for lane in lanes(mask) {
                     let Some(&(_, entry)) =
                         targets.iter().find(|(address, _)| *address == at[lane])
                     else {
-                        return Err(sync::illegal(format!(
+                        return Err(illegal(format!(
                             "indirect call to {:#x}, which is no function of its prototype",
                             at[lane]
                         )));
@@ -171,24 +165,6 @@ impl Cluster<'_> {
             }
             ref other => misrouted(other),
         }
-    }
-
-    /// A zero-terminated string of the device, at most 256 bytes.
-    pub(super) fn text(&mut self, w: &mut Warp, lane: usize, address: u64) -> String {
-        let mut bytes = Vec::new();
-        for i in 0..256 {
-            match self.read_block::<1>(
-                Agent::Host,
-                w,
-                lane,
-                Space::Generic,
-                address.wrapping_add(i),
-            ) {
-                Ok([0]) | Err(_) => break,
-                Ok([byte]) => bytes.push(byte),
-            }
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     fn read_clock(&mut self, w: &mut Warp, clock: Clock) -> u64 {
@@ -312,7 +288,7 @@ impl Cluster<'_> {
                 addr,
                 mbar,
             } => {
-                let slots = convert::pool(self.env.program, s);
+                let slots = pool(self.env.program, s);
                 self.remote(w, mask, (addr, mbar), (slots, usize::from(width)), None)
             }
             Op::RedAsync {
@@ -327,10 +303,6 @@ impl Cluster<'_> {
             }
             ref other => misrouted(other),
         }
-    }
-
-    pub(super) fn commit(&mut self, w: &Warp, mask: u32, agent: Agent, group: u64) {
-        self.signal(w.origin(mask), Signal::Commit { agent, group });
     }
 
     fn matrix(&mut self, w: &mut Warp, mask: u32, op: &Op) -> Checked<Flow> {
@@ -399,7 +371,7 @@ mod tests {
             Unit::Branch | Unit::Frame | Unit::Report | Unit::Warp => &["units.rs"],
             Unit::Barrier | Unit::Copy | Unit::Matrix => &["units.rs"],
             Unit::TensorMemory => &["tcgen05/mod.rs"],
-            Unit::Hint => &["signal.rs"],
+            Unit::Hint => &["signalling.rs"],
         }
     }
 

@@ -1,12 +1,11 @@
 //! Products that add to registers which nobody gave a value.
 
 use super::cluster::Cluster;
-use super::convert::pool;
-use super::copy::Origin;
 use super::env::UNSET;
+use super::origin::Origin;
 use super::signal::Signal;
 use super::warp::Warp;
-use crate::op::{Slot, SlotList};
+use crate::op::{Slot, SlotList, pool};
 
 /// Whether a register of a warp holds what registers hold before they are written. Memory that
 /// nobody wrote is all ones.

@@ -5,33 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::bytes::AlignedBytes;
 use super::clock::{EventTime, Seen};
-use super::copy::{Origin, SharedAt};
-use super::paths::{Parting, Split};
-use super::tcgen05::Stored;
-use super::wgmma::WgmmaQueue;
+use super::lanes::{V32, V64, each};
+use super::origin::{Branch, Origin, SharedAt, Split};
 use crate::counters::CLASSES;
+use crate::exec::tcgen05::rectangle::Stored;
+use crate::exec::wgmma::queue::WgmmaQueue;
 use crate::op::{BarKind, P, Pc, R32, R64, Slot};
-
-/// A 32-bit register of a warp.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct V32(pub(crate) [u32; 32]);
-
-/// A 64-bit register of a warp.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(crate) struct V64(pub(crate) [u64; 32]);
-
-/// One value per lane. Always inlined, so that it is compiled for the caller's vector level:
-/// `std::array::from_fn` is a function of its own at the plainest level.
-#[inline(always)]
-pub(crate) fn each<T: Copy + Default>(mut f: impl FnMut(usize) -> T) -> [T; 32] {
-    let mut out = [T::default(); 32];
-    for (i, value) in out.iter_mut().enumerate() {
-        *value = f(i);
-    }
-    out
-}
 
 /// Lanes that left the common path and have yet to run, or a join they run to.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +27,16 @@ pub(crate) struct Path {
     pub(crate) parked: bool,
     /// Where its lanes parted from the others.
     pub(crate) split: Split,
+}
+
+/// Lanes that left others of their warp with no place to meet again but the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parting {
+    /// The others.
+    pub(crate) from: u32,
+    pub(crate) lanes: u32,
+    /// Where they went on.
+    pub(crate) pc: Pc,
 }
 
 /// What a stopped warp waits for.
@@ -476,6 +465,24 @@ impl Warp {
             Slot::W32(r) => self.r32[r.0 as usize].0[lane] = value as u32,
             Slot::W64(r) => self.r64[r.0 as usize].0[lane] = value,
             Slot::Sink => {}
+        }
+    }
+}
+
+impl Warp {
+    /// The instruction a warp stands at, executed by these lanes.
+    #[inline(always)]
+    pub(crate) fn origin(&self, lanes: u32) -> Origin {
+        Origin {
+            cta: self.cta,
+            warp: self.index,
+            lanes,
+            pc: self.pc,
+            branch: Branch {
+                lanes: self.active,
+                split: self.split,
+            },
+            work: 0,
         }
     }
 }

@@ -9,25 +9,25 @@
 //! them where values cross loops; ptxas coalesces them away) is queued behind the instruction that
 //! produces it. Any other use finds the canonical NaN.
 
-mod queue;
+pub(crate) mod queue;
 
-use std::collections::BTreeMap;
-
+use super::agent::Agent;
+use super::checked::illegal;
 use super::cluster::{Cluster, Flow};
-use super::convert::pool;
-use super::copy::Origin;
-use super::door::{Act, Agent, Bytes, Room, Visit};
-use super::early::InFlight;
+use super::cta::InFlight;
+use super::env::Env;
+use super::lanes::V32;
+use super::origin::Origin;
 use super::signal::Signal;
-use super::sync::illegal;
-use super::tcgen05::Loaded;
-use super::warp::{V32, Wait, Warp};
+use super::sources::sources;
+use super::visit::{Act, Bytes, Room, Visit};
+use super::warp::{Wait, Warp};
+use crate::exec::tcgen05::rectangle::Loaded;
 use crate::fault::{Fault, FaultKind, Place};
 use crate::numeric::{Lanes, NAN_F32};
-use crate::op::{Inst, Op, Order, Program, Slot, Wgmma, WgmmaA};
+use crate::op::{Inst, Op, Order, Program, Slot, Wgmma, WgmmaA, pool};
 use crate::tensor::descriptor::{Major, Matrix};
 use crate::tensor::wgmma::{OperandA, SparseStep, Step};
-pub(crate) use queue::WgmmaQueue;
 use queue::{Issued, Pending};
 
 fn major(transposed: bool) -> Major {
@@ -161,7 +161,7 @@ impl Cluster<'_> {
         if matches!(inst.op, Op::Mov32 { .. }) && mask == w.live {
             return;
         }
-        for slot in super::sources::sources(self.env.program, &inst.op) {
+        for slot in sources(self.env.program, &inst.op) {
             let already = w.wgmma.poisoned.iter().any(|(s, _)| *s == slot.0);
             if w.wgmma.is_locked(slot) && !already {
                 let register = &mut w.r32[slot.0 as usize];
@@ -437,7 +437,7 @@ fn sparse_steps<'f>(
 static ZEROS: Lanes = [0; 32];
 
 /// Whether two instructions continue one accumulator in one form.
-fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
+fn chainable(a: &Op, b: &Op, env: &Env<'_>) -> bool {
     let (Op::Wgmma(a), Op::Wgmma(b)) = (a, b) else {
         return false;
     };
@@ -447,32 +447,7 @@ fn chainable(a: &Op, b: &Op, env: &super::env::Env<'_>) -> bool {
         && slots(a) == slots(b)
 }
 
-/// The accumulators of each instruction as words of a slot set: (word, slots). Only wgmma and
-/// `tcgen05.ld` have any.
-pub(super) type Accumulators = Vec<Box<[(u32, u64)]>>;
-
-/// Finds them once per launch; instructions are issued far more often than there are any.
-pub(super) fn all_accumulators(program: &Program) -> Accumulators {
-    let of = |inst: &Inst| {
-        let mut words: BTreeMap<u32, u64> = BTreeMap::new();
-        let written = match &inst.op {
-            Op::Wgmma(op) => Some(op.d),
-            Op::TmemMove(tile) if !tile.store => Some(tile.regs),
-            _ => None,
-        };
-        if let Some(list) = written {
-            for slot in pool(program, list) {
-                if let Slot::W32(r) = slot {
-                    *words.entry(r.0 / 64).or_default() |= 1 << (r.0 % 64);
-                }
-            }
-        }
-        words.into_iter().collect()
-    };
-    program.insts.iter().map(of).collect()
-}
-
-impl super::env::Env<'_> {
+impl Env<'_> {
     fn accumulators(&self, pc: u32) -> &[(u32, u64)] {
         &self.accumulators[pc as usize]
     }

@@ -1,14 +1,11 @@
 //! `wmma.load`, `wmma.store` and `wmma.mma`.
 
 use super::access::Access;
+use super::atomic::{read_word, write_word};
+use super::checked::{Checked, illegal};
 use super::cluster::{Cluster, Flow};
-use super::convert::pool;
-use super::sync::illegal;
 use super::warp::Warp;
-use crate::fault::FaultKind;
-use crate::op::{Slot, Wmma, WmmaMove};
-
-type Checked<T> = Result<T, Box<FaultKind>>;
+use crate::op::{Slot, Wmma, WmmaMove, pool};
 
 impl Cluster<'_> {
     /// `wmma.load` and `wmma.store`
@@ -45,8 +42,8 @@ impl Cluster<'_> {
                     // SAFETY: `resolve` checked `bytes` at every lane's address.
                     unsafe {
                         match op.store {
-                            true => super::atomic::write_word(place, bytes, value[lane] >> shift),
-                            false => value[lane] |= super::atomic::read_word(place, bytes) << shift,
+                            true => write_word(place, bytes, value[lane] >> shift),
+                            false => value[lane] |= read_word(place, bytes) << shift,
                         }
                     }
                 }

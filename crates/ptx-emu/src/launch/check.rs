@@ -2,7 +2,8 @@
 
 use super::{Launch, LaunchError};
 use crate::exec::bytes::AlignedBytes;
-use crate::exec::residency::{self, Demand, Residency};
+use crate::exec::residency;
+use crate::exec::residency::{Demand, Residency};
 use crate::module::Module;
 use crate::op::{Program, SHARED_BASE};
 

@@ -2,7 +2,7 @@
 
 use super::{Chosen, Launch, LaunchError};
 use crate::exec::plan::Plan;
-use crate::exec::record::Watched;
+use crate::exec::recorder::Watched;
 use crate::memory::Memory;
 use crate::module::Module;
 use crate::op::Program;

@@ -1,15 +1,14 @@
 //! Copies that go on by themselves: of lanes, in bulk, by tensor maps, to other CTAs.
 
 use super::accesses::count_sectors;
-use crate::exec::access::lanes;
-use crate::exec::cancel;
+use crate::exec::agent::Agent;
 use crate::exec::cluster::Cluster;
-use crate::exec::convert::pool;
-use crate::exec::copy::SharedAt;
-use crate::exec::door::Agent;
+use crate::exec::jobs::ANSWER;
+use crate::exec::lanes::lanes;
+use crate::exec::origin::SharedAt;
 use crate::exec::tensor_copy::{map_of, rows_of};
 use crate::exec::warp::Warp;
-use crate::op::{Addr, BulkCopy, BulkDir, R32, Space, TensorCopy};
+use crate::op::{Addr, BulkCopy, BulkDir, R32, Space, TensorCopy, pool};
 use crate::tensor::tensormap::MAP_BYTES;
 use crate::trace::{BarrierAt, Deed, GlobalBytes, Way};
 
@@ -86,7 +85,7 @@ impl Cluster<'_> {
         (dst, mbar): (Addr, Addr),
         out: &mut Vec<Deed>,
     ) {
-        let bytes = cancel::ANSWER;
+        let bytes = ANSWER;
         for lane in lanes(mask) {
             let to = self.shared_operand(w, dst, lane, bytes.into(), true);
             let barrier = self.barrier_at(w, mbar, lane);

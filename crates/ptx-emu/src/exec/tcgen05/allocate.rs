@@ -1,13 +1,16 @@
 //! `tcgen05.alloc`, `dealloc` and `relinquish_alloc_permit`.
 
-use super::super::adversary::Delivery;
-use super::super::cluster::{Cluster, Cta, Flow};
-use super::super::door::{Act, Agent};
-use super::super::signal::Signal;
-use super::super::sync::illegal;
-use super::super::warp::{State, Wait, Warp};
-use super::tmem::{Ask, GRANULE, Piece, Reach, split};
-use super::{Checked, Ctas, uniform, whole_warp};
+use super::ctas::{Ctas, uniform, whole_warp};
+use super::reach::Reach;
+use super::tmem::{Ask, GRANULE, Piece, split};
+use crate::exec::adversary::Delivery;
+use crate::exec::agent::Agent;
+use crate::exec::checked::{Checked, illegal};
+use crate::exec::cluster::{Cluster, Flow};
+use crate::exec::cta::Cta;
+use crate::exec::signal::Signal;
+use crate::exec::visit::Act;
+use crate::exec::warp::{State, Wait, Warp};
 use crate::fault::{Fault, FaultKind, Place};
 use crate::op::{Addr, CtaGroup, R32};
 use crate::tensor::tcgen05::COLUMNS;

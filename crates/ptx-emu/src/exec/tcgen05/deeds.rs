@@ -1,9 +1,9 @@
 //! What `tcgen05` instructions are about to do, as a trace tells it.
 
-use super::super::access::lanes;
-use super::super::cluster::Cluster;
-use super::super::deeds::receivers;
-use super::super::warp::Warp;
+use crate::exec::cluster::Cluster;
+use crate::exec::deeds::copies::receivers;
+use crate::exec::lanes::lanes;
+use crate::exec::warp::Warp;
 use crate::op::{Op, TmemA, TmemMma};
 use crate::tensor::tcgen05::{Form, MoveLanes};
 use crate::trace::{self, Deed};

@@ -2,115 +2,22 @@
 
 use std::ops::Range;
 
-use super::super::access::lanes;
-use super::super::adversary::Delivery;
-use super::super::cluster::{Cluster, Flow};
-use super::super::convert::pool;
-use super::super::copy::{Job, Latency, Origin, SharedAt};
-use super::super::early::InFlight;
-use super::super::sync::illegal;
-use super::super::warp::Warp;
-use super::tmem::{Reach, split};
-use super::{Checked, Ctas};
+use super::ctas::Ctas;
+use super::reach::Reach;
+use super::tmem::split;
+use super::work::{Issued, Multiply, OperandA, Work};
+use crate::exec::adversary::Delivery;
+use crate::exec::checked::{Checked, illegal};
+use crate::exec::cluster::{Cluster, Flow};
+use crate::exec::cta::InFlight;
+use crate::exec::jobs::{Job, Latency};
+use crate::exec::lanes::lanes;
+use crate::exec::origin::{Origin, SharedAt};
+use crate::exec::warp::Warp;
 use crate::fault::Place;
-use crate::op::{Accumulate, Addr, Collector, CtaGroup, R32, Slot, TmemA, TmemCopy, TmemMma};
+use crate::op::{Accumulate, Addr, CtaGroup, R32, Slot, TmemA, TmemCopy, TmemMma, pool};
 use crate::tensor::descriptor::{Major, Matrix};
-use crate::tensor::tcgen05::{COLUMNS, CopyShape, Form, Product, TensorColumns, Unpacked};
-
-/// What a buffer of the collector holds: an operand, as its product named it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Collected {
-    operand: OperandA,
-    form: Form,
-}
-
-impl Multiply {
-    /// The operand that its collector may keep: A, or B if that is stationary.
-    pub(super) fn collected(&self) -> Collected {
-        let form = self.product.form;
-        match form.stationary {
-            // Whatever A is multiplied with it.
-            true => Collected {
-                operand: OperandA::Shared(self.b),
-                form: Form {
-                    a: form.b,
-                    m: 0,
-                    transpose_a: false,
-                    ..form
-                },
-            },
-            false => Collected {
-                operand: self.a,
-                form: Form {
-                    b: form.a,
-                    n: 0,
-                    transpose_b: false,
-                    scaling: None,
-                    ..form
-                },
-            },
-        }
-    }
-}
-
-/// Something in the queue of a CTA or pair.
-pub(crate) struct Issued {
-    pub(super) from: Origin,
-    pub(super) ctas: CtaRange,
-    pub(super) work: Work,
-    /// What it writes, in each of its CTAs.
-    pub(super) writes: Reach,
-}
-
-pub(super) type CtaRange = Range<usize>;
-
-pub(super) enum Work {
-    Mma(Box<Multiply>),
-    Copy {
-        shape: CopyShape,
-        unpacked: Option<Unpacked>,
-        matrix: Matrix,
-        /// A source had yet to arrive when it was issued.
-        early: bool,
-    },
-    Shift,
-    Commit(Vec<SharedAt>),
-}
-
-/// A product, as it was issued.
-pub(super) struct Multiply {
-    pub product: Product,
-    pub at: TensorColumns,
-    pub a: OperandA,
-    pub b: Matrix,
-    /// Lanes of each CTA that are not written.
-    pub disabled: [u128; 2],
-    /// An operand had yet to arrive when it was issued.
-    pub early: bool,
-    pub collector: Collector,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum OperandA {
-    Shared(Matrix),
-    Tmem {
-        column: u32,
-        half: u32,
-        shifted: bool,
-    },
-}
-
-impl Issued {
-    /// The instruction.
-    pub(super) fn name(&self) -> &'static str {
-        match self.work {
-            Work::Mma(_) => "the tcgen05.mma",
-            Work::Copy { .. } => "the tcgen05.cp",
-            Work::Shift => "the tcgen05.shift",
-            Work::Commit(_) => "the tcgen05.commit",
-        }
-    }
-}
+use crate::tensor::tcgen05::{COLUMNS, CopyShape, Form, Product, TensorColumns};
 
 /// Columns of an A in tensor memory.
 const A_COLUMNS: u32 = 8;

@@ -6,28 +6,23 @@
 //! and stores are their warp's own: what was loaded is not there before `wait::ld`, what was stored
 //! not before `wait::st`.
 
-mod allocate;
-mod deeds;
-mod issue;
-mod layouts;
-mod moves;
-mod multiprocessors;
-mod perform;
-mod tmem;
+pub(crate) mod allocate;
+pub(crate) mod ctas;
+pub(crate) mod deeds;
+pub(crate) mod issue;
+pub(crate) mod layouts;
+pub(crate) mod moves;
+pub(crate) mod multiprocessors;
+pub(crate) mod perform;
+pub(crate) mod reach;
+pub(crate) mod rectangle;
+pub(crate) mod tmem;
+pub(crate) mod work;
 
+use super::checked::Checked;
 use super::cluster::{Cluster, Flow};
-use super::sync::illegal;
-use super::units::misrouted;
 use super::warp::Warp;
-use crate::fault::FaultKind;
-use crate::op::{CtaGroup, Op, R32};
-
-pub(crate) use layouts::Layout;
-pub(crate) use moves::{Loaded, Stored};
-pub(crate) use multiprocessors::Multiprocessors;
-pub(crate) use tmem::Tmem;
-
-type Checked<T> = Result<T, Box<FaultKind>>;
+use crate::op::{Op, misrouted};
 
 impl Cluster<'_> {
     /// Whatever is named `tcgen05`.
@@ -59,74 +54,5 @@ impl Cluster<'_> {
             Op::TmemWait { store } => self.tmem_wait(w, mask, store),
             ref other => misrouted(other),
         }
-    }
-
-    /// The CTAs an instruction works in, the even one of a pair first.
-    fn tmem_group(&mut self, w: &Warp, group: CtaGroup, what: &str) -> Checked<Ctas> {
-        let own = w.cta as usize;
-        let known = *self.ctas[own].tmem.group.get_or_insert(group);
-        if known != group {
-            return Err(illegal(format!(
-                "{what} of cta_group::{} in a CTA that has used cta_group::{}: all tcgen05 \
-                 instructions of a kernel have the same",
-                group.ctas(),
-                known.ctas()
-            )));
-        }
-        if group == CtaGroup::One {
-            return Ok(Ctas {
-                first: own,
-                count: 1,
-            });
-        }
-        if self.ctas.len() % 2 == 1 {
-            return Err(illegal(format!(
-                "{what} of cta_group::2 in a cluster of {}: it needs pairs of CTAs",
-                self.ctas.len()
-            )));
-        }
-        Ok(Ctas {
-            first: own & !1,
-            count: 2,
-        })
-    }
-}
-
-/// One CTA of the cluster, or a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ctas {
-    first: usize,
-    count: usize,
-}
-
-impl Ctas {
-    fn all(self) -> std::ops::Range<usize> {
-        self.first..self.first + self.count
-    }
-
-    /// The other one of a pair.
-    fn peer(self, own: usize) -> Option<usize> {
-        self.all().find(|&cta| cta != own)
-    }
-}
-
-/// An instruction for all lanes of a warp together.
-fn whole_warp(w: &Warp, mask: u32, what: &str) -> Checked<()> {
-    match mask == w.live && mask == u32::MAX {
-        true => Ok(()),
-        false => Err(illegal(format!(
-            "{what} needs all 32 lanes of the warp: it was executed by a diverged warp"
-        ))),
-    }
-}
-
-/// A value that all lanes must agree on.
-fn uniform(w: &Warp, r: R32, what: &str) -> Checked<u32> {
-    let values = w.get(r);
-    match values.iter().all(|v| *v == values[0]) {
-        true => Ok(values[0]),
-        false => Err(illegal(format!(
-            "{what} differs between the lanes of the warp"
-        ))),
     }
 }

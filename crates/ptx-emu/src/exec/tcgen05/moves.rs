@@ -1,107 +1,19 @@
 //! `tcgen05.ld`, `tcgen05.st` and the waits for them.
 
-use super::super::adversary::Delivery;
-use super::super::cluster::{Cluster, Flow};
-use super::super::convert::pool;
-use super::super::door::{Act, Agent};
-use super::super::signal::Signal;
-use super::super::sync::illegal;
-use super::super::warp::{V32, Warp};
-use super::tmem::{POISON, Reach, split};
-use super::{Checked, whole_warp};
+use super::ctas::whole_warp;
+use super::rectangle::{Loaded, Rectangle, Stored};
+use super::tmem::{POISON, split};
+use crate::exec::adversary::Delivery;
+use crate::exec::agent::Agent;
+use crate::exec::checked::{Checked, illegal};
+use crate::exec::cluster::{Cluster, Flow};
+use crate::exec::lanes::V32;
+use crate::exec::signal::Signal;
+use crate::exec::visit::Act;
+use crate::exec::warp::Warp;
 use crate::fault::Place;
-use crate::op::{R32, Slot, TmemMove};
-use crate::tensor::tcgen05::{COLUMNS, LANES, MoveLanes, MoveShape};
-
-/// Words of tensor memory that a warp moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rectangle {
-    shape: MoveShape,
-    split: u32,
-    packed: bool,
-    lane: u32,
-    column: u32,
-}
-
-/// A load that was issued and not waited for.
-#[derive(Clone)]
-pub(crate) struct Loaded {
-    pub(crate) pc: u32,
-    from: Rectangle,
-    /// What it found, if it has looked already.
-    values: Option<Box<[V32]>>,
-}
-
-/// A store that was issued and not waited for.
-#[derive(Clone)]
-pub(crate) struct Stored {
-    to: Rectangle,
-    values: Box<[V32]>,
-}
-
-impl Rectangle {
-    /// Where register `j` of thread `t` lies: the word, and the one that holds its upper half.
-    fn place(&self, t: usize, j: usize) -> (usize, usize) {
-        let (lane, column) = self.shape.place(t, j);
-        let lane = self.lane as usize + lane;
-        let half = if self.shape.second(t) { self.split } else { 0 };
-        let first = (self.column + half) as usize;
-        let word = |column: usize| (first + column) * LANES + lane;
-        match self.packed {
-            false => (word(column), word(column)),
-            true => (word(2 * column), word(2 * column + 1)),
-        }
-    }
-
-    /// Columns of tensor memory from first to last.
-    fn reaches(&self) -> Vec<Reach> {
-        let lanes = match self.shape.tall() {
-            32 => 0xffff_ffff,
-            _ => 0xffff,
-        };
-        let wide = self.shape.columns() * if self.packed { 2 } else { 1 };
-        let starts = match self.shape.lanes {
-            MoveLanes::L16x32x2 => vec![self.column, self.column + self.split],
-            _ => vec![self.column],
-        };
-        let reach = |start: u32| Reach {
-            columns: start..start + wide,
-            lanes: lanes << self.lane,
-        };
-        starts.into_iter().map(reach).collect()
-    }
-
-    fn load(&self, words: &[u32], registers: usize) -> Box<[V32]> {
-        (0..registers).map(|j| self.register(words, j)).collect()
-    }
-
-    fn register(&self, words: &[u32], j: usize) -> V32 {
-        if self.shape.lanes == MoveLanes::L32x32 && !self.packed {
-            let first = self.place(0, j).0;
-            let mut lanes = [0; 32];
-            lanes.copy_from_slice(&words[first..][..32]);
-            return V32(lanes);
-        }
-        V32(std::array::from_fn(|t| {
-            match (self.packed, self.place(t, j)) {
-                (false, (word, _)) => words[word],
-                (true, (low, high)) => words[low] & 0xffff | words[high] << 16,
-            }
-        }))
-    }
-
-    fn store(&self, words: &mut [u32], values: &[V32]) {
-        for (j, register) in values.iter().enumerate() {
-            for (t, &value) in register.0.iter().enumerate() {
-                let (low, high) = self.place(t, j);
-                match self.packed {
-                    false => words[low] = value,
-                    true => (words[low], words[high]) = (value & 0xffff, value >> 16),
-                }
-            }
-        }
-    }
-}
+use crate::op::{R32, Slot, TmemMove, pool};
+use crate::tensor::tcgen05::COLUMNS;
 
 impl Cluster<'_> {
     /// What a warp moves, which must be its own and allocated.

@@ -1,14 +1,15 @@
 //! What tensor cores do with their queue, in order, when its turn has come.
 
-use super::super::cluster::Cluster;
-use super::super::copy::{Origin, SharedAt};
-use super::super::door::{Act, Agent, Bytes, Room, Visit};
-use super::super::mbarrier::{Arrival, token_phase};
-use super::super::signal::{Signal, Step};
-use super::super::sync::illegal;
-use super::Checked;
-use super::issue::{Issued, Multiply, OperandA, Work};
-use super::tmem::{POISON, Reach};
+use super::reach::Reach;
+use super::tmem::POISON;
+use super::work::{Issued, Multiply, OperandA, Work};
+use crate::exec::agent::Agent;
+use crate::exec::checked::{Checked, illegal};
+use crate::exec::cluster::Cluster;
+use crate::exec::mbarrier::{Arrival, token_phase};
+use crate::exec::origin::{Origin, SharedAt};
+use crate::exec::signal::{Signal, Step};
+use crate::exec::visit::{Act, Bytes, Room, Visit};
 use crate::fault::{EarlyRead, Fault, FaultKind, Place};
 use crate::numeric::NAN_F32;
 use crate::op::{Collector, Order, Scope};

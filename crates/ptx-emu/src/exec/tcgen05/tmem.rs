@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::super::copy::Origin;
-use super::issue::{Collected, Issued};
 use super::layouts::Layouts;
+use super::reach::Reach;
+use super::work::{Collected, Issued};
+use crate::exec::origin::Origin;
 use crate::op::CtaGroup;
 use crate::tensor::tcgen05::{COLUMNS, LANES};
 
@@ -32,21 +33,6 @@ pub(super) struct Ask {
     pub pc: u32,
     /// Where, once both have asked.
     pub granted: Option<u32>,
-}
-
-/// Columns and lanes of tensor memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reach {
-    pub columns: Range<u32>,
-    pub lanes: u128,
-}
-
-impl Reach {
-    pub(super) fn meets(&self, other: &Self) -> bool {
-        self.columns.start < other.columns.end
-            && other.columns.start < self.columns.end
-            && self.lanes & other.lanes != 0
-    }
 }
 
 /// Tensor memory of one CTA.

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::exec::tcgen05::Loaded;
-use crate::exec::warp::V32;
+use crate::exec::lanes::V32;
+use crate::exec::tcgen05::rectangle::Loaded;
 use crate::op::R32;
 
 /// One entry of a warp's queue.
