@@ -1,81 +1,38 @@
 //! Runs warps of a predecoded program.
 //!
-//! `grid` spreads clusters over cores, `cluster` schedules the warps of one, `interp` is the
-//! loop over instructions; the rest is what instructions do.
+//! A module may use only those listed above it, by a path or by a method of
+//! [`Cluster`](cluster::Cluster); a test checks this.
 
-pub(crate) mod absent;
-pub(crate) mod access;
-pub(crate) mod adversary;
-pub(crate) mod agent;
-pub(crate) mod atomic;
-pub(crate) mod banks;
-pub(crate) mod bits;
-pub(crate) mod blame;
-pub(crate) mod bulk;
-pub(crate) mod bytes;
-pub(crate) mod cancel;
-pub(crate) mod carry;
-pub(crate) mod checked;
+mod checked;
+
 pub(crate) mod clock;
-pub(crate) mod cluster;
-pub(crate) mod compare;
-pub(crate) mod complete;
-pub(crate) mod convert;
-pub(crate) mod copy;
-pub(crate) mod cta;
-pub(crate) mod deeds;
-pub(crate) mod deliver;
-pub(crate) mod direct;
-pub(crate) mod door;
-pub(crate) mod draft;
-pub(crate) mod early;
-pub(crate) mod env;
-pub(crate) mod exchange;
-pub(crate) mod float;
-pub(crate) mod frames;
-pub(crate) mod gather;
-pub(crate) mod grid;
-pub(crate) mod integer;
-pub(crate) mod interp;
-pub(crate) mod jobs;
-pub(crate) mod joint;
-pub(crate) mod lane_copy;
-pub(crate) mod lanes;
-pub(crate) mod matrix;
-pub(crate) mod mbarrier;
-pub(crate) mod named;
+
+mod lanes;
+
 pub(crate) mod origin;
-pub(crate) mod overlap;
-pub(crate) mod page;
-pub(crate) mod paths;
-pub(crate) mod pieces;
-pub(crate) mod plan;
-pub(crate) mod pointers;
-pub(crate) mod print;
-pub(crate) mod printed;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod quick;
-pub(crate) mod record;
-pub(crate) mod recorder;
-pub(crate) mod region;
-pub(crate) mod residency;
-pub(crate) mod signal;
-pub(crate) mod signalling;
-pub(crate) mod sources;
-pub(crate) mod span;
-pub(crate) mod spares;
-pub(crate) mod sync;
-pub(crate) mod tape;
-pub(crate) mod tcgen05;
-pub(crate) mod tensor_copy;
-pub(crate) mod texture;
-pub(crate) mod touched;
-pub(crate) mod transfer;
-pub(crate) mod turns;
-pub(crate) mod units;
-pub(crate) mod unset;
-pub(crate) mod visit;
-pub(crate) mod warp;
-pub(crate) mod wgmma;
-pub(crate) mod window;
-pub(crate) mod wmma;
+
+pub(crate) mod listen;
+
+pub(crate) mod storage;
+
+mod warp;
+
+mod alu;
+
+pub(crate) mod trace;
+
+pub(crate) mod cluster;
+
+mod memory;
+
+mod sync;
+
+mod copies;
+
+mod tensor;
+
+mod deeds;
+
+mod units;
+
+pub(crate) mod schedule;

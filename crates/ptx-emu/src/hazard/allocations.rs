@@ -8,9 +8,9 @@ use super::pieces::{each_word, pieces, words_at};
 use super::telling::strength;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
-use crate::exec::agent::Agent;
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::{Act, Visit};
 use crate::exec::origin::Origin;
-use crate::exec::visit::{Act, Visit};
 
 impl Watcher<'_> {
     pub(super) fn hear_global(&mut self, visit: &Visit<'_>, region: usize) {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::clock::{Knowledge, Views};
-use crate::exec::agent::Agent;
+use crate::exec::listen::agent::Agent;
 use crate::exec::origin::Origin;
 
 /// Bytes of a page.

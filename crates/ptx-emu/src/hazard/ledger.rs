@@ -8,9 +8,9 @@ use super::meeting::{Barrier, Meeting, Seat};
 use super::shadow::{Actor, Trace};
 use super::strands::{Groups, Strands};
 use super::works::{WORKS, Work, Works};
-use crate::exec::agent::{Agent, Proxy};
+use crate::exec::listen::agent::{Agent, Proxy};
+use crate::exec::listen::visit::Act;
 use crate::exec::origin::{Origin, SharedAt};
-use crate::exec::visit::Act;
 use crate::op::Order;
 
 /// One warp.

@@ -1,9 +1,9 @@
 //! What a hazard is called, what is missing, and what is usually done about it.
 
 use super::finding::Hazard;
-use crate::exec::agent::Agent;
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::Act;
 use crate::exec::origin::Origin;
-use crate::exec::visit::Act;
 
 /// One side of what was seen.
 #[derive(Debug, Clone, Copy)]

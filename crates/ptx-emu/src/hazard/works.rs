@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::clock::Knowledge;
-use crate::exec::agent::Agent;
+use crate::exec::listen::agent::Agent;
 use crate::exec::origin::{Origin, SharedAt};
 
 /// Works remembered; older ones are taken for over.

@@ -2,8 +2,8 @@
 
 use crate::exec::cluster::Cluster;
 use crate::exec::lanes::lanes;
+use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
-use crate::exec::window::{Window, window_of};
 use crate::memory::SECTOR;
 use crate::op::{CLUSTER_RANK_SHIFT, MatrixMove, Num, Op, Space, WmmaMove, rank_of};
 use crate::trace::{Deed, GlobalBytes};

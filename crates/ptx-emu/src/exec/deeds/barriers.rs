@@ -2,9 +2,9 @@
 
 use crate::exec::cluster::Cluster;
 use crate::exec::lanes::lanes;
-use crate::exec::mbarrier::token_phase;
 use crate::exec::origin::SharedAt;
-use crate::exec::recorder::BarrierWait;
+use crate::exec::storage::mbarrier::token_phase;
+use crate::exec::trace::recorder::BarrierWait;
 use crate::exec::warp::Warp;
 use crate::op::{Addr, Mbar, MbarOp, Phase, R32};
 use crate::trace::{BarrierAt, Deed};
