@@ -351,3 +351,50 @@ impl<'a> Emitter<'_, 'a> {
         }
     }
 }
+
+/// A register that holds the value of an operand.
+pub(crate) trait Source: Sized {
+    fn read<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self>;
+}
+
+impl Source for R32 {
+    fn read<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self> {
+        emitter.s32(operand, ty)
+    }
+}
+
+impl Source for R64 {
+    fn read<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self> {
+        emitter.s64(operand, ty)
+    }
+}
+
+impl Source for Slot {
+    fn read<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self> {
+        emitter.source(operand, ty)
+    }
+}
+
+/// A register that an operand names to be written.
+pub(crate) trait Target: Sized {
+    fn write<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self>;
+}
+
+impl Target for R32 {
+    fn write<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self> {
+        emitter.d32(operand, ty.bits())
+    }
+}
+
+impl Target for R64 {
+    fn write<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, _: Num) -> Lowered<Self> {
+        emitter.d64(operand)
+    }
+}
+
+/// What is written has one bit per lane, whatever the type of the values it comes from.
+impl Target for P {
+    fn write<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, _: Num) -> Lowered<Self> {
+        emitter.dp(operand)
+    }
+}

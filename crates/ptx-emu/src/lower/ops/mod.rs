@@ -16,6 +16,7 @@ mod memory;
 mod mma;
 mod moves;
 mod multimem;
+mod row;
 mod tcgen05;
 mod texture;
 mod video;

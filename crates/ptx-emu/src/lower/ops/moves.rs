@@ -1,6 +1,7 @@
 //! Moves, packing, and addresses between spaces.
 
 use super::Form;
+use super::row::row;
 use crate::front::ast::{Constant, Operand};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
@@ -22,53 +23,35 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     match form.opcode {
         "mov" => mov(emitter, form),
         "cvta" => {
-            let to_space = form.words.take("to");
+            let to_generic = !form.words.take("to");
             let space = form.words.need(SPACES, "a state space")?;
             form.words.exactly("u64")?;
             form.words.finish()?;
-            let [d, a] = exactly(form.operands)?;
-            let a = emitter.s64(a, Num::U64)?;
-            let d = emitter.d64(d)?;
             // In a function, parameters lie in local memory.
             let space = match space {
                 Space::Param if !emitter.in_kernel => Space::Local,
                 other => other,
             };
-            emitter.emit(Op::Cvta {
-                space,
-                to_generic: !to_space,
-                d,
-                a,
-            });
-            Ok(())
+            let ty = Num::U64;
+            row!(emitter, form, Cvta { space, to_generic } [d: ty] = [a: ty])
         }
         "isspacep" => {
             let space = form.words.need(SPACES, "a state space")?;
             form.words.finish()?;
-            let [d, a] = exactly(form.operands)?;
-            let a = emitter.s64(a, Num::U64)?;
-            let d = emitter.dp(d)?;
-            emitter.emit(Op::Isspacep { space, d, a });
-            Ok(())
+            let ty = Num::U64;
+            row!(emitter, form, Isspacep { space } [d: ty] = [a: ty])
         }
         "mapa" => mapa(emitter, form),
         "getctarank" => {
             let generic = !form.words.take("shared::cluster");
             let ty = form.words.ty()?;
             form.words.finish()?;
-            let [d, a] = exactly(form.operands)?;
-            let a = emitter.source(a, ty)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::GetCtaRank { generic, d, a });
-            Ok(())
+            row!(emitter, form, GetCtaRank { generic } [d: Num::U32] = [a: ty])
         }
         _ => {
             form.words.exactly("b32")?;
             form.words.finish()?;
-            let [d] = exactly(form.operands)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Activemask { d });
-            Ok(())
+            row!(emitter, form, Activemask {} [d: Num::B32] = [])
         }
     }
 }
@@ -77,22 +60,11 @@ fn mapa<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     let generic = !form.words.take("shared::cluster");
     let ty = form.words.ty()?;
     form.words.finish()?;
-    let [d, a, b] = exactly(form.operands)?;
-    let b = emitter.s32(b, Num::U32)?;
     match ty {
-        Num::U32 if !generic => {
-            let a = emitter.s32(a, ty)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Mapa32 { d, a, b });
-        }
-        Num::U64 => {
-            let a = emitter.s64(a, ty)?;
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::Mapa64 { generic, d, a, b });
-        }
-        _ => return illegal("mapa is for .u64, and .u32 with .shared::cluster"),
+        Num::U32 if !generic => row!(emitter, form, Mapa32 {} [d: ty] = [a: ty, b: ty]),
+        Num::U64 => row!(emitter, form, Mapa64 { generic } [d: ty] = [a: ty, b: Num::U32]),
+        _ => illegal("mapa is for .u64, and .u32 with .shared::cluster"),
     }
-    Ok(())
 }
 
 fn mov<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {

@@ -1,6 +1,7 @@
 //! Exchange among the lanes of a warp.
 
 use super::Form;
+use super::row::row;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
@@ -169,10 +170,5 @@ fn redux<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         ("xor", Num::B32) => Redux::Xor,
         _ => return illegal("this reduction does not exist for this type"),
     };
-    let [d, a, mask] = exactly(form.operands)?;
-    let a = emitter.s32(a, ty)?;
-    let mask = emitter.s32(mask, Num::B32)?;
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::Redux { op, d, a, mask });
-    Ok(())
+    row!(emitter, form, Redux { op } [d: ty] = [a: ty, mask: Num::B32])
 }
