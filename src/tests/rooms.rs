@@ -20,12 +20,20 @@ struct Rooms {
 
 const EMULATOR: &str = "crates/ptx-emu/src";
 
-const ROOMS: [Rooms; 1] = [Rooms {
-    name: "exec",
-    list: include_str!("../../crates/ptx-emu/src/exec/mod.rs"),
-    state: "Cluster",
-    variable: "cluster",
-}];
+const ROOMS: [Rooms; 2] = [
+    Rooms {
+        name: "exec",
+        list: include_str!("../../crates/ptx-emu/src/exec/mod.rs"),
+        state: "Cluster",
+        variable: "cluster",
+    },
+    Rooms {
+        name: "lower",
+        list: include_str!("../../crates/ptx-emu/src/lower/mod.rs"),
+        state: "Emitter",
+        variable: "emitter",
+    },
+];
 
 /// A file of some rooms.
 struct File {

@@ -1,11 +1,11 @@
 //! Atomics and reductions.
 
-use super::Form;
 use super::memory::{SPACES, hint_operand};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::lower::words::ORDERS;
 use crate::op::*;
 

@@ -1,10 +1,10 @@
 //! Barriers, fences and mbarriers.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32};
 use crate::lower::words::{Ordered, Scoped, Words};
 use crate::op::*;
 

@@ -1,12 +1,12 @@
 //! Bitwise logic, shifts and bit fields.
 
-use super::Form;
 use super::integer::{binary_op, unary_op, width};
 use super::row::row;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{exactly, immediate_u32, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, immediate_u32, wrong};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {

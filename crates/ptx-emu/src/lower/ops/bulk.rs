@@ -1,11 +1,11 @@
 //! Bulk and tensor copies, and tensor maps in memory.
 
-use super::Form;
 use super::atomic::OPERATIONS;
 use crate::front::ast::{Address, Operand};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32, wrong};
 use crate::lower::words::Words;
 use crate::op::*;
 

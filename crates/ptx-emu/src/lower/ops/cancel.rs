@@ -1,10 +1,10 @@
 //! `clusterlaunchcontrol`: a running cluster takes over one that has not been launched.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {

@@ -1,11 +1,11 @@
 //! Comparison and selection.
 
-use super::Form;
 use super::float::half_format;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::{at_least, exactly};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>) -> Lowered<()> {

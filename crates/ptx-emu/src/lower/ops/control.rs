@@ -1,15 +1,14 @@
 //! Branches, ends, and what steers a warp or a grid.
 
-use super::Form;
+use super::call::label;
 use crate::front::ast::Operand;
-use crate::lower::body::leave;
-use crate::lower::calls::label;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::flow::Flow;
+use crate::lower::form::Form;
 use crate::lower::frame::ret;
+use crate::lower::lookup::{exactly, immediate_u32, wrong};
 use crate::lower::names::{Binding, Label};
-use crate::lower::operands::{exactly, immediate_u32, wrong};
+use crate::lower::survey::Flow;
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -55,8 +54,8 @@ fn end<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>) -> Lowered<()> {
     form.words.finish()?;
     let [] = exactly(form.operands)?;
     match form.opcode {
-        "exit" => leave(emitter, Op::Exit, Flow::Abort),
-        "trap" => leave(emitter, Op::Trap, Flow::Abort),
+        "exit" => emitter.leave(Op::Exit, Flow::Abort),
+        "trap" => emitter.leave(Op::Trap, Flow::Abort),
         _ => emitter.emit(Op::Brkpt),
     }
     Ok(())
@@ -87,7 +86,7 @@ fn branch<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
         reconverge: reconvergence(emitter),
         uniform,
     };
-    leave(emitter, op, Flow::Branch(vec![label]));
+    emitter.leave(op, Flow::Branch(vec![label]));
     Ok(())
 }
 
@@ -118,7 +117,7 @@ fn branch_table<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lo
         targets,
         reconverge: reconvergence(emitter),
     };
-    leave(emitter, op, Flow::Branch(labels));
+    emitter.leave(op, Flow::Branch(labels));
     Ok(())
 }
 

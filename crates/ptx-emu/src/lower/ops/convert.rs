@@ -1,10 +1,10 @@
 //! `cvt` in all its forms.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly};
 use crate::lower::words::{TYPES, Words};
 use crate::op::*;
 

@@ -1,10 +1,11 @@
 //! `cp`: the thread's own asynchronous copies; bulk copies go to their own room.
 
-use super::{Form, bulk};
+use super::bulk;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {

@@ -1,10 +1,10 @@
 //! Float and half arithmetic.
 
-use super::Form;
 use super::row::row;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly};
 use crate::lower::words::Words;
 use crate::op::*;
 

@@ -1,9 +1,10 @@
 //! Arithmetic whose opcode integers and floats share.
 
+use super::float;
 use super::row::row;
-use super::{Form, float};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
+use crate::lower::form::Form;
 use crate::lower::words::TYPES;
 use crate::op::*;
 

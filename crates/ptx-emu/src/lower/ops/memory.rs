@@ -1,10 +1,10 @@
 //! Loads, stores and cache advice.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32};
 use crate::lower::words::{ORDERS, Words};
 use crate::op::*;
 
@@ -108,7 +108,7 @@ fn elements<'x, 'a>(operand: &'x Operand<'a>, vector: usize) -> Lowered<&'x [Ope
         other if vector == 1 => Ok(std::slice::from_ref(other)),
         other => Err(Problem::Operand {
             expected: format!("a vector of {vector}"),
-            found: crate::lower::operands::describe(other),
+            found: crate::lower::lookup::describe(other),
         }),
     }
 }
@@ -187,7 +187,7 @@ fn sources<'a>(
         if ty == Num::B128 {
             let Some(register) = emitter.register(element)?.filter(|found| found.bits == 128)
             else {
-                return crate::lower::operands::wrong("a 128-bit register", element);
+                return crate::lower::lookup::wrong("a 128-bit register", element);
             };
             slots.extend(emitter.halves(register).map(Slot::W64));
         } else {

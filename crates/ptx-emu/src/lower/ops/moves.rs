@@ -1,11 +1,11 @@
 //! Moves, packing, and addresses between spaces.
 
-use super::Form;
 use super::row::row;
 use crate::front::ast::{Constant, Operand};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 
 const SPACES: &[(&str, Space)] = &[

@@ -8,7 +8,7 @@ macro_rules! row {
         $emitter:expr, $form:expr,
         $name:ident { $($modifier:ident),* } [$d:ident: $to:expr] = [$($a:ident: $from:expr),*]
     ) => {{
-        let [$d, $($a),*] = $crate::lower::operands::exactly($form.operands)?;
+        let [$d, $($a),*] = $crate::lower::lookup::exactly($form.operands)?;
         $(let $a = $crate::lower::operands::Source::read($emitter, $a, $from)?;)*
         let $d = $crate::lower::operands::Target::write($emitter, $d, $to)?;
         $emitter.emit(Op::$name { $($modifier,)* $d, $($a),* });

@@ -1,11 +1,11 @@
 //! `tcgen05`: tensor memory, and the tensor cores that sum in it.
 
-use super::Form;
-use super::matrix::fragment;
+use super::fragment::fragment;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate, immediate_u32, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate, immediate_u32, wrong};
 use crate::lower::words::Words;
 use crate::op::*;
 use crate::tensor::tcgen05::{CopyShape, Kind, MoveShape, Unpacked, Vector};

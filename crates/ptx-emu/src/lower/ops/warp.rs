@@ -1,11 +1,11 @@
 //! Exchange among the lanes of a warp.
 
-use super::Form;
 use super::row::row;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {

@@ -1,16 +1,16 @@
 //! `call`: of functions of the module, through registers, and of what the device provides.
 
-use super::emit::Emitter;
-use super::error::{Lowered, Problem, illegal};
-use super::flow::Flow;
-use super::frame::{
-    AREA_BYTES, Formal, area_places, copy, frame, load, restore, save, stage, store,
-};
-use super::names::{Binding, Location, Register};
-use super::operands::{describe, wrong};
-use super::ops::Form;
-use super::unit::layout;
 use crate::front::ast::{FunctionKind, Operand, Variable};
+use crate::lower::emit::{Emitter, Formal};
+use crate::lower::error::{Lowered, Problem, illegal};
+use crate::lower::form::Form;
+use crate::lower::frame::{
+    AREA_BYTES, area_places, copy, frame, load, restore, save, stage, store,
+};
+use crate::lower::lookup::{describe, wrong};
+use crate::lower::names::{Binding, Location, Register};
+use crate::lower::survey::Flow;
+use crate::lower::unit::layout;
 use crate::op::*;
 
 /// The parts of a call's operand list.
