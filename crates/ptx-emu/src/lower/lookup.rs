@@ -124,6 +124,14 @@ impl<'a> Emitter<'_, 'a> {
         Ok(d)
     }
 
+    /// The halves of a 128-bit register that is read.
+    pub(super) fn source128(&mut self, operand: &Operand<'a>) -> Lowered<[R64; 2]> {
+        match self.register(operand)? {
+            Some(register) if register.bits == 128 => Ok(self.halves(register)),
+            _ => wrong("a 128-bit register", operand),
+        }
+    }
+
     /// No declaration of any kind has this name.
     pub(super) fn unknown(&mut self, name: &str) -> bool {
         self.names.lookup(name).is_none()

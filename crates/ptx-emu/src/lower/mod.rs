@@ -23,9 +23,9 @@ mod survey;
 
 mod emit;
 
-mod form;
-
 mod lookup;
+
+mod form;
 
 mod special;
 

@@ -22,16 +22,14 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         "bfind" | "popc" | "clz" => count(emitter, form),
         "bmsk" | "szext" => mask(emitter, form),
         "brev" => {
-            let ty = form.words.ty()?;
-            form.words.finish()?;
+            let ty = form.words.last_ty()?;
             match ty {
                 Num::B32 | Num::B64 => unary_op(emitter, &form, ty, IUn::Brev),
                 _ => illegal("brev is for .b32 and .b64"),
             }
         }
         _ => {
-            form.words.exactly("b32")?;
-            form.words.finish()?;
+            form.words.end(&["b32"])?;
             let ty = Num::B32;
             row!(emitter, form, Fns {} [d: ty] = [mask: ty, base: ty, offset: Num::S32])
         }
@@ -105,8 +103,7 @@ fn not<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
 }
 
 fn shift<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     if !ty.is_integer() || ty.bits() < 16 || ty.bits() > 64 {
         return illegal("shifts are for 16-, 32- and 64-bit types");
     }
@@ -187,8 +184,7 @@ fn funnel<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
     let wrap = form
         .words
         .need(&[("wrap", true), ("clamp", false)], "wrap or clamp")?;
-    form.words.exactly("b32")?;
-    form.words.finish()?;
+    form.words.end(&["b32"])?;
     let ty = Num::B32;
     row!(emitter, form, Shf { left, wrap } [d: ty] = [a: ty, b: ty, c: ty])
 }
@@ -210,8 +206,7 @@ fn permute<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
 }
 
 fn extract<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let (signed, at) = (ty.is_signed(), Num::U32);
     match ty {
         Num::U32 | Num::S32 => {
@@ -225,8 +220,7 @@ fn extract<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
 }
 
 fn insert<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let at = Num::U32;
     match ty {
         Num::B32 => row!(emitter, form, Bfi32 {} [d: ty] = [a: ty, e: ty, b: at, c: at]),
@@ -237,8 +231,7 @@ fn insert<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
 
 fn count<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let shift_amount = form.words.take("shiftamt");
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let op = match (form.opcode, shift_amount, ty) {
         ("popc", false, Num::B32 | Num::B64) => ICount::Popc,
         ("clz", false, Num::B32 | Num::B64) => ICount::Clz,
@@ -258,8 +251,7 @@ fn mask<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     let clamp = form
         .words
         .need(&[("clamp", true), ("wrap", false)], "clamp or wrap")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let signed = ty.is_signed();
     match (form.opcode, ty) {
         ("bmsk", Num::B32) => {

@@ -1,6 +1,7 @@
 //! Branches, ends, and what steers a warp or a grid.
 
 use super::call::label;
+use super::row::bare;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
@@ -31,8 +32,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
             Ok(())
         }
         "nanosleep" => {
-            form.words.exactly("u32")?;
-            form.words.finish()?;
+            form.words.end(&["u32"])?;
             let [nanos] = exactly(form.operands)?;
             let nanos = emitter.s32(nanos, Num::U32)?;
             emitter.emit(Op::Nanosleep { nanos });
@@ -42,10 +42,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         _ => {
             let kinds = &[("wait", true), ("launch_dependents", false)];
             let wait = form.words.need(kinds, "wait or launch_dependents")?;
-            form.words.finish()?;
-            let [] = exactly(form.operands)?;
-            emitter.emit(Op::GridDep { wait });
-            Ok(())
+            bare(emitter, &form, Op::GridDep { wait })
         }
     }
 }
@@ -125,10 +122,7 @@ fn setmaxnreg<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowe
     let inc = form
         .words
         .need(&[("inc", true), ("dec", false)], "inc or dec")?;
-    form.words.exactly("sync")?;
-    form.words.exactly("aligned")?;
-    form.words.exactly("u32")?;
-    form.words.finish()?;
+    form.words.end(&["sync", "aligned", "u32"])?;
     let [count] = exactly(form.operands)?;
     let count = immediate_u32(count)?;
     if !(24..=256).contains(&count) || !count.is_multiple_of(8) {

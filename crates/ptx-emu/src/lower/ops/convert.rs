@@ -345,8 +345,7 @@ fn stochastic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowe
         Some(half) => (half, false),
         None => (form.words.need(FOURS, "a packed type")?, true),
     };
-    form.words.exactly("f32")?;
-    form.words.finish()?;
+    form.words.end(&["f32"])?;
     if four && !m.satfinite {
         return Err(Problem::MissingModifier("satfinite"));
     }

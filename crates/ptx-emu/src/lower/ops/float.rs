@@ -288,8 +288,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     match form.opcode {
         "testp" => return testp(emitter, form),
         "copysign" => {
-            let ty = form.words.ty()?;
-            form.words.finish()?;
+            let ty = form.words.last_ty()?;
             return binary(emitter, &form, FBin::Copysign, FMods::default(), ty);
         }
         _ => {}
@@ -297,8 +296,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     let approx = form.words.take("approx");
     let rounded = ROUNDS.iter().any(|&(word, _)| form.words.contains(word));
     let m = modifiers(&mut form.words);
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let op = match (form.opcode, approx) {
         ("rcp", true) => FUn::RcpApprox,
         ("sqrt", true) => FUn::SqrtApprox,
@@ -336,8 +334,7 @@ fn testp<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         ("subnormal", FTest::Subnormal),
     ];
     let test = form.words.need(tests, "a property")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     match ty {
         Num::F32 => row!(emitter, form, Testp32 { test } [d: ty] = [a: ty]),
         Num::F64 => row!(emitter, form, Testp64 { test } [d: ty] = [a: ty]),

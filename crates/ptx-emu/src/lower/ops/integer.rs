@@ -8,6 +8,9 @@ use crate::lower::form::Form;
 use crate::lower::words::TYPES;
 use crate::op::*;
 
+/// The low or the high half of a product.
+const LOW_HIGH: &[(&str, bool)] = &[("lo", false), ("hi", true)];
+
 /// Packed pairs of 16-bit integers.
 const PAIRS: &[(&str, bool)] = &[("u16x2", false), ("s16x2", true)];
 
@@ -87,8 +90,7 @@ fn pair<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, signed: bool)
 }
 
 fn unary<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let op = match form.opcode {
         "abs" => IUn::Abs,
         _ => IUn::Neg,
@@ -214,8 +216,7 @@ fn mad_wide<'a>(emitter: &mut Emitter<'_, 'a>, form: &Form<'_, 'a>, ty: Num) -> 
 }
 
 fn sad<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let signed = ty.is_signed();
     if ty.bits() == 64 {
         return row!(emitter, form, Sad64 { signed } [d: ty] = [a: ty, b: ty, c: ty]);
@@ -225,9 +226,7 @@ fn sad<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
 }
 
 fn mul24<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let hi = form
-        .words
-        .need(&[("lo", false), ("hi", true)], "lo or hi")?;
+    let hi = form.words.need(LOW_HIGH, "lo or hi")?;
     let ty = form.words.ty()?;
     let sat = form.words.take("sat");
     form.words.finish()?;
@@ -254,8 +253,7 @@ fn carry<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         return carry_mad(emitter, form, carry_in, carry_out);
     }
     let sub = form.opcode.starts_with("sub");
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     match ty.bits() {
         32 if ty.is_integer() => {
             row!(emitter, form, Carry32 { sub, carry_in, carry_out } [d: ty] = [a: ty, b: ty])
@@ -273,11 +271,8 @@ fn carry_mad<'a>(
     carry_in: bool,
     carry_out: bool,
 ) -> Lowered<()> {
-    let hi = form
-        .words
-        .need(&[("lo", false), ("hi", true)], "lo or hi")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let hi = form.words.need(LOW_HIGH, "lo or hi")?;
+    let ty = form.words.last_ty()?;
     let signed = ty.is_signed();
     match ty.bits() {
         32 if ty.is_integer() => row!(
@@ -294,7 +289,7 @@ fn carry_mad<'a>(
 
 fn dot<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let sign = &[("u32", false), ("s32", true)];
-    let half = form.words.pick(&[("lo", false), ("hi", true)]);
+    let half = form.words.pick(LOW_HIGH);
     let a_signed = form.words.need(sign, "the type of a")?;
     let b_signed = form.words.need(sign, "the type of b")?;
     form.words.finish()?;

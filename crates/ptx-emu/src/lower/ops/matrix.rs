@@ -2,6 +2,7 @@
 
 use super::fragment::{fragment, next_type, shape};
 use super::mma::{element, sparsity};
+use super::row::bare;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
@@ -40,15 +41,8 @@ fn wgmma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     form.words.exactly("sync")?;
     form.words.exactly("aligned")?;
     match action {
-        "fence" | "commit_group" => {
-            form.words.finish()?;
-            let [] = exactly(form.operands)?;
-            emitter.emit(match action {
-                "fence" => Op::WgmmaFence,
-                _ => Op::WgmmaCommit,
-            });
-            Ok(())
-        }
+        "fence" => bare(emitter, &form, Op::WgmmaFence),
+        "commit_group" => bare(emitter, &form, Op::WgmmaCommit),
         "wait_group" => {
             form.words.finish()?;
             let [n] = exactly(form.operands)?;

@@ -25,8 +25,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         "cvta" => {
             let to_generic = !form.words.take("to");
             let space = form.words.need(SPACES, "a state space")?;
-            form.words.exactly("u64")?;
-            form.words.finish()?;
+            form.words.end(&["u64"])?;
             // In a function, parameters lie in local memory.
             let space = match space {
                 Space::Param if !emitter.in_kernel => Space::Local,
@@ -44,13 +43,11 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         "mapa" => mapa(emitter, form),
         "getctarank" => {
             let generic = !form.words.take("shared::cluster");
-            let ty = form.words.ty()?;
-            form.words.finish()?;
+            let ty = form.words.last_ty()?;
             row!(emitter, form, GetCtaRank { generic } [d: Num::U32] = [a: ty])
         }
         _ => {
-            form.words.exactly("b32")?;
-            form.words.finish()?;
+            form.words.end(&["b32"])?;
             row!(emitter, form, Activemask {} [d: Num::B32] = [])
         }
     }
@@ -58,8 +55,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
 
 fn mapa<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let generic = !form.words.take("shared::cluster");
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     match ty {
         Num::U32 if !generic => row!(emitter, form, Mapa32 {} [d: ty] = [a: ty, b: ty]),
         Num::U64 => row!(emitter, form, Mapa64 { generic } [d: ty] = [a: ty, b: Num::U32]),
@@ -76,8 +72,7 @@ fn mov<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     if let Some(parts) = form.words.pick(&[("v2", 2), ("v4", 4)]) {
         return mov_vector(emitter, form, parts);
     }
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let [d, a] = exactly(form.operands)?;
     match (d, a) {
         (d, Operand::Vector(parts)) => pack(emitter, d, parts, ty),
@@ -139,11 +134,8 @@ fn mov_one<'a>(
 }
 
 fn mov128<'a>(emitter: &mut Emitter<'_, 'a>, d: &Operand<'a>, a: &Operand<'a>) -> Lowered<()> {
-    let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
-        return wrong("a 128-bit register", a);
-    };
+    let from = emitter.source128(a)?;
     let target = emitter.target(d, 128)?;
-    let from = emitter.halves(source);
     let to = emitter.halves(target);
     for (d, a) in to.into_iter().zip(from) {
         emitter.emit(Op::Mov64 { d, a });
@@ -223,10 +215,7 @@ fn unpack<'a>(
     let bits = ty.bits() / (parts.len().max(1) as u32);
     part_type(bits)?;
     if ty.bits() == 128 {
-        let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
-            return wrong("a 128-bit register", a);
-        };
-        let from = emitter.halves(source);
+        let from = emitter.source128(a)?;
         return unpack128(emitter, parts, from, bits);
     }
     let source = emitter.source(a, part_type(ty.bits())?)?;
@@ -278,8 +267,7 @@ fn mov_vector<'a>(
     mut form: Form<'_, 'a>,
     parts: usize,
 ) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let [d, a] = exactly(form.operands)?;
     let targets = elements(d, parts)?;
     let mut sources = elements(a, parts)?;
