@@ -56,7 +56,6 @@ pub(crate) struct Cluster<'a> {
     pub(crate) ctas: Vec<Cta>,
     pub(crate) barrier: ClusterBarrier,
     pub(crate) counters: Counters,
-    pub(super) longest_warp: u64,
     pub(crate) last_region: CachedRegion<'a>,
     /// The allocations recent loads and stores were in, by program counter.
     pub(super) regions: [CachedRegion<'a>; REMEMBERED],
@@ -70,40 +69,48 @@ pub(crate) struct Cluster<'a> {
     /// Grows with everything another warp could be waiting for.
     pub(crate) progress: u64,
     pub(crate) adversary: Adversary,
-    /// Warps, as (CTA, warp), in the order of their turns.
-    pub(super) order: Vec<(u32, u32)>,
-    /// Warps that stand before an access that other CTAs may see, and since when some have.
-    pub(super) talking: usize,
-    pub(super) parked_since: Option<EventTime>,
     /// Who was last let do what other CTAs may see, and where.
     pub(super) polled: Option<Origin>,
     /// What the warps were like that were let do so, if anybody asks.
     pub(super) states: Option<Vec<u64>>,
-    /// Epochs it has seen, and the last one of its pause.
-    pub(super) epochs: u64,
-    pub(super) resumes: u64,
     /// Reductions into global memory, to be made in CTA order.
     pub(crate) ordered: Vec<Pending>,
     /// The first read of something still on its way.
     pub(crate) early: Option<Box<EarlyRead>>,
-    pub(super) stalls: Stalls,
     /// Writes down what the warps do, if the cluster is watched.
     pub(super) recorder: Option<Box<Recorder>>,
     /// Whether lanes at the second place went past what others do at the first, once asked.
     pub(super) passes: HashMap<(Pc, Pc), bool>,
     /// Whoever listens to it.
     pub(super) ear: Option<Box<dyn ClusterListener + 'a>>,
+    pub(crate) turns: Turns,
+}
+
+/// What the scheduler of a cluster goes by.
+#[derive(Default)]
+pub(crate) struct Turns {
+    /// Warps, as (CTA, warp), in the order of their turns.
+    pub(crate) order: Vec<(u32, u32)>,
+    /// Warps that stand before an access that other CTAs may see, and since when some have.
+    pub(crate) talking: usize,
+    pub(crate) parked_since: Option<EventTime>,
+    /// Epochs it has seen, and the last one of its pause.
+    pub(crate) epochs: u64,
+    pub(crate) resumes: u64,
+    pub(crate) stalls: Stalls,
+    /// Instructions of its longest warp, and nanoseconds that it slept.
+    pub(crate) longest_warp: u64,
     /// Stands in the place of the warp whose turn it is.
-    pub(super) spare: Option<Box<Warp>>,
+    pub(crate) spare: Option<Box<Warp>>,
     /// When the wall clock is looked at again.
-    pub(super) next_look: EventTime,
+    pub(crate) next_look: EventTime,
 }
 
 /// How often nothing could run since something last happened.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stalls {
-    pub(super) seen: u64,
-    pub(super) count: u32,
+pub(crate) struct Stalls {
+    pub(crate) seen: u64,
+    pub(crate) count: u32,
 }
 
 impl<'a> Cluster<'a> {
@@ -117,7 +124,6 @@ impl<'a> Cluster<'a> {
             ctas,
             barrier: ClusterBarrier::default(),
             counters: Counters::default(),
-            longest_warp: 0,
             last_region: CachedRegion::default(),
             regions: Default::default(),
             layouts: layouts(),
@@ -128,30 +134,23 @@ impl<'a> Cluster<'a> {
             event_seq: 0,
             progress: 1,
             adversary: Adversary::new(env.seed, index),
-            order: Vec::new(),
-            talking: 0,
-            parked_since: None,
             polled: None,
             states: None,
-            epochs: 0,
-            resumes: 0,
             ordered: Vec::new(),
             early: None,
-            stalls: Stalls::default(),
             recorder: None,
             ear: env.listener.and_then(|listener| listener.attend(index)),
-            spare: None,
             passes: HashMap::new(),
-            next_look: EventTime::default(),
+            turns: Turns::default(),
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {
             for w in &mut cta.warps {
                 w.pace = cluster.adversary.pace(0);
-                cluster.order.push((rank, w.index));
+                cluster.turns.order.push((rank, w.index));
             }
         }
-        cluster.adversary.reorder(&mut cluster.order);
+        cluster.adversary.reorder(&mut cluster.turns.order);
         if env.watches(index) {
             let warps = cluster.ctas.iter().map(|cta| cta.warps.len());
             cluster.recorder = Some(Box::new(Recorder::new(warps)));

@@ -64,7 +64,7 @@ impl Cluster<'_> {
     /// other warps before it.
     pub(crate) fn run(&mut self) -> Result<Outcome, Box<Fault>> {
         self.env.level.enforce();
-        self.parked_since = None;
+        self.turns.parked_since = None;
         let talks = self.env.shared_grid;
         if talks && self.pauses() {
             return Ok(Outcome::Parked);
@@ -72,16 +72,16 @@ impl Cluster<'_> {
         let hurries = talks && self.adversary.heads();
         loop {
             let ran = self.round()?;
-            let parked = talks && (!self.ordered.is_empty() || self.talking > 0);
+            let parked = talks && (!self.ordered.is_empty() || self.turns.talking > 0);
             if ran {
                 // The others may be spinning on what a parked warp is about to do.
-                let since = *self.parked_since.get_or_insert(self.clocks.now());
+                let since = *self.turns.parked_since.get_or_insert(self.clocks.now());
                 match parked {
                     true if hurries || self.clocks.now() - since > PARKED_STEPS => {
                         return Ok(Outcome::Parked);
                     }
                     true => {}
-                    false => self.parked_since = None,
+                    false => self.turns.parked_since = None,
                 }
                 continue;
             }
@@ -114,17 +114,20 @@ impl Cluster<'_> {
 
     /// Whether it lets an epoch pass, because others may be faster.
     fn pauses(&mut self) -> bool {
-        self.epochs += 1;
-        if self.resumes < self.epochs && self.epochs > 1 && self.adversary.dawdles(self.epochs) {
-            self.resumes = self.epochs + self.adversary.draw(LONGEST_PAUSE);
+        self.turns.epochs += 1;
+        if self.turns.resumes < self.turns.epochs
+            && self.turns.epochs > 1
+            && self.adversary.dawdles(self.turns.epochs)
+        {
+            self.turns.resumes = self.turns.epochs + self.adversary.draw(LONGEST_PAUSE);
         }
-        self.epochs <= self.resumes
+        self.turns.epochs <= self.turns.resumes
     }
 
     /// Gives warps that can run a turn, by priority; false if none could.
     fn round(&mut self) -> Result<bool, Box<Fault>> {
         let mut ran = false;
-        let mut order = std::mem::take(&mut self.order);
+        let mut order = std::mem::take(&mut self.turns.order);
         if self.adversary.reorders() {
             self.adversary.reorder(&mut order);
         }
@@ -146,13 +149,13 @@ impl Cluster<'_> {
                 break;
             }
         }
-        self.order = order;
+        self.turns.order = order;
         Ok(ran)
     }
 
     /// Runs one warp for at most `quantum` instructions.
     fn turn(&mut self, cta: usize, warp: usize, quantum: u32) -> Result<(), Box<Fault>> {
-        let spare = self.spare.take();
+        let spare = self.turns.spare.take();
         let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
         let outcome = match self.recorder.take() {
@@ -165,8 +168,8 @@ impl Cluster<'_> {
         };
         let (pc, active) = (w.pc, w.active);
         let done = matches!(w.state, State::Done);
-        self.talking += usize::from(self.talks(&w.state));
-        self.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
+        self.turns.talking += usize::from(self.talks(&w.state));
+        self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
                 self.clocks.execute(steps);
@@ -197,10 +200,10 @@ impl Cluster<'_> {
             let Steps(limit) = self.env.step_limit;
             return Some(FaultKind::StepLimit { limit });
         }
-        if self.clocks.now() < self.next_look {
+        if self.clocks.now() < self.turns.next_look {
             return None;
         }
-        self.next_look = self.clocks.now() + LOOK_STEPS;
+        self.turns.next_look = self.clocks.now() + LOOK_STEPS;
         let deadline = self.env.deadline.filter(|d| d.passed())?;
         let limit = deadline.limit;
         Some(FaultKind::TimeLimit { limit })
@@ -237,8 +240,8 @@ impl Cluster<'_> {
         for pending in std::mem::take(&mut self.ordered) {
             self.finish_ordered(pending)?;
         }
-        for at in 0..self.order.len() {
-            let (cta, warp) = self.order[at];
+        for at in 0..self.turns.order.len() {
+            let (cta, warp) = self.turns.order[at];
             let (cta, warp) = (cta as usize, warp as usize);
             if self.talks(&self.ctas[cta].warps[warp].state) {
                 let w = &mut self.ctas[cta].warps[warp];
@@ -249,7 +252,7 @@ impl Cluster<'_> {
                     states.push(w.state_hash(self.index));
                 }
                 self.ctas[cta].asleep &= !(1 << warp);
-                self.talking -= 1;
+                self.turns.talking -= 1;
                 let before = self.progress;
                 self.turn(cta, warp, 1)?;
                 changed |= self.progress != before;
@@ -315,14 +318,14 @@ impl Cluster<'_> {
     /// Nothing can run: lets other paths of diverged warps try, then times out suspended waits,
     /// and reports a deadlock when that has changed nothing.
     fn unstall(&mut self) -> Result<(), Box<Fault>> {
-        if self.stalls.seen != self.progress {
-            self.stalls = Stalls {
+        if self.turns.stalls.seen != self.progress {
+            self.turns.stalls = Stalls {
                 seen: self.progress,
                 count: 0,
             };
         }
-        self.stalls.count += 1;
-        let time_out = self.stalls.count.is_multiple_of(4);
+        self.turns.stalls.count += 1;
+        let time_out = self.turns.stalls.count.is_multiple_of(4);
         let mut moved = false;
         for w in self.ctas.iter_mut().flat_map(|cta| &mut cta.warps) {
             if !matches!(w.state, State::Waiting(Wait::Mbar { .. })) {
@@ -336,7 +339,7 @@ impl Cluster<'_> {
                 moved |= w.switch_path();
             }
         }
-        if self.stalls.count > STALL_LIMIT || (!moved && time_out) {
+        if self.turns.stalls.count > STALL_LIMIT || (!moved && time_out) {
             return Err(self.deadlock());
         }
         Ok(())
@@ -353,7 +356,7 @@ impl Cluster<'_> {
         Remains {
             index: self.index,
             counters: self.counters,
-            longest_warp: self.longest_warp,
+            longest_warp: self.turns.longest_warp,
             drafts: self.drafts,
             early: self.early,
             printed: self.printed,
@@ -374,7 +377,7 @@ impl Cluster<'_> {
         for cta in &mut self.ctas {
             for w in &mut cta.warps {
                 let length = w.counts.iter().sum::<u64>() + w.slept;
-                self.longest_warp = self.longest_warp.max(length);
+                self.turns.longest_warp = self.turns.longest_warp.max(length);
                 for (sum, n) in self
                     .counters
                     .warp_instructions
