@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-use super::{arrows, is_word, module_of, order, sources};
+use super::{is_word, module_of, order, sources, walk};
 
 /// A folder of modules around one type.
 struct Rooms {
@@ -35,28 +35,53 @@ const ROOMS: [Rooms; 2] = [
     },
 ];
 
-/// A file of some rooms.
+/// What a file of some rooms defines and uses.
 struct File {
     /// `exec::memory::access`
     module: Vec<String>,
-    source: String,
+    /// Paths into the rooms.
+    paths: Vec<Vec<String>>,
+    /// Methods of the type that it defines, and those that it calls.
+    methods: Vec<String>,
+    calls: BTreeSet<String>,
 }
 
 impl File {
+    fn read(rooms: &Rooms, path: &Path, source: &str) -> Self {
+        let module = module_of(&Path::new(rooms.name).join(path));
+        let tokens: TokenStream = source
+            .parse()
+            .expect("it compiles, so it is made of tokens");
+        let mut arrows = Vec::new();
+        walk(tokens.clone(), &module, &mut arrows);
+        arrows.retain(|arrow| arrow.to() == rooms.name);
+        let (own, rest) = split(tokens, rooms.state);
+        let mut calls = BTreeSet::new();
+        called(&rest, &[rooms.variable], &mut calls);
+        let methods = own.iter().flat_map(functions).collect();
+        let own: Vec<TokenTree> = own.into_iter().map(TokenTree::Group).collect();
+        called(&own, &["self", rooms.variable], &mut calls);
+        Self {
+            module,
+            paths: arrows.into_iter().map(|arrow| arrow.path).collect(),
+            methods,
+            calls,
+        }
+    }
+
     fn room(&self) -> &str {
         &self.module[1]
     }
 
-    fn tokens(&self) -> TokenStream {
-        let tokens = self.source.parse();
-        tokens.expect("it compiles, so it is made of tokens")
+    fn name(&self) -> String {
+        self.module.join("::")
     }
 }
 
 /// The bodies of `impl State` at the top of a file, and all that stands elsewhere.
-fn split(file: &File, state: &str) -> (Vec<Group>, Vec<TokenTree>) {
+fn split(tokens: TokenStream, state: &str) -> (Vec<Group>, Vec<TokenTree>) {
     let (mut own, mut rest) = (Vec::new(), Vec::new());
-    let mut tokens = file.tokens().into_iter();
+    let mut tokens = tokens.into_iter();
     while let Some(token) = tokens.next() {
         if !is_word(Some(&token), "impl") {
             rest.push(token);
@@ -114,44 +139,32 @@ fn is_call(then: &TokenTree) -> bool {
 }
 
 /// The files that each file uses, by their numbers.
-fn uses(rooms: &Rooms, files: &[File]) -> Vec<BTreeSet<usize>> {
+fn uses(files: &[File]) -> Vec<BTreeSet<usize>> {
     let mut methods = BTreeMap::new();
     for (number, file) in files.iter().enumerate() {
-        for body in split(file, rooms.state).0 {
-            methods.extend(functions(&body).into_iter().map(|name| (name, number)));
-        }
+        methods.extend(file.methods.iter().map(|name| (name, number)));
     }
-    let by_module = |path: &[String]| {
+    let module = |path: &Vec<String>| {
         let longest = (2..=path.len()).rev().map(|length| &path[..length]);
-        longest
-            .into_iter()
-            .find_map(|path| files.iter().position(|file| file.module == path))
+        let mut known = longest.map(|path| files.iter().position(|file| file.module == path));
+        known.find_map(|number| number)
     };
-    let of_file = |file: &File| {
-        let paths = arrows(&file.source, &file.module).into_iter();
-        let inside = paths.filter(|arrow| arrow.to() == rooms.name);
-        let mut used: BTreeSet<usize> = inside.filter_map(|arrow| by_module(&arrow.path)).collect();
-        let (own, rest) = split(file, rooms.state);
-        let mut names = BTreeSet::new();
-        called(&rest, &[rooms.variable], &mut names);
-        let own: Vec<TokenTree> = own.into_iter().map(TokenTree::Group).collect();
-        called(&own, &["self", rooms.variable], &mut names);
-        used.extend(names.iter().filter_map(|name| methods.get(name)));
-        used
+    let used = |file: &File| {
+        let paths = file.paths.iter().filter_map(module);
+        let calls = file.calls.iter().filter_map(|name| methods.get(name));
+        paths.chain(calls.copied()).collect()
     };
-    files.iter().map(of_file).collect()
+    files.iter().map(used).collect()
 }
 
 fn files(rooms: &Rooms) -> Vec<File> {
     let sources = sources(&format!("{EMULATOR}/{}", rooms.name));
     let below = sources
-        .into_iter()
+        .iter()
         .filter(|(path, _)| path != Path::new("mod.rs"));
-    let file = |(path, source): (_, String)| File {
-        module: module_of(&Path::new(rooms.name).join::<std::path::PathBuf>(path)),
-        source,
-    };
-    below.map(file).collect()
+    below
+        .map(|(path, source)| File::read(rooms, path, source))
+        .collect()
 }
 
 /// What is wrong with the arrows between some files.
@@ -161,11 +174,7 @@ fn wrong(order: &[String], files: &[File], uses: &[BTreeSet<usize>]) -> Vec<Stri
     for (file, used) in files.iter().zip(uses) {
         for used in used.iter().map(|&number| &files[number]) {
             if height(file) < height(used) {
-                wrong.push(format!(
-                    "{} uses {}",
-                    file.module.join("::"),
-                    used.module.join("::")
-                ));
+                wrong.push(format!("{} uses {}", file.name(), used.name()));
             }
         }
     }
@@ -201,7 +210,7 @@ fn rooms_of_the_emulator_use_only_those_above_them() {
                 file.module
             );
         }
-        let uses = uses(rooms, &files);
+        let uses = uses(&files);
         let seen: usize = uses.iter().map(BTreeSet::len).sum();
         assert!(seen > 100, "only {seen} arrows were seen in {}", rooms.name);
         let wrong = wrong(&order, &files, &uses);
@@ -212,7 +221,7 @@ fn rooms_of_the_emulator_use_only_those_above_them() {
             wrong.join("\n")
         );
         let circle = circle(&uses);
-        let names: Vec<String> = circle.iter().map(|&n| files[n].module.join("::")).collect();
+        let names: Vec<String> = circle.iter().map(|&n| files[n].name()).collect();
         assert!(names.is_empty(), "a circle of files:\n{}", names.join("\n"));
     }
 }
@@ -225,10 +234,7 @@ fn a_method_is_an_arrow_to_the_file_that_defines_it() {
         state: "Cluster",
         variable: "cluster",
     };
-    let file = |path: &str, source: &str| File {
-        module: module_of(Path::new(path)),
-        source: source.to_owned(),
-    };
+    let file = |path: &str, source: &str| File::read(&rooms, Path::new(path), source);
     let high = "impl<'a> Cluster<'a> { fn run(&mut self) {} }\nimpl Other { fn stop(&self) {} }";
     for (low, is_wrong) in [
         (
@@ -248,8 +254,8 @@ fn a_method_is_an_arrow_to_the_file_that_defines_it() {
         ),
         ("pub(super) fn run() { run() }\n// cluster.run()", false),
     ] {
-        let files = [file("exec/low/a.rs", low), file("exec/high.rs", high)];
-        let uses = uses(&rooms, &files);
+        let files = [file("low/a.rs", low), file("high.rs", high)];
+        let uses = uses(&files);
         let found = wrong(&order(rooms.list), &files, &uses);
         assert_eq!(!found.is_empty(), is_wrong, "{low}\n{found:?}");
     }
