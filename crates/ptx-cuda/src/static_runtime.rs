@@ -129,9 +129,9 @@ fn objects() -> Vec<Object> {
     ) -> c_int {
         // SAFETY: the loader gives a valid description, and `objects` a vector.
         let (found, all) = unsafe { (&*found, &mut *all.cast::<Vec<Object>>()) };
-        // SAFETY: the loader's text, or none.
         let name = match found.dlpi_name.is_null() {
             true => c"",
+            // SAFETY: the loader's text, which ends in a zero.
             false => unsafe { CStr::from_ptr(found.dlpi_name) },
         };
         let path = match name.to_bytes() {

@@ -199,7 +199,7 @@ impl Launched {
                 self.hazards_of(name).to_string(),
             ];
             table.push_named(
-                &short(&source_name(name)),
+                short(&source_name(name)),
                 values.into_iter().map(Value::from),
             );
         }
