@@ -40,7 +40,7 @@ impl Copy3D {
             if array != 0 {
                 let array = *in_runtime()?.arrays.all.get(array)?;
                 let texel = array.texel_bytes();
-                return Ok((array.rows(x * texel, y, z), texel));
+                return Ok::<_, Error>((array.rows(x * texel, y, z), texel));
             }
             let pitch = side.pitch as u64;
             let slice = pitch * side.height as u64;
