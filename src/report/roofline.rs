@@ -63,7 +63,11 @@ struct Point<'a> {
 /// its baseline under the roof.
 fn overall(subject: &RankedRun, ceiling: &Ceiling) -> Markup {
     let run = &subject.run;
-    let peak = ceiling.tensor_flops * ceiling.clock_mhz / 1e6;
+    let Some(first) = run.header.shapes.first() else {
+        return html! {};
+    };
+    let work = run.operator.least_work(first);
+    let peak = ceiling.tensor_rate(&work) * ceiling.clock_mhz / 1e6;
     let slope = ceiling.bandwidth / 1e12;
     let ridge = peak / slope;
     let xs = run.header.shapes.iter().map(|shape| intensity(run, shape));

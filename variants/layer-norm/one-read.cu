@@ -20,7 +20,7 @@ block  = "THREADS"
 #include <dgx/row.cuh>
 using namespace dgx;
 
-constexpr float EPSILON = 1e-5f;
+constexpr float EPSILON = dgx::constants::eps;
 using Place = Row<COLUMNS, 1, THREADS, VECTORS>;
 
 __device__ __forceinline__ void expand(float (&to)[VECTOR], uint4 raw) {

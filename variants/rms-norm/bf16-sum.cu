@@ -14,7 +14,7 @@ block  = "THREADS"
 #include <dgx/stamp.cuh>
 using namespace dgx;
 
-constexpr float EPSILON = 1e-5f;
+constexpr float EPSILON = dgx::constants::eps;
 
 extern "C" __global__ void __launch_bounds__(THREADS) rms_norm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, rms_norm);

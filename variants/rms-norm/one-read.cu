@@ -24,7 +24,7 @@ cluster = "CTAS"
 #include <dgx/row.cuh>
 using namespace dgx;
 
-constexpr float EPSILON = 1e-5f;
+constexpr float EPSILON = dgx::constants::eps;
 
 extern "C" __global__ void __launch_bounds__(THREADS, PER_SM) rms_norm(const __grid_constant__ Args args) {
   __shared__ float slots[THREADS / 32 * CTAS];

@@ -151,7 +151,8 @@ impl Operator {
             BinaryOp::NotEqual => "!=",
             BinaryOp::And => "&&",
             BinaryOp::Or => "||",
-            BinaryOp::Multiply | BinaryOp::Power => "*",
+            BinaryOp::Multiply => "*",
+            BinaryOp::Power => "**",
         };
         format!("{} {sign} {}", part(&of.0), part(&of.1))
     }

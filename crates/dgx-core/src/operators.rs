@@ -119,7 +119,9 @@ impl Operator {
                 continue;
             };
             let least = self.work(&sizes);
-            work.tensor_flops += least.products.values().sum::<f64>();
+            for (rate, flops) in least.products {
+                *work.products.entry(rate).or_default() += flops;
+            }
             work.memory_bytes += least.bytes as f64;
         }
         work

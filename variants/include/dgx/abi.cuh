@@ -1,5 +1,5 @@
 // What the host hands to a kernel. The Rust side of these two structs is
-// src/compile/abi.rs; its tests pin the same offsets as the asserts below.
+// crates/dgx-run/src/operator/abi.rs; its tests pin the same offsets as the asserts below.
 #pragma once
 
 namespace dgx {
@@ -46,7 +46,7 @@ struct Args {
 };
 
 static_assert(sizeof(TensorMap) == 128, "the driver fixes the size of a tensor map");
-static_assert(sizeof(Group) == 168, "keep in step with src/compile/abi.rs");
-static_assert(sizeof(Args) == 1440, "keep in step with src/compile/abi.rs");
+static_assert(sizeof(Group) == 168, "keep in step with crates/dgx-run/src/operator/abi.rs");
+static_assert(sizeof(Args) == 1440, "keep in step with crates/dgx-run/src/operator/abi.rs");
 
 }  // namespace dgx

@@ -68,8 +68,8 @@ pub struct Peaks {
     pub clock_mhz: f64,
     /// Bytes per second of device memory.
     pub bandwidth: f64,
-    /// Dense tensor operations per clock and SM, in the type the operator runs
-    /// in there: fp4 where the chip multiplies it, else fp16. No driver tells.
+    /// Dense tensor operations per clock and SM in fp4 where the chip multiplies
+    /// it, else in fp16. No driver tells.
     pub tensor_flops: Option<f64>,
 }
 
@@ -101,17 +101,18 @@ impl Device {
                 let ceiling = Ceiling::modelled(self.model.as_ref()?);
                 Some(
                     match (self.chip.multiplies_fp4(), self.peaks.tensor_flops) {
-                        (true, Some(flops)) => ceiling.with_tensor_flops(self.limits.sms, flops),
+                        (true, Some(flops)) => ceiling.with_fp4(self.limits.sms, flops),
                         _ => ceiling,
                     },
                 )
             }
-            Timing::Measured | Timing::Scripted | Timing::Recorded => Ceiling::new(
-                self.limits.sms,
-                self.peaks.tensor_flops?,
-                self.peaks.clock_mhz,
-                self.peaks.bandwidth,
-            ),
+            Timing::Measured | Timing::Scripted | Timing::Recorded => Ceiling {
+                clock_mhz: self.peaks.clock_mhz,
+                tensor_flops: f64::from(self.limits.sms) * self.peaks.tensor_flops?,
+                fp4: self.chip.multiplies_fp4(),
+                bandwidth: self.peaks.bandwidth,
+            }
+            .known(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The least time some work can take on a device: the one definition of it.
 
+use std::collections::BTreeMap;
+
 use ptx_machine::Machine;
 
 use super::Micros;
@@ -11,34 +13,65 @@ pub enum Resource {
     Memory,
 }
 
+/// Tensor cores have one rate for each of these types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rate {
+    E2m1,
+    E4m3,
+    I8,
+    F16,
+    Tf32,
+    F64,
+}
+
+impl Rate {
+    /// The least time of an operation, in operations of fp16. NVIDIA's data
+    /// sheets: twice the rate at half the width, on Hopper and Blackwell. What a
+    /// chip has no unit for is counted as fp16. For f64 a chip has 1/16 of fp16's
+    /// rate at most, but products of i8 can stand in for it: half of that.
+    fn in_fp16(self, fp4: bool) -> f64 {
+        match self {
+            Self::E2m1 if fp4 => 0.25,
+            Self::E4m3 | Self::I8 => 0.5,
+            Self::E2m1 | Self::F16 => 1.0,
+            Self::Tf32 => 2.0,
+            Self::F64 => 8.0,
+        }
+    }
+}
+
 /// What is asked of each resource.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
-    pub tensor_flops: f64,
+    /// Operations of matrix products, a multiply-add counted as two.
+    pub products: BTreeMap<Rate, f64>,
     pub memory_bytes: f64,
+}
+
+impl Work {
+    pub fn tensor_flops(&self) -> f64 {
+        self.products.values().sum()
+    }
 }
 
 /// The most a device does of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ceiling {
     pub clock_mhz: f64,
-    /// Per clock, all SMs together.
+    /// Per clock, all SMs together, in the narrowest float of the tensor cores
+    /// that `fp4` allows: fp4, or fp16.
     pub tensor_flops: f64,
+    /// Whether the chip multiplies fp4.
+    pub fp4: bool,
     /// Bytes per second.
     pub bandwidth: f64,
 }
 
 impl Ceiling {
-    /// Of a device whose SMs do so many operations a clock; `None` where one
-    /// of the figures is not known.
-    pub fn new(sms: u32, tensor_flops: f64, clock_mhz: f64, bandwidth: f64) -> Option<Self> {
-        let tensor_flops = f64::from(sms) * tensor_flops;
-        let known = tensor_flops * clock_mhz > 0.0 && bandwidth > 0.0;
-        known.then_some(Self {
-            clock_mhz,
-            tensor_flops,
-            bandwidth,
-        })
+    /// `None` where one of the figures is not known.
+    pub fn known(self) -> Option<Self> {
+        let known = self.tensor_flops * self.clock_mhz > 0.0 && self.bandwidth > 0.0;
+        known.then_some(self)
     }
 
     /// What modelled times are held to: what they are made of, at the clock
@@ -47,14 +80,16 @@ impl Ceiling {
         Self {
             clock_mhz: machine.clock_mhz - machine.clock_drop_mhz,
             tensor_flops: machine.sms * tensor_flops(machine),
+            fp4: false,
             bandwidth: machine.memory_bandwidth,
         }
     }
 
-    /// The same with SMs that do so many operations a clock.
-    pub(crate) fn with_tensor_flops(self, sms: u32, tensor_flops: f64) -> Self {
+    /// The same with SMs that do so many operations in fp4 a clock.
+    pub(crate) fn with_fp4(self, sms: u32, tensor_flops: f64) -> Self {
         Self {
             tensor_flops: f64::from(sms) * tensor_flops,
+            fp4: true,
             ..self
         }
     }
@@ -67,10 +102,25 @@ impl Ceiling {
         }
     }
 
+    /// Operations a clock of tensor cores that do this work.
+    pub fn tensor_rate(&self, work: &Work) -> f64 {
+        let peak = match self.fp4 {
+            true => Rate::E2m1,
+            false => Rate::F16,
+        };
+        let in_peak =
+            |(rate, flops): (&Rate, &f64)| flops * rate.in_fp16(self.fp4) / peak.in_fp16(self.fp4);
+        let slowed: f64 = work.products.iter().map(in_peak).sum();
+        match slowed > 0.0 {
+            true => self.tensor_flops * work.tensor_flops() / slowed,
+            false => self.tensor_flops,
+        }
+    }
+
     /// How long the resource that is busy longest needs, and which it is.
     pub fn floor(&self, work: &Work) -> (Micros, Resource) {
         let memory = work.memory_bytes / self.bandwidth * 1e6;
-        let tensor = work.tensor_flops / (self.tensor_flops * self.clock_mhz);
+        let tensor = work.tensor_flops() / (self.tensor_rate(work) * self.clock_mhz);
         match tensor >= memory {
             true => (Micros(tensor), Resource::Tensor),
             false => (Micros(memory), Resource::Memory),
@@ -94,31 +144,68 @@ pub(crate) fn tmem_flops(machine: &Machine) -> Option<f64> {
 mod tests {
     use super::*;
 
+    const H200: Ceiling = Ceiling {
+        clock_mhz: 1980.0,
+        tensor_flops: 132.0 * 4096.0,
+        fp4: false,
+        bandwidth: 4.8e12,
+    };
+
     /// Of two products of 4-bit numbers with their scales.
     fn dense(m: u32, n: u32, k: u32) -> Work {
         let [m, n, k] = [m, n, k].map(f64::from);
         Work {
-            tensor_flops: 4.0 * m * n * k,
+            products: BTreeMap::from([(Rate::E2m1, 4.0 * m * n * k)]),
             memory_bytes: (m + 2.0 * n) * k * 9.0 / 16.0 + 2.0 * m * n,
         }
     }
 
     #[test]
     fn the_floor_of_the_largest_dense_shape() {
-        let h200 = Ceiling::new(132, 4096.0, 1980.0, 4.8e12).unwrap();
-        let (floor, bound) = h200.floor(&dense(512, 4096, 7168));
+        let (floor, bound) = H200.floor(&dense(512, 4096, 7168));
         assert_eq!(bound, Resource::Tensor);
         assert!((floor.0 - 56.2).abs() < 0.5, "{floor}");
-        let (slower, _) = h200.at(Some(990.0)).floor(&dense(512, 4096, 7168));
+        let (slower, _) = H200.at(Some(990.0)).floor(&dense(512, 4096, 7168));
         assert!((slower.0 - 2.0 * floor.0).abs() < 1e-9, "{slower}");
-        let (_, bound) = h200.floor(&dense(1, 4096, 7168));
+        let (_, bound) = H200.floor(&dense(1, 4096, 7168));
         assert_eq!(bound, Resource::Memory);
     }
 
     #[test]
+    fn the_floor_is_that_of_the_type() {
+        let of = |ceiling: Ceiling, rate: Rate| {
+            let products = BTreeMap::from([(rate, 1e12)]);
+            let memory_bytes = 0.0;
+            let (floor, _) = ceiling.floor(&Work {
+                products,
+                memory_bytes,
+            });
+            floor.0
+        };
+        let fp16 = of(H200, Rate::F16);
+        assert_eq!(of(H200, Rate::E4m3), fp16 / 2.0);
+        assert_eq!(of(H200, Rate::I8), fp16 / 2.0);
+        assert_eq!(of(H200, Rate::E2m1), fp16);
+        assert_eq!(of(H200, Rate::Tf32), fp16 * 2.0);
+        let b200 = H200.with_fp4(132, 4.0 * 4096.0);
+        assert_eq!(of(b200, Rate::E2m1), fp16 / 4.0);
+        assert_eq!(of(b200, Rate::F16), fp16);
+    }
+
+    #[test]
     fn a_device_nobody_knows_has_no_ceiling() {
-        assert_eq!(Ceiling::new(132, 0.0, 1980.0, 4.8e12), None);
-        assert_eq!(Ceiling::new(132, 4096.0, f64::NAN, 4.8e12), None);
-        assert_eq!(Ceiling::new(132, 4096.0, 1980.0, 0.0), None);
+        assert_eq!(H200.known(), Some(H200));
+        let tensor_flops = 0.0;
+        assert_eq!(
+            Ceiling {
+                tensor_flops,
+                ..H200
+            }
+            .known(),
+            None
+        );
+        assert_eq!(H200.at(Some(f64::NAN)).known(), None);
+        let bandwidth = 0.0;
+        assert_eq!(Ceiling { bandwidth, ..H200 }.known(), None);
     }
 }

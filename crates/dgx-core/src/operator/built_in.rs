@@ -7,52 +7,38 @@ use super::Operator;
 use crate::diagnostic::{InputError, SourceFile, did_you_mean};
 use crate::files;
 
+macro_rules! committed {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../operators/", $name, ".toml")))),+]
+    };
+}
+
 /// The usual one first.
-const COMMITTED: [(&str, &str); 7] = [
-    (
-        "nvfp4-dual-gemm",
-        include_str!("../../../../operators/nvfp4-dual-gemm.toml"),
-    ),
-    (
-        "nvfp4-gemm",
-        include_str!("../../../../operators/nvfp4-gemm.toml"),
-    ),
-    (
-        "nvfp4-gemv",
-        include_str!("../../../../operators/nvfp4-gemv.toml"),
-    ),
-    (
-        "f16-gemm",
-        include_str!("../../../../operators/f16-gemm.toml"),
-    ),
-    (
-        "rms-norm",
-        include_str!("../../../../operators/rms-norm.toml"),
-    ),
-    (
-        "softmax",
-        include_str!("../../../../operators/softmax.toml"),
-    ),
-    (
-        "attention",
-        include_str!("../../../../operators/attention.toml"),
-    ),
+const COMMITTED: &[(&str, &str)] = committed![
+    "nvfp4-dual-gemm",
+    "nvfp4-gemm",
+    "nvfp4-gemv",
+    "f16-gemm",
+    "rms-norm",
+    "layer-norm",
+    "softmax",
+    "attention",
 ];
 
 static BUILT_IN: LazyLock<Vec<Operator>> = LazyLock::new(|| {
-    let read = |(name, text): (&str, &str)| {
+    let read = |(name, text): &(&str, &str)| {
         let file = SourceFile {
             path: format!("operators/{name}.toml").into(),
-            text: text.into(),
+            text: (*text).into(),
         };
         Operator::from_source(file).expect("a test reads all that are built in")
     };
-    COMMITTED.into_iter().map(read).collect()
+    COMMITTED.iter().map(read).collect()
 });
 
 /// The names of all that are built in, the usual one first.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    COMMITTED.into_iter().map(|(name, _)| name)
+    COMMITTED.iter().map(|(name, _)| *name)
 }
 
 /// The operator that is built in under a name.
@@ -84,4 +70,19 @@ pub fn find(name: &str) -> Result<Operator, InputError> {
             .unwrap_or_else(|| format!("dgx new --operator {name} writes a file to begin from"));
         InputError::new(format!("there is no operator `{name}`"), remedy)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_committed_operator_is_built_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../operators");
+        let mut built_in: Vec<&str> = names().collect();
+        built_in.sort_unstable();
+        let files = files::ending_in(Path::new(folder), "toml");
+        let stems = files.iter().filter_map(|path| path.file_stem()?.to_str());
+        assert_eq!(stems.collect::<Vec<_>>(), built_in);
+    }
 }

@@ -21,7 +21,7 @@ pub use product::Product;
 pub use read::schema;
 pub use types::{ElementType, Number, Scale};
 pub use value::{BinaryOp, Node, NodeId, Op, ReduceOp, UnaryOp, Value};
-pub use work::{Rate, Work};
+pub use work::Work;
 
 /// Axes that a tensor has at most.
 pub const MAX_RANK: usize = 5;

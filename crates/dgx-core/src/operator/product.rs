@@ -30,7 +30,9 @@ impl Operator {
             let batch = input.extents[..axes - 2] == output.tensor.extents[..axes - 2];
             input.element == element && input.extents.len() == axes && batch
         });
-        let fits = alike && (2..=3).contains(&axes) && output.tensor.element == wanted;
+        // Two right operands are put one above the other as they are made fp16.
+        let joined = product.rights.len() == 1 || (element == ElementType::Nvfp4 && axes == 2);
+        let fits = alike && joined && (2..=3).contains(&axes) && output.tensor.element == wanted;
         fits.then_some(product)
     }
 }
@@ -69,15 +71,34 @@ fn of_value(value: &Value) -> Option<Product> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{built_in, names};
+    use super::super::built_in;
+    use super::*;
+    use crate::diagnostic::SourceFile;
 
     #[test]
     fn gemms_are_products_and_the_dual_one_has_two() {
         let rights = |name: &str| Some(built_in(name)?.product()?.rights);
         assert_eq!(rights("nvfp4-dual-gemm"), Some(vec![1, 2]));
-        for name in names().filter(|name| *name != "nvfp4-dual-gemm") {
-            let is_product = name.contains("gem");
-            assert_eq!(rights(name), is_product.then(|| vec![1]), "{name}");
+        for name in ["nvfp4-gemm", "nvfp4-gemv", "f16-gemm"] {
+            assert_eq!(rights(name), Some(vec![1]), "{name}");
         }
+        for name in ["rms-norm", "attention"] {
+            assert_eq!(rights(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn cublas_has_no_gated_product_of_fp16() {
+        let gated = "summary = \"test\"\nsizes = [\"m\"]\n\
+            [in.a]\ntype = \"f16\"\nsize = [\"m\", 64]\n\
+            [in.b]\ntype = \"f16\"\nsize = [64, 64]\n\
+            [in.c]\ntype = \"f16\"\nsize = [64, 64]\n\
+            [out.y]\ntype = \"f16\"\nsize = [\"m\", 64]\nvalue = \"silu(a @ b.T) * (a @ c.T)\"\n";
+        let file = SourceFile {
+            path: "operators/test.toml".into(),
+            text: gated.into(),
+        };
+        let operator = Operator::from_source(file).expect("right in itself");
+        assert_eq!(operator.product(), None);
     }
 }

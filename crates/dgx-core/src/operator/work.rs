@@ -6,17 +6,7 @@ use std::collections::BTreeMap;
 
 use super::mask::{self, Mask};
 use super::{ElementType, Node, NodeId, Op, Operator};
-
-/// Tensor cores have one rate for each of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rate {
-    E2m1,
-    E4m3,
-    I8,
-    F16,
-    Tf32,
-    F64,
-}
+use crate::domain::roofline::Rate;
 
 impl Rate {
     /// The fastest unit that multiplies elements of a type; none for i32 and bool.

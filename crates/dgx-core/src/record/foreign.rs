@@ -247,6 +247,7 @@ fn header(
             clock_mhz: 0.0,
             bandwidth: 0.0,
             tensor_flops_per_clock: 0.0,
+            fp4: false,
             smem_per_block: Bytes(0),
             calibration: None,
             model: None,

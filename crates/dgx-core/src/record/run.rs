@@ -122,16 +122,12 @@ impl Run {
 
     /// What no design can do without on a shape.
     pub fn least_work(&self, contender: &ContenderId, shape: &str) -> Option<Work> {
-        let work = self.operator.least_work(self.shape(shape)?);
+        let mut work = self.operator.least_work(self.shape(shape)?);
         // A copy moves what the operator must, and multiplies nothing.
-        let tensor_flops = match *contender == Yardstick::Copy.id() {
-            true => 0.0,
-            false => work.tensor_flops,
-        };
-        Some(Work {
-            tensor_flops,
-            ..work
-        })
+        if *contender == Yardstick::Copy.id() {
+            work.products.clear();
+        }
+        Some(work)
     }
 
     /// The number of a contender's (or the yardstick's) first entry, the one

@@ -180,9 +180,11 @@ pub struct DeviceRecord {
     pub clock_mhz: f64,
     /// Highest memory bandwidth, bytes per second, by the vendor's figures.
     pub bandwidth: f64,
-    /// Dense tensor operations per clock and SM, in the narrowest type the chip
-    /// can multiply the operands in: fp16 on Hopper, fp4 on Blackwell.
+    /// Dense tensor operations per clock and SM: fp16 on Hopper, fp4 on Blackwell.
     pub tensor_flops_per_clock: f64,
+    /// Whether these are fp4. Records of the dual GEMM alone need not say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fp4: bool,
     pub smem_per_block: Bytes,
     /// How true modelled times are, as far as anybody compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,6 +213,7 @@ impl DeviceRecord {
             clock_mhz: ceiling.map_or(peaks.clock_mhz, |c| c.clock_mhz),
             bandwidth: ceiling.map_or(peaks.bandwidth, |c| c.bandwidth),
             tensor_flops_per_clock: ceiling.map_or(0.0, |c| c.tensor_flops) / f64::from(limits.sms),
+            fp4: ceiling.is_some_and(|c| c.fp4),
             smem_per_block: limits.shared_per_block,
             calibration: match backend.timing() {
                 Timing::Modelled => device.calibration.clone(),
@@ -252,12 +255,13 @@ impl DeviceRecord {
 
     /// The most it can do; `None` where the record does not say.
     pub fn ceiling(&self) -> Option<Ceiling> {
-        Ceiling::new(
-            self.sms,
-            self.tensor_flops_per_clock,
-            self.clock_mhz,
-            self.bandwidth,
-        )
+        Ceiling {
+            clock_mhz: self.clock_mhz,
+            tensor_flops: f64::from(self.sms) * self.tensor_flops_per_clock,
+            fp4: self.fp4,
+            bandwidth: self.bandwidth,
+        }
+        .known()
     }
 }
 

@@ -40,12 +40,12 @@ pub(crate) fn group_bytes(operator: &Operator) -> usize {
     (8 * words + 4 * (operator.sizes.len() + 2)).next_multiple_of(8)
 }
 
-/// Bytes of the one parameter of every kernel of `operator`.
+/// Bytes of `dgx::Args` of `operator`.
 pub(crate) fn args_bytes(operator: &Operator) -> usize {
     HEAD + NEAR_GROUPS * group_bytes(operator)
 }
 
-/// `dgx::Args`, the one parameter of every kernel.
+/// `dgx::Args`, the one parameter of a kernel without `args`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Args {
     pub groups: u64,
@@ -95,6 +95,15 @@ pub(crate) fn header(operator: &Operator) -> String {
         0 => "",
         _ => "  u32 reserved;\n",
     };
+    let constants = match operator.constants.is_empty() {
+        true => String::new(),
+        false => {
+            let all = operator.constants.iter();
+            let lines = all.map(|(name, value)| format!("constexpr double {name} = {value:?};\n"));
+            let lines: String = lines.collect();
+            format!("// As the operator's file says.\nnamespace constants {{\n{lines}}}\n\n")
+        }
+    };
     format!(
         "// What the host hands to a kernel of {name}; made from operators/{name}.toml.
 #pragma once
@@ -108,7 +117,7 @@ using u64 = unsigned long long;
 
 // Opaque to device code: only TMA instructions look inside.
 struct alignas(64) TensorMap {{
-  u8 opaque[128];
+  u8 opaque[{TENSOR_MAP}];
 }};
 
 // One problem of a call.
@@ -119,7 +128,7 @@ struct Group {{
   u32 index;       // place in the shape as the user gave it
 {padding}}};
 
-constexpr u32 NEAR_GROUPS = {NEAR_GROUPS};
+{constants}constexpr u32 NEAR_GROUPS = {NEAR_GROUPS};
 
 struct Args {{
   const Group* groups;
@@ -132,8 +141,8 @@ struct Args {{
 }};
 
 static_assert(sizeof(TensorMap) == {TENSOR_MAP}, \"the driver fixes the size of a tensor map\");
-static_assert(sizeof(Group) == {group}, \"keep in step with src/compile/abi.rs\");
-static_assert(sizeof(Args) == {args}, \"keep in step with src/compile/abi.rs\");
+static_assert(sizeof(Group) == {group}, \"keep in step with crates/dgx-run/src/operator/abi.rs\");
+static_assert(sizeof(Args) == {args}, \"keep in step with crates/dgx-run/src/operator/abi.rs\");
 
 }}  // namespace dgx
 ",

@@ -1,5 +1,18 @@
 //! What follows from an operator: number formats, data, the f64 answer to
 //! them, and how all of it is handed to a kernel. Knows nothing of designs.
+//!
+//! | from the file | where | becomes |
+//! |---|---|---|
+//! | `type` | `format` | elements and scales as bits, and back |
+//! | `[in.…]`, `range` | `draw`, `operands` | the data of a call |
+//! | `value` | `evaluate`, `oracle`, `cache` | what a right kernel writes, in f64 on the CPU |
+//! | `value` | `naive` | the kernel of `dgx new`; `naive/oracle`: the same answer on a GPU |
+//! | `value` | `symmetry`, `fresh`, `shuffle` | other data for each timed call, whose answer is the first one moved |
+//! | tensors, sizes, `const` | `abi` | `dgx/abi.cuh` and the parameters of a kernel |
+//! | `rtol`, `atol`, `[mistake]` | `crate::validate` | verdicts and their explanation |
+//!
+//! Operations and bytes follow in dgx-core (`operator::work`). `gated` is the one form whose
+//! parts are kept beside the result: a gated product of NVFP4.
 
 pub(crate) mod abi;
 #[cfg(target_arch = "x86_64")]
@@ -33,7 +46,7 @@ pub use operands::Operands;
 pub(crate) use operands::SCALE_BLOCK;
 pub use oracle::GroupOracle;
 pub use oracle::Oracle;
-pub(crate) use oracle::silu;
+pub(crate) use oracle::{silu, written_outputs};
 pub use shuffle::drawing;
 pub(crate) use shuffle::{Shuffle, axes_of, unshuffled};
 pub use tensor::Tensor;

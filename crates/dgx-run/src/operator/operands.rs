@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::Tensor;
 use super::draw::exact::Recipe;
-use super::draw::plain::{Source, quiet};
+use super::draw::plain::{Source, binades, quiet};
 use super::draw::{Draw, Side};
 use super::evaluate::Problem;
 use dgx_core::domain::Distribution;
@@ -56,6 +56,7 @@ impl GroupOperands {
                     distribution,
                     range: operator.inputs[place].range(&sizes),
                     quiet: &quiet,
+                    binades: binades(operator),
                 };
                 source.fill(tensor);
             }
@@ -78,6 +79,18 @@ impl GroupOperands {
             sizes: operator.sizes_in(&self.group).unwrap_or_default(),
             inputs: self.inputs.iter().map(Tensor::packed).collect(),
             outputs: Vec::new(),
+        }
+    }
+
+    /// With outputs that a value may read.
+    pub(crate) fn problem_with<'a>(
+        &'a self,
+        operator: &Operator,
+        outputs: &'a [Tensor],
+    ) -> Problem<'a> {
+        Problem {
+            outputs: outputs.iter().map(Tensor::packed).collect(),
+            ..self.problem(operator)
         }
     }
 

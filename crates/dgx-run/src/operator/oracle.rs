@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::format::{decode_e2m1, decode_e4m3};
 use super::operands::{GroupOperands, Operands, SCALE_BLOCK};
-use super::{Arithmetic, Evaluator, Extents, Problem, Tensor, Written, is_gated};
+use super::{Arithmetic, Evaluator, Extents, Tensor, Written, is_gated};
 use dgx_core::operator::{Op, Operator};
 
 /// Rows dequantised at a time: what bounds the memory of the oracle.
@@ -137,10 +137,7 @@ impl Oracle {
         for (group, (answers, given)) in answers.zip(&operands.groups).enumerate() {
             let mut kept = Vec::new();
             for (place, (answer, output)) in answers.iter().zip(&operator.outputs).enumerate() {
-                let problem = Problem {
-                    outputs: kept.iter().map(Tensor::packed).collect(),
-                    ..given.problem(operator)
-                };
+                let problem = given.problem_with(operator, &kept);
                 let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
                 let evaluator = Evaluator::new(&output.value, &extents, &problem)
                     .expect("operands drawn for the operator");
@@ -181,10 +178,7 @@ fn evaluated(operator: &Operator, operands: &GroupOperands) -> Vec<GroupOracle> 
     let mut kept = Vec::new();
     let mut answers = Vec::new();
     for (place, output) in operator.outputs.iter().enumerate() {
-        let problem = Problem {
-            outputs: kept.iter().map(Tensor::packed).collect(),
-            ..operands.problem(operator)
-        };
+        let problem = operands.problem_with(operator, &kept);
         let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
         let evaluator = Evaluator::new(&output.value, &extents, &problem)
             .expect("operands drawn for the operator");
@@ -202,6 +196,21 @@ fn evaluated(operator: &Operator, operands: &GroupOperands) -> Vec<GroupOracle> 
     answers
 }
 
+/// The first outputs of a problem as a kernel writes them: what the value of the
+/// next may read.
+pub(crate) fn written_outputs(
+    operator: &Operator,
+    sizes: &[u64],
+    answers: &[GroupOracle],
+) -> Vec<Tensor> {
+    let outputs = operator.outputs.iter().zip(answers).enumerate();
+    let written = outputs.map(|(place, (output, answer))| {
+        let extents = output.tensor.extents(sizes).unwrap_or_default();
+        written_output(operator, place, &extents, &answer.values)
+    });
+    written.collect()
+}
+
 /// An output as a kernel would have written these values; without them where no later output
 /// names it.
 pub(super) fn written_output(
@@ -210,8 +219,9 @@ pub(super) fn written_output(
     extents: &[u64],
     values: &[f64],
 ) -> Tensor {
-    let later = operator.outputs[place + 1..].iter();
-    let mut nodes = later.flat_map(|output| &output.value.nodes);
+    let later = operator.outputs[place + 1..].iter().map(|o| &o.value);
+    let mistakes = operator.mistakes.iter().map(|mistake| &mistake.value);
+    let mut nodes = later.chain(mistakes).flat_map(|value| &value.nodes);
     let values = match nodes.any(|node| node.op == Op::Output(place)) {
         true => values,
         false => &[],

@@ -19,7 +19,7 @@ pub fn cost(operator: &Operator, shape: &Shape, timing: Timing) -> f64 {
             .output_extents(0, group)
             .map_or(1, |(rows, _)| rows);
         // Four operations for each place of two products.
-        let padded = work.tensor_flops / 4.0 * rows.max(TILE_ROWS) as f64 / rows as f64;
+        let padded = work.tensor_flops() / 4.0 * rows.max(TILE_ROWS) as f64 / rows as f64;
         padded.max(work.memory_bytes)
     };
     // Before a card is timed its operands are drawn and uploaded, its cache is

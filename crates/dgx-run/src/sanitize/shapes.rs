@@ -4,12 +4,11 @@
 //! device of few multiprocessors has at once.
 
 use crate::catalog::{Catalog, Contender};
-use crate::operator::is_gated;
 use crate::plan::{Machine, OperatorCall, Plan, Work};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Device, Group, Shape};
-use dgx_core::operator::Operator;
+use dgx_core::operator::{Extent, Operator};
 use dgx_core::sanitize::SanitizeCase;
 
 /// Multiprocessors of a device that a few tiles keep busy: so few that every
@@ -169,7 +168,7 @@ struct Tried {
 /// What the shapes of an operator are for. Where nothing is known of how its
 /// designs cut them up, they are those that its file calls small.
 fn tried(operator: &Operator) -> Vec<Tried> {
-    if !is_gated(operator) {
+    if !is_gemm(operator) {
         let small = operator.small.iter().map(|sizes| {
             let sizes: Vec<u32> = sizes.iter().map(|size| *size as u32).collect();
             Tried {
@@ -182,6 +181,7 @@ fn tried(operator: &Operator) -> Vec<Tried> {
     }
     let purposes = PURPOSES.iter().map(|purpose| {
         let sizes = purpose.sizes.iter();
+        let sizes = sizes.filter(|groups| operator.groups || groups.len() == 1);
         let groups = sizes.map(|groups| groups.iter().map(|g| &g[..]).collect::<Vec<_>>());
         Tried {
             reaches: purpose.reaches,
@@ -190,6 +190,18 @@ fn tried(operator: &Operator) -> Vec<Tried> {
         }
     });
     purposes.collect()
+}
+
+/// Whether its sizes are rows, columns and depth of products, as those of
+/// [`PURPOSES`] are.
+fn is_gemm(operator: &Operator) -> bool {
+    let Some(product) = operator.product() else {
+        return false;
+    };
+    let is_of =
+        |input: usize, axes: [usize; 2]| operator.inputs[input].extents == axes.map(Extent::Size);
+    let mut rights = product.rights.iter();
+    is_of(product.left, [0, 2]) && rights.all(|right| is_of(*right, [1, 2]))
 }
 
 fn shape(operator: &Operator, sizes: &[&[u32]]) -> Shape {
@@ -286,6 +298,18 @@ mod tests {
             let error = parse(operators::usual(), text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn products_share_the_shapes_of_the_dual_gemm() {
+        let shapes = |name: &str| {
+            let tried = tried(&operators::named(Some(name)).unwrap());
+            let groups = tried.iter().flat_map(|t| &t.shapes).map(|s| s.groups.len());
+            (tried.len(), groups.max())
+        };
+        assert_eq!(shapes("nvfp4-gemm"), shapes("nvfp4-dual-gemm"));
+        assert_eq!(shapes("f16-gemm"), (PURPOSES.len(), Some(1)));
+        assert_eq!(shapes("softmax").1, Some(1));
     }
 
     #[test]

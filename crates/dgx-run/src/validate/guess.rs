@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{Element, Evidence, elsewhere, nearly, overflow, reduction, scales, small};
 use crate::operator::{Evaluator, Oracle, silu};
+use dgx_core::operator::{ElementType, Operator};
 
 /// Wrong elements that hypotheses are held against.
 pub(super) const SAMPLE: usize = 512;
@@ -43,6 +44,29 @@ impl Fit {
             what: what.into(),
             share,
             of: sample.len(),
+        }
+    }
+
+    /// With the operator's names for A, B1 and B2 of a gated product.
+    fn with_names_of(self, operator: &Operator) -> Self {
+        let product = operator.product();
+        let places = product.map(|product| [&[product.left][..], &product.rights].concat());
+        let named = |word: &str| {
+            let place = ["A", "B1", "B2"].iter().position(|name| *name == word)?;
+            let input = *places.as_ref()?.get(place)?;
+            Some(operator.inputs[input].name.to_uppercase())
+        };
+        let pieces = self
+            .what
+            .split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+        let what = pieces.map(|piece| {
+            let word = piece.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let name = named(word).unwrap_or_else(|| word.to_owned());
+            name + &piece[word.len()..]
+        });
+        Self {
+            what: what.collect(),
+            ..self
         }
     }
 }
@@ -109,24 +133,27 @@ fn hypotheses<'e>(
     let of_powers = gated.then(|| by_power_of_two(evidence, sample));
     let of_sums = gated.then(|| reduction::hypotheses(evidence, sample));
     let of_scales = gated.then(|| scales::hypotheses(evidence, sample));
-    by_bits(sample)
+    by_bits(evidence, sample)
         .chain(of_formula.into_iter().flatten())
-        .chain(by_mistake(evidence, sample, gated))
+        .chain(by_mistake(evidence, sample))
         .chain(std::iter::once_with(factor).flatten())
         .chain(of_powers.into_iter().flatten())
         .chain(elsewhere::displaced(evidence, sample))
         .chain(of_sums.into_iter().flatten())
         .chain(of_scales.into_iter().flatten())
+        .map(move |fit| match gated {
+            true => fit.with_names_of(&evidence.operands.operator),
+            false => fit,
+        })
 }
 
 /// What the operator's file says that a wrong kernel may have computed.
 fn by_mistake<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-    gated: bool,
 ) -> impl Iterator<Item = Fit> + 'e {
     let operator = &evidence.operands.operator;
-    let enough = sample.len() >= LEAST && !gated;
+    let enough = sample.len() >= LEAST;
     let mistakes = operator.mistakes.iter().filter(move |_| enough);
     mistakes.filter_map(move |mistake| {
         let few = few_of(sample);
@@ -140,7 +167,8 @@ fn by_mistake<'e>(
                 continue;
             }
             let group = &evidence.operands.groups[group];
-            let problem = group.problem(operator);
+            let above = evidence.above(element.group);
+            let problem = group.problem_with(operator, &above);
             let extents = operator.outputs[output].tensor.extents(&problem.sizes)?;
             let evaluator = Evaluator::new(&mistake.value, &extents, &problem).ok()?;
             if holds(
@@ -209,32 +237,49 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
     off <= SLACK && off <= NEARER * right
 }
 
-fn by_bits(sample: &[Element]) -> impl Iterator<Item = Fit> + '_ {
+fn by_bits<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Fit> + 'e {
     type Looks = fn(&Element) -> bool;
-    const LOOKS: [(Looks, &str); 8] = [
-        (|e| !e.found.written, "was never written"),
-        (
-            |e| e.expected.is_nan() && !e.got().is_nan(),
-            "is a number where a scale that goes in is NaN",
-        ),
+    let operator = &evidence.operands.operator;
+    let place = sample.first().map_or(0, |first| first.group);
+    let output = &operator.outputs[place % operator.outputs.len()].tensor;
+    let name = output.name.to_uppercase();
+    let element = match output.element {
+        ElementType::F16 => "fp16",
+        other => other.name(),
+    };
+    let nan = match operator.inputs.iter().any(|t| t.element.scale().is_some()) {
+        true => "is a number where a scale that goes in is NaN".to_owned(),
+        false => format!("is a number where {name} is NaN"),
+    };
+    let looks: [(Looks, String); 8] = [
+        (|e| !e.found.written, "was never written".to_owned()),
+        (|e| e.expected.is_nan() && !e.got().is_nan(), nan),
         (
             |e| e.expected.abs() >= overflow(e.found.element) && e.got().is_finite(),
-            "is finite where C is beyond fp16 and so infinite",
+            format!("is finite where {name} is beyond {element} and so infinite"),
         ),
         (
-            |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::NORMAL,
-            "is zero where C is below the normal numbers of fp16",
+            |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < normal(e.found.element),
+            format!("is zero where {name} is below the normal numbers of {element}"),
         ),
         (
             |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < small::HIDDEN,
-            "is zero where C is small, which the absolute tolerance does not excuse",
+            format!("is zero where {name} is small, which the absolute tolerance does not excuse"),
         ),
-        (|e| e.found.written && e.got().is_nan(), "is NaN"),
-        (|e| e.got().is_infinite(), "is infinite"),
-        (|e| e.got() == 0.0, "is zero"),
+        (|e| e.found.written && e.got().is_nan(), "is NaN".to_owned()),
+        (|e| e.got().is_infinite(), "is infinite".to_owned()),
+        (|e| e.got() == 0.0, "is zero".to_owned()),
     ];
-    let looks = LOOKS.into_iter();
+    let looks = looks.into_iter();
     looks.map(|(looks, what)| Fit::new(what, share(sample, looks), sample))
+}
+
+/// The least normal number of a type.
+fn normal(element: ElementType) -> f64 {
+    element.least_step() / (2.0 * element.unit_roundoff())
 }
 
 type Formula = fn(f64, f64) -> f64;

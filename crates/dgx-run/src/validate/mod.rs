@@ -28,7 +28,9 @@ pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
 pub use sound::sound;
 pub use story::{Chart, Patch, Story, story};
 
-use crate::operator::{Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Written};
+use crate::operator::{
+    Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Tensor, Written, written_outputs,
+};
 use dgx_core::operator::{ElementType, Op, Operator, Output};
 use dgx_core::record::schema::Settings;
 
@@ -68,11 +70,22 @@ impl From<&Settings> for Tolerance {
 }
 
 impl Tolerance {
-    /// Itself, where a round has its own, which is for all outputs; none where
-    /// it is what the operator's file says.
-    pub(crate) fn of_round(self, operator: &Operator) -> Option<Self> {
-        let file = operator.outputs[0].tolerance();
-        ((self.rtol, self.atol) != file).then_some(self)
+    /// What a round says of an output in place of the operator's file, which it
+    /// does for all but whole numbers.
+    pub(crate) fn of_round(self, operator: &Operator, output: &Output) -> RoundTolerance {
+        let element = output.tensor.element;
+        let (rtol, atol) = operator.outputs[0].tolerance();
+        match element.unit_roundoff() {
+            0.0 => RoundTolerance::default(),
+            _ if self.is_of_rounding(element) => RoundTolerance {
+                rtol: Some(self.rtol),
+                atol: Some(0.0),
+            },
+            _ => RoundTolerance {
+                rtol: (self.rtol != rtol).then_some(self.rtol),
+                atol: (self.atol != atol).then_some(self.atol),
+            },
+        }
     }
 
     /// What rounding a right result to the type of an output may do.
@@ -117,6 +130,23 @@ impl Tolerance {
     }
 }
 
+/// What a round has of its own; the rest is the file's.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct RoundTolerance {
+    rtol: Option<f64>,
+    /// Nothing comes on top of it.
+    pub atol: Option<f64>,
+}
+
+impl RoundTolerance {
+    pub(crate) fn or(self, file: Tolerance) -> Tolerance {
+        Tolerance {
+            rtol: self.rtol.unwrap_or(file.rtol),
+            atol: self.atol.unwrap_or(file.atol),
+        }
+    }
+}
+
 /// Shorter rows say little of how large their elements are.
 const SHORT: usize = 32;
 
@@ -145,7 +175,8 @@ impl Allowed {
         let rounding = 2.0 * output.tensor.element.unit_roundoff();
         let relative = rounding.max(output.rtol.unwrap_or(0.0));
         let everywhere = Tolerance { rtol, atol };
-        if output.atol.is_some() || rounding == 0.0 {
+        let strict = everywhere.is_of_rounding(output.tensor.element);
+        if output.atol.is_some() || strict || rounding == 0.0 {
             return Self::everywhere(everywhere);
         }
         let is_short = answer.columns < SHORT;
@@ -167,6 +198,16 @@ impl Allowed {
         Self {
             everywhere,
             rows: rows.map(|row| (of_row(row) - least).max(0.0)).collect(),
+        }
+    }
+
+    fn with(self, round: RoundTolerance) -> Self {
+        Self {
+            everywhere: round.or(self.everywhere),
+            rows: match round.atol {
+                Some(_) => Vec::new(),
+                None => self.rows,
+            },
         }
     }
 
@@ -299,11 +340,10 @@ impl<'a> Evidence<'a> {
         tolerance: Tolerance,
     ) -> Self {
         let operator = &operands.operator;
-        let round = tolerance.of_round(operator);
         let answers = oracle.groups.iter().zip(operator.outputs.iter().cycle());
-        let tolerances = answers.map(|(answer, output)| match round {
-            Some(round) => Allowed::everywhere(round),
-            None => Allowed::of(output, answer),
+        let tolerances = answers.map(|(answer, output)| {
+            let round = tolerance.of_round(operator, output);
+            Allowed::of(output, answer).with(round)
         });
         Self {
             outputs,
@@ -346,11 +386,11 @@ impl<'a> Evidence<'a> {
         missed.iter().enumerate().all(|(place, flags)| {
             let answer = &self.oracle.groups[place];
             let operands = &self.operands.groups[place / outputs.len()];
-            let problem = operands.problem(&self.operands.operator);
+            let above = self.above(place);
+            let problem = operands.problem_with(&self.operands.operator, &above);
             let output = &outputs[place % outputs.len()];
             let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
             let Ok(evaluator) = Evaluator::new(&output.value, &extents, &problem) else {
-                // It names another output.
                 return false;
             };
             let wrong: Vec<usize> = (0..flags.len()).filter(|i| flags[*i]).collect();
@@ -400,6 +440,18 @@ impl<'a> Evidence<'a> {
         self.oracle.groups.iter().all(GroupOracle::is_gated)
     }
 
+    /// The outputs that the value of the one in this place may read.
+    fn above(&self, place: usize) -> Vec<Tensor> {
+        let operator = &self.operands.operator;
+        let (group, nth) = (
+            place / operator.outputs.len(),
+            place % operator.outputs.len(),
+        );
+        let sizes = operator.sizes_in(&self.operands.groups[group].group);
+        let answers = &self.oracle.groups[place - nth..place];
+        written_outputs(operator, &sizes.unwrap_or_default(), answers)
+    }
+
     /// What the sums of a right kernel may leave in an element.
     fn allowance(&self, element: &Element) -> f64 {
         let (operator, outputs) = (&self.operands.operator, &self.operands.operator.outputs);
@@ -408,9 +460,9 @@ impl<'a> Evidence<'a> {
             return rounding::allowance(operands, element);
         }
         let output = &outputs[element.group % outputs.len()];
-        let problem = operands.problem(operator);
+        let above = self.above(element.group);
+        let problem = operands.problem_with(operator, &above);
         let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
-        // One that names another output is not looked at again.
         let evaluator = Evaluator::new(&output.value, &extents, &problem);
         evaluator.map_or(0.0, |evaluator| {
             let moved = evaluator.moved(element.row, element.column, Arithmetic::Fp32);

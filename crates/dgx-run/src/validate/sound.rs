@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::Allowed;
-use crate::operator::{Evaluator, GroupOperands, GroupOracle, Operands, Oracle, Written};
+use crate::operator::{
+    Evaluator, GroupOperands, GroupOracle, Operands, Oracle, Written, written_outputs,
+};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Distribution, Group, Shape};
 use dgx_core::operator::{Mistake, Operator, built_in};
@@ -102,13 +104,15 @@ fn tried_on(operator: &Operator, trials: &[Trial]) -> Result<(), InputError> {
 
 /// Whether a mistake passes for its output.
 fn passes(operator: &Operator, trial: &Trial, mistake: &Mistake) -> bool {
-    let problem = trial.group().problem(operator);
+    let group = trial.group();
+    let sizes = operator.sizes_in(&group.group).unwrap_or_default();
+    let answers = &trial.oracle.groups[..mistake.output];
+    let above = written_outputs(operator, &sizes, answers);
+    let problem = group.problem_with(operator, &above);
     let tensor = &operator.outputs[mistake.output].tensor;
     let extents = tensor.extents(&problem.sizes).unwrap_or_default();
-    // One that names another output is told by that output's own trial.
-    let Ok(evaluator) = Evaluator::new(&mistake.value, &extents, &problem) else {
-        return false;
-    };
+    let evaluator = Evaluator::new(&mistake.value, &extents, &problem);
+    let evaluator = evaluator.expect("operands drawn for the operator");
     let values = evaluator.rows(0..evaluator.row_count());
     trial.accepts(operator, mistake.output, &values)
 }
@@ -167,6 +171,11 @@ mod tests {
 
     #[test]
     fn tolerances_that_accept_what_is_wrong_are_refused() {
+        let above = told(
+            "value = \"x + 1\"\n[out.z]\ntype = \"f16\"\nsize = [\"m\", \"n\"]\n\
+             value = \"y * x\"\n[out.z.mistake]\nsame = \"y * x + 0 * x\"\n",
+        );
+        assert!(above.contains("the mistake \"same\" passes"), "{above}");
         assert_eq!(told("value = \"softmax(x, -1)\"\n"), "");
         let zeros = told("value = \"softmax(x, -1)\"\natol = 0.1\n");
         assert!(zeros.contains("all zeros pass for `y`"), "{zeros}");

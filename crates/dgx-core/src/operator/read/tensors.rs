@@ -114,6 +114,11 @@ impl Reader<'_> {
             }
             return Ok(None);
         };
+        if input.element.scale().is_some() {
+            let message = format!("`{}` has scales, and a range", name.get_ref());
+            let remedy = "leave `range` out: elements and scales are drawn together";
+            return self.refuse(range.span(), message, remedy);
+        }
         let limit = |bound: &Spanned<Amount>| match bound.get_ref() {
             Amount::Number(value) => Ok(Limit::Number(*value)),
             Amount::Text(text) => Ok(Limit::Extent(self.whole_text(text, bound.span())?)),

@@ -269,6 +269,7 @@ impl Synthetic {
             clock_mhz: 1980.0,
             bandwidth: 4.8e12,
             tensor_flops_per_clock: 4096.0,
+            fp4: false,
             smem_per_block: Bytes(227 << 10),
             calibration: (self.timing == Timing::Modelled).then(|| Calibration {
                 device: "NVIDIA H200".to_owned(),
@@ -337,7 +338,7 @@ impl Synthetic {
         if self.timing != Timing::Modelled || !ran {
             return BTreeMap::new();
         }
-        let flops = operators::usual().least_work(shape).tensor_flops;
+        let flops = operators::usual().least_work(shape).tensor_flops();
         let names = crate::domain::Counter::all().flat_map(|counter| counter.of.iter().copied());
         let value = |name: &str| match name {
             "launches" => (3.0 * entry.time).round(),
@@ -354,7 +355,7 @@ impl Synthetic {
 
     /// What the shape takes at time factor 1, µs.
     pub fn base(shape: &Shape) -> f64 {
-        (operators::usual().least_work(shape).tensor_flops / 0.35e9).max(1.0)
+        (operators::usual().least_work(shape).tensor_flops() / 0.35e9).max(1.0)
     }
 
     fn valid(&self) -> impl Iterator<Item = (&str, u32, f64)> {

@@ -108,14 +108,14 @@ impl Judge {
 
     fn of_values(ground: &Ground, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
         let operator = ground.instance.operator();
-        let round = tolerance.of_round(operator);
         let mut first = 0;
         let mut table = Vec::new();
         for (place, answer) in expected.answers.iter().enumerate() {
             let output = &operator.outputs[place % operator.outputs.len()];
             let element = output.tensor.element;
-            let allowed = round.unwrap_or(answer.allowed);
-            let rows = answer.rows.as_ref().filter(|_| round.is_none());
+            let round = tolerance.of_round(operator, output);
+            let allowed = round.or(answer.allowed);
+            let rows = answer.rows.as_ref().filter(|_| round.atol.is_none());
             table.push(WireValues {
                 output: ground.outputs.address(place),
                 expected: expected.memory.address,

@@ -320,7 +320,7 @@ impl CallMemory {
                 .find_map(|ended| ended.report.early_read.as_ref())
                 .map(ToString::to_string),
             printed: printed(ran),
-            counters: named(ran, self.operator.work_of(&self.groups).tensor_flops),
+            counters: named(ran, self.operator.work_of(&self.groups).tensor_flops()),
             modelled: None,
             hazards: found(ran),
             unwatched: Bytes(ran.iter().map(|ended| ended.unwatched.0).sum()),

@@ -9,7 +9,7 @@ use super::CHUNK_ROWS;
 use crate::operator::Tensor;
 use crate::operator::format::encode;
 use dgx_core::domain::Distribution;
-use dgx_core::operator::{ElementType, Number};
+use dgx_core::operator::{ElementType, Number, Operator};
 
 /// Keeps these streams apart from those of products.
 const FIRST_STREAM: u64 = 16;
@@ -20,8 +20,10 @@ const EMPTY: u32 = 16;
 const SLICES: usize = 3;
 /// The stream of a tensor that says which slices are zero.
 const SLICE_STREAM: usize = (1 << 48) - 1;
-/// Exponents of `full`: squares and their sums stay finite in fp16.
+/// Exponents of `full`: squares and their sums along a row stay finite in fp16.
 const BINADES: i32 = 6;
+/// The same for operands of a product that is the result, in fp16.
+const PRODUCT_BINADES: i32 = 4;
 
 /// A row that is nearly level: its mean is some thousand times its deviation, so a
 /// variance that is the difference of two means has nothing left in f32. The step
@@ -43,6 +45,17 @@ pub(crate) struct Source<'a> {
     pub range: Option<(f64, f64)>,
     /// Magnitudes beside which the operator's small constants count.
     pub quiet: &'a [f64],
+    /// Exponents of `full` are between this and its negative.
+    pub binades: i32,
+}
+
+/// What `full` data of an operator have for exponents, at most.
+pub(crate) fn binades(operator: &Operator) -> i32 {
+    let is_fp16 = operator.outputs[0].tensor.element == ElementType::F16;
+    match operator.product() {
+        Some(_) if is_fp16 => PRODUCT_BINADES,
+        _ => BINADES,
+    }
 }
 
 /// Magnitudes of data on which the constants of an operator show: an epsilon is
@@ -228,7 +241,7 @@ impl Source<'_> {
             ElementType::I8 | ElementType::I32 => (unit * 9.0).floor() - 4.0,
             _ if full => {
                 let word = rng.next_u32();
-                let exponent = (word >> 1) as i32 % (2 * BINADES + 1) - BINADES;
+                let exponent = (word >> 1) as i32 % (2 * self.binades + 1) - self.binades;
                 let sign = if word & 1 == 1 { -1.0 } else { 1.0 };
                 sign * 2f64.powi(exponent) * (1.0 + unit)
             }
@@ -277,6 +290,7 @@ mod tests {
             distribution,
             range: None,
             quiet: &[],
+            binades: BINADES,
         };
         source.fill(&mut tensor);
         let words = tensor.elements.as_chunks::<4>().0.iter();

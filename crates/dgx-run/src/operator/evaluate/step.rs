@@ -8,8 +8,7 @@ use super::lanes;
 use super::region::Region;
 use super::view::{View, each_run};
 
-/// What `op` gives on `region`. `inputs` are what [`super::region::demands`]
-/// asked for; `axes` is the number of axes of the first of them.
+/// What `op` gives on `region`. `inputs` are what [`super::region::demands`] asked for.
 ///
 /// # Panics
 /// For `@` and for a tensor, which are made elsewhere.

@@ -1,6 +1,6 @@
 //! Which data an operator's value asks for.
 
-use dgx_core::operator::{BinaryOp, Node, NodeId, Op, Operator, ReduceOp, Value};
+use dgx_core::operator::{BinaryOp, Node, NodeId, Number, Op, Operator, ReduceOp, Value};
 
 use super::product::{Role, Side};
 use super::{ExactData, attention, ordinary, product, rows};
@@ -29,7 +29,10 @@ impl Recipe {
             return None;
         };
         let value = &output.value;
-        let plain = |input: usize| operator.inputs[input].element.scale().is_none();
+        let plain = |input: usize| {
+            let tensor = &operator.inputs[input];
+            tensor.element.scale().is_none() && tensor.range.is_none()
+        };
         if let Some([q, k, v]) = attention_of(value) {
             let all = [q, k, v].into_iter().all(plain);
             return all.then_some(Self::Attention { q, k, v });
@@ -45,7 +48,12 @@ impl Recipe {
             ([_, ..], []) => {
                 let scaled = |side: &&Side| operator.inputs[side.input].element.scale().is_some();
                 let along = products.iter().filter(scaled).all(|side| side.axis == 0);
-                along.then_some(Self::Products(products))
+                // Integers have data for ranges that leave out their least.
+                let free = |side: &Side| {
+                    let tensor = &operator.inputs[side.input];
+                    tensor.range.is_none() || tensor.element.number() != Number::Real
+                };
+                (along && products.iter().all(free)).then_some(Self::Products(products))
             }
             ([], [Op::Reduce(ReduceOp::Sum | ReduceOp::Mean, 0)]) => {
                 let input = squared(value)?;

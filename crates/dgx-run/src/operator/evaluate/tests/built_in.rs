@@ -22,6 +22,7 @@ fn all_are_tested_here() {
     let tested = [
         "attention",
         "f16-gemm",
+        "layer-norm",
         "nvfp4-dual-gemm",
         "nvfp4-gemm",
         "nvfp4-gemv",
@@ -81,6 +82,25 @@ fn rms_norm() {
                 let squares: f64 = (0..n).map(|j| case.at(0, &[at[0], j]).powi(2)).sum();
                 let root = (squares / n as f64 + 1e-5).sqrt();
                 case.at(0, at) / root * case.at(1, &[at[1]])
+            });
+        },
+    );
+}
+
+#[test]
+fn layer_norm() {
+    each_case(
+        "layer-norm",
+        &[&[1, 1], &[5, 33], &[40, 2000]],
+        |operator, case| {
+            let n = case.sizes[1] as usize;
+            case.check(operator, 0, |at| {
+                let row: Vec<f64> = (0..n).map(|j| case.at(0, &[at[0], j])).collect();
+                let mean = row.iter().sum::<f64>() / n as f64;
+                let squares: f64 = row.iter().map(|x| (x - mean).powi(2)).sum();
+                let root = (squares / n as f64 + 1e-5).sqrt();
+                let column = [at[1]];
+                (row[at[1]] - mean) / root * case.at(1, &column) + case.at(2, &column)
             });
         },
     );
