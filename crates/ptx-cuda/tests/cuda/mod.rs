@@ -31,7 +31,7 @@ macro_rules! callers {
                 ///
                 /// # Safety
                 /// It must take these arguments.
-                #[allow(non_camel_case_types, dead_code)]
+                #[allow(clippy::too_many_arguments)]
                 pub(crate) unsafe fn $caller<$($type),+>(&self, name: &str, $($arg: $type),+) -> c_int {
                     let function: unsafe extern "C" fn($($type),+) -> c_int = self.symbol(name);
                     // SAFETY: by this function's contract.
