@@ -9,7 +9,7 @@ use ptx_emu::{Channel, DevicePtr, Edge, Texture};
 
 use crate::error::{Error, Result};
 use crate::handles::Handles;
-use crate::memory::{Kind, Rows};
+use crate::memory::{Extent, Kind, Rows};
 use crate::state::Device;
 
 /// Rows of an array are apart by a multiple of this.
@@ -51,14 +51,15 @@ impl Array {
         self.asked.map(|n| n.max(1) as u32)
     }
 
-    /// Its bytes from a place on.
-    pub(crate) fn rows(&self, x_bytes: u64, y: u64, z: u64) -> Rows {
-        let slice = self.pitch * u64::from(self.extent()[1]);
-        Rows {
-            start: self.data + x_bytes + y * self.pitch + z * slice,
-            pitch: self.pitch,
-            slice,
+    /// Some of its bytes, from a place on.
+    pub(crate) fn rows(&self, at: [u64; 3], extent: Extent) -> Result<Rows> {
+        let [width, height, depth] = self.extent().map(u64::from);
+        let whole = [width * self.texel_bytes(), height, depth];
+        let ends = |i: usize| at[i].checked_add(extent[i]);
+        if (0..3).any(|i| ends(i).is_none_or(|end| end > whole[i])) {
+            return Err(Error::INVALID_VALUE);
         }
+        Rows::from(self.data, at, self.pitch, height)
     }
 
     pub(crate) fn texel_bytes(&self) -> u64 {
@@ -111,7 +112,8 @@ impl Reading {
 #[derive(Default)]
 pub(crate) struct Arrays {
     pub(crate) all: Handles<Array>,
-    objects: HashSet<u64>,
+    /// Where the descriptions of objects lie.
+    pub(crate) objects: HashSet<u64>,
 }
 
 impl Device {
@@ -123,13 +125,13 @@ impl Device {
     ) -> Result<usize> {
         let texel = checked(texel)?;
         let [width, height, depth] = asked.map(|n| n.max(1) as u64);
+        if asked[0] == 0 || asked.iter().any(|&n| u32::try_from(n).is_err()) {
+            return Err(Error::INVALID_VALUE);
+        }
         let pitch = (width * texel_bytes(texel)).next_multiple_of(PITCH);
         let bytes = pitch
             .checked_mul(height)
             .and_then(|bytes| bytes.checked_mul(depth));
-        if asked[0] == 0 {
-            return Err(Error::INVALID_VALUE);
-        }
         let data = self.allocate(Kind::Device, bytes.ok_or(Error::OUT_OF_MEMORY)?, 0)?;
         Ok(self.arrays.all.add(Array {
             data,

@@ -4,9 +4,10 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::c_int;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, Result};
 use crate::report;
@@ -14,6 +15,12 @@ use crate::report;
 thread_local! {
     /// What `cudaGetLastError` answers in this thread.
     static LAST: Cell<u32> = const { Cell::new(0) };
+    /// Whether stream 0 is this thread's own in the call that runs.
+    static OWN_STREAM: Cell<bool> = const { Cell::new(false) };
+    /// Whether a function of the program runs for a stream: it may not call CUDA.
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+    /// A number for this thread.
+    static THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The process that first used the device. A child that a fork made has no device, as with the
@@ -75,7 +82,10 @@ pub(crate) fn answer_runtime(name: &'static str, body: impl FnOnce() -> Result) 
 }
 
 fn answer(name: &'static str, body: impl FnOnce() -> Result) -> Result {
-    match catch_unwind(AssertUnwindSafe(body)) {
+    let outer = OWN_STREAM.replace(name.ends_with("_ptsz") || name.ends_with("_ptds"));
+    let result = catch_unwind(AssertUnwindSafe(body));
+    OWN_STREAM.set(outer);
+    match result {
         Ok(result) => result,
         Err(panic) => {
             say(&format!(
@@ -85,6 +95,16 @@ fn answer(name: &'static str, body: impl FnOnce() -> Result) -> Result {
             Err(Error::UNKNOWN)
         }
     }
+}
+
+/// Runs a function that C calls for what it does, or for a handle.
+pub(crate) fn shield<T: Default>(name: &'static str, body: impl FnOnce() -> T) -> T {
+    let mut value = T::default();
+    let _ = answer(name, || {
+        value = body();
+        Ok(())
+    });
+    value
 }
 
 fn words(panic: &dyn Any) -> &str {
@@ -103,6 +123,35 @@ pub(crate) fn last() -> Error {
     Error(LAST.get())
 }
 
+/// Whether stream 0 of this call is the thread's own: programs that are compiled for that call
+/// functions by other names.
+pub(crate) fn has_own_stream() -> bool {
+    OWN_STREAM.get()
+}
+
+/// Calls a function of the program, which may not call CUDA.
+pub(crate) fn in_host_function(function: impl FnOnce()) {
+    let outer = IN_HOST_FUNCTION.replace(true);
+    function();
+    IN_HOST_FUNCTION.set(outer);
+}
+
+pub(crate) fn check_permitted() -> Result {
+    match IN_HOST_FUNCTION.get() {
+        true => Err(Error::NOT_PERMITTED),
+        false => Ok(()),
+    }
+}
+
+/// A number for this thread, that no other has.
+pub(crate) fn thread() -> u64 {
+    static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
+    if THREAD.get() == 0 {
+        THREAD.set(1 + LAST_THREAD.fetch_add(1, Relaxed));
+    }
+    THREAD.get()
+}
+
 /// Fails in a child of the process that used the device first.
 pub(crate) fn check_process() -> Result {
     let id = std::process::id();
@@ -114,7 +163,8 @@ pub(crate) fn check_process() -> Result {
 
 /// Prints one line for the user.
 pub(crate) fn say(text: &str) {
-    eprintln!("dgx: {text}");
+    // A program may have closed its standard error.
+    let _ = writeln!(std::io::stderr(), "dgx: {text}");
 }
 
 /// Says a sentence once in a process.

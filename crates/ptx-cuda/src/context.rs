@@ -1,15 +1,23 @@
-//! Contexts of the driver API: one device, so they differ by name alone.
+//! Contexts of the driver API: one device, so they differ by name, and by what was made in them.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
-use crate::call::check_process;
+use crate::call::{check_permitted, check_process};
+use crate::driver::device::without_context;
 use crate::error::{Error, Result};
 use crate::handles::{Handles, fresh};
-use crate::state::{Locked, device, lock};
+use crate::state::{Device, Locked, lock};
 
 thread_local! {
-    /// The stack of contexts of this thread, the current one last.
-    static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The stack of contexts of this thread, the current one last. It is never dropped: destructors
+    /// of a program's globals run after those of its thread, and may call CUDA.
+    static STACK: ManuallyDrop<RefCell<Vec<usize>>> =
+        const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+}
+
+fn stack<T>(of: impl FnOnce(&mut Vec<usize>) -> T) -> T {
+    STACK.with(|stack| of(&mut stack.borrow_mut()))
 }
 
 /// Contexts of the process.
@@ -18,6 +26,8 @@ pub(crate) struct Contexts {
     /// The primary one, once it was asked for, and how often it is retained.
     primary: Option<usize>,
     pub(crate) retained: u32,
+    /// The runtime API uses the primary one too, and does not count.
+    pub(crate) in_runtime: bool,
     pub(crate) flags: u32,
     /// Those that `cuCtxCreate` made, with their flags.
     made: Handles<u32>,
@@ -32,17 +42,20 @@ impl Contexts {
         self.primary == Some(context)
     }
 
+    /// Whether the primary one exists.
+    pub(crate) fn is_active(&self) -> bool {
+        self.retained > 0 || self.in_runtime
+    }
+
     pub(crate) fn make(&mut self, flags: u32) -> usize {
         self.made.add(flags)
     }
 
-    pub(crate) fn destroy(&mut self, context: usize) -> Result {
-        let gone = self
-            .made
-            .remove(context)
-            .map_err(|_| Error::INVALID_CONTEXT);
-        STACK.with_borrow_mut(|stack| stack.retain(|&held| held != context));
-        gone.map(drop)
+    pub(crate) fn set_flags(&mut self, context: usize, flags: u32) {
+        match self.made.get_mut(context) {
+            Ok(own) => *own = flags,
+            Err(_) => self.flags = flags,
+        }
     }
 
     pub(crate) fn flags_of(&self, context: usize) -> u32 {
@@ -55,26 +68,42 @@ impl Contexts {
             false => Err(Error::INVALID_CONTEXT),
         }
     }
+
+    /// Fails for one that another thread destroyed, or a primary one that nobody has made.
+    fn check_alive(&self, context: usize) -> Result {
+        match self.made.contains(context) || (self.is_primary(context) && self.is_active()) {
+            true => Ok(()),
+            false => Err(Error::CONTEXT_DESTROYED),
+        }
+    }
+}
+
+impl Device {
+    /// Destroys a context that `cuCtxCreate` made, and all that was made in it.
+    pub(crate) fn destroy_context(&mut self, context: usize) -> Result {
+        let gone = self.contexts.made.remove(context);
+        gone.map_err(|_| Error::INVALID_CONTEXT)?;
+        stack(|stack| stack.retain(|&held| held != context));
+        self.release_of(context)
+    }
 }
 
 /// The context of this thread; 0 for none.
 pub(crate) fn current() -> usize {
-    STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+    stack(|stack| stack.last().copied().unwrap_or(0))
 }
 
 pub(crate) fn push(context: usize) {
-    STACK.with_borrow_mut(|stack| stack.push(context));
+    stack(|stack| stack.push(context));
 }
 
 pub(crate) fn pop() -> Result<usize> {
-    STACK
-        .with_borrow_mut(Vec::pop)
-        .ok_or(Error::INVALID_CONTEXT)
+    stack(Vec::pop).ok_or(Error::INVALID_CONTEXT)
 }
 
 /// Replaces the current context; 0 takes it away.
 pub(crate) fn set(context: usize) {
-    STACK.with_borrow_mut(|stack| {
+    stack(|stack| {
         stack.pop();
         if context != 0 {
             stack.push(context);
@@ -85,17 +114,33 @@ pub(crate) fn set(context: usize) {
 /// The device, for a call of the driver API that needs a context.
 pub(crate) fn in_context() -> Result<Locked> {
     check_process()?;
+    check_permitted()?;
     match current() {
-        0 => Err(Error::INVALID_CONTEXT),
-        _ => device(),
+        0 => Err(without_context()),
+        context => {
+            let device = lock()?;
+            device.contexts.check_alive(context)?;
+            device.unless_lost()
+        }
     }
 }
 
 /// The device, for a call of the runtime API, which makes the primary context current where there
 /// is none.
 pub(crate) fn in_runtime() -> Result<Locked> {
-    if current() == 0 {
-        push(lock()?.contexts.primary());
+    check_permitted()?;
+    let mut device = lock()?;
+    let context = match current() {
+        0 => {
+            let primary = device.contexts.primary();
+            push(primary);
+            primary
+        }
+        context => context,
+    };
+    if device.contexts.is_primary(context) {
+        device.contexts.in_runtime = true;
     }
-    device()
+    device.contexts.check_alive(context)?;
+    device.unless_lost()
 }

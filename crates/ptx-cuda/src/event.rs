@@ -35,10 +35,10 @@ impl Device {
     }
 
     /// Fails for one that was recorded in a capture.
-    pub(crate) fn check_event(&self, event: usize) -> Result {
+    pub(crate) fn check_event(&mut self, event: usize) -> Result {
         match self.events.get(event)?.captured {
             Some(_) => Err(Error::CAPTURED_EVENT),
-            None => Ok(()),
+            None => self.check_unseen(),
         }
     }
 

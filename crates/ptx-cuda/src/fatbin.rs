@@ -14,6 +14,11 @@ const ELF: u16 = 2;
 const LZ4: u64 = 0x2000;
 const ZSTD: u64 = 0x8000;
 
+/// Bytes that LZ4 makes of one, at most.
+const LZ4_MOST: usize = 256;
+/// Bytes that a text in Zstd is allowed.
+const ZSTD_MOST: u64 = 1 << 30;
+
 /// What is wrong with a fat binary.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
@@ -107,15 +112,18 @@ impl Entry<'_> {
         };
         let wrong = Problem::Damaged("a compressed entry cannot be read");
         let bytes = if self.flags & LZ4 != 0 {
+            if self.size > LZ4_MOST * self.compressed {
+                return Err(wrong);
+            }
             lz4_flex::block::decompress(packed()?, self.size).map_err(|_| wrong)?
         } else if self.flags & ZSTD != 0 {
             let mut out = Vec::new();
             let decoder = ruzstd::decoding::StreamingDecoder::new(packed()?);
             let read = decoder
                 .ok()
-                .map(|mut decoder| decoder.read_to_end(&mut out));
+                .map(|decoder| decoder.take(ZSTD_MOST).read_to_end(&mut out));
             match read {
-                Some(Ok(_)) => out,
+                Some(Ok(bytes)) if (bytes as u64) < ZSTD_MOST => out,
                 _ => return Err(wrong),
             }
         } else {
@@ -131,9 +139,15 @@ impl Entry<'_> {
 pub(crate) fn ptx(container: &[u8], runs: impl Fn(&str) -> bool) -> Result<String, Problem> {
     let entries = entries(container)?;
     let mut best: Option<((u32, bool), String)> = None;
-    let mut others = Vec::new();
+    let (mut others, mut damaged) = (Vec::new(), None);
     for entry in entries.iter().filter(|entry| entry.kind == PTX) {
-        let text = entry.text()?;
+        let text = match entry.text() {
+            Ok(text) => text,
+            Err(problem) => {
+                damaged = Some(problem);
+                continue;
+            }
+        };
         let target = target(&text).unwrap_or_default().to_owned();
         let rank = (
             entry.arch,
@@ -147,10 +161,11 @@ pub(crate) fn ptx(container: &[u8], runs: impl Fn(&str) -> bool) -> Result<Strin
             true => {}
         }
     }
-    match best {
-        Some((_, text)) => Ok(text),
-        None if !others.is_empty() => Err(Problem::OtherTarget(others)),
-        None => {
+    match (best, damaged) {
+        (Some((_, text)), _) => Ok(text),
+        (None, Some(problem)) => Err(problem),
+        (None, None) if !others.is_empty() => Err(Problem::OtherTarget(others)),
+        (None, None) => {
             let machine = entries.iter().filter(|entry| entry.kind == ELF);
             Err(Problem::NoPtx(machine.map(|entry| entry.arch).collect()))
         }
@@ -201,6 +216,20 @@ mod tests {
             ptx(&plain, |_| false),
             Err(Problem::OtherTarget(vec!["sm_90".to_owned()]))
         );
+    }
+
+    #[test]
+    fn sizes_that_no_text_has_are_not_believed() {
+        let packed = lz4_flex::block::compress(TEXT.as_bytes());
+        let claims = container_of(PTX, 90, LZ4, &packed, 1 << 46);
+        assert!(matches!(ptx(&claims, |_| true), Err(Problem::Damaged(_))));
+        // Another entry is still good.
+        let mut both = claims;
+        let good = container_of(PTX, 90, 0, TEXT.as_bytes(), 0);
+        both.extend(&good[16..]);
+        let bytes = (both.len() - 16) as u64;
+        both[8..16].copy_from_slice(&bytes.to_le_bytes());
+        assert_eq!(ptx(&both, |_| true).unwrap(), TEXT);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Graphs of work, captured from streams or built node by node, and replayed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::c_int;
 use std::sync::Arc;
 
+use crate::call::refuse_part;
 use crate::error::{Error, Result};
 use crate::handles::fresh;
 use crate::state::Device;
@@ -106,8 +108,26 @@ impl Graph {
     }
 }
 
+/// Flags of a graph that is made ready: memory is never reused, uploads and priorities change
+/// nothing, and the device launches none.
+const AUTO_FREE: u64 = 1;
+const UPLOAD: u64 = 2;
+const DEVICE_LAUNCH: u64 = 4;
+const NODE_PRIORITY: u64 = 8;
+
+/// `cudaGraphInstantiateParams`, `CUDA_GRAPH_INSTANTIATE_PARAMS`
+#[repr(C)]
+pub(crate) struct InstantiateParams {
+    flags: u64,
+    stream: usize,
+    /// Answers.
+    failed_node: usize,
+    result: c_int,
+}
+
 /// A graph made ready: its work in order, with the nodes it came from.
 pub(crate) struct Executable {
+    pub(crate) flags: u64,
     pub(crate) nodes: Vec<usize>,
     pub(crate) works: Arc<Vec<Work>>,
 }
@@ -117,6 +137,7 @@ impl Executable {
         let nodes = graph.in_order()?;
         let works = nodes.iter().map(|node| graph.nodes[node].work.clone());
         Ok(Self {
+            flags: 0,
             works: Arc::new(works.collect()),
             nodes,
         })
@@ -149,9 +170,42 @@ impl Executable {
 
 impl Device {
     /// Makes a graph ready.
-    pub(crate) fn instantiate(&mut self, graph: usize) -> Result<usize> {
-        let executable = Executable::of(self.graphs.get(graph)?)?;
+    pub(crate) fn instantiate(&mut self, graph: usize, flags: u64) -> Result<usize> {
+        if flags & DEVICE_LAUNCH != 0 {
+            return Err(refuse_part("a graph", "launches from the device"));
+        }
+        if flags & !(AUTO_FREE | UPLOAD | NODE_PRIORITY) != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        let executable = Executable {
+            flags,
+            ..Executable::of(self.graphs.get(graph)?)?
+        };
         Ok(self.executables.add(executable))
+    }
+
+    /// Makes a graph ready, and says in the parameters how that went.
+    pub(crate) fn instantiate_with(
+        &mut self,
+        graph: usize,
+        params: &mut InstantiateParams,
+    ) -> Result<usize> {
+        self.streams.get(params.stream)?;
+        let made = self.instantiate(graph, params.flags);
+        params.failed_node = 0;
+        params.result = match made {
+            Ok(_) => 0,
+            Err(Error::INVALID_VALUE) => 2,
+            Err(Error::NOT_SUPPORTED) => 3,
+            Err(_) => 1,
+        };
+        made
+    }
+
+    pub(crate) fn destroy_graph(&mut self, graph: usize) -> Result {
+        let gone = self.graphs.remove(graph);
+        self.clones.remove(&graph);
+        gone.map(drop).map_err(|_| Error::INVALID_VALUE)
     }
 
     /// The graph that a node is in.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::context::current;
 use crate::error::{Error, Result};
 
 /// Numbers are never given twice, whatever they are for: a stale one is noticed.
@@ -13,8 +14,8 @@ pub(crate) fn fresh() -> usize {
     NEXT.fetch_add(16, Relaxed)
 }
 
-/// Things of one kind by their handles.
-pub(crate) struct Handles<T>(HashMap<usize, T>);
+/// Things of one kind by their handles, each with the context it was made in.
+pub(crate) struct Handles<T>(HashMap<usize, (usize, T)>);
 
 impl<T> Default for Handles<T> {
     fn default() -> Self {
@@ -25,37 +26,63 @@ impl<T> Default for Handles<T> {
 impl<T> Handles<T> {
     pub(crate) fn add(&mut self, thing: T) -> usize {
         let handle = fresh();
-        self.0.insert(handle, thing);
+        self.0.insert(handle, (current(), thing));
         handle
     }
 
     pub(crate) fn get(&self, handle: usize) -> Result<&T> {
-        self.0.get(&handle).ok_or(Error::INVALID_HANDLE)
+        let found = self.0.get(&handle).map(|(_, thing)| thing);
+        found.ok_or(Error::INVALID_HANDLE)
     }
 
     pub(crate) fn get_mut(&mut self, handle: usize) -> Result<&mut T> {
-        self.0.get_mut(&handle).ok_or(Error::INVALID_HANDLE)
+        let found = self.0.get_mut(&handle).map(|(_, thing)| thing);
+        found.ok_or(Error::INVALID_HANDLE)
     }
 
     pub(crate) fn remove(&mut self, handle: usize) -> Result<T> {
-        self.0.remove(&handle).ok_or(Error::INVALID_HANDLE)
+        let found = self.0.remove(&handle).map(|(_, thing)| thing);
+        found.ok_or(Error::INVALID_HANDLE)
+    }
+
+    /// Those that were made in a context.
+    pub(crate) fn of(&self, context: usize) -> Vec<usize> {
+        let of = self
+            .0
+            .iter()
+            .filter(|(_, (made_in, _))| *made_in == context);
+        of.map(|(&handle, _)| handle).collect()
+    }
+
+    pub(crate) fn remove_of(&mut self, context: usize) {
+        self.0.retain(|_, (made_in, _)| *made_in != context);
     }
 
     pub(crate) fn contains(&self, handle: usize) -> bool {
         self.0.contains_key(&handle)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The handle of the first that fits.
     pub(crate) fn find(&self, fits: impl Fn(&T) -> bool) -> Option<usize> {
-        let found = self.0.iter().find(|(_, thing)| fits(thing));
+        let found = self.0.iter().find(|(_, (_, thing))| fits(thing));
         found.map(|(&handle, _)| handle)
     }
 
+    /// The handles of all that fit.
+    pub(crate) fn find_all(&self, fits: impl Fn(&T) -> bool) -> Vec<usize> {
+        let found = self.0.iter().filter(|(_, (_, thing))| fits(thing));
+        found.map(|(&handle, _)| handle).collect()
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
-        self.0.values()
+        self.0.values().map(|(_, thing)| thing)
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.values_mut()
+        self.0.values_mut().map(|(_, thing)| thing)
     }
 }

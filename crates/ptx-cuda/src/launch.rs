@@ -13,6 +13,9 @@ use crate::progress::Progress;
 use crate::report;
 use crate::state::Device;
 
+/// Clusters of a launch whose every access is remembered, when hazards are looked for.
+const WATCHED: u64 = 64;
+
 /// A kernel and all it is launched with.
 #[derive(Debug)]
 pub(crate) struct KernelCall {
@@ -42,6 +45,66 @@ impl KernelCall {
         }
     }
 
+    /// What the driver checks before a launch, and when one is captured.
+    pub(crate) fn check(&self) -> Result {
+        self.check_limits()?;
+        let Function { module, name, .. } = &self.function;
+        let fits = self.shape.launch(name).resident(&module.emu);
+        fits.map(drop).map_err(|error| refuse_launch(name, &error))
+    }
+
+    /// Checks what the emulator does not: what a program must ask for before.
+    fn check_limits(&self) -> Result {
+        self.check_shared()?;
+        let cluster = self.shape.cluster.or(self.function.kernel()?.cluster);
+        cluster.map_or(Ok(()), |cluster| self.check_cluster(cluster))
+    }
+
+    /// Clusters of the launch; a CTA without one counts as one.
+    fn clusters(&self) -> u64 {
+        let own = self
+            .function
+            .kernel()
+            .ok()
+            .and_then(|kernel| kernel.cluster);
+        let cluster = self.shape.cluster.or(own).map_or(1, product);
+        self.shape.ctas() / cluster.max(1)
+    }
+
+    fn check_shared(&self) -> Result {
+        let (name, bytes) = (&self.function.name, self.shape.shared);
+        let most = self.function.max_dynamic_shared;
+        if bytes <= most {
+            return Ok(());
+        }
+        let text = format!(
+            "kernel {name}: {bytes} dynamic shared bytes, {most} are allowed: \
+             cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, {bytes}) \
+             allows more"
+        );
+        say_of(name, &text);
+        Err(Error::INVALID_VALUE)
+    }
+
+    fn check_cluster(&self, cluster: [u32; 3]) -> Result {
+        let (name, grid) = (&self.function.name, self.shape.grid);
+        let most = crate::occupancy::largest_cluster(&self.function);
+        let divides = (0..3).all(|i| cluster[i] > 0 && grid[i].is_multiple_of(cluster[i]));
+        if divides && product(cluster) <= most as u64 {
+            return Ok(());
+        }
+        let more = match self.function.large_clusters {
+            true => "",
+            false => "; cudaFuncAttributeNonPortableClusterSizeAllowed allows more",
+        };
+        let text = format!(
+            "kernel {name}: cluster {cluster:?} of grid {grid:?}: a cluster divides its grid and \
+             has 1 to {most} CTAs{more}"
+        );
+        say_of(name, &text);
+        Err(Error::INVALID_CLUSTER)
+    }
+
     /// A pointer to each parameter, as launches take them. They are valid as long as this is.
     pub(crate) fn args(&self) -> *const *const c_void {
         self.places.as_ptr().cast()
@@ -60,7 +123,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     pub(crate) fn ctas(&self) -> u64 {
-        self.grid.iter().map(|&side| u64::from(side)).product()
+        product(self.grid)
     }
 
     /// The launch without its parameters.
@@ -144,16 +207,9 @@ pub(crate) unsafe fn gather_extra(
 impl Device {
     /// Runs a kernel. What goes wrong inside shows in later calls, as on a device.
     pub(crate) fn launch(&mut self, call: &KernelCall) -> Result {
-        let Function {
-            module,
-            name,
-            max_dynamic_shared,
-            ..
-        } = &call.function;
+        let Function { module, name, .. } = &call.function;
         let shape = &call.shape;
-        if shape.shared > *max_dynamic_shared {
-            return Err(Error::INVALID_VALUE);
-        }
+        call.check_limits()?;
         let settings = settings();
         if settings.skip {
             return Ok(());
@@ -163,13 +219,16 @@ impl Device {
         let mut launch = shape.launch(name).params(params);
         launch.config.seed = settings.config.seed.wrapping_add(self.launches);
         self.launches += 1;
-        report::begun(&call.function.kernel()?, shape.ctas());
+        if module.is_first_launch(name) {
+            report::forms(&call.function.kernel()?);
+        }
+        report::begun(name, shape.ctas());
         let progress = Progress::of(name, shape.ctas());
-        let (result, time) = match (&module.timer, settings.sanitize) {
-            (_, true) => (self.watch(launch, &call.function), None),
+        let (result, time) = on_whole_thread(|| match (&module.timer, settings.sanitize) {
+            (_, true) => (self.watch(launch, call), None),
             (Some(timer), _) => timer.run(launch, shape, &module.emu, &mut self.memory),
             (None, _) => (launch.run(&module.emu, &mut self.memory), None),
-        };
+        });
         drop(progress);
         match result {
             Ok(done) => {
@@ -185,39 +244,27 @@ impl Device {
     fn watch(
         &mut self,
         launch: Launch,
-        function: &Function,
+        call: &KernelCall,
     ) -> std::result::Result<Report, LaunchError> {
         let sanitize = Sanitize {
-            clusters: Some(64),
+            clusters: Some(WATCHED),
             ..Sanitize::default()
         };
-        let module = &function.module.emu;
-        let (result, findings) = launch.run_sanitized(module, &mut self.memory, &sanitize);
+        let Function { module, name, .. } = &call.function;
+        let (result, findings) = launch.run_sanitized(&module.emu, &mut self.memory, &sanitize);
         for finding in &findings.all {
-            report::hazard(&function.name, finding);
+            report::hazard(name, finding);
         }
+        report::watched(name, call.clusters(), findings.clusters, findings.unwatched);
         result
     }
 
     /// What the driver does about a launch that failed.
     fn fail(&mut self, kernel: &str, error: LaunchError) -> Result {
-        let code = match &error {
-            LaunchError::Fault(fault) => return self.fault(kernel, fault),
-            LaunchError::NoKernel { .. } => Error::NOT_FOUND,
-            LaunchError::ParamCount { .. } | LaunchError::ParamSize { .. } => Error::INVALID_VALUE,
-            LaunchError::SharedMemory { .. } => Error::INVALID_VALUE,
-            LaunchError::Shape { .. } => Error::INVALID_CONFIGURATION,
-            LaunchError::Registers { .. } => Error::OUT_OF_RESOURCES,
-            LaunchError::TooLargeToCooperate { .. } => Error::TOO_LARGE_TO_COOPERATE,
-            LaunchError::Target { .. } => Error::NO_BINARY,
-            LaunchError::Memory(_) => Error::OUT_OF_MEMORY,
-            LaunchError::Refused { .. } => Error::NOT_SUPPORTED,
-            _ => Error::UNKNOWN,
-        };
-        let text = error.to_string();
-        say_once(&text);
-        report::fault(kernel, &text);
-        Err(code)
+        match &error {
+            LaunchError::Fault(fault) => self.fault(kernel, fault),
+            _ => Err(refuse_launch(kernel, &error)),
+        }
     }
 
     fn fault(&mut self, kernel: &str, fault: &Fault) -> Result {
@@ -238,7 +285,8 @@ impl Device {
         } = &fault.kind
         {
             let [x, y, z] = fault.place.cta;
-            eprintln!(
+            let _ = writeln!(
+                std::io::stderr(),
                 "{file}:{line}: {function}: block: [{x},{y},{z}], warp {}: Assertion `{message}` failed.",
                 fault.place.warp
             );
@@ -271,5 +319,55 @@ fn print(printed: &[Print]) {
     unsafe {
         fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stdout);
         fflush(stdout);
+    }
+}
+
+/// Sizes that are too large stay so.
+fn product(sides: [u32; 3]) -> u64 {
+    let sides = sides.into_iter().map(u64::from);
+    sides.fold(1, u64::saturating_mul)
+}
+
+/// Tells the user about a launch that does not begin.
+fn say_of(kernel: &str, text: &str) {
+    say_once(text);
+    report::fault(kernel, text);
+}
+
+/// Tells why a launch does not begin; the code for it.
+fn refuse_launch(kernel: &str, error: &LaunchError) -> Error {
+    say_of(kernel, &error.to_string());
+    match error {
+        LaunchError::NoKernel { .. } => Error::NOT_FOUND,
+        LaunchError::ParamCount { .. } | LaunchError::ParamSize { .. } => Error::INVALID_VALUE,
+        LaunchError::SharedMemory { .. } => Error::INVALID_VALUE,
+        LaunchError::Shape { .. } => Error::INVALID_CONFIGURATION,
+        LaunchError::Registers { .. } => Error::OUT_OF_RESOURCES,
+        LaunchError::TooLargeToCooperate { .. } => Error::TOO_LARGE_TO_COOPERATE,
+        LaunchError::Target { .. } => Error::NO_BINARY,
+        LaunchError::Memory(_) => Error::OUT_OF_MEMORY,
+        LaunchError::Refused { .. } => Error::NOT_SUPPORTED,
+        _ => Error::UNKNOWN,
+    }
+}
+
+/// Runs on this thread, or on another if the values that this one keeps are destroyed already: the
+/// emulator has some, and destructors of a program's globals may launch.
+fn on_whole_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    struct Whole;
+
+    impl Drop for Whole {
+        fn drop(&mut self) {}
+    }
+
+    thread_local! {
+        static WHOLE: Whole = const { Whole };
+    }
+    match WHOLE.try_with(|_| ()) {
+        Ok(()) => run(),
+        Err(_) => std::thread::scope(|scope| {
+            let ended = scope.spawn(run).join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        }),
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! A program is started with this library in its way: [`library::prepare`] fills a folder for
 //! `LD_LIBRARY_PATH`. The environment chooses the device ([`TARGET`]), the seed ([`SEED`]), the
-//! hazard detector ([`SANITIZE`]), modelled times ([`TIME`]), and a folder for what was run ([`report`]).
+//! hazard detector ([`SANITIZE`]), modelled times ([`TIME`]), whether kernels run at all ([`SKIP`]),
+//! and a folder for what was run ([`report`]).
 //!
 //! One core in Rust does the work; `driver` and `runtime` are the two faces that programs see, and
 //! `refused` has the names of what is missing. Kernels run when they are launched: every stream is
@@ -28,6 +29,7 @@ mod memory;
 mod module;
 mod nvrtc;
 mod occupancy;
+mod params;
 mod pool;
 mod progress;
 mod refused;

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 use ptx_emu::{DevicePtr, MemoryError};
 
+use crate::context::current;
 use crate::error::{Error, Result};
 use crate::state::Device;
 
@@ -30,7 +31,13 @@ pub(crate) struct Block {
     pub(crate) flags: u32,
     /// The memory pool it came from.
     pub(crate) pool: Option<usize>,
+    /// The context it was made in.
+    pub(crate) context: usize,
 }
+
+/// Flags of managed memory.
+const ATTACH_GLOBAL: u32 = 1;
+const ATTACH_HOST: u32 = 2;
 
 /// Alignment of pinned memory, that of pages.
 const PAGE: usize = 4096;
@@ -60,10 +67,46 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn at(start: u64) -> Self {
+        Self::planar(start, 0)
+    }
+
+    /// Rows that lie apart.
+    pub(crate) fn planar(start: u64, pitch: u64) -> Self {
         Self {
             start,
-            pitch: 0,
+            pitch,
             slice: 0,
+        }
+    }
+
+    /// From a byte, row and slice on, where a slice has `height` rows.
+    pub(crate) fn from(start: u64, at: [u64; 3], pitch: u64, height: u64) -> Result<Self> {
+        let [x, y, z] = at;
+        let place = || {
+            let slice = pitch.checked_mul(height)?;
+            let rows = y.checked_mul(pitch)?.checked_add(z.checked_mul(slice)?)?;
+            let start = start.checked_add(x)?.checked_add(rows)?;
+            Some(Self {
+                start,
+                pitch,
+                slice,
+            })
+        };
+        place().ok_or(Error::INVALID_VALUE)
+    }
+
+    /// Checks that so many bytes have addresses, and that rows do not overlap.
+    fn check(&self, extent: Extent) -> Result {
+        let [bytes, rows, slices] = extent;
+        let end = || {
+            let rows = (rows - 1).checked_mul(self.pitch)?;
+            let slices = (slices - 1).checked_mul(self.slice)?;
+            let before = self.start.checked_add(rows)?.checked_add(slices)?;
+            before.checked_add(bytes)
+        };
+        match (rows == 1 || self.pitch >= bytes) && end().is_some() {
+            true => Ok(()),
+            false => Err(Error::INVALID_VALUE),
         }
     }
 }
@@ -74,6 +117,20 @@ pub(crate) type Extent = [u64; 3];
 impl Device {
     /// Allocates device or managed memory.
     pub(crate) fn allocate(&mut self, kind: Kind, bytes: u64, flags: u32) -> Result<u64> {
+        self.check_unseen()?;
+        self.allocate_in_order(kind, bytes, flags)
+    }
+
+    /// Allocates managed memory, for all streams or those it is attached to.
+    pub(crate) fn allocate_managed(&mut self, bytes: u64, flags: u32) -> Result<u64> {
+        match flags {
+            ATTACH_GLOBAL | ATTACH_HOST => self.allocate(Kind::Managed, bytes, flags),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+
+    /// Allocates memory in the order of a stream, which a capture sees.
+    pub(crate) fn allocate_in_order(&mut self, kind: Kind, bytes: u64, flags: u32) -> Result<u64> {
         let name = match kind {
             Kind::Managed => "managed memory",
             _ => "device memory",
@@ -89,6 +146,7 @@ impl Device {
             bytes,
             flags,
             pool: None,
+            context: current(),
         };
         self.blocks.insert(ptr, block);
     }
@@ -98,12 +156,18 @@ impl Device {
         if bytes == 0 {
             return Err(Error::INVALID_VALUE);
         }
+        self.check_unseen()?;
         let layout = pinned_layout(bytes)?;
         // SAFETY: the layout has a size above zero.
         let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Error::OUT_OF_MEMORY)?;
         // SAFETY: valid until `release`, which ends the loan first.
         let lent = unsafe { self.memory.lend("pinned host memory", ptr, bytes) };
-        let start = lent.map_err(refused)?.0;
+        let start = lent.map_err(|error| {
+            // SAFETY: allocated above with this layout, and not lent.
+            unsafe { dealloc(ptr.as_ptr(), layout) };
+            refused(error)
+        })?;
+        let start = start.0;
         self.note(start, Kind::Pinned, bytes, flags);
         Ok(start)
     }
@@ -114,6 +178,8 @@ impl Device {
     /// It must be the program's, until it is unregistered.
     pub(crate) unsafe fn register(&mut self, ptr: *mut u8, bytes: u64, flags: u32) -> Result {
         let ptr = NonNull::new(ptr).ok_or(Error::INVALID_VALUE)?;
+        let end = (ptr.addr().get() as u64).checked_add(bytes);
+        end.ok_or(Error::INVALID_VALUE)?;
         // SAFETY: by this function's contract.
         let lent = unsafe { self.memory.lend("registered host memory", ptr, bytes) };
         let start = lent.map_err(refused)?.0;
@@ -123,6 +189,7 @@ impl Device {
 
     /// Frees an allocation if it is of one of these kinds.
     pub(crate) fn free(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
+        self.check_unseen()?;
         match self.blocks.get(&ptr) {
             Some(block) if kinds.contains(&block.kind) => self.release(ptr),
             _ => Err(Error::INVALID_VALUE),
@@ -139,6 +206,13 @@ impl Device {
             unsafe { dealloc(std::ptr::with_exposed_provenance_mut(ptr as usize), layout) };
         }
         Ok(())
+    }
+
+    /// Bytes that are free, and all.
+    pub(crate) fn free_bytes(&self) -> (u64, u64) {
+        let limit = self.memory.limit();
+        let used = self.memory.used() + self.virtual_memory.bytes();
+        (limit.saturating_sub(used), limit)
     }
 
     /// The allocation of the program that holds an address, and where it begins.
@@ -172,6 +246,11 @@ impl Device {
     /// # Safety
     /// What is not an allocation must be valid memory of the program.
     pub(crate) unsafe fn copy(&self, to: Rows, from: Rows, extent: Extent) -> Result {
+        if extent.contains(&0) {
+            return Ok(());
+        }
+        to.check(extent)?;
+        from.check(extent)?;
         let [bytes, rows, slices] = extent;
         for slice in 0..slices {
             for row in 0..rows {
@@ -190,14 +269,18 @@ impl Device {
     /// # Safety
     /// As for `copy`.
     pub(crate) unsafe fn fill(&self, to: Rows, pattern: &[u8], extent: Extent) -> Result {
-        let [bytes, rows, slices] = extent;
+        if extent.contains(&0) {
+            return Ok(());
+        }
+        to.check(extent)?;
         if !to.start.is_multiple_of(pattern.len() as u64) {
             return Err(Error::INVALID_VALUE);
         }
+        let [bytes, rows, slices] = extent;
         for slice in 0..slices {
             for row in 0..rows {
                 let ptr = to.start + slice * to.slice + row * to.pitch;
-                if bytes > 0 && !self.knows(ptr) {
+                if !self.knows(ptr) {
                     return Err(Error::INVALID_VALUE);
                 }
                 let place = self.reach(ptr, bytes)?;

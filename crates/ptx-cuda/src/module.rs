@@ -1,9 +1,9 @@
 //! Modules: PTX made ready to run, from whatever a program hands over.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ptx_emu::{CompileError, Kernel, Module};
 
@@ -15,6 +15,34 @@ use crate::report;
 use crate::state::Device;
 use crate::time::Timer;
 
+/// Why an image cannot be loaded.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: Error,
+    /// For the user, if the code does not say it all.
+    pub(crate) text: String,
+}
+
+impl From<Error> for Refusal {
+    fn from(code: Error) -> Self {
+        let text = String::new();
+        Self { code, text }
+    }
+}
+
+impl From<Refusal> for Error {
+    /// Tells the user.
+    fn from(refusal: Refusal) -> Self {
+        if !refusal.text.is_empty() {
+            say(&refusal.text);
+        }
+        refusal.code
+    }
+}
+
+/// An image that can be loaded.
+type Image = std::result::Result<Arc<Loaded>, Refusal>;
+
 /// A loaded module.
 #[derive(Debug)]
 pub(crate) struct Loaded {
@@ -24,25 +52,25 @@ pub(crate) struct Loaded {
     pub(crate) ptx_version: i32,
     /// Models the time of its kernels.
     pub(crate) timer: Option<Timer>,
+    /// Kernels that were launched.
+    launched: Mutex<BTreeSet<Arc<str>>>,
 }
 
 impl Loaded {
     /// Makes PTX ready.
-    pub(crate) fn of_ptx(text: &str) -> Result<Arc<Self>> {
-        let emu = Module::load(text).map_err(|error| {
-            say(&format!("the PTX cannot be loaded: {error}"));
-            match error {
+    pub(crate) fn of_ptx(text: &str) -> Image {
+        let emu = Module::load(text).map_err(|error| Refusal {
+            text: format!("the PTX cannot be loaded: {error}"),
+            code: match error {
                 CompileError::Parse(_) => Error::INVALID_PTX,
                 _ => Error::INVALID_IMAGE,
-            }
+            },
         })?;
         if !settings().config.profile.runs(emu.target()) {
-            let name = &settings().properties.name;
-            say(&format!(
-                "the PTX is for {}, which an {name} does not run",
-                emu.target()
-            ));
-            return Err(Error::NO_BINARY);
+            let (name, target) = (&settings().properties.name, emu.target());
+            let text = format!("the PTX is for {target}, which an {name} does not run");
+            let code = Error::NO_BINARY;
+            return Err(Refusal { code, text });
         }
         let digits = emu.target().chars().filter(char::is_ascii_digit);
         let ptx_version = digits.collect::<String>().parse().unwrap_or(0);
@@ -50,11 +78,12 @@ impl Loaded {
             emu,
             ptx_version,
             timer: Timer::new(text),
+            launched: Mutex::default(),
         }))
     }
 
     /// Makes the PTX of a fat binary's container ready.
-    pub(crate) fn of_container(container: &[u8]) -> Result<Arc<Self>> {
+    pub(crate) fn of_container(container: &[u8]) -> Image {
         let profile = &settings().config.profile;
         match fatbin::ptx(container, |target| profile.runs(target)) {
             Ok(text) => Self::of_ptx(&text),
@@ -66,9 +95,9 @@ impl Loaded {
     ///
     /// # Safety
     /// `image` must be one of these, whole.
-    pub(crate) unsafe fn of_image(image: *const c_void) -> Result<Arc<Self>> {
+    pub(crate) unsafe fn of_image(image: *const c_void) -> Image {
         if image.is_null() {
-            return Err(Error::INVALID_VALUE);
+            return Err(Error::INVALID_VALUE.into());
         }
         // SAFETY: every image has four bytes: text of PTX begins with a directive.
         let magic = unsafe { image.cast::<[u8; 4]>().read_unaligned() };
@@ -89,12 +118,16 @@ impl Loaded {
     }
 
     /// Reads a file of PTX or a fat binary.
-    pub(crate) fn of_file(path: &Path) -> Result<Arc<Self>> {
+    pub(crate) fn of_file(path: &Path) -> Image {
         let mut bytes = std::fs::read(path).map_err(|_| Error::FILE_NOT_FOUND)?;
         // Room for the end of text, and for whoever looks at the first words.
         bytes.extend([0; 64]);
         if bytes.starts_with(&fatbin::CONTAINER.to_le_bytes()) {
             return Self::of_container(&bytes[..bytes.len() - 64]);
+        }
+        if bytes.starts_with(&fatbin::WRAPPER.to_le_bytes()) {
+            // It would hold an address, which means nothing in a file.
+            return Err(Error::INVALID_IMAGE.into());
         }
         // SAFETY: text that ends, or an image that is refused by its first word.
         unsafe { Self::of_image(bytes.as_ptr().cast()) }
@@ -115,6 +148,12 @@ impl Loaded {
                 Err(Error::NOT_SUPPORTED)
             }
         }
+    }
+
+    /// Whether a kernel is launched for the first time.
+    pub(crate) fn is_first_launch(&self, name: &Arc<str>) -> bool {
+        let mut launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
+        !launched.contains(name) && launched.insert(name.clone())
     }
 
     /// Bytes of a variable.
@@ -156,37 +195,34 @@ pub(crate) unsafe fn container<'b>(image: *const c_void) -> Option<&'b [u8]> {
     }
 }
 
-/// Tells the user what to do about a fat binary; the code that the driver gives.
-fn explain(problem: &Problem) -> Error {
+/// What to do about a fat binary, and the code that the driver gives.
+fn explain(problem: &Problem) -> Refusal {
     let capability = settings().properties.capability;
     let remedy = format!(
         "compile with -arch=compute_{capability}a or -gencode arch=compute_{capability},code=compute_{capability}"
     );
-    match problem {
-        Problem::Damaged(why) => {
-            say(&format!("the fat binary is damaged: {why}"));
-            Error::INVALID_IMAGE
-        }
+    let (code, text) = match problem {
+        Problem::Damaged(why) => (
+            Error::INVALID_IMAGE,
+            format!("the fat binary is damaged: {why}"),
+        ),
         Problem::OtherTarget(targets) => {
-            let name = &settings().properties.name;
-            say(&format!(
-                "the program has PTX for {}, which an {name} does not run: {remedy}",
-                targets.join(", ")
-            ));
-            Error::NO_BINARY
+            let (name, targets) = (&settings().properties.name, targets.join(", "));
+            let text = format!(
+                "the program has PTX for {targets}, which an {name} does not run: {remedy}"
+            );
+            (Error::NO_BINARY, text)
         }
         Problem::NoPtx(archs) => {
-            let list = archs
-                .iter()
-                .map(|arch| format!(" for sm_{arch}"))
-                .collect::<Vec<_>>();
-            say(&format!(
+            let list: Vec<String> = archs.iter().map(|arch| format!(" for sm_{arch}")).collect();
+            let text = format!(
                 "the program has machine code{} and no PTX, which alone can be emulated: {remedy}",
                 list.join(",")
-            ));
-            Error::NO_BINARY
+            );
+            (Error::NO_BINARY, text)
         }
-    }
+    };
+    Refusal { code, text }
 }
 
 /// A kernel of a module, and what programs set for it.
@@ -288,7 +324,6 @@ impl Device {
 pub(crate) fn lasting_name(name: &str) -> *const c_char {
     use std::collections::BTreeMap;
     use std::ffi::CString;
-    use std::sync::{Mutex, PoisonError};
 
     static NAMES: Mutex<BTreeMap<String, CString>> = Mutex::new(BTreeMap::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);

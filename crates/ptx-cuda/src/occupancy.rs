@@ -3,6 +3,7 @@
 
 use ptx_emu::Kernel;
 
+use crate::call::refuse_part;
 use crate::device::settings;
 use crate::error::{Error, Result};
 use crate::launch::Shape;
@@ -34,7 +35,8 @@ pub(crate) fn blocks(function: &Function, threads: i32, shared: usize) -> Result
         return Ok(0);
     }
     let kernel = function.kernel()?;
-    if kernel.static_shared + shared > settings().properties.shared_per_block {
+    let both = kernel.static_shared.saturating_add(shared);
+    if both > settings().properties.shared_per_block {
         return Ok(0);
     }
     let shape = Shape {
@@ -116,7 +118,7 @@ pub(crate) fn set_attribute(function: &mut Function, attribute: i32, value: i32)
         8 => {
             let bytes = u32::try_from(value).map_err(|_| Error::INVALID_VALUE)?;
             let fixed = function.kernel()?.static_shared;
-            if bytes + fixed > settings().properties.shared_per_block {
+            if bytes.saturating_add(fixed) > settings().properties.shared_per_block {
                 return Err(Error::INVALID_VALUE);
             }
             // Programs also set less than they use later, which the driver does not hold them to.
@@ -126,6 +128,7 @@ pub(crate) fn set_attribute(function: &mut Function, attribute: i32, value: i32)
         9 => function.carveout = value,
         14 => function.large_clusters = value != 0,
         15 => {}
+        10..=13 => return Err(refuse_part("cuFuncSetAttribute", "the size of a cluster")),
         _ => return Err(Error::INVALID_VALUE),
     }
     Ok(())

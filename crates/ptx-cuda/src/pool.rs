@@ -2,10 +2,12 @@
 //! a name, a count and its attributes.
 
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 
+use crate::call::refuse_part;
 use crate::error::{Error, Result};
 use crate::memory::Kind;
-use crate::state::Device;
+use crate::state::{Device, NONE};
 
 /// A memory pool.
 #[derive(Default)]
@@ -13,7 +15,38 @@ pub(crate) struct Pool {
     pub(crate) attributes: BTreeMap<u32, u64>,
     pub(crate) used: u64,
     pub(crate) most: u64,
+    /// Bytes that it may have.
+    limit: Option<u64>,
 }
+
+/// `cudaMemLocation`, `CUmemLocation`
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Location {
+    kind: c_int,
+    number: c_int,
+}
+
+/// `cudaMemPoolProps`, `CUmemPoolProps`
+#[repr(C)]
+pub(crate) struct Properties {
+    kind: c_int,
+    shared_as: c_int,
+    location: Location,
+    windows: usize,
+    limit: usize,
+}
+
+/// `cudaMemAccessDesc`, `CUmemAccessDesc`
+#[repr(C)]
+pub(crate) struct Access {
+    location: Location,
+    access: c_int,
+}
+
+const PINNED: c_int = 1;
+const ON_DEVICE: c_int = 1;
+const READ_WRITE: c_int = 3;
 
 /// Attributes that count bytes.
 const RESERVED_CURRENT: u32 = 5;
@@ -24,24 +57,83 @@ const USED_HIGH: u32 = 8;
 impl Device {
     /// The device's own pool.
     pub(crate) fn default_pool(&mut self) -> usize {
+        let pools = &mut self.pools;
+        *self
+            .own_pool
+            .get_or_insert_with(|| pools.add(Pool::default()))
+    }
+
+    /// The pool that allocations come from which name none.
+    pub(crate) fn pool(&mut self) -> usize {
         match self.current_pool {
             Some(pool) => pool,
-            None => {
-                let pool = self.pools.add(Pool::default());
-                self.current_pool = Some(pool);
-                pool
-            }
+            None => self.default_pool(),
         }
     }
 
-    pub(crate) fn allocate_from(&mut self, pool: usize, bytes: u64) -> Result<u64> {
+    pub(crate) fn set_pool(&mut self, pool: usize) -> Result {
         self.pools.get(pool)?;
-        let ptr = self.allocate(Kind::Device, bytes, 0)?;
+        self.current_pool = Some(pool);
+        Ok(())
+    }
+
+    /// Makes a pool of the device's memory.
+    pub(crate) fn make_pool(&mut self, properties: &Properties) -> Result<usize> {
+        if properties.kind != PINNED {
+            return Err(refuse_part("a memory pool", "managed memory"));
+        }
+        if properties.location.kind != ON_DEVICE {
+            return Err(refuse_part("a memory pool", "memory of the host"));
+        }
+        if properties.shared_as != 0 {
+            return Err(refuse_part("a memory pool", "handles for other processes"));
+        }
+        if properties.location.number != 0 {
+            return Err(Error::INVALID_DEVICE);
+        }
+        Ok(self.pools.add(Pool {
+            limit: (properties.limit > 0).then_some(properties.limit as u64),
+            ..Pool::default()
+        }))
+    }
+
+    /// The device's own pool stays, and takes the place of one that was current.
+    pub(crate) fn destroy_pool(&mut self, pool: usize) -> Result {
+        if self.own_pool == Some(pool) {
+            return Err(Error::INVALID_VALUE);
+        }
+        self.current_pool.take_if(|current| *current == pool);
+        self.pools.remove(pool).map(drop)
+    }
+
+    /// The one device always has access.
+    pub(crate) fn set_pool_access(&self, pool: usize, wanted: &[Access]) -> Result {
+        self.pools.get(pool)?;
+        wanted.iter().try_for_each(|access| match access {
+            Access { location, .. } if location.kind != ON_DEVICE => {
+                Err(refuse_part("cudaMemPoolSetAccess", "the host"))
+            }
+            Access { location, .. } if location.number != 0 => Err(Error::INVALID_DEVICE),
+            Access {
+                access: READ_WRITE, ..
+            } => Ok(()),
+            _ => Err(Error::INVALID_VALUE),
+        })
+    }
+
+    pub(crate) fn allocate_from(&mut self, pool: usize, bytes: u64) -> Result<u64> {
+        let Pool { used, limit, .. } = self.pools.get(pool)?;
+        let whole = used.checked_add(bytes);
+        if whole.is_none_or(|whole| limit.is_some_and(|limit| whole > limit)) {
+            return Err(Error::OUT_OF_MEMORY);
+        }
+        let ptr = self.allocate_in_order(Kind::Device, bytes, 0)?;
         let counted = self.pools.get_mut(pool)?;
         counted.used += bytes;
         counted.most = counted.most.max(counted.used);
         if let Some(block) = self.blocks.get_mut(&ptr) {
             block.pool = Some(pool);
+            block.context = NONE;
         }
         Ok(ptr)
     }
@@ -49,7 +141,10 @@ impl Device {
     /// Frees in the order of a stream.
     pub(crate) fn free_to_pool(&mut self, ptr: u64) -> Result {
         let block = *self.blocks.get(&ptr).ok_or(Error::INVALID_VALUE)?;
-        self.free(ptr, &[Kind::Device, Kind::Managed])?;
+        if !matches!(block.kind, Kind::Device | Kind::Managed) {
+            return Err(Error::INVALID_VALUE);
+        }
+        self.release(ptr)?;
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(pool).ok()) {
             pool.used -= block.bytes;
         }

@@ -51,7 +51,7 @@ impl Progress {
     pub(crate) fn of(kernel: &str, ctas: u64) -> Option<Self> {
         static WATCHED: LazyLock<bool> = LazyLock::new(|| {
             let thread = std::thread::Builder::new().name("dgx progress".to_owned());
-            stderr().is_terminal() && thread.spawn(watch).is_ok()
+            stderr().is_terminal() && without_signals(|| thread.spawn(watch).is_ok())
         });
         if !*WATCHED {
             return None;
@@ -75,6 +75,20 @@ impl Drop for Progress {
             // A terminal that is gone loses the line, not the program.
             let _ = write!(stderr(), "\r\x1b[K");
         }
+    }
+}
+
+/// Starts a thread that takes no signals, which are for the program's threads.
+fn without_signals(start: impl FnOnce() -> bool) -> bool {
+    let mut all = std::mem::MaybeUninit::uninit();
+    let mut before = std::mem::MaybeUninit::uninit();
+    // SAFETY: both sets are filled before they are read; a thread begins with the mask of its maker.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+        let started = start();
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut());
+        started
     }
 }
 

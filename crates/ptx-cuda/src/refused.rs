@@ -120,7 +120,7 @@ refused! {
     cuStreamGetCaptureInfo cuStreamGetCaptureInfo_ptsz cuStreamGetCtx_v2 cuStreamGetCtx_v2_ptsz
     cuStreamGetDevResource cuStreamGetDevResource_ptsz cuStreamGetGreenCtx cuStreamSetAttribute
     cuStreamSetAttribute_ptsz cuStreamUpdateCaptureDependencies
-    cuStreamUpdateCaptureDependencies_ptsz cuStreamUpdateCaptureDependencies_v2_ptsz
+    cuStreamUpdateCaptureDependencies_ptsz
     cuStreamWaitValue32 cuStreamWaitValue32_ptsz cuStreamWaitValue32_v2
     cuStreamWaitValue32_v2_ptsz cuStreamWaitValue64 cuStreamWaitValue64_ptsz
     cuStreamWaitValue64_v2 cuStreamWaitValue64_v2_ptsz cuStreamWriteValue32

@@ -29,6 +29,8 @@ pub(crate) struct Registered {
     binaries: HashMap<usize, usize>,
     kernels: HashMap<usize, (usize, String)>,
     variables: HashMap<usize, Variable>,
+    /// Fat binaries that are gone, and may still be loaded.
+    removed: Vec<usize>,
 }
 
 /// The process's registrations.
@@ -49,6 +51,7 @@ impl Registered {
         self.kernels.retain(|_, (binary, _)| *binary != handle);
         self.variables
             .retain(|_, variable| variable.binary != handle);
+        self.removed.push(handle);
     }
 
     pub(crate) fn add_kernel(&mut self, binary: usize, shadow: usize, name: String) {
@@ -89,7 +92,9 @@ impl Registered {
 #[derive(Default)]
 pub(crate) struct Registry {
     loaded: HashMap<usize, Result<Arc<Loaded>>>,
-    functions: HashMap<usize, Function>,
+    /// By fat binary and address: a library that is loaded later may lie at the address of one
+    /// that is gone.
+    functions: HashMap<(usize, usize), Function>,
 }
 
 impl Registry {
@@ -105,6 +110,19 @@ impl Registry {
 }
 
 impl Device {
+    /// Frees what fat binaries had that were unregistered.
+    pub(crate) fn drop_unregistered(&mut self) -> Result {
+        let removed = std::mem::take(&mut registered().removed);
+        for binary in removed {
+            if let Some(Ok(module)) = self.registry.loaded.remove(&binary) {
+                let unbound = self.memory.unbind(&module.emu);
+                unbound.map_err(|_| Error::UNKNOWN)?;
+            }
+            self.registry.functions.retain(|(of, _), _| *of != binary);
+        }
+        Ok(())
+    }
+
     /// Loads a registered fat binary, once, and tells the program where its managed variables are.
     pub(crate) fn load_registered(&mut self, binary: usize) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.registry.loaded.get(&binary) {
@@ -115,7 +133,7 @@ impl Device {
         // SAFETY: the program registered it, and keeps it until it unregisters it.
         let bytes = unsafe { container(std::ptr::with_exposed_provenance(image)) };
         let loaded = match bytes {
-            Some(bytes) => Loaded::of_container(bytes),
+            Some(bytes) => Loaded::of_container(bytes).map_err(Error::from),
             None => Err(Error::INVALID_IMAGE),
         };
         self.registry.loaded.insert(binary, loaded.clone());
@@ -135,19 +153,21 @@ impl Device {
         if self.functions.contains(shadow) {
             return self.functions.get_mut(shadow);
         }
-        if !self.registry.functions.contains_key(&shadow) {
+        let binary = registered().kernels.get(&shadow).map(|(of, _)| *of);
+        let binary = binary.ok_or(Error::INVALID_FUNCTION)?;
+        if !self.registry.functions.contains_key(&(binary, shadow)) {
             let found = registered().kernels.get(&shadow).cloned();
-            let (binary, name) = found.ok_or(Error::INVALID_FUNCTION)?;
+            let (_, name) = found.ok_or(Error::INVALID_FUNCTION)?;
             let loaded = self.load_registered(binary)?;
             let function = match Function::of(&loaded, &name) {
                 Err(Error::NOT_FOUND) => return Err(Error::INVALID_FUNCTION),
                 other => other?,
             };
-            self.registry.functions.insert(shadow, function);
+            self.registry.functions.insert((binary, shadow), function);
         }
         self.registry
             .functions
-            .get_mut(&shadow)
+            .get_mut(&(binary, shadow))
             .ok_or(Error::INVALID_FUNCTION)
     }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -76,6 +77,15 @@ pub struct Kernel {
     pub modelled_nanos: u64,
     /// Nanoseconds of the longest, and what binds it.
     pub longest: Option<(u64, String)>,
+    /// Clusters of the launches that were watched for hazards.
+    #[serde(default)]
+    pub clusters: u64,
+    /// Clusters among these whose every access was remembered.
+    #[serde(default)]
+    pub remembered: u64,
+    /// Bytes of memory that were not watched, in the launch with most.
+    #[serde(default)]
+    pub unwatched: u64,
 }
 
 /// The forms of a kernel's instructions.
@@ -110,10 +120,12 @@ impl Forms {
 }
 
 /// Bytes that the numbers of a kernel take, at most.
-const NUMBERS: usize = 400;
+const NUMBERS: usize = 600;
 
 #[derive(Default)]
 struct Writer {
+    /// The process it writes for: one that was made by a fork writes a file of its own.
+    process: u32,
     file: Option<File>,
     /// Where the next line goes.
     end: u64,
@@ -122,25 +134,36 @@ struct Writer {
     began: Option<std::time::Instant>,
 }
 
-static WRITER: LazyLock<Mutex<Writer>> = LazyLock::new(|| {
-    let folder = std::env::var_os(REPORT).filter(|folder| !folder.is_empty());
-    let file = folder.and_then(|folder| {
-        let own = format!("{}.jsonl", std::process::id());
-        let path = PathBuf::from(folder).join(own);
-        let file = File::create(&path);
-        if let Err(error) = &file {
-            crate::call::say(&format!("{} cannot be written: {error}", path.display()));
+static WRITER: LazyLock<Mutex<Writer>> = LazyLock::new(Mutex::default);
+
+/// A file for a process. Its number may have had one: of a program that it was before it executed
+/// another, or of a process that has ended.
+fn create(process: u32) -> Option<File> {
+    let folder = std::env::var_os(REPORT).filter(|folder| !folder.is_empty())?;
+    for turn in 0.. {
+        let path = PathBuf::from(&folder).join(format!("{process}-{turn}.jsonl"));
+        match File::create_new(&path) {
+            Ok(file) => return Some(file),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                crate::call::say(&format!("{} cannot be written: {error}", path.display()));
+                break;
+            }
         }
-        file.ok()
-    });
-    Mutex::new(Writer {
-        file,
-        ..Writer::default()
-    })
-});
+    }
+    None
+}
 
 fn with(write: impl FnOnce(&mut Writer)) {
     let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    if writer.process != process {
+        *writer = Writer {
+            process,
+            file: create(process),
+            ..Writer::default()
+        };
+    }
     if writer.file.is_some() {
         write(&mut writer);
     }
@@ -187,13 +210,14 @@ impl Writer {
     }
 }
 
+/// A kernel of a module is launched for the first time. Other modules may have others of its name.
+pub(crate) fn forms(kernel: &ptx_emu::Kernel<'_>) {
+    with(|writer| writer.once(&Line::Forms(Forms::of(kernel))));
+}
+
 /// A launch begins.
-pub(crate) fn begun(kernel: &ptx_emu::Kernel<'_>, ctas: u64) {
+pub(crate) fn begun(name: &str, ctas: u64) {
     with(|writer| {
-        let name = kernel.name;
-        if !writer.kernels.contains_key(name) {
-            writer.append(&Line::Forms(Forms::of(kernel)));
-        }
         writer.began = Some(std::time::Instant::now());
         writer.kernel(name, |kernel| {
             kernel.launches += 1;
@@ -238,6 +262,17 @@ pub(crate) fn ended(
                 text,
             });
         }
+    });
+}
+
+/// It was watched for hazards: so many of its clusters in all they did.
+pub(crate) fn watched(name: &str, clusters: u64, remembered: u64, unwatched: u64) {
+    with(|writer| {
+        writer.kernel(name, |kernel| {
+            kernel.clusters += clusters;
+            kernel.remembered += remembered;
+            kernel.unwatched = kernel.unwatched.max(unwatched);
+        });
     });
 }
 

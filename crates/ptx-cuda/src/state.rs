@@ -21,6 +21,9 @@ use crate::registration::Registry;
 use crate::stream::Streams;
 use crate::virtual_memory::Virtual;
 
+/// The context of what was made without one.
+pub(crate) const NONE: usize = 0;
+
 /// The device and what programs made on it.
 pub(crate) struct Device {
     pub(crate) memory: Memory,
@@ -38,6 +41,8 @@ pub(crate) struct Device {
     pub(crate) clones: HashMap<usize, HashMap<usize, usize>>,
     pub(crate) executables: Handles<Executable>,
     pub(crate) pools: Handles<Pool>,
+    /// The device's own pool, and the one that it was given.
+    pub(crate) own_pool: Option<usize>,
     pub(crate) current_pool: Option<usize>,
     pub(crate) arrays: Arrays,
     pub(crate) limits: BTreeMap<u32, usize>,
@@ -77,15 +82,23 @@ pub(crate) fn lock() -> Result<Locked> {
     if guard.is_none() {
         *guard = Some(Device::new()?);
     }
-    Ok(Locked(guard))
+    let mut locked = Locked(guard);
+    locked.drop_unregistered()?;
+    Ok(locked)
 }
 
 /// The device, unless its context is lost.
 pub(crate) fn device() -> Result<Locked> {
-    let device = lock()?;
-    match device.sticky {
-        Some(error) => Err(error),
-        None => Ok(device),
+    lock()?.unless_lost()
+}
+
+impl Locked {
+    /// Fails if a kernel has ended the context.
+    pub(crate) fn unless_lost(self) -> Result<Self> {
+        match self.sticky {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
     }
 }
 
@@ -111,6 +124,7 @@ impl Device {
             clones: HashMap::new(),
             executables: Handles::default(),
             pools: Handles::default(),
+            own_pool: None,
             current_pool: None,
             arrays: Arrays::default(),
             limits: BTreeMap::new(),
@@ -121,33 +135,49 @@ impl Device {
         })
     }
 
-    /// Frees everything, as the end of the primary context does. Registered kernels stay.
-    pub(crate) fn reset(&mut self) -> Result {
-        let addresses: Vec<u64> = self.blocks.keys().copied().collect();
-        for address in addresses {
+    /// Releases what was made in a context.
+    pub(crate) fn release_of(&mut self, context: usize) -> Result {
+        let made_in = |(_, block): &(&u64, &Block)| block.context == context;
+        let blocks: Vec<u64> = self
+            .blocks
+            .iter()
+            .filter(made_in)
+            .map(|(&at, _)| at)
+            .collect();
+        for address in blocks {
             self.release(address)?;
         }
-        for module in self.modules.values() {
-            self.memory
-                .unbind(&module.emu)
-                .map_err(|_| Error::UNKNOWN)?;
+        for module in self.modules.of(context) {
+            self.unload(module)?;
         }
+        self.arrays.all.remove_of(context);
+        let blocks = &self.blocks;
+        self.arrays
+            .objects
+            .retain(|object| blocks.contains_key(object));
+        self.streams.remove_of(context);
+        self.events.remove_of(context);
+        self.links.remove_of(context);
+        Ok(())
+    }
+
+    /// Ends the primary context. Registered kernels stay, and what other contexts have.
+    pub(crate) fn reset(&mut self) -> Result {
+        let primary = self.contexts.primary();
+        for context in [primary, NONE] {
+            self.release_of(context)?;
+        }
+        self.contexts.in_runtime = false;
         self.registry.unbind(&mut self.memory)?;
         self.forget_virtual();
-        self.links = Handles::default();
-        self.modules = Handles::default();
-        self.functions = Handles::default();
-        self.function_names = Functions::default();
-        self.streams = Streams::default();
-        self.events = Handles::default();
         self.graphs = Handles::default();
         self.clones.clear();
         self.executables = Handles::default();
         self.pools = Handles::default();
+        self.own_pool = None;
         self.current_pool = None;
-        self.arrays = Arrays::default();
         self.limits.clear();
-        self.sticky = None;
-        Ok(())
+        // What a kernel did to the context stays: the process must end.
+        self.sticky.map_or(Ok(()), Err)
     }
 }

@@ -84,13 +84,17 @@ fn replace(theirs: &[(String, usize)], ours: &HashMap<String, usize>) -> io::Res
     if theirs.iter().any(|(name, _)| name == TWELVE) {
         IS_TWELVE.store(true, Relaxed);
     }
-    for (name, place) in theirs {
-        if let Some(&ours) = ours.get(name) {
-            let place = std::ptr::with_exposed_provenance_mut(*place);
-            // SAFETY: the beginning of a function, by the object's own list; no code of the
-            // program has run.
-            unsafe { jump(place, ours) }?;
-        }
+    let both = |(name, place): &(String, usize)| Some((*place, *ours.get(name)?));
+    let jumps: Vec<(usize, usize)> = theirs.iter().filter_map(both).collect();
+    // A runtime is replaced whole, or not at all.
+    jumps
+        .iter()
+        .try_for_each(|(place, _)| check_place(*place))?;
+    for (place, ours) in jumps {
+        let place = std::ptr::with_exposed_provenance_mut(place);
+        // SAFETY: the beginning of a function, by the object's own list; no code of the program
+        // has run.
+        unsafe { jump(place, ours) }?;
     }
     Ok(())
 }
@@ -205,18 +209,23 @@ fn functions(file: &File, list: u64) -> Option<Vec<(String, u64)>> {
     Some(found.collect())
 }
 
-/// Writes a jump over the beginning of a function. Functions of the runtime are aligned to 16
-/// bytes, so it overwrites no other.
-///
-/// # Safety
-/// The function must not be running, and be at least as long as the jump.
-unsafe fn jump(place: *mut u8, to: usize) -> io::Result<()> {
+/// Whether a jump can be written. Functions of the runtime are aligned to 16 bytes, so it
+/// overwrites no other.
+fn check_place(place: usize) -> io::Result<()> {
     if !cfg!(target_arch = "x86_64") {
         return Err(io::Error::other("not on this processor"));
     }
-    if !place.addr().is_multiple_of(16) {
-        return Err(io::Error::other("a function is not aligned"));
+    match place.is_multiple_of(16) {
+        true => Ok(()),
+        false => Err(io::Error::other("a function is not aligned")),
     }
+}
+
+/// Writes a jump over the beginning of a function.
+///
+/// # Safety
+/// The function must not be running, and its place be one that `check_place` accepts.
+unsafe fn jump(place: *mut u8, to: usize) -> io::Result<()> {
     // jmp [rip], then where to.
     let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
     code.extend(to.to_le_bytes());
@@ -262,9 +271,8 @@ mod tests {
             let page = libc::mmap(none, 4096, write, kind | libc::MAP_ANONYMOUS, -1, 0);
             let code = [0xb8u8, 1, 0, 0, 0, 0xc3];
             std::ptr::copy_nonoverlapping(code.as_ptr(), page.cast(), code.len());
-            jump(page.cast(), other as *const () as usize).expect("it is aligned");
-            let unaligned = jump(page.cast::<u8>().add(8), 0);
-            assert!(unaligned.is_err());
+            jump(page.cast(), other as *const () as usize).expect("it can be written");
+            assert!(check_place(page.addr()).is_ok() && check_place(page.addr() + 8).is_err());
             let function: extern "C" fn() -> u32 = std::mem::transmute(page);
             function()
         };

@@ -2,6 +2,10 @@
 //! the orders that every program must allow for. Streams therefore differ by name, and by what
 //! they capture.
 
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use crate::call::{has_own_stream, thread};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::handles::Handles;
@@ -11,6 +15,41 @@ use crate::work::{Work, perform};
 /// Handles of the default streams.
 const LEGACY: usize = 1;
 const PER_THREAD: usize = 2;
+
+/// The highest priority; the lowest is 0.
+pub(crate) const HIGHEST: i32 = -5;
+
+/// Flag of a stream that does not wait for the legacy one.
+const NON_BLOCKING: u32 = 1;
+
+/// Flag of an event that a graph records, or waits for.
+const EXTERNAL: u32 = 1;
+
+/// Modes of captures and threads.
+const GLOBAL: i32 = 0;
+const RELAXED: i32 = 2;
+
+thread_local! {
+    /// What this thread may do while streams are captured.
+    static MODE: Cell<i32> = const { Cell::new(GLOBAL) };
+}
+
+/// Changes the mode of this thread; the one before.
+pub(crate) fn exchange_mode(mode: i32) -> Result<i32> {
+    match mode {
+        GLOBAL..=RELAXED => Ok(MODE.replace(mode)),
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+/// The stream that a handle means in this call.
+fn resolve(stream: usize) -> usize {
+    match stream {
+        0 if has_own_stream() => PER_THREAD,
+        0 => LEGACY,
+        _ => stream,
+    }
+}
 
 /// A stream.
 #[derive(Default)]
@@ -34,6 +73,9 @@ pub(crate) struct Capture {
     pub(crate) graph: usize,
     pub(crate) origin: usize,
     pub(crate) invalid: bool,
+    mode: i32,
+    /// The thread that began it.
+    thread: u64,
 }
 
 /// Streams and captures.
@@ -41,7 +83,8 @@ pub(crate) struct Capture {
 pub(crate) struct Streams {
     made: Handles<Stream>,
     legacy: Stream,
-    per_thread: Stream,
+    /// By thread, of those that captured theirs.
+    per_thread: HashMap<u64, Stream>,
     pub(crate) captures: Handles<Capture>,
 }
 
@@ -49,44 +92,99 @@ impl Streams {
     pub(crate) fn make(&mut self, flags: u32, priority: i32) -> usize {
         self.made.add(Stream {
             flags,
-            priority,
+            priority: priority.clamp(HIGHEST, 0),
             capture: None,
         })
     }
 
+    /// Destroys a stream, and the capture that began in it.
     pub(crate) fn destroy(&mut self, stream: usize) -> Result {
-        self.made.remove(stream).map(drop)
+        self.made.remove(stream)?;
+        for capture in self.captures.find_all(|capture| capture.origin == stream) {
+            self.captures.remove(capture)?;
+        }
+        self.leave_captures();
+        Ok(())
+    }
+
+    pub(crate) fn remove_of(&mut self, context: usize) {
+        self.made.remove_of(context);
+        self.captures.remove_of(context);
+        self.leave_captures();
+    }
+
+    /// Lets streams leave captures that are gone.
+    fn leave_captures(&mut self) {
+        let captures = &self.captures;
+        let streams = self.made.values_mut().chain(self.per_thread.values_mut());
+        for stream in streams {
+            let gone = |part: &mut Captured| !captures.contains(part.capture);
+            stream.capture.take_if(gone);
+        }
     }
 
     pub(crate) fn get(&self, stream: usize) -> Result<&Stream> {
-        match stream {
-            0 | LEGACY => Ok(&self.legacy),
-            PER_THREAD => Ok(&self.per_thread),
+        match resolve(stream) {
+            LEGACY => Ok(&self.legacy),
+            // One that was never captured is like the legacy one, which never is.
+            PER_THREAD => Ok(self.per_thread.get(&thread()).unwrap_or(&self.legacy)),
             _ => self.made.get(stream),
         }
     }
 
     pub(crate) fn get_mut(&mut self, stream: usize) -> Result<&mut Stream> {
-        match stream {
-            0 | LEGACY => Ok(&mut self.legacy),
-            PER_THREAD => Ok(&mut self.per_thread),
+        match resolve(stream) {
+            LEGACY => Ok(&mut self.legacy),
+            PER_THREAD => Ok(self.per_thread.entry(thread()).or_default()),
             _ => self.made.get_mut(stream),
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Stream> {
-        self.made.values().chain([&self.legacy, &self.per_thread])
+    /// Sets an attribute by its number: windows of L2, policies and domains only advise.
+    pub(crate) fn set_attribute(&mut self, stream: usize, attribute: i32, value: i32) -> Result {
+        let stream = self.get_mut(stream)?;
+        match attribute {
+            1 | 3 | 9 | 10 => {}
+            8 => stream.priority = value.clamp(HIGHEST, 0),
+            _ => return Err(Error::INVALID_VALUE),
+        }
+        Ok(())
     }
 
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        self.made
-            .values_mut()
-            .chain([&mut self.legacy, &mut self.per_thread])
+    fn all(&self) -> impl Iterator<Item = &Stream> {
+        self.made.values().chain(self.per_thread.values())
+    }
+
+    /// Ruins captures, which fail when they are ended.
+    fn invalidate(&mut self, captures: &[usize]) {
+        for &capture in captures {
+            if let Ok(capture) = self.captures.get_mut(capture) {
+                capture.invalid = true;
+            }
+        }
+    }
+
+    /// Fails for the legacy stream while one is captured that waits for it.
+    fn check_use(&mut self, stream: usize) -> Result {
+        self.get(stream)?;
+        if resolve(stream) != LEGACY || self.captures.is_empty() {
+            return Ok(());
+        }
+        let blocking = |stream: &&Stream| stream.flags & NON_BLOCKING == 0;
+        let parts = self.all().filter(blocking);
+        let parts = parts.filter_map(|stream| stream.capture.as_ref());
+        let captures: Vec<usize> = parts.map(|part| part.capture).collect();
+        self.invalidate(&captures);
+        match captures.is_empty() {
+            true => Ok(()),
+            false => Err(Error::CAPTURE_IMPLICIT),
+        }
     }
 }
 
 /// Does a piece of work in a stream, or writes it down if the stream is captured.
 pub(crate) fn submit(mut locked: Locked, stream: usize, work: Work) -> Result {
+    locked.streams.check_use(stream)?;
     match locked.streams.get(stream)?.capture.is_some() {
         true => locked.note_work(stream, work),
         false => perform(locked, &work),
@@ -102,6 +200,9 @@ impl Device {
         if capture.invalid {
             return Err(Error::CAPTURE_INVALIDATED);
         }
+        if let Work::Kernel(call) = &work {
+            call.check()?;
+        }
         let node = self.graphs.get_mut(capture.graph)?.add(work, tail)?;
         if let Some(part) = &mut self.streams.get_mut(stream)?.capture {
             part.tail = vec![node];
@@ -112,11 +213,15 @@ impl Device {
     pub(crate) fn begin_capture(
         &mut self,
         stream: usize,
+        mode: i32,
         into: Option<usize>,
         tail: Vec<usize>,
     ) -> Result {
-        if matches!(stream, 0 | LEGACY) {
+        if resolve(stream) == LEGACY {
             return Err(Error::CAPTURE_UNSUPPORTED);
+        }
+        if !(GLOBAL..=RELAXED).contains(&mode) {
+            return Err(Error::INVALID_VALUE);
         }
         if self.streams.get(stream)?.capture.is_some() {
             return Err(Error::INVALID_VALUE);
@@ -127,8 +232,10 @@ impl Device {
         };
         let capture = self.streams.captures.add(Capture {
             graph,
-            origin: stream,
+            origin: resolve(stream),
             invalid: false,
+            mode,
+            thread: thread(),
         });
         self.streams.get_mut(stream)?.capture = Some(Captured { capture, tail });
         Ok(())
@@ -138,8 +245,12 @@ impl Device {
     pub(crate) fn end_capture(&mut self, stream: usize) -> Result<usize> {
         let part = self.streams.get(stream)?.capture.clone();
         let Captured { capture, tail } = part.ok_or(Error::INVALID_VALUE)?;
-        if self.streams.captures.get(capture)?.origin != stream {
+        let begun = self.streams.captures.get(capture)?;
+        if begun.origin != resolve(stream) {
             return Err(Error::CAPTURE_UNMATCHED);
+        }
+        if begun.mode != RELAXED && begun.thread != thread() {
+            return Err(Error::WRONG_THREAD);
         }
         let Capture { graph, invalid, .. } = self.streams.captures.remove(capture)?;
         let of_capture = |part: &&Captured| part.capture == capture;
@@ -152,9 +263,7 @@ impl Device {
             .flat_map(|part| part.tail.iter().copied())
             .collect();
         let joined = self.graphs.get(graph)?.before(&tail);
-        for stream in self.streams.all_mut() {
-            stream.capture.take_if(|part| part.capture == capture);
-        }
+        self.streams.leave_captures();
         if invalid {
             return Err(Error::CAPTURE_INVALIDATED);
         }
@@ -185,25 +294,42 @@ impl Device {
         Ok(())
     }
 
-    /// Records an event in a stream.
-    pub(crate) fn record_in(&mut self, stream: usize, event: usize) -> Result {
-        match self.streams.get(stream)?.capture.clone() {
-            None => self.record(event),
-            Some(part) => {
+    /// Records an event in a stream. One that is external to a capture is recorded by the graph.
+    pub(crate) fn record_in(&mut self, stream: usize, event: usize, flags: u32) -> Result {
+        self.streams.check_use(stream)?;
+        self.events.get(event)?;
+        match (self.streams.get(stream)?.capture.clone(), flags) {
+            (None, 0) => self.record(event),
+            (Some(part), 0) => {
                 self.events.get_mut(event)?.captured = Some((part.capture, part.tail));
                 Ok(())
             }
+            (Some(_), EXTERNAL) => self.note_work(stream, Work::Record(event)),
+            _ => Err(Error::INVALID_VALUE),
         }
     }
 
+    /// Records the events that a launch names, if any.
+    pub(crate) fn record_all(&mut self, stream: usize, events: &[usize]) -> Result {
+        (events.iter()).try_for_each(|&event| self.record_in(stream, event, 0))
+    }
+
     /// Lets a stream wait for an event: what is done is done, but captures are joined.
-    pub(crate) fn wait_in(&mut self, stream: usize, event: usize) -> Result {
+    pub(crate) fn wait_in(&mut self, stream: usize, event: usize, flags: u32) -> Result {
+        self.streams.check_use(stream)?;
         let captured = self.events.get(event)?.captured.clone();
+        match (self.streams.get(stream)?.capture.is_some(), flags) {
+            (_, 0) => {}
+            (true, EXTERNAL) => return self.note_work(stream, Work::Nothing),
+            _ => return Err(Error::INVALID_VALUE),
+        }
         let captures = &self.streams.captures;
         let captured = captured.filter(|(capture, _)| captures.contains(*capture));
         let part = &mut self.streams.get_mut(stream)?.capture;
         match (captured, part) {
             (None, _) => Ok(()),
+            // The legacy stream is never captured.
+            (Some(_), None) if resolve(stream) == LEGACY => Err(Error::CAPTURE_IMPLICIT),
             (Some((capture, tail)), part @ None) => {
                 *part = Some(Captured { capture, tail });
                 Ok(())
@@ -222,6 +348,7 @@ impl Device {
 
     /// Everything submitted is done; waiting for a capture makes no sense and ruins it.
     pub(crate) fn wait_for_stream(&mut self, stream: usize) -> Result {
+        self.streams.check_use(stream)?;
         match &self.streams.get(stream)?.capture {
             None => Ok(()),
             Some(part) => {
@@ -229,6 +356,33 @@ impl Device {
                 self.streams.captures.get_mut(capture)?.invalid = true;
                 Err(Error::CAPTURE_UNSUPPORTED)
             }
+        }
+    }
+
+    /// Waits for everything, which a capture does not allow in any mode.
+    pub(crate) fn wait_for_all(&mut self) -> Result {
+        let captures = self.streams.captures.find_all(|_| true);
+        self.refuse_in(&captures)
+    }
+
+    /// Fails for a call that captures do not see, unless their modes and that of the thread allow
+    /// it.
+    pub(crate) fn check_unseen(&mut self) -> Result {
+        let (own, mode) = (thread(), MODE.get());
+        let forbids = |capture: &Capture| match (mode, capture.thread == own) {
+            (RELAXED, _) => false,
+            (_, true) => capture.mode != RELAXED,
+            (_, false) => mode == GLOBAL && capture.mode == GLOBAL,
+        };
+        let captures = self.streams.captures.find_all(forbids);
+        self.refuse_in(&captures)
+    }
+
+    fn refuse_in(&mut self, captures: &[usize]) -> Result {
+        self.streams.invalidate(captures);
+        match captures.is_empty() {
+            true => Ok(()),
+            false => Err(Error::CAPTURE_UNSUPPORTED),
         }
     }
 }

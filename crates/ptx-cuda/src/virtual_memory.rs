@@ -21,8 +21,10 @@ pub(crate) const GRANULARITY: u64 = 2 << 20;
 struct Created {
     file: File,
     bytes: u64,
-    /// Handles that the program has not released, and places where it is mapped.
-    users: u32,
+    /// Handles that the program has not released.
+    handles: u32,
+    /// Places where it is mapped.
+    places: u32,
 }
 
 /// A piece of a reservation that has memory.
@@ -129,21 +131,33 @@ impl Virtual {
             }
         };
         file.set_len(bytes).map_err(|_| Error::OUT_OF_MEMORY)?;
-        let users = 1;
-        Ok(self.created.add(Created { file, bytes, users }))
+        Ok(self.created.add(Created {
+            file,
+            bytes,
+            handles: 1,
+            places: 0,
+        }))
     }
 
     pub(crate) fn release(&mut self, memory: usize) -> Result {
         let created = self.created.get_mut(memory);
         let created = created.map_err(|_| Error::INVALID_VALUE)?;
-        created.users -= 1;
-        if created.users == 0 {
-            self.created.remove(memory)?;
-        }
-        Ok(())
+        created.handles = created.handles.checked_sub(1).ok_or(Error::INVALID_VALUE)?;
+        self.drop_unused(memory)
     }
 
-    /// The memory of an address, with one more user.
+    /// Gives memory back that has neither a handle nor a place.
+    fn drop_unused(&mut self, memory: usize) -> Result {
+        let Created {
+            handles, places, ..
+        } = self.created.get(memory)?;
+        match (handles, places) {
+            (0, 0) => self.created.remove(memory).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// The memory of an address, with one more handle.
     pub(crate) fn retain(&mut self, ptr: u64) -> Result<usize> {
         let (_, reserved) = self.around(ptr, 1)?;
         let (&at, piece) = reserved
@@ -155,7 +169,7 @@ impl Virtual {
         if !inside {
             return Err(Error::INVALID_VALUE);
         }
-        self.created.get_mut(memory)?.users += 1;
+        self.created.get_mut(memory)?.handles += 1;
         Ok(memory)
     }
 
@@ -163,7 +177,8 @@ impl Virtual {
     fn around(&mut self, ptr: u64, bytes: u64) -> Result<(u64, &mut Reserved)> {
         let found = self.reserved.range_mut(..=ptr).next_back();
         let (&start, reserved) = found.ok_or(Error::INVALID_VALUE)?;
-        match ptr - start + bytes <= reserved.bytes {
+        let end = (ptr - start).checked_add(bytes);
+        match end.is_some_and(|end| end <= reserved.bytes) {
             true => Ok((start, reserved)),
             false => Err(Error::INVALID_VALUE),
         }
@@ -173,7 +188,7 @@ impl Virtual {
         check_size(bytes)?;
         let created = self.created.get_mut(memory);
         let created = created.map_err(|_| Error::INVALID_VALUE)?;
-        if bytes > created.bytes || !ptr.is_multiple_of(GRANULARITY) {
+        if created.handles == 0 || bytes > created.bytes || !ptr.is_multiple_of(GRANULARITY) {
             return Err(Error::INVALID_VALUE);
         }
         let descriptor = created.file.as_raw_fd();
@@ -198,7 +213,7 @@ impl Virtual {
             accessible: false,
         };
         reserved.mapped.insert(ptr, piece);
-        self.created.get_mut(memory)?.users += 1;
+        self.created.get_mut(memory)?.places += 1;
         Ok(())
     }
 
@@ -238,19 +253,16 @@ impl Device {
     pub(crate) fn set_access(&mut self, ptr: u64, bytes: u64, access: bool) -> Result {
         let (start, reserved) = self.virtual_memory.around(ptr, bytes)?;
         let end = ptr + bytes;
-        let pieces = reserved.mapped.range_mut(ptr..end);
-        let mut covered = 0;
-        for (at, piece) in pieces {
-            if at + piece.bytes > end {
-                return Err(Error::INVALID_VALUE);
-            }
-            covered += piece.bytes;
+        let pieces = reserved.mapped.range(ptr..end);
+        let whole = pieces.clone().all(|(at, piece)| at + piece.bytes <= end);
+        let covered: u64 = pieces.map(|(_, piece)| piece.bytes).sum();
+        if !whole || covered != bytes {
+            return Err(Error::INVALID_VALUE);
+        }
+        for (_, piece) in reserved.mapped.range_mut(ptr..end) {
             piece.accessible = access;
         }
-        match covered == bytes {
-            true => self.lend_again(start),
-            false => Err(Error::INVALID_VALUE),
-        }
+        self.lend_again(start)
     }
 
     pub(crate) fn unmap(&mut self, ptr: u64, bytes: u64) -> Result {
@@ -262,7 +274,8 @@ impl Device {
             .mapped
             .retain(|at, _| !(ptr..ptr + bytes).contains(at));
         for memory in pieces {
-            self.virtual_memory.release(memory)?;
+            self.virtual_memory.created.get_mut(memory)?.places -= 1;
+            self.virtual_memory.drop_unused(memory)?;
         }
         set_aside(ptr, bytes).map(drop)
     }

@@ -3,13 +3,13 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::call::in_host_function;
+use crate::error::{Error, Result};
 use crate::launch::KernelCall;
 use crate::memory::{Extent, Rows};
 use crate::state::{Device, Locked, device};
 
 /// A function of the program, and what it is given.
-#[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostCall {
     pub(crate) function: unsafe extern "C" fn(*mut c_void),
@@ -50,6 +50,23 @@ pub(crate) struct Fill {
     pub(crate) extent: Extent,
 }
 
+impl Fill {
+    /// Of elements and rows of elements.
+    pub(crate) fn new(to: Rows, value: u32, width: u32, elements: [usize; 2]) -> Result<Self> {
+        let [columns, rows] = elements.map(|n| n as u64);
+        let bytes = columns.checked_mul(u64::from(width));
+        match width {
+            1 | 2 | 4 => Ok(Self {
+                to,
+                value,
+                width,
+                extent: [bytes.ok_or(Error::INVALID_VALUE)?, rows, 1],
+            }),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    }
+}
+
 /// One piece of work.
 #[derive(Debug, Clone)]
 pub(crate) enum Work {
@@ -73,7 +90,7 @@ pub(crate) fn perform(mut locked: Locked, work: &Work) -> Result {
         Work::Host(call) => {
             drop(locked);
             // SAFETY: the program gave the function and its data for this.
-            unsafe { (call.function)(call.data) };
+            in_host_function(|| unsafe { (call.function)(call.data) });
             Ok(())
         }
         Work::Graph(works) => {

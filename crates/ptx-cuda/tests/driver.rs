@@ -142,8 +142,13 @@ fn memory_is_mapped_where_addresses_were_reserved() {
         assert_eq!(cuda.f2("cuMemAddressFree", ptr, 3 * PIECE), 1, "in use");
         assert_eq!(cuda.f2("cuMemUnmap", ptr, 3 * PIECE), 0);
         assert_eq!(cuda.f3("cuMemcpyDtoH_v2", &raw mut number, last, 4usize), 1);
+        assert_eq!(cuda.f1("cuMemRelease", memory[0]), 0);
+        assert_eq!(map(ptr, PIECE, 0, memory[1], 0), 0);
+        for code in [0, 1] {
+            assert_eq!(cuda.f1("cuMemRelease", memory[1]), code, "mapped");
+        }
+        assert_eq!(cuda.f2("cuMemUnmap", ptr, PIECE), 0);
         for memory in memory {
-            assert_eq!(cuda.f1("cuMemRelease", memory), 0);
             assert_eq!(cuda.f1("cuMemRelease", memory), 1, "twice");
         }
         assert_eq!(cuda.f2("cuMemAddressFree", ptr, 3 * PIECE), 0);

@@ -67,7 +67,7 @@ fn texel(format: c_uint, channels: c_uint) -> Result<Texel> {
         10 => (Channel::Signed, 32),
         16 => (Channel::Float, 16),
         32 => (Channel::Float, 32),
-        _ => return Err(Error::INVALID_VALUE),
+        _ => return Err(refuse_part("an array", &format!("format {format}"))),
     };
     crate::array::checked((channel, bits, channels))
 }
@@ -103,8 +103,14 @@ pub(super) fn array(handle: usize) -> Result<Array> {
     in_context()?.arrays.all.get(handle).copied()
 }
 
-fn row(to: Rows, from: Rows, bytes: usize) -> Result {
+/// A copy between some of an array's first row and other memory.
+fn row(handle: usize, x: usize, other: u64, bytes: usize, into: bool) -> Result {
     let extent = [bytes as u64, 1, 1];
+    let row = array(handle)?.rows([x as u64, 0, 0], extent)?;
+    let (to, from) = match into {
+        true => (row, Rows::at(other)),
+        false => (Rows::at(other), row),
+    };
     submit(in_context()?, 0, Work::Copy(Copy { to, from, extent }))
 }
 
@@ -147,19 +153,19 @@ driver! {
     }
 
     fn cuMemcpyHtoA_v2 | cuMemcpyHtoA_v2_ptds(to: usize, x: usize, from: u64, bytes: usize) {
-        row(array(to)?.rows(x as u64, 0, 0), Rows::at(from), bytes)
+        row(to, x, from, bytes, true)
     }
 
     fn cuMemcpyDtoA_v2 | cuMemcpyDtoA_v2_ptds(to: usize, x: usize, from: u64, bytes: usize) {
-        row(array(to)?.rows(x as u64, 0, 0), Rows::at(from), bytes)
+        row(to, x, from, bytes, true)
     }
 
     fn cuMemcpyAtoH_v2 | cuMemcpyAtoH_v2_ptds(to: u64, from: usize, x: usize, bytes: usize) {
-        row(Rows::at(to), array(from)?.rows(x as u64, 0, 0), bytes)
+        row(from, x, to, bytes, false)
     }
 
     fn cuMemcpyAtoD_v2 | cuMemcpyAtoD_v2_ptds(to: u64, from: usize, x: usize, bytes: usize) {
-        row(Rows::at(to), array(from)?.rows(x as u64, 0, 0), bytes)
+        row(from, x, to, bytes, false)
     }
 
     fn cuTexObjectCreate(

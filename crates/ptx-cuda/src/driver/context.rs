@@ -9,6 +9,7 @@ use crate::context::{current, in_context, pop, push, set};
 use crate::error::{Error, Result};
 use crate::runtime::limit;
 use crate::state::lock;
+use crate::stream::HIGHEST;
 
 /// `CUctxCreateParams`
 #[repr(C)]
@@ -58,7 +59,7 @@ driver! {
     }
 
     fn cuCtxDestroy_v2(context: usize) {
-        lock()?.contexts.destroy(context)
+        lock()?.destroy_context(context)
     }
 
     fn cuCtxPushCurrent_v2(context: usize) {
@@ -94,8 +95,9 @@ driver! {
         put(flags, in_context()?.contexts.flags_of(current()))
     }
 
-    fn cuCtxSetFlags(_flags: c_uint) {
-        in_context().map(drop)
+    fn cuCtxSetFlags(flags: c_uint) {
+        in_context()?.contexts.set_flags(current(), flags);
+        Ok(())
     }
 
     fn cuCtxGetId(context: usize, id: *mut u64) {
@@ -111,7 +113,7 @@ driver! {
     }
 
     fn cuCtxSynchronize() {
-        in_context().map(drop)
+        in_context()?.wait_for_all()
     }
 
     fn cuCtxSetLimit(which: c_uint, value: usize) {
@@ -146,7 +148,7 @@ driver! {
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         in_context()?;
         crate::c::offer(least, 0);
-        crate::c::offer(greatest, -5);
+        crate::c::offer(greatest, HIGHEST);
         Ok(())
     }
 
@@ -170,7 +172,7 @@ driver! {
         let mut state = lock()?;
         match state.contexts.retained {
             0 => Err(Error::INVALID_CONTEXT),
-            1 => {
+            1 if !state.contexts.in_runtime => {
                 state.contexts.retained = 0;
                 state.reset()
             }
@@ -196,6 +198,6 @@ driver! {
         device(number)?;
         let state = lock()?;
         put(flags, state.contexts.flags)?;
-        put(active, c_int::from(state.contexts.retained > 0))
+        put(active, c_int::from(state.contexts.is_active()))
     }
 }

@@ -12,6 +12,14 @@ use crate::runtime::{BUS, VERSION, check};
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
+/// Why a thread has no context.
+pub(crate) fn without_context() -> Error {
+    match INITIALISED.load(Relaxed) {
+        true => Error::INVALID_CONTEXT,
+        false => Error::NOT_INITIALIZED,
+    }
+}
+
 /// The device with this number, for calls that need no context.
 pub(super) fn device(number: c_int) -> Result {
     match INITIALISED.load(Relaxed) || crate::context::current() != 0 {

@@ -1,15 +1,14 @@
 //! Entry points by name: `cuGetProcAddress`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::null;
 use std::sync::OnceLock;
 
 use crate::c::{offer, put, text};
-use crate::call::{driver, say_once};
-use crate::error::Error;
+use crate::call::{driver, has_own_stream, say_once};
+use crate::error::{Error, Result};
 use crate::refused;
-
-/// A version that every entry point is older than.
-pub(crate) const NEWEST: u32 = u32::MAX;
+use crate::runtime::VERSION;
 
 /// Entry points whose newer forms have other parameters: the version that brought each. The newer
 /// forms of the others are as old as any program here.
@@ -28,24 +27,61 @@ const BROUGHT: &[(&str, u32)] = &[
     ("cuMemPrefetchAsync_v2", 12_020),
 ];
 
-/// The function of a name in a version of the API, if it is supported.
-pub(crate) fn find(name: &str, version: u32) -> Option<*const c_void> {
-    let form = |suffix: &str| {
-        let form = format!("{name}{suffix}");
-        let brought = BROUGHT.iter().find(|(known, _)| *known == form);
-        let old = brought.is_none_or(|(_, since)| *since <= version);
-        (old && !refused::NAMES.contains(&form.as_str())).then(|| exported(&form))?
+/// What a search says of itself: found, no such name, and no form as old as the version.
+const FOUND: c_int = 0;
+const UNKNOWN: c_int = 1;
+const TOO_NEW: c_int = 2;
+
+/// Flag of a search for functions whose stream 0 is the thread's own.
+const PER_THREAD: u64 = 2;
+
+/// The function of a name in a version of the API, null if it is not supported, and what a search
+/// says of it.
+pub(crate) fn find(name: &str, version: u32, flags: u64) -> Result<(*const c_void, c_int)> {
+    if version / 1000 > VERSION as u32 / 1000 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let own = match flags & PER_THREAD != 0 || has_own_stream() {
+        true => &["_ptsz", "_ptds", ""][..],
+        false => &[""],
     };
-    let forms = ["_v4", "_v3", "_v2", ""];
-    forms.into_iter().find_map(form)
+    let (mut found, mut status) = (null(), UNKNOWN);
+    if name.starts_with("cuda") {
+        return Ok((found, status));
+    }
+    for form in ["_v4", "_v3", "_v2", ""] {
+        let form = format!("{name}{form}");
+        let Some(function) = own
+            .iter()
+            .find_map(|own| supported(&format!("{form}{own}")))
+        else {
+            continue;
+        };
+        let brought = BROUGHT.iter().find(|(known, _)| *known == form);
+        if brought.is_none_or(|(_, since)| *since <= version) {
+            (found, status) = (function, FOUND);
+            break;
+        }
+        status = TOO_NEW;
+    }
+    Ok((found, status))
 }
 
-/// A function of this library.
+/// A function of this library that is not refused.
+fn supported(name: &str) -> Option<*const c_void> {
+    match refused::NAMES.contains(&name) {
+        true => None,
+        false => exported(name),
+    }
+}
+
+/// A function of this library, and none of those it needs itself.
 fn exported(name: &str) -> Option<*const c_void> {
     let name = CString::new(name).ok()?;
     // SAFETY: a handle that stays open, and text.
     let found = unsafe { libc::dlsym(own()? as *mut c_void, name.as_ptr()) };
-    (!found.is_null()).then_some(found.cast_const())
+    let is_ours = !found.is_null() && path_of(found) == own_path();
+    is_ours.then_some(found.cast_const())
 }
 
 /// This library's handle.
@@ -61,12 +97,16 @@ fn own() -> Option<usize> {
 
 /// Where the loader found this library.
 pub(crate) fn own_path() -> Option<&'static CStr> {
+    path_of(own_path as *const c_void)
+}
+
+/// Where the loader found the library that an address belongs to.
+fn path_of(address: *const c_void) -> Option<&'static CStr> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    let here = own_path as *const c_void;
-    // SAFETY: an address of this library, and room for what is known of it; the path is text for
-    // as long as the library is loaded.
+    // SAFETY: the loader looks the address up, and there is room for what it knows of it; the path
+    // is text for as long as the library is loaded, and ours always is.
     unsafe {
-        match libc::dladdr(here, info.as_mut_ptr()) {
+        match libc::dladdr(address, info.as_mut_ptr()) {
             0 => None,
             _ => Some(CStr::from_ptr(info.assume_init().dli_fname)),
         }
@@ -78,24 +118,21 @@ driver! {
         name: *const c_char,
         function: *mut *const c_void,
         version: c_int,
-        _flags: u64,
+        flags: u64,
     ) {
-        let found = find(text(name)?, version as u32);
-        put(function, found.unwrap_or(std::ptr::null()))?;
-        found.map(drop).ok_or(Error::NOT_FOUND)
+        put(function, find(text(name)?, version as u32, flags)?.0)
     }
 
     fn cuGetProcAddress_v2(
         name: *const c_char,
         function: *mut *const c_void,
         version: c_int,
-        _flags: u64,
+        flags: u64,
         status: *mut c_int,
     ) {
-        let found = find(text(name)?, version as u32);
-        offer(status, c_int::from(found.is_none()));
-        put(function, found.unwrap_or(std::ptr::null()))?;
-        found.map(drop).ok_or(Error::NOT_FOUND)
+        let (found, of_search) = find(text(name)?, version as u32, flags)?;
+        offer(status, of_search);
+        put(function, found)
     }
 
     fn cuGetExportTable(table: *mut *const c_void, _id: *const c_void) {
@@ -103,7 +140,7 @@ driver! {
             "a CUDA runtime inside the program or one of its libraries asks for private tables of the \
              driver: link with -cudart shared, or do not strip the program",
         );
-        put(table, std::ptr::null())?;
+        put(table, null())?;
         Err(Error::NOT_SUPPORTED)
     }
 }

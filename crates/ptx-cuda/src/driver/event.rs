@@ -12,15 +12,15 @@ driver! {
     }
 
     fn cuEventRecord | cuEventRecord_ptsz(event: usize, stream: usize) {
-        in_context()?.record_in(stream, event)
+        in_context()?.record_in(stream, event, 0)
     }
 
     fn cuEventRecordWithFlags | cuEventRecordWithFlags_ptsz(
         event: usize,
         stream: usize,
-        _flags: c_uint,
+        flags: c_uint,
     ) {
-        in_context()?.record_in(stream, event)
+        in_context()?.record_in(stream, event, flags)
     }
 
     fn cuEventQuery(event: usize) {

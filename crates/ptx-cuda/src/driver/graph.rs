@@ -8,12 +8,12 @@ use crate::c::{array, offer, put, put_array};
 use crate::call::driver;
 use crate::context::{current, in_context};
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, InstantiateParams};
 use crate::launch::Shape;
-use crate::memory::Rows;
+use crate::params::{FillParams, HostParams};
 use crate::runtime::kind;
 use crate::stream::submit;
-use crate::work::{Fill, HostCall, Work};
+use crate::work::Work;
 
 /// `CUDA_KERNEL_NODE_PARAMS`
 #[repr(C)]
@@ -50,17 +50,6 @@ impl KernelParams {
     }
 }
 
-/// `CUDA_MEMSET_NODE_PARAMS`
-#[repr(C)]
-struct FillParams {
-    to: u64,
-    pitch: usize,
-    value: c_uint,
-    element: c_uint,
-    width: usize,
-    height: usize,
-}
-
 /// Adds a node.
 ///
 /// # Safety
@@ -79,27 +68,30 @@ driver! {
     }
 
     fn cuGraphDestroy(graph: usize) {
-        in_context()?.graphs.remove(graph).map(drop).map_err(|_| Error::INVALID_VALUE)
+        in_context()?.destroy_graph(graph)
     }
 
-    fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, _flags: u64) {
-        put(executable, in_context()?.instantiate(graph)?)
+    fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) {
+        put(executable, in_context()?.instantiate(graph, flags)?)
     }
 
     fn cuGraphInstantiateWithParams | cuGraphInstantiateWithParams_ptsz(
         executable: *mut usize,
         graph: usize,
-        _params: *mut c_void,
+        params: *mut InstantiateParams,
     ) {
-        put(executable, in_context()?.instantiate(graph)?)
+        let params = params.as_mut().ok_or(Error::INVALID_VALUE)?;
+        put(executable, in_context()?.instantiate_with(graph, params)?)
     }
 
     fn cuGraphExecDestroy(executable: usize) {
         in_context()?.executables.remove(executable).map(drop)
     }
 
-    fn cuGraphUpload | cuGraphUpload_ptsz(executable: usize, _stream: usize) {
-        in_context()?.executables.get(executable).map(drop)
+    fn cuGraphUpload | cuGraphUpload_ptsz(executable: usize, stream: usize) {
+        let device = in_context()?;
+        device.streams.get(stream)?;
+        device.executables.get(executable).map(drop)
     }
 
     fn cuGraphLaunch | cuGraphLaunch_ptsz(executable: usize, stream: usize) {
@@ -155,26 +147,11 @@ driver! {
     }
 
     fn cuGraphMemsetNodeGetParams(node: usize, params: *mut FillParams) {
-        let mut device = in_context()?;
-        match &device.node(node)?.work {
-            Work::Fill(fill) => put(params, FillParams {
-                to: fill.to.start,
-                pitch: fill.to.pitch as usize,
-                value: fill.value,
-                element: fill.width,
-                width: fill.extent[0] as usize / fill.width as usize,
-                height: fill.extent[1] as usize,
-            }),
-            _ => Err(Error::INVALID_VALUE),
-        }
+        put(params, FillParams::of(&in_context()?.node(node)?.work)?)
     }
 
-    fn cuGraphHostNodeGetParams(node: usize, params: *mut HostCall) {
-        let mut device = in_context()?;
-        match &device.node(node)?.work {
-            Work::Host(call) => put(params, *call),
-            _ => Err(Error::INVALID_VALUE),
-        }
+    fn cuGraphHostNodeGetParams(node: usize, params: *mut HostParams) {
+        put(params, HostParams::of(&in_context()?.node(node)?.work)?)
     }
 
     fn cuGraphExecKernelNodeSetParams_v2(
@@ -206,23 +183,8 @@ driver! {
         params: *const FillParams,
         _context: usize,
     ) {
-        let params = params.as_ref().ok_or(Error::INVALID_VALUE)?;
-        let bytes = params.width as u64 * u64::from(params.element);
-        let to = Rows {
-            start: params.to,
-            pitch: params.pitch as u64,
-            slice: 0,
-        };
-        let fill = Fill {
-            to,
-            value: params.value,
-            width: params.element,
-            extent: [bytes, params.height as u64, 1],
-        };
-        match params.element {
-            1 | 2 | 4 => add(node, graph, (after, count), Work::Fill(fill)),
-            _ => Err(Error::INVALID_VALUE),
-        }
+        let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
+        add(node, graph, (after, count), work)
     }
 
     fn cuGraphAddHostNode(
@@ -230,10 +192,10 @@ driver! {
         graph: usize,
         after: *const usize,
         count: usize,
-        params: *const HostCall,
+        params: *const HostParams,
     ) {
-        let call = *params.as_ref().ok_or(Error::INVALID_VALUE)?;
-        add(node, graph, (after, count), Work::Host(call))
+        let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
+        add(node, graph, (after, count), work)
     }
 
     fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) {

@@ -7,7 +7,7 @@ use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
 use crate::launch::{KernelCall, Shape, gather, gather_extra};
-use crate::runtime::{Attribute, apply};
+use crate::runtime::{Attribute, apply, events};
 use crate::stream::submit;
 use crate::work::{HostCall, Work};
 
@@ -135,7 +135,10 @@ driver! {
         extra: *const *mut c_void,
     ) {
         let config = config.as_ref().ok_or(Error::INVALID_VALUE)?;
-        launch(function, config.shape()?, config.stream, Arguments { each, extra })
+        let attributes = crate::c::array(config.attributes, config.count as usize)?;
+        let events = events(&*in_context()?, attributes)?;
+        launch(function, config.shape()?, config.stream, Arguments { each, extra })?;
+        in_context()?.record_all(config.stream, &events)
     }
 
     fn cuLaunchHostFunc | cuLaunchHostFunc_ptsz(

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
+use super::jit::Options;
 use crate::c::{array, offer, put, text};
 use crate::call::{driver, refuse_part};
 use crate::context::in_context;
@@ -20,11 +21,12 @@ fn check_kind(kind: c_int) -> Result {
 
 driver! {
     fn cuLinkCreate_v2(
-        _count: c_uint,
-        _options: *mut c_int,
-        _values: *mut *mut c_void,
+        count: c_uint,
+        names: *const c_int,
+        values: *mut *mut c_void,
         link: *mut usize,
     ) {
+        Options { count, names, values }.answer("")?;
         put(link, in_context()?.links.add(Link::default()))
     }
 

@@ -2,12 +2,12 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use crate::c::put;
+use crate::c::{array, put};
 use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
 use crate::memory::Kind;
-use crate::pool::Pool;
+use crate::pool::{Access, Properties};
 use crate::runtime::PITCH;
 use crate::stream::submit;
 use crate::work::Work;
@@ -32,7 +32,7 @@ driver! {
     }
 
     fn cuMemAllocManaged(ptr: *mut u64, bytes: usize, flags: c_uint) {
-        put(ptr, in_context()?.allocate(Kind::Managed, bytes as u64, flags)?)
+        put(ptr, in_context()?.allocate_managed(bytes as u64, flags)?)
     }
 
     fn cuMemAllocPitch_v2(
@@ -42,7 +42,7 @@ driver! {
         height: usize,
         _element: c_uint,
     ) {
-        let apart = width.next_multiple_of(PITCH);
+        let apart = width.checked_next_multiple_of(PITCH).ok_or(Error::OUT_OF_MEMORY)?;
         let bytes = apart.checked_mul(height).ok_or(Error::OUT_OF_MEMORY)?;
         put(ptr, in_context()?.allocate(Kind::Device, bytes as u64, 0)?)?;
         put(pitch, apart)
@@ -90,11 +90,9 @@ driver! {
     }
 
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
-        let device = in_context()?;
-        let limit = device.memory.limit();
-        let used = device.memory.used() + device.virtual_memory.bytes();
-        put(free, limit.saturating_sub(used) as usize)?;
-        put(total, limit as usize)
+        let (free_bytes, all) = in_context()?.free_bytes();
+        put(free, free_bytes as usize)?;
+        put(total, all as usize)
     }
 
     fn cuMemGetAddressRange_v2(start: *mut u64, bytes: *mut usize, ptr: u64) {
@@ -108,7 +106,7 @@ driver! {
     fn cuMemAllocAsync | cuMemAllocAsync_ptsz(ptr: *mut u64, bytes: usize, stream: usize) {
         let mut device = in_context()?;
         device.streams.get(stream)?;
-        let pool = device.default_pool();
+        let pool = device.pool();
         put(ptr, device.allocate_from(pool, bytes as u64)?)
     }
 
@@ -132,33 +130,36 @@ driver! {
         }
     }
 
-    fn cuDeviceGetDefaultMemPool | cuDeviceGetMemPool(pool: *mut usize, number: c_int) {
+    fn cuDeviceGetDefaultMemPool(pool: *mut usize, number: c_int) {
         super::device::device(number)?;
         put(pool, crate::state::device()?.default_pool())
     }
 
-    fn cuDeviceSetMemPool(number: c_int, pool: usize) {
+    fn cuDeviceGetMemPool(pool: *mut usize, number: c_int) {
         super::device::device(number)?;
-        let mut device = crate::state::device()?;
-        device.pools.get(pool)?;
-        device.current_pool = Some(pool);
-        Ok(())
+        put(pool, crate::state::device()?.pool())
     }
 
-    fn cuMemPoolCreate(pool: *mut usize, _properties: *const c_void) {
-        put(pool, crate::state::device()?.pools.add(Pool::default()))
+    fn cuDeviceSetMemPool(number: c_int, pool: usize) {
+        super::device::device(number)?;
+        crate::state::device()?.set_pool(pool)
+    }
+
+    fn cuMemPoolCreate(pool: *mut usize, properties: *const Properties) {
+        let properties = properties.as_ref().ok_or(Error::INVALID_VALUE)?;
+        put(pool, crate::state::device()?.make_pool(properties)?)
     }
 
     fn cuMemPoolDestroy(pool: usize) {
-        crate::state::device()?.pools.remove(pool).map(drop)
+        crate::state::device()?.destroy_pool(pool)
     }
 
     fn cuMemPoolTrimTo(pool: usize, _bytes: usize) {
         crate::state::device()?.pools.get(pool).map(drop)
     }
 
-    fn cuMemPoolSetAccess(pool: usize, _access: *const c_void, _count: usize) {
-        crate::state::device()?.pools.get(pool).map(drop)
+    fn cuMemPoolSetAccess(pool: usize, access: *const Access, count: usize) {
+        crate::state::device()?.set_pool_access(pool, array(access, count)?)
     }
 
     fn cuMemPoolGetAttribute(pool: usize, attribute: c_uint, value: *mut c_void) {

@@ -2,11 +2,12 @@
 
 mod array;
 mod context;
-mod device;
+pub(crate) mod device;
 pub(crate) mod entry;
 mod event;
 mod function;
 mod graph;
+mod jit;
 mod launch;
 mod link;
 mod memory;

@@ -1,13 +1,28 @@
 //! Modules and libraries.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::Arc;
 
+use super::jit::Options;
 use crate::c::{offer, put, text};
 use crate::call::driver;
 use crate::context::in_context;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::module::Loaded;
 use crate::state::device;
+
+/// Loads an image, and gives errors to whoever asked for them.
+///
+/// # Safety
+/// The image and the options must be whole.
+unsafe fn load(image: *const c_void, options: &Options) -> Result<Arc<Loaded>> {
+    // SAFETY: by this function's contract.
+    unsafe {
+        let loaded = Loaded::of_image(image);
+        options.answer(loaded.as_ref().err().map_or("", |refusal| &refusal.text))?;
+        Ok(loaded?)
+    }
+}
 
 driver! {
     fn cuModuleLoadData(module: *mut usize, image: *const c_void) {
@@ -19,12 +34,12 @@ driver! {
     fn cuModuleLoadDataEx(
         module: *mut usize,
         image: *const c_void,
-        _count: c_uint,
-        _options: *mut c_int,
-        _values: *mut *mut c_void,
+        count: c_uint,
+        names: *const c_int,
+        values: *mut *mut c_void,
     ) {
         in_context()?;
-        let loaded = Loaded::of_image(image)?;
+        let loaded = load(image, &Options { count, names, values })?;
         put(module, in_context()?.modules.add(loaded))
     }
 
@@ -68,14 +83,14 @@ driver! {
     fn cuLibraryLoadData(
         library: *mut usize,
         image: *const c_void,
-        _options: *mut c_int,
-        _values: *mut *mut c_void,
-        _count: c_uint,
+        names: *const c_int,
+        values: *mut *mut c_void,
+        count: c_uint,
         _library_options: *mut c_int,
         _library_values: *mut *mut c_void,
         _library_count: c_uint,
     ) {
-        let loaded = Loaded::of_image(image)?;
+        let loaded = load(image, &Options { count, names, values })?;
         put(library, device()?.modules.add(loaded))
     }
 

@@ -3,10 +3,11 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use crate::c::{offer, put};
-use crate::call::driver;
+use crate::call::{driver, in_host_function};
 use crate::context::{current, in_context};
 use crate::error::{Error, Result};
 use crate::state::Locked;
+use crate::stream::exchange_mode;
 
 /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
 const CAPTURED: c_int = 1;
@@ -51,7 +52,7 @@ driver! {
     }
 
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) {
-        put(stream, in_context()?.streams.make(flags, priority.clamp(-5, 0)))
+        put(stream, in_context()?.streams.make(flags, priority))
     }
 
     fn cuStreamDestroy_v2(stream: usize) {
@@ -66,8 +67,8 @@ driver! {
         in_context()?.wait_for_stream(stream)
     }
 
-    fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz(stream: usize, event: usize, _flags: c_uint) {
-        in_context()?.wait_in(stream, event)
+    fn cuStreamWaitEvent | cuStreamWaitEvent_ptsz(stream: usize, event: usize, flags: c_uint) {
+        in_context()?.wait_in(stream, event, flags)
     }
 
     fn cuStreamGetFlags | cuStreamGetFlags_ptsz(stream: usize, flags: *mut c_uint) {
@@ -114,12 +115,12 @@ driver! {
         let mut device = in_context()?;
         device.wait_for_stream(stream)?;
         drop(device);
-        function(stream, 0, data);
+        in_host_function(|| function(stream, 0, data));
         Ok(())
     }
 
-    fn cuStreamBeginCapture_v2 | cuStreamBeginCapture_v2_ptsz(stream: usize, _mode: c_int) {
-        in_context()?.begin_capture(stream, None, Vec::new())
+    fn cuStreamBeginCapture_v2 | cuStreamBeginCapture_v2_ptsz(stream: usize, mode: c_int) {
+        in_context()?.begin_capture(stream, mode, None, Vec::new())
     }
 
     fn cuStreamEndCapture | cuStreamEndCapture_ptsz(stream: usize, graph: *mut usize) {
@@ -163,10 +164,11 @@ driver! {
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_int) {
-        put(mode, 0)
+        let wanted = *mode.as_ref().ok_or(Error::INVALID_VALUE)?;
+        put(mode, exchange_mode(wanted)?)
     }
 
-    fn cuStreamUpdateCaptureDependencies_v2(
+    fn cuStreamUpdateCaptureDependencies_v2 | cuStreamUpdateCaptureDependencies_v2_ptsz(
         stream: usize,
         nodes: *const usize,
         _edges: *const c_void,

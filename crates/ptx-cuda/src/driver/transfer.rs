@@ -10,7 +10,9 @@ use crate::stream::submit;
 use crate::work::{Copy, Fill, Work};
 
 const HOST: c_uint = 1;
+const DEVICE: c_uint = 2;
 const ARRAY: c_uint = 3;
+const UNIFIED: c_uint = 4;
 
 /// One side of `CUDA_MEMCPY2D`.
 #[repr(C)]
@@ -61,67 +63,60 @@ pub(super) struct Copy3D {
     depth: usize,
 }
 
-fn rows(
-    (kind, array): (c_uint, usize),
-    host: u64,
-    device: u64,
-    at: [usize; 3],
-    pitch: usize,
-    height: usize,
-) -> Result<Rows> {
-    let [x, y, z] = at.map(|n| n as u64);
-    let start = match kind {
-        HOST => host,
-        ARRAY => return Ok(super::array::array(array)?.rows(x, y, z)),
-        _ => device,
+/// One side of a copy, of which the device must know the address if it is said to be its own.
+fn rows(side: &Side3D, extent: [u64; 3]) -> Result<Rows> {
+    let at = [side.x, side.y, side.z].map(|n| n as u64);
+    let start = match side.kind {
+        HOST => side.host,
+        DEVICE | UNIFIED => side.device,
+        ARRAY => return super::array::array(side.array)?.rows(at, extent),
+        _ => return Err(Error::INVALID_VALUE),
     };
-    let pitch = pitch as u64;
-    let slice = pitch * height as u64;
-    Ok(Rows {
-        start: start + x + y * pitch + z * slice,
-        pitch,
-        slice,
+    let rows = Rows::from(start, at, side.pitch as u64, side.height as u64)?;
+    let is_used = !extent.contains(&0);
+    match side.kind == DEVICE && is_used && !in_context()?.knows(rows.start) {
+        true => Err(Error::INVALID_VALUE),
+        false => Ok(rows),
+    }
+}
+
+fn copy(to: &Side3D, from: &Side3D, extent: [usize; 3]) -> Result<Copy> {
+    let extent = extent.map(|n| n as u64);
+    Ok(Copy {
+        to: rows(to, extent)?,
+        from: rows(from, extent)?,
+        extent,
     })
+}
+
+impl Side2D {
+    fn in_space(&self) -> Side3D {
+        Side3D {
+            x: self.x,
+            y: self.y,
+            z: 0,
+            detail: 0,
+            kind: self.kind,
+            host: self.host,
+            device: self.device,
+            array: self.array,
+            reserved: std::ptr::null(),
+            pitch: self.pitch,
+            height: 0,
+        }
+    }
 }
 
 impl Copy2D {
     fn copy(&self) -> Result<Copy> {
-        let side = |side: &Side2D| {
-            rows(
-                (side.kind, side.array),
-                side.host,
-                side.device,
-                [side.x, side.y, 0],
-                side.pitch,
-                0,
-            )
-        };
-        Ok(Copy {
-            to: side(&self.to)?,
-            from: side(&self.from)?,
-            extent: [self.width as u64, self.height as u64, 1],
-        })
+        let extent = [self.width, self.height, 1];
+        copy(&self.to.in_space(), &self.from.in_space(), extent)
     }
 }
 
 impl Copy3D {
     pub(super) fn copy(&self) -> Result<Copy> {
-        let side = |side: &Side3D| {
-            let at = [side.x, side.y, side.z];
-            rows(
-                (side.kind, side.array),
-                side.host,
-                side.device,
-                at,
-                side.pitch,
-                side.height,
-            )
-        };
-        Ok(Copy {
-            to: side(&self.to)?,
-            from: side(&self.from)?,
-            extent: [self.width, self.height, self.depth].map(|n| n as u64),
-        })
+        copy(&self.to, &self.from, [self.width, self.height, self.depth])
     }
 }
 
@@ -142,25 +137,15 @@ fn transfer(to: (u64, bool), from: (u64, bool), bytes: usize, stream: usize) -> 
 
 fn fill(to: Rows, value: u32, width: u32, extent: [usize; 2], stream: usize) -> Result {
     let device = in_context()?;
-    let [elements, rows] = extent.map(|n| n as u64);
-    let fill = Fill {
-        to,
-        value,
-        width,
-        extent: [elements * u64::from(width), rows, 1],
-    };
-    match elements * rows {
-        0 => device.streams.get(stream).map(drop),
-        _ => submit(device, stream, Work::Fill(fill)),
+    let fill = Fill::new(to, value, width, extent)?;
+    match fill.extent.contains(&0) {
+        true => device.streams.get(stream).map(drop),
+        false => submit(device, stream, Work::Fill(fill)),
     }
 }
 
 fn planar(ptr: u64, pitch: usize) -> Rows {
-    Rows {
-        start: ptr,
-        pitch: pitch as u64,
-        slice: 0,
-    }
+    Rows::planar(ptr, pitch as u64)
 }
 
 driver! {

@@ -100,11 +100,9 @@ fn array(handle: usize) -> Result<Array> {
 
 fn into(to: usize, x: usize, y: usize, from: Rows, extent: [usize; 2]) -> Result<Copy> {
     let [width, height] = extent.map(|n| n as u64);
-    Ok(Copy {
-        to: array(to)?.rows(x as u64, y as u64, 0),
-        from,
-        extent: [width, height, 1],
-    })
+    let extent = [width, height, 1];
+    let to = array(to)?.rows([x as u64, y as u64, 0], extent)?;
+    Ok(Copy { to, from, extent })
 }
 
 fn out_of(from: usize, x: usize, y: usize, to: Rows, extent: [usize; 2]) -> Result<Copy> {

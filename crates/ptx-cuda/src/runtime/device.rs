@@ -2,15 +2,28 @@
 
 use std::ffi::{c_char, c_int, c_uint};
 
-use crate::c::{put, put_text, text};
+use crate::c::{array, put, put_text, text};
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::device::settings;
 use crate::error::{Error, Result};
+use crate::loaded::is_twelve;
 use crate::state::lock;
+use crate::stream::HIGHEST;
 
 /// CUDA 13.0, to which the entry points belong.
 pub(crate) const VERSION: c_int = 13_000;
+
+/// CUDA 12.4: what a runtime of CUDA 12 is taken for.
+const TWELVE: c_int = 12_040;
+
+/// The version of the program's runtime.
+pub(super) fn version() -> c_int {
+    match is_twelve() {
+        true => TWELVE,
+        false => VERSION,
+    }
+}
 
 /// What `cudaDeviceGetPCIBusId` says of device 0.
 pub(crate) const BUS: &str = "0000:00:00.0";
@@ -55,8 +68,9 @@ runtime! {
         put(device, 0)
     }
 
-    fn cudaSetValidDevices(_devices: *mut c_int, _count: c_int) {
-        Ok(())
+    fn cudaSetValidDevices(devices: *const c_int, count: c_int) {
+        let count = usize::try_from(count).map_err(|_| Error::INVALID_VALUE)?;
+        array(devices, count)?.iter().try_for_each(|&device| check(device))
     }
 
     fn cudaChooseDevice(device: *mut c_int, _properties: usize) {
@@ -69,11 +83,11 @@ runtime! {
     }
 
     fn cudaDeviceSynchronize() {
-        in_runtime().map(drop)
+        in_runtime()?.wait_for_all()
     }
 
     fn cudaThreadSynchronize() {
-        in_runtime().map(drop)
+        in_runtime()?.wait_for_all()
     }
 
     fn cudaDeviceReset() {
@@ -113,7 +127,7 @@ runtime! {
 
     fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
         put(least, 0)?;
-        put(greatest, -5)
+        put(greatest, HIGHEST)
     }
 
     fn cudaSetDeviceFlags(flags: c_uint) {
@@ -155,8 +169,8 @@ runtime! {
         put(version, VERSION)
     }
 
-    fn cudaRuntimeGetVersion(version: *mut c_int) {
-        put(version, VERSION)
+    fn cudaRuntimeGetVersion(to: *mut c_int) {
+        put(to, version())
     }
 
     fn cudaProfilerStart() {

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::call::{last, take_last};
+use crate::call::{last, shield, take_last};
 use crate::error::Error;
 use crate::state::lock;
 
@@ -14,12 +14,12 @@ fn of_context(thread: Error) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaGetLastError() -> c_int {
-    of_context(take_last())
+    shield("cudaGetLastError", || of_context(take_last()))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cudaPeekAtLastError() -> c_int {
-    of_context(last())
+    shield("cudaPeekAtLastError", || of_context(last()))
 }
 
 #[unsafe(no_mangle)]

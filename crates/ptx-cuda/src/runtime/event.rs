@@ -16,15 +16,15 @@ runtime! {
     }
 
     fn cudaEventRecord | cudaEventRecord_ptsz(event: usize, stream: usize) {
-        in_runtime()?.record_in(stream, event)
+        in_runtime()?.record_in(stream, event, 0)
     }
 
     fn cudaEventRecordWithFlags | cudaEventRecordWithFlags_ptsz(
         event: usize,
         stream: usize,
-        _flags: c_uint,
+        flags: c_uint,
     ) {
-        in_runtime()?.record_in(stream, event)
+        in_runtime()?.record_in(stream, event, flags)
     }
 
     fn cudaEventQuery(event: usize) {

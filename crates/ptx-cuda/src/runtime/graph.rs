@@ -6,7 +6,7 @@ use crate::c::{array, offer, put, put_array};
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, InstantiateParams};
 use crate::loaded::is_twelve;
 use crate::stream::submit;
 use crate::work::Work;
@@ -61,7 +61,7 @@ runtime! {
     }
 
     fn cudaGraphDestroy(graph: usize) {
-        in_runtime()?.graphs.remove(graph).map(drop).map_err(|_| Error::INVALID_VALUE)
+        in_runtime()?.destroy_graph(graph)
     }
 
     fn cudaGraphClone(copy: *mut usize, graph: usize) {
@@ -178,17 +178,18 @@ runtime! {
     fn cudaGraphInstantiate | cudaGraphInstantiateWithFlags(
         executable: *mut usize,
         graph: usize,
-        _flags: u64,
+        flags: u64,
     ) {
-        put(executable, in_runtime()?.instantiate(graph)?)
+        put(executable, in_runtime()?.instantiate(graph, flags)?)
     }
 
     fn cudaGraphInstantiateWithParams | cudaGraphInstantiateWithParams_ptsz(
         executable: *mut usize,
         graph: usize,
-        _params: *mut c_void,
+        params: *mut InstantiateParams,
     ) {
-        put(executable, in_runtime()?.instantiate(graph)?)
+        let params = params.as_mut().ok_or(Error::INVALID_VALUE)?;
+        put(executable, in_runtime()?.instantiate_with(graph, params)?)
     }
 
     fn cudaGraphExecDestroy(executable: usize) {
@@ -196,8 +197,7 @@ runtime! {
     }
 
     fn cudaGraphExecGetFlags(executable: usize, flags: *mut u64) {
-        in_runtime()?.executables.get(executable)?;
-        put(flags, 0)
+        put(flags, in_runtime()?.executables.get(executable)?.flags)
     }
 
     fn cudaGraphUpload | cudaGraphUpload_ptsz(executable: usize, stream: usize) {

@@ -4,10 +4,11 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use crate::c::Dim3;
-use crate::call::{refuse_part, runtime};
+use crate::call::{in_host_function, refuse_part, runtime};
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
 use crate::launch::{KernelCall, Shape, gather};
+use crate::state::Device;
 use crate::stream::submit;
 use crate::work::{HostCall, Work};
 
@@ -57,11 +58,30 @@ pub(crate) fn apply(shape: &mut Shape, attributes: &[Attribute]) -> Result {
             2 => shape.cooperative = x != 0,
             4 => shape.cluster = Some([x, y, z]),
             // Windows of L2, policies, programmatic dependences, priorities and domains.
-            0 | 1 | 3 | 5..=12 | 14 | 16 | 17 => {}
+            0 | 1 | 3 | 5 | 6 | 8..=11 | 14 | 16 | 17 => {}
+            id if EVENTS.contains(&id) => {}
             id => return Err(refuse_part("a launch", &format!("attribute {id}"))),
         }
     }
     Ok(())
+}
+
+/// Attributes that name an event which the launch records.
+const EVENTS: [c_uint; 2] = [7, 12];
+
+/// The events that a launch records.
+pub(crate) fn events(device: &Device, attributes: &[Attribute]) -> Result<Vec<usize>> {
+    let named = attributes.iter().filter(|a| EVENTS.contains(&a.id));
+    let event = |attribute: &Attribute| {
+        let [low, high, flags, ..] = attribute.value;
+        let event = (u64::from(high) << 32 | u64::from(low)) as usize;
+        device.events.get(event)?;
+        match flags {
+            0 => Ok(event),
+            _ => Err(Error::INVALID_VALUE),
+        }
+    };
+    named.map(event).collect()
 }
 
 /// Launches the kernel of a host function.
@@ -130,7 +150,10 @@ runtime! {
         args: *const *const c_void,
     ) {
         let config = config.as_ref().ok_or(Error::INVALID_VALUE)?;
-        launch_shape(kernel, config.shape()?, args, config.stream)
+        let attributes = crate::c::array(config.attributes, config.count as usize)?;
+        let events = events(&*in_runtime()?, attributes)?;
+        launch_shape(kernel, config.shape()?, args, config.stream)?;
+        in_runtime()?.record_all(config.stream, &events)
     }
 
     fn cudaLaunchHostFunc | cudaLaunchHostFunc_ptsz(
@@ -152,7 +175,7 @@ runtime! {
         let mut device = in_runtime()?;
         device.wait_for_stream(stream)?;
         drop(device);
-        function(stream, 0, data);
+        in_host_function(|| function(stream, 0, data));
         Ok(())
     }
 }

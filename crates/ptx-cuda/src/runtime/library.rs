@@ -6,8 +6,8 @@ use crate::c::{offer, put, text};
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::driver::entry;
-use crate::error::Error;
 use crate::module::Loaded;
+use crate::runtime::device::version;
 
 runtime! {
     fn cudaLibraryLoadData(
@@ -70,31 +70,23 @@ runtime! {
     fn cudaGetDriverEntryPoint | cudaGetDriverEntryPoint_ptsz(
         name: *const c_char,
         function: *mut *const c_void,
-        _flags: u64,
+        flags: u64,
         status: *mut c_int,
     ) {
-        let found = entry::find(text(name)?, entry::NEWEST);
-        offer(status, c_int::from(found.is_none()));
-        put(function, found.unwrap_or(std::ptr::null()))?;
-        match found.is_some() || !status.is_null() {
-            true => Ok(()),
-            false => Err(Error::NOT_FOUND),
-        }
+        let (found, of_search) = entry::find(text(name)?, version() as c_uint, flags)?;
+        offer(status, of_search);
+        put(function, found)
     }
 
     fn cudaGetDriverEntryPointByVersion | cudaGetDriverEntryPointByVersion_ptsz(
         name: *const c_char,
         function: *mut *const c_void,
         version: c_uint,
-        _flags: u64,
+        flags: u64,
         status: *mut c_int,
     ) {
-        let found = entry::find(text(name)?, version);
-        offer(status, c_int::from(found.is_none()));
-        put(function, found.unwrap_or(std::ptr::null()))?;
-        match found.is_some() || !status.is_null() {
-            true => Ok(()),
-            false => Err(Error::NOT_FOUND),
-        }
+        let (found, of_search) = entry::find(text(name)?, version, flags)?;
+        offer(status, of_search);
+        put(function, found)
     }
 }

@@ -31,18 +31,19 @@ pub(super) struct PitchedPtr {
 pub(crate) const PITCH: usize = 512;
 
 /// Allocates; no bytes give a null pointer.
-fn allocate(kind: Kind, bytes: usize) -> Result<u64> {
+fn allocate(bytes: usize) -> Result<u64> {
     let mut device = in_runtime()?;
     match bytes {
         0 => Ok(0),
-        _ => device.allocate(kind, bytes as u64, 0),
+        _ => device.allocate(Kind::Device, bytes as u64, 0),
     }
 }
 
 fn pitched(width: usize, rows: usize) -> Result<(u64, usize)> {
-    let pitch = width.next_multiple_of(PITCH);
+    let pitch = width.checked_next_multiple_of(PITCH);
+    let pitch = pitch.ok_or(Error::OUT_OF_MEMORY)?;
     let bytes = pitch.checked_mul(rows).ok_or(Error::OUT_OF_MEMORY)?;
-    Ok((allocate(Kind::Device, bytes)?, pitch))
+    Ok((allocate(bytes)?, pitch))
 }
 
 fn pinned(bytes: usize, flags: u32) -> Result<u64> {
@@ -53,26 +54,22 @@ fn pinned(bytes: usize, flags: u32) -> Result<u64> {
     }
 }
 
-/// `cudaPointerAttributes`
+/// `cudaPointerAttributes` of CUDA 12. That of CUDA 13 is longer, by numbers that the caller sets.
 #[repr(C)]
 struct PointerAttributes {
     kind: c_int,
     device: c_int,
     device_pointer: u64,
     host_pointer: u64,
-    reserved: [u64; 8],
 }
 
 runtime! {
     fn cudaMalloc(ptr: *mut u64, bytes: usize) {
-        put(ptr, allocate(Kind::Device, bytes)?)
+        put(ptr, allocate(bytes)?)
     }
 
-    fn cudaMallocManaged(ptr: *mut u64, bytes: usize, _flags: c_uint) {
-        match bytes {
-            0 => Err(Error::INVALID_VALUE),
-            _ => put(ptr, allocate(Kind::Managed, bytes)?),
-        }
+    fn cudaMallocManaged(ptr: *mut u64, bytes: usize, flags: c_uint) {
+        put(ptr, in_runtime()?.allocate_managed(bytes as u64, flags)?)
     }
 
     fn cudaMallocPitch(ptr: *mut u64, pitch: *mut usize, width: usize, height: usize) {
@@ -141,10 +138,9 @@ runtime! {
     }
 
     fn cudaMemGetInfo(free: *mut usize, total: *mut usize) {
-        let device = in_runtime()?;
-        let limit = device.memory.limit();
-        put(free, (limit - device.memory.used()) as usize)?;
-        put(total, limit as usize)
+        let (free_bytes, all) = in_runtime()?.free_bytes();
+        put(free, free_bytes as usize)?;
+        put(total, all as usize)
     }
 
     fn cudaPointerGetAttributes(to: *mut PointerAttributes, ptr: u64) {
@@ -163,7 +159,6 @@ runtime! {
             device: if kind == 0 { -2 } else { 0 },
             device_pointer: on_device,
             host_pointer: on_host,
-            reserved: [0; 8],
         })
     }
 }

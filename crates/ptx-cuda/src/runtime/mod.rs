@@ -19,5 +19,5 @@ mod transfer;
 
 pub(crate) use device::{BUS, VERSION, check, limit};
 pub(crate) use graph::kind;
-pub(crate) use launch::{Attribute, apply};
+pub(crate) use launch::{Attribute, apply, events};
 pub(crate) use memory::PITCH;

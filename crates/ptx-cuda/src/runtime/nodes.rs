@@ -11,8 +11,8 @@ use crate::context::in_runtime;
 use crate::error::{Error, Result};
 use crate::graph::Executable;
 use crate::launch::{KernelCall, Shape, gather, gather_extra};
-use crate::memory::Rows;
-use crate::work::{Copy, Fill, HostCall, Work};
+use crate::params::{FillParams, HostParams};
+use crate::work::{Copy, Work};
 
 /// `cudaKernelNodeParams`
 #[repr(C)]
@@ -56,75 +56,6 @@ impl KernelParams {
                 shared: call.shape.shared,
                 args: call.args(),
                 extra: std::ptr::null(),
-            }),
-            _ => Err(Error::INVALID_VALUE),
-        }
-    }
-}
-
-/// `cudaMemsetParams`
-#[repr(C)]
-struct FillParams {
-    to: u64,
-    pitch: usize,
-    value: c_uint,
-    width_of_value: c_uint,
-    width: usize,
-    height: usize,
-}
-
-impl FillParams {
-    fn work(&self) -> Result<Work> {
-        if !matches!(self.width_of_value, 1 | 2 | 4) {
-            return Err(Error::INVALID_VALUE);
-        }
-        let bytes = self.width as u64 * u64::from(self.width_of_value);
-        Ok(Work::Fill(Fill {
-            to: Rows {
-                start: self.to,
-                pitch: self.pitch as u64,
-                slice: 0,
-            },
-            value: self.value,
-            width: self.width_of_value,
-            extent: [bytes, self.height as u64, 1],
-        }))
-    }
-
-    fn of(work: &Work) -> Result<Self> {
-        match work {
-            Work::Fill(fill) => Ok(Self {
-                to: fill.to.start,
-                pitch: fill.to.pitch as usize,
-                value: fill.value,
-                width_of_value: fill.width,
-                width: fill.extent[0] as usize / fill.width as usize,
-                height: fill.extent[1] as usize,
-            }),
-            _ => Err(Error::INVALID_VALUE),
-        }
-    }
-}
-
-/// `cudaHostNodeParams`
-#[repr(C)]
-struct HostParams {
-    function: Option<unsafe extern "C" fn(*mut c_void)>,
-    data: *mut c_void,
-}
-
-impl HostParams {
-    fn work(&self) -> Result<Work> {
-        let function = self.function.ok_or(Error::INVALID_VALUE)?;
-        let data = self.data;
-        Ok(Work::Host(HostCall { function, data }))
-    }
-
-    fn of(work: &Work) -> Result<Self> {
-        match work {
-            Work::Host(HostCall { function, data }) => Ok(Self {
-                function: Some(*function),
-                data: *data,
             }),
             _ => Err(Error::INVALID_VALUE),
         }

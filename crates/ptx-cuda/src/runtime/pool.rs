@@ -2,11 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::c::put;
+use crate::c::{array, put};
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
-use crate::pool::Pool;
+use crate::pool::{Access, Properties};
 use crate::runtime::device::check;
 use crate::stream::submit;
 use crate::work::Work;
@@ -22,7 +22,7 @@ fn allocate(pool: Option<usize>, bytes: usize, stream: usize) -> Result<u64> {
     device.streams.get(stream)?;
     let pool = match pool {
         Some(pool) => pool,
-        None => device.default_pool(),
+        None => device.pool(),
     };
     match bytes {
         0 => Ok(0),
@@ -60,31 +60,29 @@ runtime! {
 
     fn cudaDeviceGetMemPool(pool: *mut usize, device: c_int) {
         check(device)?;
-        put(pool, in_runtime()?.default_pool())
+        put(pool, in_runtime()?.pool())
     }
 
     fn cudaDeviceSetMemPool(device: c_int, pool: usize) {
         check(device)?;
-        let mut device = in_runtime()?;
-        device.pools.get(pool)?;
-        device.current_pool = Some(pool);
-        Ok(())
+        in_runtime()?.set_pool(pool)
     }
 
-    fn cudaMemPoolCreate(pool: *mut usize, _properties: *const c_void) {
-        put(pool, in_runtime()?.pools.add(Pool::default()))
+    fn cudaMemPoolCreate(pool: *mut usize, properties: *const Properties) {
+        let properties = properties.as_ref().ok_or(Error::INVALID_VALUE)?;
+        put(pool, in_runtime()?.make_pool(properties)?)
     }
 
     fn cudaMemPoolDestroy(pool: usize) {
-        in_runtime()?.pools.remove(pool).map(drop)
+        in_runtime()?.destroy_pool(pool)
     }
 
     fn cudaMemPoolTrimTo(pool: usize, _bytes: usize) {
         in_runtime()?.pools.get(pool).map(drop)
     }
 
-    fn cudaMemPoolSetAccess(pool: usize, _access: *const c_void, _count: usize) {
-        in_runtime()?.pools.get(pool).map(drop)
+    fn cudaMemPoolSetAccess(pool: usize, access: *const Access, count: usize) {
+        in_runtime()?.set_pool_access(pool, array(access, count)?)
     }
 
     fn cudaMemPoolGetAttribute(pool: usize, attribute: u32, value: *mut c_void) {

@@ -2,9 +2,10 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::call::runtime;
+use crate::call::{refuse, runtime};
 use crate::device::{Properties, SHARED_PLAIN, settings};
 use crate::error::Error;
+use crate::loaded::is_twelve;
 use crate::runtime::device::check;
 
 /// A C struct that is written field by field.
@@ -41,22 +42,20 @@ enum Layout {
     Thirteen,
 }
 
-/// Limits of textures: 1-D, 2-D, linear, gathered, 3-D, cubes, layers; without mipmaps. Between the
-/// second and the third, CUDA 12 has the one of 1-D linear memory.
+/// Attributes that limit textures: 1-D, 2-D, linear, gathered, 3-D, cubes, layers; mipmaps are 0.
+/// Between the second and the third, CUDA 12 has the one of 1-D linear memory.
 const TEXTURES: [i32; 25] = [
-    131_072, 0, 131_072, 65_536, 0, 0, 131_072, 65_000, 2_097_120, 32_768, 32_768, 16_384, 16_384,
-    16_384, 8_192, 8_192, 32_768, 32_768, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768, 2_046,
+    21, 77, 22, 23, 73, 74, 70, 71, 72, 45, 46, 24, 25, 26, 47, 48, 49, 52, 42, 43, 27, 28, 29, 53,
+    54,
 ];
-const LINEAR: i32 = 268_435_456;
-/// Limits of surfaces: 1-D, 2-D, 3-D, layers, cubes.
-const SURFACES: [i32; 14] = [
-    32_768, 131_072, 65_536, 16_384, 16_384, 16_384, 32_768, 2_048, 32_768, 32_768, 2_048, 32_768,
-    32_768, 2_046,
-];
+const LINEAR: i32 = 69;
+/// Attributes that limit surfaces: 1-D, 2-D, 3-D, layers, cubes.
+const SURFACES: [i32; 14] = [55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68];
 
 fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     let old = layout == Layout::Twelve;
     let attribute = |number: i32| of.attribute(number).unwrap_or(0);
+    let attributes = |numbers: &[i32]| numbers.iter().map(|&n| attribute(n)).collect::<Vec<_>>();
     let mut fields = Fields::default();
     fields.0.extend(of.name.as_bytes());
     fields.0.resize(256, 0);
@@ -73,12 +72,15 @@ fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     if old {
         // Copies overlap, multiprocessors, no timeout, not integrated, host memory, default mode.
         fields.ints(&[1, attribute(16), 0, 0, 1, 0]);
-        fields.ints(&TEXTURES[..2]).int(LINEAR);
+        fields
+            .ints(&attributes(&TEXTURES[..2]))
+            .int(attribute(LINEAR));
     } else {
         fields.ints(&[attribute(16), 0, 1]);
-        fields.ints(&TEXTURES[..2]);
+        fields.ints(&attributes(&TEXTURES[..2]));
     }
-    fields.ints(&TEXTURES[2..]).ints(&SURFACES);
+    fields.ints(&attributes(&TEXTURES[2..]));
+    fields.ints(&attributes(&SURFACES));
     fields.size(512);
     // Concurrent kernels, ECC, the bus, no TCC, engines, one address space.
     fields.ints(&[1, 1, 0, 0, 0, 0, attribute(40), 1]);
@@ -139,7 +141,11 @@ unsafe fn give(to: *mut c_void, device: c_int, layout: Layout) -> crate::error::
 
 runtime! {
     fn cudaGetDeviceProperties(to: *mut c_void, device: c_int) {
-        give(to, device, Layout::Thirteen)
+        // The runtime of CUDA 12 has the struct of CUDA 11, which is shorter, under this name.
+        match is_twelve() {
+            true => Err(refuse("cudaGetDeviceProperties of CUDA 11")),
+            false => give(to, device, Layout::Thirteen),
+        }
     }
 
     fn cudaGetDeviceProperties_v2(to: *mut c_void, device: c_int) {

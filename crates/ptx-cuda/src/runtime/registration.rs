@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
 
 use crate::c::{Dim3, offer, text};
-use crate::call::{refuse, runtime};
+use crate::call::{refuse, runtime, shield};
 use crate::context::in_runtime;
 use crate::error::Error;
 use crate::registration::registered;
@@ -20,8 +21,10 @@ struct Configuration {
 }
 
 thread_local! {
-    /// Configurations of launches that have begun.
-    static CONFIGURED: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+    /// Configurations of launches that have begun. It is never dropped: destructors of a program's
+    /// globals run after those of its thread, and may launch.
+    static CONFIGURED: ManuallyDrop<RefCell<Vec<Configuration>>> =
+        const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// A name from generated code, which is always text.
@@ -31,8 +34,8 @@ fn name(text_of: *const c_char) -> String {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn __cudaRegisterFatBinary(image: *const c_void) -> Handle {
-    std::ptr::with_exposed_provenance_mut(registered().add_binary(image))
+extern "C" fn __cudaRegisterFatBinary(image: *const c_void) -> usize {
+    shield("__cudaRegisterFatBinary", || registered().add_binary(image))
 }
 
 #[unsafe(no_mangle)]
@@ -40,7 +43,9 @@ extern "C" fn __cudaRegisterFatBinaryEnd(_binary: Handle) {}
 
 #[unsafe(no_mangle)]
 extern "C" fn __cudaUnregisterFatBinary(binary: Handle) {
-    registered().remove_binary(binary.addr());
+    shield("__cudaUnregisterFatBinary", || {
+        registered().remove_binary(binary.addr())
+    });
 }
 
 #[unsafe(no_mangle)]
@@ -56,7 +61,9 @@ extern "C" fn __cudaRegisterFunction(
     _grid: *mut c_void,
     _warp: *mut c_int,
 ) {
-    registered().add_kernel(binary.addr(), shadow.addr(), name(device_name));
+    shield("__cudaRegisterFunction", || {
+        registered().add_kernel(binary.addr(), shadow.addr(), name(device_name));
+    });
 }
 
 #[unsafe(no_mangle)]
@@ -70,12 +77,10 @@ extern "C" fn __cudaRegisterVar(
     _constant: c_int,
     _global: c_int,
 ) {
-    registered().add_variable(
-        binary.addr(),
-        shadow.addr(),
-        name(device_name),
-        bytes as u64,
-    );
+    shield("__cudaRegisterVar", || {
+        let (binary, shadow) = (binary.addr(), shadow.addr());
+        registered().add_variable(binary, shadow, name(device_name), bytes as u64);
+    });
 }
 
 #[unsafe(no_mangle)]
@@ -89,18 +94,24 @@ extern "C" fn __cudaRegisterManagedVar(
     _constant: c_int,
     _global: c_int,
 ) {
-    let place = place.expose_provenance();
-    registered().add_managed(binary.addr(), place, name(device_name), bytes as u64);
+    shield("__cudaRegisterManagedVar", || {
+        let (binary, place) = (binary.addr(), place.expose_provenance());
+        registered().add_managed(binary, place, name(device_name), bytes as u64);
+    });
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn __cudaRegisterTexture() {
-    refuse("a texture reference");
+    shield("__cudaRegisterTexture", || {
+        _ = refuse("a texture reference")
+    });
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn __cudaRegisterSurface() {
-    refuse("a surface reference");
+    shield("__cudaRegisterSurface", || {
+        _ = refuse("a surface reference")
+    });
 }
 
 /// Loads a module so that its managed variables can be used.
@@ -112,32 +123,21 @@ extern "C" fn __cudaInitModule(binary: Handle) -> c_char {
     c_char::from(loaded == 0)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn __cudaPushCallConfiguration(
-    grid: Dim3,
-    block: Dim3,
-    shared: usize,
-    stream: usize,
-) -> c_int {
-    CONFIGURED.with_borrow_mut(|all| {
-        all.push(Configuration {
-            grid,
-            block,
-            shared,
-            stream,
-        });
-    });
-    0
-}
-
 runtime! {
+    fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: usize, stream: usize) {
+        let configuration = Configuration { grid, block, shared, stream };
+        CONFIGURED.with(|all| all.borrow_mut().push(configuration));
+        Ok(())
+    }
+
     fn __cudaPopCallConfiguration(
         grid: *mut Dim3,
         block: *mut Dim3,
         shared: *mut usize,
         stream: *mut usize,
     ) {
-        let last = CONFIGURED.with_borrow_mut(Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
+        let last = CONFIGURED.with(|all| all.borrow_mut().pop());
+        let last = last.ok_or(Error::MISSING_CONFIGURATION)?;
         offer(grid, last.grid);
         offer(block, last.block);
         offer(shared, last.shared);

@@ -7,6 +7,7 @@ use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::driver::stream::{Answers, capture_info};
 use crate::error::Error;
+use crate::stream::exchange_mode;
 
 runtime! {
     fn cudaStreamCreate(stream: *mut usize) {
@@ -18,7 +19,7 @@ runtime! {
     }
 
     fn cudaStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) {
-        put(stream, in_runtime()?.streams.make(flags, priority.clamp(-5, 0)))
+        put(stream, in_runtime()?.streams.make(flags, priority))
     }
 
     fn cudaStreamDestroy(stream: usize) {
@@ -36,9 +37,9 @@ runtime! {
     fn cudaStreamWaitEvent | cudaStreamWaitEvent_ptsz(
         stream: usize,
         event: usize,
-        _flags: c_uint,
+        flags: c_uint,
     ) {
-        in_runtime()?.wait_in(stream, event)
+        in_runtime()?.wait_in(stream, event, flags)
     }
 
     fn cudaStreamGetFlags | cudaStreamGetFlags_ptsz(stream: usize, flags: *mut c_uint) {
@@ -77,18 +78,19 @@ runtime! {
 
     fn cudaStreamSetAttribute | cudaStreamSetAttribute_ptsz(
         stream: usize,
-        _attribute: c_int,
-        _value: *const c_void,
+        attribute: c_int,
+        value: *const c_int,
     ) {
-        in_runtime()?.streams.get(stream).map(drop)
+        let value = *value.as_ref().ok_or(Error::INVALID_VALUE)?;
+        in_runtime()?.streams.set_attribute(stream, attribute, value)
     }
 
     fn cudaCtxResetPersistingL2Cache() {
         in_runtime().map(drop)
     }
 
-    fn cudaStreamBeginCapture | cudaStreamBeginCapture_ptsz(stream: usize, _mode: c_int) {
-        in_runtime()?.begin_capture(stream, None, Vec::new())
+    fn cudaStreamBeginCapture | cudaStreamBeginCapture_ptsz(stream: usize, mode: c_int) {
+        in_runtime()?.begin_capture(stream, mode, None, Vec::new())
     }
 
     fn cudaStreamBeginCaptureToGraph | cudaStreamBeginCaptureToGraph_ptsz(
@@ -97,9 +99,9 @@ runtime! {
         after: *const usize,
         _edges: *const c_void,
         count: usize,
-        _mode: c_int,
+        mode: c_int,
     ) {
-        in_runtime()?.begin_capture(stream, Some(graph), array(after, count)?.to_vec())
+        in_runtime()?.begin_capture(stream, mode, Some(graph), array(after, count)?.to_vec())
     }
 
     fn cudaStreamEndCapture | cudaStreamEndCapture_ptsz(stream: usize, graph: *mut usize) {
@@ -155,6 +157,7 @@ runtime! {
     }
 
     fn cudaThreadExchangeStreamCaptureMode(mode: *mut c_int) {
-        put(mode, 0)
+        let wanted = *mode.as_ref().ok_or(Error::INVALID_VALUE)?;
+        put(mode, exchange_mode(wanted)?)
     }
 }

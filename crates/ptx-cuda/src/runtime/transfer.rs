@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use super::memory::{Extent, PitchedPtr};
+use crate::array::Array;
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
@@ -35,35 +36,46 @@ pub(super) struct Copy3D {
 
 impl Copy3D {
     pub(super) fn copy(&self) -> Result<Copy> {
-        let side = |array: usize, side: &PitchedPtr, at: &Position| {
-            let [x, y, z] = [at.x, at.y, at.z].map(|n| n as u64);
-            if array != 0 {
-                let array = *in_runtime()?.arrays.all.get(array)?;
-                let texel = array.texel_bytes();
-                return Ok((array.rows(x * texel, y, z), texel));
-            }
-            let pitch = side.pitch as u64;
-            let slice = pitch * side.height as u64;
-            let start = side.ptr + x + y * pitch + z * slice;
-            Ok((
-                Rows {
-                    start,
-                    pitch,
-                    slice,
-                },
-                1,
-            ))
+        let array = |handle: usize| match handle {
+            0 => Ok(None),
+            _ => in_runtime()?.arrays.all.get(handle).copied().map(Some),
         };
-        let (to, to_texel) = side(self.to_array, &self.to, &self.to_position)?;
-        let (from, from_texel) = side(self.from_array, &self.from, &self.from_position)?;
-        let [width, height, depth] =
-            [self.extent.width, self.extent.height, self.extent.depth].map(|n| n as u64);
+        let (to, from) = (array(self.to_array)?, array(self.from_array)?);
+        let texel = |array: &Option<Array>| array.map_or(1, |array| array.texel_bytes());
         // With an array, a width counts its texels.
+        let width = (self.extent.width as u64).checked_mul(texel(&to).max(texel(&from)));
+        let extent = [
+            width.ok_or(Error::INVALID_VALUE)?,
+            self.extent.height as u64,
+            self.extent.depth as u64,
+        ];
         Ok(Copy {
-            to,
-            from,
-            extent: [width * to_texel.max(from_texel), height, depth],
+            to: side(to, &self.to, &self.to_position, extent)?,
+            from: side(from, &self.from, &self.from_position, extent)?,
+            extent,
         })
+    }
+}
+
+/// One side of a copy: of an array, or of memory.
+fn side(
+    array: Option<Array>,
+    memory: &PitchedPtr,
+    at: &Position,
+    extent: [u64; 3],
+) -> Result<Rows> {
+    let [x, y, z] = [at.x, at.y, at.z].map(|n| n as u64);
+    match array {
+        Some(array) => {
+            let x = x.checked_mul(array.texel_bytes());
+            array.rows([x.ok_or(Error::INVALID_VALUE)?, y, z], extent)
+        }
+        None => Rows::from(
+            memory.ptr,
+            [x, y, z],
+            memory.pitch as u64,
+            memory.height as u64,
+        ),
     }
 }
 
@@ -79,11 +91,7 @@ pub(super) fn transfer(copy: Copy, kind: c_int, stream: usize) -> Result {
 
 /// Rows that lie apart.
 pub(super) fn pitched(start: u64, pitch: usize) -> Rows {
-    Rows {
-        start,
-        pitch: pitch as u64,
-        slice: 0,
-    }
+    Rows::planar(start, pitch as u64)
 }
 
 fn planar(to: (u64, usize), from: (u64, usize), width: usize, height: usize) -> Result<Copy> {
@@ -108,27 +116,18 @@ pub(super) fn fill(ptr: u64, value: c_int, bytes: usize) -> Fill {
 
 fn fill_planar(ptr: u64, pitch: usize, value: c_int, width: usize, height: usize) -> Fill {
     Fill {
-        to: Rows {
-            start: ptr,
-            pitch: pitch as u64,
-            slice: 0,
-        },
+        to: pitched(ptr, pitch),
         extent: [width as u64, height as u64, 1],
         ..fill(ptr, value, 0)
     }
 }
 
-fn fill_cube(to: PitchedPtr, value: c_int, extent: Extent) -> Fill {
-    let pitch = to.pitch as u64;
-    Fill {
-        to: Rows {
-            start: to.ptr,
-            pitch,
-            slice: pitch * to.height as u64,
-        },
+fn fill_cube(to: PitchedPtr, value: c_int, extent: Extent) -> Result<Fill> {
+    Ok(Fill {
+        to: Rows::from(to.ptr, [0; 3], to.pitch as u64, to.height as u64)?,
         extent: [extent.width, extent.height, extent.depth].map(|n| n as u64),
         ..fill(to.ptr, value, 0)
-    }
+    })
 }
 
 fn set(work: Fill, stream: usize) -> Result {
@@ -251,7 +250,7 @@ runtime! {
     }
 
     fn cudaMemset3D | cudaMemset3D_ptds(to: PitchedPtr, value: c_int, extent: Extent) {
-        set(fill_cube(to, value, extent), 0)
+        set(fill_cube(to, value, extent)?, 0)
     }
 
     fn cudaMemset3DAsync | cudaMemset3DAsync_ptsz(
@@ -260,6 +259,6 @@ runtime! {
         extent: Extent,
         stream: usize,
     ) {
-        set(fill_cube(to, value, extent), stream)
+        set(fill_cube(to, value, extent)?, stream)
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+mod ptx;
 mod textures;
 
 use std::ffi::{c_int, c_void};
@@ -9,34 +10,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libloading::Library;
 
-/// Adds one to the first `n` numbers at `p`.
-pub(crate) const PTX: &str = "
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry add_one(.param .u64 p, .param .u32 n)
-{
-    .reg .u32 %r<4>;
-    .reg .u64 %d<3>;
-    .reg .pred %q;
-    ld.param.u64 %d0, [p];
-    ld.param.u32 %r0, [n];
-    mov.u32 %r1, %tid.x;
-    setp.ge.u32 %q, %r1, %r0;
-    @%q ret;
-    mul.wide.u32 %d1, %r1, 4;
-    add.u64 %d2, %d0, %d1;
-    ld.global.u32 %r2, [%d2];
-    add.u32 %r2, %r2, 1;
-    st.global.u32 [%d2], %r2;
-    ret;
-}
-";
+pub(crate) use ptx::PTX;
 
 /// `dim3`
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Dim3(u32, u32, u32);
+pub(crate) struct Dim3(pub(crate) u32, pub(crate) u32, pub(crate) u32);
 
 /// One test at a time has the library, whose device is the process's.
 pub(crate) struct Cuda {
@@ -52,7 +31,7 @@ macro_rules! callers {
                 ///
                 /// # Safety
                 /// It must take these arguments.
-                #[allow(non_camel_case_types, dead_code)]
+                #[allow(clippy::too_many_arguments)]
                 pub(crate) unsafe fn $caller<$($type),+>(&self, name: &str, $($arg: $type),+) -> c_int {
                     let function: unsafe extern "C" fn($($type),+) -> c_int = self.symbol(name);
                     // SAFETY: by this function's contract.
@@ -68,9 +47,18 @@ callers! {
     f2(a: A, b: B);
     f3(a: A, b: B, c: C);
     f4(a: A, b: B, c: C, d: D);
+    f5(a: A, b: B, c: C, d: D, e: E);
+    f8(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
 }
 
 impl Cuda {
+    /// Calls a function of the API that takes nothing.
+    pub(crate) fn f0(&self, name: &str) -> c_int {
+        let function: unsafe extern "C" fn() -> c_int = self.symbol(name);
+        // SAFETY: those that take nothing may always be called.
+        unsafe { function() }
+    }
+
     /// Loads the library that was built beside this test.
     pub(crate) fn load() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
@@ -93,8 +81,14 @@ impl Cuda {
 
     /// Registers a container as nvcc's host code does; the address of its kernel `add_one`.
     pub(crate) fn register(&self, container: &[u8]) -> usize {
+        let shadow: *const u64 = Box::leak(Box::new(0u64));
+        self.register_at(container, shadow);
+        shadow.addr()
+    }
+
+    /// Registers one whose kernel has this address; the handle of the container.
+    pub(crate) fn register_at(&self, container: &[u8], shadow: *const u64) -> usize {
         let image = Box::leak(wrapper(container).into_boxed_slice());
-        let shadow = Box::leak(Box::new(0u64));
         let register: unsafe extern "C" fn(*const c_void) -> usize =
             self.symbol("__cudaRegisterFatBinary");
         let function: unsafe extern "C" fn(
@@ -109,14 +103,13 @@ impl Cuda {
             usize,
             usize,
         ) = self.symbol("__cudaRegisterFunction");
-        let shadow: *const u64 = shadow;
         // SAFETY: what nvcc's host code does, with memory that lives on.
         unsafe {
             let handle = register(image.as_ptr().cast());
             let name = c"add_one".as_ptr().cast();
             function(handle, shadow, shadow, name, -1, 0, 0, 0, 0, 0);
+            handle
         }
-        shadow.addr()
     }
 
     /// Launches `add_one`.

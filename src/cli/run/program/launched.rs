@@ -12,7 +12,7 @@ use crate::table::{Align, Column, Style, Table, Value};
 /// All that was launched, found and refused.
 #[derive(Default)]
 pub(super) struct Launched {
-    processes: usize,
+    processes: BTreeSet<String>,
     kernels: BTreeMap<String, Kernel>,
     forms: BTreeMap<String, Forms>,
     /// Kernel, kind and text.
@@ -68,7 +68,7 @@ fn micros(kernel: &Kernel) -> f64 {
 }
 
 impl Launched {
-    /// Reads the files of a folder, one for each process. `untimed` says why no time was modelled.
+    /// Reads the files of a folder, which processes wrote. `untimed` says why no time was modelled.
     pub(super) fn read(folder: &Path, untimed: Option<String>) -> Self {
         let mut all = Self {
             untimed: untimed.into_iter().collect(),
@@ -81,7 +81,10 @@ impl Launched {
             let lines = text
                 .lines()
                 .filter_map(|line| serde_json::from_str(line).ok());
-            all.processes += 1;
+            // A process that executes another program writes another file: number-turn.jsonl.
+            let name = file.file_name().to_string_lossy().into_owned();
+            let process = name.split('-').next().unwrap_or_default();
+            all.processes.insert(process.to_owned());
             lines.for_each(|line| all.add(line));
         }
         all
@@ -99,6 +102,9 @@ impl Launched {
                 sum.timed += kernel.timed;
                 sum.modelled_nanos += kernel.modelled_nanos;
                 sum.longest = sum.longest.take().max(kernel.longest);
+                sum.clusters += kernel.clusters;
+                sum.remembered += kernel.remembered;
+                sum.unwatched = sum.unwatched.max(kernel.unwatched);
             }
             Line::Forms(forms) => {
                 let all = self.forms.entry(forms.kernel.clone()).or_default();
@@ -138,16 +144,37 @@ impl Launched {
         for (_, text) in &self.faults {
             parts.push(format!("fault: {text}"));
         }
-        if !self.forms.is_empty() {
-            parts.push(self.exactness());
-        }
+        parts.extend(self.unseen());
         for why in &self.untimed {
             parts.push(format!("no time: {why}"));
         }
         if !self.refused.is_empty() {
             parts.push(format!("not supported: {}", self.refused.join(", ")));
         }
+        if !self.forms.is_empty() {
+            parts.push(self.exactness());
+        }
         parts.join("\n\n")
+    }
+
+    /// What a search for hazards did not see, in a sentence.
+    fn unseen(&self) -> Option<String> {
+        let sum = |of: fn(&Kernel) -> u64| self.kernels.values().map(of).sum::<u64>();
+        let (all, seen) = (
+            sum(|kernel| kernel.clusters),
+            sum(|kernel| kernel.remembered),
+        );
+        let unwatched = self.kernels.values().map(|kernel| kernel.unwatched).max();
+        let mut parts = Vec::new();
+        if seen < all {
+            parts.push(format!(
+                "every access of {seen} of {all} clusters was watched for races"
+            ));
+        }
+        if let Some(bytes @ 1..) = unwatched {
+            parts.push(format!("{bytes} bytes of memory were not watched"));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     /// How sure the results are, in a sentence.
@@ -232,13 +259,16 @@ impl Launched {
                 "near": forms.map(|forms| &forms.near),
                 "documents": forms.map(|forms| &forms.documents),
                 "bound_by": kernel.longest.as_ref().map(|(_, bound)| bound),
+                "clusters": kernel.clusters,
+                "watched_clusters": kernel.remembered,
+                "unwatched_bytes": kernel.unwatched,
             })
         };
         let document = json!({
             "device": device,
             "seed": seed,
             "exit": exit,
-            "processes": self.processes,
+            "processes": self.processes.len(),
             "kernels": self.kernels.iter().map(kernel).collect::<Vec<_>>(),
             "hazards": self.hazards.iter().map(hazard).collect::<Vec<_>>(),
             "faults": self.faults.iter().map(fault).collect::<Vec<_>>(),
@@ -266,6 +296,25 @@ mod tests {
         assert_eq!(short(&long), "outer::kernel<…>");
         let deep = format!("{}kernel<int>", "namespace::".repeat(6));
         assert_eq!(short(&deep), "kernel<…>");
+    }
+
+    #[test]
+    fn what_was_not_watched_is_one_sentence() {
+        let mut launched = Launched::default();
+        let mut add = |clusters, remembered, unwatched| {
+            launched.add(Line::Kernel(Kernel {
+                clusters,
+                remembered,
+                unwatched,
+                ..Kernel::default()
+            }));
+            launched.unseen()
+        };
+        assert_eq!(add(2, 2, 0), None);
+        let races = "every access of 66 of 102 clusters was watched for races";
+        assert_eq!(add(100, 64, 0).as_deref(), Some(races));
+        let both = format!("{races}; 8 bytes of memory were not watched");
+        assert_eq!(add(0, 0, 8), Some(both));
     }
 
     #[test]

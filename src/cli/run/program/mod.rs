@@ -64,6 +64,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let device = target::find(&args.target)?;
     let folder = tempfile::tempdir().map_err(|e| no_folder(&e))?;
+    check_name(folder.path())?;
     prepare(folder.path()).map_err(|e| no_folder(&e))?;
     let timing = args.time.then(|| timing(&device)).transpose();
     let known = timing.as_ref().ok().and_then(Option::as_ref);
@@ -85,6 +86,18 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 fn no_folder(error: &std::io::Error) -> CommandError {
     let message = format!("no folder for the libraries: {error}");
     CommandError::could_not_run(message, "set TMPDIR to a folder with 20 MB of room")
+}
+
+/// The loader takes a space or a colon in `LD_PRELOAD` for the end of a name.
+fn check_name(folder: &Path) -> Result<(), CommandError> {
+    match folder.to_string_lossy().contains([' ', ':']) {
+        false => Ok(()),
+        true => {
+            let message = format!("the loader cannot use {}", folder.display());
+            let remedy = "set TMPDIR to a folder without a space or colon in its name";
+            Err(CommandError::could_not_run(message, remedy))
+        }
+    }
 }
 
 fn prepare(folder: &Path) -> std::io::Result<()> {

@@ -1,0 +1,511 @@
+//! What a card refuses, and what it keeps apart.
+
+mod cuda;
+
+use std::ffi::{CString, c_int, c_void};
+use std::ptr::{null, null_mut};
+
+use cuda::{Cuda, Dim3, PTX, container};
+
+/// Kinds of captures.
+const GLOBAL: c_int = 0;
+const THREAD_LOCAL: c_int = 1;
+const RELAXED: c_int = 2;
+
+/// Managed memory for some numbers, which are 0.
+///
+/// # Safety
+/// The library must be there.
+unsafe fn managed(cuda: &Cuda) -> u64 {
+    let mut ptr = 0u64;
+    // SAFETY: as the API asks for.
+    unsafe {
+        assert_eq!(cuda.f3("cudaMallocManaged", &raw mut ptr, 64usize, 1u32), 0);
+        assert_eq!(cuda.f3("cudaMemset", ptr, 0 as c_int, 64usize), 0);
+    }
+    ptr
+}
+
+unsafe fn number(ptr: u64) -> u32 {
+    // SAFETY: managed memory is the host's.
+    unsafe { *std::ptr::with_exposed_provenance::<u32>(ptr as usize) }
+}
+
+#[test]
+fn the_runtime_keeps_the_primary_context() {
+    let cuda = Cuda::load();
+    let (mut context, mut flags, mut active) = (0usize, 0u32, 0 as c_int);
+    // SAFETY: as the API asks for.
+    unsafe {
+        let ptr = managed(&cuda);
+        assert_eq!(cuda.f1("cuInit", 0u32), 0);
+        let retained = cuda.f2("cuDevicePrimaryCtxRetain", &raw mut context, 0 as c_int);
+        assert_eq!(retained, 0);
+        assert_eq!(cuda.f1("cuDevicePrimaryCtxRelease_v2", 0 as c_int), 0);
+        let state = (&raw mut flags, &raw mut active);
+        let asked = cuda.f3("cuDevicePrimaryCtxGetState", 0 as c_int, state.0, state.1);
+        assert_eq!((asked, active), (0, 1));
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}
+
+#[test]
+fn a_context_that_is_destroyed_loses_all() {
+    let cuda = Cuda::load();
+    let (mut context, mut ptr, mut free) = (0usize, 0u64, [0usize; 2]);
+    let mut all = 0usize;
+    // SAFETY: as the API asks for.
+    unsafe {
+        assert_eq!(cuda.f1("cuInit", 0u32), 0);
+        let make = |to: *mut usize| cuda.f3("cuCtxCreate_v2", to, 0u32, 0 as c_int);
+        assert_eq!(make(&raw mut context), 0);
+        for (turn, free) in free.iter_mut().enumerate() {
+            let of = (&raw mut *free, &raw mut all);
+            assert_eq!(cuda.f2("cuMemGetInfo_v2", of.0, of.1), 0);
+            assert_eq!(cuda.f2("cuMemAlloc_v2", &raw mut ptr, 1usize << 30), 0);
+            let uses = || {
+                assert_eq!(cuda.f1("cuCtxSetCurrent", context), 0);
+                assert_eq!(cuda.f1("cuCtxDestroy_v2", context), 0);
+                assert_eq!(cuda.f1("cuCtxDestroy_v2", context), 201, "twice");
+            };
+            std::thread::scope(|scope| scope.spawn(uses).join()).expect("no panic");
+            assert_eq!(cuda.f1("cuMemFree_v2", ptr), 709, "turn {turn}");
+            assert_eq!(make(&raw mut context), 0);
+            assert_eq!(cuda.f1("cuMemFree_v2", ptr), 1, "it went with its context");
+        }
+        assert_eq!(free[0], free[1]);
+        assert_eq!(cuda.f1("cuCtxDestroy_v2", context), 0);
+    }
+}
+
+#[test]
+fn a_library_that_is_gone_leaves_no_kernel() {
+    let cuda = Cuda::load();
+    let shadow: *const u64 = Box::leak(Box::new(0));
+    let twice = PTX.replace("add.u32 %r2, %r2, 1;", "add.u32 %r2, %r2, 2;");
+    // SAFETY: as nvcc's host code does.
+    unsafe {
+        let ptr = managed(&cuda);
+        let remove: unsafe extern "C" fn(usize) = cuda.symbol("__cudaUnregisterFatBinary");
+        let first = cuda.register_at(&container(1, PTX.as_bytes()), shadow);
+        assert_eq!(cuda.launch(shadow.addr(), 1, 1, ptr, 1, 0), 0);
+        remove(first);
+        assert_eq!(cuda.launch(shadow.addr(), 1, 1, ptr, 1, 0), 98);
+        let second = cuda.register_at(&container(1, twice.as_bytes()), shadow);
+        assert_eq!(cuda.launch(shadow.addr(), 1, 1, ptr, 1, 0), 0);
+        assert_eq!(number(ptr), 3);
+        remove(second);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}
+
+#[test]
+fn addresses_out_of_files_and_null_functions_are_not_followed() {
+    let cuda = Cuda::load();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("module");
+    std::fs::write(&path, cuda::wrapper(&[])).expect("a file");
+    let path = CString::new(path.to_str().expect("text")).expect("no zero");
+    let (mut context, mut module, mut graph, mut node) = (0usize, 0usize, 0usize, 0usize);
+    let host = [0usize; 2];
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        assert_eq!(cuda.f1("cuInit", 0u32), 0);
+        let made = cuda.f3("cuCtxCreate_v2", &raw mut context, 0u32, 0 as c_int);
+        assert_eq!(made, 0);
+        let loaded = cuda.f2("cuModuleLoad", &raw mut module, path.as_ptr());
+        assert_eq!(loaded, 200);
+        assert_eq!(cuda.f2("cuGraphCreate", &raw mut graph, 0u32), 0);
+        let none = null::<usize>();
+        let name = "cuGraphAddHostNode";
+        let added = cuda.f5(name, &raw mut node, graph, none, 0usize, host.as_ptr());
+        assert_eq!(added, 1);
+        assert_eq!(cuda.f1("cuGraphDestroy", graph), 0);
+        assert_eq!(cuda.f1("cuCtxDestroy_v2", context), 0);
+    }
+}
+
+/// `CUDA_MEMCPY2D`: rows of 16 bytes in host memory, said to be of a kind, to an array.
+fn to_array(kind: usize, from: &[u8], array: usize, width: usize, rows: usize) -> Vec<usize> {
+    let address = from.as_ptr().expose_provenance();
+    let from = [0, 0, kind, address, address, 0, 16];
+    let to = [0, 0, 3, 0, 0, array, 0];
+    from.into_iter().chain(to).chain([width, rows]).collect()
+}
+
+#[test]
+fn copies_stay_inside_arrays() {
+    let cuda = Cuda::load();
+    let (mut array, host) = (0usize, [0u8; 256]);
+    // `cudaChannelFormatDesc`: one float.
+    let float = [32 as c_int, 0, 0, 0, 2];
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        let none = 0u32;
+        let make: unsafe extern "C" fn(*mut usize, *const c_int, usize, usize, u32) -> c_int =
+            cuda.symbol("cudaMallocArray");
+        assert_eq!(make(&raw mut array, float.as_ptr(), 4, 2, none), 0);
+        let copy = |x: usize, y: usize, width: usize, rows: usize| {
+            let from = (host.as_ptr(), 64usize);
+            let name = "cudaMemcpy2DToArray";
+            cuda.f8(name, array, x, y, from.0, from.1, width, rows, 1 as c_int)
+        };
+        assert_eq!(copy(0, 0, 16, 2), 0);
+        assert_eq!(copy(0, 0, 64, 1), 1, "a row has 16 bytes");
+        assert_eq!(copy(4, 0, 16, 1), 1);
+        assert_eq!(copy(0, 1, 16, 2), 1, "there are two rows");
+        assert_eq!(copy(usize::MAX, 0, 16, 1), 1);
+        let planar = |kind, width, rows| {
+            let copy = to_array(kind, &host, array, width, rows);
+            cuda.f1("cuMemcpy2D_v2", copy.as_ptr())
+        };
+        assert_eq!(planar(1, 16, 2), 0);
+        assert_eq!(planar(4, 16, 2), 0, "any address");
+        assert_eq!(planar(2, 16, 2), 1, "no address of the device");
+        assert_eq!(planar(9, 16, 2), 1, "no such kind");
+        assert_eq!(planar(1, 16, 3), 1);
+        assert_eq!(cuda.f1("cudaFreeArray", array), 0);
+    }
+}
+
+#[test]
+fn sizes_that_no_address_has_are_refused() {
+    let cuda = Cuda::load();
+    let (mut ptr, mut pitch) = (0u64, 0usize);
+    let mut host = [0u8; 16];
+    // SAFETY: refused.
+    unsafe {
+        let ours = managed(&cuda);
+        assert_eq!(cuda.f3("cuMemsetD32_v2", ours, 5u32, 1usize << 62), 1);
+        let fill = "cudaMemset2D";
+        let filled = cuda.f5(fill, ours, usize::MAX, 0 as c_int, 1usize, 1usize << 63);
+        assert_eq!(filled, 1);
+        assert_eq!(cuda.f2("cudaMalloc", &raw mut ptr, usize::MAX), 2);
+        let place = (&raw mut ptr, &raw mut pitch);
+        let made = cuda.f4("cudaMallocPitch", place.0, place.1, usize::MAX, 1usize);
+        assert_eq!(made, 2);
+        let register = "cudaHostRegister";
+        assert_eq!(cuda.f3(register, host.as_mut_ptr(), usize::MAX, 0u32), 1);
+        assert_eq!(cuda.f1("cudaFree", ours), 0);
+    }
+}
+
+#[test]
+fn a_capture_is_ruined_by_what_it_does_not_see() {
+    let cuda = Cuda::load();
+    let kernel = cuda.register(&container(1, PTX.as_bytes()));
+    let (mut stream, mut graph, mut other) = (0usize, 0usize, 0u64);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        let ptr = managed(&cuda);
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        let begin = |mode: c_int| assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, mode), 0);
+        let mut end = || cuda.f2("cudaStreamEndCapture", stream, &raw mut graph);
+        begin(GLOBAL);
+        assert_eq!(cuda.launch(kernel, 1, 1, ptr, 1, 0), 906);
+        assert_eq!(cuda.launch(kernel, 1, 1, ptr, 1, stream), 901);
+        assert_eq!(end(), 901);
+        assert_eq!(number(ptr), 0);
+        begin(GLOBAL);
+        assert_eq!(cuda.f2("cudaMalloc", &raw mut other, 16usize), 900);
+        assert_eq!(end(), 901);
+        begin(RELAXED);
+        assert_eq!(cuda.f2("cudaMalloc", &raw mut other, 16usize), 0);
+        assert_eq!(cuda.f1("cudaFree", other), 0);
+        assert_eq!(cuda.launch(kernel, 1, 2048, ptr, 1, stream), 9, "checked");
+        assert_eq!(end(), 0);
+        begin(RELAXED);
+        assert_eq!(cuda.f0("cudaDeviceSynchronize"), 900, "in every mode");
+        assert_eq!(end(), 901);
+        for (mode, code) in [(THREAD_LOCAL, 0), (GLOBAL, 900)] {
+            begin(mode);
+            let elsewhere = || {
+                let mut own = 0u64;
+                cuda.f2("cudaMalloc", &raw mut own, 16usize)
+            };
+            let made = std::thread::scope(|scope| scope.spawn(elsewhere).join());
+            assert_eq!(made.expect("no panic"), code);
+            assert_eq!(end(), if code == 0 { 0 } else { 901 });
+        }
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}
+
+#[test]
+fn each_thread_has_a_stream_of_its_own() {
+    const PER_THREAD: usize = 2;
+    let cuda = Cuda::load();
+    let kernel = cuda.register(&container(1, PTX.as_bytes()));
+    let mut graph = 0usize;
+    // SAFETY: as the API asks for.
+    unsafe {
+        let ptr = managed(&cuda);
+        // Stream 0 of these names is the thread's.
+        let begin = "cudaStreamBeginCapture_ptsz";
+        assert_eq!(cuda.f2(begin, 0usize, THREAD_LOCAL), 0);
+        assert_eq!(cuda.launch(kernel, 1, 1, ptr, 1, PER_THREAD), 0);
+        let elsewhere = || cuda.launch(kernel, 1, 1, ptr, 1, PER_THREAD);
+        let launched = std::thread::scope(|scope| scope.spawn(elsewhere).join());
+        assert_eq!(launched.expect("no panic"), 0);
+        assert_eq!(number(ptr), 1, "only the other thread's has run");
+        let end = "cudaStreamEndCapture_ptsz";
+        assert_eq!(cuda.f2(end, 0usize, &raw mut graph), 0);
+        assert_eq!(cuda.f2("cudaStreamBeginCapture", 0usize, GLOBAL), 900);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}
+
+#[test]
+fn graphs_record_events_and_launches_do() {
+    let cuda = Cuda::load();
+    let kernel = cuda.register(&container(1, PTX.as_bytes()));
+    let (mut stream, mut graph, mut exec) = (0usize, 0usize, 0usize);
+    let (mut events, mut count, mut millis) = ([0usize; 3], 0usize, 0f32);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        for event in &mut events {
+            assert_eq!(cuda.f1("cudaEventCreate", &raw mut *event), 0);
+        }
+        let record =
+            |event: usize, flags: u32| cuda.f3("cudaEventRecordWithFlags", event, stream, flags);
+        assert_eq!(record(events[0], 1), 1, "no capture");
+        assert_eq!(record(events[0], 0), 0);
+        assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, GLOBAL), 0);
+        assert_eq!(record(events[1], 1), 0);
+        assert_eq!(record(events[1], 8), 1, "no such flag");
+        assert_eq!(cuda.f2("cudaStreamEndCapture", stream, &raw mut graph), 0);
+        let nodes = null_mut::<usize>();
+        assert_eq!(
+            cuda.f3("cudaGraphGetNodes", graph, nodes, &raw mut count),
+            0
+        );
+        assert_eq!(count, 1);
+        // `cudaGraphInstantiateParams`: flags, stream, then two answers.
+        let mut params = [1u64 << 40, 0, 7, 7];
+        let name = "cudaGraphInstantiateWithParams";
+        let mut make = |params: *mut u64| cuda.f3(name, &raw mut exec, graph, params);
+        assert_eq!(make(params.as_mut_ptr()), 1, "no such flag");
+        params[0] = 4;
+        assert_eq!(make(params.as_mut_ptr()), 801, "launches from the device");
+        params[0] = 0;
+        assert_eq!(make(params.as_mut_ptr()), 0);
+        assert_eq!((params[2], params[3] as u32), (0, 0));
+        assert_eq!(cuda.f2("cudaGraphLaunch", exec, stream), 0);
+        let ptr = managed(&cuda);
+        // Attribute 12: the event of a launch's completion.
+        let completion = Attribute {
+            id: 12,
+            value: [events[2] as u32, (events[2] >> 32) as u32, 0],
+            ..Attribute::default()
+        };
+        let launched = launch_with(&cuda, kernel, 1, stream, ptr, &[completion]);
+        assert_eq!(launched, 0);
+        for event in &events[1..] {
+            let elapsed = "cudaEventElapsedTime";
+            assert_eq!(cuda.f3(elapsed, &raw mut millis, events[0], *event), 0);
+        }
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}
+
+/// `cudaLaunchAttribute`
+#[repr(C)]
+#[derive(Default)]
+struct Attribute {
+    id: u32,
+    padding: u32,
+    value: [u32; 3],
+    rest: [u32; 13],
+}
+
+/// `cudaLaunchConfig_t`
+#[repr(C)]
+struct Config {
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+    stream: usize,
+    attributes: *const Attribute,
+    count: u32,
+}
+
+/// Launches `add_one` with attributes.
+///
+/// # Safety
+/// As the kernel asks for.
+unsafe fn launch_with(
+    cuda: &Cuda,
+    kernel: usize,
+    blocks: u32,
+    stream: usize,
+    ptr: u64,
+    attributes: &[Attribute],
+) -> c_int {
+    let count = 1u32;
+    let args: [*const c_void; 2] = [(&raw const ptr).cast(), (&raw const count).cast()];
+    let config = Config {
+        grid: Dim3(blocks, 1, 1),
+        block: Dim3(1, 1, 1),
+        shared: 0,
+        stream,
+        attributes: attributes.as_ptr(),
+        count: attributes.len() as u32,
+    };
+    let name = "cudaLaunchKernelExC";
+    // SAFETY: by this function's contract.
+    unsafe { cuda.f3(name, &raw const config, kernel, args.as_ptr()) }
+}
+
+#[test]
+fn large_clusters_and_shared_memory_are_asked_for_first() {
+    let cuda = Cuda::load();
+    let kernel = cuda.register(&container(1, PTX.as_bytes()));
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        let ptr = managed(&cuda);
+        let launch = |blocks, ctas| {
+            let size = Attribute {
+                id: 4,
+                value: [ctas, 1, 1],
+                ..Attribute::default()
+            };
+            launch_with(&cuda, kernel, blocks, 0, ptr, &[size])
+        };
+        assert_eq!(launch(16, 8), 0);
+        assert_eq!(launch(16, 16), 912);
+        assert_eq!(launch(12, 8), 912, "no divisor");
+        let set = |attribute: c_int, value: c_int| {
+            cuda.f3("cudaFuncSetAttribute", kernel, attribute, value)
+        };
+        assert_eq!(set(14, 1), 0);
+        assert_eq!(launch(16, 16), 0);
+        assert_eq!(set(11, 2), 801, "a size of clusters");
+        let launch: unsafe extern "C" fn(
+            usize,
+            Dim3,
+            Dim3,
+            *const *const c_void,
+            usize,
+            usize,
+        ) -> c_int = cuda.symbol("cudaLaunchKernel");
+        let count = 0u32;
+        let args: [*const c_void; 2] = [(&raw const ptr).cast(), (&raw const count).cast()];
+        let one = Dim3(1, 1, 1);
+        assert_eq!(launch(kernel, one, one, args.as_ptr(), 64 << 10, 0), 1);
+        assert_eq!(set(8, 64 << 10), 0);
+        assert_eq!(launch(kernel, one, one, args.as_ptr(), 64 << 10, 0), 0);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}
+
+#[test]
+fn host_functions_may_not_call_cuda() {
+    type Malloc = unsafe extern "C" fn(*mut u64, usize) -> c_int;
+
+    /// Calls the function it is given, and leaves its code there.
+    unsafe extern "C" fn allocate(data: *mut c_void) {
+        let mut ptr = 0u64;
+        // SAFETY: the test gives a function and room for its code.
+        unsafe {
+            let (malloc, code) = &mut *data.cast::<(Malloc, c_int)>();
+            *code = malloc(&raw mut ptr, 16);
+        }
+    }
+
+    let cuda = Cuda::load();
+    let mut data: (Malloc, c_int) = (cuda.symbol("cudaMalloc"), 0);
+    // SAFETY: as the API asks for.
+    unsafe {
+        let function: unsafe extern "C" fn(*mut c_void) = allocate;
+        let called = cuda.f3("cudaLaunchHostFunc", 0usize, function, &raw mut data);
+        assert_eq!((called, data.1), (0, 800));
+        assert_eq!(cuda.f0("cudaDeviceSynchronize"), 0);
+    }
+}
+
+#[test]
+fn the_devices_own_pool_stays() {
+    let cuda = Cuda::load();
+    let (mut own, mut pool, mut current, mut ptr) = (0usize, 0usize, 0usize, 0u64);
+    // `cudaMemPoolProps`: pinned, no handles, of device 0, at most 4096 bytes.
+    let mut properties = [1u64, 1, 0, 4096, 0, 0, 0, 0, 0, 0, 0];
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        let device = 0 as c_int;
+        let get = |name: &str, to: *mut usize| assert_eq!(cuda.f2(name, to, device), 0);
+        get("cudaDeviceGetDefaultMemPool", &raw mut own);
+        let create = "cudaMemPoolCreate";
+        assert_eq!(cuda.f2(create, &raw mut pool, properties.as_ptr()), 0);
+        assert_eq!(cuda.f2("cudaDeviceSetMemPool", device, pool), 0);
+        get("cudaDeviceGetMemPool", &raw mut current);
+        assert_eq!(current, pool);
+        get("cudaDeviceGetDefaultMemPool", &raw mut current);
+        assert_eq!(current, own);
+        let mut allocate = |bytes: usize| cuda.f3("cudaMallocAsync", &raw mut ptr, bytes, 0usize);
+        assert_eq!(allocate(8192), 2, "more than it may have");
+        assert_eq!(cuda.f1("cudaMemPoolDestroy", pool), 0);
+        assert_eq!(cuda.f1("cudaMemPoolDestroy", own), 1);
+        assert_eq!(allocate(8192), 0);
+        assert_eq!(cuda.f2("cudaFreeAsync", ptr, 0usize), 0);
+        // Of the host.
+        properties[1] = 2;
+        assert_eq!(cuda.f2(create, &raw mut pool, properties.as_ptr()), 801);
+    }
+}
+
+#[test]
+fn the_compiler_tells_its_errors_to_the_program() {
+    let cuda = Cuda::load();
+    let (mut context, mut module, mut log) = (0usize, 0usize, [7u8; 64]);
+    let wrong = c".version 8.0\n.target sm_90\n!";
+    // Buffers and sizes for words and for errors.
+    let names = [3 as c_int, 4, 5, 6];
+    let mut words = [7u8; 8];
+    let mut values = [
+        words.as_mut_ptr().expose_provenance(),
+        8,
+        log.as_mut_ptr().expose_provenance(),
+        64,
+    ];
+    // SAFETY: as the API asks for.
+    unsafe {
+        assert_eq!(cuda.f1("cuInit", 0u32), 0);
+        let made = cuda.f3("cuCtxCreate_v2", &raw mut context, 0u32, 0 as c_int);
+        assert_eq!(made, 0);
+        let load = "cuModuleLoadDataEx";
+        let given = (names.as_ptr(), values.as_mut_ptr());
+        let loaded = cuda.f5(
+            load,
+            &raw mut module,
+            wrong.as_ptr(),
+            4u32,
+            given.0,
+            given.1,
+        );
+        assert_eq!(loaded, 218);
+        assert_eq!(cuda.f1("cuCtxDestroy_v2", context), 0);
+    }
+    assert_eq!((values[1], words[0]), (0, 0));
+    assert!(log.starts_with(b"the PTX cannot be loaded"), "{log:?}");
+    assert_eq!((values[3], log[63]), (63, 0), "as far as there is room");
+}
+
+#[test]
+fn attributes_and_properties_agree() {
+    let cuda = Cuda::load();
+    let (mut properties, mut value) = ([0i32; 260], 0 as c_int);
+    // SAFETY: as the API asks for.
+    unsafe {
+        let name = "cudaGetDeviceProperties";
+        assert_eq!(cuda.f2(name, properties.as_mut_ptr(), 0 as c_int), 0);
+        // Gathered textures, and surfaces of two dimensions.
+        for attribute in [45 as c_int, 56] {
+            let name = "cudaDeviceGetAttribute";
+            assert_eq!(cuda.f3(name, &raw mut value, attribute, 0 as c_int), 0);
+            assert!(value > 0 && properties.contains(&value), "{attribute}");
+        }
+    }
+}
