@@ -35,12 +35,14 @@ impl Cluster<'_> {
     #[inline(always)]
     fn interpret_loop<const QUICK: bool>(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
         let env = self.env;
-        let insts = &env.program.insts[..];
-        let mut steps = 0;
-        while steps < quantum {
-            steps += 1;
+        // One number, not two: registers are scarce here.
+        let mut left = quantum;
+        while left > 0 {
+            left -= 1;
             let pc = w.pc as usize;
-            let Some(inst) = insts.get(pc) else {
+            // Looked up anew each time: kept, it would take the register of `w`, which every
+            // instruction uses.
+            let Some(inst) = env.program.insts.get(pc) else {
                 return Err(illegal("control ran past the end of the program"));
             };
             w.counts[env.classes[pc] as usize] += 1;
@@ -88,7 +90,7 @@ impl Cluster<'_> {
                 }
             }
         }
-        Ok(steps)
+        Ok(quantum - left)
     }
 
     /// One instruction for the lanes of `mask` (at least one) that is not plain.
