@@ -457,6 +457,40 @@ fn the_devices_own_pool_stays() {
 }
 
 #[test]
+fn what_a_graph_frees_goes_with_it() {
+    let cuda = Cuda::load();
+    let (mut stream, mut graph, mut exec, mut ptr) = (0usize, 0usize, 0usize, 0u64);
+    // SAFETY: as the API asks for.
+    unsafe {
+        let used = || {
+            let (mut free, mut all) = (0usize, 0usize);
+            let info = cuda.f2("cudaMemGetInfo", &raw mut free, &raw mut all);
+            assert_eq!(info, 0);
+            all - free
+        };
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        let before = used();
+        assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, GLOBAL), 0);
+        let allocated = cuda.f3("cudaMallocAsync", &raw mut ptr, 4096usize, stream);
+        assert_eq!(allocated, 0);
+        let filled = cuda.f4("cudaMemsetAsync", ptr, 1 as c_int, 4096usize, stream);
+        assert_eq!(filled, 0);
+        assert_eq!(cuda.f2("cudaFreeAsync", ptr, stream), 0);
+        assert_eq!(cuda.f2("cudaStreamEndCapture", stream, &raw mut graph), 0);
+        let made = cuda.f3("cudaGraphInstantiate", &raw mut exec, graph, 0u64);
+        assert_eq!(made, 0);
+        assert_eq!(cuda.f1("cudaGraphDestroy", graph), 0);
+        for _ in 0..2 {
+            assert_eq!(cuda.f2("cudaGraphLaunch", exec, stream), 0);
+        }
+        assert!(used() > before);
+        assert_eq!(cuda.f1("cudaGraphExecDestroy", exec), 0);
+        assert_eq!(used(), before);
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+    }
+}
+
+#[test]
 fn the_compiler_tells_its_errors_to_the_program() {
     let cuda = Cuda::load();
     let (mut context, mut module, mut log) = (0usize, 0usize, [7u8; 64]);
