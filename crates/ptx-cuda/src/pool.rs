@@ -67,8 +67,10 @@ pub(crate) fn free_async(mut locked: Locked, stream: usize, ptr: u64) -> Result 
         return Err(Error::INVALID_VALUE);
     }
     let last = Arc::new(ptr);
-    locked.freed_last.push((ptr, Arc::downgrade(&last)));
-    submit(locked, stream, Work::FreeLast(last))
+    let keeper = Arc::downgrade(&last);
+    locked.note_work(stream, Work::FreeLast(last))?;
+    locked.freed_last.push((ptr, keeper));
+    Ok(())
 }
 
 impl Device {
