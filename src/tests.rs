@@ -2,21 +2,30 @@
 //! only those above it, tests included. So there is no cycle between them, and
 //! the drawing is true.
 
+mod rooms;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A path that leads from one module at the top to another.
+/// A path that leads from one module to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Arrow {
     line: usize,
-    /// `*` where it may lead to any.
-    to: String,
+    /// From the top of the crate; `*` where it may lead to any.
+    path: Vec<String>,
 }
 
-/// All paths in `source` that begin at the top of the crate, whether they say
-/// `crate` or climb there by `super`. Comments and strings are no paths.
+impl Arrow {
+    /// The module at the top that it leads to.
+    fn to(&self) -> &str {
+        self.path.first().map_or("*", |word| word)
+    }
+}
+
+/// All paths in `source` that begin with `crate` or climb by `super`. Comments
+/// and strings are no paths.
 fn arrows(source: &str, module: &[String]) -> Vec<Arrow> {
     let stream: TokenStream = source
         .parse()
@@ -35,8 +44,10 @@ fn walk(stream: TokenStream, module: &[String], found: &mut Vec<Arrow>) {
                 lead(&tokens[at + 3..], &[], found);
             }
             TokenTree::Ident(word) if word == "crate" && is_word(tokens.get(at + 1), "as") => {
-                found.push(arrow(&tokens[at], "*"));
+                found.push(arrow(&tokens[at], &[]));
             }
+            // Who may see something is no use of it.
+            TokenTree::Ident(word) if word == "pub" && is_plain(tokens.get(at + 1)) => at += 1,
             // One that follows another is part of its path.
             TokenTree::Ident(word) if word == "super" && !follows(&tokens[..at]) => {
                 lead(&tokens[at..], module, found);
@@ -64,8 +75,7 @@ fn lead(path: &[TokenTree], base: &[String], found: &mut Vec<Arrow>) {
             let base = &base[..base.len().saturating_sub(1)];
             match colons(&path[1..]) {
                 true => lead(&path[3..], base, found),
-                false if base.is_empty() => found.push(arrow(&path[0], "*")),
-                false => {}
+                false => found.push(arrow(&path[0], base)),
             }
         }
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
@@ -74,22 +84,35 @@ fn lead(path: &[TokenTree], base: &[String], found: &mut Vec<Arrow>) {
                 lead(path, base, found);
             }
         }
-        Some(token @ TokenTree::Ident(word)) if base.is_empty() => {
-            let to = match word == "self" {
-                true => "*".to_owned(),
-                false => word.to_string(),
-            };
-            found.push(arrow(token, &to));
+        Some(token @ TokenTree::Ident(word)) => {
+            let mut base = base.to_vec();
+            if word != "self" {
+                base.push(word.to_string().trim_start_matches("r#").to_owned());
+            }
+            match colons(&path[1..]) {
+                true => lead(&path[3..], &base, found),
+                false => found.push(arrow(token, &base)),
+            }
         }
-        Some(token @ TokenTree::Punct(_)) if base.is_empty() => found.push(arrow(token, "*")),
+        Some(token @ TokenTree::Punct(_)) => {
+            found.push(arrow(token, &[base, &["*".to_owned()]].concat()));
+        }
         _ => {}
     }
 }
 
-fn arrow(from: &TokenTree, to: &str) -> Arrow {
+fn arrow(from: &TokenTree, path: &[String]) -> Arrow {
     Arrow {
         line: from.span().start().line,
-        to: to.trim_start_matches("r#").to_owned(),
+        path: path.to_vec(),
+    }
+}
+
+/// `(crate)` or `(super)`
+fn is_plain(visibility: Option<&TokenTree>) -> bool {
+    match visibility {
+        Some(TokenTree::Group(group)) => group.stream().into_iter().count() == 1,
+        _ => false,
     }
 }
 
@@ -123,7 +146,8 @@ fn wrong(order: &[String], path: &Path, source: &str) -> Vec<String> {
     let module = module_of(path);
     let above = order.iter().take_while(|name| **name != module[0]);
     let above: Vec<&String> = above.collect();
-    let leads_back = |arrow: &Arrow| arrow.to != module[0] && !above.contains(&&arrow.to);
+    let is_above = |arrow: &Arrow| above.iter().any(|name| *name == arrow.to());
+    let leads_back = |arrow: &Arrow| arrow.to() != module[0] && !is_above(arrow);
     let wrong = arrows(source, &module).into_iter().filter(leads_back);
     wrong
         .map(|arrow| {
@@ -132,7 +156,7 @@ fn wrong(order: &[String], path: &Path, source: &str) -> Vec<String> {
                 path.display(),
                 arrow.line,
                 module[0],
-                arrow.to
+                arrow.to()
             )
         })
         .collect()
@@ -168,8 +192,8 @@ const CRATES: [Crate; 3] = [
 ];
 
 /// Every source of a crate, by its path there.
-fn sources(of: &Crate) -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(of.folder);
+fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
@@ -193,7 +217,7 @@ fn modules_use_only_those_above_them() {
     let (mut seen, mut all) = (0, Vec::new());
     for of in &CRATES {
         let order = order(of.lib);
-        let sources = sources(of);
+        let sources = sources(of.folder);
         let below = sources
             .iter()
             .filter(|(path, _)| !TOPS.iter().any(|top| path == Path::new(top)));
@@ -223,7 +247,7 @@ fn modules_use_only_those_above_them() {
 fn the_emulator_is_used_through_its_front_door_by_one_room() {
     let run = &CRATES[1];
     let mut seen = 0;
-    for (path, source) in sources(run) {
+    for (path, source) in sources(run.folder) {
         for (number, line) in source.lines().enumerate() {
             let code = line.split("//").next().unwrap_or_default();
             let Some((_, rest)) = code.split_once("ptx_emu::") else {

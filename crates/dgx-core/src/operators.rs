@@ -8,7 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::domain::roofline::Work;
 use crate::domain::{Group, Shape};
-use crate::operator::{self, Operator, Output, Tensor};
+use crate::operator::{
+    self, BinaryOp, ElementType, Number, Op, Operator, Output, Tensor, UnaryOp, Value,
+};
 
 /// The operator that is meant where none is named.
 pub fn usual() -> &'static Arc<Operator> {
@@ -157,13 +159,55 @@ impl Operator {
     }
 }
 
+/// What sums and functions in f32 may be off by, relative.
+const F32_SUMS: f64 = 1e-5;
+
+impl Value {
+    /// Whether f32 arithmetic rounds more than once on the way.
+    fn rounds(&self) -> bool {
+        self.nodes.iter().any(|node| match node.op {
+            Op::Unary(op) => !matches!(
+                op,
+                UnaryOp::Negate
+                    | UnaryOp::Abs
+                    | UnaryOp::Relu
+                    | UnaryOp::Floor
+                    | UnaryOp::Round
+                    | UnaryOp::Sign
+            ),
+            Op::Binary(op) => matches!(op, BinaryOp::Divide | BinaryOp::Power),
+            Op::Reduce(..) | Op::Softmax(_) | Op::Cumsum(_) | Op::MatMul => true,
+            _ => false,
+        })
+    }
+}
+
 impl Output {
     /// What an element may be off by, relative and absolute: as the file says,
     /// or twice what rounding to the type does. Without `atol` the same of the
     /// output's root mean square comes on top: see `Tolerance` in dgx-run's `validate`.
     pub fn tolerance(&self) -> (f64, f64) {
-        let rounding = 2.0 * self.tensor.element.unit_roundoff();
-        (self.rtol.unwrap_or(rounding), self.atol.unwrap_or(0.0))
+        (self.relative(), self.atol.unwrap_or(0.0))
+    }
+
+    /// The relative part. Codes of 8 bits or fewer are the nearest; kernels
+    /// compute what is f32 in f32.
+    fn relative(&self) -> f64 {
+        let element = self.tensor.element;
+        let rounding = element.unit_roundoff();
+        self.rtol.unwrap_or(match element {
+            _ if self.is_coded() => rounding,
+            ElementType::F32 if self.value.rounds() => F32_SUMS,
+            _ => 2.0 * rounding,
+        })
+    }
+
+    /// Whether its elements are one of few codes or integers, of which a right
+    /// kernel writes the nearest: no tolerance is given.
+    pub fn is_coded(&self) -> bool {
+        let element = self.tensor.element;
+        let few = element.bits() <= 8 || element.number() != Number::Real;
+        few && self.rtol.is_none() && self.atol.is_none()
     }
 }
 

@@ -5,10 +5,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::exec::copy::Origin;
-use crate::exec::door::{Bytes, ClusterListener, Listener, Room, Visit};
-use crate::exec::env::cta_id;
-use crate::exec::signal::Signal;
+use crate::exec::cluster::env::cta_id;
+use crate::exec::listen::signal::Signal;
+use crate::exec::listen::visit::{Bytes, ClusterListener, Listener, Room, Visit};
+use crate::exec::origin::Origin;
 use crate::fault::Place;
 use crate::hazard::Side;
 use crate::memory::Memory;

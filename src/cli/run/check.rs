@@ -7,6 +7,7 @@ use crate::present::{Align, Column, Folders, Style, Table};
 use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
+use dgx_core::files;
 use dgx_core::operator::Operator;
 use dgx_core::record::schema::Build;
 use dgx_core::speech::{self, Level};
@@ -38,10 +39,15 @@ pub(crate) struct Args {
     compile: machine::CompileLimits,
 }
 
-/// Operators lie in folders of that name.
+/// Operators lie in folders of that name, or have an output.
 fn is_operator(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::file_name);
-    folder.is_some_and(|folder| folder == "operators")
+    let has_output = || {
+        let text = files::read_text(path, files::LARGEST).unwrap_or_default();
+        text.lines()
+            .any(|line| line.trim_start().starts_with("[out."))
+    };
+    folder.is_some_and(|folder| folder == "operators") || has_output()
 }
 
 /// Reads, resolves and evaluates everything a sweep would, and runs nothing.

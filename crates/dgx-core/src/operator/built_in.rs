@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use super::Operator;
+use super::read::is_name;
 use crate::diagnostic::{InputError, SourceFile, did_you_mean};
 use crate::files;
 
@@ -50,7 +51,7 @@ pub fn built_in(name: &str) -> Option<&'static Operator> {
 pub fn local_names() -> Vec<String> {
     let files = files::ending_in(Path::new("operators"), "toml");
     let stems = files.iter().filter_map(|path| path.file_stem()?.to_str());
-    let own = stems.filter(|stem| built_in(stem).is_none());
+    let own = stems.filter(|stem| is_name(stem) && built_in(stem).is_none());
     own.map(str::to_owned).collect()
 }
 
@@ -58,8 +59,7 @@ pub fn local_names() -> Vec<String> {
 /// is built in.
 pub fn find(name: &str) -> Result<Operator, InputError> {
     let local = Path::new("operators").join(format!("{name}.toml"));
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.chars().all(plain) && local.is_file() {
+    if is_name(name) && local.is_file() {
         return Operator::read(&local);
     }
     built_in(name).cloned().ok_or_else(|| {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::Tensor;
 use super::draw::exact::Recipe;
-use super::draw::plain::{Source, binades, quiet};
+use super::draw::plain::{Source, Sums, quiet};
 use super::draw::{Draw, Side};
 use super::evaluate::Problem;
 use dgx_core::domain::Distribution;
@@ -56,7 +56,7 @@ impl GroupOperands {
                     distribution,
                     range: operator.inputs[place].range(&sizes),
                     quiet: &quiet,
-                    binades: binades(operator),
+                    sums: Sums::of(operator),
                 };
                 source.fill(tensor);
             }

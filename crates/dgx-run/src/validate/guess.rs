@@ -262,7 +262,11 @@ fn by_bits<'e>(
             format!("is finite where {name} is beyond {element} and so infinite"),
         ),
         (
-            |e| e.got() == 0.0 && e.expected != 0.0 && e.expected.abs() < normal(e.found.element),
+            |e| {
+                e.got() == 0.0
+                    && e.expected != 0.0
+                    && e.expected.abs() < small::normal(e.found.element)
+            },
             format!("is zero where {name} is below the normal numbers of {element}"),
         ),
         (
@@ -275,11 +279,6 @@ fn by_bits<'e>(
     ];
     let looks = looks.into_iter();
     looks.map(|(looks, what)| Fit::new(what, share(sample, looks), sample))
-}
-
-/// The least normal number of a type.
-fn normal(element: ElementType) -> f64 {
-    element.least_step() / (2.0 * element.unit_roundoff())
 }
 
 type Formula = fn(f64, f64) -> f64;

@@ -78,16 +78,24 @@ impl Mismatch {
             self.total,
             self.how_far()
         );
+        let number = |value: f64| self.first.number(value);
+        let (mut got, mut expected) = (number(self.first.got()), number(self.first.expected));
+        if got == expected {
+            (got, expected) = (
+                format!("{:e}", self.first.got()),
+                format!("{:.10e}", self.first.expected),
+            );
+        }
+        if !self.first.found.written {
+            "nothing (never written)".clone_into(&mut got);
+        }
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "first: {}: got {}, expected {}{}",
             self.at,
-            match self.first.found.written {
-                false => "nothing (never written)".to_owned(),
-                true => self.first.number(self.first.got()),
-            },
-            self.first.number(self.first.expected),
+            got,
+            expected,
             match self.first.is_outside() {
                 true => format!(", which lies outside {}", self.element()),
                 false => String::new(),

@@ -5,8 +5,9 @@
 
 use rayon::prelude::*;
 
-use super::{Evidence, Tolerance, rounding};
+use super::{Evidence, Tolerance};
 use crate::operator::Found;
+use dgx_core::operator::ElementType;
 
 /// The least normal number of fp16, and the distance of two numbers below it.
 pub(super) const NORMAL: f64 = 1.0 / (1 << 14) as f64;
@@ -18,6 +19,9 @@ const UNITS: f64 = 2.0;
 /// What a normal number may be off by, over its size: less precise arithmetic
 /// is no mistake within the tolerance, zero for a number is.
 const COARSE: f64 = 0.5;
+/// Of the absolute tolerance, which is about the rounding of a row's largest: what is
+/// smaller may be lost where 16-bit numbers stand between.
+const NEGLIGIBLE: f64 = 1.0 / (1 << 12) as f64;
 /// Elements that are looked at closely: each takes both its sums.
 const MOST: usize = 1 << 14;
 
@@ -37,6 +41,21 @@ pub(super) fn doubtful(found: Found, expected: f64, tolerance: Tolerance) -> boo
         && tolerance.accepts(found, expected)
 }
 
+/// Whether a number that passes is zero, though it is far above what its type,
+/// or its row, can hold beside the others.
+pub(super) fn is_zeroed(found: Found, expected: f64, tolerance: Tolerance) -> bool {
+    let size = expected.abs();
+    found.value() == 0.0
+        && size.is_finite()
+        && size > normal(found.element).max(NEGLIGIBLE * tolerance.atol)
+        && tolerance.accepts(found, expected)
+}
+
+/// The least normal number of a type.
+pub(super) fn normal(element: ElementType) -> f64 {
+    element.least_step() / (2.0 * element.unit_roundoff())
+}
+
 fn allowed(expected: f64, rtol: f64) -> f64 {
     match expected.abs() {
         small if small < NORMAL => UNITS * UNIT + rtol * small,
@@ -52,14 +71,16 @@ fn miss(found: Found, expected: f64) -> f64 {
 /// some.
 pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
     let groups = evidence.outputs.iter().zip(&evidence.oracle.groups);
-    let groups = groups
-        .enumerate()
-        .filter(|(_, (_, answer))| answer.is_gated());
+    let groups = groups.enumerate();
     let doubts: Vec<(usize, usize)> = groups
         .flat_map(|(group, (output, answer))| {
             let places = output.all().enumerate();
-            let doubts = places.filter(|(i, found)| {
-                doubtful(*found, answer.c(*i), evidence.tolerances[group].everywhere)
+            let doubts = places.filter(|(i, found)| match answer.is_gated() {
+                true => doubtful(*found, answer.c(*i), evidence.tolerances[group].everywhere),
+                false => {
+                    let tolerance = evidence.tolerances[group].at(*i / answer.columns);
+                    is_zeroed(*found, answer.c(*i), tolerance)
+                }
             });
             let doubts: Vec<usize> = doubts.map(|(i, _)| i).collect();
             doubts.into_iter().map(move |i| (group, i))
@@ -69,8 +90,11 @@ pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
     let some = doubts.into_par_iter().step_by(stride);
     some.map(|(group, index)| {
         let element = evidence.element(group, index);
-        let lost = rounding::allowance(&evidence.operands.groups[group], &element);
-        let allowed = allowed(element.expected, evidence.tolerances[group].everywhere.rtol) + lost;
+        let lost = evidence.allowance(&element);
+        let allowed = match evidence.oracle.groups[group].is_gated() {
+            true => allowed(element.expected, evidence.tolerances[group].everywhere.rtol) + lost,
+            false => COARSE * element.expected.abs() + lost,
+        };
         Missed {
             group,
             index,

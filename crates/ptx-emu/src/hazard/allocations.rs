@@ -8,8 +8,9 @@ use super::pieces::{each_word, pieces, words_at};
 use super::telling::strength;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
-use crate::exec::copy::Origin;
-use crate::exec::door::{Act, Agent, Visit};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::{Act, Visit};
+use crate::exec::origin::Origin;
 
 impl Watcher<'_> {
     pub(super) fn hear_global(&mut self, visit: &Visit<'_>, region: usize) {

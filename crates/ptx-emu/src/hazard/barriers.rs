@@ -8,9 +8,10 @@ use super::ledger::Ledger;
 use super::telling::{acquires, releases};
 use super::watcher::Watcher;
 use super::words::Side;
-use crate::exec::copy::{Origin, SharedAt};
-use crate::exec::door::{Act, Agent};
-use crate::exec::signal::{Absent, Step, Stuck};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::signal::{Absent, Step, Stuck};
+use crate::exec::listen::visit::Act;
+use crate::exec::origin::{Origin, SharedAt};
 use crate::op::{Fence, FenceOrder, FencedBytes, Op, Order, Proxies, Scope};
 
 impl Watcher<'_> {

@@ -10,8 +10,8 @@ use super::judge::{asked_once, judge};
 use super::shadow::{Actor, Met, Trace, WHOLE};
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
-use crate::exec::door::{Act, Bytes, Visit};
-use crate::exec::paths::Branch;
+use crate::exec::listen::visit::{Act, Bytes, Visit};
+use crate::exec::origin::Branch;
 
 /// Pieces of a column that are told apart.
 const BLOCKS: u32 = 8;

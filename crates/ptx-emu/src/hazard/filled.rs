@@ -7,8 +7,8 @@ use super::finding::Hazard;
 use super::pieces::pieces;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
-use crate::exec::copy::Origin;
-use crate::exec::door::{Bytes, Visit};
+use crate::exec::listen::visit::{Bytes, Visit};
+use crate::exec::origin::Origin;
 
 /// What of a CTA's memories holds something.
 #[derive(Debug, Default)]

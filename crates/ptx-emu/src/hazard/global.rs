@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::clock::{Knowledge, Views};
-use crate::exec::copy::Origin;
-use crate::exec::door::Agent;
+use crate::exec::listen::agent::Agent;
+use crate::exec::origin::Origin;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;

@@ -8,8 +8,9 @@ use super::finding::Hazard;
 use super::ledger::Ledger;
 use super::shadow::{Actor, Met, Trace};
 use super::words::{Side, Waiting};
-use crate::exec::copy::Origin;
-use crate::exec::door::{Act, Agent};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::Act;
+use crate::exec::origin::Origin;
 
 /// The side a remembered access was on.
 pub(super) fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side> {

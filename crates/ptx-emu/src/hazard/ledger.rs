@@ -8,8 +8,9 @@ use super::meeting::{Barrier, Meeting, Seat};
 use super::shadow::{Actor, Trace};
 use super::strands::{Groups, Strands};
 use super::works::{WORKS, Work, Works};
-use crate::exec::copy::{Origin, SharedAt};
-use crate::exec::door::{Act, Agent, Proxy};
+use crate::exec::listen::agent::{Agent, Proxy};
+use crate::exec::listen::visit::Act;
+use crate::exec::origin::{Origin, SharedAt};
 use crate::op::Order;
 
 /// One warp.

@@ -13,8 +13,9 @@ use super::pieces::words_at;
 use super::shadow::Trace;
 use super::watcher::Watcher;
 use super::words::Side;
-use crate::exec::copy::{Origin, SharedAt};
-use crate::exec::door::{Act, Agent, Visit};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::{Act, Visit};
+use crate::exec::origin::{Origin, SharedAt};
 
 /// The life of a CTA.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::clock::{Clock, Knowledge};
-use crate::exec::copy::Origin;
+use crate::exec::origin::Origin;
 
 /// Warps that meet again and again.
 #[derive(Debug, Default)]

@@ -44,9 +44,10 @@ pub use finding::{Finding, Hazard, Site, Spot};
 pub use tensors::Region;
 pub use wake::Wake;
 
-use crate::exec::copy::Origin;
-use crate::exec::door::{Act, Agent, ClusterListener, Listener};
-use crate::exec::env::cta_id;
+use crate::exec::cluster::env::cta_id;
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::{Act, ClusterListener, Listener};
+use crate::exec::origin::Origin;
 use crate::fault::Place;
 use crate::memory::Memory;
 use crate::op::{Op, Program, RegisterHazard, RegisterTrouble};

@@ -1,6 +1,6 @@
 //! An access taken apart: into the pieces of its lanes, and those into words.
 
-use crate::exec::door::{Bytes, Visit};
+use crate::exec::listen::visit::{Bytes, Visit};
 
 /// Pieces of some bytes, with the lane each is of.
 pub(super) fn pieces(visit: &Visit<'_>, mut see: impl FnMut(u64, u64, u8)) {
@@ -53,8 +53,9 @@ pub(super) fn each_word(first: u64, len: u64, mut see: impl FnMut(u64, u8)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::copy::Origin;
-    use crate::exec::door::{Act, Agent, Room};
+    use crate::exec::listen::agent::Agent;
+    use crate::exec::listen::visit::{Act, Room};
+    use crate::exec::origin::Origin;
     use crate::op::Order;
     use crate::tensor::descriptor::{Major, Matrix};
     use crate::tensor::swizzle::Swizzle;

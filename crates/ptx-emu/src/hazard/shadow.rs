@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::exec::paths::Branch;
+use crate::exec::origin::Branch;
 
 /// Bytes of a word, a bit each.
 pub(super) const WHOLE: u8 = 0b1111;

@@ -9,7 +9,8 @@ use super::shadow::{Actor, Met, Trace};
 use super::telling::strength;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
-use crate::exec::door::{Act, Agent, Bytes, Visit};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::{Act, Bytes, Visit};
 
 impl Watcher<'_> {
     pub(super) fn hear_shared(&mut self, visit: &Visit<'_>, cta: u32) {

@@ -10,8 +10,9 @@ use super::ledger::{Fenced, Spin};
 use super::pieces::{pieces, words_at};
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
-use crate::exec::copy::Origin;
-use crate::exec::door::{Act, Agent, Room, Visit};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::{Act, Room, Visit};
+use crate::exec::origin::Origin;
 use crate::op::{Fence, FenceOrder, FencedBytes, Order, Proxies, Scope};
 
 /// How far an access reaches that tells others something: 0 for ordinary ones.

@@ -1,6 +1,6 @@
 //! Where the tensors lie within allocations.
 
-use crate::exec::door::Bytes;
+use crate::exec::listen::visit::Bytes;
 use crate::memory::{DevicePtr, Memory};
 
 /// A tensor, table or buffer within an allocation.

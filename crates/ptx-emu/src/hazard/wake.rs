@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::finding::Site;
 use super::global::{Global, Trace};
 use super::words::Side;
-use crate::exec::copy::Origin;
-use crate::exec::door::Act;
-use crate::exec::env::cta_id;
+use crate::exec::cluster::env::cta_id;
+use crate::exec::listen::visit::Act;
+use crate::exec::origin::Origin;
 use crate::fault::Place;
 
 /// What a launch did to global memory: [`Sanitize::after`](super::Sanitize::after) gives it to the

@@ -11,9 +11,10 @@ use super::pieces::words_at;
 use super::shadow::Shadow;
 use super::strands::Groups;
 use super::{Detector, Sighting};
-use crate::exec::copy::{Origin, SharedAt};
-use crate::exec::door::{Agent, ClusterListener, Room, Visit};
-use crate::exec::signal::{Signal, Step};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::signal::{Signal, Step};
+use crate::exec::listen::visit::{ClusterListener, Room, Visit};
+use crate::exec::origin::{Origin, SharedAt};
 use crate::op::{Op, Order};
 
 /// The ear of one cluster.

@@ -1,8 +1,9 @@
 //! What a hazard is called, what is missing, and what is usually done about it.
 
 use super::finding::Hazard;
-use crate::exec::copy::Origin;
-use crate::exec::door::{Act, Agent};
+use crate::exec::listen::agent::Agent;
+use crate::exec::listen::visit::Act;
+use crate::exec::origin::Origin;
 
 /// One side of what was seen.
 #[derive(Debug, Clone, Copy)]

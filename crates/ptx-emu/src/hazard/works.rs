@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::clock::Knowledge;
-use crate::exec::copy::{Origin, SharedAt};
-use crate::exec::door::Agent;
+use crate::exec::listen::agent::Agent;
+use crate::exec::origin::{Origin, SharedAt};
 
 /// Works remembered; older ones are taken for over.
 pub(super) const WORKS: usize = 1 << 14;

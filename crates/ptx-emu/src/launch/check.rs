@@ -1,8 +1,9 @@
 //! What the driver checks before the first instruction.
 
 use super::{Launch, LaunchError};
-use crate::exec::bytes::AlignedBytes;
-use crate::exec::residency::{self, Demand, Residency};
+use crate::exec::cluster::residency;
+use crate::exec::cluster::residency::{Demand, Residency};
+use crate::exec::storage::bytes::AlignedBytes;
 use crate::module::Module;
 use crate::op::{Program, SHARED_BASE};
 

@@ -1,8 +1,8 @@
 //! Launches of which a trace is kept.
 
 use super::{Chosen, Launch, LaunchError};
-use crate::exec::plan::Plan;
-use crate::exec::record::Watched;
+use crate::exec::trace::plan::Plan;
+use crate::exec::trace::recorder::Watched;
 use crate::memory::Memory;
 use crate::module::Module;
 use crate::op::Program;

@@ -2,8 +2,8 @@
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem, illegal};
+use super::lookup::wrong;
 use super::names::{Binding, Location, Register};
-use super::operands::wrong;
 use crate::front::ast::{self, Operand};
 use crate::op::*;
 

@@ -3,9 +3,9 @@
 //! Compilers emit PTX in single-assignment form: thousands of names, few alive at once. A slot is
 //! 32 lanes wide, so sharing slots keeps a warp's registers in the processor's caches.
 
-use super::emit::{Plan, SURVEY_CONSTANTS, Survey};
 use super::flow::Blocks;
 use super::names::File;
+use super::survey::{Plan, SURVEY_CONSTANTS, Survey};
 use crate::op::operand::{Register, Role};
 use crate::op::{P, Program, R32, R64};
 use std::cmp::Reverse;

@@ -1,13 +1,9 @@
 //! Function bodies: scopes, labels and the walk over statements.
 
-use super::emit::Emitter;
+use super::emit::{Emitter, Formal};
 use super::error::{LowerError, Lowered, Problem};
-use super::flow::Flow;
-use super::frame;
-use super::kernel::kernel_params;
 use super::names::{Binding, Location, Register};
-use super::ops;
-use super::unit;
+use super::{frame, ops, unit};
 use crate::front::ast::{self, Instruction, Space, Statement, Storage};
 use crate::op::{Op, Pc};
 
@@ -74,7 +70,7 @@ fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
     let ast = emitter.unit.ast;
     let function = &ast.functions[index];
     if emitter.in_kernel {
-        let (params, _) = kernel_params(emitter.unit, index)?;
+        let (params, _) = unit::kernel_params(emitter.unit, index)?;
         for (param, layout) in function.params.iter().zip(params) {
             let place = Location::Param(layout.offset);
             emitter
@@ -88,12 +84,12 @@ fn bind_parameters(emitter: &mut Emitter<'_, '_>, index: usize) -> Lowered<()> {
     for variable in function.returns.iter().chain(&function.params) {
         let Some(formal) = places.next() else { break };
         let binding = match *formal {
-            frame::Formal::Memory { at, .. } => Binding::Variable(Location::Local(at)),
-            frame::Formal::Register(first) if variable.vector > 1 => {
+            Formal::Memory { at, .. } => Binding::Variable(Location::Local(at)),
+            Formal::Register(first) if variable.vector > 1 => {
                 let rest = places.by_ref().take(variable.vector as usize - 1);
                 Binding::Vector(first, 1 + rest.count() as u32)
             }
-            frame::Formal::Register(register) => Binding::Register(register),
+            Formal::Register(register) => Binding::Register(register),
         };
         if variable.name != "_" {
             emitter.names.bind_variable(variable, binding)?;
@@ -254,10 +250,4 @@ fn guard_register(emitter: &mut Emitter<'_, '_>, name: &str) -> Lowered<Register
         }),
         None => Err(Problem::UnknownName(name.to_owned())),
     }
-}
-
-/// The end of a function, guarded or not.
-pub(crate) fn leave(emitter: &mut Emitter<'_, '_>, op: Op, flow: Flow) {
-    emitter.emit(op);
-    emitter.set_flow(flow);
 }

@@ -5,56 +5,25 @@
 //! instruction is ever patched.
 
 use super::error::{Lowered, Problem};
-use super::flow::Flow;
-use super::frame::CallFrame;
 use super::names::{File, Location, Names, Register};
+use super::survey::{Flow, Group, Plan, SURVEY_CONSTANTS, Survey};
 use super::unit::Unit;
 use crate::front::ast;
 use crate::op::*;
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
 
-/// One PTX instruction's run of emitted instructions.
-#[derive(Debug, Clone)]
-pub(crate) struct Group {
-    pub start: Pc,
-    pub guarded: bool,
-    pub flow: Flow,
+/// Where a formal parameter lives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Formal {
+    Memory { at: u32, size: u32 },
+    Register(Register),
 }
 
-/// What the first pass finds out.
-#[derive(Default)]
-pub(crate) struct Survey {
-    pub groups: Vec<Group>,
-    /// Registers that must not share a slot: asynchronous operands and register parameters.
-    pub pinned: BTreeSet<(File, u32)>,
-    /// Plain 32-bit moves: (from, to).
-    pub copies: Vec<(u32, u32)>,
-    /// First instruction after each label.
-    pub labels: Vec<Pc>,
-    /// Bodies in order of emission: (function, first group, one past the last).
-    pub bodies: Vec<(usize, u32, u32)>,
-    /// Entry of each function: (for direct calls, for calls through its address).
-    pub entries: HashMap<usize, (Pc, Pc)>,
-}
-
-/// What the second pass needs to know beforehand.
-#[derive(Default)]
-pub(crate) struct Plan {
-    /// Physical slot of each virtual register, by file.
-    pub slots: [Vec<u32>; 3],
-    /// Slots in use, by file; constants come after them.
-    pub used: [u32; 3],
-    /// Slots of each body, in order of emission: 32-bit, 64-bit, predicates.
-    pub body_slots: Vec<[Range<u32>; 3]>,
-    pub labels: Vec<Pc>,
-    pub entries: HashMap<usize, (Pc, Pc)>,
-    /// Reconvergence point of the branch group that starts at this instruction.
-    pub reconverge: HashMap<Pc, Pc>,
-    /// Absolute address of each shared variable.
-    pub shared: Vec<u32>,
-    /// What is wrong with its registers.
-    pub register_hazards: Vec<RegisterHazard>,
+/// Where the results and parameters of a function live.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CallFrame {
+    pub returns: Vec<Formal>,
+    pub params: Vec<Formal>,
 }
 
 /// A shared variable the kernel uses.
@@ -102,9 +71,6 @@ pub(crate) struct Emitter<'m, 'a> {
     /// The kernel asks where system software's shared bytes are.
     pub reserved_shared: bool,
 }
-
-/// Where constants are numbered in the first pass: beyond any virtual register.
-pub(crate) const SURVEY_CONSTANTS: u32 = 1 << 30;
 
 impl<'m, 'a> Emitter<'m, 'a> {
     pub(super) fn new(unit: &'m Unit<'a>, plan: Option<&'m Plan>) -> Self {
@@ -174,6 +140,12 @@ impl<'m, 'a> Emitter<'m, 'a> {
         if let Some(group) = self.survey.groups.last_mut() {
             group.flow = flow;
         }
+    }
+
+    /// Emits the end of a path, guarded or not.
+    pub(super) fn leave(&mut self, op: Op, flow: Flow) {
+        self.emit(op);
+        self.set_flow(flow);
     }
 
     /// Makes the guard safe from a write to its predicate within this instruction.

@@ -1,22 +1,9 @@
 //! Control flow of one function: basic blocks, and where diverged lanes meet again.
 
-use super::emit::Group;
 use super::names::Label;
+use super::survey::{Flow, Group};
 use crate::op::{NO_RECONVERGENCE, Pc};
 use std::collections::HashMap;
-
-/// Where control goes after a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Flow {
-    /// To the next group.
-    Next,
-    /// To one of the labels, or (if guarded) to the next group.
-    Branch(Vec<Label>),
-    /// Out of the function; if guarded, only for some lanes.
-    Return,
-    /// The thread ends or traps.
-    Abort,
-}
 
 /// Basic blocks of one function; indices of groups are relative to the whole kernel.
 pub(crate) struct Blocks {

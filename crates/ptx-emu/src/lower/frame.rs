@@ -5,30 +5,15 @@
 //! A function whose address is taken can also be entered through a common area: the caller of
 //! an unknown function writes the arguments there, the function moves them to its own places.
 
-use super::body;
-use super::emit::Emitter;
+use super::emit::{CallFrame, Emitter, Formal};
 use super::error::{Lowered, Problem, illegal};
-use super::flow::Flow;
-use super::names::Register;
+use super::survey::Flow;
 use super::unit::layout;
 use crate::front::ast::{ScalarType, Storage, Variable};
 use crate::op::*;
 
 /// Bytes of arguments, and again of results, an indirect call can pass.
 pub(super) const AREA_BYTES: u32 = 1024;
-
-/// Where a formal parameter lives.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Formal {
-    Memory { at: u32, size: u32 },
-    Register(Register),
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct CallFrame {
-    pub returns: Vec<Formal>,
-    pub params: Vec<Formal>,
-}
 
 /// The frame of a function, laid out when it is first needed.
 pub(crate) fn frame(emitter: &mut Emitter<'_, '_>, function: usize) -> Lowered<CallFrame> {
@@ -148,7 +133,7 @@ pub(crate) fn ret(emitter: &mut Emitter<'_, '_>) -> Lowered<()> {
             }
         }
     }
-    body::leave(emitter, Op::Ret, Flow::Return);
+    emitter.leave(Op::Ret, Flow::Return);
     Ok(())
 }
 

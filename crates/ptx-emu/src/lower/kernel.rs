@@ -1,19 +1,15 @@
 //! One kernel and every function it reaches, in two passes.
 
-use super::allocate;
-use super::body;
-use super::emit::{Emitter, Plan};
+use super::emit::Emitter;
 use super::error::{LowerError, Problem};
 use super::flow::Blocks;
-use super::registers;
+use super::survey::Plan;
 use super::unit::{self, Unit};
-use crate::op::{FrameSlots, P, Param, Program, SHARED_BASE, SHARED_SCRATCH, SharedVar};
+use super::{allocate, body, registers};
+use crate::op::{FrameSlots, P, Program, SHARED_BASE, SHARED_SCRATCH, SharedVar};
 
 /// Most shared memory a block can have, static and dynamic (opt-in maximum of sm_90, generously).
 const MAX_SHARED: u32 = 1 << 20;
-
-/// Most bytes of parameters a kernel can have.
-const MAX_PARAM_BYTES: u32 = 32764;
 
 /// Lowers the kernel that is function `index` of the module.
 pub(crate) fn lower(unit: &Unit<'_>, index: usize) -> Result<Program, LowerError> {
@@ -110,7 +106,7 @@ fn finish(emitter: Emitter<'_, '_>, plan: &Plan, index: usize) -> Result<Program
             size: if variable.dynamic { 0 } else { variable.size },
         })
         .collect();
-    let (params, param_bytes) = kernel_params(emitter.unit, index)?;
+    let (params, param_bytes) = unit::kernel_params(emitter.unit, index)?;
     let limits = function.limits;
     let frames = frames(&emitter, plan);
     let shared_start = match emitter.reserved_shared {
@@ -167,26 +163,4 @@ fn frames(emitter: &Emitter<'_, '_>, plan: &Plan) -> Vec<FrameSlots> {
         }
     };
     emitter.saved_frames.iter().map(frame).collect()
-}
-
-/// Parameters of a kernel in their memory.
-pub(crate) fn kernel_params(unit: &Unit<'_>, index: usize) -> Result<(Vec<Param>, u32), Problem> {
-    let mut params = Vec::new();
-    let mut end = 0u32;
-    for param in &unit.ast.functions[index].params {
-        let layout = unit::layout(param)?;
-        let offset = end.next_multiple_of(layout.align.max(1));
-        let size = u32::try_from(layout.size).unwrap_or(u32::MAX);
-        end = offset.saturating_add(size);
-        if end > MAX_PARAM_BYTES {
-            return Err(Problem::TooLarge("the list of kernel parameters".into()));
-        }
-        params.push(Param {
-            name: param.name.to_owned(),
-            offset,
-            size,
-            align: layout.align,
-        });
-    }
-    Ok((params, end))
 }

@@ -3,25 +3,49 @@
 //! `unit` collects a module's tables, `kernel` lowers one kernel in two passes, `body` walks
 //! statements, `ops` knows the instructions; `flow` finds where diverged lanes meet, `allocate`
 //! gives registers their slots. Whatever is not understood is an error that names it.
+//!
+//! A module may use only those listed above it, by a path or by a method of
+//! [`Emitter`](emit::Emitter); a test checks this.
+
+pub(crate) mod error;
+
+mod target;
+
+mod version;
+
+mod words;
+
+mod names;
+
+mod unit;
+
+mod survey;
+
+mod emit;
+
+mod lookup;
+
+mod form;
+
+mod special;
 
 mod address;
-mod allocate;
-mod body;
-mod calls;
-mod emit;
-pub(crate) mod error;
-mod flow;
-mod frame;
-mod kernel;
-mod names;
+
 mod operands;
+
+mod frame;
+
 mod ops;
+
+mod body;
+
+mod flow;
+
+mod allocate;
+
 mod registers;
-mod special;
-mod target;
-mod unit;
-mod version;
-mod words;
+
+mod kernel;
 
 pub use error::{LowerError, Problem, WrongTarget};
 

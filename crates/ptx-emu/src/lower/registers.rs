@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::emit::{SURVEY_CONSTANTS, Survey};
 use super::flow::Blocks;
 use super::names::{File, Names};
+use super::survey::{SURVEY_CONSTANTS, Survey};
 use crate::op::operand::{Register, Role};
 use crate::op::{Op, Pc, Program, RegisterHazard, RegisterTrouble, Slot, WgmmaA};
 

@@ -2,7 +2,7 @@
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem};
-use super::operands::{describe, wrong};
+use super::lookup::{describe, wrong};
 use crate::front::ast::Operand;
 use crate::op::*;
 

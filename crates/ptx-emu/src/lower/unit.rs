@@ -4,7 +4,7 @@ use super::error::{Lowered, Problem};
 use super::names::Location;
 use super::target::Target;
 use crate::front::ast::{self, Initializer, Linkage, Space, Storage};
-use crate::op::{CODE_WINDOW, Frame, GlobalVar, Reloc};
+use crate::op::{CODE_WINDOW, Frame, GlobalVar, Param, Reloc};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -532,4 +532,29 @@ fn scalar_bits(constant: ast::Constant, scalar: ast::ScalarType) -> u64 {
         }
         (Constant::Double(bits), _) => bits,
     }
+}
+
+/// Most bytes of parameters a kernel can have.
+const MAX_PARAM_BYTES: u32 = 32764;
+
+/// Parameters of a kernel in their memory.
+pub(crate) fn kernel_params(unit: &Unit<'_>, index: usize) -> Result<(Vec<Param>, u32), Problem> {
+    let mut params = Vec::new();
+    let mut end = 0u32;
+    for param in &unit.ast.functions[index].params {
+        let layout = layout(param)?;
+        let offset = end.next_multiple_of(layout.align.max(1));
+        let size = u32::try_from(layout.size).unwrap_or(u32::MAX);
+        end = offset.saturating_add(size);
+        if end > MAX_PARAM_BYTES {
+            return Err(Problem::TooLarge("the list of kernel parameters".into()));
+        }
+        params.push(Param {
+            name: param.name.to_owned(),
+            offset,
+            size,
+            align: layout.align,
+        });
+    }
+    Ok((params, end))
 }

@@ -82,6 +82,21 @@ impl<'a> Words<'a> {
         }
     }
 
+    /// Takes the type, which is the last word.
+    pub(super) fn last_ty(&mut self) -> Lowered<Num> {
+        let ty = self.ty()?;
+        self.finish()?;
+        Ok(ty)
+    }
+
+    /// Takes the last words, which must be these.
+    pub(super) fn end(&mut self, words: &[&'static str]) -> Lowered<()> {
+        for word in words {
+            self.exactly(word)?;
+        }
+        self.finish()
+    }
+
     /// Takes cache advice; true if the instruction carries a policy operand.
     pub(super) fn hints(&mut self) -> bool {
         self.left.retain(|word| !HINTS.contains(word));

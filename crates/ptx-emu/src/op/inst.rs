@@ -59,6 +59,12 @@ pub(crate) enum Unit {
     TensorMemory,
 }
 
+/// The table sends an instruction to a unit that does not know it; a test compares the two.
+#[cold]
+pub(crate) fn misrouted(op: &Op) -> ! {
+    unreachable!("{op:?} is executed by another unit")
+}
+
 /// Only units that reach memory can tell other CTAs anything, and their rows must say.
 macro_rules! tells {
     ($unit:ident, $tells:expr) => {

@@ -31,7 +31,7 @@ pub(crate) use copies::{BulkCopy, BulkDir, CANCELED, TensorCopy, TensorMode};
 pub(crate) use inst::Op;
 #[cfg(test)]
 pub(crate) use inst::ROWS;
-pub(crate) use inst::Unit;
+pub(crate) use inst::{Unit, misrouted};
 pub(crate) use memory::*;
 pub use program::*;
 pub(crate) use scalar::*;

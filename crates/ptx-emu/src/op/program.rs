@@ -389,3 +389,9 @@ pub(crate) enum Clock {
     NanosLo,
     NanosHi,
 }
+
+/// The slots of a list.
+#[inline(always)]
+pub(crate) fn pool(program: &Program, list: SlotList) -> &[Slot] {
+    &program.slot_pool[list.start as usize..][..list.len as usize]
+}

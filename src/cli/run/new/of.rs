@@ -86,6 +86,10 @@ impl Request<'_> {
             (false, None) => {
                 dgx_run::catalog::check_name(name)
                     .map_err(|why| refused(name, &why, "choose another name"))?;
+                if name == "include" || name.starts_with("sm_") {
+                    let why = "its designs would lie in a folder that has another meaning";
+                    return Err(refused(name, why, "choose another name"));
+                }
                 let path = Path::new("operators").join(format!("{name}.toml"));
                 let text = TEMPLATE.replace("NAME", name);
                 let source = dgx_core::diagnostic::SourceFile {

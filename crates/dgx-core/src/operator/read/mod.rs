@@ -26,6 +26,12 @@ const MAX_SMALL: usize = 8;
 const SMALL_BYTES: u64 = 64 << 20;
 const SMALL_FLOPS: f64 = 1e10;
 
+/// Whether rounds and commands can call an operator this.
+pub(super) fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty() && name.chars().all(plain)
+}
+
 /// What an operator's file may say, for editors and other programs.
 pub fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<OperatorFile>()
@@ -35,6 +41,12 @@ impl Operator {
     /// Reads and checks an operator's file.
     pub fn read(path: &Path) -> Result<Self, InputError> {
         let remedy = "give the path of an operator's file, e.g. operators/rms-norm.toml";
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        if !is_name(&stem) {
+            let message = format!("`{}` is no name of an operator", printable_line(&stem));
+            let remedy = "name the file with letters, digits, `-`, `_` and `.` alone";
+            return Err(InputError::new(message, remedy));
+        }
         Self::from_source(SourceFile::read(path, "operator", remedy)?)
     }
 
@@ -82,8 +94,11 @@ impl Operator {
     /// Small problems are small.
     fn check_small(&self, document: &Document<'_>, wire: &OperatorFile) -> Result<(), InputError> {
         for (index, sizes) in self.small.iter().enumerate() {
-            let work = self.work(sizes);
-            let (bytes, flops) = (work.bytes, work.flops());
+            let flops = self.work(sizes).flops();
+            let tensors = self.tensors().map(|tensor| tensor.bytes(sizes));
+            let bytes = tensors.fold(0, |sum: u64, bytes| {
+                sum.saturating_add(bytes.unwrap_or(u64::MAX))
+            });
             if bytes > SMALL_BYTES || flops > SMALL_FLOPS {
                 let written = wire.small.get(index);
                 return Err(document.error(
@@ -169,7 +184,7 @@ impl Reader<'_> {
         requires: &[Requirement],
     ) -> Result<Vec<Vec<u64>>, InputError> {
         if let Some(entry) = wire.small.get(MAX_SMALL) {
-            let message = format!("{} small problems", wire.small.len());
+            let message = format!("`small` lists {} problems", wire.small.len());
             return self.refuse(entry.span(), message, "list the few that differ most");
         }
         if wire.small.is_empty() {

@@ -82,7 +82,7 @@ impl Reader<'_> {
         let rank = size.get_ref().len();
         if !(1..=MAX_RANK).contains(&rank) {
             let remedy = format!("a tensor has 1 to {MAX_RANK} axes; size = [1] is one number");
-            return self.refuse(size.span(), format!("{rank} axes"), remedy);
+            return self.refuse(size.span(), format!("the tensor has {rank} axes"), remedy);
         }
         let extents = size.get_ref().iter().map(|extent| self.whole(extent));
         let tensor = Tensor {
@@ -163,7 +163,7 @@ impl Reader<'_> {
             let value = match written.get_ref() {
                 Amount::Number(value) if value.is_finite() => *value,
                 Amount::Number(value) => {
-                    return self.refuse(span, format!("{name} = {value}"), "give a finite number");
+                    return self.refuse(span, format!("{name} is {value}"), "give a finite number");
                 }
                 Amount::Text(text) => {
                     let message = format!("{name} = {text:?} is not a number");

@@ -16,11 +16,18 @@ pub(in crate::operator) fn unmet<'a>(
     requires.iter().find(|r| !meets(r))
 }
 
-/// Sizes for a file that lists none: small multiples of a power of two.
+/// Sizes for a file that lists none: small multiples of a power of two, rising,
+/// falling or alike.
 pub(super) fn small(count: usize, requires: &[Requirement]) -> Option<Vec<u64>> {
-    let sizes = |exponent: u32| -> Vec<u64> { (1..=count as u64).map(|i| i << exponent).collect() };
-    let mut tries = (4..13).map(sizes);
-    tries.find(|sizes| unmet(requires, sizes).is_none())
+    let count = count as u64;
+    let sizes = |exponent: u32| {
+        let rising = (1..=count).map(|i| i << exponent).collect();
+        let falling = (1..=count).rev().map(|i| i << exponent).collect();
+        let alike = vec![1 << exponent; count as usize];
+        [rising, falling, alike]
+    };
+    let mut tries = (4..13).flat_map(sizes);
+    tries.find(|sizes: &Vec<u64>| unmet(requires, sizes).is_none())
 }
 
 /// `small`, and what becomes of the first of them when sizes grow alone and together.

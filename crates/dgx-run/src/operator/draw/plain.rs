@@ -7,9 +7,9 @@ use rayon::prelude::*;
 
 use super::CHUNK_ROWS;
 use crate::operator::Tensor;
-use crate::operator::format::encode;
+use crate::operator::format::{decode, encode};
 use dgx_core::domain::Distribution;
-use dgx_core::operator::{ElementType, Number, Operator};
+use dgx_core::operator::{ElementType, Number, Op, Operator};
 
 /// Keeps these streams apart from those of products.
 const FIRST_STREAM: u64 = 16;
@@ -22,7 +22,7 @@ const SLICES: usize = 3;
 const SLICE_STREAM: usize = (1 << 48) - 1;
 /// Exponents of `full`: squares and their sums along a row stay finite in fp16.
 const BINADES: i32 = 6;
-/// The same for operands of a product that is the result, in fp16.
+/// The same for operands of a product that is the result.
 const PRODUCT_BINADES: i32 = 4;
 
 /// A row that is nearly level: its mean is some thousand times its deviation, so a
@@ -30,6 +30,19 @@ const PRODUCT_BINADES: i32 = 4;
 /// is one of bf16.
 const LEVEL: f64 = 15.4375;
 const STEP: f64 = 0.0625;
+
+/// How far from zero whole rows are: beyond what any exponential holds in f32, and in
+/// 16 bits beyond a thousand, from where some maxima start.
+const FAR: f64 = 2000.0;
+const FAR_F32: f64 = 120.0;
+/// Of logits as they are.
+const SPREAD: f64 = 8.0;
+/// Beyond fp16 and far below its least number, as magnitudes.
+const LARGE: f64 = (1 << 20) as f64;
+/// Below the normal numbers of fp16.
+const SUBNORMAL: f64 = 1.0 / (1 << 14) as f64;
+/// Exponents of unusual e8m0 scales stay below this.
+const FAR_SCALE: i32 = 20;
 
 /// Constants of an operator below this may count on small data alone.
 const SMALL_CONSTANT: f64 = 0.0625;
@@ -45,16 +58,37 @@ pub(crate) struct Source<'a> {
     pub range: Option<(f64, f64)>,
     /// Magnitudes beside which the operator's small constants count.
     pub quiet: &'a [f64],
-    /// Exponents of `full` are between this and its negative.
-    pub binades: i32,
+    pub sums: Sums,
 }
 
-/// What `full` data of an operator have for exponents, at most.
-pub(crate) fn binades(operator: &Operator) -> i32 {
-    let is_fp16 = operator.outputs[0].tensor.element == ElementType::F16;
-    match operator.product() {
-        Some(_) if is_fp16 => PRODUCT_BINADES,
-        _ => BINADES,
+/// What an operator adds up, which bounds what its data may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// Nothing, or elements of one tensor.
+    Elements,
+    /// Products that are the result.
+    Result,
+    /// Products that go on: an exponential of a large one has no digits left.
+    Products,
+}
+
+impl Sums {
+    pub(crate) fn of(operator: &Operator) -> Self {
+        let outputs = operator.outputs.iter();
+        let mut nodes = outputs.flat_map(|output| &output.value.nodes);
+        match operator.product() {
+            Some(_) => Self::Result,
+            None if nodes.any(|node| node.op == Op::MatMul) => Self::Products,
+            None => Self::Elements,
+        }
+    }
+
+    /// Exponents of `full` are between this and its negative.
+    fn binades(self) -> i32 {
+        match self {
+            Self::Result => PRODUCT_BINADES,
+            Self::Elements | Self::Products => BINADES,
+        }
     }
 }
 
@@ -84,6 +118,78 @@ enum Size {
     Quiet(f64),
 }
 
+/// What a row is like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Ordinary,
+    Zero,
+    Ones,
+    Level,
+    /// Far from zero: a softmax must subtract its maximum.
+    Far(f64),
+    /// Between rows that are alike and rows in which one element counts.
+    Spread,
+    /// Zeros but for the largest element, and one a step below it.
+    Peak(Place),
+    /// Beyond fp16, or every code of a short type.
+    Large,
+    /// Below the normal numbers of fp16.
+    Small,
+    /// With a NaN among codes, or scales.
+    Nan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    First,
+    Last,
+}
+
+const KINDS: [Kind; 16] = [
+    Kind::Zero,
+    Kind::Ordinary,
+    Kind::Ones,
+    Kind::Far(1.0),
+    Kind::Ordinary,
+    Kind::Spread,
+    Kind::Peak(Place::Last),
+    Kind::Ordinary,
+    Kind::Level,
+    Kind::Far(-1.0),
+    Kind::Large,
+    Kind::Ordinary,
+    Kind::Peak(Place::First),
+    Kind::Small,
+    Kind::Spread,
+    Kind::Nan,
+];
+
+/// The kinds of a tensor's rows.
+enum Kinds {
+    Ordinary,
+    /// A single row is drawn from the simplest.
+    Drawn,
+    /// Of sixteen rows none is left out.
+    InTurn {
+        first: usize,
+    },
+}
+
+impl Kinds {
+    fn of(&self, row: usize, rng: &mut ChaCha8Rng) -> Kind {
+        match self {
+            Self::Ordinary => Kind::Ordinary,
+            Self::Drawn => match rng.next_u32() % EMPTY {
+                0 => Kind::Zero,
+                1 => Kind::Ones,
+                2 => Kind::Level,
+                _ => Kind::Ordinary,
+            },
+            Self::InTurn { first } => KINDS[first.wrapping_add(row) % KINDS.len()],
+        }
+    }
+}
+
 impl Source<'_> {
     fn rng(&self, chunk: usize) -> ChaCha8Rng {
         let mut key = [0; 32];
@@ -99,6 +205,7 @@ impl Source<'_> {
     pub(crate) fn fill(&self, tensor: &mut Tensor) {
         let (element, rows) = (tensor.element, tensor.rows().max(1));
         let slices = self.slices(element, &tensor.extents);
+        let kinds = self.kinds(rows);
         let (width, scale_width) = (tensor.elements.len() / rows, tensor.scales.len() / rows);
         let mut scales: Vec<&mut [u8]> = match scale_width {
             0 => (0..rows.div_ceil(CHUNK_ROWS))
@@ -114,8 +221,9 @@ impl Source<'_> {
             .for_each(|(chunk, (elements, scales))| {
                 let mut rng = self.rng(chunk);
                 for (place, row) in elements.chunks_mut(width).enumerate() {
-                    self.row(&mut rng, element, row);
                     let number = chunk * CHUNK_ROWS + place;
+                    let kind = kinds.of(number, &mut rng);
+                    self.row(&mut rng, element, kind, row);
                     for slices in &slices {
                         match slices.sizes[number / slices.rows] {
                             Size::Ordinary => {}
@@ -129,12 +237,56 @@ impl Source<'_> {
                 for scale in scales.iter_mut() {
                     *scale = self.scale(&mut rng, element);
                 }
+                for (place, row) in scales.chunks_mut(scale_width.max(1)).enumerate() {
+                    let kind = kinds.of(chunk * CHUNK_ROWS + place, &mut rng);
+                    self.odd_scales(&mut rng, element, kind, row);
+                }
             });
+        self.ends(tensor);
+    }
+
+    /// Scales that are not ordinary, in `corner`.
+    fn odd_scales(
+        &self,
+        rng: &mut ChaCha8Rng,
+        element: ElementType,
+        kind: Kind,
+        scales: &mut [u8],
+    ) {
+        let Some(scale) = element.scale() else {
+            return;
+        };
+        if self.distribution != Distribution::Corner {
+            return;
+        }
+        match kind {
+            Kind::Nan => {
+                let place = rng.next_u32() as usize % scales.len();
+                scales[place] = encode(scale.element, f64::NAN) as u8;
+            }
+            Kind::Large | Kind::Small if scale.element == ElementType::E8m0 => {
+                let sign = if kind == Kind::Large { 1 } else { -1 };
+                for scale in scales {
+                    let exponent = sign * (rng.next_u32() as i32 % FAR_SCALE).abs();
+                    *scale = encode(ElementType::E8m0, 2f64.powi(exponent)) as u8;
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Whether there are zeros and equal values among the data.
     fn uneven(&self) -> bool {
         self.distribution != Distribution::Benchmark && self.range.is_none()
+    }
+
+    fn kinds(&self, rows: usize) -> Kinds {
+        let first = self.rng(SLICE_STREAM - 2).next_u32() as usize;
+        match self.uneven() {
+            false => Kinds::Ordinary,
+            true if rows > 1 => Kinds::InTurn { first },
+            true => Kinds::Drawn,
+        }
     }
 
     /// Slices for every number of leading axes: a sum over the others meets
@@ -183,24 +335,102 @@ impl Source<'_> {
         }
     }
 
-    fn row(&self, rng: &mut ChaCha8Rng, element: ElementType, row: &mut [u8]) {
-        let kind = match self.uneven() {
-            true => rng.next_u32() % EMPTY,
-            false => EMPTY,
-        };
-        // The mean of so many equal values is exact in any order of summation.
+    fn row(&self, rng: &mut ChaCha8Rng, element: ElementType, kind: Kind, row: &mut [u8]) {
         let columns = row.len() * 8 / element.bits() as usize;
+        let even = |rng: &mut ChaCha8Rng| 2.0 * unit(rng) - 1.0;
+        let has_range = element.limits().1 > LARGE;
         match kind {
-            0 => row.fill(0),
-            1 if columns.is_power_of_two() => {
+            Kind::Zero => row.fill(0),
+            // The mean of so many equal values is exact in any order of summation.
+            Kind::Ones if columns.is_power_of_two() => {
                 let one = encode(element.element(), 1.0);
                 self.words(element, row, || one);
             }
-            2 if plain_real(element) => self.words(element, row, || {
+            Kind::Level if plain_real(element) => self.words(element, row, || {
                 let up = rng.next_u32().is_multiple_of(EMPTY);
                 encode(element, if up { LEVEL + STEP } else { LEVEL })
             }),
+            Kind::Far(sign) if self.is_wide(element) && self.sums == Sums::Elements => {
+                let far = match element {
+                    ElementType::F16 | ElementType::Bf16 => FAR,
+                    _ => FAR_F32,
+                };
+                self.words(element, row, || {
+                    encode(element, sign * far + SPREAD * even(rng))
+                });
+            }
+            Kind::Spread if self.is_wide(element) => {
+                self.words(element, row, || encode(element, SPREAD / 2.0 * even(rng)));
+            }
+            Kind::Peak(place) if self.is_wide(element) && columns > 1 => {
+                let place = match place {
+                    Place::First => 0,
+                    Place::Last => columns - 1,
+                };
+                let next = 2.0 * element.unit_roundoff();
+                let mut at = 0;
+                self.words(element, row, || {
+                    let value = match at {
+                        _ if at == place => SPREAD,
+                        _ if at == columns / 2 => SPREAD * (1.0 - next),
+                        _ => 0.0,
+                    };
+                    at += 1;
+                    encode(element, value)
+                });
+            }
+            Kind::Large if self.distribution != Distribution::Full => match element {
+                _ if self.is_wide(element) && has_range && self.sums != Sums::Products => {
+                    self.words(element, row, || encode(element, LARGE * even(rng)));
+                }
+                ElementType::E4m3 | ElementType::E5m2 => self.codes(rng, element, row),
+                _ => self.words(element, row, || self.bits(rng, element)),
+            },
+            Kind::Large if element == ElementType::E4m3 => self.codes(rng, element, row),
+            Kind::Small if self.is_wide(element) => {
+                let small = if has_range { 1.0 / LARGE } else { SUBNORMAL };
+                self.words(element, row, || encode(element, small * even(rng)));
+            }
+            Kind::Nan if matches!(element, ElementType::E4m3 | ElementType::E5m2) => {
+                self.words(element, row, || self.bits(rng, element));
+                if self.distribution != Distribution::Full {
+                    row[rng.next_u32() as usize % columns] = encode(element, f64::NAN) as u8;
+                }
+            }
             _ => self.words(element, row, || self.bits(rng, element)),
+        }
+    }
+
+    /// A float of 16 bits or more.
+    fn is_wide(&self, element: ElementType) -> bool {
+        plain_real(element) && element.bits() >= 16
+    }
+
+    /// Every number of a type of 8 bits.
+    fn codes(&self, rng: &mut ChaCha8Rng, element: ElementType, row: &mut [u8]) {
+        for code in row {
+            let mut next = || rng.next_u32() as u8;
+            *code = next();
+            while !decode(element, u64::from(*code)).is_finite() {
+                *code = next();
+            }
+        }
+    }
+
+    /// With a range, its ends are among the data.
+    fn ends(&self, tensor: &mut Tensor) {
+        let bytes = tensor.element.bits() as usize / 8;
+        let Some((low, high)) = self.range.filter(|_| bytes > 0) else {
+            return;
+        };
+        let count = tensor.elements.len() / bytes;
+        let mut rng = self.rng(SLICE_STREAM - 1);
+        let first = rng.next_u32() as usize % count.max(1);
+        for (place, value) in [(first, low), ((first + count / 2) % count.max(1), high)] {
+            if let Some(word) = tensor.elements.chunks_exact_mut(bytes).nth(place) {
+                let code = encode(tensor.element, value).to_le_bytes();
+                word.copy_from_slice(&code[..bytes]);
+            }
         }
     }
 
@@ -241,7 +471,8 @@ impl Source<'_> {
             ElementType::I8 | ElementType::I32 => (unit * 9.0).floor() - 4.0,
             _ if full => {
                 let word = rng.next_u32();
-                let exponent = (word >> 1) as i32 % (2 * self.binades + 1) - self.binades;
+                let exponent =
+                    (word >> 1) as i32 % (2 * self.sums.binades() + 1) - self.sums.binades();
                 let sign = if word & 1 == 1 { -1.0 } else { 1.0 };
                 sign * 2f64.powi(exponent) * (1.0 + unit)
             }
@@ -290,7 +521,7 @@ mod tests {
             distribution,
             range: None,
             quiet: &[],
-            binades: BINADES,
+            sums: Sums::Elements,
         };
         source.fill(&mut tensor);
         let words = tensor.elements.as_chunks::<4>().0.iter();

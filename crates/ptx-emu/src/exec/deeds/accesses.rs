@@ -1,7 +1,8 @@
 //! Loads, stores and atomics of lanes, and matrices that a warp moves.
 
-use crate::exec::access::{Window, lanes, window_of};
 use crate::exec::cluster::Cluster;
+use crate::exec::lanes::lanes;
+use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
 use crate::memory::SECTOR;
 use crate::op::{CLUSTER_RANK_SHIFT, MatrixMove, Num, Op, Space, WmmaMove, rank_of};

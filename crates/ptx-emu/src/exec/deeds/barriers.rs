@@ -1,10 +1,10 @@
 //! What is done to mbarriers, and asked of them.
 
-use crate::exec::access::lanes;
 use crate::exec::cluster::Cluster;
-use crate::exec::copy::SharedAt;
-use crate::exec::mbarrier::token_phase;
-use crate::exec::record::BarrierWait;
+use crate::exec::lanes::lanes;
+use crate::exec::origin::SharedAt;
+use crate::exec::storage::mbarrier::token_phase;
+use crate::exec::trace::recorder::BarrierWait;
 use crate::exec::warp::Warp;
 use crate::op::{Addr, Mbar, MbarOp, Phase, R32};
 use crate::trace::{BarrierAt, Deed};

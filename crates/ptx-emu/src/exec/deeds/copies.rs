@@ -1,15 +1,14 @@
 //! Copies that go on by themselves: of lanes, in bulk, by tensor maps, to other CTAs.
 
 use super::accesses::count_sectors;
-use crate::exec::access::lanes;
-use crate::exec::cancel;
 use crate::exec::cluster::Cluster;
-use crate::exec::convert::pool;
-use crate::exec::copy::SharedAt;
-use crate::exec::door::Agent;
-use crate::exec::tensor_copy::{map_of, rows_of};
+use crate::exec::cluster::jobs::ANSWER;
+use crate::exec::copies::tensor::{map_of, rows_of};
+use crate::exec::lanes::lanes;
+use crate::exec::listen::agent::Agent;
+use crate::exec::origin::SharedAt;
 use crate::exec::warp::Warp;
-use crate::op::{Addr, BulkCopy, BulkDir, R32, Space, TensorCopy};
+use crate::op::{Addr, BulkCopy, BulkDir, R32, Space, TensorCopy, pool};
 use crate::tensor::tensormap::MAP_BYTES;
 use crate::trace::{BarrierAt, Deed, GlobalBytes, Way};
 
@@ -86,7 +85,7 @@ impl Cluster<'_> {
         (dst, mbar): (Addr, Addr),
         out: &mut Vec<Deed>,
     ) {
-        let bytes = cancel::ANSWER;
+        let bytes = ANSWER;
         for lane in lanes(mask) {
             let to = self.shared_operand(w, dst, lane, bytes.into(), true);
             let barrier = self.barrier_at(w, mbar, lane);
@@ -196,11 +195,6 @@ impl Cluster<'_> {
 }
 
 /// CTAs a copy goes to, by bit of rank.
-pub(in crate::exec) fn receivers(
-    w: &Warp,
-    lane: usize,
-    multicast: Option<R32>,
-    to: SharedAt,
-) -> u32 {
+pub(super) fn receivers(w: &Warp, lane: usize, multicast: Option<R32>, to: SharedAt) -> u32 {
     multicast.map_or(1 << to.cta, |mask| w.get(mask)[lane] & 0xffff)
 }

@@ -1,11 +1,11 @@
 //! Atomics and reductions.
 
-use super::Form;
-use super::memory::{SPACES, hint_operand};
+use super::memory::{SPACES, elements, hint_operand};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::exactly;
 use crate::lower::words::ORDERS;
 use crate::op::*;
 
@@ -37,8 +37,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     let hint = form.words.hints();
     let vectors = &[("v2", 2), ("v4", 4), ("v8", 8)];
     let vector = form.words.pick(vectors).unwrap_or(1);
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     check(op, ty, vector, form.opcode)?;
     let reduces = form.opcode == "red";
     let fixed = 2 + usize::from(!reduces) + usize::from(op == AtomOp::Cas);
@@ -129,14 +128,6 @@ fn check(op: AtomOp, ty: Num, vector: usize, opcode: &str) -> Lowered<()> {
     Ok(())
 }
 
-fn elements<'x, 'a>(operand: &'x Operand<'a>, vector: usize) -> Lowered<&'x [Operand<'a>]> {
-    match operand {
-        Operand::Vector(items) if items.len() == vector => Ok(items),
-        other if vector == 1 => Ok(std::slice::from_ref(other)),
-        other => wrong(format!("a vector of {vector}"), other),
-    }
-}
-
 fn values<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operand: &Operand<'a>,
@@ -146,11 +137,7 @@ fn values<'a>(
     let mut slots = Vec::new();
     for element in elements(operand, vector)? {
         if ty == Num::B128 {
-            let Some(register) = emitter.register(element)?.filter(|found| found.bits == 128)
-            else {
-                return wrong("a 128-bit register", element);
-            };
-            slots.extend(emitter.halves(register).map(Slot::W64));
+            slots.extend(emitter.source128(element)?.map(Slot::W64));
         } else {
             slots.push(emitter.source(element, ty)?);
         }
@@ -183,8 +170,7 @@ fn red_async<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lower
     form.words.take("shared::cluster");
     form.words.exactly("mbarrier::complete_tx::bytes")?;
     let op = form.words.need(OPERATIONS, "an operation")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     if matches!(op, AtomOp::Exch | AtomOp::Cas) || !ty.is_integer() || ty.bits() < 32 {
         return illegal("this reduction does not exist");
     }

@@ -1,10 +1,11 @@
 //! Barriers, fences and mbarriers.
 
-use super::Form;
+use super::row::bare;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32};
 use crate::lower::words::{Ordered, Scoped, Words};
 use crate::op::*;
 
@@ -35,8 +36,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         }
         _ if form.words.take_first("cluster") => cluster(emitter, form),
         "bar" if form.words.take_first("warp") => {
-            form.words.exactly("sync")?;
-            form.words.finish()?;
+            form.words.end(&["sync"])?;
             let [mask] = exactly(form.operands)?;
             let mask = emitter.s32(mask, Num::B32)?;
             emitter.emit(Op::WarpSync { mask });
@@ -134,22 +134,15 @@ fn cluster<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
             .words
             .pick(&[("acquire", Order::Acquire(Scope::Cluster))]),
     };
-    form.words.finish()?;
-    let [] = exactly(form.operands)?;
-    emitter.emit(match arrive {
-        true => Op::ClusterArrive {
-            order: order.unwrap_or(Order::Release(Scope::Cluster)),
-        },
-        false => Op::ClusterWait,
-    });
-    Ok(())
+    let order = order.unwrap_or(Order::Release(Scope::Cluster));
+    match arrive {
+        true => bare(emitter, &form, Op::ClusterArrive { order }),
+        false => bare(emitter, &form, Op::ClusterWait),
+    }
 }
 
 fn emit_fence(emitter: &mut Emitter<'_, '_>, form: Form<'_, '_>, fence: Fence) -> Lowered<()> {
-    form.words.finish()?;
-    let [] = exactly(form.operands)?;
-    emitter.emit(Op::Fence { fence, map: None });
-    Ok(())
+    bare(emitter, &form, Op::Fence { fence, map: None })
 }
 
 /// The bytes a one-directional fence restricts itself to.
@@ -276,8 +269,7 @@ fn mbarrier<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
         _ => {}
     }
     if action == "pending_count" {
-        form.words.exactly("b64")?;
-        form.words.finish()?;
+        form.words.end(&["b64"])?;
         let [d, state] = exactly(form.operands)?;
         let state = emitter.s64(state, Num::B64)?;
         let d = emitter.d32(d, 32)?;
@@ -336,8 +328,7 @@ fn arrive<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, drop: bool)
     let expects = form.words.take("expect_tx");
     let no_complete = form.words.take("noComplete");
     let (order, space) = mbarrier_words(&mut form.words, Order::Release);
-    form.words.exactly("b64")?;
-    form.words.finish()?;
+    form.words.end(&["b64"])?;
     // Without a state operand the address comes first.
     let (state, operands) = match form.operands {
         [Operand::Address(_), ..] => (None, form.operands),
@@ -383,8 +374,7 @@ fn wait<'a>(
 ) -> Lowered<()> {
     let parity = form.words.take("parity");
     let (order, space) = mbarrier_words(&mut form.words, Order::Acquire);
-    form.words.exactly("b64")?;
-    form.words.finish()?;
+    form.words.end(&["b64"])?;
     if space == Space::SharedCluster {
         return illegal("a wait is on the executing CTA's own barrier");
     }

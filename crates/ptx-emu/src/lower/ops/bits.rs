@@ -1,11 +1,12 @@
 //! Bitwise logic, shifts and bit fields.
 
-use super::Form;
 use super::integer::{binary_op, unary_op, width};
+use super::row::row;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{exactly, immediate_u32, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, immediate_u32, wrong};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -21,28 +22,16 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         "bfind" | "popc" | "clz" => count(emitter, form),
         "bmsk" | "szext" => mask(emitter, form),
         "brev" => {
-            let ty = form.words.ty()?;
-            form.words.finish()?;
+            let ty = form.words.last_ty()?;
             match ty {
-                Num::B32 | Num::B64 => unary_op(emitter, form.operands, ty, IUn::Brev),
+                Num::B32 | Num::B64 => unary_op(emitter, &form, ty, IUn::Brev),
                 _ => illegal("brev is for .b32 and .b64"),
             }
         }
         _ => {
-            form.words.exactly("b32")?;
-            form.words.finish()?;
-            let [d, mask, base, offset] = exactly(form.operands)?;
-            let mask = emitter.s32(mask, Num::B32)?;
-            let base = emitter.s32(base, Num::B32)?;
-            let offset = emitter.s32(offset, Num::S32)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Fns {
-                d,
-                mask,
-                base,
-                offset,
-            });
-            Ok(())
+            form.words.end(&["b32"])?;
+            let ty = Num::B32;
+            row!(emitter, form, Fns {} [d: ty] = [mask: ty, base: ty, offset: Num::S32])
         }
     }
 }
@@ -65,7 +54,7 @@ fn logic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         "or" => IBin::Or,
         _ => IBin::Xor,
     };
-    binary_op(emitter, form.operands, ty, op)
+    binary_op(emitter, &form, ty, op)
 }
 
 fn predicate_logic<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>) -> Lowered<()> {
@@ -110,12 +99,11 @@ fn not<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     } else {
         IUn::Cnot
     };
-    unary_op(emitter, form.operands, ty, op)
+    unary_op(emitter, &form, ty, op)
 }
 
 fn shift<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     if !ty.is_integer() || ty.bits() < 16 || ty.bits() > 64 {
         return illegal("shifts are for 16-, 32- and 64-bit types");
     }
@@ -124,19 +112,11 @@ fn shift<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         (_, true) => IBin::ShrS,
         (_, false) => IBin::ShrU,
     };
-    let [d, a, amount] = exactly(form.operands)?;
-    let b = emitter.s32(amount, Num::U32)?;
     if ty.bits() == 64 {
-        let a = emitter.s64(a, ty)?;
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::Shift64 { op, d, a, b });
-        return Ok(());
+        return row!(emitter, form, Shift64 { op } [d: ty] = [a: ty, b: Num::U32]);
     }
     let w = width(ty)?;
-    let a = emitter.s32(a, ty)?;
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(Op::Bin32 { w, op, d, a, b });
-    Ok(())
+    row!(emitter, form, Bin32 { w, op } [d: ty] = [a: ty, b: Num::U32])
 }
 
 fn lut(operand: &Operand<'_>) -> Lowered<u8> {
@@ -204,25 +184,9 @@ fn funnel<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
     let wrap = form
         .words
         .need(&[("wrap", true), ("clamp", false)], "wrap or clamp")?;
-    form.words.exactly("b32")?;
-    form.words.finish()?;
-    let [d, a, b, c] = exactly(form.operands)?;
+    form.words.end(&["b32"])?;
     let ty = Num::B32;
-    let (a, b, c) = (
-        emitter.s32(a, ty)?,
-        emitter.s32(b, ty)?,
-        emitter.s32(c, ty)?,
-    );
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::Shf {
-        left,
-        wrap,
-        d,
-        a,
-        b,
-        c,
-    });
-    Ok(())
+    row!(emitter, form, Shf { left, wrap } [d: ty] = [a: ty, b: ty, c: ty])
 }
 
 fn permute<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -237,91 +201,37 @@ fn permute<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
     form.words.exactly("b32")?;
     let mode = form.words.pick(modes).unwrap_or(PrmtMode::Index);
     form.words.finish()?;
-    let [d, a, b, c] = exactly(form.operands)?;
     let ty = Num::B32;
-    let (a, b, c) = (
-        emitter.s32(a, ty)?,
-        emitter.s32(b, ty)?,
-        emitter.s32(c, ty)?,
-    );
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::Prmt { mode, d, a, b, c });
-    Ok(())
+    row!(emitter, form, Prmt { mode } [d: ty] = [a: ty, b: ty, c: ty])
 }
 
 fn extract<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
-    let signed = ty.is_signed();
-    let [d, a, b, c] = exactly(form.operands)?;
-    let position = emitter.s32(b, Num::U32)?;
-    let length = emitter.s32(c, Num::U32)?;
+    let ty = form.words.last_ty()?;
+    let (signed, at) = (ty.is_signed(), Num::U32);
     match ty {
         Num::U32 | Num::S32 => {
-            let a = emitter.s32(a, ty)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Bfe32 {
-                signed,
-                d,
-                a,
-                b: position,
-                c: length,
-            });
+            row!(emitter, form, Bfe32 { signed } [d: ty] = [a: ty, b: at, c: at])
         }
         Num::U64 | Num::S64 => {
-            let a = emitter.s64(a, ty)?;
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::Bfe64 {
-                signed,
-                d,
-                a,
-                b: position,
-                c: length,
-            });
+            row!(emitter, form, Bfe64 { signed } [d: ty] = [a: ty, b: at, c: at])
         }
-        _ => return illegal("bfe is for 32- and 64-bit integers"),
+        _ => illegal("bfe is for 32- and 64-bit integers"),
     }
-    Ok(())
 }
 
 fn insert<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
-    let [d, a, e, b, c] = exactly(form.operands)?;
-    let position = emitter.s32(b, Num::U32)?;
-    let length = emitter.s32(c, Num::U32)?;
+    let ty = form.words.last_ty()?;
+    let at = Num::U32;
     match ty {
-        Num::B32 => {
-            let (a, e) = (emitter.s32(a, ty)?, emitter.s32(e, ty)?);
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Bfi32 {
-                d,
-                a,
-                e,
-                b: position,
-                c: length,
-            });
-        }
-        Num::B64 => {
-            let (a, e) = (emitter.s64(a, ty)?, emitter.s64(e, ty)?);
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::Bfi64 {
-                d,
-                a,
-                e,
-                b: position,
-                c: length,
-            });
-        }
-        _ => return illegal("bfi is for .b32 and .b64"),
+        Num::B32 => row!(emitter, form, Bfi32 {} [d: ty] = [a: ty, e: ty, b: at, c: at]),
+        Num::B64 => row!(emitter, form, Bfi64 {} [d: ty] = [a: ty, e: ty, b: at, c: at]),
+        _ => illegal("bfi is for .b32 and .b64"),
     }
-    Ok(())
 }
 
 fn count<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let shift_amount = form.words.take("shiftamt");
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let op = match (form.opcode, shift_amount, ty) {
         ("popc", false, Num::B32 | Num::B64) => ICount::Popc,
         ("clz", false, Num::B32 | Num::B64) => ICount::Clz,
@@ -331,38 +241,25 @@ fn count<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         ("bfind", true, Num::U32 | Num::U64) => ICount::BfindShiftU,
         _ => return illegal("not a type or modifier of this instruction"),
     };
-    let [d, a] = exactly(form.operands)?;
-    if ty.bits() == 64 {
-        let a = emitter.s64(a, ty)?;
-        let d = emitter.d32(d, 32)?;
-        emitter.emit(Op::Count64 { op, d, a });
-    } else {
-        let a = emitter.s32(a, ty)?;
-        let d = emitter.d32(d, 32)?;
-        emitter.emit(Op::Count32 { op, d, a });
+    match ty.bits() {
+        64 => row!(emitter, form, Count64 { op } [d: Num::B32] = [a: ty]),
+        _ => row!(emitter, form, Count32 { op } [d: ty] = [a: ty]),
     }
-    Ok(())
 }
 
 fn mask<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let clamp = form
         .words
         .need(&[("clamp", true), ("wrap", false)], "clamp or wrap")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
-    let [d, a, b] = exactly(form.operands)?;
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, Num::U32)?);
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(match (form.opcode, ty) {
-        ("bmsk", Num::B32) => Op::Bmsk { clamp, d, a, b },
-        ("szext", Num::U32 | Num::S32) => Op::Szext {
-            signed: ty.is_signed(),
-            clamp,
-            d,
-            a,
-            b,
-        },
-        _ => return Err(Problem::MissingModifier("a 32-bit type")),
-    });
-    Ok(())
+    let ty = form.words.last_ty()?;
+    let signed = ty.is_signed();
+    match (form.opcode, ty) {
+        ("bmsk", Num::B32) => {
+            row!(emitter, form, Bmsk { clamp } [d: ty] = [a: ty, b: Num::U32])
+        }
+        ("szext", Num::U32 | Num::S32) => {
+            row!(emitter, form, Szext { signed, clamp } [d: ty] = [a: ty, b: Num::U32])
+        }
+        _ => Err(Problem::MissingModifier("a 32-bit type")),
+    }
 }

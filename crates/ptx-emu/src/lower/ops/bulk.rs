@@ -1,11 +1,12 @@
 //! Bulk and tensor copies, and tensor maps in memory.
 
-use super::Form;
 use super::atomic::OPERATIONS;
+use super::row::bare;
 use crate::front::ast::{Address, Operand};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32, wrong};
 use crate::lower::words::Words;
 use crate::op::*;
 
@@ -16,10 +17,7 @@ pub(super) fn lower<'a>(
     reduce: bool,
 ) -> Lowered<()> {
     if form.words.take_first("commit_group") {
-        form.words.finish()?;
-        let [] = exactly(form.operands)?;
-        emitter.emit(Op::BulkCommit);
-        return Ok(());
+        return bare(emitter, &form, Op::BulkCommit);
     }
     if form.words.take_first("wait_group") {
         let read = form.words.take("read");
@@ -347,9 +345,7 @@ pub(super) fn tensormap<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a
         let Some(scope) = form.words.scope() else {
             return Err(Problem::MissingModifier("a scope"));
         };
-        form.words.exactly("sync")?;
-        form.words.exactly("aligned")?;
-        form.words.finish()?;
+        form.words.end(&["sync", "aligned"])?;
         let [dst, src, size] = exactly(form.operands)?;
         let bytes = immediate_u32(size)?;
         if bytes != 128 {
@@ -417,8 +413,7 @@ fn replace<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
     ];
     let space = form.words.pick(spaces).unwrap_or(Space::Generic);
     form.words.exactly("b1024")?;
-    let given = form.words.ty()?;
-    form.words.finish()?;
+    let given = form.words.last_ty()?;
     let (field, ty, address, value) = match field {
         Field::Plain(field, ty) => {
             let [address, value] = exactly(form.operands)?;

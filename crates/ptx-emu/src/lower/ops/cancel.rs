@@ -1,10 +1,10 @@
 //! `clusterlaunchcontrol`: a running cluster takes over one that has not been launched.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -27,8 +27,7 @@ fn try_cancel<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowe
     };
     form.words.exactly("mbarrier::complete_tx::bytes")?;
     let multicast = form.words.take("multicast::cluster::all");
-    form.words.exactly("b128")?;
-    form.words.finish()?;
+    form.words.end(&["b128"])?;
     let [answer, barrier] = exactly(form.operands)?;
     let dst = emitter.addr(answer, space)?;
     let mbar = emitter.addr(barrier, space)?;
@@ -63,13 +62,9 @@ fn query<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         }
         form.words.exactly("b32")?;
     }
-    form.words.exactly("b128")?;
-    form.words.finish()?;
+    form.words.end(&["b128"])?;
     let [d, answer] = exactly(form.operands)?;
-    let Some(answer) = emitter.register(answer)?.filter(|found| found.bits == 128) else {
-        return wrong("a 128-bit register", answer);
-    };
-    let [low, high] = emitter.halves(answer);
+    let [low, high] = emitter.source128(answer)?;
     match part {
         None => {
             let word = emitter.temp32();

@@ -1,11 +1,11 @@
 //! Comparison and selection.
 
-use super::Form;
 use super::float::half_format;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::{at_least, exactly};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>) -> Lowered<()> {
@@ -315,8 +315,7 @@ fn write_truth<'a>(
 }
 
 fn selp<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let [d, a, b, p] = exactly(form.operands)?;
     let (p, negated) = emitter.sp(p)?;
     let (a, b) = if negated { (b, a) } else { (a, b) };
@@ -340,8 +339,7 @@ fn slct<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     // A flushed negative subnormal counts as zero; zero and minus zero both select `a`.
     let ftz = form.words.take("ftz");
     let ty = form.words.ty()?;
-    let selector = form.words.ty()?;
-    form.words.finish()?;
+    let selector = form.words.last_ty()?;
     let float = match selector {
         Num::S32 if !ftz => false,
         Num::F32 => true,

@@ -1,15 +1,15 @@
 //! Branches, ends, and what steers a warp or a grid.
 
-use super::Form;
+use super::call::label;
+use super::row::bare;
 use crate::front::ast::Operand;
-use crate::lower::body::leave;
-use crate::lower::calls::label;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::flow::Flow;
+use crate::lower::form::Form;
 use crate::lower::frame::ret;
+use crate::lower::lookup::{exactly, immediate_u32, wrong};
 use crate::lower::names::{Binding, Label};
-use crate::lower::operands::{exactly, immediate_u32, wrong};
+use crate::lower::survey::Flow;
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -32,8 +32,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
             Ok(())
         }
         "nanosleep" => {
-            form.words.exactly("u32")?;
-            form.words.finish()?;
+            form.words.end(&["u32"])?;
             let [nanos] = exactly(form.operands)?;
             let nanos = emitter.s32(nanos, Num::U32)?;
             emitter.emit(Op::Nanosleep { nanos });
@@ -43,10 +42,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         _ => {
             let kinds = &[("wait", true), ("launch_dependents", false)];
             let wait = form.words.need(kinds, "wait or launch_dependents")?;
-            form.words.finish()?;
-            let [] = exactly(form.operands)?;
-            emitter.emit(Op::GridDep { wait });
-            Ok(())
+            bare(emitter, &form, Op::GridDep { wait })
         }
     }
 }
@@ -55,8 +51,8 @@ fn end<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>) -> Lowered<()> {
     form.words.finish()?;
     let [] = exactly(form.operands)?;
     match form.opcode {
-        "exit" => leave(emitter, Op::Exit, Flow::Abort),
-        "trap" => leave(emitter, Op::Trap, Flow::Abort),
+        "exit" => emitter.leave(Op::Exit, Flow::Abort),
+        "trap" => emitter.leave(Op::Trap, Flow::Abort),
         _ => emitter.emit(Op::Brkpt),
     }
     Ok(())
@@ -87,7 +83,7 @@ fn branch<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
         reconverge: reconvergence(emitter),
         uniform,
     };
-    leave(emitter, op, Flow::Branch(vec![label]));
+    emitter.leave(op, Flow::Branch(vec![label]));
     Ok(())
 }
 
@@ -118,7 +114,7 @@ fn branch_table<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lo
         targets,
         reconverge: reconvergence(emitter),
     };
-    leave(emitter, op, Flow::Branch(labels));
+    emitter.leave(op, Flow::Branch(labels));
     Ok(())
 }
 
@@ -126,10 +122,7 @@ fn setmaxnreg<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowe
     let inc = form
         .words
         .need(&[("inc", true), ("dec", false)], "inc or dec")?;
-    form.words.exactly("sync")?;
-    form.words.exactly("aligned")?;
-    form.words.exactly("u32")?;
-    form.words.finish()?;
+    form.words.end(&["sync", "aligned", "u32"])?;
     let [count] = exactly(form.operands)?;
     let count = immediate_u32(count)?;
     if !(24..=256).contains(&count) || !count.is_multiple_of(8) {

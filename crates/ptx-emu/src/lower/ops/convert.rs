@@ -1,10 +1,10 @@
 //! `cvt` in all its forms.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly};
 use crate::lower::words::{TYPES, Words};
 use crate::op::*;
 
@@ -345,8 +345,7 @@ fn stochastic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowe
         Some(half) => (half, false),
         None => (form.words.need(FOURS, "a packed type")?, true),
     };
-    form.words.exactly("f32")?;
-    form.words.finish()?;
+    form.words.end(&["f32"])?;
     if four && !m.satfinite {
         return Err(Problem::MissingModifier("satfinite"));
     }

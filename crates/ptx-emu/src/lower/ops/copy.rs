@@ -1,10 +1,12 @@
 //! `cp`: the thread's own asynchronous copies; bulk copies go to their own room.
 
-use super::{Form, bulk};
+use super::bulk;
+use super::row::bare;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -18,16 +20,10 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         return bulk::lower(emitter, form, false);
     }
     if form.words.take_first("commit_group") {
-        form.words.finish()?;
-        let [] = exactly(form.operands)?;
-        emitter.emit(Op::CpAsyncCommit);
-        return Ok(());
+        return bare(emitter, &form, Op::CpAsyncCommit);
     }
     if form.words.take_first("wait_all") {
-        form.words.finish()?;
-        let [] = exactly(form.operands)?;
-        emitter.emit(Op::CpAsyncWait { n: 0, all: true });
-        return Ok(());
+        return bare(emitter, &form, Op::CpAsyncWait { n: 0, all: true });
     }
     if form.words.take_first("wait_group") {
         form.words.finish()?;
@@ -47,8 +43,7 @@ fn arrive<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
     let noinc = form.words.take("noinc");
     let spaces = &[("shared", Space::Shared), ("shared::cta", Space::Shared)];
     let space = form.words.pick(spaces).unwrap_or(Space::Generic);
-    form.words.exactly("b64")?;
-    form.words.finish()?;
+    form.words.end(&["b64"])?;
     let [address] = exactly(form.operands)?;
     let addr = emitter.addr(address, space)?;
     emitter.emit(Op::CpAsyncMbarArrive { noinc, space, addr });

@@ -1,10 +1,10 @@
 //! Float and half arithmetic.
 
-use super::Form;
-use crate::front::ast::Operand;
+use super::row::row;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly};
 use crate::lower::words::Words;
 use crate::op::*;
 
@@ -23,15 +23,6 @@ pub(super) fn half_format(ty: Num) -> Option<HFmt> {
         Num::Bf16x2 => HFmt::Bf16x2,
         _ => return None,
     })
-}
-
-fn half_type(fmt: HFmt) -> (Num, u32) {
-    match fmt {
-        HFmt::F16 => (Num::F16, 16),
-        HFmt::Bf16 => (Num::Bf16, 16),
-        HFmt::F16x2 => (Num::F16x2, 32),
-        HFmt::Bf16x2 => (Num::Bf16x2, 32),
-    }
 }
 
 /// Rounding, flushing and clamping words.
@@ -75,7 +66,7 @@ pub(super) fn arithmetic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, '
             } else {
                 FUn::Neg
             };
-            unary(emitter, form.operands, op, m, ty)
+            unary(emitter, &form, op, m, ty)
         }
         _ => {
             let magnitudes = !form.words.contains("xorsign") && form.words.take("abs");
@@ -87,7 +78,7 @@ pub(super) fn arithmetic<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, '
             if magnitudes && form.operands.len() != 4 {
                 return illegal(".abs is for min and max of three");
             }
-            fold(emitter, form.operands, op, m, ty, magnitudes)
+            fold(emitter, &form, op, m, ty, magnitudes)
         }
     }
 }
@@ -128,7 +119,7 @@ fn operator(form: &mut Form<'_, '_>) -> Lowered<FBin> {
 /// Two operands, or three for `min` and `max`, which may be of magnitudes.
 fn fold<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    operands: &[Operand<'a>],
+    form: &Form<'_, 'a>,
     op: FBin,
     m: FMods,
     ty: Num,
@@ -136,7 +127,7 @@ fn fold<'a>(
 ) -> Lowered<()> {
     use FBin::*;
     let third_allowed = matches!(op, Min | Max | MinNan | MaxNan) && ty == Num::F32;
-    let ([d, a, b], rest) = at_least(operands, usize::from(third_allowed))?;
+    let ([d, a, b], rest) = at_least(form.operands, usize::from(third_allowed))?;
     if let [c] = rest {
         let mut sources = [
             emitter.s32(a, ty)?,
@@ -174,120 +165,55 @@ fn fold<'a>(
         });
         return Ok(());
     }
-    binary(emitter, [d, a, b], op, m, ty)
+    binary(emitter, form, op, m, ty)
 }
 
 fn binary<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    [d, a, b]: [&Operand<'a>; 3],
+    form: &Form<'_, 'a>,
     op: FBin,
     m: FMods,
     ty: Num,
 ) -> Lowered<()> {
+    use FBin::{Copysign, Div, DivApprox, DivFull};
     if let Some(fmt) = half_format(ty) {
-        if matches!(
-            op,
-            FBin::Div | FBin::DivApprox | FBin::DivFull | FBin::Copysign
-        ) {
-            return illegal("half types have no such instruction");
-        }
-        let (ty, bits) = half_type(fmt);
-        let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-        let d = emitter.d32(d, bits)?;
-        emitter.emit(Op::HBin {
-            fmt,
-            op,
-            m,
-            d,
-            a,
-            b,
-        });
-        return Ok(());
+        return match op {
+            Div | DivApprox | DivFull | Copysign => illegal("half types have no such instruction"),
+            _ => row!(emitter, form, HBin { fmt, op, m } [d: ty] = [a: ty, b: ty]),
+        };
     }
     match ty {
-        Num::F32 => {
-            let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::F32Bin { op, m, d, a, b });
-        }
-        Num::F64 => {
-            if matches!(op, FBin::DivApprox | FBin::DivFull) || m.ftz || m.sat {
-                return illegal("not for .f64");
-            }
-            let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::F64Bin { op, m, d, a, b });
-        }
-        _ => return illegal("not a type of this instruction"),
+        Num::F32 => row!(emitter, form, F32Bin { op, m } [d: ty] = [a: ty, b: ty]),
+        Num::F64 if matches!(op, DivApprox | DivFull) || m.ftz || m.sat => illegal("not for .f64"),
+        Num::F64 => row!(emitter, form, F64Bin { op, m } [d: ty] = [a: ty, b: ty]),
+        _ => illegal("not a type of this instruction"),
     }
-    Ok(())
 }
 
 fn fused<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>, m: FMods, ty: Num) -> Lowered<()> {
-    let [d, a, b, c] = exactly(form.operands)?;
-    if let Some(fmt) = half_format(ty) {
-        form.words.finish()?;
-        let (ty, bits) = half_type(fmt);
-        let (a, b, c) = (
-            emitter.s32(a, ty)?,
-            emitter.s32(b, ty)?,
-            emitter.s32(c, ty)?,
-        );
-        let d = emitter.d32(d, bits)?;
-        emitter.emit(Op::HFma { fmt, m, d, a, b, c });
-        return Ok(());
-    }
     form.words.finish()?;
-    match ty {
-        Num::F32 => {
-            let (a, b, c) = (
-                emitter.s32(a, ty)?,
-                emitter.s32(b, ty)?,
-                emitter.s32(c, ty)?,
-            );
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::F32Fma { m, d, a, b, c });
-        }
-        Num::F64 => {
-            let (a, b, c) = (
-                emitter.s64(a, ty)?,
-                emitter.s64(b, ty)?,
-                emitter.s64(c, ty)?,
-            );
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::F64Fma { m, d, a, b, c });
-        }
-        _ => return illegal("not a type of this instruction"),
+    if let Some(fmt) = half_format(ty) {
+        return row!(emitter, form, HFma { fmt, m } [d: ty] = [a: ty, b: ty, c: ty]);
     }
-    Ok(())
+    match ty {
+        Num::F32 => row!(emitter, form, F32Fma { m } [d: ty] = [a: ty, b: ty, c: ty]),
+        Num::F64 => row!(emitter, form, F64Fma { m } [d: ty] = [a: ty, b: ty, c: ty]),
+        _ => illegal("not a type of this instruction"),
+    }
 }
 
 /// Two f32 side by side in 64 bits.
 fn packed<'a>(emitter: &mut Emitter<'_, 'a>, form: Form<'_, 'a>, m: FMods) -> Lowered<()> {
     form.words.finish()?;
     let ty = Num::B64;
-    if form.opcode == "fma" {
-        let [d, a, b, c] = exactly(form.operands)?;
-        let (a, b, c) = (
-            emitter.s64(a, ty)?,
-            emitter.s64(b, ty)?,
-            emitter.s64(c, ty)?,
-        );
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::F32x2Fma { m, d, a, b, c });
-        return Ok(());
-    }
     let op = match form.opcode {
+        "fma" => return row!(emitter, form, F32x2Fma { m } [d: ty] = [a: ty, b: ty, c: ty]),
         "add" => FBin::Add,
         "sub" => FBin::Sub,
         "mul" => FBin::Mul,
         _ => return illegal(".f32x2 has add, sub, mul and fma only"),
     };
-    let [d, a, b] = exactly(form.operands)?;
-    let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-    let d = emitter.d64(d)?;
-    emitter.emit(Op::F32x2Bin { op, m, d, a, b });
-    Ok(())
+    row!(emitter, form, F32x2Bin { op, m } [d: ty] = [a: ty, b: ty])
 }
 
 /// `add/sub/fma.f32.f16`: half operands, single result. Halves widen exactly, so the sum forms
@@ -304,19 +230,7 @@ fn mixed<'a>(
         return illegal("mixed precision has an .f32 result");
     }
     if form.opcode == "fma" {
-        let [d, a, b, c] = exactly(form.operands)?;
-        let (a, b) = (emitter.s32(a, from)?, emitter.s32(b, from)?);
-        let c = emitter.s32(c, ty)?;
-        let d = emitter.d32(d, 32)?;
-        emitter.emit(Op::FmaMixed {
-            from,
-            m,
-            d,
-            a,
-            b,
-            c,
-        });
-        return Ok(());
+        return row!(emitter, form, FmaMixed { from, m } [d: ty] = [a: from, b: from, c: ty]);
     }
     let one = match from {
         Num::F16 => half::f16::ONE.to_bits(),
@@ -354,33 +268,19 @@ fn mixed<'a>(
 
 fn unary<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    operands: &[Operand<'a>],
+    form: &Form<'_, 'a>,
     op: FUn,
     m: FMods,
     ty: Num,
 ) -> Lowered<()> {
-    let [d, a] = exactly(operands)?;
     if let Some(fmt) = half_format(ty) {
-        let (ty, bits) = half_type(fmt);
-        let a = emitter.s32(a, ty)?;
-        let d = emitter.d32(d, bits)?;
-        emitter.emit(Op::HUn { fmt, op, m, d, a });
-        return Ok(());
+        return row!(emitter, form, HUn { fmt, op, m } [d: ty] = [a: ty]);
     }
     match ty {
-        Num::F32 => {
-            let a = emitter.s32(a, ty)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::F32Un { op, m, d, a });
-        }
-        Num::F64 => {
-            let a = emitter.s64(a, ty)?;
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::F64Un { op, m, d, a });
-        }
-        _ => return illegal("not a type of this instruction"),
+        Num::F32 => row!(emitter, form, F32Un { op, m } [d: ty] = [a: ty]),
+        Num::F64 => row!(emitter, form, F64Un { op, m } [d: ty] = [a: ty]),
+        _ => illegal("not a type of this instruction"),
     }
-    Ok(())
 }
 
 /// Functions of one value, `copysign` and `testp`.
@@ -388,18 +288,15 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     match form.opcode {
         "testp" => return testp(emitter, form),
         "copysign" => {
-            let ty = form.words.ty()?;
-            form.words.finish()?;
-            let [d, a, b] = exactly(form.operands)?;
-            return binary(emitter, [d, a, b], FBin::Copysign, FMods::default(), ty);
+            let ty = form.words.last_ty()?;
+            return binary(emitter, &form, FBin::Copysign, FMods::default(), ty);
         }
         _ => {}
     }
     let approx = form.words.take("approx");
     let rounded = ROUNDS.iter().any(|&(word, _)| form.words.contains(word));
     let m = modifiers(&mut form.words);
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let op = match (form.opcode, approx) {
         ("rcp", true) => FUn::RcpApprox,
         ("sqrt", true) => FUn::SqrtApprox,
@@ -422,7 +319,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         _ => !half && !double,
     };
     match exists && !m.sat && !m.relu {
-        true => unary(emitter, form.operands, op, m, ty),
+        true => unary(emitter, &form, op, m, ty),
         false => illegal("not a type or modifier of this instruction"),
     }
 }
@@ -437,21 +334,10 @@ fn testp<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         ("subnormal", FTest::Subnormal),
     ];
     let test = form.words.need(tests, "a property")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
-    let [d, a] = exactly(form.operands)?;
+    let ty = form.words.last_ty()?;
     match ty {
-        Num::F32 => {
-            let a = emitter.s32(a, ty)?;
-            let d = emitter.dp(d)?;
-            emitter.emit(Op::Testp32 { test, d, a });
-        }
-        Num::F64 => {
-            let a = emitter.s64(a, ty)?;
-            let d = emitter.dp(d)?;
-            emitter.emit(Op::Testp64 { test, d, a });
-        }
-        _ => return illegal("testp is for .f32 and .f64"),
+        Num::F32 => row!(emitter, form, Testp32 { test } [d: ty] = [a: ty]),
+        Num::F64 => row!(emitter, form, Testp64 { test } [d: ty] = [a: ty]),
+        _ => illegal("testp is for .f32 and .f64"),
     }
-    Ok(())
 }

@@ -1,12 +1,15 @@
 //! Arithmetic whose opcode integers and floats share.
 
-use super::{Form, float};
-use crate::front::ast::Operand;
+use super::float;
+use super::row::row;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::exactly;
+use crate::lower::form::Form;
 use crate::lower::words::TYPES;
 use crate::op::*;
+
+/// The low or the high half of a product.
+const LOW_HIGH: &[(&str, bool)] = &[("lo", false), ("hi", true)];
 
 /// Packed pairs of 16-bit integers.
 const PAIRS: &[(&str, bool)] = &[("u16x2", false), ("s16x2", true)];
@@ -66,7 +69,7 @@ fn binary<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
         _ => return illegal(".sat and .relu go with .s32 only"),
     };
     form.words.finish()?;
-    binary_op(emitter, form.operands, ty, op)
+    binary_op(emitter, &form, ty, op)
 }
 
 fn pair<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, signed: bool) -> Lowered<()> {
@@ -82,16 +85,12 @@ fn pair<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, signed: bool)
         _ => return illegal("packed 16-bit integers have add, min and max only"),
     };
     form.words.finish()?;
-    let [d, a, b] = exactly(form.operands)?;
-    let (a, b) = (emitter.s32(a, Num::B32)?, emitter.s32(b, Num::B32)?);
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::Bin16x2 { op, d, a, b });
-    Ok(())
+    let ty = Num::B32;
+    row!(emitter, form, Bin16x2 { op } [d: ty] = [a: ty, b: ty])
 }
 
 fn unary<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let op = match form.opcode {
         "abs" => IUn::Abs,
         _ => IUn::Neg,
@@ -99,49 +98,35 @@ fn unary<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     if !ty.is_signed() {
         return illegal("the type must be signed");
     }
-    unary_op(emitter, form.operands, ty, op)
+    unary_op(emitter, &form, ty, op)
 }
 
 /// `d = a op b` on integers of one type.
 pub(super) fn binary_op<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    operands: &[Operand<'a>],
+    form: &Form<'_, 'a>,
     ty: Num,
     op: IBin,
 ) -> Lowered<()> {
-    let [d, a, b] = exactly(operands)?;
     if ty.bits() == 64 {
-        let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::Bin64 { op, d, a, b });
-        return Ok(());
+        return row!(emitter, form, Bin64 { op } [d: ty] = [a: ty, b: ty]);
     }
     let w = width(ty)?;
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(Op::Bin32 { w, op, d, a, b });
-    Ok(())
+    row!(emitter, form, Bin32 { w, op } [d: ty] = [a: ty, b: ty])
 }
 
 /// One-operand integer operation of any width.
 pub(super) fn unary_op<'a>(
     emitter: &mut Emitter<'_, 'a>,
-    operands: &[Operand<'a>],
+    form: &Form<'_, 'a>,
     ty: Num,
     op: IUn,
 ) -> Lowered<()> {
-    let [d, a] = exactly(operands)?;
     if ty.bits() == 64 {
-        let a = emitter.s64(a, ty)?;
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::Un64 { op, d, a });
-        return Ok(());
+        return row!(emitter, form, Un64 { op } [d: ty] = [a: ty]);
     }
     let w = width(ty)?;
-    let a = emitter.s32(a, ty)?;
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(Op::Un32 { w, op, d, a });
-    Ok(())
+    row!(emitter, form, Un32 { w, op } [d: ty] = [a: ty])
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -175,26 +160,19 @@ fn mul<'a>(emitter: &mut Emitter<'_, 'a>, form: &Form<'_, 'a>, ty: Num, half: Ha
         (Half::Hi, false) => IBin::MulHiU,
         _ => IBin::MulLo,
     };
-    binary_op(emitter, form.operands, ty, op)
+    binary_op(emitter, form, ty, op)
 }
 
 fn mul_wide<'a>(emitter: &mut Emitter<'_, 'a>, form: &Form<'_, 'a>, ty: Num) -> Lowered<()> {
     let signed = ty.is_signed();
-    let [d, a, b] = exactly(form.operands)?;
-    let bits = ty.bits();
-    if bits == 64 {
-        return illegal(".wide has no 64-bit form");
+    match ty.bits() {
+        64 => illegal(".wide has no 64-bit form"),
+        32 => row!(emitter, form, MulWide32 { signed } [d: Num::B64] = [a: ty, b: ty]),
+        _ => {
+            width(ty)?;
+            row!(emitter, form, MulWide16 { signed } [d: Num::B32] = [a: ty, b: ty])
+        }
     }
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-    if bits == 32 {
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::MulWide32 { signed, d, a, b });
-        return Ok(());
-    }
-    width(ty)?;
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::MulWide16 { signed, d, a, b });
-    Ok(())
 }
 
 fn mad<'a>(
@@ -205,100 +183,50 @@ fn mad<'a>(
     sat: bool,
 ) -> Lowered<()> {
     let signed = ty.is_signed();
-    let [d, a, b, c] = exactly(form.operands)?;
-    if ty.bits() == 64 {
-        let (a, b, c) = (
-            emitter.s64(a, ty)?,
-            emitter.s64(b, ty)?,
-            emitter.s64(c, ty)?,
-        );
-        let d = emitter.d64(d)?;
-        emitter.emit(match half {
-            Half::Hi => Op::MadHi64 { signed, d, a, b, c },
-            _ => Op::MadLo64 { d, a, b, c },
-        });
-        return Ok(());
+    match (ty.bits(), half) {
+        (64, Half::Hi) => {
+            row!(emitter, form, MadHi64 { signed } [d: ty] = [a: ty, b: ty, c: ty])
+        }
+        (64, _) => row!(emitter, form, MadLo64 {} [d: ty] = [a: ty, b: ty, c: ty]),
+        (_, Half::Hi) => {
+            let w = width(ty)?;
+            row!(emitter, form, MadHi32 { w, signed, sat } [d: ty] = [a: ty, b: ty, c: ty])
+        }
+        _ => {
+            let w = width(ty)?;
+            row!(emitter, form, MadLo32 { w } [d: ty] = [a: ty, b: ty, c: ty])
+        }
     }
-    let w = width(ty)?;
-    let (a, b, c) = (
-        emitter.s32(a, ty)?,
-        emitter.s32(b, ty)?,
-        emitter.s32(c, ty)?,
-    );
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(match half {
-        Half::Hi => Op::MadHi32 {
-            w,
-            signed,
-            sat,
-            d,
-            a,
-            b,
-            c,
-        },
-        _ => Op::MadLo32 { w, d, a, b, c },
-    });
-    Ok(())
 }
 
 fn mad_wide<'a>(emitter: &mut Emitter<'_, 'a>, form: &Form<'_, 'a>, ty: Num) -> Lowered<()> {
     let signed = ty.is_signed();
-    let [d, a, b, c] = exactly(form.operands)?;
-    let bits = ty.bits();
-    if bits == 64 {
-        return illegal(".wide has no 64-bit form");
+    match ty.bits() {
+        64 => illegal(".wide has no 64-bit form"),
+        32 => {
+            let wide = Num::U64;
+            row!(emitter, form, MadWide32 { signed } [d: wide] = [a: ty, b: ty, c: wide])
+        }
+        _ => {
+            width(ty)?;
+            let wide = Num::U32;
+            row!(emitter, form, MadWide16 { signed } [d: wide] = [a: ty, b: ty, c: wide])
+        }
     }
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-    if bits == 32 {
-        let c = emitter.s64(c, Num::U64)?;
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::MadWide32 { signed, d, a, b, c });
-        return Ok(());
-    }
-    width(ty)?;
-    let c = emitter.s32(c, Num::U32)?;
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::MadWide16 { signed, d, a, b, c });
-    Ok(())
 }
 
 fn sad<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let signed = ty.is_signed();
-    let [d, a, b, c] = exactly(form.operands)?;
     if ty.bits() == 64 {
-        let (a, b, c) = (
-            emitter.s64(a, ty)?,
-            emitter.s64(b, ty)?,
-            emitter.s64(c, ty)?,
-        );
-        let d = emitter.d64(d)?;
-        emitter.emit(Op::Sad64 { signed, d, a, b, c });
-        return Ok(());
+        return row!(emitter, form, Sad64 { signed } [d: ty] = [a: ty, b: ty, c: ty]);
     }
     let w = width(ty)?;
-    let (a, b, c) = (
-        emitter.s32(a, ty)?,
-        emitter.s32(b, ty)?,
-        emitter.s32(c, ty)?,
-    );
-    let d = emitter.d32(d, ty.bits())?;
-    emitter.emit(Op::Sad32 {
-        w,
-        signed,
-        d,
-        a,
-        b,
-        c,
-    });
-    Ok(())
+    row!(emitter, form, Sad32 { w, signed } [d: ty] = [a: ty, b: ty, c: ty])
 }
 
 fn mul24<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
-    let hi = form
-        .words
-        .need(&[("lo", false), ("hi", true)], "lo or hi")?;
+    let hi = form.words.need(LOW_HIGH, "lo or hi")?;
     let ty = form.words.ty()?;
     let sat = form.words.take("sat");
     form.words.finish()?;
@@ -306,42 +234,16 @@ fn mul24<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     if ty.bits() != 32 || !ty.is_integer() || (sat && !(signed && hi && form.opcode == "mad24")) {
         return illegal("24-bit multiplication is for .s32 and .u32; .sat for mad24.hi.s32");
     }
-    if form.opcode == "mad24" {
-        let [d, a, b, c] = exactly(form.operands)?;
-        let (a, b, c) = (
-            emitter.s32(a, ty)?,
-            emitter.s32(b, ty)?,
-            emitter.s32(c, ty)?,
-        );
-        let d = emitter.d32(d, 32)?;
-        emitter.emit(Op::Mad24 {
-            signed,
-            hi,
-            sat,
-            d,
-            a,
-            b,
-            c,
-        });
-        return Ok(());
-    }
     let op = match (hi, signed) {
+        _ if form.opcode == "mad24" => {
+            return row!(emitter, form, Mad24 { signed, hi, sat } [d: ty] = [a: ty, b: ty, c: ty]);
+        }
         (false, true) => IBin::Mul24LoS,
         (false, false) => IBin::Mul24LoU,
         (true, true) => IBin::Mul24HiS,
         (true, false) => IBin::Mul24HiU,
     };
-    let [d, a, b] = exactly(form.operands)?;
-    let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::Bin32 {
-        w: W::B32,
-        op,
-        d,
-        a,
-        b,
-    });
-    Ok(())
+    binary_op(emitter, &form, ty, op)
 }
 
 fn carry<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -351,37 +253,16 @@ fn carry<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         return carry_mad(emitter, form, carry_in, carry_out);
     }
     let sub = form.opcode.starts_with("sub");
-    let ty = form.words.ty()?;
-    form.words.finish()?;
-    let [d, a, b] = exactly(form.operands)?;
+    let ty = form.words.last_ty()?;
     match ty.bits() {
         32 if ty.is_integer() => {
-            let (a, b) = (emitter.s32(a, ty)?, emitter.s32(b, ty)?);
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Carry32 {
-                sub,
-                carry_in,
-                carry_out,
-                d,
-                a,
-                b,
-            });
+            row!(emitter, form, Carry32 { sub, carry_in, carry_out } [d: ty] = [a: ty, b: ty])
         }
         64 if ty.is_integer() => {
-            let (a, b) = (emitter.s64(a, ty)?, emitter.s64(b, ty)?);
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::Carry64 {
-                sub,
-                carry_in,
-                carry_out,
-                d,
-                a,
-                b,
-            });
+            row!(emitter, form, Carry64 { sub, carry_in, carry_out } [d: ty] = [a: ty, b: ty])
         }
-        _ => return illegal("carries exist for 32- and 64-bit integers"),
+        _ => illegal("carries exist for 32- and 64-bit integers"),
     }
-    Ok(())
 }
 
 fn carry_mad<'a>(
@@ -390,85 +271,36 @@ fn carry_mad<'a>(
     carry_in: bool,
     carry_out: bool,
 ) -> Lowered<()> {
-    let hi = form
-        .words
-        .need(&[("lo", false), ("hi", true)], "lo or hi")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let hi = form.words.need(LOW_HIGH, "lo or hi")?;
+    let ty = form.words.last_ty()?;
     let signed = ty.is_signed();
-    let [d, a, b, c] = exactly(form.operands)?;
     match ty.bits() {
-        32 if ty.is_integer() => {
-            let (a, b, c) = (
-                emitter.s32(a, ty)?,
-                emitter.s32(b, ty)?,
-                emitter.s32(c, ty)?,
-            );
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::MadCarry32 {
-                hi,
-                signed,
-                carry_in,
-                carry_out,
-                d,
-                a,
-                b,
-                c,
-            });
-        }
-        64 if ty.is_integer() => {
-            let (a, b, c) = (
-                emitter.s64(a, ty)?,
-                emitter.s64(b, ty)?,
-                emitter.s64(c, ty)?,
-            );
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::MadCarry64 {
-                hi,
-                signed,
-                carry_in,
-                carry_out,
-                d,
-                a,
-                b,
-                c,
-            });
-        }
-        _ => return illegal("carries exist for 32- and 64-bit integers"),
+        32 if ty.is_integer() => row!(
+            emitter, form,
+            MadCarry32 { hi, signed, carry_in, carry_out } [d: ty] = [a: ty, b: ty, c: ty]
+        ),
+        64 if ty.is_integer() => row!(
+            emitter, form,
+            MadCarry64 { hi, signed, carry_in, carry_out } [d: ty] = [a: ty, b: ty, c: ty]
+        ),
+        _ => illegal("carries exist for 32- and 64-bit integers"),
     }
-    Ok(())
 }
 
 fn dot<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let sign = &[("u32", false), ("s32", true)];
-    let half = form.words.pick(&[("lo", false), ("hi", true)]);
+    let half = form.words.pick(LOW_HIGH);
     let a_signed = form.words.need(sign, "the type of a")?;
     let b_signed = form.words.need(sign, "the type of b")?;
     form.words.finish()?;
-    let [d, a, b, c] = exactly(form.operands)?;
-    let a = emitter.s32(a, Num::B32)?;
-    let b = emitter.s32(b, Num::B32)?;
-    let c = emitter.s32(c, Num::B32)?;
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(match (form.opcode, half) {
-        ("dp4a", None) => Op::Dp4a {
-            a_signed,
-            b_signed,
-            d,
-            a,
-            b,
-            c,
-        },
-        ("dp2a", Some(hi)) => Op::Dp2a {
-            a_signed,
-            b_signed,
-            hi,
-            d,
-            a,
-            b,
-            c,
-        },
-        _ => return illegal("dp2a needs .lo or .hi, dp4a has neither"),
-    });
-    Ok(())
+    let ty = Num::B32;
+    match (form.opcode, half) {
+        ("dp4a", None) => {
+            row!(emitter, form, Dp4a { a_signed, b_signed } [d: ty] = [a: ty, b: ty, c: ty])
+        }
+        ("dp2a", Some(hi)) => {
+            row!(emitter, form, Dp2a { a_signed, b_signed, hi } [d: ty] = [a: ty, b: ty, c: ty])
+        }
+        _ => illegal("dp2a needs .lo or .hi, dp4a has neither"),
+    }
 }

@@ -1,10 +1,10 @@
 //! Loads, stores and cache advice.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate_u32};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate_u32, wrong};
 use crate::lower::words::{ORDERS, Words};
 use crate::op::*;
 
@@ -102,14 +102,14 @@ fn check_type(access: &Access) -> Lowered<()> {
 }
 
 /// The elements of a vector operand.
-fn elements<'x, 'a>(operand: &'x Operand<'a>, vector: usize) -> Lowered<&'x [Operand<'a>]> {
+pub(super) fn elements<'x, 'a>(
+    operand: &'x Operand<'a>,
+    vector: usize,
+) -> Lowered<&'x [Operand<'a>]> {
     match operand {
         Operand::Vector(items) if items.len() == vector => Ok(items),
         other if vector == 1 => Ok(std::slice::from_ref(other)),
-        other => Err(Problem::Operand {
-            expected: format!("a vector of {vector}"),
-            found: crate::lower::operands::describe(other),
-        }),
+        other => wrong(format!("a vector of {vector}"), other),
     }
 }
 
@@ -185,11 +185,7 @@ fn sources<'a>(
     let mut slots = Vec::new();
     for element in elements(operand, vector)? {
         if ty == Num::B128 {
-            let Some(register) = emitter.register(element)?.filter(|found| found.bits == 128)
-            else {
-                return crate::lower::operands::wrong("a 128-bit register", element);
-            };
-            slots.extend(emitter.halves(register).map(Slot::W64));
+            slots.extend(emitter.source128(element)?.map(Slot::W64));
         } else {
             slots.push(emitter.wide_source(element, ty)?.0);
         }
@@ -282,8 +278,7 @@ fn store_async<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
     form.words.exactly("shared::cluster")?;
     form.words.exactly("mbarrier::complete_tx::bytes")?;
     let vector = form.words.pick(VECTORS).unwrap_or(1);
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     if !matches!(ty.bits(), 32 | 64) || vector > 4 {
         return illegal("st.async moves 32- and 64-bit elements");
     }
@@ -345,8 +340,7 @@ fn policy<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
     ];
     form.words.pick(evictions);
     form.words.pick(evictions);
-    form.words.exactly("b64")?;
-    form.words.finish()?;
+    form.words.end(&["b64"])?;
     let ([d], rest) = at_least(form.operands, most)?;
     for operand in rest {
         match operand {

@@ -1,11 +1,11 @@
 //! `mma.sync`.
 
-use super::Form;
-use super::matrix::{fragment, next_type, shape};
+use super::fragment::{fragment, next_type, shape};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{immediate_u32, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{immediate_u32, wrong};
 use crate::op::*;
 use crate::tensor::mma::narrow::{Narrow, Scales};
 use crate::tensor::mma::octets::Octets;

@@ -4,18 +4,21 @@ mod atomic;
 mod barrier;
 mod bits;
 mod bulk;
+mod call;
 mod cancel;
 mod compare;
 mod control;
 mod convert;
 mod copy;
 mod float;
+mod fragment;
 mod integer;
 mod matrix;
 mod memory;
 mod mma;
 mod moves;
 mod multimem;
+mod row;
 mod tcgen05;
 mod texture;
 mod video;
@@ -24,18 +27,12 @@ mod wmma;
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem};
+use super::form::Form;
 use super::version;
 use super::words::Words;
 use crate::evidence;
 use crate::front::ast::{Instruction, Operand};
 use std::borrow::Cow;
-
-/// What a family gets to see of an instruction.
-pub(crate) struct Form<'x, 'a> {
-    pub opcode: &'a str,
-    pub words: Words<'a>,
-    pub operands: &'x [Operand<'a>],
-}
 
 /// Emits one PTX instruction.
 pub(crate) fn lower<'a>(
@@ -78,7 +75,7 @@ pub(crate) fn lower<'a>(
         "multimem" => multimem::lower(emitter, form),
         "bra" | "brx" | "ret" | "exit" | "trap" | "brkpt" | "pmevent" | "nanosleep"
         | "setmaxnreg" | "griddepcontrol" => control::lower(emitter, form),
-        "call" => super::calls::call(emitter, form),
+        "call" => call::call(emitter, form),
         "shfl" | "vote" | "match" | "redux" | "elect" => warp::lower(emitter, form),
         "bar" | "barrier" | "membar" | "fence" | "mbarrier" => barrier::lower(emitter, form),
         "clusterlaunchcontrol" => cancel::lower(emitter, form),

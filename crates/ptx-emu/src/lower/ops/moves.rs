@@ -1,10 +1,11 @@
 //! Moves, packing, and addresses between spaces.
 
-use super::Form;
+use super::row::row;
 use crate::front::ast::{Constant, Operand};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 
 const SPACES: &[(&str, Space)] = &[
@@ -22,77 +23,44 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     match form.opcode {
         "mov" => mov(emitter, form),
         "cvta" => {
-            let to_space = form.words.take("to");
+            let to_generic = !form.words.take("to");
             let space = form.words.need(SPACES, "a state space")?;
-            form.words.exactly("u64")?;
-            form.words.finish()?;
-            let [d, a] = exactly(form.operands)?;
-            let a = emitter.s64(a, Num::U64)?;
-            let d = emitter.d64(d)?;
+            form.words.end(&["u64"])?;
             // In a function, parameters lie in local memory.
             let space = match space {
                 Space::Param if !emitter.in_kernel => Space::Local,
                 other => other,
             };
-            emitter.emit(Op::Cvta {
-                space,
-                to_generic: !to_space,
-                d,
-                a,
-            });
-            Ok(())
+            let ty = Num::U64;
+            row!(emitter, form, Cvta { space, to_generic } [d: ty] = [a: ty])
         }
         "isspacep" => {
             let space = form.words.need(SPACES, "a state space")?;
             form.words.finish()?;
-            let [d, a] = exactly(form.operands)?;
-            let a = emitter.s64(a, Num::U64)?;
-            let d = emitter.dp(d)?;
-            emitter.emit(Op::Isspacep { space, d, a });
-            Ok(())
+            let ty = Num::U64;
+            row!(emitter, form, Isspacep { space } [d: ty] = [a: ty])
         }
         "mapa" => mapa(emitter, form),
         "getctarank" => {
             let generic = !form.words.take("shared::cluster");
-            let ty = form.words.ty()?;
-            form.words.finish()?;
-            let [d, a] = exactly(form.operands)?;
-            let a = emitter.source(a, ty)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::GetCtaRank { generic, d, a });
-            Ok(())
+            let ty = form.words.last_ty()?;
+            row!(emitter, form, GetCtaRank { generic } [d: Num::U32] = [a: ty])
         }
         _ => {
-            form.words.exactly("b32")?;
-            form.words.finish()?;
-            let [d] = exactly(form.operands)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Activemask { d });
-            Ok(())
+            form.words.end(&["b32"])?;
+            row!(emitter, form, Activemask {} [d: Num::B32] = [])
         }
     }
 }
 
 fn mapa<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let generic = !form.words.take("shared::cluster");
-    let ty = form.words.ty()?;
-    form.words.finish()?;
-    let [d, a, b] = exactly(form.operands)?;
-    let b = emitter.s32(b, Num::U32)?;
+    let ty = form.words.last_ty()?;
     match ty {
-        Num::U32 if !generic => {
-            let a = emitter.s32(a, ty)?;
-            let d = emitter.d32(d, 32)?;
-            emitter.emit(Op::Mapa32 { d, a, b });
-        }
-        Num::U64 => {
-            let a = emitter.s64(a, ty)?;
-            let d = emitter.d64(d)?;
-            emitter.emit(Op::Mapa64 { generic, d, a, b });
-        }
-        _ => return illegal("mapa is for .u64, and .u32 with .shared::cluster"),
+        Num::U32 if !generic => row!(emitter, form, Mapa32 {} [d: ty] = [a: ty, b: ty]),
+        Num::U64 => row!(emitter, form, Mapa64 { generic } [d: ty] = [a: ty, b: Num::U32]),
+        _ => illegal("mapa is for .u64, and .u32 with .shared::cluster"),
     }
-    Ok(())
 }
 
 fn mov<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -104,8 +72,7 @@ fn mov<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     if let Some(parts) = form.words.pick(&[("v2", 2), ("v4", 4)]) {
         return mov_vector(emitter, form, parts);
     }
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let [d, a] = exactly(form.operands)?;
     match (d, a) {
         (d, Operand::Vector(parts)) => pack(emitter, d, parts, ty),
@@ -167,11 +134,8 @@ fn mov_one<'a>(
 }
 
 fn mov128<'a>(emitter: &mut Emitter<'_, 'a>, d: &Operand<'a>, a: &Operand<'a>) -> Lowered<()> {
-    let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
-        return wrong("a 128-bit register", a);
-    };
+    let from = emitter.source128(a)?;
     let target = emitter.target(d, 128)?;
-    let from = emitter.halves(source);
     let to = emitter.halves(target);
     for (d, a) in to.into_iter().zip(from) {
         emitter.emit(Op::Mov64 { d, a });
@@ -251,10 +215,7 @@ fn unpack<'a>(
     let bits = ty.bits() / (parts.len().max(1) as u32);
     part_type(bits)?;
     if ty.bits() == 128 {
-        let Some(source) = emitter.register(a)?.filter(|register| register.bits == 128) else {
-            return wrong("a 128-bit register", a);
-        };
-        let from = emitter.halves(source);
+        let from = emitter.source128(a)?;
         return unpack128(emitter, parts, from, bits);
     }
     let source = emitter.source(a, part_type(ty.bits())?)?;
@@ -306,8 +267,7 @@ fn mov_vector<'a>(
     mut form: Form<'_, 'a>,
     parts: usize,
 ) -> Lowered<()> {
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     let [d, a] = exactly(form.operands)?;
     let targets = elements(d, parts)?;
     let mut sources = elements(a, parts)?;

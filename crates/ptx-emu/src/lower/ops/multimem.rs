@@ -1,12 +1,12 @@
 //! `multimem`: memory that several devices hold copies of. Here there is one device, so a
 //! multimem address is that of ordinary global memory and a reduction over all copies is a load.
 
-use super::Form;
 use super::atomic::{self, OPERATIONS};
 use super::memory::{self, Access};
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::exactly;
+use crate::lower::form::Form;
+use crate::lower::lookup::exactly;
 use crate::lower::words::ORDERS;
 use crate::op::*;
 

@@ -1,11 +1,12 @@
 //! `tcgen05`: tensor memory, and the tensor cores that sum in it.
 
-use super::Form;
-use super::matrix::fragment;
+use super::fragment::fragment;
+use super::row::bare;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{at_least, exactly, immediate, immediate_u32, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{at_least, exactly, immediate, immediate_u32, wrong};
 use crate::lower::words::Words;
 use crate::op::*;
 use crate::tensor::tcgen05::{CopyShape, Kind, MoveShape, Unpacked, Vector};
@@ -21,8 +22,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         "cp" => copy(emitter, form),
         "shift" => {
             let group = cta_group(&mut form.words)?;
-            form.words.exactly("down")?;
-            form.words.finish()?;
+            form.words.end(&["down"])?;
             let [at] = exactly(form.operands)?;
             let at = tensor_address(emitter, at)?;
             emitter.emit(Op::TmemShift { group, at });
@@ -32,20 +32,13 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
         "ld" => tile(emitter, form, false),
         "st" => tile(emitter, form, true),
         "wait::ld" | "wait::st" => {
-            form.words.exactly("sync")?;
-            form.words.exactly("aligned")?;
-            form.words.finish()?;
-            let [] = exactly(form.operands)?;
+            form.words.end(&["sync", "aligned"])?;
             let store = action == "wait::st";
-            emitter.emit(Op::TmemWait { store });
-            Ok(())
+            bare(emitter, &form, Op::TmemWait { store })
         }
         "fence::before_thread_sync" | "fence::after_thread_sync" => {
-            form.words.finish()?;
-            let [] = exactly(form.operands)?;
             let after = action == "fence::after_thread_sync";
-            emitter.emit(Op::TmemFence { after });
-            Ok(())
+            bare(emitter, &form, Op::TmemFence { after })
         }
         other => Err(Problem::UnknownModifier(other.to_owned())),
     }
@@ -88,17 +81,13 @@ fn allocation<'a>(
         );
     }
     if action == "relinquish_alloc_permit" {
-        form.words.finish()?;
-        let [] = exactly(form.operands)?;
-        emitter.emit(Op::TmemRelinquish { group });
-        return Ok(());
+        return bare(emitter, &form, Op::TmemRelinquish { group });
     }
     let space = match action == "alloc" && form.words.take("shared::cta") {
         true => Space::Shared,
         false => Space::Generic,
     };
-    form.words.exactly("b32")?;
-    form.words.finish()?;
+    form.words.end(&["b32"])?;
     let [at, columns] = exactly(form.operands)?;
     if let Operand::Constant(_) = columns {
         let count = immediate(columns)?;
@@ -353,8 +342,7 @@ fn commit<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<
         false => Space::Generic,
     };
     let multicast = form.words.take("multicast::cluster");
-    form.words.exactly("b64")?;
-    form.words.finish()?;
+    form.words.end(&["b64"])?;
     let ([barrier], rest) = at_least(form.operands, 1)?;
     let barrier = emitter.addr(barrier, space)?;
     let multicast = match (multicast, rest) {
@@ -392,8 +380,7 @@ fn tile<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, store: bool) 
     let packed = form
         .words
         .take(if store { "unpack::16b" } else { "pack::16b" });
-    form.words.exactly("b32")?;
-    form.words.finish()?;
+    form.words.end(&["b32"])?;
     let split = lanes == "16x32bx2";
     let (regs, at, offset) = match (form.operands, store, split) {
         ([regs, at], false, false) | ([at, regs], true, false) => (regs, at, None),

@@ -1,10 +1,10 @@
 //! Textures and surfaces, by objects alone.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 use crate::texture::{Sampling, Shape};
 

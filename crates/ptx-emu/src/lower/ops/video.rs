@@ -1,11 +1,11 @@
 //! `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vmad`, `vset`, and those with a 2
 //! or 4 behind them.
 
-use super::Form;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::wrong;
+use crate::lower::form::Form;
+use crate::lower::lookup::wrong;
 use crate::op::*;
 
 const SIGNS: &[(&str, bool)] = &[("u32", false), ("s32", true)];

@@ -1,17 +1,17 @@
 //! Exchange among the lanes of a warp.
 
-use super::Form;
+use super::row::row;
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::{exactly, wrong};
+use crate::lower::form::Form;
+use crate::lower::lookup::{exactly, wrong};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     match form.opcode {
         "elect" => {
-            form.words.exactly("sync")?;
-            form.words.finish()?;
+            form.words.end(&["sync"])?;
             let [result, mask] = exactly(form.operands)?;
             let mask = emitter.s32(mask, Num::B32)?;
             let Operand::Pair(d, p) = result else {
@@ -64,8 +64,7 @@ fn shuffle<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
         ("idx", ShflMode::Idx),
     ];
     let mode = form.words.need(modes, "up, down, bfly or idx")?;
-    form.words.exactly("b32")?;
-    form.words.finish()?;
+    form.words.end(&["b32"])?;
     let [result, a, b, c, mask] = exactly(form.operands)?;
     let a = emitter.s32(a, Num::B32)?;
     let b = emitter.s32(b, Num::B32)?;
@@ -97,13 +96,11 @@ fn vote<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     let (p, negate) = emitter.sp(p)?;
     let mask = emitter.s32(mask, Num::B32)?;
     if vote == Vote::Ballot {
-        form.words.exactly("b32")?;
-        form.words.finish()?;
+        form.words.end(&["b32"])?;
         let d = emitter.d32(d, 32)?;
         emitter.emit(Op::Ballot { d, p, negate, mask });
     } else {
-        form.words.exactly("pred")?;
-        form.words.finish()?;
+        form.words.end(&["pred"])?;
         let d = emitter.dp(d)?;
         emitter.emit(Op::VotePred {
             vote,
@@ -121,8 +118,7 @@ fn matching<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
     let all = form
         .words
         .need(&[("any", false), ("all", true)], "any or all")?;
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     if !matches!(ty, Num::B32 | Num::B64) {
         return illegal("match is for .b32 and .b64");
     }
@@ -150,8 +146,7 @@ fn redux<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
     let name = form.words.need(words, "an operation")?;
     let abs = form.words.take("abs");
     let nan = form.words.take("NaN");
-    let ty = form.words.ty()?;
-    form.words.finish()?;
+    let ty = form.words.last_ty()?;
     if (abs || nan) && ty != Num::F32 {
         return illegal(".abs and .NaN go with .f32");
     }
@@ -169,10 +164,5 @@ fn redux<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<(
         ("xor", Num::B32) => Redux::Xor,
         _ => return illegal("this reduction does not exist for this type"),
     };
-    let [d, a, mask] = exactly(form.operands)?;
-    let a = emitter.s32(a, ty)?;
-    let mask = emitter.s32(mask, Num::B32)?;
-    let d = emitter.d32(d, 32)?;
-    emitter.emit(Op::Redux { op, d, a, mask });
-    Ok(())
+    row!(emitter, form, Redux { op } [d: ty] = [a: ty, mask: Num::B32])
 }

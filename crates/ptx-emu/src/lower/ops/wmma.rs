@@ -1,12 +1,12 @@
 //! `wmma.load`, `wmma.store` and `wmma.mma`.
 
-use super::Form;
-use super::matrix::{next_type, shape};
+use super::fragment::{next_type, shape};
 use super::mma::{accumulator, bit_product, element, values};
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
-use crate::lower::operands::exactly;
+use crate::lower::form::Form;
+use crate::lower::lookup::exactly;
 use crate::lower::words::Words;
 use crate::op::*;
 use crate::tensor::wmma::{self, Fragment, Part, Shape};

@@ -7,7 +7,11 @@ use crate::operator::{Evaluator, Packed, Problem};
 
 /// A product of two tensors of one type.
 fn gemm(element: &str) -> Operator {
-    gemm_within(element, "range = [-6, 6]\n")
+    let range = match element {
+        "i8" => "range = [-6, 6]\n",
+        _ => "",
+    };
+    gemm_within(element, range)
 }
 
 fn gemm_within(element: &str, range: &str) -> Operator {

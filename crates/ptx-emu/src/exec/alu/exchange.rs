@@ -1,0 +1,326 @@
+//! Votes, shuffles and addresses: what lanes of a warp tell each other, and where things are.
+
+use crate::exec::lanes::{each, lanes};
+use crate::exec::storage::window::{Window, window_of};
+use crate::exec::warp::Warp;
+use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, misrouted, rank_of, ranked};
+
+/// Lane a shuffle reads from and whether it is within bounds.
+#[inline(always)]
+fn shuffle_source(mode: ShflMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let segment = c >> 8 & 0x1f;
+    let clamp = c & 0x1f;
+    let b = b & 0x1f;
+    let max = (lane & segment) | (clamp & !segment);
+    let min = lane & segment;
+    match mode {
+        ShflMode::Up => (lane.wrapping_sub(b), lane as i32 - b as i32 >= max as i32),
+        ShflMode::Down => (lane + b, lane + b <= max),
+        ShflMode::Bfly => (lane ^ b, lane ^ b <= max),
+        ShflMode::Idx => {
+            let j = min | (b & !segment);
+            (j, j <= max)
+        }
+    }
+}
+
+/// `shfl.sync`
+#[inline(always)]
+fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a, b, c]: [R32; 3]) {
+    let (a, b, c) = (w.get(a), w.get(b), w.get(c));
+    let source: [u32; 32] = each(
+        #[inline(always)]
+        |i| {
+            let (source, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
+            if ok { source & 31 } else { i as u32 }
+        },
+    );
+    let v = each(
+        #[inline(always)]
+        |i| a[source[i] as usize & 31],
+    );
+    let mut within = 0;
+    if p.is_some() {
+        for i in 0..32 {
+            let (_, ok) = shuffle_source(mode, i as u32, b[i], c[i]);
+            within |= u32::from(ok) << i;
+        }
+    }
+    w.put(mask, d, v);
+    if let Some(p) = p {
+        w.put_pred(mask, p, within);
+    }
+}
+
+/// The lanes of a shuffle, of `mask`, that read from one of `sources`.
+pub(crate) fn readers_of(
+    w: &Warp,
+    mask: u32,
+    sources: u32,
+    mode: ShflMode,
+    [b, c]: [R32; 2],
+) -> u32 {
+    let (b, c) = (w.get(b), w.get(c));
+    let reads = |lane: &usize| {
+        let (source, within) = shuffle_source(mode, *lane as u32, b[*lane], c[*lane]);
+        within && sources >> (source & 31) & 1 == 1
+    };
+    lanes(mask)
+        .filter(reads)
+        .fold(0, |all, lane| all | 1 << lane)
+}
+
+/// A shuffle among all lanes of a warp, which all say so: nobody has to be waited for. False if it
+/// is not one, and then nothing is done.
+#[inline(always)]
+pub(crate) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Op::Shfl {
+        mode,
+        d,
+        p,
+        a,
+        b,
+        c,
+        mask: members,
+    } = *op
+    else {
+        return false;
+    };
+    let mut all = mask;
+    for lanes in w.get(members) {
+        all &= lanes;
+    }
+    if all != u32::MAX {
+        return false;
+    }
+    match mode {
+        ShflMode::Up => shuffle(w, mask, ShflMode::Up, (d, p), [a, b, c]),
+        ShflMode::Down => shuffle(w, mask, ShflMode::Down, (d, p), [a, b, c]),
+        ShflMode::Bfly => shuffle(w, mask, ShflMode::Bfly, (d, p), [a, b, c]),
+        ShflMode::Idx => shuffle(w, mask, ShflMode::Idx, (d, p), [a, b, c]),
+    }
+    true
+}
+
+fn reduce(op: Redux, values: impl Iterator<Item = u32>) -> u32 {
+    use crate::numeric::arith::Extremum;
+    let signed = |f: fn(i32, i32) -> i32| move |x: u32, y: u32| f(x as i32, y as i32) as u32;
+    let float = |max: bool, nan: bool| {
+        move |x: u32, y: u32| {
+            let pick = Extremum {
+                max,
+                nan,
+                ..Extremum::default()
+            };
+            pick.f32(x, y)
+        }
+    };
+    let abs = |on: bool| move |x: u32| if on { x & 0x7fff_ffff } else { x };
+    let out = match op {
+        Redux::Add => values.reduce(u32::wrapping_add),
+        Redux::MinS => values.reduce(signed(i32::min)),
+        Redux::MaxS => values.reduce(signed(i32::max)),
+        Redux::MinU => values.min(),
+        Redux::MaxU => values.max(),
+        Redux::And => values.reduce(|x, y| x & y),
+        Redux::Or => values.reduce(|x, y| x | y),
+        Redux::Xor => values.reduce(|x, y| x ^ y),
+        Redux::MinF { abs: a, nan } => values.map(abs(a)).reduce(float(false, nan)),
+        Redux::MaxF { abs: a, nan } => values.map(abs(a)).reduce(float(true, nan)),
+    };
+    out.unwrap_or(0)
+}
+
+/// The register that names the lanes an instruction synchronises.
+pub(crate) fn members(op: &Op) -> Option<R32> {
+    match *op {
+        Op::Shfl { mask, .. }
+        | Op::VotePred { mask, .. }
+        | Op::Ballot { mask, .. }
+        | Op::Match { mask, .. }
+        | Op::Redux { mask, .. }
+        | Op::Elect { mask, .. }
+        | Op::WarpSync { mask } => Some(mask),
+        _ => None,
+    }
+}
+
+/// Warp-wide exchanges. Lanes that name other members than their
+/// neighbours exchange among themselves.
+pub(crate) fn exchange(w: &mut Warp, mask: u32, op: &Op) {
+    let Some(members) = members(op) else {
+        misrouted(op)
+    };
+    let named = *w.get(members);
+    if named.iter().all(|&lanes| lanes == named[0]) {
+        return exchange_within(w, mask, op);
+    }
+    for party in parties(named, mask) {
+        exchange_within(w, party, op);
+    }
+}
+
+/// The lanes of a mask that name the same members, party by party.
+pub(crate) fn parties(named: [u32; 32], mask: u32) -> impl Iterator<Item = u32> {
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let first = named[lanes(left).next()?];
+        let party = lanes(left)
+            .filter(|&lane| named[lane] == first)
+            .fold(0, |set, lane| set | 1 << lane);
+        left &= !party;
+        Some(party)
+    })
+}
+
+fn exchange_within(w: &mut Warp, mask: u32, op: &Op) {
+    let member = |w: &Warp, m: R32| w.get(m)[mask.trailing_zeros() as usize & 31] & mask;
+    match *op {
+        Op::Shfl {
+            mode,
+            d,
+            p,
+            a,
+            b,
+            c,
+            ..
+        } => {
+            // An H200 reads zero from lanes that take no part.
+            let lost = readers_of(w, mask, !mask, mode, [b, c]);
+            shuffle(w, mask, mode, (d, p), [a, b, c]);
+            w.put(lost, d, [0; 32]);
+        }
+        Op::VotePred {
+            vote,
+            d,
+            p,
+            negate,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let p = (if negate { !w.pred(p) } else { w.pred(p) }) & members;
+            let result = match vote {
+                Vote::All => p == members,
+                Vote::Any | Vote::Ballot => p != 0,
+                Vote::Uni => p == members || p == 0,
+            };
+            w.put_pred(mask, d, if result { u32::MAX } else { 0 });
+        }
+        Op::Ballot {
+            d,
+            p,
+            negate,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let p = (if negate { !w.pred(p) } else { w.pred(p) }) & members;
+            w.put(mask, d, [p; 32]);
+        }
+        Op::Match {
+            all,
+            d,
+            p,
+            a,
+            mask: m,
+        } => {
+            let members = member(w, m);
+            let values: [u64; 32] = each(|i| w.lane(a, i));
+            let equal = |i: usize| {
+                lanes(members).fold(0, |set, j| set | u32::from(values[j] == values[i]) << j)
+            };
+            let v = each(|i| match (all, equal(i)) {
+                (true, set) if set != members => 0,
+                (_, set) => set,
+            });
+            let uniform = lanes(members).all(|i| equal(i) == members);
+            w.put(mask, d, v);
+            if let Some(p) = p {
+                w.put_pred(mask, p, if uniform { u32::MAX } else { 0 });
+            }
+        }
+        Op::Redux { op, d, a, mask: m } => {
+            let members = member(w, m);
+            let values = *w.get(a);
+            let v = reduce(op, lanes(members).map(|i| values[i]));
+            w.put(mask, d, [v; 32]);
+        }
+        Op::Elect { d, p, mask: m } => {
+            let members = member(w, m);
+            let leader = members.trailing_zeros();
+            if let Slot::W32(d) = d {
+                w.put(mask, d, [leader; 32]);
+            }
+            w.put_pred(mask, p, members & members.wrapping_neg());
+        }
+        // Warps run in lockstep: who has come is in step.
+        Op::WarpSync { .. } => {}
+        ref other => misrouted(other),
+    }
+}
+
+/// Addresses as values: of the generic space, and of other CTAs.
+pub(crate) fn address(w: &mut Warp, mask: u32, op: &Op) {
+    use crate::memory::is_constant;
+    use crate::op::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW};
+    match *op {
+        Op::Mapa32 { d, a, b } => w.map2(mask, d, a, b, ranked),
+        Op::Mapa64 { d, a, b, .. } => {
+            let (a, b) = (w.get64(a), w.get(b));
+            let v = each(|i| (a[i] & !0xffff_ffff) | u64::from(ranked(a[i] as u32, b[i])));
+            w.put64(mask, d, v);
+        }
+        Op::GetCtaRank { d, a, .. } => {
+            let own = w.cta;
+            let v = each(|i| rank_of(w.lane(a, i) as u32, own));
+            w.put(mask, d, v);
+        }
+        Op::Cvta {
+            space,
+            to_generic,
+            d,
+            a,
+        } => {
+            let window = match space {
+                Space::Shared | Space::SharedCluster => SHARED_WINDOW,
+                Space::Local => LOCAL_WINDOW,
+                Space::Param => PARAM_WINDOW,
+                Space::Generic | Space::Global | Space::Const => 0,
+            };
+            w.map1_64(mask, d, a, |x| match (window, to_generic) {
+                (0, _) => x,
+                (_, true) => window | (x & 0xffff_ffff),
+                (_, false) => x & 0xffff_ffff,
+            });
+        }
+        Op::Isspacep { space, d, a } => {
+            let own = w.cta;
+            w.test2_64(mask, d, a, a, |x, _| match space {
+                Space::Shared => window_of(x) == Window::Shared && rank_of(x as u32, own) == own,
+                Space::SharedCluster => window_of(x) == Window::Shared,
+                Space::Local => window_of(x) == Window::Local,
+                Space::Param => window_of(x) == Window::Param,
+                Space::Global | Space::Generic => window_of(x) == Window::Global && !is_constant(x),
+                Space::Const => is_constant(x),
+            })
+        }
+        ref other => misrouted(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shuffles_clamp_as_the_isa_says() {
+        assert_eq!(shuffle_source(ShflMode::Up, 3, 1, 0), (2, true));
+        assert!(!shuffle_source(ShflMode::Up, 0, 1, 0).1);
+        assert_eq!(shuffle_source(ShflMode::Down, 30, 1, 31), (31, true));
+        assert!(!shuffle_source(ShflMode::Down, 31, 1, 31).1);
+        assert_eq!(shuffle_source(ShflMode::Bfly, 5, 4, 31), (1, true));
+        // Width 8: segment mask 0x18 in bits 8-12, clamp 7.
+        let c = 0x18 << 8 | 7;
+        assert_eq!(shuffle_source(ShflMode::Idx, 13, 2, c), (10, true));
+        assert!(!shuffle_source(ShflMode::Down, 15, 1, 0x18 << 8 | 0x1f).1);
+    }
+}

@@ -1,0 +1,182 @@
+//! Who runs next, for how long, and when copies land: what hardware leaves open, drawn from the
+//! seed so that code which relies on luck loses it.
+//!
+//! A bug of order shows when one warp runs far ahead of another, or stops in the middle of what it
+//! took for one step. So warps run by priorities that are drawn anew now and then, the first warp
+//! of a CTA, which often prepares things for the others, last half of the time. From one wait to the next a
+//! warp is fast, and runs as far as it can, or slow, and stops after a few instructions each time.
+//! No seed is special.
+//!
+//! Copies land as late as the program allows under an even seed: when nobody can go on without
+//! one of them. Under an odd seed they land at once, or after a drawn time, cluster by cluster.
+
+use super::jobs::Latency;
+use crate::exec::clock::EventTime;
+
+/// When asynchronous work becomes visible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// When some warp waits for it and no other can run.
+    Latest,
+    /// At the end of the turn that issued it.
+    Earliest,
+    /// After a time of its own.
+    Drawn,
+}
+
+/// Event time after which even the latest copy lands: a warp may spin on the bytes themselves.
+const PATIENCE: u64 = 100_000;
+
+/// A turn that lasts until the warp waits, unless it computes for very long.
+const LONG_TURN: u32 = 4096;
+
+/// Waits after which a warp or a cluster is mostly fast.
+const SLOW_WAITS: u64 = 16;
+
+/// The choices of one cluster.
+pub(crate) struct Adversary {
+    random: u64,
+    pub(crate) delivery: Delivery,
+}
+
+impl Adversary {
+    pub(crate) fn new(seed: u64, cluster: u64) -> Self {
+        let mut adversary = Self {
+            random: seed ^ cluster.wrapping_mul(0xd134_2543_de82_ef95),
+            delivery: Delivery::Latest,
+        };
+        // Neighbouring seeds and clusters must not begin alike.
+        adversary.random = adversary.next();
+        if seed % 2 == 1 {
+            adversary.delivery = match adversary.heads() {
+                true => Delivery::Earliest,
+                false => Delivery::Drawn,
+            };
+        }
+        adversary
+    }
+
+    /// The choices between clusters.
+    pub(crate) fn of_grid(seed: u64) -> Self {
+        Self::new(seed, u64::MAX)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// The next number of the seed's sequence, below `below`.
+    pub(crate) fn draw(&mut self, below: u64) -> u64 {
+        self.next() % below.max(1)
+    }
+
+    pub(crate) fn heads(&mut self) -> bool {
+        self.next() >> 63 == 1
+    }
+
+    /// Shuffles an order.
+    pub(crate) fn shuffle<T>(&mut self, order: &mut [T]) {
+        for left in (1..order.len()).rev() {
+            order.swap(left, self.draw(left as u64 + 1) as usize);
+        }
+    }
+
+    /// Whether the order of priorities changes.
+    pub(crate) fn reorders(&mut self) -> bool {
+        self.draw(4) == 0
+    }
+
+    /// Whether the first ones are offered a turn again before the last ones have had theirs.
+    pub(crate) fn insists(&mut self) -> bool {
+        self.draw(4) > 0
+    }
+
+    /// Draws the order in which warps are offered their turns.
+    pub(crate) fn reorder(&mut self, order: &mut [(u32, u32)]) {
+        self.shuffle(order);
+        if !self.heads() {
+            return;
+        }
+        let first = |&(_, warp): &(u32, u32)| warp == 0;
+        match order.iter().position(first) {
+            // Usually there is one, which is moved more quickly than all are sorted.
+            Some(at) if !order[at + 1..].iter().any(first) => order[at..].rotate_left(1),
+            _ => order.sort_by_key(first),
+        }
+    }
+
+    /// Whether to be slow after so many waits. That costs host time, so it becomes rare in long
+    /// kernels.
+    pub(crate) fn dawdles(&mut self, waits: u64) -> bool {
+        match waits {
+            0..SLOW_WAITS => self.heads(),
+            _ => self.draw(16) == 0,
+        }
+    }
+
+    /// The pace of a warp that has waited so often: none is as fast as it can be, otherwise the
+    /// slow turns it has had.
+    pub(crate) fn pace(&mut self, waits: u32) -> Option<u32> {
+        self.dawdles(u64::from(waits)).then_some(0)
+    }
+
+    /// Instructions of a turn at a pace.
+    pub(crate) fn turn(&mut self, pace: &mut Option<u32>) -> u32 {
+        let Some(turns) = pace else {
+            return LONG_TURN;
+        };
+        *turns += 1;
+        let most = match *turns {
+            0..16 => 4,
+            // Any length is as likely as its double.
+            _ => 4 << self.draw(8),
+        };
+        1 + self.draw(most) as u32
+    }
+
+    /// When a copy issued `now` lands unless somebody waits for it before.
+    pub(crate) fn due(&mut self, now: EventTime, latency: Latency) -> EventTime {
+        now + match self.delivery {
+            Delivery::Latest => PATIENCE,
+            Delivery::Earliest => 0,
+            Delivery::Drawn => latency.least + self.draw(latency.spread),
+        }
+    }
+
+    /// Whether a `try_wait` or `test_wait` that has to wait says "not yet" first.
+    pub(crate) fn refuses(&mut self) -> bool {
+        self.delivery == Delivery::Latest || self.heads()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_seeds_and_clusters_differ() {
+        let orders: Vec<Vec<u8>> = (0..8)
+            .flat_map(|seed| (0..4).map(move |cluster| (seed, cluster)))
+            .map(|(seed, cluster)| {
+                let mut order: Vec<u8> = (0..16).collect();
+                Adversary::new(seed, cluster).shuffle(&mut order);
+                order
+            })
+            .collect();
+        let distinct: std::collections::HashSet<_> = orders.iter().collect();
+        assert_eq!(distinct.len(), orders.len());
+    }
+
+    #[test]
+    fn even_seeds_deliver_last_and_odd_ones_both_at_once_and_later() {
+        let of = |seed| (0..16).map(move |cluster| Adversary::new(seed, cluster).delivery);
+        assert!(of(0).chain(of(6)).all(|d| d == Delivery::Latest));
+        assert!(of(1).any(|d| d == Delivery::Earliest));
+        assert!(of(1).any(|d| d == Delivery::Drawn));
+        assert!(of(1).all(|d| d != Delivery::Latest));
+    }
+}

@@ -1,0 +1,100 @@
+//! What CTAs that have ended leave to those that begin.
+//!
+//! A CTA of a short kernel would spend a quarter of its time asking the host for register files
+//! and shared memory and giving them back. A host thread keeps some instead, also from one launch
+//! to the next. Whoever takes them writes all of them before anybody looks.
+
+use std::cell::RefCell;
+
+use super::cta::Cta;
+use crate::exec::storage::span::{LAYOUTS, Layout};
+
+/// Bytes a host thread keeps, at most.
+const MOST: usize = 16 << 20;
+
+thread_local! {
+    static SPARES: RefCell<Spares> = const { RefCell::new(Spares::new()) };
+}
+
+struct Spares {
+    ctas: Vec<Cta>,
+    layouts: Vec<Vec<Layout>>,
+    bytes: usize,
+}
+
+impl Spares {
+    const fn new() -> Self {
+        Self {
+            ctas: Vec::new(),
+            layouts: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Whether there is room for so many bytes more, which are then taken for kept.
+    fn keeps(&mut self, bytes: usize) -> bool {
+        let keeps = self.bytes + bytes <= MOST;
+        self.bytes += if keeps { bytes } else { 0 };
+        keeps
+    }
+}
+
+/// The storage of a CTA that has ended, or of none.
+pub(crate) fn cta() -> Cta {
+    SPARES.with_borrow_mut(|spares| {
+        let cta = spares.ctas.pop().unwrap_or_default();
+        spares.bytes -= cta.storage();
+        cta
+    })
+}
+
+/// Leaves a CTA's storage to the next one.
+pub(crate) fn leave(cta: Cta) {
+    SPARES.with_borrow_mut(|spares| {
+        if spares.keeps(cta.storage()) {
+            spares.ctas.push(cta);
+        }
+    });
+}
+
+/// How the lanes of each instruction lay in some CTA before this one. It is compared before it is
+/// used, so any will do, and that of a neighbour does best.
+pub(crate) fn layouts() -> Vec<Layout> {
+    SPARES.with_borrow_mut(|spares| match spares.layouts.pop() {
+        Some(layouts) => {
+            spares.bytes -= size_of_val(&layouts[..]);
+            layouts
+        }
+        None => vec![Layout::SAME; LAYOUTS],
+    })
+}
+
+/// Leaves them to the next cluster.
+pub(crate) fn leave_layouts(layouts: Vec<Layout>) {
+    SPARES.with_borrow_mut(|spares| {
+        if spares.keeps(size_of_val(&layouts[..])) {
+            spares.layouts.push(layouts);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::storage::bytes::AlignedBytes;
+
+    #[test]
+    fn a_thread_keeps_no_more_than_it_may() {
+        let large = |kib: usize| Cta {
+            shared: AlignedBytes::filled(kib << 10, 0),
+            ..Cta::default()
+        };
+        for _ in 0..100 {
+            leave(large(1024));
+        }
+        let kept = std::iter::repeat_with(cta).take_while(|cta| !cta.shared.is_empty());
+        assert_eq!(kept.count(), MOST >> 20);
+        leave(large(64));
+        assert_eq!(cta().shared.len(), 64 << 10, "there is room again");
+    }
+}

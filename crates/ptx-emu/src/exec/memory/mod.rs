@@ -1,0 +1,11 @@
+//! Accesses of a cluster to its memory: everything that reads or writes a byte comes by here.
+
+pub(crate) mod access;
+pub(crate) mod atomic;
+pub(crate) mod direct;
+pub(crate) mod door;
+pub(crate) mod early;
+pub(crate) mod gather;
+pub(crate) mod pieces;
+pub(crate) mod texture;
+pub(crate) mod transfer;
