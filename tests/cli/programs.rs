@@ -120,6 +120,37 @@ fn nothing_is_lost_of_a_program_that_ends_at_once() {
 }
 
 #[test]
+fn a_search_for_hazards_says_what_it_left_out() {
+    let many = LAUNCHES.replace(
+        "cuLaunchKernel(function, 2,",
+        "cuLaunchKernel(function, 100,",
+    );
+    let output = run(&["--sanitize", "python3", "-c", &many]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let said = errors(&output);
+    let left_out = "every access of 192 of 300 clusters was watched for races\n";
+    assert!(said.contains(left_out), "{said}");
+}
+
+#[test]
+fn a_folder_that_the_loader_cannot_name_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let spaced = folder.path().join("a b");
+    std::fs::create_dir(&spaced).expect("a folder");
+    let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
+        .args(["run", "true"])
+        .env("TMPDIR", &spaced)
+        .output()
+        .expect("dgx runs");
+    assert_eq!(output.status.code(), Some(4));
+    assert!(
+        errors(&output).contains("set TMPDIR"),
+        "{}",
+        errors(&output)
+    );
+}
+
+#[test]
 fn a_time_that_cannot_be_modelled_says_why() {
     let output = Command::new(env!("CARGO_BIN_EXE_dgx"))
         .args(["run", "--time", "python3", "-c", LAUNCHES])

@@ -205,7 +205,13 @@ impl Device {
     pub(crate) fn destroy_graph(&mut self, graph: usize) -> Result {
         let gone = self.graphs.remove(graph);
         self.clones.remove(&graph);
-        gone.map(drop).map_err(|_| Error::INVALID_VALUE)
+        gone.map(drop).map_err(|_| Error::INVALID_VALUE)?;
+        self.free_last()
+    }
+
+    pub(crate) fn destroy_executable(&mut self, executable: usize) -> Result {
+        self.executables.remove(executable)?;
+        self.free_last()
     }
 
     /// The graph that a node is in.
@@ -215,6 +221,14 @@ impl Device {
             .values_mut()
             .find(holds)
             .ok_or(Error::INVALID_VALUE)
+    }
+
+    /// The address that a node frees.
+    pub(crate) fn freed_by(&mut self, node: usize) -> Result<u64> {
+        match &self.node(node)?.work {
+            Work::FreeLast(ptr) => Ok(**ptr),
+            _ => Err(Error::INVALID_VALUE),
+        }
     }
 
     /// A node.

@@ -13,6 +13,7 @@
 mod array;
 mod c;
 mod call;
+mod capture;
 mod context;
 mod device;
 mod driver;

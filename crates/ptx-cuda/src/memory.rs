@@ -199,6 +199,7 @@ impl Device {
     /// Frees an allocation, whatever it is.
     pub(crate) fn release(&mut self, ptr: u64) -> Result {
         let block = self.blocks.remove(&ptr).ok_or(Error::INVALID_VALUE)?;
+        self.freed_last.retain(|(last, _)| *last != ptr);
         self.memory.free(DevicePtr(ptr)).map_err(refused)?;
         if block.kind == Kind::Pinned {
             let layout = pinned_layout(block.bytes)?;

@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::sync::{Arc, Weak};
 
 use crate::call::refuse_part;
 use crate::error::{Error, Result};
 use crate::memory::Kind;
-use crate::state::{Device, NONE};
+use crate::state::{Device, Locked, NONE};
+use crate::stream::submit;
+use crate::work::Work;
 
 /// A memory pool.
 #[derive(Default)]
@@ -53,6 +56,22 @@ const RESERVED_CURRENT: u32 = 5;
 const RESERVED_HIGH: u32 = 6;
 const USED_CURRENT: u32 = 7;
 const USED_HIGH: u32 = 8;
+
+/// Frees in the order of a stream. What a captured stream frees stays as long as the graph can be
+/// launched, which finds it at the same address.
+pub(crate) fn free_async(mut locked: Locked, stream: usize, ptr: u64) -> Result {
+    if locked.streams.get(stream)?.capture.is_none() {
+        return submit(locked, stream, Work::Free(ptr));
+    }
+    if !locked.blocks.contains_key(&ptr) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let last = Arc::new(ptr);
+    let keeper = Arc::downgrade(&last);
+    locked.note_work(stream, Work::FreeLast(last))?;
+    locked.freed_last.push((ptr, keeper));
+    Ok(())
+}
 
 impl Device {
     /// The device's own pool.
@@ -149,6 +168,14 @@ impl Device {
             pool.used -= block.bytes;
         }
         Ok(())
+    }
+
+    /// Frees what graphs freed that are gone.
+    pub(crate) fn free_last(&mut self) -> Result {
+        let gone = |(_, keeper): &&(u64, Weak<u64>)| keeper.strong_count() == 0;
+        let gone = self.freed_last.iter().filter(gone);
+        let gone: Vec<u64> = gone.map(|(ptr, _)| *ptr).collect();
+        gone.into_iter().try_for_each(|ptr| self.free_to_pool(ptr))
     }
 
     pub(crate) fn pool_attribute(&self, pool: usize, attribute: u32) -> Result<u64> {

@@ -59,7 +59,7 @@ refused! {
     cuGraphInstantiate cuGraphInstantiate_v2 cuGraphKernelNodeCopyAttributes
     cuGraphKernelNodeGetAttribute cuGraphKernelNodeGetParams cuGraphKernelNodeSetAttribute
     cuGraphKernelNodeSetParams cuGraphKernelNodeSetParams_v2 cuGraphMemAllocNodeGetParams
-    cuGraphMemFreeNodeGetParams cuGraphMemcpyNodeGetParams cuGraphMemcpyNodeSetParams
+    cuGraphMemcpyNodeGetParams cuGraphMemcpyNodeSetParams
     cuGraphMemsetNodeSetParams cuGraphNodeFindInClone cuGraphNodeGetContainingGraph
     cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes
     cuGraphNodeGetDependentNodes_v2 cuGraphNodeGetEnabled cuGraphNodeGetLocalId
@@ -176,7 +176,7 @@ refused! {
     cudaGraphExternalSemaphoresSignalNodeSetParams cudaGraphExternalSemaphoresWaitNodeGetParams
     cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId
     cudaGraphKernelNodeCopyAttributes cudaGraphKernelNodeGetAttribute
-    cudaGraphKernelNodeSetAttribute cudaGraphMemAllocNodeGetParams cudaGraphMemFreeNodeGetParams
+    cudaGraphKernelNodeSetAttribute cudaGraphMemAllocNodeGetParams
     cudaGraphMemcpyNodeGetParams cudaGraphMemcpyNodeSetParamsFromSymbol
     cudaGraphMemcpyNodeSetParamsToSymbol cudaGraphNodeGetContainingGraph cudaGraphNodeGetEnabled
     cudaGraphNodeGetLocalId cudaGraphNodeGetParams cudaGraphNodeGetToolsId

@@ -1,7 +1,7 @@
 //! Everything a process has on its device, behind one lock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use ptx_emu::Memory;
 
@@ -44,6 +44,8 @@ pub(crate) struct Device {
     /// The device's own pool, and the one that it was given.
     pub(crate) own_pool: Option<usize>,
     pub(crate) current_pool: Option<usize>,
+    /// Allocations that graphs free, with what keeps them.
+    pub(crate) freed_last: Vec<(u64, Weak<u64>)>,
     pub(crate) arrays: Arrays,
     pub(crate) limits: BTreeMap<u32, usize>,
     pub(crate) virtual_memory: Virtual,
@@ -126,6 +128,7 @@ impl Device {
             pools: Handles::default(),
             own_pool: None,
             current_pool: None,
+            freed_last: Vec::new(),
             arrays: Arrays::default(),
             limits: BTreeMap::new(),
             virtual_memory: Virtual::default(),

@@ -2,18 +2,17 @@
 //! the orders that every program must allow for. Streams therefore differ by name, and by what
 //! they capture.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 
 use crate::call::{has_own_stream, thread};
+use crate::capture::{Capture, Captured};
 use crate::error::{Error, Result};
-use crate::graph::Graph;
 use crate::handles::Handles;
 use crate::state::{Device, Locked};
 use crate::work::{Work, perform};
 
 /// Handles of the default streams.
-const LEGACY: usize = 1;
+pub(crate) const LEGACY: usize = 1;
 const PER_THREAD: usize = 2;
 
 /// The highest priority; the lowest is 0.
@@ -25,25 +24,8 @@ const NON_BLOCKING: u32 = 1;
 /// Flag of an event that a graph records, or waits for.
 const EXTERNAL: u32 = 1;
 
-/// Modes of captures and threads.
-const GLOBAL: i32 = 0;
-const RELAXED: i32 = 2;
-
-thread_local! {
-    /// What this thread may do while streams are captured.
-    static MODE: Cell<i32> = const { Cell::new(GLOBAL) };
-}
-
-/// Changes the mode of this thread; the one before.
-pub(crate) fn exchange_mode(mode: i32) -> Result<i32> {
-    match mode {
-        GLOBAL..=RELAXED => Ok(MODE.replace(mode)),
-        _ => Err(Error::INVALID_VALUE),
-    }
-}
-
 /// The stream that a handle means in this call.
-fn resolve(stream: usize) -> usize {
+pub(crate) fn resolve(stream: usize) -> usize {
     match stream {
         0 if has_own_stream() => PER_THREAD,
         0 => LEGACY,
@@ -58,24 +40,6 @@ pub(crate) struct Stream {
     pub(crate) priority: i32,
     /// The capture it is part of.
     pub(crate) capture: Option<Captured>,
-}
-
-/// A stream's part in a capture.
-#[derive(Clone)]
-pub(crate) struct Captured {
-    pub(crate) capture: usize,
-    /// What its next node comes after.
-    pub(crate) tail: Vec<usize>,
-}
-
-/// A capture that has begun.
-pub(crate) struct Capture {
-    pub(crate) graph: usize,
-    pub(crate) origin: usize,
-    pub(crate) invalid: bool,
-    mode: i32,
-    /// The thread that began it.
-    thread: u64,
 }
 
 /// Streams and captures.
@@ -114,7 +78,7 @@ impl Streams {
     }
 
     /// Lets streams leave captures that are gone.
-    fn leave_captures(&mut self) {
+    pub(crate) fn leave_captures(&mut self) {
         let captures = &self.captures;
         let streams = self.made.values_mut().chain(self.per_thread.values_mut());
         for stream in streams {
@@ -151,12 +115,12 @@ impl Streams {
         Ok(())
     }
 
-    fn all(&self) -> impl Iterator<Item = &Stream> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Stream> {
         self.made.values().chain(self.per_thread.values())
     }
 
     /// Ruins captures, which fail when they are ended.
-    fn invalidate(&mut self, captures: &[usize]) {
+    pub(crate) fn invalidate(&mut self, captures: &[usize]) {
         for &capture in captures {
             if let Ok(capture) = self.captures.get_mut(capture) {
                 capture.invalid = true;
@@ -192,108 +156,6 @@ pub(crate) fn submit(mut locked: Locked, stream: usize, work: Work) -> Result {
 }
 
 impl Device {
-    /// Adds a node to the graph that a stream is captured into.
-    fn note_work(&mut self, stream: usize, work: Work) -> Result {
-        let part = self.streams.get(stream)?.capture.clone();
-        let Captured { capture, tail } = part.ok_or(Error::INVALID_VALUE)?;
-        let capture = self.streams.captures.get(capture)?;
-        if capture.invalid {
-            return Err(Error::CAPTURE_INVALIDATED);
-        }
-        if let Work::Kernel(call) = &work {
-            call.check()?;
-        }
-        let node = self.graphs.get_mut(capture.graph)?.add(work, tail)?;
-        if let Some(part) = &mut self.streams.get_mut(stream)?.capture {
-            part.tail = vec![node];
-        }
-        Ok(())
-    }
-
-    pub(crate) fn begin_capture(
-        &mut self,
-        stream: usize,
-        mode: i32,
-        into: Option<usize>,
-        tail: Vec<usize>,
-    ) -> Result {
-        if resolve(stream) == LEGACY {
-            return Err(Error::CAPTURE_UNSUPPORTED);
-        }
-        if !(GLOBAL..=RELAXED).contains(&mode) {
-            return Err(Error::INVALID_VALUE);
-        }
-        if self.streams.get(stream)?.capture.is_some() {
-            return Err(Error::INVALID_VALUE);
-        }
-        let graph = match into {
-            Some(graph) => self.graphs.get(graph).map(|_| graph)?,
-            None => self.graphs.add(Graph::default()),
-        };
-        let capture = self.streams.captures.add(Capture {
-            graph,
-            origin: resolve(stream),
-            invalid: false,
-            mode,
-            thread: thread(),
-        });
-        self.streams.get_mut(stream)?.capture = Some(Captured { capture, tail });
-        Ok(())
-    }
-
-    /// Ends a capture; its graph.
-    pub(crate) fn end_capture(&mut self, stream: usize) -> Result<usize> {
-        let part = self.streams.get(stream)?.capture.clone();
-        let Captured { capture, tail } = part.ok_or(Error::INVALID_VALUE)?;
-        let begun = self.streams.captures.get(capture)?;
-        if begun.origin != resolve(stream) {
-            return Err(Error::CAPTURE_UNMATCHED);
-        }
-        if begun.mode != RELAXED && begun.thread != thread() {
-            return Err(Error::WRONG_THREAD);
-        }
-        let Capture { graph, invalid, .. } = self.streams.captures.remove(capture)?;
-        let of_capture = |part: &&Captured| part.capture == capture;
-        let parts = self
-            .streams
-            .all()
-            .filter_map(|stream| stream.capture.as_ref());
-        let ends: Vec<usize> = parts
-            .filter(of_capture)
-            .flat_map(|part| part.tail.iter().copied())
-            .collect();
-        let joined = self.graphs.get(graph)?.before(&tail);
-        self.streams.leave_captures();
-        if invalid {
-            return Err(Error::CAPTURE_INVALIDATED);
-        }
-        match ends.iter().all(|end| joined.contains(end)) {
-            true => Ok(graph),
-            false => Err(Error::CAPTURE_UNJOINED),
-        }
-    }
-
-    /// Whether a stream is captured: a code of the API, the capture and its graph.
-    pub(crate) fn capture_state(&self, stream: usize) -> Result<(i32, usize, usize)> {
-        let Some(part) = &self.streams.get(stream)?.capture else {
-            return Ok((0, 0, 0));
-        };
-        let capture = self.streams.captures.get(part.capture)?;
-        let state = if capture.invalid { 2 } else { 1 };
-        Ok((state, part.capture, capture.graph))
-    }
-
-    /// Changes what the next node of a captured stream comes after, or adds to it.
-    pub(crate) fn set_tail(&mut self, stream: usize, nodes: &[usize], add: bool) -> Result {
-        let part = self.streams.get_mut(stream)?.capture.as_mut();
-        let tail = &mut part.ok_or(Error::INVALID_VALUE)?.tail;
-        if !add {
-            tail.clear();
-        }
-        tail.extend(nodes);
-        Ok(())
-    }
-
     /// Records an event in a stream. One that is external to a capture is recorded by the graph.
     pub(crate) fn record_in(&mut self, stream: usize, event: usize, flags: u32) -> Result {
         self.streams.check_use(stream)?;
@@ -356,33 +218,6 @@ impl Device {
                 self.streams.captures.get_mut(capture)?.invalid = true;
                 Err(Error::CAPTURE_UNSUPPORTED)
             }
-        }
-    }
-
-    /// Waits for everything, which a capture does not allow in any mode.
-    pub(crate) fn wait_for_all(&mut self) -> Result {
-        let captures = self.streams.captures.find_all(|_| true);
-        self.refuse_in(&captures)
-    }
-
-    /// Fails for a call that captures do not see, unless their modes and that of the thread allow
-    /// it.
-    pub(crate) fn check_unseen(&mut self) -> Result {
-        let (own, mode) = (thread(), MODE.get());
-        let forbids = |capture: &Capture| match (mode, capture.thread == own) {
-            (RELAXED, _) => false,
-            (_, true) => capture.mode != RELAXED,
-            (_, false) => mode == GLOBAL && capture.mode == GLOBAL,
-        };
-        let captures = self.streams.captures.find_all(forbids);
-        self.refuse_in(&captures)
-    }
-
-    fn refuse_in(&mut self, captures: &[usize]) -> Result {
-        self.streams.invalidate(captures);
-        match captures.is_empty() {
-            true => Ok(()),
-            false => Err(Error::CAPTURE_UNSUPPORTED),
         }
     }
 }

@@ -82,6 +82,8 @@ pub(crate) enum Work {
     Graph(Arc<Vec<Work>>),
     /// Frees an allocation.
     Free(u64),
+    /// An allocation that a graph frees: it goes with all that may replay the graph.
+    FreeLast(Arc<u64>),
 }
 
 /// Does a piece of work. The device is not locked while a function of the program runs.
@@ -114,7 +116,7 @@ impl Device {
             }
             Work::Record(event) => self.record(*event),
             Work::Free(ptr) => self.free_to_pool(*ptr),
-            Work::Nothing | Work::Host(_) | Work::Graph(_) => Ok(()),
+            Work::Nothing | Work::Host(_) | Work::Graph(_) | Work::FreeLast(_) => Ok(()),
         }
     }
 }

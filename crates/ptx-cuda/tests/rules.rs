@@ -3,33 +3,9 @@
 mod cuda;
 
 use std::ffi::{CString, c_int, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 
-use cuda::{Cuda, Dim3, PTX, container};
-
-/// Kinds of captures.
-const GLOBAL: c_int = 0;
-const THREAD_LOCAL: c_int = 1;
-const RELAXED: c_int = 2;
-
-/// Managed memory for some numbers, which are 0.
-///
-/// # Safety
-/// The library must be there.
-unsafe fn managed(cuda: &Cuda) -> u64 {
-    let mut ptr = 0u64;
-    // SAFETY: as the API asks for.
-    unsafe {
-        assert_eq!(cuda.f3("cudaMallocManaged", &raw mut ptr, 64usize, 1u32), 0);
-        assert_eq!(cuda.f3("cudaMemset", ptr, 0 as c_int, 64usize), 0);
-    }
-    ptr
-}
-
-unsafe fn number(ptr: u64) -> u32 {
-    // SAFETY: managed memory is the host's.
-    unsafe { *std::ptr::with_exposed_provenance::<u32>(ptr as usize) }
-}
+use cuda::{Attribute, Cuda, Dim3, PTX, container, launch_with, managed, number};
 
 #[test]
 fn the_runtime_keeps_the_primary_context() {
@@ -191,175 +167,6 @@ fn sizes_that_no_address_has_are_refused() {
 }
 
 #[test]
-fn a_capture_is_ruined_by_what_it_does_not_see() {
-    let cuda = Cuda::load();
-    let kernel = cuda.register(&container(1, PTX.as_bytes()));
-    let (mut stream, mut graph, mut other) = (0usize, 0usize, 0u64);
-    // SAFETY: as the API asks for, or refused.
-    unsafe {
-        let ptr = managed(&cuda);
-        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
-        let begin = |mode: c_int| assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, mode), 0);
-        let mut end = || cuda.f2("cudaStreamEndCapture", stream, &raw mut graph);
-        begin(GLOBAL);
-        assert_eq!(cuda.launch(kernel, 1, 1, ptr, 1, 0), 906);
-        assert_eq!(cuda.launch(kernel, 1, 1, ptr, 1, stream), 901);
-        assert_eq!(end(), 901);
-        assert_eq!(number(ptr), 0);
-        begin(GLOBAL);
-        assert_eq!(cuda.f2("cudaMalloc", &raw mut other, 16usize), 900);
-        assert_eq!(end(), 901);
-        begin(RELAXED);
-        assert_eq!(cuda.f2("cudaMalloc", &raw mut other, 16usize), 0);
-        assert_eq!(cuda.f1("cudaFree", other), 0);
-        assert_eq!(cuda.launch(kernel, 1, 2048, ptr, 1, stream), 9, "checked");
-        assert_eq!(end(), 0);
-        begin(RELAXED);
-        assert_eq!(cuda.f0("cudaDeviceSynchronize"), 900, "in every mode");
-        assert_eq!(end(), 901);
-        for (mode, code) in [(THREAD_LOCAL, 0), (GLOBAL, 900)] {
-            begin(mode);
-            let elsewhere = || {
-                let mut own = 0u64;
-                cuda.f2("cudaMalloc", &raw mut own, 16usize)
-            };
-            let made = std::thread::scope(|scope| scope.spawn(elsewhere).join());
-            assert_eq!(made.expect("no panic"), code);
-            assert_eq!(end(), if code == 0 { 0 } else { 901 });
-        }
-        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
-        assert_eq!(cuda.f1("cudaFree", ptr), 0);
-    }
-}
-
-#[test]
-fn each_thread_has_a_stream_of_its_own() {
-    const PER_THREAD: usize = 2;
-    let cuda = Cuda::load();
-    let kernel = cuda.register(&container(1, PTX.as_bytes()));
-    let mut graph = 0usize;
-    // SAFETY: as the API asks for.
-    unsafe {
-        let ptr = managed(&cuda);
-        // Stream 0 of these names is the thread's.
-        let begin = "cudaStreamBeginCapture_ptsz";
-        assert_eq!(cuda.f2(begin, 0usize, THREAD_LOCAL), 0);
-        assert_eq!(cuda.launch(kernel, 1, 1, ptr, 1, PER_THREAD), 0);
-        let elsewhere = || cuda.launch(kernel, 1, 1, ptr, 1, PER_THREAD);
-        let launched = std::thread::scope(|scope| scope.spawn(elsewhere).join());
-        assert_eq!(launched.expect("no panic"), 0);
-        assert_eq!(number(ptr), 1, "only the other thread's has run");
-        let end = "cudaStreamEndCapture_ptsz";
-        assert_eq!(cuda.f2(end, 0usize, &raw mut graph), 0);
-        assert_eq!(cuda.f2("cudaStreamBeginCapture", 0usize, GLOBAL), 900);
-        assert_eq!(cuda.f1("cudaFree", ptr), 0);
-    }
-}
-
-#[test]
-fn graphs_record_events_and_launches_do() {
-    let cuda = Cuda::load();
-    let kernel = cuda.register(&container(1, PTX.as_bytes()));
-    let (mut stream, mut graph, mut exec) = (0usize, 0usize, 0usize);
-    let (mut events, mut count, mut millis) = ([0usize; 3], 0usize, 0f32);
-    // SAFETY: as the API asks for, or refused.
-    unsafe {
-        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
-        for event in &mut events {
-            assert_eq!(cuda.f1("cudaEventCreate", &raw mut *event), 0);
-        }
-        let record =
-            |event: usize, flags: u32| cuda.f3("cudaEventRecordWithFlags", event, stream, flags);
-        assert_eq!(record(events[0], 1), 1, "no capture");
-        assert_eq!(record(events[0], 0), 0);
-        assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, GLOBAL), 0);
-        assert_eq!(record(events[1], 1), 0);
-        assert_eq!(record(events[1], 8), 1, "no such flag");
-        assert_eq!(cuda.f2("cudaStreamEndCapture", stream, &raw mut graph), 0);
-        let nodes = null_mut::<usize>();
-        assert_eq!(
-            cuda.f3("cudaGraphGetNodes", graph, nodes, &raw mut count),
-            0
-        );
-        assert_eq!(count, 1);
-        // `cudaGraphInstantiateParams`: flags, stream, then two answers.
-        let mut params = [1u64 << 40, 0, 7, 7];
-        let name = "cudaGraphInstantiateWithParams";
-        let mut make = |params: *mut u64| cuda.f3(name, &raw mut exec, graph, params);
-        assert_eq!(make(params.as_mut_ptr()), 1, "no such flag");
-        params[0] = 4;
-        assert_eq!(make(params.as_mut_ptr()), 801, "launches from the device");
-        params[0] = 0;
-        assert_eq!(make(params.as_mut_ptr()), 0);
-        assert_eq!((params[2], params[3] as u32), (0, 0));
-        assert_eq!(cuda.f2("cudaGraphLaunch", exec, stream), 0);
-        let ptr = managed(&cuda);
-        // Attribute 12: the event of a launch's completion.
-        let completion = Attribute {
-            id: 12,
-            value: [events[2] as u32, (events[2] >> 32) as u32, 0],
-            ..Attribute::default()
-        };
-        let launched = launch_with(&cuda, kernel, 1, stream, ptr, &[completion]);
-        assert_eq!(launched, 0);
-        for event in &events[1..] {
-            let elapsed = "cudaEventElapsedTime";
-            assert_eq!(cuda.f3(elapsed, &raw mut millis, events[0], *event), 0);
-        }
-        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
-        assert_eq!(cuda.f1("cudaFree", ptr), 0);
-    }
-}
-
-/// `cudaLaunchAttribute`
-#[repr(C)]
-#[derive(Default)]
-struct Attribute {
-    id: u32,
-    padding: u32,
-    value: [u32; 3],
-    rest: [u32; 13],
-}
-
-/// `cudaLaunchConfig_t`
-#[repr(C)]
-struct Config {
-    grid: Dim3,
-    block: Dim3,
-    shared: usize,
-    stream: usize,
-    attributes: *const Attribute,
-    count: u32,
-}
-
-/// Launches `add_one` with attributes.
-///
-/// # Safety
-/// As the kernel asks for.
-unsafe fn launch_with(
-    cuda: &Cuda,
-    kernel: usize,
-    blocks: u32,
-    stream: usize,
-    ptr: u64,
-    attributes: &[Attribute],
-) -> c_int {
-    let count = 1u32;
-    let args: [*const c_void; 2] = [(&raw const ptr).cast(), (&raw const count).cast()];
-    let config = Config {
-        grid: Dim3(blocks, 1, 1),
-        block: Dim3(1, 1, 1),
-        shared: 0,
-        stream,
-        attributes: attributes.as_ptr(),
-        count: attributes.len() as u32,
-    };
-    let name = "cudaLaunchKernelExC";
-    // SAFETY: by this function's contract.
-    unsafe { cuda.f3(name, &raw const config, kernel, args.as_ptr()) }
-}
-
-#[test]
 fn large_clusters_and_shared_memory_are_asked_for_first() {
     let cuda = Cuda::load();
     let kernel = cuda.register(&container(1, PTX.as_bytes()));
@@ -367,11 +174,7 @@ fn large_clusters_and_shared_memory_are_asked_for_first() {
     unsafe {
         let ptr = managed(&cuda);
         let launch = |blocks, ctas| {
-            let size = Attribute {
-                id: 4,
-                value: [ctas, 1, 1],
-                ..Attribute::default()
-            };
+            let size = Attribute::new(4, [ctas, 1, 1]);
             launch_with(&cuda, kernel, blocks, 0, ptr, &[size])
         };
         assert_eq!(launch(16, 8), 0);
@@ -398,31 +201,6 @@ fn large_clusters_and_shared_memory_are_asked_for_first() {
         assert_eq!(set(8, 64 << 10), 0);
         assert_eq!(launch(kernel, one, one, args.as_ptr(), 64 << 10, 0), 0);
         assert_eq!(cuda.f1("cudaFree", ptr), 0);
-    }
-}
-
-#[test]
-fn host_functions_may_not_call_cuda() {
-    type Malloc = unsafe extern "C" fn(*mut u64, usize) -> c_int;
-
-    /// Calls the function it is given, and leaves its code there.
-    unsafe extern "C" fn allocate(data: *mut c_void) {
-        let mut ptr = 0u64;
-        // SAFETY: the test gives a function and room for its code.
-        unsafe {
-            let (malloc, code) = &mut *data.cast::<(Malloc, c_int)>();
-            *code = malloc(&raw mut ptr, 16);
-        }
-    }
-
-    let cuda = Cuda::load();
-    let mut data: (Malloc, c_int) = (cuda.symbol("cudaMalloc"), 0);
-    // SAFETY: as the API asks for.
-    unsafe {
-        let function: unsafe extern "C" fn(*mut c_void) = allocate;
-        let called = cuda.f3("cudaLaunchHostFunc", 0usize, function, &raw mut data);
-        assert_eq!((called, data.1), (0, 800));
-        assert_eq!(cuda.f0("cudaDeviceSynchronize"), 0);
     }
 }
 

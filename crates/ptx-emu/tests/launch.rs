@@ -392,6 +392,20 @@ fn cluster_ctas_reach_each_other() {
 }
 
 #[test]
+fn a_flipped_bit_of_an_own_address_names_the_neighbour() {
+    let module = kernel(
+        "mov.u32 %r2, tile; mov.u32 %r3, %cluster_ctarank; xor.b32 %r5, %r2, 0x1000000;
+         add.u32 %r6, %r3, 100;
+         st.shared::cluster.u32 [%r5], %r6;
+         barrier.cluster.arrive; barrier.cluster.wait;
+         ld.shared.u32 %r7, [%r2]; mul.wide.u32 %rd4, %r3, 4; add.s64 %rd5, %rd1, %rd4; st.global.u32 [%rd5], %r7;",
+    );
+    let launch = Launch::new("k").grid([2, 1, 1]).cluster([2, 1, 1]);
+    let (memory, out) = run(&module, launch).unwrap();
+    assert_eq!(words(&memory, out, 2), [101, 100]);
+}
+
+#[test]
 fn every_vector_level_gives_the_same_bits() {
     let module = kernel(
         "cvt.rn.f32.u32 %r2, %r1; mul.f32 %r3, %r2, 0f3DCCCCCD; fma.rn.f32 %r4, %r3, %r2, 0fBF800000;

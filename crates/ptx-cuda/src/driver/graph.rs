@@ -85,7 +85,7 @@ driver! {
     }
 
     fn cuGraphExecDestroy(executable: usize) {
-        in_context()?.executables.remove(executable).map(drop)
+        in_context()?.destroy_executable(executable)
     }
 
     fn cuGraphUpload | cuGraphUpload_ptsz(executable: usize, stream: usize) {
@@ -196,6 +196,10 @@ driver! {
     ) {
         let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
         add(node, graph, (after, count), work)
+    }
+
+    fn cuGraphMemFreeNodeGetParams(node: usize, ptr: *mut u64) {
+        put(ptr, in_context()?.freed_by(node)?)
     }
 
     fn cuGraphAddEmptyNode(node: *mut usize, graph: usize, after: *const usize, count: usize) {

@@ -7,10 +7,8 @@ use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
 use crate::memory::Kind;
-use crate::pool::{Access, Properties};
+use crate::pool::{Access, Properties, free_async};
 use crate::runtime::PITCH;
-use crate::stream::submit;
-use crate::work::Work;
 
 fn free(ptr: u64, kinds: &[Kind]) -> Result {
     let mut device = in_context()?;
@@ -122,12 +120,7 @@ driver! {
     }
 
     fn cuMemFreeAsync | cuMemFreeAsync_ptsz(ptr: u64, stream: usize) {
-        let device = in_context()?;
-        match device.streams.get(stream)?.capture.is_some() {
-            // What a graph frees is freed with the device: it may be replayed.
-            true => Ok(()),
-            false => submit(device, stream, Work::Free(ptr)),
-        }
+        free_async(in_context()?, stream, ptr)
     }
 
     fn cuDeviceGetDefaultMemPool(pool: *mut usize, number: c_int) {

@@ -4,10 +4,10 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::c::{offer, put};
 use crate::call::{driver, in_host_function};
+use crate::capture::exchange_mode;
 use crate::context::{current, in_context};
 use crate::error::{Error, Result};
 use crate::state::Locked;
-use crate::stream::exchange_mode;
 
 /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
 const CAPTURED: c_int = 1;

@@ -21,7 +21,7 @@ pub(crate) fn kind(work: &Work) -> c_int {
         Work::Graph(_) => 4,
         Work::Nothing => 5,
         Work::Record(_) => 7,
-        Work::Free(_) => 11,
+        Work::Free(_) | Work::FreeLast(_) => 11,
     }
 }
 
@@ -193,7 +193,7 @@ runtime! {
     }
 
     fn cudaGraphExecDestroy(executable: usize) {
-        in_runtime()?.executables.remove(executable).map(drop)
+        in_runtime()?.destroy_executable(executable)
     }
 
     fn cudaGraphExecGetFlags(executable: usize, flags: *mut u64) {

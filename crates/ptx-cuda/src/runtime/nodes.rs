@@ -269,6 +269,10 @@ runtime! {
         change_ready(executable, node, params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?)
     }
 
+    fn cudaGraphMemFreeNodeGetParams(node: usize, ptr: *mut u64) {
+        put(ptr, in_runtime()?.freed_by(node)?)
+    }
+
     fn cudaGraphAddChildGraphNode(
         node: *mut usize,
         graph: usize,

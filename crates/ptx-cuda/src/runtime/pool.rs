@@ -6,10 +6,8 @@ use crate::c::{array, put};
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
-use crate::pool::{Access, Properties};
+use crate::pool::{Access, Properties, free_async};
 use crate::runtime::device::check;
-use crate::stream::submit;
-use crate::work::Work;
 
 /// Whether an attribute of a pool is a number of 64 bits; the others have 32.
 fn is_wide(attribute: u32) -> bool {
@@ -46,10 +44,9 @@ runtime! {
 
     fn cudaFreeAsync | cudaFreeAsync_ptsz(ptr: u64, stream: usize) {
         let device = in_runtime()?;
-        match (ptr, device.streams.get(stream)?.capture.is_some()) {
-            // What a graph frees is freed with the device: it may be replayed.
-            (0, _) | (_, true) => Ok(()),
-            _ => submit(device, stream, Work::Free(ptr)),
+        match ptr {
+            0 => device.streams.get(stream).map(drop),
+            _ => free_async(device, stream, ptr),
         }
     }
 

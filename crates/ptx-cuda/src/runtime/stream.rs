@@ -4,10 +4,10 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::c::{array, offer, put};
 use crate::call::runtime;
+use crate::capture::exchange_mode;
 use crate::context::in_runtime;
 use crate::driver::stream::{Answers, capture_info};
 use crate::error::Error;
-use crate::stream::exchange_mode;
 
 runtime! {
     fn cudaStreamCreate(stream: *mut usize) {

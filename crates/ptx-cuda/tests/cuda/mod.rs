@@ -162,3 +162,82 @@ pub(crate) fn wrapper(container: &[u8]) -> Vec<u8> {
     wrapper.extend([0; 8]);
     wrapper
 }
+
+/// Managed memory for some numbers, which are 0.
+///
+/// # Safety
+/// The library must be there.
+pub(crate) unsafe fn managed(cuda: &Cuda) -> u64 {
+    let mut ptr = 0u64;
+    // SAFETY: as the API asks for.
+    unsafe {
+        assert_eq!(cuda.f3("cudaMallocManaged", &raw mut ptr, 64usize, 1u32), 0);
+        assert_eq!(cuda.f3("cudaMemset", ptr, 0 as c_int, 64usize), 0);
+    }
+    ptr
+}
+
+/// The number at an address of managed memory.
+///
+/// # Safety
+/// There must be one.
+pub(crate) unsafe fn number(ptr: u64) -> u32 {
+    // SAFETY: managed memory is the host's.
+    unsafe { *std::ptr::with_exposed_provenance::<u32>(ptr as usize) }
+}
+
+/// `cudaLaunchAttribute`
+#[repr(C)]
+pub(crate) struct Attribute {
+    id: u32,
+    padding: u32,
+    value: [u32; 16],
+}
+
+impl Attribute {
+    /// One whose value begins with these numbers.
+    pub(crate) fn new(id: u32, [a, b, c]: [u32; 3]) -> Self {
+        let mut value = [0; 16];
+        value[..3].copy_from_slice(&[a, b, c]);
+        let padding = 0;
+        Self { id, padding, value }
+    }
+}
+
+/// `cudaLaunchConfig_t`
+#[repr(C)]
+struct Config {
+    grid: Dim3,
+    block: Dim3,
+    shared: usize,
+    stream: usize,
+    attributes: *const Attribute,
+    count: u32,
+}
+
+/// Launches `add_one` with attributes.
+///
+/// # Safety
+/// As the kernel asks for.
+pub(crate) unsafe fn launch_with(
+    cuda: &Cuda,
+    kernel: usize,
+    blocks: u32,
+    stream: usize,
+    ptr: u64,
+    attributes: &[Attribute],
+) -> c_int {
+    let count = 1u32;
+    let args: [*const c_void; 2] = [(&raw const ptr).cast(), (&raw const count).cast()];
+    let config = Config {
+        grid: Dim3(blocks, 1, 1),
+        block: Dim3(1, 1, 1),
+        shared: 0,
+        stream,
+        attributes: attributes.as_ptr(),
+        count: attributes.len() as u32,
+    };
+    let name = "cudaLaunchKernelExC";
+    // SAFETY: by this function's contract.
+    unsafe { cuda.f3(name, &raw const config, kernel, args.as_ptr()) }
+}

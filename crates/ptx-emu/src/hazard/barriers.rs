@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::finding::{Hazard, Spot};
 use super::ledger::Ledger;
+use super::pieces::pieces;
 use super::telling::{acquires, releases};
 use super::watcher::Watcher;
 use super::words::Side;
 use crate::exec::listen::agent::Agent;
 use crate::exec::listen::signal::{Absent, Step, Stuck};
-use crate::exec::listen::visit::Act;
+use crate::exec::listen::visit::{Act, Visit};
 use crate::exec::origin::{Origin, SharedAt};
 use crate::op::{Fence, FenceOrder, FencedBytes, Op, Order, Proxies, Scope};
 
@@ -51,6 +52,7 @@ impl Watcher<'_> {
         match step {
             Step::Init { .. } => {
                 self.ends(from, at);
+                self.still_valid(Side::new(Agent::Thread, Act::Write, from), at);
                 self.ledger.init(from, at);
                 return;
             }
@@ -262,6 +264,42 @@ impl Watcher<'_> {
             let sighting = Sighting::two(Hazard::BarrierInUse, here, there);
             self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
         }
+    }
+
+    /// Bytes of a barrier are a barrier until `mbarrier.inval`: who writes anything else there, or
+    /// makes it anew, does what PTX leaves undefined.
+    fn still_valid(&self, here: Side, at: SharedAt) {
+        if let Some(old) = self.ledger.barriers.get(&(at.cta, at.offset)) {
+            let there = Side::new(Agent::Thread, Act::Write, old.made_at);
+            let sighting = Sighting::two(Hazard::BarrierInUse, here, there);
+            self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
+        }
+    }
+
+    /// Somebody writes to shared memory, perhaps to bytes of a barrier.
+    pub(super) fn over_barriers(&self, visit: &Visit<'_>, cta: u32) {
+        if !visit.act.writes() || self.ledger.barriers.is_empty() {
+            return;
+        }
+        let here = Side::new(visit.agent, visit.act, visit.from);
+        pieces(visit, |first, len, _| match len {
+            // A lane's: few words, looked up one by one.
+            ..=32 => {
+                for word in first / 8..(first + len).div_ceil(8) {
+                    let offset = word as u32 * 8;
+                    self.still_valid(here, SharedAt { cta, offset });
+                }
+            }
+            _ => {
+                let met = |(of, offset): &&(u32, u32)| {
+                    *of == cta && (first..first + len).contains(&u64::from(*offset))
+                };
+                for (_, offset) in self.ledger.barriers.keys().filter(met) {
+                    let offset = *offset;
+                    self.still_valid(here, SharedAt { cta, offset });
+                }
+            }
+        });
     }
 
     /// A barrier that asks for whole warps.

@@ -114,6 +114,7 @@ impl ClusterListener for Watcher<'_> {
             Room::Shared { cta } => {
                 self.while_it_lives(visit, cta);
                 self.aligned_tile(visit, cta);
+                self.over_barriers(visit, cta);
                 self.hear_shared(visit, cta);
             }
             Room::Global { region } => {

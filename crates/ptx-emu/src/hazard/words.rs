@@ -134,6 +134,10 @@ pub(super) fn advice(hazard: Hazard, case: &Case<'_>) -> (&'static str, &'static
             "its initialisation is not ordered before this use",
             "fence.mbarrier_init and __syncthreads() (cluster-wide: barrier.cluster) after mbarrier.init",
         ),
+        Hazard::BarrierInUse if case.there.is_some_and(|there| there.act == Act::Write) => (
+            "it is still a barrier",
+            "mbarrier.inval by one thread, and a barrier of all, before its bytes are used again",
+        ),
         Hazard::BarrierInUse => (
             "others may still be using it",
             "a barrier of all users before it is initialised again or invalidated",

@@ -48,11 +48,13 @@ pub(crate) fn ranked(address: u32, rank: u32) -> u32 {
     (address & low) | (NAMED_RANK | rank.min(NAMED_RANK - 1)) << CLUSTER_RANK_SHIFT
 }
 
-/// The CTA that a `shared::cluster` address names.
+/// The CTA that a `shared::cluster` address names. On the device an address of the own CTA has its
+/// rank there too, so code that flips bits of it, as Triton's does, means the CTA whose rank
+/// differs in these.
 pub(crate) fn rank_of(address: u32, own: u32) -> u32 {
     match address >> CLUSTER_RANK_SHIFT {
-        0 => own,
-        bits => bits & (NAMED_RANK - 1),
+        named if named & NAMED_RANK != 0 => named & (NAMED_RANK - 1),
+        flipped => own ^ flipped,
     }
 }
 

@@ -68,6 +68,32 @@ fn a_barrier_is_made_anew_while_others_use_it() {
 }
 
 #[test]
+fn a_barrier_is_made_anew_without_an_end() {
+    Planted::new(
+        Hazard::BarrierInUse,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+         mbarrier.init.shared.b64 [%r5], 1; //there
+         <<mbarrier.inval.shared.b64 [%r5];>>
+         mbarrier.init.shared.b64 [%r5], 1; //here
+         END:",
+    )
+    .check();
+}
+
+#[test]
+fn the_bytes_of_a_barrier_are_used_without_its_end() {
+    Planted::new(
+        Hazard::BarrierInUse,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra END;
+         mbarrier.init.shared.b64 [%r5], 1; //there
+         <<mbarrier.inval.shared.b64 [%r5];>>
+         st.shared.u32 [%r5+4], %r1; //here
+         END:",
+    )
+    .check();
+}
+
+#[test]
 fn a_barrier_gets_more_arrivals_than_it_was_made_for() {
     // One warp is in time, the other comes a phase too late: its word may not be there.
     Planted::new(
