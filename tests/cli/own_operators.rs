@@ -184,7 +184,7 @@ fn an_operator_that_accepts_what_is_wrong_is_refused() {
         (
             "value = \"(x - mean(x, -1)) * w\"",
             "value = \"log(-1 - abs(x)) * w\"",
-            "`y` is NaN everywhere on its own data",
+            "`y` is NaN or infinite everywhere on its own data",
             "log(-1 - abs(x))",
         ),
     ] {

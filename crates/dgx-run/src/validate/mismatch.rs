@@ -82,7 +82,7 @@ impl Mismatch {
         let (mut got, mut expected) = (number(self.first.got()), number(self.first.expected));
         if got == expected {
             (got, expected) = (
-                format!("{:e}", self.first.got()),
+                format!("{:.10e}", self.first.got()),
                 format!("{:.10e}", self.first.expected),
             );
         }

@@ -82,6 +82,7 @@ impl Tolerance {
         let (rtol, atol) = operator.outputs[0].tolerance();
         match element.unit_roundoff() {
             0.0 => RoundTolerance::default(),
+            _ if (self.rtol, self.atol) == (rtol, atol) => RoundTolerance::default(),
             _ if self.is_of_rounding(element) => RoundTolerance {
                 rtol: Some(self.rtol),
                 atol: Some(0.0),

@@ -220,7 +220,7 @@ fn files_that_contradict_themselves() {
             "a second meaning of `k`",
             "share names",
         ),
-        ("eps = 1e-5", "eps = nan", "eps = NaN", "finite"),
+        ("eps = 1e-5", "eps = nan", "eps is NaN", "finite"),
         (
             "eps = 1e-5",
             "eps = \"eps + 1\"",
