@@ -444,7 +444,7 @@ fn a_quantiser_may_multiply_by_the_reciprocal_and_not_be_one_off() {
         &workspace,
         "quantise",
         "signed char",
-        &body.replace("MORE", "x[i] > 0 ? 1 +"),
+        &body.replace("MORE", "(x[i] > 0) +"),
     );
     assert!(wrong.contains(" wrong "), "{wrong}");
 }
