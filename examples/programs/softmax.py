@@ -35,6 +35,7 @@ class Tensor:
 
 
 torch = types.ModuleType("torch")
+torch.Tensor = Tensor
 torch.cuda = types.SimpleNamespace(
     is_available=lambda: True, current_device=lambda: 0, set_device=lambda device: None,
     get_device_capability=lambda device=None: (9, 0),

@@ -31,6 +31,7 @@ impl Level {
     }
 
     /// The level of the launch that this thread works for; the best where it works for none.
+    #[cfg(any(target_arch = "x86_64", test))]
     #[inline]
     pub(crate) fn in_force() -> Self {
         IN_FORCE.get().unwrap_or_else(Self::best)
