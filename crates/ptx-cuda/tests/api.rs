@@ -56,27 +56,8 @@ fn a_program_of_the_driver_api_loads_ptx_and_launches_it() {
         );
         let count = 3u32;
         let args: [*const c_void; 2] = [(&raw const ptr).cast(), (&raw const count).cast()];
-        let launch: unsafe extern "C" fn(
-            usize,
-            u32,
-            u32,
-            u32,
-            u32,
-            u32,
-            u32,
-            u32,
-            usize,
-            *const *const c_void,
-            *const c_void,
-        ) -> c_int = cuda.symbol("cuLaunchKernel");
-        assert_eq!(
-            launch(function, 1, 1, 1, 32, 1, 1, 0, 0, args.as_ptr(), null()),
-            0
-        );
-        assert_eq!(
-            launch(function, 1, 1, 1, 2048, 1, 1, 0, 0, args.as_ptr(), null()),
-            1
-        );
+        assert_eq!(cuda.launch_function(function, 32, &args), 0);
+        assert_eq!(cuda.launch_function(function, 2048, &args), 1);
         assert_eq!(
             cuda.f3("cuMemcpyDtoH_v2", numbers.as_mut_ptr(), ptr, 16usize),
             0
@@ -84,10 +65,7 @@ fn a_program_of_the_driver_api_loads_ptx_and_launches_it() {
         assert_eq!(cuda.f1("cuMemFree_v2", ptr), 0);
         assert_eq!(cuda.f1("cuMemFree_v2", ptr), 1, "twice");
         assert_eq!(cuda.f1("cuModuleUnload", module), 0);
-        assert_eq!(
-            launch(function, 1, 1, 1, 32, 1, 1, 0, 0, args.as_ptr(), null()),
-            400
-        );
+        assert_eq!(cuda.launch_function(function, 32, &args), 400);
     }
     assert_eq!(numbers, [6, 7, 8, 8]);
 }

@@ -74,23 +74,10 @@ unsafe fn linked(cuda: &Cuda) -> usize {
 /// # Safety
 /// The number must be there.
 unsafe fn add_one(cuda: &Cuda, function: usize, ptr: u64) -> c_int {
-    let launch: unsafe extern "C" fn(
-        usize,
-        u32,
-        u32,
-        u32,
-        u32,
-        u32,
-        u32,
-        u32,
-        usize,
-        *const *const c_void,
-        *const c_void,
-    ) -> c_int = cuda.symbol("cuLaunchKernel");
     let count = 1u32;
     let args: [*const c_void; 2] = [(&raw const ptr).cast(), (&raw const count).cast()];
     // SAFETY: by this function's contract.
-    unsafe { launch(function, 1, 1, 1, 32, 1, 1, 0, 0, args.as_ptr(), null()) }
+    unsafe { cuda.launch_function(function, 32, &args) }
 }
 
 #[test]

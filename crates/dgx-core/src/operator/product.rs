@@ -82,7 +82,7 @@ mod tests {
         for name in ["nvfp4-gemm", "nvfp4-gemv", "f16-gemm"] {
             assert_eq!(rights(name), Some(vec![1]), "{name}");
         }
-        for name in ["rms-norm", "attention"] {
+        for name in ["rms-norm", "layer-norm", "softmax", "attention"] {
             assert_eq!(rights(name), None, "{name}");
         }
     }

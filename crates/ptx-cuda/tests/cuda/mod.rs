@@ -59,6 +59,34 @@ impl Cuda {
         unsafe { function() }
     }
 
+    /// Launches one CTA of a driver's function.
+    ///
+    /// # Safety
+    /// The function must take these arguments.
+    pub(crate) unsafe fn launch_function(
+        &self,
+        function: usize,
+        threads: u32,
+        args: &[*const c_void],
+    ) -> c_int {
+        let launch: unsafe extern "C" fn(
+            usize,
+            u32,
+            u32,
+            u32,
+            u32,
+            u32,
+            u32,
+            u32,
+            usize,
+            *const *const c_void,
+            *const c_void,
+        ) -> c_int = self.symbol("cuLaunchKernel");
+        let (args, none) = (args.as_ptr(), std::ptr::null());
+        // SAFETY: by this function's contract.
+        unsafe { launch(function, 1, 1, 1, threads, 1, 1, 0, 0, args, none) }
+    }
+
     /// Loads the library that was built beside this test.
     pub(crate) fn load() -> Self {
         static TURN: Mutex<()> = Mutex::new(());

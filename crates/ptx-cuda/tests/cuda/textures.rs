@@ -81,21 +81,7 @@ fn kernels_read_textures_and_write_surfaces() {
         let made = cuda.f2("cuSurfObjectCreate", &raw mut surface, &raw const resource);
         assert_eq!(made, 0);
         let args: [*const c_void; 2] = [(&raw const texture).cast(), (&raw const surface).cast()];
-        let launch: unsafe extern "C" fn(
-            usize,
-            u32,
-            u32,
-            u32,
-            u32,
-            u32,
-            u32,
-            u32,
-            usize,
-            *const *const c_void,
-            *const c_void,
-        ) -> c_int = cuda.symbol("cuLaunchKernel");
-        let none = std::ptr::null();
-        let launched = launch(function, 1, 1, 1, 4, 1, 1, 0, 0, args.as_ptr(), none);
+        let launched = cuda.launch_function(function, 4, &args);
         assert_eq!(launched, 0);
         let got = cuda.f4(
             "cuMemcpyAtoH_v2",
