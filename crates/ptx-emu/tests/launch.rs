@@ -406,6 +406,22 @@ fn a_flipped_bit_of_an_own_address_names_the_neighbour() {
 }
 
 #[test]
+fn a_cleared_bit_of_an_own_address_names_the_even_cta() {
+    let module = kernel(
+        "mov.u32 %r2, tile; mov.u32 %r3, %cluster_ctarank; and.b32 %r5, %r2, -16777217;
+         mul.lo.u32 %r8, %r3, 4; add.u32 %r5, %r5, %r8; add.u32 %r6, %r3, 100;
+         st.shared::cluster.u32 [%r5], %r6;
+         barrier.cluster.arrive; barrier.cluster.wait;
+         setp.ne.u32 %p1, %r3, 0; @%p1 bra END;
+         ld.shared.v2.u32 {%r7, %r9}, [%r2]; st.global.v2.u32 [%rd1], {%r7, %r9};
+         END:",
+    );
+    let launch = Launch::new("k").grid([2, 1, 1]).cluster([2, 1, 1]);
+    let (memory, out) = run(&module, launch).unwrap();
+    assert_eq!(words(&memory, out, 2), [100, 101]);
+}
+
+#[test]
 fn every_vector_level_gives_the_same_bits() {
     let module = kernel(
         "cvt.rn.f32.u32 %r2, %r1; mul.f32 %r3, %r2, 0f3DCCCCCD; fma.rn.f32 %r4, %r3, %r2, 0fBF800000;

@@ -4,7 +4,7 @@ use super::error::{Lowered, Problem};
 use super::names::Location;
 use super::target::Target;
 use crate::front::ast::{self, Initializer, Linkage, Space, Storage};
-use crate::op::{CODE_WINDOW, Frame, GlobalVar, Param, Reloc};
+use crate::op::{CLUSTER_RANK_SHIFT, CODE_WINDOW, Frame, GlobalVar, Param, Reloc};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub(crate) enum ModuleVariable {
 
 pub(crate) struct Unit<'a> {
     pub ast: &'a ast::Module<'a>,
-    /// Some copy signals the other CTA of a pair. Its code may clear the rank in an address, so
-    /// the addresses of shared variables must have it.
+    /// Some instruction is of a pair of CTAs, or clears bits of a CTA's rank: addresses of shared
+    /// variables must have the rank, as on the device.
     pub pairs: bool,
     /// What the module is made for, where that is known.
     pub target: Option<Target>,
@@ -408,9 +408,24 @@ impl<'a> Unit<'a> {
 fn names_pair(statements: &[ast::Statement<'_>]) -> bool {
     statements.iter().any(|statement| match statement {
         ast::Statement::Block(inner) => names_pair(inner),
-        ast::Statement::Instruction(instruction) => instruction.modifiers.contains(&"cta_group::2"),
+        ast::Statement::Instruction(instruction) => {
+            instruction.modifiers.contains(&"cta_group::2") || clears_rank(instruction)
+        }
         _ => false,
     })
+}
+
+/// `and.b32 d, a, 0xfeffffff`: so Triton and CUTLASS make an address of the even CTA's.
+fn clears_rank(instruction: &ast::Instruction<'_>) -> bool {
+    let most = 0xf << CLUSTER_RANK_SHIFT;
+    instruction.opcode == "and"
+        && instruction.operands.iter().any(|operand| match operand {
+            ast::Operand::Constant(ast::Constant::Int(bits)) => {
+                let cleared = !(*bits as u32);
+                cleared != 0 && cleared & !most == 0
+            }
+            _ => false,
+        })
 }
 
 fn redeclared(variable: &ast::Variable<'_>, known: bool) -> Lowered<()> {

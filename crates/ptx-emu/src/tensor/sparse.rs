@@ -11,6 +11,8 @@
 //! - elements of 8 and 4 bits: a lane has eight chunks of one row, row g in the even lane of a pair
 //!   and g + 8 in the odd one; a selector names the pair, or both hold one half of the chunks each.
 
+use std::ops::Range;
+
 use thiserror::Error;
 
 use super::Element;
@@ -117,44 +119,82 @@ impl Pattern {
         metadata[4 * g + lane] >> shift & 0xf
     }
 
-    /// Where a warp's stored elements belong.
-    pub(crate) fn places(&self, metadata: &Lanes) -> Result<Places, SparseError> {
+    /// Where a warp's stored elements belong. Undefined metadata is a mistake unless nothing comes
+    /// of it: where a tile ends, CUTLASS has zeros for A, B and the metadata.
+    pub(crate) fn places(
+        &self,
+        metadata: &Lanes,
+        mut adds_nothing: impl FnMut(&Chunk) -> bool,
+    ) -> Result<Places, SparseError> {
         let mut places = [[0; MAX_STORED]; 16];
+        let stored = self.stored() / self.chunks();
         for (row, places) in places.iter_mut().enumerate() {
             for chunk in 0..self.chunks() {
                 let bits = self.bits(metadata, row, chunk);
-                let undefined = SparseError::Metadata {
-                    bits,
+                let of_chunk = &mut places[stored * chunk..stored * (chunk + 1)];
+                let defined = self.place_chunk(bits, 2 * stored * chunk, of_chunk);
+                let at = Chunk {
                     row,
-                    chunk,
-                    tf32: self.element == Element::Tf32,
+                    stored: stored * chunk..stored * (chunk + 1),
+                    dense: 2 * stored * chunk..2 * stored * (chunk + 1),
                 };
-                let (first, second) = ((bits & 3) as u8, (bits >> 2) as u8);
-                match self.element.bits() {
-                    32 => {
-                        places[chunk] = match bits {
-                            0b0100 => 2 * chunk as u8,
-                            0b1110 => 2 * chunk as u8 + 1,
-                            _ => return Err(undefined),
-                        };
-                        continue;
-                    }
-                    _ if self.ordered && first >= second => return Err(undefined),
-                    4 => {
-                        let pair = |index: u8| [2 * index, 2 * index + 1];
-                        let four = [pair(first), pair(second)].concat();
-                        for (place, index) in places[4 * chunk..].iter_mut().zip(four) {
-                            *place = 8 * chunk as u8 + index;
-                        }
-                    }
-                    _ => {
-                        places[2 * chunk] = 4 * chunk as u8 + first;
-                        places[2 * chunk + 1] = 4 * chunk as u8 + second;
-                    }
+                if !defined && !adds_nothing(&at) {
+                    let tf32 = self.element == Element::Tf32;
+                    return Err(SparseError::Metadata {
+                        bits,
+                        row,
+                        chunk,
+                        tf32,
+                    });
                 }
             }
         }
         Ok(places)
+    }
+
+    /// Places a chunk's elements, which begin at this dense k; false if the bits are undefined.
+    fn place_chunk(&self, bits: u32, begin: usize, places: &mut [u8]) -> bool {
+        let (first, second) = ((bits & 3) as u8, (bits >> 2) as u8);
+        let begin = begin as u8;
+        match places {
+            [one] => {
+                *one = begin + u8::from(bits == 0b1110);
+                matches!(bits, 0b0100 | 0b1110)
+            }
+            [a, b] => {
+                (*a, *b) = (begin + first, begin + second);
+                !self.ordered || first < second
+            }
+            _ => {
+                let four = [2 * first, 2 * first + 1, 2 * second, 2 * second + 1];
+                for (place, index) in places.iter_mut().zip(four) {
+                    *place = begin + index;
+                }
+                !self.ordered || first < second
+            }
+        }
+    }
+}
+
+/// A chunk of a row.
+pub(crate) struct Chunk {
+    row: usize,
+    /// Its elements of A.
+    stored: Range<usize>,
+    /// The elements of B's columns that it picks from.
+    dense: Range<usize>,
+}
+
+impl Chunk {
+    /// Whichever elements are picked, their products are zero.
+    pub(crate) fn adds_nothing<'a>(
+        &self,
+        rows: &[impl AsRef<[f32]>],
+        mut columns: impl Iterator<Item = &'a [f32]>,
+    ) -> bool {
+        let a = &rows[self.row].as_ref()[self.stored.clone()];
+        let finite = |column: &[f32]| column[self.dense.clone()].iter().all(|x| x.is_finite());
+        a.iter().all(|&x| x == 0.0) && columns.all(finite)
     }
 }
 

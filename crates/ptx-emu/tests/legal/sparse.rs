@@ -351,9 +351,28 @@ fn unselected_elements_of_b_do_not_count() {
     assert_eq!(out, vec![[8f32.to_bits(); 32]; 4]);
 }
 
+/// Where a tile ends, CUTLASS has zeros for A, B and the metadata.
+#[test]
+fn undefined_metadata_of_zeros_adds_nothing() {
+    for form in [
+        "sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+        "sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+    ] {
+        let body = format!(
+            "mma.{form} {{%o0, %o1, %o2, %o3}}, {{%r0, %r0}}, {{%r1, %r1}}, {{%r1, %r1, %r1, %r1}}, %r0, 0;"
+        );
+        let two = 2f32.to_bits();
+        let out = run(&body, &[[0; 32], [two; 32]], 4, MmaMode::Fast);
+        assert_eq!(out, vec![[two; 32]; 4], "{form}");
+        let infinite = [f32::INFINITY.to_bits(); 32];
+        let depends = || run(&body, &[[0; 32], infinite], 4, MmaMode::Fast);
+        std::panic::catch_unwind(depends).expect_err("a fault");
+    }
+}
+
 #[test]
 fn undefined_metadata_and_selectors_fault() {
-    let lanes = [[0u32; 32]; 1];
+    let lanes = [[0x3f80_3c00u32; 32], [0; 32]];
     for (form, selector, message) in [
         (
             "sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
@@ -378,7 +397,7 @@ fn undefined_metadata_and_selectors_fault() {
         };
         let same = |n: usize| format!("{{{}}}", vec!["%r0"; n].join(", "));
         let body = format!(
-            "mma.{form} {{%o0, %o1, %o2, %o3}}, {}, {}, {}, %r0, {selector};",
+            "mma.{form} {{%o0, %o1, %o2, %o3}}, {}, {}, {}, %r1, {selector};",
             same(registers),
             same(registers),
             same(4)

@@ -1,5 +1,7 @@
 //! `mma.sp`: as `mma.sync`, with half of A's elements and metadata that places them.
 
+use std::cell::OnceCell;
+
 use thiserror::Error;
 
 use super::super::fused::{Fused, Term};
@@ -144,12 +146,19 @@ impl Sparse {
         right: impl Fn(u32) -> T,
         dot: impl Fn(&[T], &[T], u32) -> u32,
     ) -> Result<[Lanes; MAX_D], Error> {
-        let places = self.pattern.places(operands.metadata)?;
+        let form = &self.form;
+        let values = OnceCell::new();
+        let places = self.pattern.places(operands.metadata, |chunk| {
+            let (rows, columns) = values.get_or_init(|| {
+                let (a, b) = (|x| form.a.value(x), |x| form.b.value(x));
+                form.operands::<f32, MAX_K>(operands.a, operands.b, 0.0, a, b)
+            });
+            chunk.adds_nothing(rows, columns.iter().map(|column| &column[..]))
+        })?;
         let (rows, columns) =
-            self.form
-                .operands::<T, MAX_K>(operands.a, operands.b, T::default(), left, right);
+            form.operands::<T, MAX_K>(operands.a, operands.b, T::default(), left, right);
         let stored = self.pattern.stored();
-        Ok(self.form.accumulate(operands.c, |row, column, old| {
+        Ok(form.accumulate(operands.c, |row, column, old| {
             let picked = pick(&columns[column], &places[row][..stored]);
             dot(&rows[row][..stored], &picked[..stored], old)
         }))

@@ -2,6 +2,8 @@
 //! dense tiles' depth. Rows pick their elements of B one by one, so this is slower than the dense
 //! kernels.
 
+use std::cell::OnceCell;
+
 use super::super::descriptor::Matrix;
 use super::super::fused::{Fused, dot_f16, dot_f32};
 use super::super::sparse::{MAX_STORED, Pattern, dot_floats, dot_integers, pick};
@@ -100,20 +102,20 @@ impl Form {
         let (k, registers) = (self.k() as usize, self.registers());
         let pattern = Pattern::new(self.a, 2 * k, sparse.selector, false)?;
         let step = &sparse.step;
-        let mut columns = vec![T::default(); self.n as usize * 2 * k];
-        for (half, b) in halves(&step.b)?.iter().enumerate() {
-            for group in 0..self.n as usize / 8 {
-                each_b(self, b, group, shared, |column, at, code| {
-                    columns[(8 * group + column) * 2 * k + half * k + at] = right(code);
-                })?;
-            }
-        }
+        let columns = self.columns(step, shared, right)?;
         for (warp, metadata) in sparse.metadata.iter().enumerate() {
-            let places = pattern.places(metadata)?;
-            let mut rows = [[T::default(); MAX_STORED]; 16];
-            each_a(self, step, warp, shared, |row, at, code| {
-                rows[row][at] = left(code);
+            let values = OnceCell::new();
+            let places = pattern.places(metadata, |chunk| {
+                let values = values.get_or_init(|| {
+                    let rows = self.rows(step, warp, shared, |x| self.a.value(x)).ok()?;
+                    Some((rows, self.columns(step, shared, |x| self.b.value(x)).ok()?))
+                });
+                let zero = |(rows, columns): &([_; 16], Vec<f32>)| {
+                    chunk.adds_nothing(rows, columns.chunks_exact(2 * k))
+                };
+                values.as_ref().is_some_and(zero)
             })?;
+            let rows = self.rows(step, warp, shared, &left)?;
             let slab = &mut d[warp * registers..(warp + 1) * registers];
             for (r, row) in rows.iter().enumerate() {
                 for (c, column) in columns.chunks_exact(2 * k).enumerate() {
@@ -136,5 +138,38 @@ impl Form {
             }
         }
         Ok(())
+    }
+    /// B's columns, each of twice the depth of a dense tile.
+    fn columns<T: Copy + Default>(
+        &self,
+        step: &Step<'_>,
+        shared: &[u8],
+        decode: impl Fn(u32) -> T,
+    ) -> Result<Vec<T>, WgmmaError> {
+        let k = self.k() as usize;
+        let mut columns = vec![T::default(); self.n as usize * 2 * k];
+        for (half, b) in halves(&step.b)?.iter().enumerate() {
+            for group in 0..self.n as usize / 8 {
+                each_b(self, b, group, shared, |column, at, code| {
+                    columns[(8 * group + column) * 2 * k + half * k + at] = decode(code);
+                })?;
+            }
+        }
+        Ok(columns)
+    }
+
+    /// The stored elements of a warp's rows of A.
+    fn rows<T: Copy + Default>(
+        &self,
+        step: &Step<'_>,
+        warp: usize,
+        shared: &[u8],
+        decode: impl Fn(u32) -> T,
+    ) -> Result<[[T; MAX_STORED]; 16], WgmmaError> {
+        let mut rows = [[T::default(); MAX_STORED]; 16];
+        each_a(self, step, warp, shared, |row, at, code| {
+            rows[row][at] = decode(code);
+        })?;
+        Ok(rows)
     }
 }
