@@ -128,6 +128,9 @@ impl Properties {
             87 => 2,
             97 => self.shared_per_block as i32,
             106 => profile.ctas_per_sm as i32,
+            // L2 that can be set aside, and what may be kept there: advice, which is heard.
+            108 => self.l2 as i32 / 8 * 5,
+            109 => 134_213_632,
             111 => 1024,
             126 => 4,
             130 | 131 | 134 => -1,
@@ -157,7 +160,8 @@ impl Properties {
             | 100
             | 101
             | 103..=105
-            | 107..=110
+            | 107
+            | 110
             | 112..=114
             | 116..=119
             | 121..=125 => 0,

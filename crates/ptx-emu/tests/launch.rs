@@ -408,7 +408,7 @@ fn a_flipped_bit_of_an_own_address_names_the_neighbour() {
 #[test]
 fn a_cleared_bit_of_an_own_address_names_the_even_cta() {
     let module = kernel(
-        "mov.u32 %r2, tile; mov.u32 %r3, %cluster_ctarank; and.b32 %r5, %r2, -16777217;
+        "mov.u32 %r2, tile; mov.u32 %r3, %cluster_ctarank; and.b32 %r5, %r2, -16777232;
          mul.lo.u32 %r8, %r3, 4; add.u32 %r5, %r5, %r8; add.u32 %r6, %r3, 100;
          st.shared::cluster.u32 [%r5], %r6;
          barrier.cluster.arrive; barrier.cluster.wait;

@@ -87,7 +87,8 @@ fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     if old {
         fields.int(attribute(36));
     }
-    fields.ints(&[attribute(37), attribute(38), 0, attribute(39), 1, 1, 1]);
+    fields.ints(&attributes(&[37, 38, 108, 39]));
+    fields.ints(&[1, 1, 1]);
     fields.size(of.shared_per_sm.into()).int(attribute(82));
     // Managed memory, no board of several, no native atomics of the host.
     fields.ints(&[1, 0, 0, 0]);
@@ -100,7 +101,8 @@ fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
         fields.int(0);
     }
     fields.size(of.shared_per_block.into());
-    fields.ints(&[0, 0, attribute(106), 0]).size(1024);
+    fields.ints(&[0, 0, attribute(106), attribute(109)]);
+    fields.size(1024);
     // Registration, then pools, then clusters and function pointers.
     fields.ints(&[
         1,

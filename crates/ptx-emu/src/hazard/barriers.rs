@@ -13,7 +13,7 @@ use crate::exec::listen::agent::Agent;
 use crate::exec::listen::signal::{Absent, Step, Stuck};
 use crate::exec::listen::visit::{Act, Visit};
 use crate::exec::origin::{Origin, SharedAt};
-use crate::op::{Fence, FenceOrder, FencedBytes, Op, Order, Proxies, Scope};
+use crate::op::{Fence, FenceOrder, FencedBytes, MbarOp, Op, Order, Proxies, Scope};
 
 impl Watcher<'_> {
     /// A barrier of the CTA or of the cluster.
@@ -254,9 +254,15 @@ impl Watcher<'_> {
         };
         let warp = self.ledger.strand(from);
         let known = &self.ledger.warps[warp as usize].known;
+        let own = &known.own;
+        // A wait that has gone through is over, whatever is released after it; an arrival may
+        // still be under way.
+        let behind = |user: u32, step: u32, at: Origin| {
+            own.generic.at(user) >= step || (own.ran.at(user) >= step && self.waits(at))
+        };
         let users = old.users.iter().filter(|_| !known.hearsay);
         let using = users
-            .filter(|(user, (step, _))| **user != warp && known.own.generic.at(**user) < *step)
+            .filter(|(user, (step, at))| **user != warp && !behind(**user, *step, *at))
             .min_by_key(|(user, _)| **user);
         if let Some((_, (_, user))) = using {
             let here = Side::new(Agent::Thread, Act::Write, from);
@@ -264,6 +270,14 @@ impl Watcher<'_> {
             let sighting = Sighting::two(Hazard::BarrierInUse, here, there);
             self.report(sighting.at(self.detector.shared_spot(at.cta, at.offset)));
         }
+    }
+
+    fn waits(&self, at: Origin) -> bool {
+        let op = match self.detector.op(at.pc) {
+            Some(Op::Mbar(mbar)) => mbar.op,
+            _ => return false,
+        };
+        matches!(op, MbarOp::TestWait { .. } | MbarOp::TryWait { .. })
     }
 
     /// Bytes of a barrier are a barrier until `mbarrier.inval`: who writes anything else there, or

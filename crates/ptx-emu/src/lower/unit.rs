@@ -415,14 +415,15 @@ fn names_pair(statements: &[ast::Statement<'_>]) -> bool {
     })
 }
 
-/// `and.b32 d, a, 0xfeffffff`: so Triton and CUTLASS make an address of the even CTA's.
+/// `and.b32 d, a, 0xfeffffff`: so Triton and CUTLASS make an address of the even CTA's. A compiler
+/// that knows its alignment may clear low bits too.
 fn clears_rank(instruction: &ast::Instruction<'_>) -> bool {
-    let most = 0xf << CLUSTER_RANK_SHIFT;
+    let (rank, low) = (0xf << CLUSTER_RANK_SHIFT, 0xfff);
     instruction.opcode == "and"
         && instruction.operands.iter().any(|operand| match operand {
             ast::Operand::Constant(ast::Constant::Int(bits)) => {
                 let cleared = !(*bits as u32);
-                cleared != 0 && cleared & !most == 0
+                cleared & rank != 0 && cleared & !(rank | low) == 0
             }
             _ => false,
         })

@@ -68,6 +68,25 @@ fn a_barrier_is_made_anew_while_others_use_it() {
 }
 
 #[test]
+fn a_wait_is_over_behind_a_barrier_that_releases_nothing() {
+    Planted::new(
+        Hazard::BarrierInUse,
+        "setp.ne.u32 %p1, %r1, 0; @%p1 bra READY;
+         mbarrier.init.shared.b64 [%r5], 128; fence.mbarrier_init.release.cluster;
+         READY: barrier.cluster.arrive; barrier.cluster.wait;
+         mbarrier.arrive.shared.b64 %rd5, [%r5];
+         WAIT:
+         mbarrier.try_wait.parity.shared.b64 %p2, [%r5], 0; //there
+         @!%p2 bra WAIT;
+         <<barrier.cluster.arrive.relaxed; barrier.cluster.wait;>> @%p1 bra END;
+         mbarrier.inval.shared.b64 [%r5]; //here
+         END:",
+    )
+    .on(pair().block([128, 1, 1]))
+    .check();
+}
+
+#[test]
 fn a_barrier_is_made_anew_without_an_end() {
     Planted::new(
         Hazard::BarrierInUse,
