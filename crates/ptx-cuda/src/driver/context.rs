@@ -7,7 +7,7 @@ use crate::c::put;
 use crate::call::{driver, refuse_part};
 use crate::context::{current, in_context, pop, push, set};
 use crate::error::{Error, Result};
-use crate::runtime::limit;
+use crate::runtime::{check_limit, limit};
 use crate::state::lock;
 use crate::stream::HIGHEST;
 
@@ -117,7 +117,7 @@ driver! {
     }
 
     fn cuCtxSetLimit(which: c_uint, value: usize) {
-        limit(which)?;
+        check_limit(which, value)?;
         in_context()?.limits.insert(which, value);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use crate::c::{array, put, put_text, text};
-use crate::call::runtime;
+use crate::call::{refuse_part, runtime};
 use crate::context::in_runtime;
 use crate::device::settings;
 use crate::error::{Error, Result};
@@ -11,8 +11,8 @@ use crate::loaded::is_twelve;
 use crate::state::lock;
 use crate::stream::HIGHEST;
 
-/// CUDA 13.0, to which the entry points belong.
-pub(crate) const VERSION: c_int = 13_000;
+/// CUDA 13.4: no program needs a newer driver than it was compiled for.
+pub(crate) const VERSION: c_int = 13_040;
 
 /// CUDA 12.4: what a runtime of CUDA 12 is taken for.
 const TWELVE: c_int = 12_040;
@@ -40,12 +40,26 @@ pub(crate) fn limit(limit: u32) -> Result<usize> {
     match limit {
         0 => Ok(1024),
         1 => Ok(1 << 20),
-        2 => Ok(8 << 20),
+        HEAP => Ok(8 << 20),
         3 => Ok(2),
         4 => Ok(2048),
         5 => Ok(64),
         6 => Ok(0),
         _ => Err(Error::UNSUPPORTED_LIMIT),
+    }
+}
+
+const HEAP: u32 = 2;
+/// The most that kernels can allocate: half of the emulator's heap, whose blocks are rounded up.
+const MOST_HEAP: usize = 32 << 20;
+
+/// Checks a limit that is set.
+pub(crate) fn check_limit(which: u32, value: usize) -> Result {
+    match limit(which) {
+        Ok(_) if which == HEAP && value > MOST_HEAP => {
+            Err(refuse_part("the heap of kernels", "more than 32 MiB"))
+        }
+        known => known.map(drop),
     }
 }
 
@@ -99,7 +113,7 @@ runtime! {
     }
 
     fn cudaDeviceSetLimit(which: c_uint, value: usize) {
-        limit(which)?;
+        check_limit(which, value)?;
         in_runtime()?.limits.insert(which, value);
         Ok(())
     }

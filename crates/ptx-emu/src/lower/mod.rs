@@ -9,6 +9,8 @@
 
 pub(crate) mod error;
 
+mod heap;
+
 mod target;
 
 mod version;
@@ -69,7 +71,9 @@ pub enum CompileError {
 /// Reads PTX text and lowers all its kernels. One that cannot be lowered does not hurt the others:
 /// it is in [`Module::refused`].
 pub(crate) fn compile(text: &str) -> Result<Module, CompileError> {
-    Ok(lower(&front::parse(text)?)?)
+    let mut module = front::parse(text)?;
+    heap::provide(&mut module)?;
+    Ok(lower(&module)?)
 }
 
 /// Lowers all kernels of a module, each on its own; what is wrong with the module itself (its

@@ -4,6 +4,7 @@ mod addresses;
 mod bounds;
 mod carries;
 mod functions;
+mod heap;
 mod multimem;
 mod names;
 mod refused;
