@@ -108,8 +108,8 @@ impl Graph {
     }
 }
 
-/// Flags of a graph that is made ready: memory is never reused, uploads and priorities change
-/// nothing, and the device launches none.
+/// Flags of a graph that is made ready: uploads and priorities change nothing, and the device
+/// launches none.
 const AUTO_FREE: u64 = 1;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
@@ -202,6 +202,16 @@ impl Device {
         made
     }
 
+    /// The work of a graph that is launched.
+    pub(crate) fn works_of(&mut self, executable: usize) -> Result<Arc<Vec<Work>>> {
+        let Executable { flags, works, .. } = self.executables.get(executable)?;
+        let (flags, works) = (*flags, Arc::clone(works));
+        if flags & AUTO_FREE != 0 {
+            self.disown_all(&works);
+        }
+        Ok(works)
+    }
+
     pub(crate) fn destroy_graph(&mut self, graph: usize) -> Result {
         let gone = self.graphs.remove(graph);
         self.clones.remove(&graph);
@@ -227,6 +237,7 @@ impl Device {
     pub(crate) fn freed_by(&mut self, node: usize) -> Result<u64> {
         match &self.node(node)?.work {
             Work::FreeLast(ptr) => Ok(**ptr),
+            Work::Free(ptr) => Ok(*ptr),
             _ => Err(Error::INVALID_VALUE),
         }
     }

@@ -21,6 +21,7 @@ mod error;
 mod event;
 mod fatbin;
 mod graph;
+mod graph_memory;
 mod handles;
 mod launch;
 pub mod library;

@@ -191,7 +191,10 @@ impl Device {
     pub(crate) fn free(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
         self.check_unseen()?;
         match self.blocks.get(&ptr) {
-            Some(block) if kinds.contains(&block.kind) => self.release(ptr),
+            Some(block) if kinds.contains(&block.kind) => match self.disown(ptr)? {
+                true => Ok(()),
+                false => self.release(ptr),
+            },
             _ => Err(Error::INVALID_VALUE),
         }
     }
@@ -200,6 +203,7 @@ impl Device {
     pub(crate) fn release(&mut self, ptr: u64) -> Result {
         let block = self.blocks.remove(&ptr).ok_or(Error::INVALID_VALUE)?;
         self.freed_last.retain(|(last, _)| *last != ptr);
+        self.graph_memory.remove(&ptr);
         self.memory.free(DevicePtr(ptr)).map_err(refused)?;
         if block.kind == Kind::Pinned {
             let layout = pinned_layout(block.bytes)?;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use crate::call::refuse_part;
 use crate::error::{Error, Result};
@@ -63,14 +63,59 @@ pub(crate) fn free_async(mut locked: Locked, stream: usize, ptr: u64) -> Result 
     if locked.streams.get(stream)?.capture.is_none() {
         return submit(locked, stream, Work::Free(ptr));
     }
-    if !locked.blocks.contains_key(&ptr) {
-        return Err(Error::INVALID_VALUE);
+    let work = locked.graph_free(ptr)?;
+    locked.note_work(stream, work)
+}
+
+/// Allocates in the order of a stream. What a captured stream allocates is its graph's.
+pub(crate) fn allocate_async(
+    mut locked: Locked,
+    stream: usize,
+    pool: Option<usize>,
+    bytes: u64,
+) -> Result<u64> {
+    if locked.streams.get(stream)?.capture.is_some() {
+        let (ptr, work) = locked.graph_allocate(bytes)?;
+        return locked.note_work(stream, work).map(|()| ptr);
     }
-    let last = Arc::new(ptr);
-    let keeper = Arc::downgrade(&last);
-    locked.note_work(stream, Work::FreeLast(last))?;
-    locked.freed_last.push((ptr, keeper));
-    Ok(())
+    let pool = match pool {
+        Some(pool) => pool,
+        None => locked.pool(),
+    };
+    locked.allocate_from(pool, bytes)
+}
+
+impl Properties {
+    /// Of memory of the one device.
+    pub(crate) fn of_device() -> Self {
+        Self {
+            kind: PINNED,
+            shared_as: 0,
+            location: Location {
+                kind: ON_DEVICE,
+                number: 0,
+            },
+            windows: 0,
+            limit: 0,
+        }
+    }
+
+    /// Fails for all but memory of the one device.
+    pub(crate) fn check(&self) -> Result {
+        if self.kind != PINNED {
+            return Err(refuse_part("a memory pool", "managed memory"));
+        }
+        if self.location.kind != ON_DEVICE {
+            return Err(refuse_part("a memory pool", "memory of the host"));
+        }
+        if self.shared_as != 0 {
+            return Err(refuse_part("a memory pool", "handles for other processes"));
+        }
+        match self.location.number {
+            0 => Ok(()),
+            _ => Err(Error::INVALID_DEVICE),
+        }
+    }
 }
 
 impl Device {
@@ -98,18 +143,7 @@ impl Device {
 
     /// Makes a pool of the device's memory.
     pub(crate) fn make_pool(&mut self, properties: &Properties) -> Result<usize> {
-        if properties.kind != PINNED {
-            return Err(refuse_part("a memory pool", "managed memory"));
-        }
-        if properties.location.kind != ON_DEVICE {
-            return Err(refuse_part("a memory pool", "memory of the host"));
-        }
-        if properties.shared_as != 0 {
-            return Err(refuse_part("a memory pool", "handles for other processes"));
-        }
-        if properties.location.number != 0 {
-            return Err(Error::INVALID_DEVICE);
-        }
+        properties.check()?;
         Ok(self.pools.add(Pool {
             limit: (properties.limit > 0).then_some(properties.limit as u64),
             ..Pool::default()
@@ -163,6 +197,9 @@ impl Device {
         if !matches!(block.kind, Kind::Device | Kind::Managed) {
             return Err(Error::INVALID_VALUE);
         }
+        if self.disown(ptr)? {
+            return Ok(());
+        }
         self.release(ptr)?;
         if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(pool).ok()) {
             pool.used -= block.bytes;
@@ -175,7 +212,9 @@ impl Device {
         let gone = |(_, keeper): &&(u64, Weak<u64>)| keeper.strong_count() == 0;
         let gone = self.freed_last.iter().filter(gone);
         let gone: Vec<u64> = gone.map(|(ptr, _)| *ptr).collect();
-        gone.into_iter().try_for_each(|ptr| self.free_to_pool(ptr))
+        gone.into_iter()
+            .try_for_each(|ptr| self.free_to_pool(ptr))?;
+        self.release_graph_memory()
     }
 
     pub(crate) fn pool_attribute(&self, pool: usize, attribute: u32) -> Result<u64> {

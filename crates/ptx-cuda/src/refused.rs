@@ -42,8 +42,8 @@ refused! {
     cuGetProcAddress_v2_ptsz cuGraphAddBatchMemOpNode cuGraphAddChildGraphNode
     cuGraphAddDependencies cuGraphAddDependencies_v2 cuGraphAddEventRecordNode
     cuGraphAddEventWaitNode cuGraphAddExternalSemaphoresSignalNode
-    cuGraphAddExternalSemaphoresWaitNode cuGraphAddKernelNode cuGraphAddMemAllocNode
-    cuGraphAddMemFreeNode cuGraphAddNode cuGraphAddNode_v2 cuGraphAddNode_v3
+    cuGraphAddExternalSemaphoresWaitNode cuGraphAddKernelNode
+    cuGraphAddNode cuGraphAddNode_v2 cuGraphAddNode_v3
     cuGraphBatchMemOpNodeGetParams cuGraphBatchMemOpNodeSetParams cuGraphChildGraphNodeGetGraph
     cuGraphClone cuGraphConditionalHandleCreate cuGraphDebugDotPrint cuGraphDestroyNode
     cuGraphEventRecordNodeGetEvent cuGraphEventRecordNodeSetEvent cuGraphEventWaitNodeGetEvent
@@ -58,7 +58,7 @@ refused! {
     cuGraphGetEdges cuGraphGetEdges_v2 cuGraphGetId cuGraphGetRootNodes cuGraphHostNodeSetParams
     cuGraphInstantiate cuGraphInstantiate_v2 cuGraphKernelNodeCopyAttributes
     cuGraphKernelNodeGetAttribute cuGraphKernelNodeGetParams cuGraphKernelNodeSetAttribute
-    cuGraphKernelNodeSetParams cuGraphKernelNodeSetParams_v2 cuGraphMemAllocNodeGetParams
+    cuGraphKernelNodeSetParams cuGraphKernelNodeSetParams_v2
     cuGraphMemcpyNodeGetParams cuGraphMemcpyNodeSetParams
     cuGraphMemsetNodeSetParams cuGraphNodeFindInClone cuGraphNodeGetContainingGraph
     cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes
@@ -143,10 +143,10 @@ refused! {
     cudaBindTextureToArray cudaBindTextureToMipmappedArray cudaDestroyExternalMemory
     cudaDestroyExternalSemaphore cudaDevResourceGenerateDesc cudaDevSmResourceSplit
     cudaDevSmResourceSplitByCount cudaDeviceFlushGPUDirectRDMAWrites cudaDeviceGetDevResource
-    cudaDeviceGetExecutionCtx cudaDeviceGetGraphMemAttribute cudaDeviceGetHostAtomicCapabilities
+    cudaDeviceGetExecutionCtx cudaDeviceGetHostAtomicCapabilities
     cudaDeviceGetNvSciSyncAttributes cudaDeviceGetP2PAtomicCapabilities
     cudaDeviceGetP2PAttribute cudaDeviceGetTexture1DLinearMaxWidth
-    cudaDeviceRegisterAsyncNotification cudaDeviceSetGraphMemAttribute
+    cudaDeviceRegisterAsyncNotification
     cudaDeviceUnregisterAsyncNotification cudaEGLStreamConsumerAcquireFrame
     cudaEGLStreamConsumerConnect cudaEGLStreamConsumerConnectWithFlags
     cudaEGLStreamConsumerDisconnect cudaEGLStreamConsumerReleaseFrame
@@ -164,7 +164,7 @@ refused! {
     cudaGetTextureObjectResourceDesc cudaGetTextureObjectResourceViewDesc
     cudaGetTextureObjectTextureDesc cudaGetTextureReference
     cudaGraphAddExternalSemaphoresSignalNode cudaGraphAddExternalSemaphoresWaitNode
-    cudaGraphAddMemAllocNode cudaGraphAddMemFreeNode cudaGraphAddNode
+    cudaGraphAddNode
     cudaGraphChildGraphNodeGetGraph cudaGraphConditionalHandleCreate
     cudaGraphConditionalHandleCreate_v2 cudaGraphEventRecordNodeGetEvent
     cudaGraphEventRecordNodeSetEvent cudaGraphEventWaitNodeGetEvent
@@ -176,7 +176,7 @@ refused! {
     cudaGraphExternalSemaphoresSignalNodeSetParams cudaGraphExternalSemaphoresWaitNodeGetParams
     cudaGraphExternalSemaphoresWaitNodeSetParams cudaGraphGetId
     cudaGraphKernelNodeCopyAttributes cudaGraphKernelNodeGetAttribute
-    cudaGraphKernelNodeSetAttribute cudaGraphMemAllocNodeGetParams
+    cudaGraphKernelNodeSetAttribute
     cudaGraphMemcpyNodeGetParams cudaGraphMemcpyNodeSetParamsFromSymbol
     cudaGraphMemcpyNodeSetParamsToSymbol cudaGraphNodeGetContainingGraph cudaGraphNodeGetEnabled
     cudaGraphNodeGetLocalId cudaGraphNodeGetParams cudaGraphNodeGetToolsId

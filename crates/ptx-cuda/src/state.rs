@@ -12,6 +12,7 @@ use crate::device::settings;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::graph::{Executable, Graph};
+use crate::graph_memory::Owned;
 use crate::handles::Handles;
 use crate::link::Link;
 use crate::memory::Block;
@@ -46,6 +47,9 @@ pub(crate) struct Device {
     pub(crate) current_pool: Option<usize>,
     /// Allocations that graphs free, with what keeps them.
     pub(crate) freed_last: Vec<(u64, Weak<u64>)>,
+    /// Allocations of graphs, and their bytes at most: owned, and kept.
+    pub(crate) graph_memory: BTreeMap<u64, Owned>,
+    pub(crate) graph_memory_most: [u64; 2],
     pub(crate) arrays: Arrays,
     pub(crate) limits: BTreeMap<u32, usize>,
     pub(crate) virtual_memory: Virtual,
@@ -129,6 +133,8 @@ impl Device {
             own_pool: None,
             current_pool: None,
             freed_last: Vec::new(),
+            graph_memory: BTreeMap::new(),
+            graph_memory_most: [0; 2],
             arrays: Arrays::default(),
             limits: BTreeMap::new(),
             virtual_memory: Virtual::default(),

@@ -80,6 +80,8 @@ pub(crate) enum Work {
     Nothing,
     /// Work in an order that keeps its dependencies.
     Graph(Arc<Vec<Work>>),
+    /// A graph allocates what lies at this address.
+    Allocate(Arc<u64>),
     /// Frees an allocation.
     Free(u64),
     /// An allocation that a graph frees: it goes with all that may replay the graph.
@@ -115,6 +117,7 @@ impl Device {
                 unsafe { self.fill(fill.to, &bytes[..fill.width as usize], fill.extent) }
             }
             Work::Record(event) => self.record(*event),
+            Work::Allocate(ptr) => self.own(**ptr),
             Work::Free(ptr) => self.free_to_pool(*ptr),
             Work::Nothing | Work::Host(_) | Work::Graph(_) | Work::FreeLast(_) => Ok(()),
         }

@@ -188,3 +188,98 @@ fn what_a_graph_frees_goes_with_it() {
         assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
     }
 }
+
+/// `cudaMemAllocNodeParams`
+#[repr(C)]
+struct AllocateParams {
+    kind: c_int,
+    shared_as: c_int,
+    location: [c_int; 2],
+    rest: [u64; 9],
+    access: [usize; 2],
+    bytes: usize,
+    ptr: u64,
+}
+
+#[test]
+fn a_graphs_memory_is_where_it_was_at_every_launch() {
+    let cuda = Cuda::load();
+    let mut params = AllocateParams {
+        kind: 1,
+        shared_as: 0,
+        location: [1, 0],
+        rest: [0; 9],
+        access: [0; 2],
+        bytes: 4096,
+        ptr: 0,
+    };
+    assert_eq!(size_of::<AllocateParams>(), 120);
+    let (mut graph, mut node, mut exec) = (0usize, 0usize, 0usize);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        let attribute = |which: c_int| {
+            let mut bytes = 0u64;
+            let asked = cuda.f3(
+                "cudaDeviceGetGraphMemAttribute",
+                0 as c_int,
+                which,
+                &raw mut bytes,
+            );
+            assert_eq!(asked, 0);
+            bytes
+        };
+        assert_eq!(cuda.f2("cudaGraphCreate", &raw mut graph, 0u32), 0);
+        let none = null_mut::<usize>();
+        let added = cuda.f5(
+            "cudaGraphAddMemAllocNode",
+            &raw mut node,
+            graph,
+            none,
+            0usize,
+            &raw mut params,
+        );
+        assert_eq!(added, 0);
+        let mut kind = 0 as c_int;
+        assert_eq!(cuda.f2("cudaGraphNodeGetType", node, &raw mut kind), 0);
+        assert_eq!(kind, 10);
+        let made = cuda.f3("cudaGraphInstantiate", &raw mut exec, graph, 0u64);
+        assert_eq!(made, 0);
+        assert_eq!(cuda.f1("cudaFree", params.ptr), 1, "nobody owns it yet");
+        for _ in 0..2 {
+            assert_eq!(cuda.f2("cudaGraphLaunch", exec, 0usize), 0);
+            assert_eq!((attribute(0), attribute(2)), (4096, 4096));
+            assert_eq!(cuda.f3("cudaMemset", params.ptr, 7 as c_int, 4096usize), 0);
+            assert_eq!(
+                cuda.f2("cudaGraphLaunch", exec, 0usize),
+                1,
+                "it is not freed"
+            );
+            assert_eq!(cuda.f1("cudaFree", params.ptr), 0);
+        }
+        assert_eq!(cuda.f2("cudaGraphLaunch", exec, 0usize), 0);
+        // Another graph may free it.
+        let (mut other, mut freeing) = (0usize, 0usize);
+        assert_eq!(cuda.f2("cudaGraphCreate", &raw mut other, 0u32), 0);
+        let added = cuda.f5(
+            "cudaGraphAddMemFreeNode",
+            &raw mut node,
+            other,
+            none,
+            0usize,
+            params.ptr,
+        );
+        assert_eq!(added, 0);
+        let made = cuda.f3("cudaGraphInstantiate", &raw mut freeing, other, 0u64);
+        assert_eq!(made, 0);
+        assert_eq!(cuda.f2("cudaGraphLaunch", freeing, 0usize), 0);
+        assert_eq!((attribute(0), attribute(1)), (0, 4096));
+        for graph in [graph, other] {
+            assert_eq!(cuda.f1("cudaGraphDestroy", graph), 0);
+        }
+        for exec in [exec, freeing] {
+            assert_eq!(cuda.f1("cudaGraphExecDestroy", exec), 0);
+        }
+        assert_eq!(attribute(2), 0);
+        assert_eq!(cuda.f3("cudaMemset", params.ptr, 7 as c_int, 4096usize), 1);
+    }
+}

@@ -9,6 +9,7 @@ use crate::call::driver;
 use crate::context::{current, in_context};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, InstantiateParams};
+use crate::graph_memory::AllocateParams;
 use crate::launch::Shape;
 use crate::params::{FillParams, HostParams};
 use crate::runtime::kind;
@@ -95,8 +96,8 @@ driver! {
     }
 
     fn cuGraphLaunch | cuGraphLaunch_ptsz(executable: usize, stream: usize) {
-        let device = in_context()?;
-        let works = device.executables.get(executable)?.works.clone();
+        let mut device = in_context()?;
+        let works = device.works_of(executable)?;
         submit(device, stream, Work::Graph(works))
     }
 
@@ -195,6 +196,33 @@ driver! {
         params: *const HostParams,
     ) {
         let work = params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?;
+        add(node, graph, (after, count), work)
+    }
+
+    fn cuGraphAddMemAllocNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        params: *mut AllocateParams,
+    ) {
+        let params = params.as_mut().ok_or(Error::INVALID_VALUE)?;
+        let work = in_context()?.graph_allocate_as(params)?;
+        add(node, graph, (after, count), work)
+    }
+
+    fn cuGraphMemAllocNodeGetParams(node: usize, params: *mut AllocateParams) {
+        put(params, in_context()?.allocated_by(node)?)
+    }
+
+    fn cuGraphAddMemFreeNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        ptr: u64,
+    ) {
+        let work = in_context()?.graph_free(ptr)?;
         add(node, graph, (after, count), work)
     }
 

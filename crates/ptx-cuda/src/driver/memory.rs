@@ -7,7 +7,7 @@ use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
 use crate::memory::Kind;
-use crate::pool::{Access, Properties, free_async};
+use crate::pool::{Access, Properties, allocate_async, free_async};
 use crate::runtime::PITCH;
 
 fn free(ptr: u64, kinds: &[Kind]) -> Result {
@@ -102,10 +102,7 @@ driver! {
     }
 
     fn cuMemAllocAsync | cuMemAllocAsync_ptsz(ptr: *mut u64, bytes: usize, stream: usize) {
-        let mut device = in_context()?;
-        device.streams.get(stream)?;
-        let pool = device.pool();
-        put(ptr, device.allocate_from(pool, bytes as u64)?)
+        put(ptr, allocate_async(in_context()?, stream, None, bytes as u64)?)
     }
 
     fn cuMemAllocFromPoolAsync | cuMemAllocFromPoolAsync_ptsz(
@@ -114,9 +111,7 @@ driver! {
         pool: usize,
         stream: usize,
     ) {
-        let mut device = in_context()?;
-        device.streams.get(stream)?;
-        put(ptr, device.allocate_from(pool, bytes as u64)?)
+        put(ptr, allocate_async(in_context()?, stream, Some(pool), bytes as u64)?)
     }
 
     fn cuMemFreeAsync | cuMemFreeAsync_ptsz(ptr: u64, stream: usize) {

@@ -8,6 +8,7 @@ use crate::context::in_runtime;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, InstantiateParams};
 use crate::loaded::is_twelve;
+use crate::runtime::device::check;
 use crate::stream::submit;
 use crate::work::Work;
 
@@ -21,6 +22,7 @@ pub(crate) fn kind(work: &Work) -> c_int {
         Work::Graph(_) => 4,
         Work::Nothing => 5,
         Work::Record(_) => 7,
+        Work::Allocate(_) => 10,
         Work::Free(_) | Work::FreeLast(_) => 11,
     }
 }
@@ -207,8 +209,8 @@ runtime! {
     }
 
     fn cudaGraphLaunch | cudaGraphLaunch_ptsz(executable: usize, stream: usize) {
-        let device = in_runtime()?;
-        let works = device.executables.get(executable)?.works.clone();
+        let mut device = in_runtime()?;
+        let works = device.works_of(executable)?;
         submit(device, stream, Work::Graph(works))
     }
 
@@ -223,5 +225,15 @@ runtime! {
 
     fn cudaDeviceGraphMemTrim(_device: c_int) {
         in_runtime().map(drop)
+    }
+
+    fn cudaDeviceGetGraphMemAttribute(device: c_int, attribute: c_uint, value: *mut c_void) {
+        check(device)?;
+        in_runtime()?.graph_attribute(attribute, value)
+    }
+
+    fn cudaDeviceSetGraphMemAttribute(device: c_int, attribute: c_uint, _value: *mut c_void) {
+        check(device)?;
+        in_runtime()?.reset_graph_attribute(attribute)
     }
 }

@@ -10,6 +10,7 @@ use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
 use crate::graph::Executable;
+use crate::graph_memory::AllocateParams;
 use crate::launch::{KernelCall, Shape, gather, gather_extra};
 use crate::params::{FillParams, HostParams};
 use crate::work::{Copy, Work};
@@ -267,6 +268,33 @@ runtime! {
         params: *const HostParams,
     ) {
         change_ready(executable, node, params.as_ref().ok_or(Error::INVALID_VALUE)?.work()?)
+    }
+
+    fn cudaGraphAddMemAllocNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        params: *mut AllocateParams,
+    ) {
+        let params = params.as_mut().ok_or(Error::INVALID_VALUE)?;
+        let work = in_runtime()?.graph_allocate_as(params)?;
+        add(node, graph, after, count, work)
+    }
+
+    fn cudaGraphMemAllocNodeGetParams(node: usize, params: *mut AllocateParams) {
+        put(params, in_runtime()?.allocated_by(node)?)
+    }
+
+    fn cudaGraphAddMemFreeNode(
+        node: *mut usize,
+        graph: usize,
+        after: *const usize,
+        count: usize,
+        ptr: u64,
+    ) {
+        let work = in_runtime()?.graph_free(ptr)?;
+        add(node, graph, after, count, work)
     }
 
     fn cudaGraphMemFreeNodeGetParams(node: usize, ptr: *mut u64) {

@@ -6,7 +6,7 @@ use crate::c::{array, put};
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
-use crate::pool::{Access, Properties, free_async};
+use crate::pool::{Access, Properties, allocate_async, free_async};
 use crate::runtime::device::check;
 
 /// Whether an attribute of a pool is a number of 64 bits; the others have 32.
@@ -14,17 +14,12 @@ fn is_wide(attribute: u32) -> bool {
     attribute >= 4
 }
 
-/// Allocates from a pool. What a graph allocates exists from its capture on.
+/// Allocates from a pool.
 fn allocate(pool: Option<usize>, bytes: usize, stream: usize) -> Result<u64> {
-    let mut device = in_runtime()?;
-    device.streams.get(stream)?;
-    let pool = match pool {
-        Some(pool) => pool,
-        None => device.pool(),
-    };
+    let device = in_runtime()?;
     match bytes {
-        0 => Ok(0),
-        _ => device.allocate_from(pool, bytes as u64),
+        0 => device.streams.get(stream).map(|_| 0),
+        _ => allocate_async(device, stream, pool, bytes as u64),
     }
 }
 
