@@ -160,7 +160,8 @@ impl Device {
         let layout = pinned_layout(bytes)?;
         // SAFETY: the layout has a size above zero.
         let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(Error::OUT_OF_MEMORY)?;
-        // SAFETY: valid until `release`, which ends the loan first.
+        // SAFETY: valid until `release`, which ends the loan first. What the program does there
+        // while a kernel runs is its own race, as on a device: see `Memory::lend`.
         let lent = unsafe { self.memory.lend("pinned host memory", ptr, bytes) };
         let start = lent.map_err(|error| {
             // SAFETY: allocated above with this layout, and not lent.

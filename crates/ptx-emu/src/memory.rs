@@ -283,8 +283,11 @@ impl Memory {
     /// Lets kernels use bytes of the host at their own address, until they are freed.
     ///
     /// # Safety
-    /// The bytes must be valid for reads and writes until then, and the host may touch them only
-    /// while no launch runs.
+    /// The bytes must be valid for reads and writes until then, and the host should write them only
+    /// while no launch runs. A program on a device with concurrent managed access may do
+    /// otherwise: a kernel then sees old bytes or new ones. Rust calls that race undefined; here it
+    /// comes to no more, since launches copy such bytes and no check or address in the emulator
+    /// depends on their staying as they are.
     pub unsafe fn lend(
         &mut self,
         name: &str,
