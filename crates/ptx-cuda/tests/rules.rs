@@ -235,6 +235,22 @@ fn the_devices_own_pool_stays() {
 }
 
 #[test]
+fn the_heap_of_kernels_has_an_end() {
+    let cuda = Cuda::load();
+    let (heap, mut value) = (2 as c_int, 0usize);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        let mut set = |bytes: usize| {
+            let code = cuda.f2("cudaDeviceSetLimit", heap, bytes);
+            assert_eq!(cuda.f2("cudaDeviceGetLimit", &raw mut value, heap), 0);
+            (code, value)
+        };
+        assert_eq!(set(128 << 20), (0, 128 << 20));
+        assert_eq!(set(129 << 20), (801, 128 << 20));
+    }
+}
+
+#[test]
 fn the_compiler_tells_its_errors_to_the_program() {
     let cuda = Cuda::load();
     let (mut context, mut module, mut log) = (0usize, 0usize, [7u8; 64]);

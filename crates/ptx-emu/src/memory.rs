@@ -11,6 +11,7 @@ mod nearest;
 mod region;
 mod values;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
@@ -434,9 +435,10 @@ impl Memory {
     pub fn reset(&mut self, module: &Module) -> Result<(), MemoryError> {
         let addresses = self.bind(module)?;
         for (var, &address) in module.globals.iter().zip(&addresses) {
-            let mut init = var.init.clone();
+            let mut init = Cow::Borrowed(&var.init);
             for reloc in &var.relocs {
-                reloc.write(addresses.get(reloc.global).copied().unwrap_or(0), &mut init);
+                let to = addresses.get(reloc.global).copied().unwrap_or(0);
+                reloc.write(to, init.to_mut());
             }
             self.write(DevicePtr(address), &init)?;
         }

@@ -51,13 +51,13 @@ pub(crate) fn limit(limit: u32) -> Result<usize> {
 
 const HEAP: u32 = 2;
 /// The most that kernels can allocate: half of the emulator's heap, whose blocks are rounded up.
-const MOST_HEAP: usize = 32 << 20;
+const MOST_HEAP: usize = 128 << 20;
 
 /// Checks a limit that is set.
 pub(crate) fn check_limit(which: u32, value: usize) -> Result {
     match limit(which) {
         Ok(_) if which == HEAP && value > MOST_HEAP => {
-            Err(refuse_part("the heap of kernels", "more than 32 MiB"))
+            Err(refuse_part("the heap of kernels", "more than 128 MiB"))
         }
         known => known.map(drop),
     }

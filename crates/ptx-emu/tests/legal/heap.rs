@@ -34,7 +34,7 @@ fn memory_is_given_again_and_runs_out() {
          add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 100; @%p2 bra AGAIN;\n\
          {}set.eq.u32.u64 %r4, %rd3, 0;\n{FREE}st.global.v2.u32 [%rd1], {{%r3, %r4}};",
         allocate("1000000"),
-        allocate("100000000"),
+        allocate("200000000"),
     );
     let one = format!("setp.ne.u32 %p3, %r1, 0; @%p3 ret;\n{again}");
     assert_eq!(
