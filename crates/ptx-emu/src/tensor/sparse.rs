@@ -25,6 +25,18 @@ pub(crate) const MAX_STORED: usize = 64;
 /// For each of a warp's 16 rows, the dense k of every element it stores.
 pub(crate) type Places = [[u8; MAX_STORED]; 16];
 
+/// Rows whose metadata is undefined.
+pub(crate) type Undefined = [bool; 16];
+
+/// What stands for a result that is undefined: no number, or the least one.
+pub(crate) fn undefined(of: Element, half: bool) -> u32 {
+    match of {
+        Element::S8 | Element::U8 | Element::S4 | Element::U4 | Element::B1 => i32::MIN as u32,
+        _ if half => u32::from(Half::F16.narrow(f32::NAN)),
+        _ => arith::canonical_f32(f32::NAN),
+    }
+}
+
 /// What is wrong with a sparse operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum SparseError {
@@ -36,16 +48,6 @@ pub(crate) enum SparseError {
         k: usize,
         selector: u8,
         most: u8,
-    },
-    #[error(
-        "sparsity metadata {bits:#06b} of row {row}, chunk {chunk} is undefined: {}",
-        if *.tf32 { "tf32 has 0b0100 and 0b1110" } else { "ordered indices must increase" }
-    )]
-    Metadata {
-        bits: u32,
-        row: usize,
-        chunk: usize,
-        tf32: bool,
     },
     #[error("there is no sparse product of {element:?} with k = {k}")]
     Shape { element: Element, k: usize },
@@ -119,16 +121,17 @@ impl Pattern {
         metadata[4 * g + lane] >> shift & 0xf
     }
 
-    /// Where a warp's stored elements belong. Undefined metadata is a mistake unless nothing comes
-    /// of it: where a tile ends, CUTLASS has zeros for A, B and the metadata.
+    /// Where a warp's stored elements belong, and which rows have undefined metadata: of such a row
+    /// PTX promises nothing. Where a tile ends, CUTLASS has zeros for A, B and the metadata, of
+    /// which nothing comes, or what was there before, and drops the row.
     pub(crate) fn places(
         &self,
         metadata: &Lanes,
         mut adds_nothing: impl FnMut(&Chunk) -> bool,
-    ) -> Result<Places, SparseError> {
-        let mut places = [[0; MAX_STORED]; 16];
+    ) -> (Places, Undefined) {
+        let (mut places, mut undefined) = ([[0; MAX_STORED]; 16], [false; 16]);
         let stored = self.stored() / self.chunks();
-        for (row, places) in places.iter_mut().enumerate() {
+        for (row, (places, undefined)) in places.iter_mut().zip(&mut undefined).enumerate() {
             for chunk in 0..self.chunks() {
                 let bits = self.bits(metadata, row, chunk);
                 let of_chunk = &mut places[stored * chunk..stored * (chunk + 1)];
@@ -138,18 +141,10 @@ impl Pattern {
                     stored: stored * chunk..stored * (chunk + 1),
                     dense: 2 * stored * chunk..2 * stored * (chunk + 1),
                 };
-                if !defined && !adds_nothing(&at) {
-                    let tf32 = self.element == Element::Tf32;
-                    return Err(SparseError::Metadata {
-                        bits,
-                        row,
-                        chunk,
-                        tf32,
-                    });
-                }
+                *undefined |= !defined && !adds_nothing(&at);
             }
         }
-        Ok(places)
+        (places, undefined)
     }
 
     /// Places a chunk's elements, which begin at this dense k; false if the bits are undefined.

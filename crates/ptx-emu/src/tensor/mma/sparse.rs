@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use thiserror::Error;
 
 use super::super::fused::{Fused, Term};
-use super::super::sparse::{Pattern, SparseError, dot_floats, dot_integers, pick};
+use super::super::sparse::{Pattern, SparseError, dot_floats, dot_integers, pick, undefined};
 use super::super::{Element, Numerics};
 use super::{Accumulator, BitProduct, Form, MAX_D, MmaError};
 use crate::numeric::Lanes;
@@ -148,17 +148,20 @@ impl Sparse {
     ) -> Result<[Lanes; MAX_D], Error> {
         let form = &self.form;
         let values = OnceCell::new();
-        let places = self.pattern.places(operands.metadata, |chunk| {
+        let (places, unknown) = self.pattern.places(operands.metadata, |chunk| {
             let (rows, columns) = values.get_or_init(|| {
                 let (a, b) = (|x| form.a.value(x), |x| form.b.value(x));
                 form.operands::<f32, MAX_K>(operands.a, operands.b, 0.0, a, b)
             });
             chunk.adds_nothing(rows, columns.iter().map(|column| &column[..]))
-        })?;
+        });
         let (rows, columns) =
             form.operands::<T, MAX_K>(operands.a, operands.b, T::default(), left, right);
         let stored = self.pattern.stored();
         Ok(form.accumulate(operands.c, |row, column, old| {
+            if unknown[row] {
+                return undefined(form.a, form.d == Accumulator::F16);
+            }
             let picked = pick(&columns[column], &places[row][..stored]);
             dot(&rows[row][..stored], &picked[..stored], old)
         }))

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 
 use super::super::descriptor::Matrix;
 use super::super::fused::{Fused, dot_f16, dot_f32};
-use super::super::sparse::{MAX_STORED, Pattern, dot_floats, dot_integers, pick};
+use super::super::sparse::{MAX_STORED, Pattern, dot_floats, dot_integers, pick, undefined};
 use super::super::{Element, Numerics};
 use super::exact::place;
 use super::expand::{each_a, each_b};
@@ -105,7 +105,7 @@ impl Form {
         let columns = self.columns(step, shared, right)?;
         for (warp, metadata) in sparse.metadata.iter().enumerate() {
             let values = OnceCell::new();
-            let places = pattern.places(metadata, |chunk| {
+            let (places, unknown) = pattern.places(metadata, |chunk| {
                 let values = values.get_or_init(|| {
                     let rows = self.rows(step, warp, shared, |x| self.a.value(x)).ok()?;
                     Some((rows, self.columns(step, shared, |x| self.b.value(x)).ok()?))
@@ -114,7 +114,7 @@ impl Form {
                     chunk.adds_nothing(rows, columns.chunks_exact(2 * k))
                 };
                 values.as_ref().is_some_and(zero)
-            })?;
+            });
             let rows = self.rows(step, warp, shared, &left)?;
             let slab = &mut d[warp * registers..(warp + 1) * registers];
             for (r, row) in rows.iter().enumerate() {
@@ -132,7 +132,10 @@ impl Form {
                     } else {
                         0
                     };
-                    let new = dot(&row[..k], &picked[..k], old);
+                    let new = match unknown[r] {
+                        true => undefined(self.a, self.d == Accumulator::F16),
+                        false => dot(&row[..k], &picked[..k], old),
+                    };
                     *word = *word & !(mask << shift) | new << shift;
                 }
             }
