@@ -21,7 +21,7 @@ width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 # to the SMs, end first. (One warpgroup starts with 128 registers a thread, too few
 # for the MMA of more than 192 tokens.)
 [tune]
-choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
+choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64], SPLIT = [1, 2] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
   WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
