@@ -21,7 +21,7 @@ minimise = """
 """
 
 [const]
-TEAMS      = "NT == 1 ? 4 : NT <= 3 ? 3 : 2"  # of four warps; more registers where sums are many
+TEAMS      = "NT == 1 && OCTETS != 5 ? 4 : NT <= 3 ? 3 : 2"  # of four warps; more registers where sums are many, or five octets
 ONE_M      = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_K      = "groups == 1 ? most(k) : 0"
 TOKENS     = "8 * NT"

@@ -10,9 +10,9 @@ tiles    = "cdiv(n, FEATURES)"
 # A tile is FEATURES features and all tokens; each of WARPS warps takes every
 # WARPS-th K128 of it. Cycles of a K128, from its instructions; of a tile.
 [tune]
-choose   = { OCTETS = [4, 3, 2, 1], WARPS = [16, 14, 12] }
+choose   = { OCTETS = [4, 3, 2, 1, 5], WARPS = [16, 14, 12] }
 minimise = """
-  OCTETS * NT > 4 ? 1000000000000 :
+  OCTETS * NT > (WARPS > 12 ? 4 : 5) ? 1000000000000 :
   cdiv(ALL_TILES, sms) * (2000 + cdiv(K / 128, WARPS) * WARPS / 4 * (60 + 70 * NT + OCTETS * (140 + 8 * NT)))
 """
 

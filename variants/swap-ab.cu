@@ -18,8 +18,9 @@ width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
 # tokens; two CTAs may share its K, or (SHARERS = 0) all CTAs the K of all tiles, evenly, in
-# rounds of K512. The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts with 128 registers a thread, too few
-# for the MMA of more than 192 tokens.)
+# rounds of K512, unless L2 has too little room for tokens that CTAs read at different times.
+# The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
+# with 128 registers a thread, too few for the MMA of more than 192 tokens.)
 [tune]
 choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64], SHARERS = [1, 2, 0] }
 minimise = """
@@ -28,8 +29,8 @@ minimise = """
   SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
   SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   EVEN == 0 ? makespan :
-  least(k) < most(k) || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
-  4000 + 40 * TOKENS + cdiv(ALL_TILES, sms) * 3000
+  least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
+  (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
   + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
 """
 

@@ -16,7 +16,7 @@ minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
   SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024 || ROW_STAGES < 2) ? 1000000000000 :
   EVEN && (least(k) < most(k) || ALL_TILES * BANDS < 2 * sms) ? 1000000000000 :
-  EVEN ? 4000 + 40 * COLUMNS + cdiv(ALL_TILES, sms) * 4000
+  EVEN ? 22000 + cdiv(ALL_TILES, sms) * 4000
     + cdiv(ALL_TILES * BANDS, sms) * WARPGROUPS * 4 * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100) :
   cdiv(ALL_TILES, sms) * (4000 + (SPLIT - 1) * 30 * COLUMNS
     + WARPGROUPS * (most(k) / 64) / SPLIT * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100))
