@@ -4,19 +4,23 @@ parent   = "decode"
 round    = 7
 claim    = { geomean = 1.1, over = "decode", why = "the first loads leave with the first instructions, the last are used as they come" }
 arch     = "sm_90a"
-requires = ["groups == 1", "m <= 8", "k % 256 == 0", "n % 8 == 0"]
+requires = ["groups == 1", "m <= 32", "k % 256 == 0", "n % 8 == 0"]
 tiles    = "cdiv(n, FEATURES)"
 
 # A tile is FEATURES features and all tokens; each of WARPS warps takes every
 # WARPS-th K128 of it. Cycles of a K128, from its instructions; of a tile.
 [tune]
-choose   = { OCTETS = [4, 3, 2, 1], WARPS = [16, 14, 12] }
-minimise = "cdiv(ALL_TILES, sms) * (2000 + cdiv(K / 128, WARPS) * WARPS / 4 * (130 + OCTETS * 148))"
+choose   = { OCTETS = [4, 3, 2, 1, 5], WARPS = [16, 14, 12] }
+minimise = """
+  OCTETS * NT > (WARPS > 12 ? 4 : 5) ? 1000000000000 :
+  cdiv(ALL_TILES, sms) * (2000 + cdiv(K / 128, WARPS) * WARPS / 4 * (60 + 70 * NT + OCTETS * (140 + 8 * NT)))
+"""
 
 [const]
 M         = "most(m)"
 N         = "most(n)"
 K         = "most(k)"
+NT        = "cdiv(M, 8)"  # octets of tokens
 FEATURES  = "8 * OCTETS"
 ALL_TILES = "cdiv(N, FEATURES)"
 GRID      = "min(ALL_TILES, sms)"
@@ -26,7 +30,7 @@ THREADS   = "32 * WARPS"
 kernel = "dual_gemm"
 grid   = "GRID"
 block  = "THREADS"
-smem   = "512 * WARPS * OCTETS"
+smem   = "512 * WARPS * OCTETS * NT"
 */
 #include <dgx/epilogue.cuh>
 #include <dgx/piece.cuh>
@@ -38,7 +42,7 @@ using namespace dgx;
 constexpr u32 SPAN = 128;                     // of K, a warp's at a time
 constexpr u32 STEP_BYTES = WARPS * SPAN / 2;  // of a row, all warps'
 constexpr u32 STEPS = (K / SPAN + WARPS - 1) / WARPS;
-constexpr u32 SUMS = OCTETS * 32;  // float4s: gate and up of one feature, two tokens
+constexpr u32 SUMS = OCTETS * NT * 32;  // float4s: gate and up of one feature, two tokens
 
 struct Shared {
   float4 sums[WARPS][SUMS];
@@ -86,9 +90,9 @@ struct Place {
     return {gate.piece(octet * 8), up.piece(octet * 8)};
   }
 
-  __device__ __forceinline__ Piece tokens() const {
-    if (!has_span() || row >= M) return {};
-    return token.piece(0);
+  __device__ __forceinline__ Piece tokens(u32 octet) const {
+    if (!has_span() || octet * 8 + row >= M) return {};
+    return token.piece(octet * 8);
   }
 
   __device__ __forceinline__ void advance() {
@@ -107,16 +111,16 @@ __device__ __forceinline__ float4 plus(const float4& a, const float4& b) {
 }
 
 // The warps' sums meet in shared memory.
-__device__ __forceinline__ void finish_tile(const float4 (&d)[OCTETS][1], Shared& shared, const Group& group, u32 tile) {
+__device__ __forceinline__ void finish_tile(const float4 (&d)[OCTETS][NT], Shared& shared, const Group& group,
+                                            u32 tile) {
 #pragma unroll
-  for (u32 octet = 0; octet < OCTETS; ++octet)
-    shared.sums[threadIdx.x / 32][octet * 32 + threadIdx.x % 32] = d[octet][0];
+  for (u32 i = 0; i < OCTETS * NT; ++i) shared.sums[threadIdx.x / 32][i * 32 + threadIdx.x % 32] = d[i / NT][i % NT];
   __syncthreads();
   for (u32 at = threadIdx.x; at < SUMS; at += THREADS) {
     float4 sum = shared.sums[0][at];
 #pragma unroll
     for (u32 other = 1; other < WARPS; ++other) sum = plus(sum, shared.sums[other][at]);
-    const u32 feature = tile * FEATURES + at / 4, token = at % 4 * 2;
+    const u32 feature = tile * FEATURES + at / (32 * NT) * 8 + at % 32 / 4, token = at / 32 % NT * 8 + at % 4 * 2;
     const u32 pair = ptx::f32x2_to_f16x2(gated(sum.x, sum.z), gated(sum.y, sum.w));
     if (feature >= N) continue;
     if (token < M) group.c[u64(token) * N + feature] = static_cast<u16>(pair);
@@ -133,9 +137,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   Weights ahead[OCTETS];  // of the next step, under way
 #pragma unroll
   for (u32 octet = 0; octet < OCTETS; ++octet) ahead[octet] = place.weights(octet);
-  Piece tokens_ahead = place.tokens();
+  Piece tokens_ahead[NT];
+#pragma unroll
+  for (u32 octet = 0; octet < NT; ++octet) tokens_ahead[octet] = place.tokens(octet);
   for (u32 tile = blockIdx.x; tile < ALL_TILES; tile += GRID) {
-    float4 d[OCTETS][1] = {};
+    float4 d[OCTETS][NT] = {};
 #pragma unroll 2
     for (u32 step = 0; step < STEPS; ++step) {
       DGX_STAMP(multiply);
@@ -145,11 +151,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
       Weights now[OCTETS];
 #pragma unroll
       for (u32 octet = 0; octet < OCTETS; ++octet) now[octet] = ahead[octet];
-      const Piece tokens_now = tokens_ahead;
-      tokens_ahead = place.tokens();
+      Piece tokens_now[NT];
+#pragma unroll
+      for (u32 octet = 0; octet < NT; ++octet) {
+        tokens_now[octet] = tokens_ahead[octet];
+        tokens_ahead[octet] = place.tokens(octet);
+      }
 #pragma unroll
       for (u32 octet = 0; octet < OCTETS; ++octet) ahead[octet] = place.weights(octet);
-      const Halves tokens[1] = {halves_of(tokens_now)};
+      Halves tokens[NT];
+#pragma unroll
+      for (u32 octet = 0; octet < NT; ++octet) tokens[octet] = halves_of(tokens_now[octet]);
 #pragma unroll
       for (u32 octet = 0; octet < OCTETS; ++octet) multiply_octet(d[octet], now[octet], tokens);
     }

@@ -17,17 +17,21 @@ grain = "groups <= 16 ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16"
 width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
-# tokens; two CTAs may share its K. The tiling is the one whose tiles, dealt out
-# to the SMs, end first. (One warpgroup starts with 128 registers a thread, too few
-# for the MMA of more than 192 tokens.)
+# tokens; two CTAs may share its K, or (SHARERS = 0) all CTAs the K of all tiles, evenly, in
+# rounds of K512, unless L2 has too little room for tokens that CTAs read at different times.
+# The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
+# with 128 registers a thread, too few for the MMA of more than 192 tokens.)
 [tune]
-choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 224, 192, 160, 128, 112, 96, 80, 64], SPLIT = [1, 2] }
+choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64], SHARERS = [1, 2, 0] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
   WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
   SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
-  makespan
+  EVEN == 0 ? makespan :
+  least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
+  (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
+  + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
@@ -40,6 +44,8 @@ cost    = """
 """
 
 [const]
+SPLIT         = "SHARERS == 2 ? 2 : 1"
+EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_N         = "groups == 1 ? most(n) : 0"
@@ -49,7 +55,8 @@ WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
-PERSISTENT    = "ALL_TILES * SPLIT > sms"
+ROUNDS        = "cdiv(most(k), 512)"  # of a tile, where groups agree
+PERSISTENT    = "EVEN || ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"
 OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
@@ -68,6 +75,18 @@ PREPARE_THREADS = 256
 [[scratch]]
 name  = "tokens"
 bytes = "m * k * 2"
+
+# With EVEN what CTAs leave of tiles that others finish.
+[[scratch]]
+name  = "sums"
+bytes = "EVEN ? sms * WARPGROUPS * TOKENS * 256 : 16"
+per   = "call"
+
+[[scratch]]
+name  = "flags"
+bytes = "EVEN ? sms * WARPGROUPS * 4 : 16"
+per   = "call"
+zero  = true
 
 [[map]]
 name    = "TOKENS"
@@ -102,7 +121,7 @@ block  = "PREPARE_THREADS"
 
 [[launch]]
 kernel  = "dual_gemm"
-grid    = "min(sms, ALL_TILES * SPLIT)"
+grid    = "EVEN ? sms : min(sms, ALL_TILES * SPLIT)"
 block   = "THREADS"
 smem    = "SMEM"
 cluster = "SPLIT"
@@ -121,6 +140,9 @@ struct DualGemm {
   static __device__ __forceinline__ u32 up_row(u32, u32 row) { return row; }
   static __device__ __forceinline__ u32 pair(u32, const float* d) {
     return ptx::f32x2_to_f16x2(gated(d[0], d[2]), gated(d[1], d[3]));
+  }
+  static __device__ __forceinline__ LeftSums<WARPGROUPS, TOKENS / 2> left(const Args& args) {
+    return {reinterpret_cast<float4*>(args.scratch[SCRATCH_SUMS]), reinterpret_cast<u32*>(args.scratch[SCRATCH_FLAGS])};
   }
 };
 

@@ -4,21 +4,28 @@ parent   = "swap-ab"
 round    = 7
 claim    = { geomean = 1.05, over = "cublas", why = "the smaller operand is prepared, the larger read packed" }
 arch     = "sm_90a"
-requires = ["k % 256 == 0", "n % 128 == 0", "m >= n"]
+requires = ["k % 256 == 0", "n % 128 == 0", "most(m) >= n"]
 tiles    = "cdiv(m, ROWS) * cdiv(n, FEATURES)"
 
 # A tile is ROWS tokens times COLUMNS weight rows, half of B1 and half of B2; two
-# CTAs may share its K. Cycles as measured for swap-ab, whose loop this is.
+# CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly. Cycles as
+# measured for swap-ab, whose loop this is.
 [tune]
-choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96], SPLIT = [1, 2] }
+choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96], SHARERS = [1, 2, 0] }
 minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
   SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024 || ROW_STAGES < 2) ? 1000000000000 :
+  EVEN && (least(k) < most(k) || ALL_TILES * BANDS < 2 * sms) ? 1000000000000 :
+  EVEN ? 22000 + cdiv(ALL_TILES, sms) * 4000
+    + cdiv(ALL_TILES * BANDS, sms) * WARPGROUPS * 4 * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100) :
   cdiv(ALL_TILES, sms) * (4000 + (SPLIT - 1) * 30 * COLUMNS
     + WARPGROUPS * (most(k) / 64) / SPLIT * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100))
 """
 
 [const]
+SPLIT       = "SHARERS == 2 ? 2 : 1"
+EVEN        = "SHARERS == 0"
+BANDS       = "most(k) / 256"  # of a tile, where groups agree
 ONE_M       = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_K       = "groups == 1 ? most(k) : 0"
 ROWS        = "64 * WARPGROUPS"
@@ -35,6 +42,18 @@ PREPARE_THREADS = 256
 [[scratch]]
 name  = "weights"
 bytes = "2 * n * k * 2"
+
+# With EVEN what CTAs leave of tiles that others finish.
+[[scratch]]
+name  = "sums"
+bytes = "EVEN ? sms * WARPGROUPS * COLUMNS * 256 : 16"
+per   = "call"
+
+[[scratch]]
+name  = "flags"
+bytes = "EVEN ? sms * WARPGROUPS * 4 : 16"
+per   = "call"
+zero  = true
 
 [[map]]
 name    = "A"
@@ -74,13 +93,14 @@ block  = "PREPARE_THREADS"
 
 [[launch]]
 kernel  = "dual_gemm"
-grid    = "SPLIT == 2 ? 2 * ALL_TILES : min(sms, ALL_TILES)"
+grid    = "SPLIT == 2 ? 2 * ALL_TILES : EVEN ? sms : min(sms, ALL_TILES)"
 block   = "THREADS"
 smem    = "SMEM"
 cluster = "SPLIT"
 pdl     = true
 */
 #include <dgx/epilogue.cuh>
+#include <dgx/even.cuh>
 #include <dgx/fragment.cuh>
 #include <dgx/ptx/barrier.cuh>
 #include <dgx/ptx/matrix.cuh>
@@ -145,11 +165,37 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
           rank == 0 ? share : k / BAND - share};
 }
 
+// The tiles of a CTA: every so many; or, with even shares, parts of neighbours. No bands are the end.
+struct Walk {
+  u32 at, end;  // tiles, or bands of all tiles
+
+  __device__ __forceinline__ explicit Walk(const Args& args) : at(blockIdx.x / SPLIT), end(args.tile_count) {
+    if constexpr (EVEN) {
+      const EvenShares shares(args.tile_count * BANDS);
+      at = shares.begin(shares.rank), end = shares.begin(shares.rank + 1);
+    }
+  }
+
+  __device__ __forceinline__ Work next(const Args& args) {
+    Work work{};
+    if (at >= end) return work;
+    if constexpr (EVEN) {
+      work = work_of(args, at / BANDS);
+      work.first_band = at % BANDS;
+      work.bands = end - at < BANDS - work.first_band ? end - at : BANDS - work.first_band;
+      at += work.bands;
+    } else {
+      work = work_of(args, at);
+      at += gridDim.x / SPLIT;
+    }
+    return work;
+  }
+};
 
 __device__ __forceinline__ void produce_rows(Shared& shared, const Args& args) {
   u32 slot = 0, parity = 1, asked = 0;
-  for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
-    const Work work = work_of(args, tile);
+  Walk walk(args);
+  for (Work work = walk.next(args); work.bands > 0; work = walk.next(args)) {
 #pragma unroll 1  // the producers have few registers
     for (u32 band = work.first_band; band < work.first_band + work.bands; ++band) {
       Rows& stage = shared.rows[slot];
@@ -169,8 +215,8 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   ptx::wait_for_previous_launch();
   ptx::fence_proxy_async_global();
   u32 slot = 0, parity = 1, asked = 0;
-  for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
-    const Work work = work_of(args, tile);
+  Walk walk(args);
+  for (Work work = walk.next(args); work.bands > 0; work = walk.next(args)) {
 #pragma unroll 1
     for (u32 step = 0; step < work.bands * STEPS; ++step) {
       u64& full = shared.weights_full[slot];
@@ -291,17 +337,39 @@ __device__ __forceinline__ void store_half(const float (&d)[COLUMNS / 2], Shared
   store_pairs(pair_of, shared, work, work.feature + Rank * (FEATURES / 2));
 }
 
+__device__ __forceinline__ LeftSums<WARPGROUPS, COLUMNS / 2> left_sums(const Args& args) {
+  return {reinterpret_cast<float4*>(args.scratch[SCRATCH_SUMS]), reinterpret_cast<u32*>(args.scratch[SCRATCH_FLAGS])};
+}
+
+// With even shares: the result of a tile whose first band this was, with the sums of the
+// CTAs that have the rest; else this CTA's sums.
+__device__ __forceinline__ void store_share(float (&d)[COLUMNS / 2], Shared& shared, const Args& args, const Work& work,
+                                            u32 at) {
+  const auto left = left_sums(args);
+  const EvenShares shares(args.tile_count * BANDS);
+  if (work.first_band > 0) {
+    left.leave(d, shares.rank);
+    return;
+  }
+  const u32 tile_end = at - work.bands + BANDS;
+  for (u32 rank = shares.rank + 1; shares.begin(rank) < tile_end; ++rank) left.add(d, rank);
+  const auto pair_of = [&](u32 half, u32 octet) -> u32 { return gated_pair(d + 8 * octet, half); };
+  store_pairs(pair_of, shared, work, work.feature);
+}
+
 __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Reader reader(shared.rows, warp * 8 + lane / 4, lane % 4);
   reader.gate_scales_at = scales_in_rows(reader.row, reader.lane);
   reader.up_scales_at = scales_in_rows(ROWS / 2 + reader.row, reader.lane);
   u32 pass = 0;
-  for (u32 tile = blockIdx.x / SPLIT; tile < args.tile_count; tile += gridDim.x / SPLIT) {
-    const Work work = work_of(args, tile);
+  Walk walk(args);
+  for (Work work = walk.next(args); work.bands > 0; work = walk.next(args)) {
     float d[COLUMNS / 2];
     multiply_tile(d, shared, reader, pass, work.bands);
-    if constexpr (SPLIT == 1) {
+    if constexpr (EVEN) {
+      store_share(d, shared, args, work, walk.at);
+    } else if constexpr (SPLIT == 1) {
       const auto pair_of = [&](u32 half, u32 octet) -> u32 { return gated_pair(d + 8 * octet, half); };
       store_pairs(pair_of, shared, work, work.feature);
     } else if (ptx::cluster_rank() == 0) {
@@ -357,6 +425,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
     ptx::registers_shrink<PRODUCER_REGISTERS>();
     if (warp == CONSUMER_WARPS && threadIdx.x % 32 == 0) produce_rows(shared, args);
     if (warp == CONSUMER_WARPS + 1 && threadIdx.x % 32 == 0) produce_weights(shared, args);
+    if constexpr (EVEN) {
+      const EvenShares shares(args.tile_count * BANDS);
+      if (warp == CONSUMER_WARPS + 2 && shares.begin(shares.rank) % BANDS > 0) left_sums(args).hand_over(shares.rank);
+    }
   } else {
     ptx::registers_grow<CONSUMER_REGISTERS>();
     consume(shared, args);

@@ -35,10 +35,18 @@ impl Call {
 }
 
 impl Sample {
-    fn best(&self) -> f64 {
-        self.calls.iter().map(|c| c.micros).fold(f64::MAX, f64::min)
+    /// An error matters as far as another pick takes about as long: where none does, a wrong
+    /// cost picks as well as the right one.
+    fn weight(&self, call: &Call) -> f64 {
+        let others = self.calls.iter().filter(|other| other.pick != call.pick);
+        let rival = others.map(|other| other.micros).fold(f64::MAX, f64::min);
+        let near = (rival / call.micros).min(call.micros / rival);
+        near.max(LEAST).powi(2)
     }
 }
+
+/// Of a time that no other comes near.
+const LEAST: f64 = 0.5;
 
 /// The costs by which the relative errors of all times are least. A pick that has fewer
 /// times than terms keeps its cost.
@@ -47,8 +55,7 @@ pub(crate) fn fit(samples: &[Sample], written: &Costs) -> Costs {
         let mut rows = Vec::new();
         for sample in samples {
             for call in sample.calls.iter().filter(|call| call.pick == pick) {
-                // An error matters as far as the pick is in contention.
-                let weight = sample.best() / call.micros;
+                let weight = sample.weight(call);
                 let scale = weight / (call.micros * 1e3);
                 let row = call.terms.iter().map(|value| *value as f64 * scale);
                 rows.push((row.collect(), weight));

@@ -42,6 +42,33 @@ fn a_pick_with_fewer_times_than_terms_keeps_its_cost() {
     assert_eq!(fit(&samples, &start), start);
 }
 
+/// One cost for two times: it is nearer to the one that a rival comes near.
+#[test]
+fn a_time_that_no_other_comes_near_matters_little() {
+    let sample = |micros: f64, rival: f64| Sample {
+        shape: String::new(),
+        calls: [micros, rival]
+            .iter()
+            .enumerate()
+            .map(|(pick, micros)| Call {
+                pick,
+                terms: vec![1000],
+                micros: *micros,
+            })
+            .collect(),
+    };
+    let cost = |rival: f64| {
+        let samples = [sample(10.0, 11.0), sample(20.0, rival)];
+        fit(&samples, &vec![vec![0.0]; 2])[0][0]
+    };
+    assert!(
+        cost(200.0) < 10.5 && cost(21.0) > 12.0,
+        "{} {}",
+        cost(200.0),
+        cost(21.0)
+    );
+}
+
 #[test]
 fn coefficients_are_never_negative() {
     // By these two rows alone the second would be −1.

@@ -72,6 +72,7 @@ fn every_run_file_that_is_kept_is_told_of_and_no_other() {
     let folders = [
         "baselines",
         "baselines/b200",
+        "baselines/dispatch",
         "baselines/operators",
         "calibration",
     ];

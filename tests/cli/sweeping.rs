@@ -103,6 +103,32 @@ seed = 1
     assert_eq!((ok, unsupported), (9, 3), "{verdicts:?}");
 }
 
+/// More tiles than SMs, and no whole wave of them: CTAs share the K of all tiles.
+#[test]
+fn even_shares_of_k_come_out_right() {
+    let sweep = Sweep::new(
+        "question   = \"Are sums that CTAs leave one another right?\"
+contenders = [\"swap-ab\", \"token-major\"]
+baseline   = \"swap-ab\"
+shapes     = [
+  { m = 20, n = 640, k = 4096 },
+  { m = 600, n = 128, k = 4096 },
+  { name = \"groups\", m = [9, 3, 20, 1, 5], n = 128, k = 4096 },
+]
+[validate]
+seed = 1
+",
+    );
+    sweep.run(&[&sweep.round(), "--target", "h200,sms=4"], 0);
+    let verdicts = sweep.verdicts();
+    let ok = verdicts.values().filter(|(_, s)| s == "ok").count();
+    assert_eq!(ok, 4, "{verdicts:?}");
+    let run = sweep.run_file().expect("a run file");
+    let text = fs::read_to_string(run).expect("its text");
+    let even = text.lines().filter(|line| line.contains("\"EVEN\":1"));
+    assert_eq!(even.count(), 3);
+}
+
 #[test]
 fn the_machine_code_that_was_run_is_kept_beside_the_run() {
     let round = ROUND.replacen(

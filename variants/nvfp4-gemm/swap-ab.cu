@@ -50,6 +50,8 @@ WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (features / FEATURES) * (k / 256), WIDTHS)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (features / FEATURES))"
+EVEN          = 0
+ROUNDS        = 1  # for even shares
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"

@@ -9,9 +9,11 @@
 //                           of 128
 //   OUTPUTS                 1: a pair of rows makes column `row` of C; 2: and column `up_row`
 //   pair(output, d)         two neighbouring tokens of one, from the sums of an octet of them
+//   left(args)              with EVEN: where CTAs leave sums (even.cuh)
 //
 // The constants are those of swap-ab's front matter.
 #pragma once
+#include <dgx/even.cuh>
 #include <dgx/fragment.cuh>
 #include <dgx/ptx/barrier.cuh>
 #include <dgx/ptx/matrix.cuh>
@@ -110,13 +112,33 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   return work;
 }
 
-// The CTA's first tile.
-__device__ __forceinline__ Work first_work(const Args& args) { return work_of(args, blockIdx.x / SPLIT); }
-
+// Even shares are of rounds, ROUNDS a tile.
 // The host has dealt out the tiles beyond one per CTA. The token producer takes
 // up the next and looks up its group: the others find it in shared memory.
 struct Hand {
   u32 count = 0;
+  u32 unit = 0, end = 0;
+
+  __device__ __forceinline__ Work first(const Args& args) {
+    if constexpr (!EVEN) return work_of(args, blockIdx.x / SPLIT);
+    const EvenShares shares(args.tile_count * ROUNDS);
+    unit = shares.begin(shares.rank), end = shares.begin(shares.rank + 1);
+    return share(args);
+  }
+
+  // What is next of an even share: of a dense shape everybody may reckon.
+  __device__ __forceinline__ Work share(const Args& args) {
+    Work work{};
+    if constexpr (EVEN) {
+      if (unit < end) {
+        work = work_of(args, unit / ROUNDS);
+        work.first_round = unit % ROUNDS;
+        work.rounds = end - unit < ROUNDS - work.first_round ? end - unit : ROUNDS - work.first_round;
+        unit += work.rounds;
+      }
+    }
+    return work;
+  }
 
   __device__ __forceinline__ u32 slot() const { return count % NEXT_SLOTS; }
   __device__ __forceinline__ u32 parity() const { return count / NEXT_SLOTS % 2; }
@@ -125,18 +147,20 @@ struct Hand {
     ptx::mbarrier_wait(shared.next_empty[slot()], parity() ^ 1);
     const u32 at = ptx::shared_address(shared.next[slot()]);
     ptx::store_shared_v4(at, {work.row, work.column, work.tokens, work.rounds});
-    ptx::store_shared_u32(at + 16, work.group);
+    ptx::store_shared_v4(at + 16, {work.group, work.first_round, unit, 0});
     ptx::mbarrier_arrive(shared.next_full[slot()]);
     ++count;
   }
 
-  __device__ __forceinline__ Work next(Shared& shared) {
+  __device__ __forceinline__ Work next(Shared& shared, const Args& args) {
+    if constexpr (EVEN && ONE_M > 0) return share(args);
     Work work{};
     if constexpr (PERSISTENT) {
       ptx::mbarrier_wait(shared.next_full[slot()], parity());
       const u32 at = ptx::shared_address(shared.next[slot()]);
-      const uint4 v = ptx::load_shared_v4(at);
-      work = {v.x, v.y, v.z, v.w, 0, ptx::load_shared_u32(at + 16)};
+      const uint4 v = ptx::load_shared_v4(at), w = ptx::load_shared_v4(at + 16);
+      work = {v.x, v.y, v.z, v.w, w.y, w.x};
+      unit = w.z;
       __syncwarp();
       if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared.next_empty[slot()]);
       ++count;
@@ -146,17 +170,17 @@ struct Hand {
 };
 
 __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args) {
-  Work work = first_work(args);
+  Hand hand;
+  Work work = hand.first(args);
   if (threadIdx.x % 32 != 0) return;
   ptx::wait_for_previous_launch();
   ptx::fence_proxy_async_global();
   const u32* dealt = args.deal + blockIdx.x;
-  Hand hand;
   u32 slot = 0, parity = 1;
   while (work.rounds > 0) {
     Work next{};
     u32 tile = args.tile_count;
-    if constexpr (PERSISTENT) tile = *dealt, dealt += gridDim.x;
+    if constexpr (PERSISTENT && !EVEN) tile = *dealt, dealt += gridDim.x;
     const u32 together = steps_per_slot(work.tokens), bytes = together * work.tokens * STEP_K * 2;
 #pragma unroll 1  // the producers have few registers
     for (u32 step = 0; step < work.rounds * STEPS; step += together) {
@@ -166,12 +190,16 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
                        work.first_round * STEPS + step, shared.tokens_full[slot], ptx::EVICT_LAST);
       if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
       // With the ring full there is time to wait for the number.
-      if (PERSISTENT && step == (TOKEN_STAGES - 1) * together) {
-        if (tile < args.tile_count) next = work_of(args, tile);
+      if (PERSISTENT && !(EVEN && ONE_M > 0) && step == (TOKEN_STAGES - 1) * together) {
+        if (EVEN) {
+          next = hand.share(args);
+        } else if (tile < args.tile_count) {
+          next = work_of(args, tile);
+        }
         hand.publish(shared, next);
       }
     }
-    work = next;
+    work = EVEN && ONE_M > 0 ? hand.share(args) : next;
   }
 }
 
@@ -181,7 +209,7 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   Hand hand;
   u32 slot = 0, parity = 1;
   u32 asked = 0, here = 0, here_parity = 0;  // the stage that must be here before the next is asked for
-  for (Work work = first_work(args); work.rounds > 0; work = hand.next(shared)) {
+  for (Work work = hand.first(args); work.rounds > 0; work = hand.next(shared, args)) {
     if (leader) {
       const u32 y = work.column, blocks = blocks_of(y, FEATURES);
       const Group group = group_at(args, work.group);
@@ -332,6 +360,22 @@ __device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared&
   store_pairs<Product, Tokens / 2>(pair, shared, args, work, work.row + Rank * (Tokens / 2));
 }
 
+// With even shares: the result of a tile whose first round this was, with the sums of the
+// CTAs that have the rest; else this CTA's sums.
+template <typename Product, int Tokens>
+__device__ __forceinline__ void store_share(float (&d)[Tokens / 2], Shared& shared, const Args& args, const Work& work,
+                                            u32 unit) {
+  const LeftSums<WARPGROUPS, TOKENS / 2> left = Product::left(args);
+  const EvenShares shares(args.tile_count * ROUNDS);
+  if (work.first_round > 0) {
+    left.leave(d, shares.rank);
+    return;
+  }
+  const u32 tile_end = unit - work.rounds + ROUNDS;
+  for (u32 rank = shares.rank + 1; shares.begin(rank) < tile_end; ++rank) left.add(d, rank);
+  store_tile<Product, Tokens>(d, shared, args, work);
+}
+
 // A tile's width is wgmma's n, so each width that occurs has its own loop. The
 // groups come in descending width (`order` in the front matter) and tiles are dealt in
 // ascending number, so a CTA goes through these loops once, widest first.
@@ -344,14 +388,16 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader
       reader.gate_scales_at = scales_in_blocks(work.column % BLOCK_ROWS + reader.row, reader.lane);
       reader.up_scales_at = SCALE_BYTES + reader.gate_scales_at;
       multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
-      if constexpr (SPLIT == 1) {
+      if constexpr (EVEN) {
+        store_share<Product, Tokens>(d, shared, args, work, hand.unit);
+      } else if constexpr (SPLIT == 1) {
         store_tile<Product, Tokens>(d, shared, args, work);
       } else if (ptx::cluster_rank() == 0) {
         store_half<Product, Tokens, 0>(d, shared, args, work);
       } else {
         store_half<Product, Tokens, 1>(d, shared, args, work);
       }
-      work = hand.next(shared);
+      work = hand.next(shared, args);
     }
   }
   if constexpr (Tokens > 8) consume<Product, Tokens - 8>(shared, args, reader, pass, hand, work);
@@ -363,7 +409,7 @@ __device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
   Reader reader(shared.weights, warp * 8 + lane / 4, lane % 4);
   u32 pass = 0;
   Hand hand;
-  Work work = first_work(args);
+  Work work = hand.first(args);
   consume<Product, TOKENS>(shared, args, reader, pass, hand, work);
   if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
 }
@@ -410,6 +456,11 @@ __device__ __forceinline__ void multiply_all(const Args& args) {
     ptx::registers_shrink<PRODUCER_REGISTERS>();
     if (warp == CONSUMER_WARPS) produce_weights<Product>(shared, args);
     if (warp == CONSUMER_WARPS + 1) produce_tokens(shared, args);
+    if constexpr (EVEN) {
+      const EvenShares shares(args.tile_count * ROUNDS);
+      if (warp == CONSUMER_WARPS + 2 && shares.begin(shares.rank) % ROUNDS > 0)
+        Product::left(args).hand_over(shares.rank);
+    }
   } else {
     ptx::registers_grow<CONSUMER_REGISTERS>();
     consume_all<Product>(shared, args);

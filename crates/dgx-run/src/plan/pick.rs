@@ -1,5 +1,7 @@
 //! Which contender a variant of `[[pick]]`s is on a shape.
 
+use std::collections::BTreeMap;
+
 use super::Machine;
 use super::evaluate::{self, Values};
 use crate::catalog::{Contender, Pick, Variant};
@@ -24,6 +26,13 @@ impl Offer<'_> {
             .zip(&self.terms)
             .map(|(nanos, value)| nanos * *value as f64)
             .sum()
+    }
+
+    /// Whether it would be compiled with these constants, as far as both name them.
+    pub fn agrees(&self, constants: &BTreeMap<String, i64>) -> bool {
+        let own = self.values.iter().flat_map(|values| &values.constants);
+        own.into_iter()
+            .all(|(name, value)| constants.get(name).is_none_or(|other| other == value))
     }
 }
 

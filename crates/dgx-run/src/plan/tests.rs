@@ -242,12 +242,23 @@ cost      = [{ ns = 0, of = \"minimum\" }]
         text: text.into(),
     };
     let round = Round::from_source(file).unwrap();
-    let plan = Plan::new(round, &catalog, &Machine::of(usual())).unwrap();
+    let shape = round.shapes[0].clone();
+    let machine = Machine::of(usual());
+    let plan = Plan::new(round, &catalog, &machine).unwrap();
     let stages = plan.cells.iter().map(|cell| match &cell.work {
         Work::Run { build, .. } => plan.builds[*build].constants["STAGES"],
         _ => 0,
     });
     assert_eq!(stages.collect::<Vec<_>>(), [3, 1, 2]);
+    // What was compiled for another tiling is not what would run today.
+    let variant = catalog.variant("p").unwrap();
+    let offers = offers(&variant, &shape, &machine, &Steps::default()).unwrap();
+    let last = offers.unwrap().pop().unwrap();
+    let mut constants = plan.builds[0].constants.clone();
+    constants.insert("OTHER".to_owned(), 7);
+    assert!(last.agrees(&constants));
+    constants.insert("BN".to_owned(), 7);
+    assert!(!last.agrees(&constants));
 }
 
 #[test]

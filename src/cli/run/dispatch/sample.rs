@@ -6,6 +6,7 @@ use dgx_core::domain::{ContenderId, Device};
 use dgx_core::expr::Steps;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
+use dgx_core::record::schema::Build;
 use dgx_run::catalog::{Pick, Variant};
 use dgx_run::plan::{Machine, Offer, offers};
 
@@ -15,7 +16,8 @@ pub(super) fn written(variant: &Variant) -> Costs {
     variant.picks.iter().map(of).collect()
 }
 
-/// The shapes of `run` on which some pick of `variant` has a time.
+/// The shapes of `run` on which some pick of `variant` has a time, of the tiling that it
+/// has today.
 pub(super) fn samples(
     variant: &Variant,
     run: &Run,
@@ -32,7 +34,17 @@ pub(super) fn samples(
             let time = ranking.cell(id, &shape.name)?.time.as_ref()?;
             Some(time.estimate().0)
         };
+        let stale = |offer: &Offer<'_>| {
+            let built = |build: &&Build| {
+                build.contender == offer.pick.contender.id && build.shapes.contains(&shape.name)
+            };
+            let build = run.builds.iter().find(built);
+            build.is_some_and(|build| !offer.agrees(&build.constants))
+        };
         let call = |offer: Offer<'_>| {
+            if stale(&offer) {
+                return None;
+            }
             Some(Call {
                 pick: variant
                     .picks

@@ -110,6 +110,33 @@ __device__ __forceinline__ void store_global_v2_f32(void* pointer, float x, floa
   asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(pointer), "f"(x), "f"(y) : "memory");
 }
 
+// What another CTA wrote: not by way of the read-only cache.
+__device__ __forceinline__ float4 load_global_v4_f32(const void* pointer) {
+  float4 v;
+  asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "l"(pointer)
+               : "memory");
+  return v;
+}
+
+__device__ __forceinline__ void store_global_v4_f32(void* pointer, float4 v) {
+  asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(pointer), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
+}
+
+// Hands over to other CTAs what was written before, by this thread or by others that it met.
+__device__ __forceinline__ void store_release(u32* pointer, u32 value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(pointer), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ void wait_until_set(const u32* pointer) {
+  u32 value;
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(pointer) : "memory");
+  } while (value == 0);
+}
+
 __device__ __forceinline__ void store_global_v4(void* pointer, uint4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(pointer), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
