@@ -26,6 +26,7 @@ struct Readme;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
+mod code;
 mod config;
 mod counters;
 mod evidence;
@@ -47,7 +48,7 @@ mod texture;
 pub mod trace;
 mod watchpoint;
 
-pub use config::Config;
+pub use config::{Config, Engine};
 pub use counters::{CLASSES, Class, Counters};
 pub use evidence::Evidence;
 pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::clock::{Clocks, EventTime};
 use super::origin::Origin;
 use super::warp::{Wait, Warp};
+use crate::code::Code;
 use crate::counters::Counters;
 use crate::exec::listen::visit::ClusterListener;
 use crate::exec::storage::draft::Drafts;
@@ -84,6 +85,8 @@ pub(crate) struct Cluster<'a> {
     /// Whoever listens to it.
     pub(super) ear: Option<Box<dyn ClusterListener + 'a>>,
     pub(crate) turns: Turns,
+    /// The kernel's machine code, if it has any yet.
+    pub(super) code: Option<&'a Code>,
 }
 
 /// What the scheduler of a cluster goes by.
@@ -142,6 +145,7 @@ impl<'a> Cluster<'a> {
             ear: env.listener.and_then(|listener| listener.attend(index)),
             passes: HashMap::new(),
             turns: Turns::default(),
+            code: None,
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {

@@ -38,6 +38,21 @@ impl Cluster<'_> {
         // One number, not two: registers are scarce here.
         let mut left = quantum;
         while left > 0 {
+            #[cfg(target_arch = "x86_64")]
+            if QUICK
+                && let Some(code) = self.code
+                && let Some(entry) = code.entry(w.pc, w.active == w.live)
+                && w.wgmma.is_idle()
+            {
+                let before = left;
+                left = self.run_code(code, entry, w, left);
+                if matches!(w.state, State::Done) {
+                    break;
+                }
+                if left != before {
+                    continue;
+                }
+            }
             left -= 1;
             let pc = w.pc as usize;
             // Looked up anew each time: kept, it would take the register of `w`, which every
@@ -136,7 +151,7 @@ impl Cluster<'_> {
 /// An instruction of the inner loops that only computes, for the lanes of `mask` (at least one);
 /// false if it is another.
 #[inline(always)]
-fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
+pub(super) fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
     match inst.op {
         Op::Bin32 {
             w: W::B32,
