@@ -2,8 +2,14 @@
 //!
 //! Memory is written while it cannot be executed, and then executed while it cannot be written.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Once, OnceLock};
+
+/// Bytes of all code, at most. Kernels beyond are interpreted.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Bytes of all code.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Places a warp can be taken up at: for all its lanes, and for some.
 pub(crate) type Entries = [Vec<Option<u32>>; 2];
@@ -12,12 +18,12 @@ pub(crate) type Entries = [Vec<Option<u32>>; 2];
 #[derive(Debug)]
 pub(crate) struct Code {
     memory: Executable,
-    /// Offset of the way in, which takes the offset of an entry.
     entries: Entries,
 }
 
 impl Code {
-    /// Code that begins with the way in; none where executable memory is forbidden.
+    /// Code that begins with the way in; none where executable memory is forbidden, which is
+    /// said once, or where there is too much of it.
     pub(crate) fn new(bytes: &[u8], entries: Entries) -> Option<Self> {
         let memory = Executable::new(bytes)?;
         Some(Self { memory, entries })
@@ -80,6 +86,10 @@ impl Executable {
     fn new(bytes: &[u8]) -> Option<Self> {
         use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
         let len = bytes.len().next_multiple_of(4096).max(4096);
+        if BYTES.fetch_add(len, Relaxed) + len > MOST_BYTES {
+            BYTES.fetch_sub(len, Relaxed);
+            return None;
+        }
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: new pages, which nothing else uses.
         let first = unsafe { mmap_anonymous(std::ptr::null_mut(), len, access, MapFlags::PRIVATE) };
@@ -91,7 +101,13 @@ impl Executable {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), pages.first, bytes.len()) };
         let access = MprotectFlags::READ | MprotectFlags::EXEC;
         // SAFETY: nothing borrows the pages.
-        unsafe { mprotect(pages.first.cast(), len, access) }.ok()?;
+        if let Err(error) = unsafe { mprotect(pages.first.cast(), len, access) } {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| {
+                eprintln!("ptx-emu: kernels are interpreted: no memory can be executed: {error}");
+            });
+            return None;
+        }
         Some(pages)
     }
 
@@ -108,5 +124,6 @@ impl Drop for Executable {
         // SAFETY: the pages of `new`, whose addresses nobody has any more.
         let unmapped = unsafe { rustix::mm::munmap(self.first.cast(), self.len) };
         debug_assert!(unmapped.is_ok());
+        BYTES.fetch_sub(self.len, Relaxed);
     }
 }

@@ -26,6 +26,7 @@ struct Readme;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
+#[cfg(target_arch = "x86_64")]
 mod code;
 mod config;
 mod counters;

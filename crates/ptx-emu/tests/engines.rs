@@ -316,9 +316,9 @@ fn kernel(draws: &mut Draws) -> String {
                     body,
                     "mov.u32 %n, {a};\nand.b32 %n, %n, 127;\nshl.b32 %n, %n, 4;\n"
                 );
-                _ = write!(body, "add.u32 %a, %n, %base;\n");
+                _ = writeln!(body, "add.u32 %a, %n, %base;");
                 _ = write!(body, "mov.u32 %n, {g};\nand.b32 %n, %n, 255;\n");
-                _ = write!(body, "mad.wide.u32 %g, %n, 16, %input;\n");
+                _ = writeln!(body, "mad.wide.u32 %g, %n, 16, %input;");
                 let form = draws.pick(ACCESSES);
                 let guard = draws.pick(&["", "", "@%p4 ", "@!%p5 "]);
                 let (name, operands) = form.split_once(' ').unwrap_or((form, ""));
@@ -337,7 +337,7 @@ fn kernel(draws: &mut Draws) -> String {
                 let guard = if meet { "" } else { guard };
                 let text = instruction(draws, form);
                 // Lanes that parted cannot all come to an exchange of all.
-                if !(meet && !open.is_empty()) {
+                if !meet || open.is_empty() {
                     _ = writeln!(body, "{guard}{text};");
                 }
             }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Op;
+#[cfg(target_arch = "x86_64")]
 use crate::code::Compiled;
 
 /// Index of an instruction in [`Program::insts`].
@@ -233,6 +234,7 @@ pub(crate) struct Program {
     /// What is wrong with its registers, whatever it is launched with.
     pub register_hazards: Vec<RegisterHazard>,
     /// Its machine code, once that pays.
+    #[cfg(target_arch = "x86_64")]
     pub compiled: Compiled,
 }
 

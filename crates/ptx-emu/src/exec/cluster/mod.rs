@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::clock::{Clocks, EventTime};
 use super::origin::Origin;
 use super::warp::{Wait, Warp};
+#[cfg(target_arch = "x86_64")]
 use crate::code::Code;
 use crate::counters::Counters;
 use crate::exec::listen::visit::ClusterListener;
@@ -86,6 +87,7 @@ pub(crate) struct Cluster<'a> {
     pub(super) ear: Option<Box<dyn ClusterListener + 'a>>,
     pub(crate) turns: Turns,
     /// The kernel's machine code, if it has any yet.
+    #[cfg(target_arch = "x86_64")]
     pub(super) code: Option<&'a Code>,
 }
 
@@ -145,6 +147,7 @@ impl<'a> Cluster<'a> {
             ear: env.listener.and_then(|listener| listener.attend(index)),
             passes: HashMap::new(),
             turns: Turns::default(),
+            #[cfg(target_arch = "x86_64")]
             code: None,
         };
         cluster.counters.ctas = u64::from(ranks);

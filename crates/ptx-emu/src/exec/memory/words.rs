@@ -23,10 +23,8 @@ type Offsets = [__m512i; 2];
 pub(crate) struct Words {
     /// Shared memory of the CTA, rather than global memory.
     pub(crate) shared: bool,
-    /// Words of a lane.
+    /// Words of a lane, in registers of their own or in a 64-bit one.
     pub(crate) each: usize,
-    /// They are one 64-bit register.
-    pub(crate) wide: bool,
 }
 
 impl Words {
@@ -63,7 +61,7 @@ impl Words {
             (8, 1) if wide => 2,
             _ => return None,
         };
-        (order == Order::Weak).then_some(Self { shared, each, wide })
+        (order == Order::Weak).then_some(Self { shared, each })
     }
 }
 
@@ -186,7 +184,7 @@ impl Found {
     /// Offsets from the lowest lane.
     #[target_feature(enable = "avx512f")]
     #[inline]
-    fn from_low(&self) -> Offsets {
+    fn above_low(&self) -> Offsets {
         let low = _mm512_set1_epi32(self.span.low as i32);
         [
             _mm512_sub_epi32(self.at[0], low),
@@ -239,7 +237,7 @@ unsafe fn read<const N: usize>(w: &mut Warp, mask: u32, d: [R32; N], found: &Fou
             }
         }
         _ => {
-            let at = found.from_low();
+            let at = found.above_low();
             for (i, d) in d.into_iter().enumerate() {
                 // SAFETY: by this function's contract; offsets are below 2 GiB.
                 let v =
@@ -334,7 +332,7 @@ unsafe fn write<const N: usize>(w: &Warp, mask: u32, s: [R32; N], found: &Found)
         }
         return;
     }
-    let at = found.from_low();
+    let at = found.above_low();
     let masks = [mask as u16, (mask >> 16) as u16];
     for (i, s) in s.into_iter().enumerate() {
         let v = load(w.get(s));
@@ -356,7 +354,7 @@ unsafe fn write<const N: usize>(w: &Warp, mask: u32, s: [R32; N], found: &Found)
 #[inline]
 unsafe fn read_wide(w: &mut Warp, mask: u32, d: R64, found: &Found) {
     let from = found.host();
-    let [low, high] = found.from_low();
+    let [low, high] = found.above_low();
     let at = [low, high].map(
         #[inline(always)]
         |at| {
@@ -391,7 +389,7 @@ unsafe fn read_wide(w: &mut Warp, mask: u32, d: R64, found: &Found) {
 #[inline]
 unsafe fn write_wide(w: &Warp, mask: u32, s: R64, found: &Found) {
     let to = found.host();
-    let [low, high] = found.from_low();
+    let [low, high] = found.above_low();
     let at = [low, high].map(
         #[inline(always)]
         |at| {

@@ -103,13 +103,13 @@ impl Writer<'_> {
             (Slot::W32(d), Slot::W32(a)) if plain && from != Num::F32 => {
                 self.converted(from, to, m, d, a)
             }
-            (Slot::W32(d), Slot::W32(a)) if from == Num::F32 => self.from_f32(to, m, d, a),
+            (Slot::W32(d), Slot::W32(a)) if from == Num::F32 => self.f32_to(to, m, d, a),
             _ => Ok(false),
         }
     }
 
     /// f32 to integers of 32 bits, whole numbers, numbers between 0 and 1, and halves.
-    fn from_f32(&mut self, to: Num, m: CvtMods, d: R32, a: R32) -> Written {
+    fn f32_to(&mut self, to: Num, m: CvtMods, d: R32, a: R32) -> Written {
         if m.relu || m.satfinite || m.round == Round::NearAway {
             return Ok(false);
         }
@@ -130,7 +130,7 @@ impl Writer<'_> {
             for h in HALVES {
                 writer.asm.vmovaps(zmm16, half(a, h))?;
                 match to {
-                    Num::S32 => writer.to_s32(m.round)?,
+                    Num::S32 => writer.cut_to_s32(m.round)?,
                     Num::U32 => {
                         // Negative numbers and NaN are 0, and large ones all ones.
                         let asm = &mut writer.asm;
@@ -165,7 +165,7 @@ impl Writer<'_> {
     }
 
     /// zmm16 as signed integers: NaN is 0, and what is too large the largest.
-    fn to_s32(&mut self, round: Round) -> Result<(), IcedError> {
+    fn cut_to_s32(&mut self, round: Round) -> Result<(), IcedError> {
         const AT_LEAST: u32 = 0x1d;
         let asm = &mut self.asm;
         asm.vcmpps(k3, zmm16, constant(Constant::TwoTo31), AT_LEAST)?;
@@ -258,7 +258,8 @@ impl Writer<'_> {
         let double = from == Num::F64 && to == Num::S32 && m.integer;
         let wide_integer = matches!(from, Num::U64 | Num::S64 | Num::B64);
         let narrow_integer = matches!(to, Num::U32 | Num::S32 | Num::B32);
-        if !double && !(wide_integer && narrow_integer) || m.round == Round::NearAway {
+        let known = double || wide_integer && narrow_integer;
+        if !known || m.round == Round::NearAway {
             return Ok(false);
         }
         for q in QUARTERS {

@@ -214,3 +214,46 @@ unsafe extern "sysv64" fn shuffle(
     let w = unsafe { &mut *w };
     exchange::quick_shuffle(w, lanes, &inst.op).into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Launch, Memory, Module};
+
+    const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\n\
+        .reg .b32 %r<3>;\n.reg .pred %p;\nmov.u32 %r1, 0;\nLOOP: add.u32 %r1, %r1, 1;\n\
+        setp.lt.u32 %p, %r1, 1000;\n@%p bra LOOP;\nret;\n}\n";
+
+    #[test]
+    fn kernels_are_compiled_when_asked_and_when_it_pays() {
+        if Level::best() < Level::Avx512 {
+            return;
+        }
+        for (engine, runs, compiled) in [
+            (Engine::Interpreted, 3, false),
+            (Engine::Compiled, 1, true),
+            (Engine::Mixed, 1, true),
+        ] {
+            let module = Module::load(PTX).expect("it compiles");
+            let config = Config {
+                engine,
+                ..Config::default()
+            };
+            let launch = Launch::new("k").config(config);
+            let mut counted = Vec::new();
+            for _ in 0..runs {
+                let report = launch.run(&module, &mut Memory::new()).expect("it ends");
+                counted.push(report.counters.total_instructions());
+            }
+            assert!(counted.iter().all(|&n| n == 3002), "{counted:?}");
+            let code = module.kernels["k"].compiled.get(|| None);
+            assert_eq!(code.is_some(), compiled, "{engine:?}");
+        }
+    }
+
+    #[test]
+    fn code_is_bounded() {
+        assert!(Code::new(&vec![0xc3; 300 << 20], [Vec::new(), Vec::new()]).is_none());
+        assert!(Code::new(&[0xc3], [Vec::new(), Vec::new()]).is_some());
+    }
+}
