@@ -38,6 +38,7 @@ mod hazard;
 mod launch;
 mod lower;
 mod memory;
+mod mixed;
 mod module;
 mod name;
 mod numeric;
