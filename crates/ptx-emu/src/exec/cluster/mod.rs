@@ -14,6 +14,8 @@ pub(crate) mod spares;
 
 use std::collections::{BTreeMap, HashMap};
 
+#[cfg(target_arch = "x86_64")]
+use super::checked::Checked;
 use super::clock::{Clocks, EventTime};
 use super::origin::Origin;
 use super::warp::{Wait, Warp};
@@ -89,6 +91,10 @@ pub(crate) struct Cluster<'a> {
     /// The kernel's machine code, if it has any yet.
     #[cfg(target_arch = "x86_64")]
     pub(super) code: Option<&'a Code>,
+    /// What the last instruction of machine code came to, for which lanes, if it did not just go
+    /// on.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) stopped: Option<(u32, Checked<Flow>)>,
 }
 
 /// What the scheduler of a cluster goes by.
@@ -149,6 +155,8 @@ impl<'a> Cluster<'a> {
             turns: Turns::default(),
             #[cfg(target_arch = "x86_64")]
             code: None,
+            #[cfg(target_arch = "x86_64")]
+            stopped: None,
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {

@@ -262,35 +262,18 @@ impl Cluster<'_> {
         d: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        match self.usual_load::<QUICK>(w, mask, (space, order), (width, ext), d, addr) {
-            true => Ok(Flow::Next),
-            false => self.load_any(w, mask, (space, order), (width, ext), d, addr),
-        }
-    }
-
-    /// A usual load; false if it is another, and then nothing is done.
-    #[inline(always)]
-    pub(crate) fn usual_load<const QUICK: bool>(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        (space, order): (Space, Order),
-        (width, ext): (u8, Extend),
-        d: SlotList,
-        addr: Addr,
-    ) -> bool {
         let bytes = u32::from(width) * u32::from(d.len);
         let mut at = [0; 32];
         let Some(span) =
             self.usual_span::<QUICK>(w, mask, (space, order), bytes, (addr, false), &mut at)
         else {
-            return false;
+            return self.load_any(w, mask, (space, order), (width, ext), d, addr);
         };
         let slots = pool(self.env.program, d);
         if let (&[Slot::W32(d)], 4) = (slots, width) {
             // SAFETY: `span` checked every lane's bytes and their alignment.
             unsafe { read_words::<QUICK>(w, mask, d, (span, &at), 0) };
-            return true;
+            return Ok(Flow::Next);
         }
         if let (&[Slot::W32(x), Slot::W32(y), Slot::W32(z), Slot::W32(last)], 4) = (slots, width)
             && span.pattern != Pattern::Same
@@ -300,7 +283,7 @@ impl Cluster<'_> {
             for (d, v) in [x, y, z, last].into_iter().zip(fours) {
                 w.put(mask, d, v);
             }
-            return true;
+            return Ok(Flow::Next);
         }
         for (i, &slot) in slots.iter().enumerate() {
             let offset = i * usize::from(width);
@@ -315,7 +298,7 @@ impl Cluster<'_> {
                 }
             }
         }
-        true
+        Ok(Flow::Next)
     }
 
     #[inline(always)]
@@ -328,29 +311,12 @@ impl Cluster<'_> {
         s: SlotList,
         addr: Addr,
     ) -> Checked<Flow> {
-        match self.usual_store::<QUICK>(w, mask, (space, order), width, s, addr) {
-            true => Ok(Flow::Next),
-            false => self.store_any(w, mask, (space, order), width, s, addr),
-        }
-    }
-
-    /// A usual store; false if it is another, and then nothing is done.
-    #[inline(always)]
-    pub(crate) fn usual_store<const QUICK: bool>(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        (space, order): (Space, Order),
-        width: u8,
-        s: SlotList,
-        addr: Addr,
-    ) -> bool {
         let bytes = u32::from(width) * u32::from(s.len);
         let mut at = [0; 32];
         let Some(span) =
             self.usual_span::<QUICK>(w, mask, (space, order), bytes, (addr, true), &mut at)
         else {
-            return false;
+            return self.store_any(w, mask, (space, order), width, s, addr);
         };
         self.progress += 1;
         let slots = pool(self.env.program, s);
@@ -363,7 +329,7 @@ impl Cluster<'_> {
         {
             // SAFETY: as in `load`.
             unsafe { write_fours(w, [x, y, z, last], span, &at) };
-            return true;
+            return Ok(Flow::Next);
         }
         for (i, &slot) in slots.iter().enumerate() {
             let offset = i * usize::from(width);
@@ -375,7 +341,7 @@ impl Cluster<'_> {
                 }
             }
         }
-        true
+        Ok(Flow::Next)
     }
 }
 

@@ -18,8 +18,8 @@ use crate::op::{Inst, NO_RECONVERGENCE, Op, Pc, Program, Unit};
 enum Way {
     /// It only computes.
     Computed,
-    /// A load, a store or a shuffle: done by a function, or left.
-    Tried,
+    /// An access or an exchange: by a function, after which the code may stop.
+    Called,
     Branch,
     /// By the interpreter.
     Left,
@@ -28,7 +28,6 @@ enum Way {
 fn way(op: &Op) -> Way {
     match op {
         Op::Bra { .. } => Way::Branch,
-        Op::Ld { .. } | Op::St { .. } | Op::Shfl { .. } => Way::Tried,
         Op::Activemask { .. } => Way::Computed,
         _ => match op.unit() {
             Unit::Plain
@@ -38,6 +37,7 @@ fn way(op: &Op) -> Way {
             | Unit::Compare
             | Unit::Convert
             | Unit::Address => Way::Computed,
+            Unit::Memory | Unit::Exchange => Way::Called,
             _ => Way::Left,
         },
     }
@@ -259,7 +259,7 @@ impl Compiler<'_> {
             asm.add(count(class), n)?;
         }
         for pc in first..last {
-            self.instruction(pc, last)?;
+            self.instruction(pc)?;
         }
         let branches = matches!(
             self.writer.program.insts[last as usize - 1].op,
@@ -288,13 +288,13 @@ impl Compiler<'_> {
         }
     }
 
-    fn instruction(&mut self, pc: Pc, end: Pc) -> Result<(), IcedError> {
+    fn instruction(&mut self, pc: Pc) -> Result<(), IcedError> {
         let program = self.writer.program;
         let inst = &program.insts[pc as usize];
         let mut done = self.writer.asm.create_label();
         match way(&inst.op) {
             Way::Computed => self.computed(inst, done)?,
-            Way::Tried => self.tried(pc, inst, end, done)?,
+            Way::Called => self.called(pc, inst, done)?,
             Way::Branch => return self.branch(pc, inst),
             Way::Left => return Ok(()),
         }
@@ -321,12 +321,11 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Calls the function of an access or a shuffle; leaves before it if that is not a usual one.
-    fn tried(&mut self, pc: Pc, inst: &Inst, end: Pc, done: CodeLabel) -> Result<(), IcedError> {
-        let unusual = self.leave(pc, pc..end);
+    /// Calls the function of an access or an exchange; stops if that says so.
+    fn called(&mut self, pc: Pc, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
         let writer = &mut self.writer;
         writer.load_lanes(inst.guard, done)?;
-        let helper = (writer.helpers.tried)(writer.program, &inst.op);
+        let helper = (writer.helpers.called)(writer.program, &inst.op);
         let asm = &mut writer.asm;
         match writer.kind == Kind::Whole && inst.guard.pred.is_none() {
             true => asm.mov(ecx, active())?,
@@ -339,7 +338,7 @@ impl Compiler<'_> {
         asm.mov(rax, helper as u64)?;
         asm.call(rax)?;
         asm.test(eax, eax)?;
-        asm.jz(unusual)
+        asm.jz(self.exit)
     }
 
     /// A branch that all lanes take, or none; leaves before one that parts them.

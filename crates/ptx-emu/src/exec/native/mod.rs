@@ -5,8 +5,8 @@
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`compare`] and [`moves`] have a template for each usual
-//! instruction; the others that only compute call the interpreter's own function. Loads and stores
-//! call theirs, and where an access is not a usual one the code is left before it.
+//! instruction; the others that only compute call the interpreter's own function. So do accesses
+//! and exchanges, and where the warp does not just go on after one, the code stops there.
 //!
 //! While code runs, these registers keep their meaning:
 //!
@@ -53,9 +53,9 @@ pub(crate) struct Call {
 pub(crate) struct Helpers {
     /// `fn(warp, instruction, lanes, program)`: computes.
     pub(crate) compute: usize,
-    /// Of a load, a store or a shuffle, `fn(cluster, warp, instruction, lanes) -> u32`: does it, or
-    /// 0 if it is not a usual one.
-    pub(crate) tried: fn(&Program, &Op) -> usize,
+    /// Of an access or an exchange, `fn(cluster, warp, instruction, lanes) -> u32`: does it; 0 if
+    /// the warp does not just go on.
+    pub(crate) called: fn(&Program, &Op) -> usize,
 }
 
 /// How subnormal numbers count, which is a mode of the processor.

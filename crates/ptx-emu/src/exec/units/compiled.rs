@@ -3,7 +3,8 @@
 use crate::code::Code;
 use crate::config::Engine;
 use crate::exec::alu::{bits, compare, convert, exchange, float, integer};
-use crate::exec::cluster::Cluster;
+use crate::exec::checked::Checked;
+use crate::exec::cluster::{Cluster, Flow};
 use crate::exec::memory::words::Words;
 use crate::exec::native::{CONSTANTS, Call, Helpers, compile};
 use crate::exec::units::interp::plain;
@@ -19,6 +20,9 @@ impl Cluster<'_> {
     /// Looks whether there is code for the kernel, or whether it pays to make some.
     pub(crate) fn look_for_code(&mut self, interpreted: u32) {
         let (env, program) = (self.env, self.env.program);
+        if self.code.is_some() || env.level != Level::Avx512 {
+            return;
+        }
         let wanted = match env.engine {
             Engine::Interpreted => false,
             Engine::Compiled => true,
@@ -27,7 +31,7 @@ impl Cluster<'_> {
                 program.compiled.count(interpreted.into()) > enough
             }
         };
-        if wanted && self.code.is_none() && env.level == Level::Avx512 {
+        if wanted {
             self.code = program.compiled.get(|| compile(program, &helpers()));
         }
     }
@@ -57,8 +61,10 @@ impl Cluster<'_> {
         // names, and for the level of this machine; while it runs, nobody else uses the warp and
         // the cluster.
         let ended = unsafe { start(&mut call, entry) };
-        w.pc = ended as u32;
-        w.join_if_there();
+        if self.stopped.is_none() {
+            w.pc = ended as u32;
+            w.join_if_there();
+        }
         (ended >> 32) as u32
     }
 }
@@ -66,15 +72,15 @@ impl Cluster<'_> {
 fn helpers() -> Helpers {
     Helpers {
         compute: compute as *const () as usize,
-        tried,
+        called,
     }
 }
 
-/// The address of the function for a load, a store or a shuffle.
-fn tried(program: &Program, op: &Op) -> usize {
-    type Tried = unsafe extern "sysv64" fn(*mut Cluster<'_>, *mut Warp, &Inst, u32) -> u32;
+/// The address of the function for an access or an exchange.
+fn called(program: &Program, op: &Op) -> usize {
+    type Called = unsafe extern "sysv64" fn(*mut Cluster<'_>, *mut Warp, &Inst, u32) -> u32;
     let words = Words::of(program, op).map(|words| (words.shared, words.each));
-    let function: Tried = match (words, op) {
+    let function: Called = match (words, op) {
         (Some((true, 1)), Op::Ld { .. }) => move_words::<true, false, 1>,
         (Some((true, 2)), Op::Ld { .. }) => move_words::<true, false, 2>,
         (Some((true, _)), Op::Ld { .. }) => move_words::<true, false, 4>,
@@ -89,12 +95,25 @@ fn tried(program: &Program, op: &Op) -> usize {
         (Some((false, _)), _) => move_words::<false, true, 4>,
         (None, Op::Ld { .. }) => load,
         (None, Op::St { .. }) => store,
-        (None, _) => shuffle,
+        (None, Op::Atom(_)) => atom,
+        (None, Op::Shfl { .. }) => shuffle,
+        (None, _) => exchange_any,
     };
     function as *const () as usize
 }
 
-/// A usual load or store of words; 0 if it is another, and then nothing is done.
+/// Notes what an instruction came to; 1 if the warp just goes on.
+fn noted(cluster: &mut Cluster<'_>, lanes: u32, came: Checked<Flow>) -> u32 {
+    match came {
+        Ok(Flow::Next) => 1,
+        came => {
+            cluster.stopped = Some((lanes, came));
+            0
+        }
+    }
+}
+
+/// A load or store of words.
 ///
 /// # Safety
 /// As for [`load`], on a machine with AVX-512.
@@ -142,7 +161,7 @@ unsafe extern "sysv64" fn compute(w: *mut Warp, inst: &Inst, lanes: u32, program
     }
 }
 
-/// A usual load; 0 if it is another, and then nothing is done.
+/// A load.
 ///
 /// # Safety
 /// The machine has AVX2, and nobody else uses the warp and the cluster.
@@ -166,12 +185,11 @@ unsafe extern "sysv64" fn load(
     else {
         misrouted(&inst.op)
     };
-    cluster
-        .usual_load::<true>(w, lanes, (space, order), (width, ext), d, addr)
-        .into()
+    let came = cluster.load::<true>(w, lanes, (space, order), (width, ext), d, addr);
+    noted(cluster, lanes, came)
 }
 
-/// A usual store; 0 if it is another, and then nothing is done.
+/// A store.
 ///
 /// # Safety
 /// As for [`load`].
@@ -194,25 +212,70 @@ unsafe extern "sysv64" fn store(
     else {
         misrouted(&inst.op)
     };
-    cluster
-        .usual_store::<true>(w, lanes, (space, order), width, s, addr)
-        .into()
+    let came = cluster.store::<true>(w, lanes, (space, order), width, s, addr);
+    noted(cluster, lanes, came)
 }
 
-/// A shuffle among all lanes; 0 if it is another, and then nothing is done.
+/// `atom` and `red`.
 ///
 /// # Safety
 /// As for [`load`].
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-unsafe extern "sysv64" fn shuffle(
-    _: *mut Cluster<'_>,
+unsafe extern "sysv64" fn atom(
+    cluster: *mut Cluster<'_>,
     w: *mut Warp,
     inst: &Inst,
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    let w = unsafe { &mut *w };
-    exchange::quick_shuffle(w, lanes, &inst.op).into()
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let Op::Atom(atom) = &inst.op else {
+        misrouted(&inst.op)
+    };
+    let came = cluster.atom::<true>(w, lanes, atom);
+    noted(cluster, lanes, came)
+}
+
+/// A shuffle.
+///
+/// # Safety
+/// As for [`load`].
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe extern "sysv64" fn shuffle(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    if exchange::quick_shuffle(unsafe { &mut *w }, lanes, &inst.op) {
+        return 1;
+    }
+    // SAFETY: by this function's contract.
+    unsafe { exchange_any(cluster, w, inst, lanes) }
+}
+
+/// What lanes tell each other. Code goes on only for the lanes it was entered with.
+///
+/// # Safety
+/// As for [`load`].
+unsafe extern "sysv64" fn exchange_any(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let active = w.active;
+    let came = cluster.execute_exchange(w, lanes, inst);
+    match w.active == active {
+        true => noted(cluster, lanes, came),
+        false => {
+            cluster.stopped = Some((lanes, came));
+            0
+        }
+    }
 }
 
 #[cfg(test)]

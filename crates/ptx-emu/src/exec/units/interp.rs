@@ -46,6 +46,12 @@ impl Cluster<'_> {
             {
                 let before = left;
                 left = self.run_code(code, entry, w, left);
+                if let Some((mask, came)) = self.stopped.take() {
+                    match self.go_on(w, mask, came?) {
+                        true => continue,
+                        false => break,
+                    }
+                }
                 if matches!(w.state, State::Done) {
                     break;
                 }
@@ -84,28 +90,36 @@ impl Cluster<'_> {
                 w.advance();
                 continue;
             }
-            match self.execute::<QUICK>(w, mask, inst)? {
-                Flow::Next => w.advance(),
-                Flow::Jumped => {
-                    if matches!(w.state, State::Done) {
-                        break;
-                    }
-                }
-                Flow::Again(wait) => {
-                    w.stopped = w.origin(mask);
-                    w.state = State::Waiting(wait);
-                    w.counts[env.classes[pc] as usize] -= 1;
-                    break;
-                }
-                Flow::After(wait) => {
-                    w.stopped = w.origin(mask);
-                    w.advance();
-                    w.state = State::Waiting(wait);
-                    break;
-                }
+            let came = self.execute::<QUICK>(w, mask, inst)?;
+            if !self.go_on(w, mask, came) {
+                break;
             }
         }
         Ok(quantum - left)
+    }
+
+    /// Moves a warp on by what its instruction came to; whether it can run on.
+    #[inline(always)]
+    fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow) -> bool {
+        match came {
+            Flow::Next => {
+                w.advance();
+                true
+            }
+            Flow::Jumped => !matches!(w.state, State::Done),
+            Flow::Again(wait) => {
+                w.stopped = w.origin(mask);
+                w.state = State::Waiting(wait);
+                w.counts[self.env.classes[w.pc as usize] as usize] -= 1;
+                false
+            }
+            Flow::After(wait) => {
+                w.stopped = w.origin(mask);
+                w.advance();
+                w.state = State::Waiting(wait);
+                false
+            }
+        }
     }
 
     /// One instruction for the lanes of `mask` (at least one) that is not plain.
