@@ -177,6 +177,9 @@ const INSTRUCTIONS: &[&str] = &[
     "shfl.sync.down.b32 R, R, I, 31, -1",
     "activemask.b32 R",
     "vote.sync.ballot.b32 R, P, -1",
+    "vote.sync.any.pred P, P, -1",
+    "match.any.sync.b32 R, R, -1",
+    "redux.sync.add.s32 R, R, -1",
     "bar.warp.sync -1",
 ];
 
@@ -204,6 +207,9 @@ const ACCESSES: &[&str] = &[
     "ld.local.u32 R, [stack+16]",
     "st.local.u32 [stack+16], R",
     "atom.shared.add.u32 R, [A], R",
+    "atom.shared.add.f32 F, [A], F",
+    "red.shared.max.s32 [A], R",
+    "atom.shared.cas.b32 R, [A], R, R",
 ];
 
 const WORDS: usize = 4096;

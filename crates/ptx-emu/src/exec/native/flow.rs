@@ -336,7 +336,16 @@ impl Compiler<'_> {
         asm.mov(rsi, rbx)?;
         asm.mov(rdx, std::ptr::from_ref(inst) as u64)?;
         asm.mov(rax, helper as u64)?;
-        asm.call(rax)?;
+        // Loads and stores move numbers, but others add and compare them.
+        let subnormals = match inst.op {
+            Op::Ld { .. } | Op::St { .. } => writer.subnormals,
+            _ => Subnormals::Kept,
+        };
+        writer.with_subnormals(subnormals, |writer| {
+            writer.asm.call(rax)?;
+            Ok(true)
+        })?;
+        let asm = &mut writer.asm;
         asm.test(eax, eax)?;
         asm.jz(self.exit)
     }

@@ -13,8 +13,8 @@ use crate::numeric::simd::Level;
 use crate::op::{Inst, Op, Program, Unit, misrouted};
 
 /// Interpreted instructions for each one of a program after which compiling it pays: that takes
-/// as long as interpreting some dozen.
-const PAYS: u64 = 64;
+/// as long as interpreting some hundred.
+const PAYS: u64 = 256;
 
 impl Cluster<'_> {
     /// Looks whether there is code for the kernel, or whether it pays to make some.
@@ -285,7 +285,7 @@ mod tests {
 
     const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\n\
         .reg .b32 %r<3>;\n.reg .pred %p;\nmov.u32 %r1, 0;\nLOOP: add.u32 %r1, %r1, 1;\n\
-        setp.lt.u32 %p, %r1, 1000;\n@%p bra LOOP;\nret;\n}\n";
+        setp.lt.u32 %p, %r1, 10000;\n@%p bra LOOP;\nret;\n}\n";
 
     #[test]
     fn kernels_are_compiled_when_asked_and_when_it_pays() {
@@ -308,7 +308,7 @@ mod tests {
                 let report = launch.run(&module, &mut Memory::new()).expect("it ends");
                 counted.push(report.counters.total_instructions());
             }
-            assert!(counted.iter().all(|&n| n == 3002), "{counted:?}");
+            assert!(counted.iter().all(|&n| n == 30_002), "{counted:?}");
             let code = module.kernels["k"].compiled.get(|| None);
             assert_eq!(code.is_some(), compiled, "{engine:?}");
         }
