@@ -4,7 +4,8 @@
 //! each takes when all of its warps are traced, and when all of its accesses are listened to for
 //! hazards, of which none may be found.
 //!
-//! `MIX_LEVEL=portable|avx2|avx512` picks a vector level below the machine's best.
+//! `MIX_LEVEL=portable|avx2|avx512` picks a vector level below the machine's best; `MIX_ONLY=sgemm`
+//! runs one kernel alone, for a profiler.
 
 use std::time::Duration;
 
@@ -408,6 +409,21 @@ impl Case {
         (report.counters.total_instructions(), cpu_time() - began)
     }
 
+    /// Runs for two seconds, for a profiler, and prints the speed.
+    fn repeat(&mut self) {
+        let module = Module::load(self.ptx).expect("the benchmark's own PTX");
+        let (mut best, mut all) = (Duration::MAX, Duration::ZERO);
+        while all < Duration::from_secs(2) {
+            let (instructions, time) = self.run(&module);
+            self.check();
+            (best, all) = (best.min(time), all + time);
+            if all >= Duration::from_secs(2) {
+                let speed = instructions as f64 / best.as_secs_f64() / 1e6;
+                println!("{:>10} {speed:8.2} M warp instructions/s", self.name);
+            }
+        }
+    }
+
     /// The same with everything listened to for hazards, of which there are none.
     fn sanitize(&mut self, module: &Module) -> Duration {
         for (at, before) in &self.outputs {
@@ -469,6 +485,11 @@ fn main() {
     let cases: [fn() -> Case; 10] = [
         scan, sort, histogram, attention, sgemm, stencil, transpose, spmv, nbody, compact,
     ];
+    if let Ok(only) = std::env::var("MIX_ONLY") {
+        let mut chosen = cases.map(|case| case());
+        let case = chosen.iter_mut().find(|case| case.name == only);
+        return case.expect("a kernel of that name").repeat();
+    }
     let mut criterion = Criterion::default().configure_from_args();
     let mut fastest: Vec<(&str, f64)> = Vec::new();
     let mut slower: Vec<(&str, f64, f64)> = Vec::new();

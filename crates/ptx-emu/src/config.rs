@@ -1,5 +1,6 @@
 //! How a launch is emulated.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::module::Module;
@@ -29,6 +30,33 @@ pub struct Config {
     pub profile: Profile,
     /// Vector instructions to use; the machine's best by default.
     pub level: Level,
+    /// Whether kernels become machine code.
+    pub engine: Engine,
+}
+
+/// How instructions are executed. Results, counters and faults are the same either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Engine {
+    /// One after the other, looked up in the program.
+    Interpreted,
+    /// As machine code from the first one on. Without AVX-512, or where memory cannot be made
+    /// executable, they are interpreted.
+    Compiled,
+    /// Interpreted at first, and compiled once a kernel has run for long enough.
+    Mixed,
+}
+
+impl Engine {
+    /// What the environment variable `DGX_EMU` asks for: `interpret` or `compile`; mixed otherwise.
+    pub fn chosen() -> Self {
+        static CHOSEN: OnceLock<Engine> = OnceLock::new();
+        *CHOSEN.get_or_init(|| match std::env::var("DGX_EMU").as_deref() {
+            Ok("interpret") => Self::Interpreted,
+            Ok("compile") => Self::Compiled,
+            _ => Self::Mixed,
+        })
+    }
 }
 
 impl Default for Config {
@@ -42,6 +70,7 @@ impl Default for Config {
             scoreboard: false,
             profile: Profile::H200,
             level: Level::best(),
+            engine: Engine::chosen(),
         }
     }
 }

@@ -26,6 +26,8 @@ struct Readme;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
+#[cfg(target_arch = "x86_64")]
+mod code;
 mod config;
 mod counters;
 mod evidence;
@@ -36,6 +38,7 @@ mod hazard;
 mod launch;
 mod lower;
 mod memory;
+mod mixed;
 mod module;
 mod name;
 mod numeric;
@@ -47,7 +50,7 @@ mod texture;
 pub mod trace;
 mod watchpoint;
 
-pub use config::Config;
+pub use config::{Config, Engine};
 pub use counters::{CLASSES, Class, Counters};
 pub use evidence::Evidence;
 pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};

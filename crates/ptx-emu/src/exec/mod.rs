@@ -17,6 +17,9 @@ pub(crate) mod storage;
 
 mod warp;
 
+#[cfg(target_arch = "x86_64")]
+mod native;
+
 mod alu;
 
 pub(crate) mod trace;

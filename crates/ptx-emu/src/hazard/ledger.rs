@@ -1,6 +1,6 @@
 //! What orders the accesses of a cluster: its warps, the work they gave away, and barriers.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::clock::{Clock, Knowledge, Views};
@@ -11,6 +11,7 @@ use super::works::{WORKS, Work, Works};
 use crate::exec::listen::agent::{Agent, Proxy};
 use crate::exec::listen::visit::Act;
 use crate::exec::origin::{Origin, SharedAt};
+use crate::mixed::MixedMap;
 use crate::op::Order;
 
 /// One warp.
@@ -128,16 +129,16 @@ pub(super) struct Ledger {
     pub(super) strands: Strands,
     pub(super) warps: Vec<Warp>,
     pub(super) works: Works,
-    pub(super) named: HashMap<(u32, u32), Meeting>,
+    pub(super) named: MixedMap<(u32, u32), Meeting>,
     pub(super) all: Meeting,
-    pub(super) barriers: HashMap<(u32, u32), Barrier>,
-    seats: HashMap<(u32, u32), Seat>,
+    pub(super) barriers: MixedMap<(u32, u32), Barrier>,
+    seats: MixedMap<(u32, u32), Seat>,
     /// Where each warp last asked for registers or gave some back.
     pub(super) rationed: BTreeMap<u32, Origin>,
     /// What the four warps of a product knew when each of them issued it.
-    products: HashMap<(u32, u64), Knowledge>,
+    products: MixedMap<(u32, u64), Knowledge>,
     /// Which product a work is.
-    product_of: HashMap<u32, (u32, u64)>,
+    product_of: MixedMap<u32, (u32, u64)>,
 }
 
 impl Ledger {
@@ -149,13 +150,13 @@ impl Ledger {
             strands,
             warps,
             works: Works::default(),
-            named: HashMap::new(),
+            named: MixedMap::default(),
             all: Meeting::default(),
-            barriers: HashMap::new(),
-            seats: HashMap::new(),
+            barriers: MixedMap::default(),
+            seats: MixedMap::default(),
             rationed: BTreeMap::new(),
-            products: HashMap::new(),
-            product_of: HashMap::new(),
+            products: MixedMap::default(),
+            product_of: MixedMap::default(),
         };
         for warp in 0..strands.warps {
             ledger.step(warp);

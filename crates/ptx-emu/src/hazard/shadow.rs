@@ -1,8 +1,7 @@
 //! What is remembered of shared memory: who wrote each word last, and who has read it since.
 
-use std::collections::HashMap;
-
 use crate::exec::origin::Branch;
+use crate::mixed::MixedMap;
 
 /// Bytes of a word, a bit each.
 pub(super) const WHOLE: u8 = 0b1111;
@@ -77,19 +76,19 @@ struct ReadSets {
     sets: Vec<Box<[Trace]>>,
     /// What a set becomes by one more read. The steps of a warp grow with all it learns, so the
     /// same read always finds the same reads to be over.
-    next: HashMap<(SetId, Trace), SetId>,
+    next: MixedMap<(SetId, Trace), SetId>,
     /// The last of them: neighbours mostly become the same.
     last: Option<((SetId, Trace), SetId)>,
-    numbers: HashMap<Box<[Trace]>, SetId>,
+    numbers: MixedMap<Box<[Trace]>, SetId>,
 }
 
 impl Default for ReadSets {
     fn default() -> Self {
         Self {
             sets: vec![Box::default()],
-            next: HashMap::new(),
+            next: MixedMap::default(),
             last: None,
-            numbers: HashMap::from([(Box::default(), SetId(0))]),
+            numbers: MixedMap::from_iter([(Box::default(), SetId(0))]),
         }
     }
 }
@@ -156,7 +155,7 @@ const GROWTH: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
     cells: Vec<ShadowWord>,
-    split: HashMap<u32, [ShadowWord; 4]>,
+    split: MixedMap<u32, [ShadowWord; 4]>,
     sets: ReadSets,
     /// Sets that were left when they were last swept.
     left: usize,

@@ -362,6 +362,8 @@ impl Launch {
             mma_mode: self.config.mma_mode,
             scoreboard: self.config.scoreboard,
             level: self.config.level.min(Level::best()),
+            #[cfg(target_arch = "x86_64")]
+            engine: self.config.engine,
             profile: self.config.profile,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
             began_nanos,

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Op;
+#[cfg(target_arch = "x86_64")]
+use crate::code::Compiled;
 
 /// Index of an instruction in [`Program::insts`].
 pub(crate) type Pc = u32;
@@ -231,6 +233,9 @@ pub(crate) struct Program {
     pub max_registers: Option<u32>,
     /// What is wrong with its registers, whatever it is launched with.
     pub register_hazards: Vec<RegisterHazard>,
+    /// Its machine code, once that pays.
+    #[cfg(target_arch = "x86_64")]
+    pub compiled: Compiled,
 }
 
 /// A register in trouble, at an instruction.

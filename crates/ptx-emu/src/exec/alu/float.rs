@@ -302,7 +302,8 @@ pub(crate) fn half_bin(
     m: FMods,
     [d, a, b]: [R32; 3],
 ) {
-    if fmt == HFmt::F16x2 && plain(m) {
+    // Above a single half there are zeros, which these keep.
+    if matches!(fmt, HFmt::F16 | HFmt::F16x2) && plain(m) {
         let (x, y) = (w.get(a), w.get(b));
         let v = match op {
             FBin::Add => Some(lanes::add_f16x2(x, y)),
@@ -334,7 +335,7 @@ fn half_bin_rare(w: &mut Warp, mask: u32, fmt: HFmt, op: FBin, m: FMods, [d, a, 
 
 #[inline(always)]
 pub(crate) fn half_fma(w: &mut Warp, mask: u32, fmt: HFmt, m: FMods, d: R32, [a, b, c]: [R32; 3]) {
-    if fmt == HFmt::F16x2 && plain(m) {
+    if matches!(fmt, HFmt::F16 | HFmt::F16x2) && plain(m) {
         let v = lanes::fma_f16x2(w.get(a), w.get(b), w.get(c));
         return w.put(mask, d, v);
     }

@@ -70,8 +70,14 @@ impl Adversary {
     }
 
     /// The next number of the seed's sequence, below `below`.
+    #[inline]
     pub(crate) fn draw(&mut self, below: u64) -> u64 {
-        self.next() % below.max(1)
+        let drawn = self.next();
+        match below.is_power_of_two() {
+            // Most are, and to divide takes as long as several instructions of a warp.
+            true => drawn & (below - 1),
+            false => drawn % below.max(1),
+        }
     }
 
     pub(crate) fn heads(&mut self) -> bool {

@@ -7,6 +7,8 @@ use super::cta::Cta;
 use super::residency::{Demand, Residency};
 use super::sources::{Accumulators, all_accumulators, readers};
 use super::spares;
+#[cfg(target_arch = "x86_64")]
+use crate::config::Engine;
 use crate::exec::clock::{Began, Steps};
 use crate::exec::lanes::{V32, V64, each};
 use crate::exec::listen::visit::Listener;
@@ -57,6 +59,8 @@ pub(crate) struct Env<'a> {
     pub(crate) mma_mode: MmaMode,
     pub(crate) scoreboard: bool,
     pub(crate) level: Level,
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) engine: Engine,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
@@ -94,6 +98,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) mma_mode: MmaMode,
     pub(crate) scoreboard: bool,
     pub(crate) level: Level,
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) engine: Engine,
     pub(crate) profile: Profile,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
@@ -188,6 +194,8 @@ impl<'a> Env<'a> {
             mma_mode: setup.mma_mode,
             scoreboard: setup.scoreboard,
             level: setup.level,
+            #[cfg(target_arch = "x86_64")]
+            engine: setup.engine,
             profile: setup.profile,
             launch_id: setup.launch_id,
             began_nanos: setup.began_nanos,

@@ -14,9 +14,13 @@ pub(crate) mod spares;
 
 use std::collections::{BTreeMap, HashMap};
 
+#[cfg(target_arch = "x86_64")]
+use super::checked::Checked;
 use super::clock::{Clocks, EventTime};
 use super::origin::Origin;
 use super::warp::{Wait, Warp};
+#[cfg(target_arch = "x86_64")]
+use crate::code::Code;
 use crate::counters::Counters;
 use crate::exec::listen::visit::ClusterListener;
 use crate::exec::storage::draft::Drafts;
@@ -84,6 +88,13 @@ pub(crate) struct Cluster<'a> {
     /// Whoever listens to it.
     pub(super) ear: Option<Box<dyn ClusterListener + 'a>>,
     pub(crate) turns: Turns,
+    /// The kernel's machine code, if it has any yet.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) code: Option<&'a Code>,
+    /// What the last instruction of machine code came to, for which lanes, if it did not just go
+    /// on.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) stopped: Option<(u32, Checked<Flow>)>,
 }
 
 /// What the scheduler of a cluster goes by.
@@ -142,6 +153,10 @@ impl<'a> Cluster<'a> {
             ear: env.listener.and_then(|listener| listener.attend(index)),
             passes: HashMap::new(),
             turns: Turns::default(),
+            #[cfg(target_arch = "x86_64")]
+            code: None,
+            #[cfg(target_arch = "x86_64")]
+            stopped: None,
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {

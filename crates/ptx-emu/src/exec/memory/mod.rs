@@ -9,3 +9,5 @@ pub(crate) mod gather;
 pub(crate) mod pieces;
 pub(crate) mod texture;
 pub(crate) mod transfer;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod words;

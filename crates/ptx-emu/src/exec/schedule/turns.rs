@@ -64,6 +64,8 @@ impl Cluster<'_> {
     /// other warps before it.
     pub(crate) fn run(&mut self) -> Result<Outcome, Box<Fault>> {
         self.env.level.enforce();
+        #[cfg(target_arch = "x86_64")]
+        self.look_for_code(0);
         self.turns.parked_since = None;
         let talks = self.env.shared_grid;
         if talks && self.pauses() {
@@ -131,9 +133,9 @@ impl Cluster<'_> {
         if self.adversary.reorders() {
             self.adversary.reorder(&mut order);
         }
-        for &(cta, warp) in &order {
-            let (cta, warp) = (cta as usize, warp as usize);
-            if self.ctas[cta].asleep >> warp & 1 == 1 || !self.wake(cta, warp)? {
+        let mut left = order.iter();
+        while let Some((cta, warp)) = self.next_awake(&mut left) {
+            if !self.wake(cta, warp)? {
                 continue;
             }
             ran = true;
@@ -151,6 +153,18 @@ impl Cluster<'_> {
         }
         self.turns.order = order;
         Ok(ran)
+    }
+
+    /// The next of some warps that is not asleep. Most are, between one barrier and the next.
+    #[inline(always)]
+    fn next_awake(&self, left: &mut std::slice::Iter<'_, (u32, u32)>) -> Option<(usize, usize)> {
+        if let [only] = &self.ctas[..] {
+            let &(_, warp) = left.find(|(_, warp)| only.asleep >> (warp & 63) & 1 == 0)?;
+            return Some((0, warp as usize));
+        }
+        let awake = |(cta, warp): &&(u32, u32)| self.ctas[*cta as usize].asleep >> warp & 1 == 0;
+        let &(cta, warp) = left.find(awake)?;
+        Some((cta as usize, warp as usize))
     }
 
     /// Runs one warp for at most `quantum` instructions.
@@ -172,6 +186,8 @@ impl Cluster<'_> {
         self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
+                #[cfg(target_arch = "x86_64")]
+                self.look_for_code(steps);
                 self.clocks.execute(steps);
                 self.unspin(cta, warp, u64::from(steps));
             }

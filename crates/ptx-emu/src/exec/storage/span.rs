@@ -100,9 +100,16 @@ impl Layout {
         self.extra
     }
 
+    /// Each lane from the first, as they lay last.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn deltas(&self) -> &[u32; 32] {
+        &self.deltas
+    }
+
     /// Makes the layout of the last lanes that of these.
     #[inline(always)]
-    fn follow<const QUICK: bool>(&mut self, at: &[u32; 32]) {
+    pub(crate) fn follow<const QUICK: bool>(&mut self, at: &[u32; 32]) {
         let (low, spread, bits, even) = match QUICK {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: quick machines have AVX2.
@@ -161,7 +168,20 @@ impl Span {
             confine::<QUICK>(at, mask);
         }
         layout.follow::<QUICK>(at);
-        let low = at[0].wrapping_add(layout.low);
+        Self::placed(at[0], mask, bytes, (first, end), host, layout)
+    }
+
+    /// As [`Span::within`], for lanes that lie to the first as a layout says.
+    #[inline(always)]
+    pub(crate) fn placed(
+        first_lane: u32,
+        mask: u32,
+        bytes: u32,
+        (first, end): (u32, u64),
+        host: HostPtr,
+        layout: &Layout,
+    ) -> Option<Self> {
+        let low = first_lane.wrapping_add(layout.low);
         // Lanes that lie alike may lie around the end of the address space.
         let high = low.checked_add(layout.spread)?;
         let aligned = (low | layout.bits) & (bytes - 1) == 0;

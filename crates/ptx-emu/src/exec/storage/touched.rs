@@ -3,11 +3,10 @@
 //! Global memory has a [`crate::memory::Footprint`] that all CTAs mark at once; a CTA's shared
 //! memory belongs to one host thread, so plain words do.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use crate::memory::{SECTOR, words_of};
+use crate::mixed::MixedMap;
 use crate::tensor::descriptor::{Major, Matrix};
 
 /// The sectors of one CTA's shared memory that were used.
@@ -16,7 +15,7 @@ pub(crate) struct Touched {
     read: Vec<u64>,
     written: Vec<u64>,
     /// Tiles of products that were asked for: loops come back to the same few.
-    tiles: HashMap<(u64, u32, u32), Tile, BuildHasherDefault<Mixed>>,
+    tiles: MixedMap<(u64, u32, u32), Tile>,
 }
 
 /// An operand tile of a product.
@@ -24,33 +23,6 @@ struct Tile {
     /// From its first byte to its last.
     span: Range<u32>,
     marked: bool,
-}
-
-/// A quick hash for keys of a few numbers that nobody chooses to collide.
-#[derive(Default)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u8(&mut self, number: u8) {
-        self.write_u64(number.into());
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    /// A table looks at the lowest bits, which are the least mixed.
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
 }
 
 impl Touched {
@@ -146,19 +118,6 @@ impl Touched {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn neighbouring_tiles_are_hashed_apart() {
-        let hash = |tile: (u64, u32, u32)| {
-            let mut mixed = Mixed::default();
-            std::hash::Hash::hash(&tile, &mut mixed);
-            mixed.finish() % 256
-        };
-        let both = |i: u64| [(i, 64, 0), (i, 128, 0)];
-        let places: std::collections::BTreeSet<u64> = (0..64).flat_map(both).map(hash).collect();
-        // 128 at random would fill 101 of the 256 places.
-        assert!(places.len() > 80, "{}", places.len());
-    }
 
     #[test]
     fn a_sector_counts_once_however_often_it_is_used() {

@@ -38,6 +38,27 @@ impl Cluster<'_> {
         // One number, not two: registers are scarce here.
         let mut left = quantum;
         while left > 0 {
+            #[cfg(target_arch = "x86_64")]
+            if QUICK
+                && let Some(code) = self.code
+                && let Some(entry) = code.entry(w.pc, w.active == w.live)
+                && w.wgmma.is_idle()
+            {
+                let before = left;
+                left = self.run_code(code, entry, w, left);
+                if let Some((mask, came)) = self.stopped.take() {
+                    match self.go_on(w, mask, came?) {
+                        true => continue,
+                        false => break,
+                    }
+                }
+                if matches!(w.state, State::Done) {
+                    break;
+                }
+                if left != before {
+                    continue;
+                }
+            }
             left -= 1;
             let pc = w.pc as usize;
             // Looked up anew each time: kept, it would take the register of `w`, which every
@@ -69,28 +90,36 @@ impl Cluster<'_> {
                 w.advance();
                 continue;
             }
-            match self.execute::<QUICK>(w, mask, inst)? {
-                Flow::Next => w.advance(),
-                Flow::Jumped => {
-                    if matches!(w.state, State::Done) {
-                        break;
-                    }
-                }
-                Flow::Again(wait) => {
-                    w.stopped = w.origin(mask);
-                    w.state = State::Waiting(wait);
-                    w.counts[env.classes[pc] as usize] -= 1;
-                    break;
-                }
-                Flow::After(wait) => {
-                    w.stopped = w.origin(mask);
-                    w.advance();
-                    w.state = State::Waiting(wait);
-                    break;
-                }
+            let came = self.execute::<QUICK>(w, mask, inst)?;
+            if !self.go_on(w, mask, came) {
+                break;
             }
         }
         Ok(quantum - left)
+    }
+
+    /// Moves a warp on by what its instruction came to; whether it can run on.
+    #[inline(always)]
+    fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow) -> bool {
+        match came {
+            Flow::Next => {
+                w.advance();
+                true
+            }
+            Flow::Jumped => !matches!(w.state, State::Done),
+            Flow::Again(wait) => {
+                w.stopped = w.origin(mask);
+                w.state = State::Waiting(wait);
+                w.counts[self.env.classes[w.pc as usize] as usize] -= 1;
+                false
+            }
+            Flow::After(wait) => {
+                w.stopped = w.origin(mask);
+                w.advance();
+                w.state = State::Waiting(wait);
+                false
+            }
+        }
     }
 
     /// One instruction for the lanes of `mask` (at least one) that is not plain.
@@ -136,7 +165,7 @@ impl Cluster<'_> {
 /// An instruction of the inner loops that only computes, for the lanes of `mask` (at least one);
 /// false if it is another.
 #[inline(always)]
-fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
+pub(super) fn plain(w: &mut Warp, mask: u32, inst: &Inst) -> bool {
     match inst.op {
         Op::Bin32 {
             w: W::B32,

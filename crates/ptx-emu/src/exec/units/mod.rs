@@ -1,5 +1,7 @@
 //! Instructions outside the inner loops of kernels, by the unit that the instruction table names.
 
+#[cfg(target_arch = "x86_64")]
+mod compiled;
 pub(crate) mod interp;
 pub(crate) mod print;
 

@@ -1,0 +1,607 @@
+//! The usual loads and stores of machine code: one, two or four words for each lane, in shared or
+//! global memory, as vectors of AVX-512.
+//!
+//! They do what [`super::direct`] does, which has all other accesses too, and whatever is unusual
+//! is left to it.
+
+use std::arch::x86_64::*;
+
+use crate::exec::cluster::Cluster;
+use crate::exec::storage::draft::Drafts;
+use crate::exec::storage::pointers::HostPtr;
+use crate::exec::storage::region::{CachedRegion, REMEMBERED};
+use crate::exec::storage::span::{LAYOUTS, Layout, Pattern, Span};
+use crate::exec::storage::window::{Window, window_of};
+use crate::exec::warp::Warp;
+use crate::op::{Addr, Base, Op, Order, Program, R32, R64, SHARED_BASE, Slot, Space, pool};
+
+/// An offset for each lane.
+type Offsets = [__m512i; 2];
+
+/// What an access of words reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// Shared memory of the CTA, rather than global memory.
+    pub(crate) shared: bool,
+    /// Words of a lane, in registers of their own or in a 64-bit one.
+    pub(crate) each: usize,
+}
+
+impl Words {
+    /// Those of an instruction, if it is a load or store that [`Cluster::move_words`] does.
+    pub(crate) fn of(program: &Program, op: &Op) -> Option<Self> {
+        let (space, order, width, list, addr) = match *op {
+            Op::Ld {
+                space,
+                order,
+                width,
+                d,
+                addr,
+                ..
+            } => (space, order, width, d, addr),
+            Op::St {
+                space,
+                order,
+                width,
+                s,
+                addr,
+            } => (space, order, width, s, addr),
+            _ => return None,
+        };
+        let shared = match (space, addr.base) {
+            (Space::Shared, Base::R32(_) | Base::R64(_) | Base::Abs) => true,
+            (Space::Global | Space::Const | Space::Generic, Base::R64(_)) => false,
+            _ => return None,
+        };
+        let slots = pool(program, list);
+        let narrow = slots.iter().all(|slot| matches!(slot, Slot::W32(_)));
+        let wide = matches!(slots, [Slot::W64(_)]);
+        let each = match (width, slots.len()) {
+            (4, each @ (1 | 2 | 4)) if narrow => each,
+            (8, 1) if wide => 2,
+            _ => return None,
+        };
+        (order == Order::Weak).then_some(Self { shared, each })
+    }
+}
+
+/// The halves of a register's lanes.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn load(words: &[u32; 32]) -> Offsets {
+    // SAFETY: sixteen words are a vector, wherever they lie.
+    [0, 16].map(|i| unsafe { _mm512_loadu_si512(words[i..i + 16].as_ptr().cast()) })
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn store(words: &mut [u32; 32], v: Offsets) {
+    for (words, v) in words.as_chunks_mut::<16>().0.iter_mut().zip(v) {
+        // SAFETY: sixteen words are a vector, wherever they lie.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), v) };
+    }
+}
+
+/// The low words of addresses less `base`; whether those of the mask fit.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+#[inline]
+fn offsets(r: &[u64; 32], base: u64, mask: u32) -> (Offsets, bool) {
+    let base = _mm512_set1_epi64(base as i64);
+    let high = _mm512_set1_epi64(!0xffff_ffff);
+    let mut beyond = 0;
+    let mut low = [_mm256_setzero_si256(); 4];
+    for (i, eight) in r.as_chunks::<8>().0.iter().enumerate() {
+        // SAFETY: eight double words are a vector.
+        let at = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+        let at = _mm512_sub_epi64(at, base);
+        beyond |= u32::from(_mm512_test_epi64_mask(at, high)) << (8 * i);
+        low[i] = _mm512_cvtepi64_epi32(at);
+    }
+    let [a, b, c, d] = low;
+    let join = |low, high| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+    ([join(a, b), join(c, d)], beyond & mask == 0)
+}
+
+/// Moves lanes outside a mask to its first one.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn confine(at: Offsets, mask: u32) -> Offsets {
+    let first = mask.trailing_zeros();
+    let lane = _mm512_set1_epi32(first as i32 & 15);
+    let spare = _mm512_permutexvar_epi32(lane, at[(first >> 4) as usize & 1]);
+    [
+        _mm512_mask_blend_epi32(mask as u16, spare, at[0]),
+        _mm512_mask_blend_epi32((mask >> 16) as u16, spare, at[1]),
+    ]
+}
+
+/// The offset that all lanes have.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn common(at: Offsets) -> Option<u32> {
+    let first_lane = _mm512_castsi512_si128(at[0]);
+    let first = _mm512_broadcastd_epi32(first_lane);
+    let low = _mm512_cmpneq_epi32_mask(at[0], first);
+    let high = _mm512_cmpneq_epi32_mask(at[1], first);
+    (low | high == 0).then_some(_mm_cvtsi128_si32(first_lane) as u32)
+}
+
+/// Makes a layout that of these lanes; the first one's offset.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn follow(layout: &mut Layout, at: Offsets) -> u32 {
+    let first_lane = _mm512_castsi512_si128(at[0]);
+    let first = _mm512_broadcastd_epi32(first_lane);
+    let deltas = load(layout.deltas());
+    let low = _mm512_cmpneq_epi32_mask(_mm512_sub_epi32(at[0], first), deltas[0]);
+    let high = _mm512_cmpneq_epi32_mask(_mm512_sub_epi32(at[1], first), deltas[1]);
+    if low | high != 0 {
+        let mut lanes = [0; 32];
+        store(&mut lanes, at);
+        follow_anew(layout, &lanes);
+    }
+    _mm_cvtsi128_si32(first_lane) as u32
+}
+
+#[inline(never)]
+fn follow_anew(layout: &mut Layout, at: &[u32; 32]) {
+    layout.follow::<true>(at);
+}
+
+/// Writes the lanes of a mask; those that have exited too if it is all others.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn put(w: &mut Warp, mask: u32, d: R32, v: Offsets) {
+    let whole = mask == w.live;
+    let out = &mut w.r32[d.0 as usize].0;
+    let v = match whole {
+        true => v,
+        false => {
+            let old = load(out);
+            [
+                _mm512_mask_blend_epi32(mask as u16, old[0], v[0]),
+                _mm512_mask_blend_epi32((mask >> 16) as u16, old[1], v[1]),
+            ]
+        }
+    };
+    store(out, v);
+}
+
+/// Where the lanes of an access lie.
+#[derive(Clone, Copy)]
+struct Found {
+    span: Span,
+    at: Offsets,
+}
+
+impl Found {
+    /// The first word of a lane's bytes, from the lowest lane on.
+    #[inline(always)]
+    fn host(&self) -> *mut u8 {
+        self.span.host.offset(self.span.low as usize).cast()
+    }
+
+    /// Offsets from the lowest lane.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn above_low(&self) -> Offsets {
+        let low = _mm512_set1_epi32(self.span.low as i32);
+        [
+            _mm512_sub_epi32(self.at[0], low),
+            _mm512_sub_epi32(self.at[1], low),
+        ]
+    }
+
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn lanes(&self) -> [u32; 32] {
+        let mut lanes = [0; 32];
+        store(&mut lanes, self.at);
+        lanes
+    }
+}
+
+/// Reads word after word of each lane into registers.
+///
+/// # Safety
+/// All that was found must be valid.
+#[target_feature(enable = "avx512f,avx512dq")]
+#[inline]
+unsafe fn read<const N: usize>(w: &mut Warp, mask: u32, d: [R32; N], found: &Found) {
+    let from = found.host();
+    match found.span.pattern {
+        Pattern::Same => {
+            for (i, d) in d.into_iter().enumerate() {
+                // SAFETY: by this function's contract.
+                let word = unsafe { from.cast::<i32>().add(i).read() };
+                put(w, mask, d, [_mm512_set1_epi32(word); 2]);
+            }
+        }
+        Pattern::Run if N == 1 => {
+            // SAFETY: 32 lanes of four bytes each, one behind the other.
+            let v = [0, 64].map(|i| unsafe { _mm512_loadu_si512(from.add(i).cast()) });
+            put(w, mask, d[0], v);
+        }
+        _ if N == 4 => {
+            let at = found.lanes();
+            let mut columns = [[_mm512_setzero_si512(); 2]; 4];
+            for (half, at) in at.as_chunks::<16>().0.iter().enumerate() {
+                // SAFETY: by this function's contract.
+                let four = unsafe { read_fours(found.span.host, at) };
+                for (column, v) in columns.iter_mut().zip(four) {
+                    column[half] = v;
+                }
+            }
+            for (d, v) in d.into_iter().zip(columns) {
+                put(w, mask, d, v);
+            }
+        }
+        _ => {
+            let at = found.above_low();
+            for (i, d) in d.into_iter().enumerate() {
+                // SAFETY: by this function's contract; offsets are below 2 GiB.
+                let v =
+                    at.map(|at| unsafe { _mm512_i32gather_epi32::<1>(at, from.add(4 * i).cast()) });
+                put(w, mask, d, v);
+            }
+        }
+    }
+}
+
+/// Four words of each of sixteen lanes, as four registers.
+///
+/// # Safety
+/// The sixteen bytes at each offset must be valid.
+#[target_feature(enable = "avx512f,avx512dq")]
+#[inline]
+unsafe fn read_fours(host: HostPtr, at: &[u32; 16]) -> [__m512i; 4] {
+    let mut rows = [_mm512_setzero_si512(); 4];
+    for (i, row) in rows.iter_mut().enumerate() {
+        // Lanes i, 4 + i, 8 + i and 12 + i.
+        for (quarter, part) in [0x000f, 0x00f0, 0x0f00, 0xf000].into_iter().enumerate() {
+            let from = host.offset(at[4 * quarter + i] as usize);
+            // SAFETY: by this function's contract.
+            let four = unsafe { _mm_loadu_si128(from.cast()) };
+            *row = _mm512_mask_broadcast_i32x4(*row, part, four);
+        }
+    }
+    transposed(rows)
+}
+
+/// Four registers' words of sixteen lanes become four words of each lane, four lanes to a row in
+/// steps of four; and the other way round.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn transposed([x, y, z, last]: [__m512i; 4]) -> [__m512i; 4] {
+    let (xy, zl) = (_mm512_unpacklo_epi32(x, y), _mm512_unpacklo_epi32(z, last));
+    let (xy2, zl2) = (_mm512_unpackhi_epi32(x, y), _mm512_unpackhi_epi32(z, last));
+    [
+        _mm512_unpacklo_epi64(xy, zl),
+        _mm512_unpackhi_epi64(xy, zl),
+        _mm512_unpacklo_epi64(xy2, zl2),
+        _mm512_unpackhi_epi64(xy2, zl2),
+    ]
+}
+
+/// Writes four words of each of sixteen lanes, lowest first.
+///
+/// # Safety
+/// The sixteen bytes at each offset must be valid.
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn write_fours(rows: [__m512i; 4], host: HostPtr, at: &[u32; 16]) {
+    macro_rules! lanes {
+        ($($quarter:literal)*) => {
+            $(for (i, row) in rows.iter().enumerate() {
+                let to = host.offset(at[4 * $quarter + i] as usize);
+                // SAFETY: by this function's contract.
+                unsafe { _mm_storeu_si128(to.cast(), _mm512_extracti32x4_epi32::<$quarter>(*row)) };
+            })*
+        };
+    }
+    lanes!(0 1 2 3);
+}
+
+/// Writes registers as word after word of each lane; of lanes at one place the last one wins.
+///
+/// # Safety
+/// All that was found must be valid.
+#[target_feature(enable = "avx512f")]
+#[inline]
+unsafe fn write<const N: usize>(w: &Warp, mask: u32, s: [R32; N], found: &Found) {
+    let to = found.host();
+    if N == 1 && found.span.pattern == Pattern::Run {
+        for (i, v) in [0, 64].into_iter().zip(load(w.get(s[0]))) {
+            // SAFETY: 32 lanes of four bytes each, one behind the other.
+            unsafe { _mm512_storeu_si512(to.add(i).cast(), v) };
+        }
+        return;
+    }
+    if N == 4 && mask == u32::MAX {
+        let columns = s.map(
+            #[inline(always)]
+            |s| load(w.get(s)),
+        );
+        for (half, at) in found.lanes().as_chunks::<16>().0.iter().enumerate() {
+            let rows = transposed(std::array::from_fn(
+                #[inline(always)]
+                |i| columns[i][half],
+            ));
+            // SAFETY: by this function's contract.
+            unsafe { write_fours(rows, found.span.host, at) };
+        }
+        return;
+    }
+    let at = found.above_low();
+    let masks = [mask as u16, (mask >> 16) as u16];
+    for (i, s) in s.into_iter().enumerate() {
+        let v = load(w.get(s));
+        for half in 0..2 {
+            // SAFETY: by this function's contract; offsets are below 2 GiB.
+            unsafe {
+                let to = to.add(4 * i).cast();
+                _mm512_mask_i32scatter_epi32::<1>(to, masks[half], at[half], v[half]);
+            }
+        }
+    }
+}
+
+/// Reads a double word of each lane into a register.
+///
+/// # Safety
+/// All that was found must be valid.
+#[target_feature(enable = "avx512f,avx512vl")]
+#[inline]
+unsafe fn read_wide(w: &mut Warp, mask: u32, d: R64, found: &Found) {
+    let from = found.host();
+    let [low, high] = found.above_low();
+    let at = [low, high].map(
+        #[inline(always)]
+        |at| {
+            [
+                _mm512_castsi512_si256(at),
+                _mm512_extracti64x4_epi64::<1>(at),
+            ]
+        },
+    );
+    let whole = mask == w.live;
+    let out = &mut w.r64[d.0 as usize].0;
+    for (q, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        // SAFETY: by this function's contract; offsets are below 2 GiB.
+        let v = unsafe {
+            match found.span.pattern {
+                Pattern::Same => _mm512_set1_epi64(from.cast::<i64>().read()),
+                Pattern::Run => _mm512_loadu_si512(from.add(64 * q).cast()),
+                Pattern::Scattered => _mm512_i32gather_epi64::<1>(at[q / 2][q % 2], from.cast()),
+            }
+        };
+        let chosen = if whole { 0xff } else { (mask >> (8 * q)) as u8 };
+        // SAFETY: eight double words are a vector.
+        unsafe { _mm512_mask_storeu_epi64(out.as_mut_ptr().cast(), chosen, v) };
+    }
+}
+
+/// Writes a register as a double word of each lane; of lanes at one place the last one wins.
+///
+/// # Safety
+/// All that was found must be valid.
+#[target_feature(enable = "avx512f,avx512vl")]
+#[inline]
+unsafe fn write_wide(w: &Warp, mask: u32, s: R64, found: &Found) {
+    let to = found.host();
+    let [low, high] = found.above_low();
+    let at = [low, high].map(
+        #[inline(always)]
+        |at| {
+            [
+                _mm512_castsi512_si256(at),
+                _mm512_extracti64x4_epi64::<1>(at),
+            ]
+        },
+    );
+    for (q, words) in w.get64(s).as_chunks::<8>().0.iter().enumerate() {
+        let chosen = (mask >> (8 * q)) as u8;
+        // SAFETY: by this function's contract; offsets are below 2 GiB.
+        unsafe {
+            let v = _mm512_loadu_si512(words.as_ptr().cast());
+            match found.span.pattern {
+                Pattern::Run => _mm512_storeu_si512(to.add(64 * q).cast(), v),
+                _ => _mm512_mask_i32scatter_epi64::<1>(to.cast(), chosen, at[q / 2][q % 2], v),
+            }
+        }
+    }
+}
+
+impl Cluster<'_> {
+    /// Finds the lanes of an access to the CTA's shared memory, and counts it.
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
+    #[inline]
+    fn find_shared<const WRITE: bool, const N: usize>(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        addr: Addr,
+    ) -> Option<Found> {
+        let bytes = 4 * N as u32;
+        let offset = _mm512_set1_epi32(addr.offset as i32);
+        let base = match addr.base {
+            Base::R32(r) => load(w.get(r)),
+            Base::R64(r) => offsets(w.get64(r), 0, 0).0,
+            _ => [_mm512_setzero_si512(); 2],
+        };
+        let mut at = base.map(
+            #[inline(always)]
+            |base| _mm512_add_epi32(base, offset),
+        );
+        if mask != u32::MAX {
+            at = confine(at, mask);
+        }
+        let cta = &mut self.ctas[w.cta as usize];
+        let host = HostPtr::to(cta.shared.as_mut_ptr());
+        let bounds = (SHARED_BASE, cta.shared.len() as u64);
+        let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
+        let span = match common(at) {
+            Some(all) => Span::at_once(all, bytes, bounds, host)?,
+            None => Span::placed(follow(layout, at), mask, bytes, bounds, host, layout)?,
+        };
+        let found = Found { span, at };
+        let (low, end) = (span.low.into(), (span.high + bytes).into());
+        match span.pattern {
+            Pattern::Scattered => {
+                let lanes = found.lanes();
+                let extra = layout.conflicts::<true>(mask, &lanes, bytes);
+                self.counters.bank_conflicts += u64::from(extra);
+                cta.touched.mark_lanes(&lanes, (low, end), WRITE);
+            }
+            _ => cta.touched.mark(low, end - low, WRITE),
+        }
+        let total = u64::from(bytes) * u64::from(mask.count_ones());
+        match WRITE {
+            true => self.counters.shared_written += total,
+            false => self.counters.shared_read += total,
+        }
+        Some(found)
+    }
+
+    /// As [`Cluster::find_shared`] for an allocation of global memory.
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
+    #[inline]
+    fn find_global<const WRITE: bool, const N: usize>(
+        &mut self,
+        w: &Warp,
+        mask: u32,
+        (r, offset): (R64, i64),
+    ) -> Option<Found> {
+        let bytes = 4 * N as u32;
+        let r = w.get64(r);
+        let slot = w.pc as usize % REMEMBERED;
+        let first = r[mask.trailing_zeros() as usize & 31].wrapping_add_signed(offset);
+        // A generic address may lead elsewhere.
+        if window_of(first) != Window::Global {
+            return None;
+        }
+        let known = &self.regions[slot];
+        if first.wrapping_sub(known.base) >= known.end - known.base {
+            self.regions[slot] = CachedRegion::of(self.env.memory, first)?;
+        }
+        let region = self.regions[slot];
+        let (mut at, fit) = offsets(r, region.base.wrapping_sub(offset as u64), mask);
+        if !fit {
+            return None;
+        }
+        if mask != u32::MAX {
+            at = confine(at, mask);
+        }
+        let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
+        let first = follow(layout, at);
+        let bounds = (0, region.end - region.base);
+        let host = HostPtr::to(region.bytes.first());
+        let span = Span::placed(first, mask, bytes, bounds, host, layout)?;
+        // Vector instructions take offsets for signed.
+        if span.high - span.low >= 1 << 31 {
+            return None;
+        }
+        let mut found = Found { span, at };
+        if self.drafts.concern(region.index, WRITE) {
+            found.span.host = self.drafted(&region, &found, bytes, WRITE)?;
+        }
+        let footprint = match WRITE {
+            true => &self.env.written,
+            false => &self.env.read,
+        };
+        let (low, end) = (span.low, span.high + bytes);
+        match span.pattern {
+            Pattern::Scattered => footprint.mark_lanes(region.index, &found.lanes(), (low, end)),
+            _ => footprint.mark(region.index, low.into(), (end - low).into()),
+        }
+        let total = u64::from(bytes) * u64::from(mask.count_ones());
+        match WRITE {
+            true => self.counters.global_written += total,
+            false => self.counters.global_read += total,
+        }
+        Some(found)
+    }
+
+    /// Where the cluster keeps its own copy of bytes, if they lie in one page.
+    #[target_feature(enable = "avx512f")]
+    #[inline(never)]
+    fn drafted(
+        &mut self,
+        region: &CachedRegion<'_>,
+        found: &Found,
+        bytes: u32,
+        write: bool,
+    ) -> Option<HostPtr> {
+        let span = found.span;
+        if !Drafts::together(span.low.into(), span.high.into()) {
+            return None;
+        }
+        Some(match (write, span.pattern) {
+            (true, Pattern::Scattered) => {
+                let (page, first) = self.drafts.at_lanes(region, &found.lanes(), bytes);
+                HostPtr::to(page.first()).back(first as usize)
+            }
+            (true, _) => {
+                let length = u64::from(span.high - span.low + bytes);
+                let place = self.drafts.at_written(region, span.low.into(), length);
+                HostPtr::to(place.first()).back(span.low as usize)
+            }
+            (false, _) => {
+                let place = self.drafts.at(region, span.low.into());
+                HostPtr::to(place.first()).back(span.low as usize)
+            }
+        })
+    }
+
+    /// A load or store of [`Words`]; false if it is not a usual one, and then nothing is done.
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
+    #[inline]
+    pub(crate) fn move_words<const SHARED: bool, const WRITE: bool, const N: usize>(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        op: &Op,
+    ) -> bool {
+        let (Op::Ld { d: list, addr, .. } | Op::St { s: list, addr, .. }) = *op else {
+            return false;
+        };
+        let heard = SHARED && !WRITE && !self.ctas[w.cta as usize].in_flight.is_empty();
+        if self.ear.is_some() || heard {
+            return false;
+        }
+        let found = match (SHARED, addr.base) {
+            (true, _) => self.find_shared::<WRITE, N>(w, mask, addr),
+            (false, Base::R64(r)) => self.find_global::<WRITE, N>(w, mask, (r, addr.offset)),
+            _ => None,
+        };
+        let Some(found) = found else {
+            return false;
+        };
+        if WRITE {
+            self.progress += 1;
+        }
+        let slots = pool(self.env.program, list);
+        if let [Slot::W64(r)] = *slots {
+            // SAFETY: what was found was checked.
+            unsafe {
+                match WRITE {
+                    true => write_wide(w, mask, r, &found),
+                    false => read_wide(w, mask, r, &found),
+                }
+            }
+            return true;
+        }
+        let registers = std::array::from_fn(|i| match slots[i] {
+            Slot::W32(r) => r,
+            _ => R32(0),
+        });
+        if WRITE {
+            // SAFETY: what was found was checked.
+            unsafe { write::<N>(w, mask, registers, &found) };
+        } else {
+            // SAFETY: as above.
+            unsafe { read::<N>(w, mask, registers, &found) };
+        }
+        true
+    }
+}

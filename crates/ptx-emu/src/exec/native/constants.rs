@@ -1,0 +1,94 @@
+//! Constants that code refers to.
+
+use std::mem::offset_of;
+
+/// The same word for each lane of a vector.
+type Words = [u32; 16];
+
+/// The same double word for each lane of a vector.
+type Wide = [u64; 8];
+
+/// Constants that code refers to.
+#[repr(C, align(64))]
+pub(crate) struct Constants {
+    nan: Words,
+    sign: Words,
+    magnitude: Words,
+    exponent: Words,
+    low_half: Words,
+    low_byte: Words,
+    one: Words,
+    two_to_31: Words,
+    most_signed: Words,
+    nan_half: Words,
+    wide_sign: Wide,
+    wide_magnitude: Wide,
+    wide_one: Wide,
+    wide_two_to_31: Wide,
+    kept: u32,
+    flushed: u32,
+}
+
+pub(crate) static CONSTANTS: Constants = Constants {
+    nan: [0x7fff_ffff; 16],
+    sign: [0x8000_0000; 16],
+    magnitude: [0x7fff_ffff; 16],
+    exponent: [0x7f80_0000; 16],
+    low_half: [0xffff; 16],
+    low_byte: [0xff; 16],
+    one: [1f32.to_bits(); 16],
+    two_to_31: [2_147_483_648f32.to_bits(); 16],
+    most_signed: [i32::MAX as u32; 16],
+    nan_half: [0x7fff; 16],
+    wide_sign: [1 << 63; 8],
+    wide_magnitude: [u64::MAX >> 1; 8],
+    wide_one: [1f64.to_bits(); 8],
+    wide_two_to_31: [2_147_483_648f64.to_bits(); 8],
+    // Exceptions masked, nearest; and with both kinds of subnormals flushed.
+    kept: 0x1f80,
+    flushed: 0x9fc0,
+};
+
+/// Where a constant lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Constant {
+    Nan,
+    Sign,
+    Magnitude,
+    Exponent,
+    LowHalf,
+    LowByte,
+    One,
+    TwoTo31,
+    MostSigned,
+    NanHalf,
+    WideSign,
+    WideMagnitude,
+    WideOne,
+    WideTwoTo31,
+    Kept,
+    Flushed,
+}
+
+impl Constant {
+    pub(super) fn offset(self) -> usize {
+        match self {
+            Self::Nan => offset_of!(Constants, nan),
+            Self::Sign => offset_of!(Constants, sign),
+            Self::Magnitude => offset_of!(Constants, magnitude),
+            Self::Exponent => offset_of!(Constants, exponent),
+            Self::LowHalf => offset_of!(Constants, low_half),
+            Self::LowByte => offset_of!(Constants, low_byte),
+            Self::One => offset_of!(Constants, one),
+            Self::TwoTo31 => offset_of!(Constants, two_to_31),
+            Self::MostSigned => offset_of!(Constants, most_signed),
+            Self::NanHalf => offset_of!(Constants, nan_half),
+            Self::WideSign => offset_of!(Constants, wide_sign),
+            Self::WideMagnitude => offset_of!(Constants, wide_magnitude),
+            Self::WideOne => offset_of!(Constants, wide_one),
+            Self::WideTwoTo31 => offset_of!(Constants, wide_two_to_31),
+            Self::Kept => offset_of!(Constants, kept),
+            Self::Flushed => offset_of!(Constants, flushed),
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! From a program to code: runs of instructions, their counts, and the ways in and out.
+
+use std::collections::BTreeSet;
+use std::mem::offset_of;
+
+use iced_x86::BlockEncoderOptions;
+use iced_x86::code_asm::*;
+
+use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
+use super::{Call, Helpers, Subnormals};
+use crate::code::{Code, Entries};
+use crate::counters::CLASSES;
+use crate::exec::warp::Warp;
+use crate::op::{Inst, NO_RECONVERGENCE, Op, Pc, Program, Unit};
+
+/// How an instruction runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It only computes.
+    Computed,
+    /// An access or an exchange: by a function, after which the code may stop.
+    Called,
+    Branch,
+    /// By the interpreter.
+    Left,
+}
+
+fn way(op: &Op) -> Way {
+    match op {
+        Op::Bra { .. } => Way::Branch,
+        Op::Activemask { .. } => Way::Computed,
+        _ => match op.unit() {
+            Unit::Plain
+            | Unit::Integer
+            | Unit::Bits
+            | Unit::Float
+            | Unit::Compare
+            | Unit::Convert
+            | Unit::Address => Way::Computed,
+            Unit::Memory | Unit::Exchange => Way::Called,
+            _ => Way::Left,
+        },
+    }
+}
+
+/// Where lanes that parted may meet again.
+fn joins(program: &Program) -> BTreeSet<Pc> {
+    let met = |inst: &Inst| match inst.op {
+        Op::Bra { reconverge, .. }
+        | Op::Brx { reconverge, .. }
+        | Op::CallIndirect { reconverge, .. } => Some(reconverge),
+        _ => None,
+    };
+    let all = program.insts.iter().filter_map(met);
+    all.filter(|&pc| pc != NO_RECONVERGENCE).collect()
+}
+
+/// First instructions of runs: a warp may come to them from elsewhere, or stop before them.
+fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
+    let mut firsts = joins.clone();
+    firsts.insert(0);
+    for (pc, inst) in (0..).zip(&program.insts) {
+        match &inst.op {
+            Op::Bra { target, .. } | Op::Call { target } => {
+                firsts.insert(*target);
+            }
+            Op::Brx { targets, .. } => firsts.extend(targets.iter()),
+            Op::CallIndirect { targets, .. } => {
+                firsts.extend(targets.iter().map(|&(_, pc)| pc));
+            }
+            _ => {}
+        }
+        if way(&inst.op) != Way::Computed {
+            firsts.extend([pc, pc + 1]);
+        }
+    }
+    firsts
+}
+
+/// What the processor should be set to between instructions: what most of them want.
+fn usual_subnormals(program: &Program) -> Subnormals {
+    let ftz = |inst: &Inst| match inst.op {
+        Op::F32Bin { m, .. } | Op::F32Fma { m, .. } | Op::F32Un { m, .. } => Some(m.ftz),
+        Op::SetpF32 { ftz, .. } => Some(ftz),
+        Op::F64Bin { .. } | Op::F64Fma { .. } | Op::F64Un { .. } => Some(false),
+        _ => None,
+    };
+    let wishes = program.insts.iter().filter_map(ftz);
+    let balance: i64 = wishes.map(|ftz| if ftz { 1 } else { -1 }).sum();
+    match balance > 0 {
+        true => Subnormals::Flushed,
+        false => Subnormals::Kept,
+    }
+}
+
+/// A way out, written behind the code that seldom takes it.
+struct Leave {
+    from: CodeLabel,
+    pc: Pc,
+    /// Instructions that were counted and not executed, by class.
+    uncount: [u32; CLASSES],
+}
+
+struct Compiler<'a> {
+    writer: Writer<'a>,
+    joins: BTreeSet<Pc>,
+    /// The labels of runs of each kind of warp.
+    labels: [Vec<Option<CodeLabel>>; 3],
+    leaves: Vec<Leave>,
+    exit: CodeLabel,
+}
+
+/// The code of a program; none where executable memory is forbidden.
+pub(crate) fn compile(program: &Program, helpers: &Helpers) -> Option<Code> {
+    assemble(program, helpers).ok()?
+}
+
+fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedError> {
+    let mut asm = CodeAssembler::new(64)?;
+    let exit = asm.create_label();
+    let joins = joins(program);
+    let firsts = firsts(program, &joins);
+    let is_left = |pc: Pc| match program.insts.get(pc as usize) {
+        Some(inst) => way(&inst.op) == Way::Left,
+        None => true,
+    };
+    let end = program.insts.len() as Pc;
+    let all: BTreeSet<Pc> = (0..end).collect();
+    let runs = |kind: Kind| if kind == Kind::Stepped { &all } else { &firsts };
+    let labels = Kind::ALL.map(|kind| {
+        let mut label = |pc: Pc| {
+            let written = runs(kind).contains(&pc) && !is_left(pc);
+            written.then(|| asm.create_label())
+        };
+        (0..end).map(&mut label).collect()
+    });
+    let mut compiler = Compiler {
+        writer: Writer {
+            asm,
+            program,
+            helpers,
+            kind: Kind::Stepped,
+            lanes: Lanes::All,
+            subnormals: usual_subnormals(program),
+        },
+        joins,
+        labels,
+        leaves: Vec::new(),
+        exit,
+    };
+    compiler.doors()?;
+    for kind in Kind::ALL {
+        compiler.writer.kind = kind;
+        let mut firsts = runs(kind).iter().copied().peekable();
+        while let Some(first) = firsts.next() {
+            if !is_left(first) {
+                compiler.run(first, firsts.peek().copied().unwrap_or(end))?;
+            }
+        }
+    }
+    compiler.leave_all()?;
+    compiler.finish()
+}
+
+impl Compiler<'_> {
+    /// The way in, which is the first thing in the code, and the way out.
+    fn doors(&mut self) -> Result<(), IcedError> {
+        let writer = &mut self.writer;
+        let asm = &mut writer.asm;
+        for register in [rbx, rbp, r12, r13, r14, r15] {
+            asm.push(register)?;
+        }
+        let field = |offset: usize| qword_ptr(rdi + offset as i32);
+        asm.push(field(offset_of!(Call, cluster)))?;
+        asm.mov(rbx, field(offset_of!(Call, warp)))?;
+        asm.mov(r12, field(offset_of!(Call, r32)))?;
+        asm.mov(r13, field(offset_of!(Call, r64)))?;
+        asm.mov(r14, field(offset_of!(Call, predicates)))?;
+        asm.mov(r15, field(offset_of!(Call, left)))?;
+        asm.mov(rbp, field(offset_of!(Call, constants)))?;
+        let flushes = writer.subnormals == Subnormals::Flushed;
+        if flushes {
+            writer.set_subnormals(Subnormals::Flushed)?;
+        }
+        writer.asm.jmp(rsi)?;
+        writer.asm.set_label(&mut self.exit)?;
+        if flushes {
+            writer.set_subnormals(Subnormals::Kept)?;
+        }
+        let asm = &mut writer.asm;
+        asm.shl(r15, 32)?;
+        asm.or(rax, r15)?;
+        asm.add(rsp, 8)?;
+        for register in [r15, r14, r13, r12, rbp, rbx] {
+            asm.pop(register)?;
+        }
+        asm.ret()
+    }
+
+    /// A label that leads out, with `pc` the next instruction, and those from `from` to `end` not
+    /// executed.
+    fn leave(&mut self, pc: Pc, unexecuted: std::ops::Range<Pc>) -> CodeLabel {
+        let from = self.writer.asm.create_label();
+        let mut uncount = [0; CLASSES];
+        for pc in unexecuted {
+            uncount[self.writer.program.insts[pc as usize].op.class() as usize] += 1;
+        }
+        self.leaves.push(Leave { from, pc, uncount });
+        from
+    }
+
+    fn leave_all(&mut self) -> Result<(), IcedError> {
+        for mut leave in std::mem::take(&mut self.leaves) {
+            let asm = &mut self.writer.asm;
+            asm.set_label(&mut leave.from)?;
+            asm.mov(eax, leave.pc)?;
+            for (class, &n) in leave.uncount.iter().enumerate().filter(|(_, n)| **n > 0) {
+                asm.sub(count(class), n as i32)?;
+                asm.add(r15d, n as i32)?;
+            }
+            asm.jmp(self.exit)?;
+        }
+        Ok(())
+    }
+
+    /// The instructions from one to before another, which are executed one after the other.
+    fn run(&mut self, first: Pc, end: Pc) -> Result<(), IcedError> {
+        let insts = &self.writer.program.insts;
+        let executed = insts[first as usize..end as usize]
+            .iter()
+            .position(|inst| way(&inst.op) == Way::Left);
+        let last = executed.map_or(end, |n| first + n as Pc);
+        let kind = self.writer.kind as usize;
+        let asm = &mut self.writer.asm;
+        if let Some(label) = &mut self.labels[kind][first as usize] {
+            asm.set_label(label)?;
+        }
+        if self.joins.contains(&first) {
+            let joined = self.leave(first, 0..0);
+            let asm = &mut self.writer.asm;
+            asm.cmp(dword_ptr(warp(offset_of!(Warp, rpc))), first as i32)?;
+            asm.je(joined)?;
+        }
+        let mut counts = [0; CLASSES];
+        for inst in &self.writer.program.insts[first as usize..last as usize] {
+            counts[inst.op.class() as usize] += 1;
+        }
+        // A turn that ends within the run goes step by step.
+        let stepped = self.labels[Kind::Stepped as usize][first as usize];
+        let too_many = match stepped.filter(|_| self.writer.kind != Kind::Stepped) {
+            Some(stepped) => stepped,
+            None => self.leave(first, 0..0),
+        };
+        let asm = &mut self.writer.asm;
+        asm.cmp(r15d, (last - first) as i32)?;
+        asm.jb(too_many)?;
+        asm.sub(r15d, (last - first) as i32)?;
+        for (class, &n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
+            asm.add(count(class), n)?;
+        }
+        for pc in first..last {
+            self.instruction(pc)?;
+        }
+        let branches = matches!(
+            self.writer.program.insts[last as usize - 1].op,
+            Op::Bra { .. }
+        );
+        // The next run is written right behind.
+        let follows = last == end
+            && self.labels[kind]
+                .get(end as usize)
+                .is_some_and(Option::is_some);
+        match branches || follows {
+            true => Ok(()),
+            false => self.go(last),
+        }
+    }
+
+    /// Goes on at an instruction.
+    fn go(&mut self, pc: Pc) -> Result<(), IcedError> {
+        let kind = self.writer.kind as usize;
+        match self.labels[kind].get(pc as usize).copied().flatten() {
+            Some(label) => self.writer.asm.jmp(label),
+            None => {
+                self.writer.asm.mov(eax, pc)?;
+                self.writer.asm.jmp(self.exit)
+            }
+        }
+    }
+
+    fn instruction(&mut self, pc: Pc) -> Result<(), IcedError> {
+        let program = self.writer.program;
+        let inst = &program.insts[pc as usize];
+        let mut done = self.writer.asm.create_label();
+        match way(&inst.op) {
+            Way::Computed => self.computed(inst, done)?,
+            Way::Called => self.called(pc, inst, done)?,
+            Way::Branch => return self.branch(pc, inst),
+            Way::Left => return Ok(()),
+        }
+        self.writer.asm.set_label(&mut done)?;
+        self.writer.asm.nop()
+    }
+
+    fn computed(&mut self, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
+        let writer = &mut self.writer;
+        writer.find_lanes(inst.guard, done)?;
+        let written = writer.integer(&inst.op)?
+            || writer.float(&inst.op)?
+            || writer.comparison(inst)?
+            || writer.moved(&inst.op)?;
+        if written {
+            return Ok(());
+        }
+        let mut nan = writer.asm.create_label();
+        if writer.double(&inst.op, nan)? || writer.between_floats(&inst.op, nan)? {
+            writer.asm.jmp(done)?;
+            writer.asm.set_label(&mut nan)?;
+        }
+        writer.compute(inst)?;
+        Ok(())
+    }
+
+    /// Calls the function of an access or an exchange; stops if that says so.
+    fn called(&mut self, pc: Pc, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
+        let writer = &mut self.writer;
+        writer.load_lanes(inst.guard, done)?;
+        let helper = (writer.helpers.called)(writer.program, &inst.op);
+        let asm = &mut writer.asm;
+        match writer.kind == Kind::Whole && inst.guard.pred.is_none() {
+            true => asm.mov(ecx, active())?,
+            false => asm.mov(ecx, eax)?,
+        }
+        asm.mov(dword_ptr(warp(offset_of!(Warp, pc))), pc as i32)?;
+        asm.mov(rdi, qword_ptr(rsp))?;
+        asm.mov(rsi, rbx)?;
+        asm.mov(rdx, std::ptr::from_ref(inst) as u64)?;
+        asm.mov(rax, helper as u64)?;
+        // Loads and stores move numbers, but others add and compare them.
+        let subnormals = match inst.op {
+            Op::Ld { .. } | Op::St { .. } => writer.subnormals,
+            _ => Subnormals::Kept,
+        };
+        writer.with_subnormals(subnormals, |writer| {
+            writer.asm.call(rax)?;
+            Ok(true)
+        })?;
+        let asm = &mut writer.asm;
+        asm.test(eax, eax)?;
+        asm.jz(self.exit)
+    }
+
+    /// A branch that all lanes take, or none; leaves before one that parts them.
+    fn branch(&mut self, pc: Pc, inst: &Inst) -> Result<(), IcedError> {
+        let Op::Bra { target, .. } = inst.op else {
+            return Ok(());
+        };
+        if let Some(p) = inst.guard.pred {
+            let parted = self.leave(pc, pc..pc + 1);
+            let mut on = self.writer.asm.create_label();
+            let asm = &mut self.writer.asm;
+            asm.mov(ecx, active())?;
+            asm.mov(eax, predicate(p))?;
+            if inst.guard.negate {
+                asm.not(eax)?;
+            }
+            asm.and(eax, ecx)?;
+            asm.jz(on)?;
+            asm.cmp(eax, ecx)?;
+            asm.jne(parted)?;
+            self.go(target)?;
+            self.writer.asm.set_label(&mut on)?;
+            self.writer.asm.nop()?;
+            return self.go(pc + 1);
+        }
+        self.go(target)
+    }
+
+    fn finish(mut self) -> Result<Option<Code>, IcedError> {
+        let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
+        let result = self.writer.asm.assemble_options(0, options)?;
+        let [parted, whole, stepped] = &self.labels;
+        let mut entries = Entries::default();
+        for (entries, labels) in entries.iter_mut().zip([parted, whole]) {
+            for (label, stepped) in labels.iter().zip(stepped) {
+                entries.push(match label.or(*stepped) {
+                    Some(label) => Some(result.label_ip(&label)? as u32),
+                    None => None,
+                });
+            }
+        }
+        Ok(Code::new(&result.inner.code_buffer, entries))
+    }
+}
+
+/// Where a warp counts the instructions of a class.
+fn count(class: usize) -> AsmMemoryOperand {
+    qword_ptr(warp(offset_of!(Warp, counts) + 8 * class))
+}

@@ -1,0 +1,232 @@
+//! The lanes an instruction is for, and how registers are read and written for them.
+
+use std::mem::offset_of;
+
+use iced_x86::code_asm::*;
+
+use super::constants::Constant;
+use super::{Helpers, Subnormals};
+use crate::exec::warp::Warp;
+use crate::op::{Guard, Inst, P, Program, R32, R64};
+
+/// Whether a template was written; the assembler's mistakes are the writer's own.
+pub(super) type Written = Result<bool, IcedError>;
+
+/// Lanes that an instruction writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lanes {
+    /// All; those that have exited too, as the interpreter does.
+    All,
+    /// Those of k1, k5, k2 and k6, eight each; eax has them as one word, as the instruction was
+    /// guarded.
+    Some,
+}
+
+/// Warps that code is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Some of whose live lanes are on another path.
+    Parted,
+    /// All of whose live lanes are active.
+    Whole,
+    /// Either, stopping after any instruction.
+    Stepped,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [Self::Parted, Self::Whole, Self::Stepped];
+}
+
+/// Writes instructions for warps of one kind.
+pub(super) struct Writer<'a> {
+    pub(super) asm: CodeAssembler,
+    pub(super) program: &'a Program,
+    pub(super) helpers: &'a Helpers,
+    pub(super) kind: Kind,
+    /// Lanes of the instruction that is being written.
+    pub(super) lanes: Lanes,
+    /// What the processor is set to between instructions.
+    pub(super) subnormals: Subnormals,
+}
+
+/// The quarters of a warp: eight lanes each.
+pub(super) const QUARTERS: [i32; 4] = [0, 1, 2, 3];
+
+/// Its halves: sixteen lanes each.
+pub(super) const HALVES: [i32; 2] = [0, 1];
+
+pub(super) fn warp(field: usize) -> AsmMemoryOperand {
+    rbx + field as i32
+}
+
+pub(super) fn active() -> AsmMemoryOperand {
+    dword_ptr(warp(offset_of!(Warp, active)))
+}
+
+pub(super) fn predicate(p: P) -> AsmMemoryOperand {
+    dword_ptr(r14 + 4 * i32::from(p.0))
+}
+
+/// Half of a 32-bit register: sixteen lanes.
+pub(super) fn half(r: R32, half: i32) -> AsmMemoryOperand {
+    zmmword_ptr(r12 + (r.0 as i32 * 128 + half * 64))
+}
+
+/// A quarter of a 32-bit register: eight lanes.
+pub(super) fn quarter(r: R32, quarter: i32) -> AsmMemoryOperand {
+    ymmword_ptr(r12 + (r.0 as i32 * 128 + quarter * 32))
+}
+
+/// A quarter of a 64-bit register: eight lanes.
+pub(super) fn wide(r: R64, quarter: i32) -> AsmMemoryOperand {
+    zmmword_ptr(r13 + (r.0 as i32 * 256 + quarter * 64))
+}
+
+pub(super) fn constant(constant: Constant) -> AsmMemoryOperand {
+    zmmword_ptr(rbp + constant.offset() as i32)
+}
+
+/// zmm31 for the lanes of a half.
+fn half_lanes(half: i32) -> AsmRegisterZmm {
+    [zmm31.k1(), zmm31.k2()][half as usize]
+}
+
+/// zmm31 for the lanes of a quarter.
+fn quarter_lanes(quarter: i32) -> AsmRegisterZmm {
+    [zmm31.k1(), zmm31.k5(), zmm31.k2(), zmm31.k6()][quarter as usize]
+}
+
+impl Writer<'_> {
+    /// Finds the lanes of an instruction; jumps to the label if there are none.
+    pub(super) fn find_lanes(&mut self, guard: Guard, none: CodeLabel) -> Result<(), IcedError> {
+        self.load_lanes(guard, none)?;
+        let asm = &mut self.asm;
+        self.lanes = match (self.kind, guard.pred) {
+            (Kind::Whole, None) => Lanes::All,
+            (kind, _) => {
+                if kind != Kind::Parted {
+                    asm.mov(ecx, -1)?;
+                    asm.cmp(eax, dword_ptr(warp(offset_of!(Warp, live))))?;
+                    asm.cmovne(ecx, eax)?;
+                }
+                asm.kmovd(k1, if kind == Kind::Parted { eax } else { ecx })?;
+                asm.kshiftrd(k2, k1, 16)?;
+                asm.kshiftrd(k5, k1, 8)?;
+                asm.kshiftrd(k6, k1, 24)?;
+                Lanes::Some
+            }
+        };
+        Ok(())
+    }
+
+    /// Loads the lanes of an instruction into eax, but for all those of a whole warp.
+    pub(super) fn load_lanes(&mut self, guard: Guard, none: CodeLabel) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        match guard.pred {
+            None if self.kind == Kind::Whole => {}
+            None => asm.mov(eax, active())?,
+            Some(p) => {
+                asm.mov(eax, predicate(p))?;
+                if guard.negate {
+                    asm.not(eax)?;
+                }
+                asm.and(eax, active())?;
+                asm.jz(none)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes half of a register from a vector.
+    pub(super) fn put_half(&mut self, d: R32, h: i32, v: AsmRegisterZmm) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        if self.lanes == Lanes::All {
+            return asm.vmovdqa32(half(d, h), v);
+        }
+        asm.vmovdqa32(zmm31, half(d, h))?;
+        asm.vmovdqa32(half_lanes(h), v)?;
+        asm.vmovdqa32(half(d, h), zmm31)
+    }
+
+    /// Writes a quarter of a 32-bit register.
+    pub(super) fn put_quarter(
+        &mut self,
+        d: R32,
+        q: i32,
+        v: AsmRegisterYmm,
+    ) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        if self.lanes == Lanes::All {
+            return asm.vmovdqa32(quarter(d, q), v);
+        }
+        asm.vmovdqa32(ymm31, quarter(d, q))?;
+        let lanes = [ymm31.k1(), ymm31.k5(), ymm31.k2(), ymm31.k6()];
+        asm.vmovdqa32(lanes[q as usize], v)?;
+        asm.vmovdqa32(quarter(d, q), ymm31)
+    }
+
+    /// Writes a quarter of a 64-bit register.
+    pub(super) fn put_wide(&mut self, d: R64, q: i32, v: AsmRegisterZmm) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        if self.lanes == Lanes::All {
+            return asm.vmovdqa64(wide(d, q), v);
+        }
+        asm.vmovdqa64(zmm31, wide(d, q))?;
+        asm.vmovdqa64(quarter_lanes(q), v)?;
+        asm.vmovdqa64(wide(d, q), zmm31)
+    }
+
+    /// Writes a predicate from edx, for the lanes of the instruction.
+    pub(super) fn put_predicate(&mut self, d: P, guard: Guard) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        if self.kind == Kind::Whole && guard.pred.is_none() {
+            asm.mov(eax, active())?;
+        }
+        asm.xor(edx, predicate(d))?;
+        asm.and(edx, eax)?;
+        asm.xor(predicate(d), edx)
+    }
+
+    /// Sets how subnormal numbers count, and puts it back behind `write`.
+    pub(super) fn with_subnormals(
+        &mut self,
+        wanted: Subnormals,
+        write: impl FnOnce(&mut Self) -> Written,
+    ) -> Written {
+        if wanted == self.subnormals {
+            return write(self);
+        }
+        self.set_subnormals(wanted)?;
+        let written = write(self)?;
+        self.set_subnormals(self.subnormals)?;
+        Ok(written)
+    }
+
+    pub(super) fn set_subnormals(&mut self, wanted: Subnormals) -> Result<(), IcedError> {
+        let mode = match wanted {
+            Subnormals::Kept => Constant::Kept,
+            Subnormals::Flushed => Constant::Flushed,
+        };
+        self.asm.ldmxcsr(dword_ptr(rbp + mode.offset() as i32))
+    }
+
+    /// Calls the interpreter's own function for an instruction that computes; eax has the lanes,
+    /// unless they are all of a whole warp.
+    pub(super) fn compute(&mut self, inst: &Inst) -> Written {
+        let whole = self.kind == Kind::Whole && inst.guard.pred.is_none();
+        let (program, helper) = (std::ptr::from_ref(self.program), self.helpers.compute);
+        self.with_subnormals(Subnormals::Kept, |writer| {
+            let asm = &mut writer.asm;
+            match whole {
+                true => asm.mov(edx, active())?,
+                false => asm.mov(edx, eax)?,
+            }
+            asm.mov(rdi, rbx)?;
+            asm.mov(rsi, std::ptr::from_ref(inst) as u64)?;
+            asm.mov(rcx, program as u64)?;
+            asm.mov(rax, helper as u64)?;
+            asm.call(rax)?;
+            Ok(true)
+        })
+    }
+}

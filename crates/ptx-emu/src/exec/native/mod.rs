@@ -1,0 +1,67 @@
+//! Machine code for x86-64 with AVX-512, from a predecoded program.
+//!
+//! Code runs a warp from one instruction to another one that it leaves to the interpreter, and
+//! does to registers, counters and paths what the interpreter would have done. The way of an
+//! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
+//! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
+//! them; [`integer`], [`float`], [`compare`] and [`moves`] have a template for each usual
+//! instruction; the others that only compute call the interpreter's own function. So do accesses
+//! and exchanges, and where the warp does not just go on after one, the code stops there.
+//!
+//! While code runs, these registers keep their meaning:
+//!
+//! | register | what |
+//! |---|---|
+//! | rbx | the warp |
+//! | r12, r13, r14 | its 32-bit registers, 64-bit registers and predicates |
+//! | r15d | instructions it may still execute |
+//! | rbp | [`constants::CONSTANTS`] |
+//! | [rsp] | the cluster |
+//!
+//! An instruction may change rax, rcx, rdx, rsi, rdi, r8 to r11, zmm16 to zmm31 and k1 to k7.
+//! The lower vector registers are left alone, so that nothing need be cleared for other code.
+
+mod compare;
+mod constants;
+mod float;
+mod flow;
+mod integer;
+mod lanes;
+mod moves;
+
+pub(crate) use constants::CONSTANTS;
+pub(crate) use flow::compile;
+
+use crate::exec::lanes::{V32, V64};
+use crate::exec::warp::Warp;
+use crate::op::{Op, Program};
+
+/// What code is called with.
+#[repr(C)]
+pub(crate) struct Call {
+    pub(crate) warp: *mut Warp,
+    pub(crate) r32: *mut V32,
+    pub(crate) r64: *mut V64,
+    pub(crate) predicates: *mut u32,
+    pub(crate) cluster: *mut (),
+    pub(crate) constants: *const constants::Constants,
+    /// Instructions that may be executed.
+    pub(crate) left: u64,
+}
+
+/// Functions that code calls, by address.
+pub(crate) struct Helpers {
+    /// `fn(warp, instruction, lanes, program)`: computes.
+    pub(crate) compute: usize,
+    /// Of an access or an exchange, `fn(cluster, warp, instruction, lanes) -> u32`: does it; 0 if
+    /// the warp does not just go on.
+    pub(crate) called: fn(&Program, &Op) -> usize,
+}
+
+/// How subnormal numbers count, which is a mode of the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subnormals {
+    Kept,
+    /// As zeros, in operands and results: `.ftz`.
+    Flushed,
+}

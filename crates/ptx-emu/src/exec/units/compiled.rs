@@ -1,0 +1,322 @@
+//! Warps that run as machine code, and the functions that it calls.
+
+use crate::code::Code;
+use crate::config::Engine;
+use crate::exec::alu::{bits, compare, convert, exchange, float, integer};
+use crate::exec::checked::Checked;
+use crate::exec::cluster::{Cluster, Flow};
+use crate::exec::memory::words::Words;
+use crate::exec::native::{CONSTANTS, Call, Helpers, compile};
+use crate::exec::units::interp::plain;
+use crate::exec::warp::Warp;
+use crate::numeric::simd::Level;
+use crate::op::{Inst, Op, Program, Unit, misrouted};
+
+/// Interpreted instructions for each one of a program after which compiling it pays: that takes
+/// as long as interpreting some hundred.
+const PAYS: u64 = 256;
+
+impl Cluster<'_> {
+    /// Looks whether there is code for the kernel, or whether it pays to make some.
+    pub(crate) fn look_for_code(&mut self, interpreted: u32) {
+        let (env, program) = (self.env, self.env.program);
+        if self.code.is_some() || env.level != Level::Avx512 {
+            return;
+        }
+        let wanted = match env.engine {
+            Engine::Interpreted => false,
+            Engine::Compiled => true,
+            Engine::Mixed => {
+                let enough = PAYS * program.insts.len() as u64;
+                program.compiled.count(interpreted.into()) > enough
+            }
+        };
+        if wanted {
+            self.code = program.compiled.get(|| compile(program, &helpers()));
+        }
+    }
+
+    /// Runs a warp from where it stands as far as code goes, for at most `left` instructions;
+    /// how many are left.
+    pub(super) fn run_code(
+        &mut self,
+        code: &Code,
+        entry: *const u8,
+        w: &mut Warp,
+        left: u32,
+    ) -> u32 {
+        let mut call = Call {
+            warp: w,
+            r32: w.r32.as_mut_ptr(),
+            r64: w.r64.as_mut_ptr(),
+            predicates: w.p.as_mut_ptr(),
+            cluster: std::ptr::from_mut(self).cast(),
+            constants: &CONSTANTS,
+            left: left.into(),
+        };
+        type Start = unsafe extern "sysv64" fn(*mut Call, *const u8) -> u64;
+        // SAFETY: code begins with a function of this type.
+        let start = unsafe { std::mem::transmute::<*const u8, Start>(code.start()) };
+        // SAFETY: the code was made for this program, whose warps have all the registers that it
+        // names, and for the level of this machine; while it runs, nobody else uses the warp and
+        // the cluster.
+        let ended = unsafe { start(&mut call, entry) };
+        if self.stopped.is_none() {
+            w.pc = ended as u32;
+            w.join_if_there();
+        }
+        (ended >> 32) as u32
+    }
+}
+
+fn helpers() -> Helpers {
+    Helpers {
+        compute: compute as *const () as usize,
+        called,
+    }
+}
+
+/// The address of the function for an access or an exchange.
+fn called(program: &Program, op: &Op) -> usize {
+    type Called = unsafe extern "sysv64" fn(*mut Cluster<'_>, *mut Warp, &Inst, u32) -> u32;
+    let words = Words::of(program, op).map(|words| (words.shared, words.each));
+    let function: Called = match (words, op) {
+        (Some((true, 1)), Op::Ld { .. }) => move_words::<true, false, 1>,
+        (Some((true, 2)), Op::Ld { .. }) => move_words::<true, false, 2>,
+        (Some((true, _)), Op::Ld { .. }) => move_words::<true, false, 4>,
+        (Some((false, 1)), Op::Ld { .. }) => move_words::<false, false, 1>,
+        (Some((false, 2)), Op::Ld { .. }) => move_words::<false, false, 2>,
+        (Some((false, _)), Op::Ld { .. }) => move_words::<false, false, 4>,
+        (Some((true, 1)), _) => move_words::<true, true, 1>,
+        (Some((true, 2)), _) => move_words::<true, true, 2>,
+        (Some((true, _)), _) => move_words::<true, true, 4>,
+        (Some((false, 1)), _) => move_words::<false, true, 1>,
+        (Some((false, 2)), _) => move_words::<false, true, 2>,
+        (Some((false, _)), _) => move_words::<false, true, 4>,
+        (None, Op::Ld { .. }) => load,
+        (None, Op::St { .. }) => store,
+        (None, Op::Atom(_)) => atom,
+        (None, Op::Shfl { .. }) => shuffle,
+        (None, _) => exchange_any,
+    };
+    function as *const () as usize
+}
+
+/// Notes what an instruction came to; 1 if the warp just goes on.
+fn noted(cluster: &mut Cluster<'_>, lanes: u32, came: Checked<Flow>) -> u32 {
+    match came {
+        Ok(Flow::Next) => 1,
+        came => {
+            cluster.stopped = Some((lanes, came));
+            0
+        }
+    }
+}
+
+/// A load or store of words.
+///
+/// # Safety
+/// As for [`load`], on a machine with AVX-512.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt,avx2,fma,f16c,bmi1,bmi2,lzcnt")]
+unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, const N: usize>(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
+    if of_cluster.move_words::<SHARED, WRITE, N>(of_warp, lanes, &inst.op) {
+        return 1;
+    }
+    // SAFETY: by this function's contract.
+    unsafe {
+        match WRITE {
+            true => store(cluster, w, inst, lanes),
+            false => load(cluster, w, inst, lanes),
+        }
+    }
+}
+
+/// An instruction that only computes.
+///
+/// # Safety
+/// The machine has AVX2, and nobody else uses the warp.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe extern "sysv64" fn compute(w: *mut Warp, inst: &Inst, lanes: u32, program: &Program) {
+    // SAFETY: by this function's contract.
+    let w = unsafe { &mut *w };
+    let op = &inst.op;
+    if plain(w, lanes, inst) {
+        return;
+    }
+    match op.unit() {
+        Unit::Integer => integer::rare(w, lanes, op),
+        Unit::Bits => bits::rare(w, lanes, op),
+        Unit::Float => float::rare(w, lanes, op),
+        Unit::Compare => compare::rare(w, lanes, op),
+        Unit::Convert => convert::rare(w, lanes, op, program),
+        Unit::Address => exchange::address(w, lanes, op),
+        _ => misrouted(op),
+    }
+}
+
+/// A load.
+///
+/// # Safety
+/// The machine has AVX2, and nobody else uses the warp and the cluster.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe extern "sysv64" fn load(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let Op::Ld {
+        space,
+        order,
+        width,
+        ext,
+        d,
+        addr,
+    } = inst.op
+    else {
+        misrouted(&inst.op)
+    };
+    let came = cluster.load::<true>(w, lanes, (space, order), (width, ext), d, addr);
+    noted(cluster, lanes, came)
+}
+
+/// A store.
+///
+/// # Safety
+/// As for [`load`].
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe extern "sysv64" fn store(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let Op::St {
+        space,
+        order,
+        width,
+        s,
+        addr,
+    } = inst.op
+    else {
+        misrouted(&inst.op)
+    };
+    let came = cluster.store::<true>(w, lanes, (space, order), width, s, addr);
+    noted(cluster, lanes, came)
+}
+
+/// `atom` and `red`.
+///
+/// # Safety
+/// As for [`load`].
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe extern "sysv64" fn atom(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let Op::Atom(atom) = &inst.op else {
+        misrouted(&inst.op)
+    };
+    let came = cluster.atom::<true>(w, lanes, atom);
+    noted(cluster, lanes, came)
+}
+
+/// A shuffle.
+///
+/// # Safety
+/// As for [`load`].
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe extern "sysv64" fn shuffle(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    if exchange::quick_shuffle(unsafe { &mut *w }, lanes, &inst.op) {
+        return 1;
+    }
+    // SAFETY: by this function's contract.
+    unsafe { exchange_any(cluster, w, inst, lanes) }
+}
+
+/// What lanes tell each other. Code goes on only for the lanes it was entered with.
+///
+/// # Safety
+/// As for [`load`].
+unsafe extern "sysv64" fn exchange_any(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let active = w.active;
+    let came = cluster.execute_exchange(w, lanes, inst);
+    match w.active == active {
+        true => noted(cluster, lanes, came),
+        false => {
+            cluster.stopped = Some((lanes, came));
+            0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Launch, Memory, Module};
+
+    const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\n\
+        .reg .b32 %r<3>;\n.reg .pred %p;\nmov.u32 %r1, 0;\nLOOP: add.u32 %r1, %r1, 1;\n\
+        setp.lt.u32 %p, %r1, 10000;\n@%p bra LOOP;\nret;\n}\n";
+
+    #[test]
+    fn kernels_are_compiled_when_asked_and_when_it_pays() {
+        if Level::best() < Level::Avx512 {
+            return;
+        }
+        for (engine, runs, compiled) in [
+            (Engine::Interpreted, 3, false),
+            (Engine::Compiled, 1, true),
+            (Engine::Mixed, 1, true),
+        ] {
+            let module = Module::load(PTX).expect("it compiles");
+            let config = Config {
+                engine,
+                ..Config::default()
+            };
+            let launch = Launch::new("k").config(config);
+            let mut counted = Vec::new();
+            for _ in 0..runs {
+                let report = launch.run(&module, &mut Memory::new()).expect("it ends");
+                counted.push(report.counters.total_instructions());
+            }
+            assert!(counted.iter().all(|&n| n == 30_002), "{counted:?}");
+            let code = module.kernels["k"].compiled.get(|| None);
+            assert_eq!(code.is_some(), compiled, "{engine:?}");
+        }
+    }
+
+    #[test]
+    fn code_is_bounded() {
+        assert!(Code::new(&vec![0xc3; 300 << 20], [Vec::new(), Vec::new()]).is_none());
+        assert!(Code::new(&[0xc3], [Vec::new(), Vec::new()]).is_some());
+    }
+}
