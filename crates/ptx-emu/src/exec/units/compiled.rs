@@ -7,7 +7,7 @@ use crate::exec::checked::Checked;
 use crate::exec::cluster::{Cluster, Flow};
 use crate::exec::memory::words::Words;
 use crate::exec::native::{CONSTANTS, Call, Helpers, compile};
-use crate::exec::units::interp::plain;
+use crate::exec::units::plain::plain;
 use crate::exec::warp::Warp;
 use crate::numeric::simd::Level;
 use crate::op::{Inst, Op, Program, Unit, misrouted};

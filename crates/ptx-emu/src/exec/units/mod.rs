@@ -3,6 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 mod compiled;
 pub(crate) mod interp;
+mod plain;
 pub(crate) mod print;
 
 use super::checked::{Checked, illegal};
@@ -366,7 +367,7 @@ mod tests {
     /// The files of a unit's executor.
     fn files(unit: Unit) -> &'static [&'static str] {
         match unit {
-            Unit::Plain => &["units/interp.rs"],
+            Unit::Plain => &["units/plain.rs"],
             Unit::Memory => &["units/interp.rs"],
             Unit::Integer => &["alu/integer.rs"],
             Unit::Bits => &["alu/bits.rs", "alu/carry.rs"],
