@@ -161,7 +161,7 @@ impl Cluster<'_> {
 
     /// The lanes of a usual access at the door.
     #[inline(always)]
-    fn pass_span(
+    pub(super) fn pass_span(
         &mut self,
         w: &Warp,
         mask: u32,

@@ -6,7 +6,9 @@
 
 use std::arch::x86_64::*;
 
+use super::access::Access;
 use crate::exec::cluster::Cluster;
+use crate::exec::listen::visit::Room;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::pointers::HostPtr;
 use crate::exec::storage::region::{CachedRegion, REMEMBERED};
@@ -445,21 +447,13 @@ impl Cluster<'_> {
             None => Span::placed(follow(layout, at), mask, bytes, bounds, host, layout)?,
         };
         let found = Found { span, at };
-        let (low, end) = (span.low.into(), (span.high + bytes).into());
-        match span.pattern {
-            Pattern::Scattered => {
-                let lanes = found.lanes();
-                let extra = layout.conflicts::<true>(mask, &lanes, bytes);
-                self.counters.bank_conflicts += u64::from(extra);
-                cta.touched.mark_lanes(&lanes, (low, end), WRITE);
-            }
-            _ => cta.touched.mark(low, end - low, WRITE),
+        let lanes = found.lanes();
+        if span.pattern == Pattern::Scattered {
+            let extra = layout.conflicts::<true>(mask, &lanes, bytes);
+            self.counters.bank_conflicts += u64::from(extra);
         }
-        let total = u64::from(bytes) * u64::from(mask.count_ones());
-        match WRITE {
-            true => self.counters.shared_written += total,
-            false => self.counters.shared_read += total,
-        }
+        let access = Access::weak(bytes.into(), WRITE);
+        self.pass_span(w, mask, (span, &lanes), Room::Shared { cta: w.cta }, access);
         Some(found)
     }
 
@@ -505,20 +499,11 @@ impl Cluster<'_> {
         if self.drafts.concern(region.index, WRITE) {
             found.span.host = self.drafted(&region, &found, bytes, WRITE)?;
         }
-        let footprint = match WRITE {
-            true => &self.env.written,
-            false => &self.env.read,
+        let room = Room::Global {
+            region: region.index,
         };
-        let (low, end) = (span.low, span.high + bytes);
-        match span.pattern {
-            Pattern::Scattered => footprint.mark_lanes(region.index, &found.lanes(), (low, end)),
-            _ => footprint.mark(region.index, low.into(), (end - low).into()),
-        }
-        let total = u64::from(bytes) * u64::from(mask.count_ones());
-        match WRITE {
-            true => self.counters.global_written += total,
-            false => self.counters.global_read += total,
-        }
+        let access = Access::weak(bytes.into(), WRITE);
+        self.pass_span(w, mask, (span, &found.lanes()), room, access);
         Some(found)
     }
 
@@ -565,8 +550,8 @@ impl Cluster<'_> {
         let (Op::Ld { d: list, addr, .. } | Op::St { s: list, addr, .. }) = *op else {
             return false;
         };
-        let heard = SHARED && !WRITE && !self.ctas[w.cta as usize].in_flight.is_empty();
-        if self.ear.is_some() || heard {
+        // A listener may want to know whether a store changes anything.
+        if self.ear.is_some() {
             return false;
         }
         let found = match (SHARED, addr.base) {
