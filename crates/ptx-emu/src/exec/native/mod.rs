@@ -16,7 +16,7 @@
 //! | r12, r13, r14 | its 32-bit registers, 64-bit registers and predicates |
 //! | r15d | instructions it may still execute |
 //! | rbp | [`constants::CONSTANTS`] |
-//! | [rsp] | the cluster |
+//! | `[rsp]` | the cluster |
 //!
 //! An instruction may change rax, rcx, rdx, rsi, rdi, r8 to r11, zmm16 to zmm31 and k1 to k7.
 //! The lower vector registers are left alone, so that nothing need be cleared for other code.
