@@ -194,6 +194,19 @@ impl Found {
         ]
     }
 
+    /// The same, eight lanes at a time.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    fn quarters_above_low(&self) -> [__m256i; 4] {
+        let [low, high] = self.above_low();
+        [
+            _mm512_castsi512_si256(low),
+            _mm512_extracti64x4_epi64::<1>(low),
+            _mm512_castsi512_si256(high),
+            _mm512_extracti64x4_epi64::<1>(high),
+        ]
+    }
+
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn lanes(&self) -> [u32; 32] {
@@ -356,16 +369,7 @@ unsafe fn write<const N: usize>(w: &Warp, mask: u32, s: [R32; N], found: &Found)
 #[inline]
 unsafe fn read_wide(w: &mut Warp, mask: u32, d: R64, found: &Found) {
     let from = found.host();
-    let [low, high] = found.above_low();
-    let at = [low, high].map(
-        #[inline(always)]
-        |at| {
-            [
-                _mm512_castsi512_si256(at),
-                _mm512_extracti64x4_epi64::<1>(at),
-            ]
-        },
-    );
+    let at = found.quarters_above_low();
     let whole = mask == w.live;
     let out = &mut w.r64[d.0 as usize].0;
     for (q, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
@@ -374,7 +378,7 @@ unsafe fn read_wide(w: &mut Warp, mask: u32, d: R64, found: &Found) {
             match found.span.pattern {
                 Pattern::Same => _mm512_set1_epi64(from.cast::<i64>().read()),
                 Pattern::Run => _mm512_loadu_si512(from.add(64 * q).cast()),
-                Pattern::Scattered => _mm512_i32gather_epi64::<1>(at[q / 2][q % 2], from.cast()),
+                Pattern::Scattered => _mm512_i32gather_epi64::<1>(at[q], from.cast()),
             }
         };
         let chosen = if whole { 0xff } else { (mask >> (8 * q)) as u8 };
@@ -391,16 +395,7 @@ unsafe fn read_wide(w: &mut Warp, mask: u32, d: R64, found: &Found) {
 #[inline]
 unsafe fn write_wide(w: &Warp, mask: u32, s: R64, found: &Found) {
     let to = found.host();
-    let [low, high] = found.above_low();
-    let at = [low, high].map(
-        #[inline(always)]
-        |at| {
-            [
-                _mm512_castsi512_si256(at),
-                _mm512_extracti64x4_epi64::<1>(at),
-            ]
-        },
-    );
+    let at = found.quarters_above_low();
     for (q, words) in w.get64(s).as_chunks::<8>().0.iter().enumerate() {
         let chosen = (mask >> (8 * q)) as u8;
         // SAFETY: by this function's contract; offsets are below 2 GiB.
@@ -408,7 +403,7 @@ unsafe fn write_wide(w: &Warp, mask: u32, s: R64, found: &Found) {
             let v = _mm512_loadu_si512(words.as_ptr().cast());
             match found.span.pattern {
                 Pattern::Run => _mm512_storeu_si512(to.add(64 * q).cast(), v),
-                _ => _mm512_mask_i32scatter_epi64::<1>(to.cast(), chosen, at[q / 2][q % 2], v),
+                _ => _mm512_mask_i32scatter_epi64::<1>(to.cast(), chosen, at[q], v),
             }
         }
     }

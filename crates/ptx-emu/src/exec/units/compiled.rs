@@ -2,15 +2,15 @@
 
 use crate::code::Code;
 use crate::config::Engine;
-use crate::exec::alu::{bits, compare, convert, exchange, float, integer};
-use crate::exec::checked::Checked;
+use crate::exec::alu::exchange;
 use crate::exec::cluster::{Cluster, Flow};
 use crate::exec::memory::words::Words;
 use crate::exec::native::{CONSTANTS, Call, Helpers, compile};
+use crate::exec::units::compute_rare;
 use crate::exec::units::plain::plain;
 use crate::exec::warp::Warp;
 use crate::numeric::simd::Level;
-use crate::op::{Inst, Op, Program, Unit, misrouted};
+use crate::op::{Inst, Op, Program};
 
 /// Interpreted instructions for each one of a program after which compiling it pays: that takes
 /// as long as interpreting some hundred.
@@ -93,30 +93,16 @@ fn called(program: &Program, op: &Op) -> usize {
         (Some((false, 1)), _) => move_words::<false, true, 1>,
         (Some((false, 2)), _) => move_words::<false, true, 2>,
         (Some((false, _)), _) => move_words::<false, true, 4>,
-        (None, Op::Ld { .. }) => load,
-        (None, Op::St { .. }) => store,
-        (None, Op::Atom(_)) => atom,
         (None, Op::Shfl { .. }) => shuffle,
-        (None, _) => exchange_any,
+        (None, _) => execute,
     };
     function as *const () as usize
-}
-
-/// Notes what an instruction came to; 1 if the warp just goes on.
-fn noted(cluster: &mut Cluster<'_>, lanes: u32, came: Checked<Flow>) -> u32 {
-    match came {
-        Ok(Flow::Next) => 1,
-        came => {
-            cluster.stopped = Some((lanes, came));
-            0
-        }
-    }
 }
 
 /// A load or store of words.
 ///
 /// # Safety
-/// As for [`load`], on a machine with AVX-512.
+/// As for [`execute`], on a machine with AVX-512.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt,avx2,fma,f16c,bmi1,bmi2,lzcnt")]
 unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, const N: usize>(
     cluster: *mut Cluster<'_>,
@@ -130,12 +116,7 @@ unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, cons
         return 1;
     }
     // SAFETY: by this function's contract.
-    unsafe {
-        match WRITE {
-            true => store(cluster, w, inst, lanes),
-            false => load(cluster, w, inst, lanes),
-        }
-    }
+    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 /// An instruction that only computes.
@@ -146,27 +127,18 @@ unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, cons
 unsafe extern "sysv64" fn compute(w: *mut Warp, inst: &Inst, lanes: u32, program: &Program) {
     // SAFETY: by this function's contract.
     let w = unsafe { &mut *w };
-    let op = &inst.op;
-    if plain(w, lanes, inst) {
-        return;
-    }
-    match op.unit() {
-        Unit::Integer => integer::rare(w, lanes, op),
-        Unit::Bits => bits::rare(w, lanes, op),
-        Unit::Float => float::rare(w, lanes, op),
-        Unit::Compare => compare::rare(w, lanes, op),
-        Unit::Convert => convert::rare(w, lanes, op, program),
-        Unit::Address => exchange::address(w, lanes, op),
-        _ => misrouted(op),
+    if !plain(w, lanes, inst) {
+        compute_rare(w, lanes, &inst.op, program);
     }
 }
 
-/// A load.
+/// An access or an exchange: 1 if the warp just goes on. Code does so only for the lanes it was
+/// entered with.
 ///
 /// # Safety
 /// The machine has AVX2, and nobody else uses the warp and the cluster.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-unsafe extern "sysv64" fn load(
+unsafe extern "sysv64" fn execute(
     cluster: *mut Cluster<'_>,
     w: *mut Warp,
     inst: &Inst,
@@ -174,72 +146,20 @@ unsafe extern "sysv64" fn load(
 ) -> u32 {
     // SAFETY: by this function's contract.
     let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
-    let Op::Ld {
-        space,
-        order,
-        width,
-        ext,
-        d,
-        addr,
-    } = inst.op
-    else {
-        misrouted(&inst.op)
-    };
-    let came = cluster.load::<true>(w, lanes, (space, order), (width, ext), d, addr);
-    noted(cluster, lanes, came)
-}
-
-/// A store.
-///
-/// # Safety
-/// As for [`load`].
-#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-unsafe extern "sysv64" fn store(
-    cluster: *mut Cluster<'_>,
-    w: *mut Warp,
-    inst: &Inst,
-    lanes: u32,
-) -> u32 {
-    // SAFETY: by this function's contract.
-    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
-    let Op::St {
-        space,
-        order,
-        width,
-        s,
-        addr,
-    } = inst.op
-    else {
-        misrouted(&inst.op)
-    };
-    let came = cluster.store::<true>(w, lanes, (space, order), width, s, addr);
-    noted(cluster, lanes, came)
-}
-
-/// `atom` and `red`.
-///
-/// # Safety
-/// As for [`load`].
-#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-unsafe extern "sysv64" fn atom(
-    cluster: *mut Cluster<'_>,
-    w: *mut Warp,
-    inst: &Inst,
-    lanes: u32,
-) -> u32 {
-    // SAFETY: by this function's contract.
-    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
-    let Op::Atom(atom) = &inst.op else {
-        misrouted(&inst.op)
-    };
-    let came = cluster.atom::<true>(w, lanes, atom);
-    noted(cluster, lanes, came)
+    let active = w.active;
+    match cluster.execute::<true>(w, lanes, inst) {
+        Ok(Flow::Next) if w.active == active => 1,
+        came => {
+            cluster.stopped = Some((lanes, came));
+            0
+        }
+    }
 }
 
 /// A shuffle.
 ///
 /// # Safety
-/// As for [`load`].
+/// As for [`execute`].
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 unsafe extern "sysv64" fn shuffle(
     cluster: *mut Cluster<'_>,
@@ -252,30 +172,7 @@ unsafe extern "sysv64" fn shuffle(
         return 1;
     }
     // SAFETY: by this function's contract.
-    unsafe { exchange_any(cluster, w, inst, lanes) }
-}
-
-/// What lanes tell each other. Code goes on only for the lanes it was entered with.
-///
-/// # Safety
-/// As for [`load`].
-unsafe extern "sysv64" fn exchange_any(
-    cluster: *mut Cluster<'_>,
-    w: *mut Warp,
-    inst: &Inst,
-    lanes: u32,
-) -> u32 {
-    // SAFETY: by this function's contract.
-    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
-    let active = w.active;
-    let came = cluster.execute_exchange(w, lanes, inst);
-    match w.active == active {
-        true => noted(cluster, lanes, came),
-        false => {
-            cluster.stopped = Some((lanes, came));
-            0
-        }
-    }
+    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 #[cfg(test)]

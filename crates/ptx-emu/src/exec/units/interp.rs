@@ -11,7 +11,7 @@ use crate::exec::units::plain::plain;
 use crate::exec::warp::{State, Warp};
 #[cfg(target_arch = "x86_64")]
 use crate::numeric::simd::Level;
-use crate::op::{Inst, Op};
+use crate::op::Op;
 
 impl Cluster<'_> {
     /// Runs a warp for at most `quantum` instructions; how many it was.
@@ -118,45 +118,6 @@ impl Cluster<'_> {
                 w.state = State::Waiting(wait);
                 false
             }
-        }
-    }
-
-    /// One instruction for the lanes of `mask` (at least one) that is not plain.
-    #[inline(always)]
-    fn execute<const QUICK: bool>(
-        &mut self,
-        w: &mut Warp,
-        mask: u32,
-        inst: &Inst,
-    ) -> Checked<Flow> {
-        match inst.op {
-            Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. } => {
-                self.execute_exchange(w, mask, inst)
-            }
-            Op::Atom(ref atom) => self.atom::<QUICK>(w, mask, atom),
-            Op::Wgmma(ref wgmma) => self.wgmma(w, mask, wgmma),
-            Op::Mbar(ref mbar) => self.mbar(w, mask, mbar),
-            Op::MatrixMove(ref matrix) => self.matrix_move(w, mask, matrix),
-            Op::Mma(ref mma) => self.mma(w, mask, mma),
-            Op::Bar {
-                kind, id, threads, ..
-            } => self.bar(w, mask, kind, id, threads),
-            Op::Ld {
-                space,
-                order,
-                width,
-                ext,
-                d,
-                addr,
-            } => self.load::<QUICK>(w, mask, (space, order), (width, ext), d, addr),
-            Op::St {
-                space,
-                order,
-                width,
-                s,
-                addr,
-            } => self.store::<QUICK>(w, mask, (space, order), width, s, addr),
-            _ => self.execute_rare(w, mask, inst),
         }
     }
 }

@@ -16,23 +16,64 @@ use crate::exec::listen::agent::Agent;
 use crate::exec::listen::signal::Signal;
 use crate::exec::warp::frames;
 use crate::fault::FaultKind;
-use crate::op::{Clock, Fence, FenceOrder, FencedBytes, Inst, Op, Proxies, Unit, misrouted, pool};
+use crate::op::{
+    Clock, Fence, FenceOrder, FencedBytes, Inst, Op, Program, Proxies, Unit, misrouted, pool,
+};
 
 /// The opaque value of every cache policy: hints change nothing here.
 const POLICY: u64 = 0x14f0_0000_0000_0000;
 
 impl Cluster<'_> {
+    /// One instruction for the lanes of `mask` (at least one) that is not plain.
+    #[inline(always)]
+    fn execute<const QUICK: bool>(
+        &mut self,
+        w: &mut Warp,
+        mask: u32,
+        inst: &Inst,
+    ) -> Checked<Flow> {
+        match inst.op {
+            Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. } => {
+                self.execute_exchange(w, mask, inst)
+            }
+            Op::Atom(ref atom) => self.atom::<QUICK>(w, mask, atom),
+            Op::Wgmma(ref wgmma) => self.wgmma(w, mask, wgmma),
+            Op::Mbar(ref mbar) => self.mbar(w, mask, mbar),
+            Op::MatrixMove(ref matrix) => self.matrix_move(w, mask, matrix),
+            Op::Mma(ref mma) => self.mma(w, mask, mma),
+            Op::Bar {
+                kind, id, threads, ..
+            } => self.bar(w, mask, kind, id, threads),
+            Op::Ld {
+                space,
+                order,
+                width,
+                ext,
+                d,
+                addr,
+            } => self.load::<QUICK>(w, mask, (space, order), (width, ext), d, addr),
+            Op::St {
+                space,
+                order,
+                width,
+                s,
+                addr,
+            } => self.store::<QUICK>(w, mask, (space, order), width, s, addr),
+            _ => self.execute_rare(w, mask, inst),
+        }
+    }
+
     /// Everything that is not in the inner loops of kernels.
     #[inline(never)]
     pub(super) fn execute_rare(&mut self, w: &mut Warp, mask: u32, inst: &Inst) -> Checked<Flow> {
         let op = &inst.op;
         match op.unit() {
-            Unit::Integer => integer::rare(w, mask, op),
-            Unit::Bits => bits::rare(w, mask, op),
-            Unit::Float => float::rare(w, mask, op),
-            Unit::Compare => compare::rare(w, mask, op),
-            Unit::Convert => convert::rare(w, mask, op, self.env.program),
-            Unit::Address => exchange::address(w, mask, op),
+            Unit::Integer
+            | Unit::Bits
+            | Unit::Float
+            | Unit::Compare
+            | Unit::Convert
+            | Unit::Address => compute_rare(w, mask, op, self.env.program),
             Unit::Frame => self.frame(w, mask, op)?,
             Unit::Exchange => return self.execute_exchange(w, mask, inst),
             Unit::Branch => return self.control(w, mask, op),
@@ -334,6 +375,19 @@ impl Cluster<'_> {
     }
 }
 
+/// What only computes, outside the inner loops.
+fn compute_rare(w: &mut Warp, mask: u32, op: &Op, program: &Program) {
+    match op.unit() {
+        Unit::Integer => integer::rare(w, mask, op),
+        Unit::Bits => bits::rare(w, mask, op),
+        Unit::Float => float::rare(w, mask, op),
+        Unit::Compare => compare::rare(w, mask, op),
+        Unit::Convert => convert::rare(w, mask, op, program),
+        Unit::Address => exchange::address(w, mask, op),
+        _ => misrouted(op),
+    }
+}
+
 fn add_lane(paths: &mut Vec<(u32, u32)>, target: u32, lane: usize) {
     match paths.iter_mut().find(|(pc, _)| *pc == target) {
         Some((_, mask)) => *mask |= 1 << lane,
@@ -368,7 +422,7 @@ mod tests {
     fn files(unit: Unit) -> &'static [&'static str] {
         match unit {
             Unit::Plain => &["units/plain.rs"],
-            Unit::Memory => &["units/interp.rs"],
+            Unit::Memory => &["units/mod.rs"],
             Unit::Integer => &["alu/integer.rs"],
             Unit::Bits => &["alu/bits.rs", "alu/carry.rs"],
             Unit::Float => &["alu/float.rs"],
