@@ -53,7 +53,8 @@ fn chunks(product: &Product, places: &[usize]) -> Vec<u32> {
             .map(|i| [0b0100, 0b1110][index(i, 2) as usize])
             .collect(),
         kind if kind.starts_with("mxf4") => each(4)
-            .map(|i| index(i, 8) / 2 | (index(i + 2, 8) / 2) << 2)
+            .map(|i| [i, i + 2].map(|i| index(i, 8) / 2))
+            .map(|[first, second]| first | second << 2)
             .collect(),
         _ => each(2)
             .map(|i| index(i, 4) | index(i + 1, 4) << 2)
@@ -104,7 +105,12 @@ fn check(product: &Product, selector: u32) {
         (0..rows).map(four).collect()
     };
     let (sa, sb) = (scales(product.m), scales(product.n));
-    let bench = bench(product, selector, (&a, &rows, &sa), ([&low, &high], &sb));
+    let stored = Stored {
+        codes: &a,
+        places: &rows,
+        scales: &sa,
+    };
+    let bench = bench(product, selector, &stored, ([&low, &high], &sb));
     let ids = product.scales.map_or([0, 0], |(_, ids)| ids);
     for mode in [MmaMode::Fast, MmaMode::Exact] {
         let words = bench.words(mode);
@@ -130,14 +136,21 @@ fn check(product: &Product, selector: u32) {
     }
 }
 
+/// What A stores, and where each element belongs.
+struct Stored<'s> {
+    codes: &'s [Vec<u32>],
+    places: &'s [Vec<usize>],
+    scales: &'s [[u8; 4]],
+}
+
 /// The dense product's kernel, with an instruction, metadata and a second half of B's tile more.
 fn bench(
     product: &Product,
     selector: u32,
-    (a, rows, sa): (&[Vec<u32>], &[Vec<usize>], &[[u8; 4]]),
+    a: &Stored<'_>,
     ([low, high], sb): ([&[Vec<u32>]; 2], &[[u8; 4]]),
 ) -> Bench {
-    let mut bench = product.bench((a, low), (sa, sb));
+    let mut bench = product.bench((a.codes, low), (a.scales, sb));
     let g = product.ctas as usize;
     let tiles = halves(product.swizzle);
     for (cta, part) in bench.input.chunks_exact_mut(SHARE).enumerate() {
@@ -148,7 +161,7 @@ fn bench(
             }
         }
         let mut metadata = [[0; 2]; 128];
-        for (row, places) in rows[own(rows.len())].iter().enumerate() {
+        for (row, places) in a.places[own(a.places.len())].iter().enumerate() {
             let chunks = chunks(product, places);
             put(product, selector, &mut metadata, row, &chunks);
         }
