@@ -81,6 +81,13 @@ impl Sectors {
         }
     }
 
+    #[inline(never)]
+    fn mark_words(&self, offset: u64, bytes: u64) {
+        for (word, bits) in words_of(offset, offset + bytes) {
+            self.add(word, bits);
+        }
+    }
+
     fn clear(&mut self) {
         let strides = self.words.chunks_mut(STRIDE).zip(&mut self.strides);
         for (words, touched) in strides {
@@ -130,16 +137,25 @@ impl Footprint {
         }
     }
 
+    /// The set of a region's sectors.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn words(&self, region: usize) -> &[AtomicU64] {
+        &self.regions[region].words
+    }
+
     /// Marks `[offset, offset + bytes)` of a region.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mark(&self, region: usize, offset: u64, bytes: u64) {
         if bytes == 0 {
             return;
         }
         let sectors = &self.regions[region];
-        for (word, bits) in words_of(offset, offset + bytes) {
-            sectors.add(word, bits);
+        let (first, last) = (offset / SECTOR, (offset + bytes - 1) / SECTOR);
+        if first / 64 == last / 64 {
+            let bits = u64::MAX >> (63 - (last - first)) << (first % 64);
+            return sectors.add((first / 64) as usize, bits);
         }
+        sectors.mark_words(offset, bytes);
     }
 
     /// Marks the sectors of a warp's aligned accesses (of at most a sector each), which lie in

@@ -52,6 +52,56 @@ fn shuffle(w: &mut Warp, mask: u32, mode: ShflMode, (d, p): (R32, Option<P>), [a
     }
 }
 
+/// As [`shuffle`], with the lanes as vectors.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn wide_shuffle(
+    w: &mut Warp,
+    mask: u32,
+    mode: ShflMode,
+    (d, p): (R32, Option<P>),
+    [a, b, c]: [R32; 3],
+) {
+    use std::arch::x86_64::*;
+    // SAFETY: sixteen words are a vector, wherever they lie.
+    let half = |r: &[u32; 32], i: usize| unsafe { _mm512_loadu_si512(r[16 * i..].as_ptr().cast()) };
+    let [low, high] = [0, 1].map(|i| half(w.get(a), i));
+    let five = _mm512_set1_epi32(31);
+    let mut lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let (mut v, mut within) = ([0; 32], 0);
+    for (i, v) in v.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+        let b = _mm512_and_si512(half(w.get(b), i), five);
+        let c = half(w.get(c), i);
+        let segment = _mm512_and_si512(_mm512_srli_epi32::<8>(c), five);
+        let clamp = _mm512_andnot_si512(segment, _mm512_and_si512(c, five));
+        let min = _mm512_and_si512(lane, segment);
+        let max = _mm512_or_si512(min, clamp);
+        let source = match mode {
+            ShflMode::Up => _mm512_sub_epi32(lane, b),
+            ShflMode::Down => _mm512_add_epi32(lane, b),
+            ShflMode::Bfly => _mm512_xor_si512(lane, b),
+            ShflMode::Idx => _mm512_or_si512(min, _mm512_andnot_si512(segment, b)),
+        };
+        let ok = match mode {
+            ShflMode::Up => _mm512_cmpge_epi32_mask(source, max),
+            _ => _mm512_cmple_epi32_mask(source, max),
+        };
+        let source = _mm512_mask_blend_epi32(ok, lane, source);
+        // SAFETY: sixteen words are a vector.
+        unsafe {
+            let chosen = _mm512_permutex2var_epi32(low, source, high);
+            _mm512_storeu_si512(v.as_mut_ptr().cast(), chosen);
+        }
+        within |= u32::from(ok) << (16 * i);
+        lane = _mm512_add_epi32(lane, _mm512_set1_epi32(16));
+    }
+    w.put(mask, d, v);
+    if let Some(p) = p {
+        w.put_pred(mask, p, within);
+    }
+}
+
 /// The lanes of a shuffle, of `mask`, that read from one of `sources`.
 pub(crate) fn readers_of(
     w: &Warp,
@@ -70,10 +120,12 @@ pub(crate) fn readers_of(
         .fold(0, |all, lane| all | 1 << lane)
 }
 
-/// A shuffle among all lanes of a warp, which all say so: nobody has to be waited for. False if it
-/// is not one, and then nothing is done.
+/// What a shuffle moves: its mode, results and operands.
+type Shuffle = (ShflMode, (R32, Option<P>), [R32; 3]);
+
+/// A shuffle among all lanes of a warp, which all say so: nobody has to be waited for.
 #[inline(always)]
-pub(crate) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
+fn among_all(w: &Warp, mask: u32, op: &Op) -> Option<Shuffle> {
     let Op::Shfl {
         mode,
         d,
@@ -84,21 +136,39 @@ pub(crate) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
         mask: members,
     } = *op
     else {
-        return false;
+        return None;
     };
     let mut all = mask;
     for lanes in w.get(members) {
         all &= lanes;
     }
-    if all != u32::MAX {
+    (all == u32::MAX).then_some((mode, (d, p), [a, b, c]))
+}
+
+/// Shuffles among all lanes of a warp. False if others are meant, and then nothing is done.
+#[inline(always)]
+pub(crate) fn quick_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Some((mode, to, from)) = among_all(w, mask, op) else {
         return false;
-    }
+    };
     match mode {
-        ShflMode::Up => shuffle(w, mask, ShflMode::Up, (d, p), [a, b, c]),
-        ShflMode::Down => shuffle(w, mask, ShflMode::Down, (d, p), [a, b, c]),
-        ShflMode::Bfly => shuffle(w, mask, ShflMode::Bfly, (d, p), [a, b, c]),
-        ShflMode::Idx => shuffle(w, mask, ShflMode::Idx, (d, p), [a, b, c]),
+        ShflMode::Up => shuffle(w, mask, ShflMode::Up, to, from),
+        ShflMode::Down => shuffle(w, mask, ShflMode::Down, to, from),
+        ShflMode::Bfly => shuffle(w, mask, ShflMode::Bfly, to, from),
+        ShflMode::Idx => shuffle(w, mask, ShflMode::Idx, to, from),
     }
+    true
+}
+
+/// As [`quick_shuffle`] on a machine with AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(crate) fn quickest_shuffle(w: &mut Warp, mask: u32, op: &Op) -> bool {
+    let Some((mode, to, from)) = among_all(w, mask, op) else {
+        return false;
+    };
+    wide_shuffle(w, mask, mode, to, from);
     true
 }
 

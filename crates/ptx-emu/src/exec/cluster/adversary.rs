@@ -5,7 +5,8 @@
 //! took for one step. So warps run by priorities that are drawn anew now and then, the first warp
 //! of a CTA, which often prepares things for the others, last half of the time. From one wait to the next a
 //! warp is fast, and runs as far as it can, or slow, and stops after a few instructions each time.
-//! No seed is special.
+//! No seed is special. Of a large grid a few clusters, drawn too, have slow warps, and the others
+//! seldom.
 //!
 //! Copies land as late as the program allows under an even seed: when nobody can go on without
 //! one of them. Under an odd seed they land at once, or after a drawn time, cluster by cluster.
@@ -33,20 +34,30 @@ const LONG_TURN: u32 = 4096;
 /// Waits after which a warp or a cluster is mostly fast.
 const SLOW_WAITS: u64 = 16;
 
+/// Clusters of a grid that are slow, on average. Slow turns cost host time.
+const SLOW_CLUSTERS: u64 = 16;
+
 /// The choices of one cluster.
 pub(crate) struct Adversary {
     random: u64,
     pub(crate) delivery: Delivery,
+    /// Whether half of its first waits make a warp slow.
+    slow: bool,
 }
 
 impl Adversary {
-    pub(crate) fn new(seed: u64, cluster: u64) -> Self {
+    /// Those of a cluster of so many.
+    pub(crate) fn new(seed: u64, cluster: u64, clusters: u64) -> Self {
         let mut adversary = Self {
             random: seed ^ cluster.wrapping_mul(0xd134_2543_de82_ef95),
             delivery: Delivery::Latest,
+            slow: true,
         };
         // Neighbouring seeds and clusters must not begin alike.
         adversary.random = adversary.next();
+        if clusters > SLOW_CLUSTERS {
+            adversary.slow = adversary.draw(clusters) < SLOW_CLUSTERS;
+        }
         if seed % 2 == 1 {
             adversary.delivery = match adversary.heads() {
                 true => Delivery::Earliest,
@@ -58,7 +69,7 @@ impl Adversary {
 
     /// The choices between clusters.
     pub(crate) fn of_grid(seed: u64) -> Self {
-        Self::new(seed, u64::MAX)
+        Self::new(seed, u64::MAX, 1)
     }
 
     fn next(&mut self) -> u64 {
@@ -74,9 +85,9 @@ impl Adversary {
     pub(crate) fn draw(&mut self, below: u64) -> u64 {
         let drawn = self.next();
         match below.is_power_of_two() {
-            // Most are, and to divide takes as long as several instructions of a warp.
             true => drawn & (below - 1),
-            false => drawn % below.max(1),
+            // To divide would take as long as several instructions of a warp.
+            false => (u128::from(drawn) * u128::from(below) >> 64) as u64,
         }
     }
 
@@ -119,7 +130,7 @@ impl Adversary {
     /// kernels.
     pub(crate) fn dawdles(&mut self, waits: u64) -> bool {
         match waits {
-            0..SLOW_WAITS => self.heads(),
+            0..SLOW_WAITS if self.slow => self.heads(),
             _ => self.draw(16) == 0,
         }
     }
@@ -169,7 +180,7 @@ mod tests {
             .flat_map(|seed| (0..4).map(move |cluster| (seed, cluster)))
             .map(|(seed, cluster)| {
                 let mut order: Vec<u8> = (0..16).collect();
-                Adversary::new(seed, cluster).shuffle(&mut order);
+                Adversary::new(seed, cluster, 1).shuffle(&mut order);
                 order
             })
             .collect();
@@ -178,8 +189,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_large_grid_a_few_clusters_are_slow() {
+        let slow = |clusters| (0..clusters).filter(move |&c| Adversary::new(7, c, clusters).slow);
+        assert_eq!(slow(16).count(), 16);
+        assert!((4..64).contains(&slow(10_000).count()));
+    }
+
+    #[test]
     fn even_seeds_deliver_last_and_odd_ones_both_at_once_and_later() {
-        let of = |seed| (0..16).map(move |cluster| Adversary::new(seed, cluster).delivery);
+        let of = |seed| (0..16).map(move |cluster| Adversary::new(seed, cluster, 1).delivery);
         assert!(of(0).chain(of(6)).all(|d| d == Delivery::Latest));
         assert!(of(1).any(|d| d == Delivery::Earliest));
         assert!(of(1).any(|d| d == Delivery::Drawn));

@@ -26,6 +26,8 @@ use crate::exec::listen::visit::ClusterListener;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::mbarrier::helper;
 use crate::exec::storage::named::ClusterBarrier;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::storage::region::Site;
 use crate::exec::storage::region::{CachedRegion, REMEMBERED};
 use crate::exec::storage::span::Layout;
 use crate::exec::trace::recorder::Recorder;
@@ -63,6 +65,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) last_region: CachedRegion<'a>,
     /// The allocations recent loads and stores were in, by program counter.
     pub(super) regions: [CachedRegion<'a>; REMEMBERED],
+    #[cfg(target_arch = "x86_64")]
+    pub(super) sites: [Site; REMEMBERED],
     /// How their lanes lay.
     pub(super) layouts: Vec<Layout>,
     pub(crate) drafts: Drafts,
@@ -137,6 +141,8 @@ impl<'a> Cluster<'a> {
             counters: Counters::default(),
             last_region: CachedRegion::default(),
             regions: Default::default(),
+            #[cfg(target_arch = "x86_64")]
+            sites: Default::default(),
             layouts: layouts(),
             drafts: Drafts::new(env.clusters().iter().any(|&n| n > 1)),
             printed: Printed::default(),
@@ -144,7 +150,11 @@ impl<'a> Cluster<'a> {
             events: BTreeMap::new(),
             event_seq: 0,
             progress: 1,
-            adversary: Adversary::new(env.seed, index),
+            adversary: Adversary::new(
+                env.seed,
+                index,
+                env.clusters().iter().map(|&n| u64::from(n)).product(),
+            ),
             polled: None,
             states: None,
             ordered: Vec::new(),

@@ -25,6 +25,10 @@ pub(crate) struct Constants {
     wide_magnitude: Wide,
     wide_one: Wide,
     wide_two_to_31: Wide,
+    fours: [u32; 32],
+    eights: [u32; 32],
+    wide_fours: [u64; 32],
+    wide_eights: [u64; 32],
     kept: u32,
     flushed: u32,
 }
@@ -44,10 +48,35 @@ pub(crate) static CONSTANTS: Constants = Constants {
     wide_magnitude: [u64::MAX >> 1; 8],
     wide_one: [1f64.to_bits(); 8],
     wide_two_to_31: [2_147_483_648f64.to_bits(); 8],
+    fours: narrowed(multiples(4)),
+    eights: narrowed(multiples(8)),
+    wide_fours: multiples(4),
+    wide_eights: multiples(8),
     // Exceptions masked, nearest; and with both kinds of subnormals flushed.
     kept: 0x1f80,
     flushed: 0x9fc0,
 };
+
+/// Each lane's number times another.
+const fn multiples(of: u64) -> [u64; 32] {
+    let mut all = [0; 32];
+    let mut lane = 0;
+    while lane < 32 {
+        all[lane] = lane as u64 * of;
+        lane += 1;
+    }
+    all
+}
+
+const fn narrowed(wide: [u64; 32]) -> [u32; 32] {
+    let mut all = [0; 32];
+    let mut lane = 0;
+    while lane < 32 {
+        all[lane] = wide[lane] as u32;
+        lane += 1;
+    }
+    all
+}
 
 /// Where a constant lies.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +95,10 @@ pub(super) enum Constant {
     WideMagnitude,
     WideOne,
     WideTwoTo31,
+    Fours,
+    Eights,
+    WideFours,
+    WideEights,
     Kept,
     Flushed,
 }
@@ -87,6 +120,10 @@ impl Constant {
             Self::WideMagnitude => offset_of!(Constants, wide_magnitude),
             Self::WideOne => offset_of!(Constants, wide_one),
             Self::WideTwoTo31 => offset_of!(Constants, wide_two_to_31),
+            Self::Fours => offset_of!(Constants, fours),
+            Self::Eights => offset_of!(Constants, eights),
+            Self::WideFours => offset_of!(Constants, wide_fours),
+            Self::WideEights => offset_of!(Constants, wide_eights),
             Self::Kept => offset_of!(Constants, kept),
             Self::Flushed => offset_of!(Constants, flushed),
         }

@@ -112,11 +112,16 @@ struct Compiler<'a> {
 
 /// The code of a program; none where executable memory is forbidden.
 pub(crate) fn compile(program: &Program, helpers: &Helpers) -> Option<Code> {
-    assemble(program, helpers).ok()?
+    assemble(program, helpers).unwrap_or_else(|mistake| {
+        debug_assert!(false, "a template cannot be assembled: {mistake}");
+        None
+    })
 }
 
 fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedError> {
     let mut asm = CodeAssembler::new(64)?;
+    // Registers above 15 need the newer encoding.
+    asm.set_prefer_vex(false);
     let exit = asm.create_label();
     let joins = joins(program);
     let firsts = firsts(program, &joins);
@@ -171,7 +176,7 @@ impl Compiler<'_> {
             asm.push(register)?;
         }
         let field = |offset: usize| qword_ptr(rdi + offset as i32);
-        asm.push(field(offset_of!(Call, cluster)))?;
+        asm.push(rdi)?;
         asm.mov(rbx, field(offset_of!(Call, warp)))?;
         asm.mov(r12, field(offset_of!(Call, r32)))?;
         asm.mov(r13, field(offset_of!(Call, r64)))?;
@@ -324,6 +329,7 @@ impl Compiler<'_> {
     /// Calls the function of an access or an exchange; stops if that says so.
     fn called(&mut self, pc: Pc, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
         let writer = &mut self.writer;
+        writer.access(pc, inst, done)?;
         writer.load_lanes(inst.guard, done)?;
         let helper = (writer.helpers.called)(writer.program, &inst.op);
         let asm = &mut writer.asm;
@@ -333,6 +339,7 @@ impl Compiler<'_> {
         }
         asm.mov(dword_ptr(warp(offset_of!(Warp, pc))), pc as i32)?;
         asm.mov(rdi, qword_ptr(rsp))?;
+        asm.mov(rdi, qword_ptr(rdi + offset_of!(Call, cluster) as i32))?;
         asm.mov(rsi, rbx)?;
         asm.mov(rdx, std::ptr::from_ref(inst) as u64)?;
         asm.mov(rax, helper as u64)?;

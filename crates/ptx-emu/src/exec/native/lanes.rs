@@ -86,6 +86,11 @@ pub(super) fn constant(constant: Constant) -> AsmMemoryOperand {
     zmmword_ptr(rbp + constant.offset() as i32)
 }
 
+/// A vector of a constant that is several.
+pub(super) fn constant_part(constant: Constant, part: usize) -> AsmMemoryOperand {
+    zmmword_ptr(rbp + (constant.offset() + 64 * part) as i32)
+}
+
 /// zmm31 for the lanes of a half.
 fn half_lanes(half: i32) -> AsmRegisterZmm {
     [zmm31.k1(), zmm31.k2()][half as usize]

@@ -5,8 +5,8 @@
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`compare`] and [`moves`] have a template for each usual
-//! instruction; the others that only compute call the interpreter's own function. So do accesses
-//! and exchanges, and where the warp does not just go on after one, the code stops there.
+//! instruction, [`access`] for the simplest accesses; the others call the interpreter's own function.
+//! Where the warp does not just go on after one, the code stops there.
 //!
 //! While code runs, these registers keep their meaning:
 //!
@@ -16,11 +16,12 @@
 //! | r12, r13, r14 | its 32-bit registers, 64-bit registers and predicates |
 //! | r15d | instructions it may still execute |
 //! | rbp | [`constants::CONSTANTS`] |
-//! | `[rsp]` | the cluster |
+//! | `[rsp]` | the [`Call`] |
 //!
 //! An instruction may change rax, rcx, rdx, rsi, rdi, r8 to r11, zmm16 to zmm31 and k1 to k7.
 //! The lower vector registers are left alone, so that nothing need be cleared for other code.
 
+mod access;
 mod compare;
 mod constants;
 mod float;
@@ -32,7 +33,9 @@ mod moves;
 pub(crate) use constants::CONSTANTS;
 pub(crate) use flow::compile;
 
+use crate::counters::Counters;
 use crate::exec::lanes::{V32, V64};
+use crate::exec::storage::region::Site;
 use crate::exec::warp::Warp;
 use crate::op::{Op, Program};
 
@@ -47,6 +50,17 @@ pub(crate) struct Call {
     pub(crate) constants: *const constants::Constants,
     /// Instructions that may be executed.
     pub(crate) left: u64,
+    pub(crate) counters: *mut Counters,
+    pub(crate) progress: *mut u64,
+    /// The CTA's shared memory, how far code may read and write it, and which sectors it has.
+    pub(crate) shared: *mut u8,
+    pub(crate) read_end: u64,
+    pub(crate) written_end: u64,
+    pub(crate) touched_read: *mut u64,
+    pub(crate) touched_written: *mut u64,
+    /// Where global loads were, and the number of the drafts they hold for.
+    pub(crate) sites: *const Site,
+    pub(crate) generation: *const u64,
 }
 
 /// Functions that code calls, by address.

@@ -53,7 +53,7 @@ fn plain_count(mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
     }
 }
 
-/// As [`plain_count`], with the first wavefront of all lanes at once.
+/// As [`plain_count`], with the words of all banks counted at once.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline(never)]
@@ -64,9 +64,9 @@ fn quick_count(mask: u32, at: &[u32; 32], bytes: u32) -> u32 {
     if bytes > 4 {
         return count(mask, at, bytes);
     }
-    match quick::unserved(at) & mask {
-        0 => 0,
-        left => 1 + count(left, at, bytes),
+    match quick::most_in_a_bank(at) {
+        Some(most) => most - 1,
+        None => count(mask, at, bytes),
     }
 }
 

@@ -177,6 +177,8 @@ pub(crate) struct Drafts {
     regions: Vec<Option<Draft>>,
     /// To be used next.
     stock: Vec<Box<Page>>,
+    /// Grows when an allocation gets its first page, and when pages are taken.
+    pub(crate) generation: u64,
 }
 
 /// Copies of ranges that cross pages, for callers that need them in one piece.
@@ -191,19 +193,29 @@ impl Drafts {
             on,
             regions: Vec::new(),
             stock: Vec::new(),
+            generation: 1,
         }
     }
 
     /// What there is, leaving an empty draft behind.
     pub(crate) fn take(&mut self) -> Self {
-        let on = self.on;
-        std::mem::replace(self, Self::new(on))
+        let new = Self {
+            generation: self.generation + 1,
+            ..Self::new(self.on)
+        };
+        std::mem::replace(self, new)
+    }
+
+    /// Whether it has pages of an allocation.
+    #[inline(always)]
+    pub(crate) fn holds(&self, region: usize) -> bool {
+        matches!(self.regions.get(region), Some(Some(_)))
     }
 
     /// Whether an access to an allocation has to ask for pages one by one.
     #[inline(always)]
     pub(crate) fn concern(&self, region: usize, write: bool) -> bool {
-        self.on && (write || matches!(self.regions.get(region), Some(Some(_))))
+        self.on && (write || self.holds(region))
     }
 
     /// Bytes of an allocation from an offset to the page's end, as this cluster sees them.
@@ -259,6 +271,9 @@ impl Drafts {
     fn own(&mut self, region: &CachedRegion<'_>, number: usize) -> &Page {
         if self.regions.len() <= region.index {
             self.regions.resize_with(region.index + 1, || None);
+        }
+        if !self.holds(region.index) {
+            self.generation += 1;
         }
         let draft = self.regions[region.index].get_or_insert_default();
         let place = match draft.find(number) {

@@ -1,6 +1,8 @@
 //! The allocation an address lies in.
 
 use crate::memory::{HostBytes, Memory};
+#[cfg(target_arch = "x86_64")]
+use crate::op::Pc;
 
 /// The allocation accessed last.
 #[derive(Clone, Copy, Default)]
@@ -28,3 +30,25 @@ impl<'m> CachedRegion<'m> {
 
 /// Instructions whose allocation is remembered.
 pub(crate) const REMEMBERED: usize = 32;
+
+/// An allocation that a load of machine code was in, and of which the cluster has no pages.
+#[cfg(target_arch = "x86_64")]
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Site {
+    pub(crate) base: u64,
+    pub(crate) length: u64,
+    /// The address of its bytes, and of the set of its sectors that were read.
+    pub(crate) host: usize,
+    pub(crate) marked: usize,
+    /// The drafts that it holds for.
+    pub(crate) generation: u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Site {
+    /// The number of an instruction's.
+    pub(crate) fn number(pc: Pc) -> usize {
+        pc as usize % REMEMBERED
+    }
+}

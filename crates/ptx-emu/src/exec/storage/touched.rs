@@ -9,6 +9,9 @@ use crate::memory::{SECTOR, words_of};
 use crate::mixed::MixedMap;
 use crate::tensor::descriptor::{Major, Matrix};
 
+/// Bytes over which looking at every sector is less work than marking every lane.
+const NEAR: u64 = 8 << 10;
+
 /// The sectors of one CTA's shared memory that were used.
 #[derive(Default)]
 pub(crate) struct Touched {
@@ -36,6 +39,12 @@ impl Touched {
         self.tiles.clear();
     }
 
+    /// The sectors read, and those written.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn sets(&mut self) -> [*mut u64; 2] {
+        [self.read.as_mut_ptr(), self.written.as_mut_ptr()]
+    }
+
     /// Marks `[offset, offset + bytes)`, which the caller has checked.
     #[inline]
     pub(crate) fn mark(&mut self, offset: u64, bytes: u64, write: bool) {
@@ -61,12 +70,14 @@ impl Touched {
             &mut self.read
         };
         // Loops come back to what is marked already.
-        let mut missing = 0;
-        for (word, bits) in words_of(low, end) {
-            missing |= !words[word] & bits;
-        }
-        if missing == 0 {
-            return;
+        if end - low < NEAR {
+            let mut missing = 0;
+            for (word, bits) in words_of(low, end) {
+                missing |= !words[word] & bits;
+            }
+            if missing == 0 {
+                return;
+            }
         }
         for &a in at {
             let sector = u64::from(a) / SECTOR;

@@ -45,14 +45,31 @@ impl Cluster<'_> {
         w: &mut Warp,
         left: u32,
     ) -> u32 {
+        let cta = &mut self.ctas[w.cta as usize];
+        let length = match self.ear {
+            None => cta.shared.len() as u64,
+            // Somebody wants to hear of every access.
+            Some(_) => 0,
+        };
+        let [touched_read, touched_written] = cta.touched.sets();
         let mut call = Call {
             warp: w,
             r32: w.r32.as_mut_ptr(),
             r64: w.r64.as_mut_ptr(),
             predicates: w.p.as_mut_ptr(),
-            cluster: std::ptr::from_mut(self).cast(),
             constants: &CONSTANTS,
             left: left.into(),
+            counters: &mut self.counters,
+            progress: &mut self.progress,
+            shared: cta.shared.as_mut_ptr(),
+            // A load may come too early for a copy under way.
+            read_end: if cta.in_flight.is_empty() { length } else { 0 },
+            written_end: length,
+            touched_read,
+            touched_written,
+            sites: self.sites.as_ptr(),
+            generation: &self.drafts.generation,
+            cluster: std::ptr::from_mut(self).cast(),
         };
         type Start = unsafe extern "sysv64" fn(*mut Call, *const u8) -> u64;
         // SAFETY: code begins with a function of this type.
@@ -159,8 +176,8 @@ unsafe extern "sysv64" fn execute(
 /// A shuffle.
 ///
 /// # Safety
-/// As for [`execute`].
-#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+/// As for [`execute`], on a machine with AVX-512.
+#[target_feature(enable = "avx512f,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 unsafe extern "sysv64" fn shuffle(
     cluster: *mut Cluster<'_>,
     w: *mut Warp,
@@ -168,7 +185,7 @@ unsafe extern "sysv64" fn shuffle(
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    if exchange::quick_shuffle(unsafe { &mut *w }, lanes, &inst.op) {
+    if exchange::quickest_shuffle(unsafe { &mut *w }, lanes, &inst.op) {
         return 1;
     }
     // SAFETY: by this function's contract.

@@ -1,0 +1,325 @@
+//! Loads and stores of whole warps to one place, or to one word after another.
+//!
+//! What [`crate::exec::memory::words`] does when all lanes of a warp lie so, without a call: it
+//! counts and marks the same. Whatever else an access is, code finds out before it has done
+//! anything, and calls the function.
+
+use std::mem::offset_of;
+
+use iced_x86::code_asm::*;
+
+use super::Call;
+use super::constants::Constant;
+use super::lanes::{Kind, QUARTERS, Writer, active, constant_part, half, wide};
+use crate::counters::Counters;
+use crate::exec::memory::words::Words;
+use crate::exec::storage::region::Site;
+use crate::op::{Addr, Base, Inst, Op, Pc, R64, SHARED_BASE, Slot, pool};
+
+/// An access that code can do itself.
+struct Plain<'p> {
+    words: Words,
+    addr: Addr,
+    slots: &'p [Slot],
+    writes: bool,
+    /// Where the code goes on if the lanes lie in another way.
+    otherwise: CodeLabel,
+    done: CodeLabel,
+}
+
+/// How all lanes lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lie {
+    /// In one place.
+    Same,
+    /// One behind the other.
+    Run,
+}
+
+impl Plain<'_> {
+    /// Bytes of a lane.
+    fn each(&self) -> i32 {
+        4 * self.words.each as i32
+    }
+
+    /// Bytes from the first to the last.
+    fn extent(&self, lie: Lie) -> i32 {
+        match lie {
+            Lie::Same => self.each(),
+            Lie::Run => 32 * self.each(),
+        }
+    }
+
+    /// Whether lanes one behind the other are vectors one behind the other.
+    fn runs(&self) -> bool {
+        self.slots.len() == 1
+    }
+}
+
+/// A field of [`Call`], to which r8 points.
+fn call(field: usize) -> AsmMemoryOperand {
+    qword_ptr(r8 + field as i32)
+}
+
+impl Writer<'_> {
+    /// Does an access whose lanes all are active and lie in one place, or one behind the other,
+    /// and is done; goes on otherwise.
+    pub(super) fn access(&mut self, pc: Pc, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
+        let (Op::Ld { d: list, addr, .. } | Op::St { s: list, addr, .. }) = inst.op else {
+            return Ok(());
+        };
+        let whole = self.kind == Kind::Whole && inst.guard.pred.is_none();
+        let words = Words::of(self.program, &inst.op).filter(|_| whole);
+        let Some(words) = words.filter(|_| i32::try_from(addr.offset).is_ok()) else {
+            return Ok(());
+        };
+        let mut plain = Plain {
+            words,
+            addr,
+            slots: pool(self.program, list),
+            writes: matches!(inst.op, Op::St { .. }),
+            otherwise: self.asm.create_label(),
+            done,
+        };
+        // Stores to global memory go to private pages, and few stores to one place.
+        if plain.writes && !(words.shared && plain.runs()) {
+            return Ok(());
+        }
+        self.asm.cmp(active(), -1)?;
+        self.asm.jne(plain.otherwise)?;
+        self.asm.mov(r8, qword_ptr(rsp))?;
+        match (words.shared, addr.base) {
+            (true, base) => self.shared_access(&plain, base)?,
+            (false, Base::R64(r)) => self.global_load(&plain, r, Site::number(pc))?,
+            _ => {}
+        }
+        self.asm.set_label(&mut plain.otherwise)?;
+        self.asm.nop()
+    }
+
+    fn shared_access(&mut self, plain: &Plain<'_>, base: Base) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        match base {
+            Base::R32(r) => {
+                asm.vmovdqa32(zmm16, half(r, 0))?;
+                asm.vmovdqa32(zmm17, half(r, 1))?;
+            }
+            Base::R64(r) => {
+                asm.vmovdqa64(zmm18, wide(r, 0))?;
+                asm.vmovdqa64(zmm19, wide(r, 1))?;
+                asm.vpmovqd(ymm16, zmm18)?;
+                asm.vpmovqd(ymm19, zmm19)?;
+                asm.vinserti64x4(zmm16, zmm16, ymm19, 1)?;
+                asm.vmovdqa64(zmm18, wide(r, 2))?;
+                asm.vmovdqa64(zmm19, wide(r, 3))?;
+                asm.vpmovqd(ymm17, zmm18)?;
+                asm.vpmovqd(ymm19, zmm19)?;
+                asm.vinserti64x4(zmm17, zmm17, ymm19, 1)?;
+            }
+            _ if plain.writes => return Ok(()),
+            _ => {
+                asm.mov(ecx, plain.addr.offset as i32)?;
+                return self.shared_lanes(plain, Lie::Same);
+            }
+        }
+        asm.vpbroadcastd(zmm20, xmm16)?;
+        asm.vmovd(ecx, xmm16)?;
+        asm.add(ecx, plain.addr.offset as i32)?;
+        if !plain.writes {
+            let mut parted = asm.create_label();
+            asm.vpcmpneqd(k1, zmm16, zmm20)?;
+            asm.vpcmpneqd(k2, zmm17, zmm20)?;
+            asm.kortestw(k1, k2)?;
+            asm.jne(parted)?;
+            self.shared_lanes(plain, Lie::Same)?;
+            self.asm.set_label(&mut parted)?;
+            self.asm.nop()?;
+        }
+        if plain.runs() {
+            let steps = match plain.each() {
+                4 => Constant::Fours,
+                _ => Constant::Eights,
+            };
+            let asm = &mut self.asm;
+            asm.vpsubd(zmm16, zmm16, zmm20)?;
+            asm.vpsubd(zmm17, zmm17, zmm20)?;
+            asm.vpcmpneqd(k1, zmm16, constant_part(steps, 0))?;
+            asm.vpcmpneqd(k2, zmm17, constant_part(steps, 1))?;
+            asm.kortestw(k1, k2)?;
+            asm.jne(plain.otherwise)?;
+            self.shared_lanes(plain, Lie::Run)?;
+        }
+        Ok(())
+    }
+
+    /// Checks, marks, counts and moves what begins at ecx of shared memory.
+    fn shared_lanes(&mut self, plain: &Plain<'_>, lie: Lie) -> Result<(), IcedError> {
+        let (end, touched, counted) = match plain.writes {
+            true => (
+                offset_of!(Call, written_end),
+                offset_of!(Call, touched_written),
+                offset_of!(Counters, shared_written),
+            ),
+            false => (
+                offset_of!(Call, read_end),
+                offset_of!(Call, touched_read),
+                offset_of!(Counters, shared_read),
+            ),
+        };
+        let asm = &mut self.asm;
+        asm.cmp(ecx, SHARED_BASE as i32)?;
+        asm.jb(plain.otherwise)?;
+        asm.lea(rdx, qword_ptr(rcx + plain.extent(lie)))?;
+        asm.cmp(rdx, call(end))?;
+        asm.ja(plain.otherwise)?;
+        asm.test(ecx, plain.each() - 1)?;
+        asm.jne(plain.otherwise)?;
+        self.sectors(plain, lie)?;
+        let asm = &mut self.asm;
+        asm.mov(rsi, call(touched))?;
+        asm.or(qword_ptr(rsi + rdx * 8), rax)?;
+        asm.mov(rsi, call(offset_of!(Call, shared)))?;
+        self.moved_lanes(plain, lie, counted)
+    }
+
+    /// The sectors of what begins at rcx: bits in rax of the word rdx of a set of them.
+    fn sectors(&mut self, plain: &Plain<'_>, lie: Lie) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        asm.mov(rdx, rcx)?;
+        asm.shr(rdx, 5)?;
+        match lie {
+            Lie::Same => asm.mov(eax, 1)?,
+            Lie::Run => {
+                // One more if the first is not at the beginning of its sector.
+                let sectors = plain.extent(lie) / 32;
+                asm.mov(eax, edx)?;
+                asm.and(eax, 63)?;
+                asm.cmp(eax, 64 - (sectors + 1))?;
+                asm.ja(plain.otherwise)?;
+                asm.mov(eax, (1 << sectors) - 1)?;
+                asm.mov(esi, (2 << sectors) - 1)?;
+                asm.test(ecx, 31)?;
+                asm.cmovne(eax, esi)?;
+            }
+        }
+        asm.shlx(rax, rax, rdx)?;
+        asm.shr(rdx, 6)
+    }
+
+    fn global_load(&mut self, plain: &Plain<'_>, r: R64, site: usize) -> Result<(), IcedError> {
+        let lanes = [zmm16, zmm17, zmm18, zmm19];
+        let asm = &mut self.asm;
+        for (q, lane) in QUARTERS.into_iter().zip(lanes) {
+            asm.vmovdqa64(lane, wide(r, q))?;
+        }
+        asm.vpbroadcastq(zmm20, xmm16)?;
+        asm.vmovq(rcx, xmm16)?;
+        asm.add(rcx, plain.addr.offset as i32)?;
+        asm.mov(r9, call(offset_of!(Call, sites)))?;
+        let site = |field: usize| qword_ptr(r9 + (site * size_of::<Site>() + field) as i32);
+        asm.sub(rcx, site(offset_of!(Site, base)))?;
+        asm.mov(rax, call(offset_of!(Call, generation)))?;
+        asm.mov(rax, qword_ptr(rax))?;
+        asm.cmp(rax, site(offset_of!(Site, generation)))?;
+        asm.jne(plain.otherwise)?;
+        let mut parted = asm.create_label();
+        for (lane, k) in lanes.into_iter().zip([k1, k2, k3, k4]) {
+            asm.vpcmpneqq(k, lane, zmm20)?;
+        }
+        self.if_any(parted)?;
+        self.global_lanes(plain, Lie::Same, site)?;
+        self.asm.set_label(&mut parted)?;
+        self.asm.nop()?;
+        if plain.runs() {
+            let steps = match plain.each() {
+                4 => Constant::WideFours,
+                _ => Constant::WideEights,
+            };
+            let asm = &mut self.asm;
+            for (q, (lane, k)) in lanes.into_iter().zip([k1, k2, k3, k4]).enumerate() {
+                asm.vpsubq(lane, lane, zmm20)?;
+                asm.vpcmpneqq(k, lane, constant_part(steps, q))?;
+            }
+            self.if_any(plain.otherwise)?;
+            self.global_lanes(plain, Lie::Run, site)?;
+        }
+        Ok(())
+    }
+
+    /// Jumps if k1 to k4 have any lane.
+    fn if_any(&mut self, to: CodeLabel) -> Result<(), IcedError> {
+        self.asm.korw(k1, k1, k2)?;
+        self.asm.korw(k3, k3, k4)?;
+        self.asm.kortestw(k1, k3)?;
+        self.asm.jne(to)
+    }
+
+    /// Checks, counts and moves what begins at rcx of an allocation, if it was marked before.
+    fn global_lanes(
+        &mut self,
+        plain: &Plain<'_>,
+        lie: Lie,
+        site: impl Fn(usize) -> AsmMemoryOperand,
+    ) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        asm.mov(rdx, site(offset_of!(Site, length)))?;
+        asm.sub(rdx, plain.extent(lie))?;
+        asm.jb(plain.otherwise)?;
+        asm.cmp(rcx, rdx)?;
+        asm.ja(plain.otherwise)?;
+        asm.test(ecx, plain.each() - 1)?;
+        asm.jne(plain.otherwise)?;
+        self.sectors(plain, lie)?;
+        let asm = &mut self.asm;
+        asm.mov(rsi, site(offset_of!(Site, marked)))?;
+        asm.mov(rdx, qword_ptr(rsi + rdx * 8))?;
+        asm.andn(rdx, rdx, rax)?;
+        asm.jne(plain.otherwise)?;
+        asm.mov(rsi, site(offset_of!(Site, host)))?;
+        self.moved_lanes(plain, lie, offset_of!(Counters, global_read))
+    }
+
+    /// Counts and moves what begins at rcx of what rsi points to.
+    fn moved_lanes(
+        &mut self,
+        plain: &Plain<'_>,
+        lie: Lie,
+        counted: usize,
+    ) -> Result<(), IcedError> {
+        let asm = &mut self.asm;
+        asm.add(rsi, rcx)?;
+        asm.mov(rax, call(offset_of!(Call, counters)))?;
+        asm.add(qword_ptr(rax + counted as i32), 32 * plain.each())?;
+        if plain.writes {
+            asm.mov(rax, call(offset_of!(Call, progress)))?;
+            asm.add(qword_ptr(rax), 1)?;
+        }
+        for (i, slot) in (0..).zip(plain.slots) {
+            // The vectors of a register.
+            let vectors = match *slot {
+                Slot::W32(r) => vec![half(r, 0), half(r, 1)],
+                Slot::W64(r) => QUARTERS.map(|q| wide(r, q)).to_vec(),
+                _ => Vec::new(),
+            };
+            match (lie, slot) {
+                (Lie::Same, Slot::W64(_)) => asm.vpbroadcastq(zmm16, qword_ptr(rsi))?,
+                (Lie::Same, _) => asm.vpbroadcastd(zmm16, dword_ptr(rsi + 4 * i))?,
+                (Lie::Run, _) => {}
+            }
+            for (part, register) in (0..).zip(vectors) {
+                match (lie, plain.writes) {
+                    (Lie::Same, _) => asm.vmovdqa32(register, zmm16)?,
+                    (Lie::Run, false) => {
+                        asm.vmovdqu32(zmm16, zmmword_ptr(rsi + 64 * part))?;
+                        asm.vmovdqa32(register, zmm16)?;
+                    }
+                    (Lie::Run, true) => {
+                        asm.vmovdqa32(zmm16, register)?;
+                        asm.vmovdqu32(zmmword_ptr(rsi + 64 * part), zmm16)?;
+                    }
+                }
+            }
+        }
+        asm.jmp(plain.done)
+    }
+}
