@@ -16,6 +16,15 @@ use crate::op::Op;
 impl Cluster<'_> {
     /// Runs a warp for at most `quantum` instructions; how many it was.
     pub(crate) fn interpret(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(code) = self.code {
+            return self.run_compiled(code, w, quantum);
+        }
+        self.interpret_steps(w, quantum)
+    }
+
+    /// The same by the interpreter alone.
+    pub(super) fn interpret_steps(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
         match self.env.level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a level is only chosen when the machine has its features, and those of the
@@ -37,27 +46,6 @@ impl Cluster<'_> {
         // One number, not two: registers are scarce here.
         let mut left = quantum;
         while left > 0 {
-            #[cfg(target_arch = "x86_64")]
-            if QUICK
-                && let Some(code) = self.code
-                && let Some(entry) = code.entry(w.pc, w.active == w.live)
-                && w.wgmma.is_idle()
-            {
-                let before = left;
-                left = self.run_code(code, entry, w, left);
-                if let Some((mask, came)) = self.stopped.take() {
-                    match self.go_on(w, mask, came?) {
-                        true => continue,
-                        false => break,
-                    }
-                }
-                if matches!(w.state, State::Done) {
-                    break;
-                }
-                if left != before {
-                    continue;
-                }
-            }
             left -= 1;
             let pc = w.pc as usize;
             // Looked up anew each time: kept, it would take the register of `w`, which every
@@ -99,7 +87,7 @@ impl Cluster<'_> {
 
     /// Moves a warp on by what its instruction came to; whether it can run on.
     #[inline(always)]
-    fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow) -> bool {
+    pub(super) fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow) -> bool {
         match came {
             Flow::Next => {
                 w.advance();
