@@ -87,7 +87,7 @@ impl Adversary {
         match below.is_power_of_two() {
             true => drawn & (below - 1),
             // To divide would take as long as several instructions of a warp.
-            false => (u128::from(drawn) * u128::from(below) >> 64) as u64,
+            false => ((u128::from(drawn) * u128::from(below)) >> 64) as u64,
         }
     }
 
