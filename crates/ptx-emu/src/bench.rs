@@ -98,7 +98,8 @@ fn tcgen05(see: See<'_>) {
     for n in [64, 128, 256] {
         let bits = 0x0800_0480 | (n / 8) << 17;
         let (kind, scales) = (tcgen05::Kind::Mxf4nvf4, Some(tcgen05::Vector::Four));
-        let form = tcgen05::Form::decode(kind, scales, (1, false), bits).expect("a legal form");
+        let form =
+            tcgen05::Form::decode(kind, scales, (1, false, false), bits).expect("a legal form");
         let work = Work::Flops(2 * 128 * 64 * u64::from(n));
         for level in Level::available() {
             let product = Product {
@@ -113,6 +114,7 @@ fn tcgen05(see: See<'_>) {
                 d: 0,
                 half: 0,
                 scales: [256, 264],
+                metadata: 0,
             };
             let group = format!("tcgen05 m128n{n}k64 nvfp4");
             see(&group, &format!("{level:?}"), work, &mut || {

@@ -157,6 +157,7 @@ impl Operand for TmemMma {
             Some(self.d),
             self.scales.map(|s| s.0),
             self.scales.map(|s| s.1),
+            self.metadata,
         ] {
             at.visit(Role::Read, pool, see);
         }

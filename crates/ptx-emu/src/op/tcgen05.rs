@@ -32,6 +32,8 @@ pub(crate) struct TmemMma {
     pub a: TmemA,
     /// Descriptor of B.
     pub b: R64,
+    /// Where the metadata of a sparse A lies.
+    pub metadata: Option<Addr>,
     /// Instruction descriptor.
     pub shape: R32,
     /// Scales of A and B, and how many each row has.

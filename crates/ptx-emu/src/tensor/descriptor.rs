@@ -228,9 +228,12 @@ impl Matrix {
     /// The tile that follows this one along k, where one instruction reads both (sparse ones do);
     /// `None` if the swizzle has no room for it.
     pub(crate) fn next_k(&self) -> Option<Self> {
+        // Groups of eight k in the 32 bytes of an instruction.
+        let eights = self.unit / 4;
         let step = match (self.swizzle, self.major) {
-            (Swizzle::None, _) => 2 * self.leading,
-            (_, Major::Mn) => 2 * self.stride,
+            (Swizzle::None, Major::K) => 2 * self.leading,
+            (Swizzle::None, Major::Mn) => eights * self.leading,
+            (_, Major::Mn) => eights * self.stride,
             (swizzle, Major::K) if swizzle.span() >= 64 => 32,
             _ => return None,
         };

@@ -135,7 +135,7 @@ impl Pattern {
             for chunk in 0..self.chunks() {
                 let bits = self.bits(metadata, row, chunk);
                 let of_chunk = &mut places[stored * chunk..stored * (chunk + 1)];
-                let defined = self.place_chunk(bits, 2 * stored * chunk, of_chunk);
+                let defined = place_chunk(bits, 2 * stored * chunk, of_chunk, self.ordered);
                 let at = Chunk {
                     row,
                     stored: stored * chunk..stored * (chunk + 1),
@@ -146,27 +146,28 @@ impl Pattern {
         }
         (places, undefined)
     }
+}
 
-    /// Places a chunk's elements, which begin at this dense k; false if the bits are undefined.
-    fn place_chunk(&self, bits: u32, begin: usize, places: &mut [u8]) -> bool {
-        let (first, second) = ((bits & 3) as u8, (bits >> 2) as u8);
-        let begin = begin as u8;
-        match places {
-            [one] => {
-                *one = begin + u8::from(bits == 0b1110);
-                matches!(bits, 0b0100 | 0b1110)
+/// Places a chunk's elements, which begin at this dense k; false if the bits are undefined. Ordered
+/// indices increase.
+pub(crate) fn place_chunk(bits: u32, begin: usize, places: &mut [u8], ordered: bool) -> bool {
+    let (first, second) = ((bits & 3) as u8, (bits >> 2) as u8);
+    let begin = begin as u8;
+    match places {
+        [one] => {
+            *one = begin + u8::from(bits == 0b1110);
+            matches!(bits, 0b0100 | 0b1110)
+        }
+        [a, b] => {
+            (*a, *b) = (begin + first, begin + second);
+            !ordered || first < second
+        }
+        _ => {
+            let four = [2 * first, 2 * first + 1, 2 * second, 2 * second + 1];
+            for (place, index) in places.iter_mut().zip(four) {
+                *place = begin + index;
             }
-            [a, b] => {
-                (*a, *b) = (begin + first, begin + second);
-                !self.ordered || first < second
-            }
-            _ => {
-                let four = [2 * first, 2 * first + 1, 2 * second, 2 * second + 1];
-                for (place, index) in places.iter_mut().zip(four) {
-                    *place = begin + index;
-                }
-                !self.ordered || first < second
-            }
+            !ordered || first < second
         }
     }
 }

@@ -309,8 +309,8 @@ fn refused_when_the_module_is_loaded() {
         (format!("{f16}.block_scale [%r1], %rd1, %rd2, %r2, %p1;"), "no .block_scale"),
         (format!("{f16} [%r1], %rd1, %rd2, %r2, %p1, 16;"), "0 to 15"),
         (
-            "tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r3], %r2, %p1;".to_owned(),
-            "sparse tcgen05.mma is not emulated",
+            "tcgen05.mma.ws.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r3], %r2, %p1;".to_owned(),
+            "sparse tcgen05.mma.ws is not emulated",
         ),
         ("tcgen05.cp.cta_group::1.32x128b [%r1], %rd1;".to_owned(), "warpx4"),
         ("wgmma.fence.sync.aligned;".to_owned(), "wgmma"),

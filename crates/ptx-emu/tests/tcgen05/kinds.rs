@@ -2,6 +2,7 @@
 //! scales, swizzles and a second CTA: against sums in f64 of the codes themselves.
 
 mod product;
+mod sparse;
 
 use super::*;
 use product::*;

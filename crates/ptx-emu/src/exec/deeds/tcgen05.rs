@@ -64,10 +64,10 @@ impl Cluster<'_> {
 
 fn product(w: &Warp, lane: usize, op: &TmemMma) -> Option<Deed> {
     let vector = op.scales.map(|scales| scales.2);
-    let machine = (op.group.ctas(), op.stationary);
+    let machine = (op.group.ctas(), op.stationary, op.metadata.is_some());
     let form = Form::decode(op.kind, vector, machine, w.get(op.shape)[lane]).ok()?;
     Some(Deed::TmemMma {
-        shape: [form.m, form.n, form.kind.depth()],
+        shape: [form.m, form.n, form.depth()],
         ctas: form.ctas,
         columns: form.columns(),
         a: match op.a {

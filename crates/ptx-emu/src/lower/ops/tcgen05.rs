@@ -128,8 +128,9 @@ const KINDS: &[(&str, Kind)] = &[
 
 fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     let stationary = form.words.take("ws");
-    if form.words.take("sp") {
-        return illegal("sparse tcgen05.mma is not emulated");
+    let sparse = form.words.take("sp");
+    if sparse && stationary {
+        return illegal("sparse tcgen05.mma.ws is not emulated");
     }
     let group = cta_group(&mut form.words)?;
     let kind = form.words.need(KINDS, "a kind")?;
@@ -143,11 +144,12 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     if stationary && (group == CtaGroup::Pair || kind.scaled()) {
         return illegal(".ws goes with cta_group::1 and without block_scale");
     }
-    let ([d, a, b, shape], mut rest) = match form.operands {
-        [d, a, b, shape, rest @ ..] => ([d, a, b, shape], rest),
+    let ([d, a, b, metadata, shape], mut rest) = match form.operands {
+        [d, a, b, at, shape, rest @ ..] if sparse => ([d, a, b, at, shape], rest),
+        [d, a, b, shape, rest @ ..] if !sparse => ([d, a, b, d, shape], rest),
         other => {
             return Err(Problem::OperandCount {
-                expected: "at least 5".into(),
+                expected: format!("at least {}", 5 + u32::from(sparse)),
                 found: other.len(),
             });
         }
@@ -161,6 +163,10 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
         return illegal(".ashift goes with an A in tensor memory");
     }
     let b = emitter.s64(b, Num::B64)?;
+    let metadata = match sparse {
+        true => Some(tensor_address(emitter, metadata)?),
+        false => None,
+    };
     let shape = emitter.s32(shape, Num::B32)?;
     let mut scales = None;
     if let Some(vector) = vector {
@@ -205,6 +211,7 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
         d,
         a,
         b,
+        metadata,
         shape,
         scales,
         disabled,

@@ -1,6 +1,7 @@
 //! Instruction descriptors: the 32 bits that say what is multiplied, and how.
 
 use super::super::Element;
+use super::super::descriptor::Matrix;
 use super::super::scaled::Scale;
 use super::{BLOCK, Block};
 
@@ -98,6 +99,9 @@ pub(crate) struct Form {
     pub ctas: u32,
     /// `.ws`
     pub stationary: bool,
+    /// `.sp`: A stores half of its elements, and K is twice as much; which column of metadata is
+    /// meant.
+    pub sparse: Option<u32>,
 }
 
 /// The bits of a field.
@@ -134,13 +138,21 @@ impl Form {
     pub(crate) fn decode(
         kind: Kind,
         vector: Option<Vector>,
-        (ctas, stationary): (u32, bool),
+        (ctas, stationary, sparse): (u32, bool, bool),
         bits: u32,
     ) -> Result<Self, String> {
         let wrong = |what: &str| Err(format!("instruction descriptor {bits:#010x}: {what}"));
-        if field(bits, 2, 1) == 1 {
-            return wrong("bit 2 announces a sparse A, which the instruction does not have");
+        match (field(bits, 2, 1) == 1, sparse) {
+            (true, false) => {
+                return wrong("bit 2 announces a sparse A, which the instruction does not have");
+            }
+            (false, true) => return wrong("bit 2 must announce the instruction's sparse A"),
+            _ => {}
         }
+        let selector = match (sparse, kind) {
+            (true, Kind::F16 | Kind::Tf32) => 0b01,
+            _ => 0,
+        };
         let reserved = match kind.scaled() {
             true => 0b0111 << 24 | 1 << 6 | 0b1011,
             false if stationary => 1 << 29 | 1 << 23 | 1 << 6 | 0b11,
@@ -150,7 +162,7 @@ impl Form {
         if k96 {
             return wrong("bit 31 asks for K = 96, which only sm_103a has");
         }
-        let reserved = reserved | u32::from(kind.scaled()) << 31;
+        let reserved = (reserved | u32::from(kind.scaled()) << 31) & !selector;
         if bits & reserved != 0 {
             return wrong(&format!("bits {:#x} must be zero", bits & reserved));
         }
@@ -205,6 +217,7 @@ impl Form {
             },
             ctas,
             stationary,
+            sparse: sparse.then_some(bits & selector),
         };
         match form.has_shape() {
             true => Ok(form),
@@ -232,6 +245,22 @@ impl Form {
             (_, ctas) => n.is_multiple_of(8 * ctas * if bytes { 2 } else { 1 }),
         };
         rows && columns && (8..=256).contains(&n)
+    }
+
+    /// K of the instruction.
+    pub(crate) fn depth(&self) -> u32 {
+        self.kind.depth() * if self.sparse.is_some() { 2 } else { 1 }
+    }
+
+    /// The second half of B's tile, where A is sparse; `None` also if the swizzle has no room for it.
+    pub(crate) fn next_b(&self, b: &Matrix) -> Option<Matrix> {
+        self.sparse.and_then(|_| b.next_k())
+    }
+
+    /// Columns of tensor memory that metadata takes.
+    pub(crate) fn metadata_columns(&self) -> u32 {
+        // Of kind::f16 and tf32 an instruction reads one of the two.
+        if self.sparse.is_some() { 2 } else { 0 }
     }
 
     /// Rows of A and D in each CTA.
@@ -326,7 +355,12 @@ mod tests {
     use super::*;
 
     fn nvfp4(ctas: u32, bits: u32) -> Result<Form, String> {
-        Form::decode(Kind::Mxf4nvf4, Some(Vector::Four), (ctas, false), bits)
+        Form::decode(
+            Kind::Mxf4nvf4,
+            Some(Vector::Four),
+            (ctas, false, false),
+            bits,
+        )
     }
 
     #[test]
@@ -344,7 +378,12 @@ mod tests {
             let scaling = form.scaling.expect("scales");
             assert_eq!((scaling.scale, scaling.ids), (Scale::Ue4m3, [0, 0]));
         }
-        let f16 = Form::decode(Kind::F16, None, (1, false), 4 << 24 | 16 << 17 | 1 << 4);
+        let f16 = Form::decode(
+            Kind::F16,
+            None,
+            (1, false, false),
+            4 << 24 | 16 << 17 | 1 << 4,
+        );
         let f16 = f16.expect("a descriptor");
         assert_eq!((f16.m, f16.n, f16.d), (64, 128, Sum::F32));
         assert_eq!(f16.blocks(16)[1].lane, 48);
@@ -363,7 +402,12 @@ mod tests {
 
     #[test]
     fn a_pair_of_128_rows_lies_two_by_two() {
-        let form = Form::decode(Kind::F16, None, (2, false), 8 << 24 | 8 << 17 | 1 << 4);
+        let form = Form::decode(
+            Kind::F16,
+            None,
+            (2, false, false),
+            8 << 24 | 8 << 17 | 1 << 4,
+        );
         let form = form.expect("a descriptor");
         let blocks = form.blocks(0);
         assert_eq!((form.rows(), form.columns(), blocks.len()), (64, 32, 8));

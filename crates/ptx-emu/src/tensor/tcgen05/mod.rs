@@ -9,6 +9,7 @@ mod fours;
 mod moves;
 mod operand;
 mod product;
+mod sparse;
 
 pub(crate) use form::{Form, Kind, Sum, Vector};
 pub(crate) use moves::{CopyShape, MoveLanes, MoveShape, Unpacked};

@@ -48,6 +48,8 @@ pub(crate) struct Operands {
     pub(super) a: [Vec<Row>; 2],
     /// Columns of B, of all CTAs.
     pub(super) b: Vec<Row>,
+    /// The second 32 bytes of each, if A is sparse.
+    pub(super) b_next: Vec<Row>,
     pub(super) packing: [Packing; 2],
 }
 
@@ -63,6 +65,7 @@ impl Operands {
         let mut operands = Self {
             a: [Vec::new(), Vec::new()],
             b: Vec::with_capacity(form.n as usize),
+            b_next: Vec::new(),
             packing: [Packing::Dense; 2],
         };
         for (rows, (a, b, shared)) in operands.a.iter_mut().zip(ctas) {
@@ -75,6 +78,9 @@ impl Operands {
             }
             let share = form.n / form.ctas;
             read_shared(form, b, shared, share, &mut operands.b)?;
+            if let Some(next) = form.next_b(b) {
+                read_shared(form, &next, shared, share, &mut operands.b_next)?;
+            }
             let b = Source::Shared(*b, shared);
             operands.packing = [a.packing(form, form.a), b.packing(form, form.b)];
         }

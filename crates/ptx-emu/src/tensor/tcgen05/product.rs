@@ -20,6 +20,8 @@ pub(crate) struct TensorColumns {
     pub half: u32,
     /// Scales of A and B.
     pub scales: [u32; 2],
+    /// What places the elements of a sparse A.
+    pub metadata: u32,
 }
 
 /// What is computed of operands.
@@ -63,11 +65,20 @@ impl Product {
         }
         let rows = &operands.a[cta];
         let Some(scaling) = form.scaling else {
+            if form.sparse.is_some() {
+                self.sparse(operands, rows, &blocks, (words, at), None);
+                return true;
+            }
             self.plain(operands, rows, &blocks, words, at);
             return true;
         };
         let tables = Tables::read(&blocks, words, at);
         let same = tables.same(&blocks);
+        if form.sparse.is_some() {
+            let scales = Some((scaling, &tables));
+            self.sparse(operands, rows, &blocks, (words, at), scales);
+            return same;
+        }
         let exact = self.mode == Numerics::Exact || !tables.ordinary(scaling);
         match (form.kind.fours(), exact) {
             (true, false) => self.fours(operands, rows, &blocks, (words, at), (scaling, &tables)),
@@ -285,20 +296,20 @@ impl Scaling {
     }
 
     /// The byte of a scale word that group `g` of sixteen codes of A (0) or B (1) has.
-    fn byte(&self, operand: usize, g: usize) -> u32 {
+    pub(super) fn byte(&self, operand: usize, g: usize) -> u32 {
         self.ids[operand] + (g * self.vector.scales() / GROUPS) as u32
     }
 }
 
 /// Index of a block's first lane in column `n` of it.
-fn place(block: &Block, at: TensorColumns, n: u32) -> usize {
+pub(super) fn place(block: &Block, at: TensorColumns, n: u32) -> usize {
     (at.d + block.column + n) as usize * LANES + block.lane as usize
 }
 
 /// Scale words. Each quarter of the lanes reads its own copy.
-struct Tables {
+pub(super) struct Tables {
     /// Of the rows of each block.
-    a: Vec<[u32; BLOCK]>,
+    pub(super) a: Vec<[u32; BLOCK]>,
     /// Of the columns of blocks in one quarter that have the same.
     b: Vec<Vec<u32>>,
     /// Which of these each block has.
@@ -331,6 +342,11 @@ impl Tables {
             }
         }
         tables
+    }
+
+    /// The words of a block's columns.
+    pub(super) fn of_b(&self, block: usize) -> &[u32] {
+        &self.b[self.index[block]]
     }
 
     /// The words of each block's rows and columns.

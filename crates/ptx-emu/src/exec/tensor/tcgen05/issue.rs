@@ -113,7 +113,7 @@ impl Cluster<'_> {
         for lane in lanes(mask) {
             let (multiply, writes) = self.multiply(w, lane, ctas, op)?;
             let form = multiply.product.form;
-            let products = u64::from(form.m) * u64::from(form.n) * u64::from(form.kind.depth());
+            let products = u64::from(form.m) * u64::from(form.n) * u64::from(form.depth());
             self.counters.mma_flops += 2 * products;
             self.queue(w, lane, ctas, Work::Mma(Box::new(multiply)), writes);
         }
@@ -133,7 +133,7 @@ impl Cluster<'_> {
     ) -> Checked<(Multiply, Reach)> {
         let wrong = |what: String| illegal(format!("tcgen05.mma: {what}"));
         let vector = op.scales.map(|scales| scales.2);
-        let machine = (op.group.ctas(), op.stationary);
+        let machine = (op.group.ctas(), op.stationary, op.metadata.is_some());
         let form = Form::decode(op.kind, vector, machine, w.get(op.shape)[lane]).map_err(wrong)?;
         let (d_lane, d) = split(self.address(w, op.d, lane) as u32);
         let half_lanes = |lane: u32| lane == 0 || (lane == 16 && form.half_lanes());
@@ -160,6 +160,21 @@ impl Cluster<'_> {
                 others.push((names[i], self.columns_at(ctas, column, counts[i], &what)?));
             }
         }
+        let mut metadata = 0;
+        if let Some(at) = op.metadata {
+            let (first, column) = split(self.address(w, at, lane) as u32);
+            if first != 0 || form.rows() != 128 {
+                return Err(wrong(format!(
+                    "the metadata of {} rows from lane {first} on: a CTA's 128 rows from lane 0 on \
+                     are emulated",
+                    form.rows()
+                )));
+            }
+            metadata = column;
+            let (what, count) = ("metadata of tcgen05.mma", form.metadata_columns());
+            let columns = self.columns_at(ctas, column, count, what)?;
+            others.push(("the metadata", columns));
+        }
         let unit = op.kind.per_chunk();
         let major = |transposed| if transposed { Major::Mn } else { Major::K };
         let decode = |bits: u64, transposed: bool| {
@@ -182,6 +197,11 @@ impl Cluster<'_> {
             }
         };
         let b = decode(w.get64(op.b)[lane], form.transpose_b)?;
+        if form.sparse.is_some() && form.next_b(&b).is_none() {
+            return Err(wrong(
+                "B beside a sparse A has 64 bytes a column, and a swizzle of 32 bytes".to_owned(),
+            ));
+        }
         for (name, other) in &others {
             if other.start < columns.end && columns.start < other.end {
                 return Err(wrong(format!(
@@ -209,6 +229,7 @@ impl Cluster<'_> {
                 d,
                 half: d_lane,
                 scales,
+                metadata,
             },
             disabled: self.disabled(w, lane, op),
             early: self.operands_in_flight(w, ctas, &form, (&a, &b)),
@@ -251,7 +272,9 @@ impl Cluster<'_> {
                 OperandA::Shared(matrix) => Some((*matrix, form.rows())),
                 OperandA::Tmem { .. } => None,
             };
-            for (tile, rows) in a.into_iter().chain([(*b, form.n / form.ctas)]) {
+            let share = form.n / form.ctas;
+            let next = form.next_b(b).map(|next| (next, share));
+            for (tile, rows) in a.into_iter().chain([(*b, share)]).chain(next) {
                 let bytes = self.ctas[cta].touched.span_of(&tile, rows);
                 hit = hit.or_else(|| self.copy_into(cta, bytes, tile.chunks(rows)));
             }

@@ -14,7 +14,7 @@ use crate::fault::{EarlyRead, Fault, FaultKind, Place};
 use crate::numeric::NAN_F32;
 use crate::op::{Collector, Order, Scope};
 use crate::tensor::descriptor::Matrix;
-use crate::tensor::tcgen05::{CopyShape, LANES, Operands, Source, Unpacked};
+use crate::tensor::tcgen05::{CopyShape, Kind, LANES, Operands, Source, Unpacked};
 
 impl Cluster<'_> {
     /// Performs what was queued up to a number.
@@ -118,6 +118,9 @@ impl Cluster<'_> {
                 self.pass_operand(from, cta, matrix, form.rows());
             }
             self.pass_operand(from, cta, &multiply.b, form.n / form.ctas);
+            if let Some(next) = form.next_b(&multiply.b) {
+                self.pass_operand(from, cta, &next, form.n / form.ctas);
+            }
             self.check_layout(from, cta, multiply);
             self.check_inputs(from, cta, multiply, writes);
             self.pass_product(from, cta, multiply, writes);
@@ -418,6 +421,15 @@ fn reads_of(multiply: &Multiply, writes: &Reach) -> Vec<(&'static str, Reach)> {
                 },
             ));
         }
+    }
+    if let Some(selector) = form.sparse {
+        let first = multiply.at.metadata + selector;
+        let columns = match form.kind {
+            Kind::F16 | Kind::Tf32 => first..first + 1,
+            _ => first..first + form.metadata_columns(),
+        };
+        let lanes = u128::MAX;
+        reads.push(("the metadata", Reach { columns, lanes }));
     }
     if let OperandA::Tmem { column, .. } = multiply.a {
         let columns = column..column + 8;
