@@ -41,7 +41,7 @@ impl Cluster<'_> {
 
     /// Runs a warp for at most `quantum` instructions, as code wherever there is some; how many it
     /// was.
-    pub(super) fn run_compiled(&mut self, code: &Code, w: &mut Warp, quantum: u32) -> Checked<u32> {
+    pub(crate) fn run_compiled(&mut self, code: &Code, w: &mut Warp, quantum: u32) -> Checked<u32> {
         let mut left = quantum;
         while left > 0 && matches!(w.state, State::Ready) {
             // Code does not look out for accumulators that are still being computed.
@@ -58,7 +58,7 @@ impl Cluster<'_> {
                 }
             }
             let steps = if pending { PENDING_STEPS } else { 1 };
-            left -= self.interpret_steps(w, steps.min(left))?;
+            left -= self.interpret(w, steps.min(left))?;
         }
         Ok(quantum - left)
     }

@@ -16,15 +16,6 @@ use crate::op::Op;
 impl Cluster<'_> {
     /// Runs a warp for at most `quantum` instructions; how many it was.
     pub(crate) fn interpret(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(code) = self.code {
-            return self.run_compiled(code, w, quantum);
-        }
-        self.interpret_steps(w, quantum)
-    }
-
-    /// The same by the interpreter alone.
-    pub(super) fn interpret_steps(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
         match self.env.level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a level is only chosen when the machine has its features, and those of the
