@@ -50,8 +50,21 @@ impl Watcher<'_> {
     pub(super) fn tells(&mut self, visit: &Visit<'_>) {
         let own = self.ledger.cluster;
         let warp = self.ledger.strand(visit.from);
+        if self.is_silent(visit, warp) {
+            self.told(visit, warp, &Knowledge::default());
+            (self.ledger.warps[warp as usize].spun) = None;
+            if visit.act.writes() {
+                self.ledger.warps[warp as usize].left = None;
+            }
+            return;
+        }
         let mut words = Vec::new();
-        pieces(visit, |first, _, _| words.push(first / 4));
+        pieces(visit, |first, _, _| {
+            // Mostly it is one for all lanes.
+            if words.last() != Some(&(first / 4)) {
+                words.push(first / 4);
+            }
+        });
         words.sort_unstable();
         words.dedup();
         let order = visit.order;
@@ -108,14 +121,16 @@ impl Watcher<'_> {
         match visit.room {
             room @ (Room::Shared { .. } | Room::Global { .. }) if own_only(room) => {
                 for word in words {
-                    let (left, by) = self.places.entry((room, word)).or_default();
-                    learnt.join(left);
-                    meets(by.as_ref());
-                    if let Some(known) = &leaves {
-                        left.join(known);
+                    if let Some((left, by)) = self.places.get(&(room, word)) {
+                        learnt.join(left);
+                        meets(by.as_ref());
                     }
-                    if told {
-                        *by = narrow;
+                    if let Some(known) = &leaves {
+                        let (left, by) = self.places.entry((room, word)).or_default();
+                        left.join(known);
+                        if told {
+                            *by = narrow;
+                        }
                     }
                 }
             }
@@ -163,6 +178,22 @@ impl Watcher<'_> {
             version,
             ..spin
         });
+    }
+
+    /// Whether nobody is told anything by an access of shared memory: nothing was left there, and
+    /// the warp has nothing to leave.
+    fn is_silent(&self, visit: &Visit<'_>, warp: u32) -> bool {
+        let w = &self.ledger.warps[warp as usize];
+        let leaves = || {
+            releases(visit.order)
+                || self.ledger.strands.has_neighbours()
+                || w.fenced.is_some()
+                || w.announced != Knowledge::default()
+                || w.known.shown().is_some()
+        };
+        matches!(visit.room, Room::Shared { .. })
+            && self.places.is_empty()
+            && !(visit.act.writes() && leaves())
     }
 
     /// A warp is told something by an access.
