@@ -103,7 +103,6 @@ impl Watcher<'_> {
             }
         }
         let met = caller.met;
-        drop(caller);
         if let Actor::Work(work) = issuer {
             ledger.relies(work, &behind.take());
         }

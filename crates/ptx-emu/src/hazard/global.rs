@@ -47,9 +47,12 @@ pub(super) struct Trace {
 #[derive(Debug, Clone, Copy, Default)]
 struct Use(u64);
 
+/// The upper bits, which tell the lane.
+const LANE_BITS: u32 = 24;
+
 impl Use {
     fn new(access: Number, bytes: u8, lane: u8) -> Self {
-        Self(u64::from(access.0) | u64::from(bytes) << 32 | u64::from(lane) << 40)
+        Self(u64::from(access.0) | u64::from(bytes) << 32 | u64::from(lane) << (64 - LANE_BITS))
     }
 
     fn access(self) -> Number {
@@ -61,7 +64,7 @@ impl Use {
     }
 
     fn lane(self) -> u8 {
-        (self.0 >> 40) as u8
+        (self.0 >> (64 - LANE_BITS)) as u8
     }
 
     /// The access with its lane and bytes.
@@ -86,7 +89,13 @@ fn alike(words: &[Word]) -> bool {
             differ |= one.0 ^ first.0;
         }
     }
-    differ << 24 == 0
+    differ << LANE_BITS == 0
+}
+
+/// How many of the first words were used by the same.
+fn run(words: &[Word]) -> usize {
+    let other = |word: &Word| !alike(&[words[0], *word]);
+    words.iter().position(other).unwrap_or(words.len())
 }
 
 /// What an access met.
@@ -115,6 +124,32 @@ pub(super) struct Reached {
     pub(super) words: Range<u64>,
     pub(super) bytes: u8,
     pub(super) lanes: Lanes,
+}
+
+/// An access of some bytes of a few words, from a first one on.
+#[inline]
+fn touch_line<F: Fn(&Trace, bool) -> bool>(
+    line: &mut [Word],
+    (first, bytes, lanes): (u64, u8, Lanes),
+    caller: &mut Caller<F>,
+    all: &Numbered<Trace>,
+) {
+    // Words that were used by the same are judged once.
+    let same = line.len() == 1 || alike(line);
+    let mut at = 0;
+    while at < line.len() {
+        let rest = &mut line[at..];
+        let many = match same {
+            true => rest.len(),
+            false => run(rest),
+        };
+        let lanes = lanes.after(at as u32);
+        let met = touch(&mut rest[..many], (bytes, lanes), caller, all);
+        if caller.met.is_none() {
+            caller.met = met.map(|met| (met, first + at as u64));
+        }
+        at += many;
+    }
 }
 
 /// An access of some bytes of words that were used by the same: what it meets.
@@ -246,13 +281,29 @@ impl Global {
         }
     }
 
-    /// Makes a page if there was none; whether there is one now.
-    fn reach(&mut self, region: usize, page: usize, make: bool) -> bool {
-        let known = self.pages.get(region).and_then(|pages| pages.get(page));
-        if known.is_some_and(Option::is_some) {
-            return true;
+    /// What is remembered of a page, and the accesses; `make` it if there was nothing yet.
+    #[inline]
+    fn page(
+        &mut self,
+        region: usize,
+        page: usize,
+        make: bool,
+    ) -> Option<(&mut [Word], &Numbered<Trace>)> {
+        let there = match self.pages.get(region).and_then(|pages| pages.get(page)) {
+            Some(Some(_)) => true,
+            _ => make && self.make(region, page),
+        };
+        if !there {
+            return None;
         }
-        if !make || self.room == 0 {
+        let page = self.pages[region][page].as_deref_mut()?;
+        Some((page, &self.accesses))
+    }
+
+    /// Makes a page; whether there was room.
+    #[inline(never)]
+    fn make(&mut self, region: usize, page: usize) -> bool {
+        if self.room == 0 {
             return false;
         }
         self.room -= 1;
@@ -306,30 +357,20 @@ impl Global {
             bytes,
             lanes,
         } = reached;
+        // Reads that are not kept only meet what was written before.
+        let make = caller.writes || caller.kept;
         let mut first = words.start;
         while first < words.end {
             let (page, at) = (first / WORDS as u64, (first % WORDS as u64) as usize);
             let most = u64::from(LINE).min(WORDS as u64 - at as u64);
             let many = (words.end - first).min(most) as usize;
             let lanes = lanes.after((first - words.start) as u32);
-            // Reads that are not kept only meet what was written before.
-            let make = caller.writes || caller.kept;
-            if !self.reach(region, page as usize, make) {
-                self.unwatched += 4 * many as u64 * u64::from(make);
-            } else if let Some(page) = &mut self.pages[region][page as usize] {
-                let page = &mut page[at..at + many];
-                // Words that were used by the same are judged once.
-                let each = match many == 1 || alike(page) {
-                    true => many,
-                    false => 1,
-                };
-                for (some, i) in page.chunks_mut(each).zip(0..) {
-                    let lanes = lanes.after(i * (each as u32));
-                    let met = touch(some, (bytes, lanes), caller, &self.accesses);
-                    if caller.met.is_none() {
-                        caller.met = met.map(|met| (met, first + u64::from(i)));
-                    }
+            match self.page(region, page as usize, make) {
+                Some((page, all)) => {
+                    let line = &mut page[at..at + many];
+                    touch_line(line, (first, bytes, lanes), caller, all);
                 }
+                None => self.unwatched += 4 * many as u64 * u64::from(make),
             }
             first += many as u64;
         }
@@ -467,8 +508,8 @@ mod tests {
             (draws >> 16) % below
         };
         for step in 1..4000 {
-            let (first, many) = (4 * u64::from(draw(15)), u64::from(1 + draw(70)));
-            let first = first + WORDS as u64 - 48;
+            let (first, many) = (u64::from(draw(60)), u64::from(1 + draw(70)));
+            let first = first + WORDS as u64 - 50;
             let new = Trace {
                 strand: draw(3),
                 number: step / 3,
@@ -482,7 +523,7 @@ mod tests {
             };
             let how = (draw(3) == 0, draw(4) > 0);
             let bytes = [WHOLE, WHOLE, 0b11, 0b1100][draw(4) as usize];
-            let lanes = Lanes::from(0, [1, 2, 4, u32::MAX][draw(4) as usize]);
+            let lanes = Lanes::from(0, [1, 3, 4, u32::MAX][draw(4) as usize]);
             let reached = |words: Range<u64>, lanes| Reached {
                 region: 1,
                 words,

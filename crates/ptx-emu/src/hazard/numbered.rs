@@ -111,7 +111,7 @@ impl<F> Asked<F> {
     }
 
     /// What nobody did is over.
-    #[inline]
+    #[inline(always)]
     pub(super) fn over<T>(&mut self, all: &Numbered<T>, number: Number, write: bool) -> bool
     where
         T: Copy + PartialEq,

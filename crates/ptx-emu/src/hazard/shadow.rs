@@ -104,8 +104,20 @@ impl Words {
     }
 
     /// Whether some words were used by the same.
+    #[inline]
     fn alike(&self, at: Range<usize>) -> bool {
-        same(&self.writes[at.clone()]) & same(&self.reads[at.clone()]) & same(&self.bytes[at])
+        let same_at = |at: Range<usize>| {
+            same(&self.writes[at.clone()]) & same(&self.reads[at.clone()]) & same(&self.bytes[at])
+        };
+        at.len() == 1 || same_at(at)
+    }
+
+    /// The end of the first of them that were.
+    fn run(&self, at: Range<usize>) -> usize {
+        let of = |at: usize| (self.writes[at], self.reads[at], self.bytes[at]);
+        let first = of(at.start);
+        let other = (at.start + 1..at.end).find(|next| of(*next) != first);
+        other.unwrap_or(at.end)
     }
 }
 
@@ -167,12 +179,18 @@ impl<F> Caller<F> {
 pub(super) struct Lanes {
     first: u8,
     words: u32,
+    /// Words of the first lane that came before.
+    before: u32,
 }
 
 impl Lanes {
     /// So many are of each lane.
     pub(super) fn from(first: u8, words: u32) -> Self {
-        Self { first, words }
+        Self {
+            first,
+            words,
+            before: 0,
+        }
     }
 
     /// All are of one lane.
@@ -180,30 +198,31 @@ impl Lanes {
         Self::from(lane, u32::MAX)
     }
 
-    /// The same without the first words, which are all of their lanes.
+    /// The same without the first words.
     #[inline]
     pub(super) fn after(self, words: u32) -> Self {
-        let lanes = match words {
-            0 => 0,
-            words => words / self.words,
+        let (lanes, before) = match (words, self.words) {
+            (0, _) => (0, self.before),
+            (words, 1) => (words, 0),
+            (words, each) => ((self.before + words) / each, (self.before + words) % each),
         };
         Self {
             first: self.first + lanes as u8,
-            ..self
+            words: self.words,
+            before,
         }
     }
 
     /// Says of some words which lane has which.
     #[inline]
     pub(super) fn each<T>(self, words: &mut [T], mut see: impl FnMut(&mut T, u8)) {
-        match (words, self.words) {
-            ([word], _) => see(word, self.first),
-            (words, 1) => (self.first..)
-                .zip(words)
-                .for_each(|(lane, word)| see(word, lane)),
-            (words, each) => (self.first..)
-                .zip(words.chunks_mut(each as usize))
-                .for_each(|(lane, words)| words.iter_mut().for_each(|word| see(word, lane))),
+        let (mut lane, mut left) = (self.first, self.words - self.before);
+        for word in words {
+            if left == 0 {
+                (lane, left) = (lane + 1, self.words);
+            }
+            see(word, lane);
+            left -= 1;
         }
     }
 }
@@ -243,18 +262,17 @@ impl Shadow {
         self.words.reach(words.end as usize);
         let mut at = words.start;
         while at < words.end {
-            let end = words.end.min(at + LINE);
-            let lanes = lanes.after(at - words.start);
-            match end - at == 1 || self.words.alike(at as usize..end as usize) {
-                true => self.touch_alike(caller, at..end, lanes),
-                false => {
-                    for word in at..end {
-                        let lanes = lanes.after(word - at);
-                        self.touch_alike(caller, word..word + 1, lanes);
-                    }
-                }
+            let line = words.end.min(at + LINE);
+            let alike = self.words.alike(at as usize..line as usize);
+            while at < line {
+                let end = match alike {
+                    true => line,
+                    false => self.words.run(at as usize..line as usize) as u32,
+                };
+                let lanes = lanes.after(at - words.start);
+                self.touch_alike(caller, at..end, lanes);
+                at = end;
             }
-            at = end;
         }
     }
 
@@ -286,7 +304,10 @@ impl Shadow {
                 let next = sets.with(old.reads, read, &self.accesses, &mut caller.asked);
                 caller.next = (old.reads, next);
             }
-            self.words.reads[at].fill(caller.next.1);
+            match at.len() {
+                1 => self.words.reads[at.start] = caller.next.1,
+                _ => self.words.reads[at].fill(caller.next.1),
+            }
             return;
         }
         // Its own reading is over for its writing and goes with all reads before it.
@@ -300,6 +321,16 @@ impl Shadow {
         match lost.flatten() {
             Some(old) => caller.lost = Some((old, words.end - 1)),
             None => caller.kept = true,
+        }
+        if at.len() == 1 {
+            let new = ShadowWord {
+                write: caller.access,
+                lane: lanes.first,
+                bytes: WHOLE,
+                reads: SetId::EMPTY,
+            };
+            self.words.set(at.start, new);
+            return;
         }
         self.words.writes[at.clone()].fill(caller.access);
         self.words.bytes[at.clone()].fill(WHOLE);

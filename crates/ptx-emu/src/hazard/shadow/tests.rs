@@ -119,7 +119,7 @@ fn words_together_are_as_words_one_by_one() {
             }
             continue;
         }
-        let lanes = Lanes::from(0, [1, 2, 4, u32::MAX][draw(4) as usize]);
+        let lanes = Lanes::from(0, [1, 3, 4, u32::MAX][draw(4) as usize]);
         let mut caller = together.call(act, access, over);
         together.touch(&mut caller, first..first + words, lanes);
         let mut single = apart.call(act, access, over);
