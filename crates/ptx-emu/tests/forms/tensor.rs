@@ -64,6 +64,7 @@ fn matrices() {
          mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r11, %r12}, {%r1}, {%r5}, {%r11, %r12};
          mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc {%r11, %r12, %r13, %r14}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r11, %r12, %r13, %r14};
          mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd1, %fd2}, {%fd3}, {%fd4}, {%fd1, %fd2};
+         mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64.rn {%fd1, %fd2, %fd3, %fd4}, {%fd5, %fd6}, {%fd9}, {%fd1, %fd2, %fd3, %fd4};
          mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%fd1, %fd2, %fd3, %fd4}, {%fd5, %fd6, %fd7, %fd8}, {%fd9, %fd10}, {%fd1, %fd2, %fd3, %fd4};
          mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, {%r1, %r2}, {%r5, %r6}, {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8};
          mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6, %r7, %r8}, {%f1, %f2, %f3, %f4}, %r9, 0;",

@@ -51,8 +51,13 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     if b1_op.is_some() {
         form.words.exactly("popc")?;
     }
+    // Sums of f64 are rounded to nearest, which may be said.
+    let nearest = form.words.take("rn");
     let [d_ty, a_ty, b_ty, c_ty] = types(&mut form)?;
     form.words.finish()?;
+    if nearest && d_ty != Num::F64 {
+        return illegal(".rn goes with f64");
+    }
     let types = [d_ty, a_ty, b_ty, c_ty];
     match sparse {
         true => check_sparse((m, n, k), types, a_col || b_row)?,
