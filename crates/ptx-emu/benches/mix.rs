@@ -5,7 +5,8 @@
 //! hazards, of which none may be found.
 //!
 //! `MIX_LEVEL=portable|avx2|avx512` picks a vector level below the machine's best; `MIX_ONLY=sgemm`
-//! runs one kernel alone, for a profiler.
+//! runs one kernel alone, for a profiler; `MIX_SANITIZE=1` with it or without runs nothing but what is
+//! listened to for hazards, and prints how long it takes.
 
 use std::time::Duration;
 
@@ -147,6 +148,10 @@ fn level() -> Level {
         Ok("avx2") => Level::Avx2.min(Level::best()),
         _ => Level::best(),
     }
+}
+
+fn sanitized_only() -> bool {
+    std::env::var_os("MIX_SANITIZE").is_some()
 }
 
 fn scan() -> Case {
@@ -413,6 +418,16 @@ impl Case {
     fn repeat(&mut self) {
         let module = Module::load(self.ptx).expect("the benchmark's own PTX");
         let (mut best, mut all) = (Duration::MAX, Duration::ZERO);
+        if sanitized_only() {
+            while all < Duration::from_secs(2) {
+                let time = self.sanitize(&module);
+                self.check();
+                (best, all) = (best.min(time), all + time);
+            }
+            let time = best.as_secs_f64() * 1e3;
+            println!("{:>10} {time:8.2} ms when listened to", self.name);
+            return;
+        }
         while all < Duration::from_secs(2) {
             let (instructions, time) = self.run(&module);
             self.check();
@@ -489,6 +504,9 @@ fn main() {
         let mut chosen = cases.map(|case| case());
         let case = chosen.iter_mut().find(|case| case.name == only);
         return case.expect("a kernel of that name").repeat();
+    }
+    if sanitized_only() {
+        return cases.iter().for_each(|case| case().repeat());
     }
     let mut criterion = Criterion::default().configure_from_args();
     let mut fastest: Vec<(&str, f64)> = Vec::new();

@@ -231,6 +231,10 @@ impl Draws {
         (self.next() % n as u64) as usize
     }
 
+    fn of<'t, T>(&mut self, all: &'t [T]) -> &'t T {
+        &all[self.below(all.len())]
+    }
+
     fn pick<'t>(&mut self, of: &[&'t str]) -> &'t str {
         of[self.below(of.len())]
     }
@@ -283,6 +287,15 @@ fn filled(draws: &mut Draws, form: &str) -> String {
     text
 }
 
+/// Bytes that a lane accesses.
+fn width(form: &str) -> usize {
+    match form {
+        _ if form.contains(".v4") => 16,
+        _ if form.contains(".v2") || form.contains("64") => 8,
+        _ => 4,
+    }
+}
+
 /// An instruction with its registers chosen.
 fn instruction(draws: &mut Draws, form: &str) -> String {
     let (name, operands) = form.split_once(' ').unwrap_or((form, ""));
@@ -315,17 +328,21 @@ fn kernel(draws: &mut Draws) -> String {
             }
             3..=5 => {
                 let (a, g) = (
-                    draws.pick(&["%r0", "%r1", "%tid.x"]),
-                    draws.pick(&["%r2", "%tid.x"]),
+                    draws.pick(&["%r0", "%tid.x", "%tid.x"]),
+                    draws.pick(&["%r2", "%tid.x", "%tid.x"]),
                 );
-                _ = write!(
-                    body,
-                    "mov.u32 %n, {a};\nand.b32 %n, %n, 127;\nshl.b32 %n, %n, 4;\n"
-                );
+                let form = draws.pick(ACCESSES);
+                let width = width(form);
+                // All lanes in one place, one behind the other, or apart; aligned, nearly always.
+                let (step, other) = (*draws.of(&[0, width, 16]), *draws.of(&[0, width, 16]));
+                let odd = *draws.of(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+                let (first, far) = (draws.below(32) * width, draws.below(64) * width + odd);
+                _ = write!(body, "mov.u32 %n, {a};\nand.b32 %n, %n, 127;\n");
+                _ = writeln!(body, "mad.lo.u32 %n, %n, {step}, {first};");
                 _ = writeln!(body, "add.u32 %a, %n, %base;");
                 _ = write!(body, "mov.u32 %n, {g};\nand.b32 %n, %n, 255;\n");
-                _ = writeln!(body, "mad.wide.u32 %g, %n, 16, %input;");
-                let form = draws.pick(ACCESSES);
+                _ = writeln!(body, "mad.wide.u32 %g, %n, {other}, %input;");
+                _ = writeln!(body, "add.u64 %g, %g, {far};");
                 let guard = draws.pick(&["", "", "@%p4 ", "@!%p5 "]);
                 let (name, operands) = form.split_once(' ').unwrap_or((form, ""));
                 let stack = operands.contains("stack");

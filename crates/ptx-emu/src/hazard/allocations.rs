@@ -1,10 +1,12 @@
 //! Global memory: who meets whom there, and who leaves the tensors.
 
 use super::Sighting;
+use super::clock::Knowledge;
 use super::finding::Hazard;
-use super::global;
+use super::global::{self, Reached};
 use super::ledger::by_async_proxy;
-use super::pieces::{each_word, pieces, words_at};
+use super::pieces::{Part, each_word, parts, pieces, words_at};
+use super::shadow::{Lanes, WHOLE};
 use super::telling::strength;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
@@ -104,7 +106,7 @@ impl Watcher<'_> {
     ) {
         let ledger = &self.ledger;
         let own = ledger.cluster;
-        let Some(known) = ledger.knowledge(ledger.actor(visit.from)).cloned() else {
+        let Some(known) = ledger.knowledge(ledger.actor(visit.from)) else {
             return;
         };
         let (writes, strong) = (visit.act.writes(), strength(visit.order));
@@ -139,7 +141,7 @@ impl Watcher<'_> {
             };
             clock.at(old.strand) >= old.number
         };
-        let mut new = global::Trace {
+        let new = global::Trace {
             cluster: own as u32,
             strand,
             number,
@@ -156,36 +158,26 @@ impl Watcher<'_> {
             agent: visit.agent,
             generic: !proxied,
         };
-        let launch = self.ledger.strands.launch_before();
-        let after = self.detector.after.as_ref();
-        let after = after.filter(|_| known.own.generic.at(launch) == 0);
-        let (mut met, mut early) = (None, None);
         let mut memory = self.detector.global();
-        memory.seen.insert(visit.from.pc);
-        pieces(visit, |first, len, lane| {
-            each_word(first, len, |word, bytes| {
-                (new.lane, new.bytes) = (lane, bytes);
-                let at = (region, word);
-                let what = memory.touch(at, new, writes, kept && visit.act != Act::Update, over);
-                if met.is_none() {
-                    met = what.map(|what| (what, word * 4));
-                }
-                if let (Some(wake), None) = (after, &early) {
-                    let old = wake.meets(at, bytes, writes);
-                    early = old.map(|old| (old, word * 4));
-                }
-            });
-        });
-        drop(memory);
-        if let Some((before, address)) = early {
-            let here = Side::new(visit.agent, visit.act, visit.from);
-            let sighting = Sighting {
-                before: Some(before),
-                ..Sighting::one(Hazard::DependentLaunch, here)
+        let kept = kept && visit.act != Act::Update;
+        let mut caller = memory.call(new, (writes, kept), over);
+        parts(visit, |part| {
+            let (words, bytes, lanes) = match part {
+                Part::Words(words, lanes) => (words, WHOLE, lanes),
+                Part::Bytes(word, bytes, lane) => (word..word + 1, bytes, Lanes::one(lane)),
             };
-            self.report(sighting.at(self.detector.global_spot(region, address)));
-        }
-        let Some((met, address)) = met else { return };
+            let reached = Reached {
+                region,
+                words,
+                bytes,
+                lanes,
+            };
+            memory.touch(&mut caller, reached);
+        });
+        let met = caller.met;
+        drop(memory);
+        self.not_before_launch(visit, region, known);
+        let Some((met, word)) = met else { return };
         let here = Side::new(visit.agent, visit.act, visit.from);
         let old = met.old;
         let there = side_of(&old, met.wrote);
@@ -200,6 +192,35 @@ impl Watcher<'_> {
         let sighting = Sighting {
             begun: met.wrote && self.has_heard(visit.from, &old),
             ..Sighting::two(hazard, here, there)
+        };
+        self.report(sighting.at(self.detector.global_spot(region, word * 4)));
+    }
+
+    /// An access that meets one of the launch before, which nobody has waited for.
+    fn not_before_launch(&self, visit: &Visit<'_>, region: usize, known: &Knowledge) {
+        let launch = self.ledger.strands.launch_before();
+        let Some(wake) = &self.detector.after else {
+            return;
+        };
+        if known.own.generic.at(launch) != 0 {
+            return;
+        }
+        let mut early = None;
+        pieces(visit, |first, len, _| {
+            each_word(first, len, |word, bytes| {
+                if early.is_none() {
+                    let old = wake.meets((region, word), bytes, visit.act.writes());
+                    early = old.map(|old| (old, word * 4));
+                }
+            });
+        });
+        let Some((before, address)) = early else {
+            return;
+        };
+        let here = Side::new(visit.agent, visit.act, visit.from);
+        let sighting = Sighting {
+            before: Some(before),
+            ..Sighting::one(Hazard::DependentLaunch, here)
         };
         self.report(sighting.at(self.detector.global_spot(region, address)));
     }

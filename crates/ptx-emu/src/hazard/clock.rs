@@ -316,20 +316,22 @@ impl Knowledge {
     }
 
     fn as_seen(&self, of: impl Fn(&View) -> &[Clock; 2]) -> Option<Self> {
-        let any = |view: &View| of(view).iter().any(|clock| *clock != Clock::default());
+        let any = |view: &View| of(view).iter().any(|clock| !clock.0.is_empty());
+        if !any(&self.own) && !self.others.values().any(|other| any(other)) {
+            return None;
+        }
         let view = |view: &View| View {
             seen: of(view).clone(),
             ..View::default()
         };
         let others = self.others.iter().filter(|(_, other)| any(other));
-        let seen = Self {
+        Some(Self {
             own: view(&self.own),
             others: others
                 .map(|(cluster, other)| (*cluster, Arc::new(view(other))))
                 .collect(),
             hearsay: false,
-        };
-        (any(&self.own) || !seen.others.is_empty()).then_some(seen)
+        })
     }
 }
 

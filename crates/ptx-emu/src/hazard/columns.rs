@@ -6,8 +6,8 @@ use std::cell::RefCell;
 
 use super::Sighting;
 use super::finding::Hazard;
-use super::judge::{asked_once, judge};
-use super::shadow::{Actor, Met, Trace, WHOLE};
+use super::judge::judge;
+use super::shadow::{Actor, Lanes, Met, Trace};
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
 use crate::exec::listen::visit::{Act, Bytes, Visit};
@@ -62,7 +62,7 @@ impl Watcher<'_> {
         };
         let strict = detector.strict;
         let behind = RefCell::new(Vec::new());
-        let judged = |old: &Trace, write: bool| match (old.actor, actor) {
+        let over = |old: &Trace, write: bool| match (old.actor, actor) {
             (old, new) if old == new => true,
             (Actor::Work(old), Actor::Work(new)) if ledger.queued_before(old, new) => {
                 behind.borrow_mut().push(old);
@@ -79,40 +79,38 @@ impl Watcher<'_> {
                 ledger.over(clock, old, write, cta)
             }
         };
-        let over = asked_once(judged);
+        let new = Trace {
+            actor,
+            step,
+            pc: visit.from.pc,
+            branch: Branch::default(),
+            lane: 0,
+            bytes: 0,
+            strength: 0,
+        };
+        let mut caller = shadow.call(visit.act, new, over);
         let blocks = blocks_of(lanes);
-        let mut met: Option<(Met, u32, u32)> = None;
-        for column in first..first + count {
-            for block in 0..BLOCKS {
-                if blocks >> block & 1 == 0 {
-                    continue;
-                }
-                let word = column * BLOCKS + block;
-                let new = Trace {
-                    actor,
-                    step,
-                    pc: visit.from.pc,
-                    branch: Branch::default(),
-                    lane: 0,
-                    bytes: WHOLE,
-                    strength: 0,
-                };
-                let read = (visit.act.reads()).then(|| shadow.read(word, new, &over));
-                let written = (visit.act.writes()).then(|| shadow.write(word, new, &over).met);
-                if let (None, Some(what)) = (&met, read.flatten().or(written.flatten())) {
-                    met = Some((what, column, block * LANES));
-                }
+        if blocks == u8::MAX {
+            let words = first * BLOCKS..(first + count) * BLOCKS;
+            shadow.touch(&mut caller, words, Lanes::one(0));
+        } else {
+            let each = (first..first + count).flat_map(|column| {
+                let block = (0..BLOCKS).filter(|block| blocks >> block & 1 == 1);
+                block.map(move |block| column * BLOCKS + block)
+            });
+            for word in each {
+                shadow.touch(&mut caller, word..word + 1, Lanes::one(0));
             }
         }
-        drop(over);
+        let met = caller.met;
         if let Actor::Work(work) = issuer {
             ledger.relies(work, &behind.take());
         }
-        let Some((met, column, lane)) = met else {
+        let Some((met, word)) = met else {
             return;
         };
         let here = Side::new(visit.agent, visit.act, visit.from);
-        let spot = detector.tensor_spot(cta, column, lane);
+        let spot = detector.tensor_spot(cta, word / BLOCKS, word % BLOCKS * LANES);
         let sighting = match met {
             Met::Nothing => Some(Sighting::one(Hazard::UninitialisedTensor, here)),
             met => judge(ledger, met, here, |old, wrote| {

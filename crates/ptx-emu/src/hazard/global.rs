@@ -1,20 +1,27 @@
 //! What is remembered of global memory: the last write of each word and a few reads, by any
 //! cluster; and what was left at places that are read and written to tell others something.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::clock::{Knowledge, Views};
+use super::numbered::{Asked, Number, Numbered, Renumbering};
+use super::shadow::{LINE, Lanes, WHOLE};
 use crate::exec::listen::agent::Agent;
 use crate::exec::origin::Origin;
+use crate::mixed::MixedMap;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 const WORDS: usize = (PAGE / 4) as usize;
-/// Bytes that are spent on one.
-const PAGE_BYTES: u64 = (WORDS * size_of::<GlobalWord>()) as u64;
+/// Bytes that are spent on one: its words, and its share of the accesses, of which each is mostly of
+/// many words.
+const PAGE_BYTES: u64 = WORDS as u64 * (size_of::<Word>() as u64 + 48);
 
 /// Reads of a word that are remembered, of as many clusters or warps.
 const READS: usize = 2;
+/// Accesses of a word: its last write, and reads.
+const TRACES: usize = 1 + READS;
 
 /// One access, in a form that outlives its cluster. There may be many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +33,7 @@ pub(super) struct Trace {
     pub(super) pc: u32,
     pub(super) cta: u8,
     pub(super) warp: u8,
+    /// The lane and the bytes of a word, where it is of one; else 0.
     pub(super) lane: u8,
     pub(super) bytes: u8,
     pub(super) strength: u8,
@@ -34,10 +42,60 @@ pub(super) struct Trace {
     pub(super) generic: bool,
 }
 
+/// What is remembered of a word, in one number: who used it, which bytes and by which lane. 0 if
+/// nobody did.
 #[derive(Debug, Clone, Copy, Default)]
-struct GlobalWord {
-    write: Option<Trace>,
-    reads: [Option<Trace>; READS],
+struct Use(u64);
+
+/// The upper bits, which tell the lane.
+const LANE_BITS: u32 = 24;
+
+impl Use {
+    fn new(access: Number, bytes: u8, lane: u8) -> Self {
+        Self(u64::from(access.0) | u64::from(bytes) << 32 | u64::from(lane) << (64 - LANE_BITS))
+    }
+
+    fn access(self) -> Number {
+        Number(self.0 as u32)
+    }
+
+    fn bytes(self) -> u8 {
+        (self.0 >> 32) as u8
+    }
+
+    fn lane(self) -> u8 {
+        (self.0 >> (64 - LANE_BITS)) as u8
+    }
+
+    /// The access with its lane and bytes.
+    fn trace(self, all: &Numbered<Trace>) -> Option<Trace> {
+        let access = all.get(self.access())?;
+        Some(Trace {
+            lane: self.lane(),
+            bytes: self.bytes(),
+            ..*access
+        })
+    }
+}
+
+/// The last write of a word, and reads since.
+type Word = [Use; TRACES];
+
+/// Whether words were used by the same, whichever lanes they were.
+fn alike(words: &[Word]) -> bool {
+    let mut differ = 0;
+    for word in words {
+        for (one, first) in word.iter().zip(words[0]) {
+            differ |= one.0 ^ first.0;
+        }
+    }
+    differ << LANE_BITS == 0
+}
+
+/// How many of the first words were used by the same.
+fn run(words: &[Word]) -> usize {
+    let other = |word: &Word| !alike(&[words[0], *word]);
+    words.iter().position(other).unwrap_or(words.len())
 }
 
 /// What an access met.
@@ -47,11 +105,133 @@ pub(super) struct Met {
     pub(super) wrote: bool,
 }
 
+/// An access that comes now, what it was told of others, and what it met.
+pub(super) struct Caller<F> {
+    new: Trace,
+    access: Number,
+    /// It writes; or it is a read that is kept for later writes to meet.
+    writes: bool,
+    kept: bool,
+    asked: Asked<F>,
+    /// What it met first, and the word.
+    pub(super) met: Option<(Met, u64)>,
+}
+
+/// Words of an allocation that are reached, and by whom.
+#[derive(Debug, Clone)]
+pub(super) struct Reached {
+    pub(super) region: usize,
+    pub(super) words: Range<u64>,
+    pub(super) bytes: u8,
+    pub(super) lanes: Lanes,
+}
+
+/// An access of some bytes of a few words, from a first one on.
+#[inline]
+fn touch_line<F: Fn(&Trace, bool) -> bool>(
+    line: &mut [Word],
+    (first, bytes, lanes): (u64, u8, Lanes),
+    caller: &mut Caller<F>,
+    all: &Numbered<Trace>,
+) {
+    // Words that were used by the same are judged once.
+    let same = line.len() == 1 || alike(line);
+    let mut at = 0;
+    while at < line.len() {
+        let rest = &mut line[at..];
+        let many = match same {
+            true => rest.len(),
+            false => run(rest),
+        };
+        let lanes = lanes.after(at as u32);
+        let met = touch(&mut rest[..many], (bytes, lanes), caller, all);
+        if caller.met.is_none() {
+            caller.met = met.map(|met| (met, first + at as u64));
+        }
+        at += many;
+    }
+}
+
+/// An access of some bytes of words that were used by the same: what it meets.
+#[inline]
+fn touch<F: Fn(&Trace, bool) -> bool>(
+    words: &mut [Word],
+    (bytes, lanes): (u8, Lanes),
+    caller: &mut Caller<F>,
+    all: &Numbered<Trace>,
+) -> Option<Met> {
+    let [write, reads @ ..] = words[0];
+    let asked = &mut caller.asked;
+    let mut met = None;
+    if write.bytes() & bytes != 0
+        && !asked.over(all, write.access(), true)
+        && !was_seen(write, &reads, asked, all)
+    {
+        met = Some(write);
+    }
+    let (new, access) = (&caller.new, caller.access);
+    if caller.writes {
+        let early =
+            |read: &&Use| read.bytes() & bytes != 0 && !asked.over(all, read.access(), false);
+        let wrote = met.is_some();
+        let met = met.or_else(|| reads.iter().find(early).copied());
+        let parts = |old: &Trace| {
+            (old.cluster, old.strand, old.number) == (new.cluster, new.strand, new.number)
+        };
+        // Neighbours that write parts of a word are told apart no further than this.
+        let bytes = match bytes != WHOLE && all.get(write.access()).is_some_and(parts) {
+            true => bytes | write.bytes(),
+            false => bytes,
+        };
+        lanes.each(words, |word, lane| {
+            *word = [
+                Use::new(access, bytes, lane),
+                Use::default(),
+                Use::default(),
+            ];
+        });
+        let old = met?.trace(all)?;
+        return Some(Met { old, wrote });
+    }
+    if caller.kept {
+        let same = |old: &Trace| (old.cluster, old.strand) == (new.cluster, new.strand);
+        let free = |old: &Use| {
+            let access = old.access();
+            all.get(access).is_none_or(same) || asked.over(all, access, false)
+        };
+        let i = 1 + reads.iter().position(free).unwrap_or(READS - 1);
+        lanes.each(words, |word, lane| word[i] = Use::new(access, bytes, lane));
+    }
+    let old = met?.trace(all)?;
+    Some(Met { old, wrote: true })
+}
+
+/// Whether a write that was made to be seen is over for those who saw it.
+fn was_seen<F: Fn(&Trace, bool) -> bool>(
+    write: Use,
+    reads: &[Use],
+    asked: &mut Asked<F>,
+    all: &Numbered<Trace>,
+) -> bool {
+    let strong = |one: Use| all.get(one.access()).is_some_and(|old| old.strength > 0);
+    strong(write)
+        && reads.iter().any(|&read| {
+            let saw = strong(read) && read.bytes() & write.bytes() != 0;
+            saw && asked.over(all, read.access(), false)
+        })
+}
+
+/// Accesses after which those that no word has any more are swept out.
+const SWEEP: usize = 1 << 16;
+
 /// All of global memory that was touched.
 #[derive(Debug)]
 pub(super) struct Global {
     /// Of each allocation, page by page.
-    pages: Vec<Vec<Option<Box<[GlobalWord]>>>>,
+    pages: Vec<Vec<Option<Box<[Word]>>>>,
+    accesses: Numbered<Trace>,
+    /// Accesses after which they are swept next.
+    most: usize,
     /// Pages there may still be.
     room: usize,
     /// Bytes nobody watched because there was no room.
@@ -59,7 +239,7 @@ pub(super) struct Global {
     /// Instructions that reached it.
     pub(super) seen: BTreeSet<u32>,
     /// What was left where.
-    places: HashMap<(usize, u64), Left>,
+    places: MixedMap<(usize, u64), Left>,
 }
 
 /// What was left at a place.
@@ -92,94 +272,108 @@ impl Global {
     pub(super) fn new(limit: u64) -> Self {
         Self {
             pages: Vec::new(),
+            accesses: Numbered::default(),
+            most: SWEEP,
             room: (limit / PAGE_BYTES) as usize,
             unwatched: 0,
             seen: BTreeSet::new(),
-            places: HashMap::new(),
+            places: MixedMap::default(),
         }
     }
 
-    /// What is remembered of a word; `make` room for it if there was nothing yet.
-    fn cell(&mut self, region: usize, word: u64, make: bool) -> Option<&mut GlobalWord> {
-        let (page, at) = (
-            (word / WORDS as u64) as usize,
-            (word % WORDS as u64) as usize,
-        );
-        let known = self.pages.get(region).and_then(|pages| pages.get(page));
-        if !known.is_some_and(Option::is_some) {
-            if !make {
-                return None;
-            }
-            if self.room == 0 {
-                self.unwatched += 4;
-                return None;
-            }
-            self.room -= 1;
-            if self.pages.len() <= region {
-                self.pages.resize_with(region + 1, Vec::new);
-            }
-            let pages = &mut self.pages[region];
-            if pages.len() <= page {
-                pages.resize_with(page + 1, || None);
-            }
-            pages[page] = Some(vec![GlobalWord::default(); WORDS].into_boxed_slice());
-        }
-        self.pages[region][page]
-            .as_mut()
-            .map(|cells| &mut cells[at])
-    }
-
-    /// An access of some bytes of a word. `over` says whether an earlier one (a write, if so) was
-    /// over when this one came; a read is `kept` for later writes to meet.
-    pub(super) fn touch(
+    /// What is remembered of a page, and the accesses; `make` it if there was nothing yet.
+    #[inline]
+    fn page(
         &mut self,
-        (region, word): (usize, u64),
-        new: Trace,
-        writes: bool,
-        kept: bool,
-        over: impl Fn(&Trace, bool) -> bool,
-    ) -> Option<Met> {
-        // Reads that are not kept only meet what was written before.
-        let cell = self.cell(region, word, writes || kept)?;
-        let touches = |old: &Trace| old.bytes & new.bytes != 0;
-        // What was written to be seen is over for those who saw it.
-        let seen = |old: &Trace| {
-            let by = |read: &Trace| read.strength > 0 && read.bytes & old.bytes != 0;
-            let mut reads = cell.reads.iter().flatten();
-            old.strength > 0 && reads.any(|read| by(read) && over(read, false))
+        region: usize,
+        page: usize,
+        make: bool,
+    ) -> Option<(&mut [Word], &Numbered<Trace>)> {
+        let there = match self.pages.get(region).and_then(|pages| pages.get(page)) {
+            Some(Some(_)) => true,
+            _ => make && self.make(region, page),
         };
-        let unseen = |old: &Trace| touches(old) && !over(old, true) && !seen(old);
-        let write = cell.write.filter(unseen);
-        let met = |old: Trace, wrote: bool| Met { old, wrote };
-        if !writes {
-            if kept {
-                let same = |old: &Trace| (old.cluster, old.strand) == (new.cluster, new.strand);
-                let free =
-                    |old: &Option<Trace>| old.is_none_or(|old| same(&old) || over(&old, false));
-                let at = cell.reads.iter().position(free).unwrap_or(READS - 1);
-                cell.reads[at] = Some(new);
-            }
-            return write.map(|old| met(old, true));
+        if !there {
+            return None;
         }
-        let unread = |old: &&Trace| touches(old) && !over(old, false);
-        let read = cell.reads.iter().flatten().find(unread).copied();
-        cell.reads = [None; READS];
-        cell.write = match cell.write {
-            // Neighbours that write parts of a word are told apart no further than this.
-            Some(old)
-                if (old.cluster, old.strand, old.number)
-                    == (new.cluster, new.strand, new.number) =>
-            {
-                Some(Trace {
-                    bytes: old.bytes | new.bytes,
-                    ..new
-                })
+        let page = self.pages[region][page].as_deref_mut()?;
+        Some((page, &self.accesses))
+    }
+
+    /// Makes a page; whether there was room.
+    #[inline(never)]
+    fn make(&mut self, region: usize, page: usize) -> bool {
+        if self.room == 0 {
+            return false;
+        }
+        self.room -= 1;
+        if self.pages.len() <= region {
+            self.pages.resize_with(region + 1, Vec::new);
+        }
+        let pages = &mut self.pages[region];
+        if pages.len() <= page {
+            pages.resize_with(page + 1, || None);
+        }
+        pages[page] = Some(vec![Word::default(); WORDS].into_boxed_slice());
+        true
+    }
+
+    /// An access comes. `over` says whether an earlier one (a write, if so) is over by now; a read is
+    /// `kept` for later writes to meet.
+    pub(super) fn call<F: Fn(&Trace, bool) -> bool>(
+        &mut self,
+        new: Trace,
+        (writes, kept): (bool, bool),
+        over: F,
+    ) -> Caller<F> {
+        self.sweep();
+        let hint = new
+            .pc
+            .wrapping_mul(31)
+            .wrapping_add(new.strand ^ new.cluster << 3);
+        let (access, first) = self.accesses.number(new, hint);
+        if first {
+            self.seen.insert(new.pc);
+        }
+        Caller {
+            new,
+            access,
+            writes,
+            kept,
+            asked: Asked::new(over),
+            met: None,
+        }
+    }
+
+    /// It reaches some words.
+    pub(super) fn touch<F: Fn(&Trace, bool) -> bool>(
+        &mut self,
+        caller: &mut Caller<F>,
+        reached: Reached,
+    ) {
+        let Reached {
+            region,
+            words,
+            bytes,
+            lanes,
+        } = reached;
+        // Reads that are not kept only meet what was written before.
+        let make = caller.writes || caller.kept;
+        let mut first = words.start;
+        while first < words.end {
+            let (page, at) = (first / WORDS as u64, (first % WORDS as u64) as usize);
+            let most = u64::from(LINE).min(WORDS as u64 - at as u64);
+            let many = (words.end - first).min(most) as usize;
+            let lanes = lanes.after((first - words.start) as u32);
+            match self.page(region, page as usize, make) {
+                Some((page, all)) => {
+                    let line = &mut page[at..at + many];
+                    touch_line(line, (first, bytes, lanes), caller, all);
+                }
+                None => self.unwatched += 4 * many as u64 * u64::from(make),
             }
-            _ => Some(new),
-        };
-        write
-            .map(|old| met(old, true))
-            .or_else(|| read.map(|old| met(old, false)))
+            first += many as u64;
+        }
     }
 
     /// The last write of some bytes, or else a read of them that a write would come too early for.
@@ -194,11 +388,29 @@ impl Global {
             .get(region)?
             .get((word / WORDS as u64) as usize)?;
         let page = page.as_ref()?;
-        let cell = &page[(word % WORDS as u64) as usize];
-        let touches = |old: &Trace| old.bytes & bytes != 0;
-        let write = cell.write.filter(touches).map(|old| (old, true));
-        let mut reads = cell.reads.iter().flatten().filter(|_| writes);
-        write.or_else(|| reads.find(|old| touches(old)).map(|old| (*old, false)))
+        let word = page[(word % WORDS as u64) as usize];
+        let wanted = if writes { TRACES } else { 1 };
+        let touched = (0..wanted).find(|&i| word[i].bytes() & bytes != 0)?;
+        Some((word[touched].trace(&self.accesses)?, touched == 0))
+    }
+
+    /// Forgets accesses that no word has any more, once there are many.
+    fn sweep(&mut self) {
+        if self.accesses.len() < self.most {
+            return;
+        }
+        let mut kept = Renumbering::of(&self.accesses);
+        let mut pages = 0;
+        for page in self.pages.iter_mut().flatten().flatten() {
+            pages += 1;
+            for one in page.as_flattened_mut() {
+                *one = Use::new(kept.keep(one.access()), one.bytes(), one.lane());
+            }
+        }
+        self.accesses = kept.done();
+        // A sweep looks at every word.
+        let more = (self.accesses.len() / 2).max(WORDS * pages);
+        self.most = SWEEP.max(self.accesses.len() + more);
     }
 
     /// Leaves at a place what somebody knows; `by` a fence that is new there, or none.
@@ -250,43 +462,125 @@ mod tests {
         }
     }
 
+    /// An access of one word.
+    fn comes(
+        global: &mut Global,
+        (region, word): (usize, u64),
+        new: Trace,
+        (writes, kept): (bool, bool),
+        over: impl Fn(&Trace, bool) -> bool,
+    ) -> Option<Met> {
+        let bytes = new.bytes;
+        let mut caller = global.call(Trace { bytes: 0, ..new }, (writes, kept), over);
+        let reached = Reached {
+            region,
+            words: word..word + 1,
+            bytes,
+            lanes: Lanes::one(0),
+        };
+        global.touch(&mut caller, reached);
+        caller.met.map(|met| met.0)
+    }
+
     #[test]
     fn clusters_meet_where_one_of_them_writes() {
         let mut global = Global::new(1 << 20);
         let alone = |cluster: u32| move |old: &Trace, _: bool| old.cluster == cluster;
-        assert_eq!(global.touch((0, 5), by(1, 15), false, true, alone(1)), None);
-        assert_eq!(global.touch((0, 5), by(2, 15), false, true, alone(2)), None);
-        let met = global.touch((0, 5), by(2, 15), true, true, alone(2));
-        assert_eq!(
-            met,
-            Some(Met {
-                old: by(1, 15),
-                wrote: false
-            })
-        );
-        let met = global.touch((0, 5), by(3, 15), false, true, alone(3));
-        assert_eq!(
-            met,
-            Some(Met {
-                old: by(2, 15),
-                wrote: true
-            })
-        );
-        assert_eq!(global.touch((1, 5), by(3, 15), true, true, alone(3)), None);
+        let (read, write) = ((false, true), (true, true));
+        let met = |old, wrote| Some(Met { old, wrote });
+        let mut met_by = |at, cluster, how| {
+            let new = by(cluster, 15);
+            comes(&mut global, at, new, how, alone(cluster))
+        };
+        assert_eq!(met_by((0, 5), 1, read), None);
+        assert_eq!(met_by((0, 5), 2, read), None);
+        assert_eq!(met_by((0, 5), 2, write), met(by(1, 15), false));
+        assert_eq!(met_by((0, 5), 3, read), met(by(2, 15), true));
+        assert_eq!(met_by((1, 5), 3, write), None);
+    }
+
+    #[test]
+    fn words_together_are_as_words_one_by_one() {
+        let (mut together, mut apart) = (Global::new(1 << 24), Global::new(1 << 24));
+        let mut draws = 1u32;
+        let mut draw = |below: u32| {
+            draws = draws.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (draws >> 16) % below
+        };
+        for step in 1..4000 {
+            let (first, many) = (u64::from(draw(60)), u64::from(1 + draw(70)));
+            let first = first + WORDS as u64 - 50;
+            let new = Trace {
+                strand: draw(3),
+                number: step / 3,
+                pc: draw(9),
+                strength: draw(3) as u8,
+                ..by(draw(3), 0)
+            };
+            let known = new.number.saturating_sub(draw(8));
+            let over = |old: &Trace, write: bool| {
+                old.strand == new.strand || old.number <= known || write && old.pc == new.pc
+            };
+            let how = (draw(3) == 0, draw(4) > 0);
+            let bytes = [WHOLE, WHOLE, 0b11, 0b1100][draw(4) as usize];
+            let lanes = Lanes::from(0, [1, 3, 4, u32::MAX][draw(4) as usize]);
+            let reached = |words: Range<u64>, lanes| Reached {
+                region: 1,
+                words,
+                bytes,
+                lanes,
+            };
+            let mut caller = together.call(new, how, over);
+            together.touch(&mut caller, reached(first..first + many, lanes));
+            let mut single = apart.call(new, how, over);
+            for i in 0..many {
+                let word = first + i;
+                let lanes = lanes.after(i as u32);
+                apart.touch(&mut single, reached(word..word + 1, lanes));
+            }
+            assert_eq!(caller.met, single.met);
+            for word in first..first + many {
+                let last = |global: &Global| global.last((1, word), WHOLE, true);
+                assert_eq!(last(&together), last(&apart));
+            }
+        }
+    }
+
+    #[test]
+    fn accesses_that_no_word_remembers_are_forgotten() {
+        let mut global = Global::new(1 << 20);
+        for step in 0..200_000 {
+            let new = Trace {
+                number: step,
+                ..by(step % 7, 15)
+            };
+            comes(
+                &mut global,
+                (0, u64::from(step % 64)),
+                new,
+                (true, true),
+                |_, _| true,
+            );
+            assert!(global.accesses.len() <= SWEEP);
+        }
+        let last = global.last((0, 5), WHOLE, false);
+        assert_eq!(last.map(|(old, _)| old.number), Some(199_941));
     }
 
     #[test]
     fn no_more_is_spent_than_allowed_and_it_says_what_it_did_not_see() {
         let mut global = Global::new(2 * PAGE_BYTES + 100);
         for word in (0..5 * WORDS as u64).step_by(4) {
-            global.touch((3, word), by(1, 15), true, true, |_, _| false);
+            comes(&mut global, (3, word), by(1, 15), (true, true), |_, _| {
+                false
+            });
         }
         let pages = global.pages.iter().flatten().flatten();
         assert_eq!(pages.count(), 2);
         assert_eq!(global.unwatched, 3 * PAGE / 4);
         // What is read and not kept takes no room.
         let mut global = Global::new(PAGE_BYTES);
-        global.touch((0, 0), by(1, 15), false, false, |_, _| false);
+        comes(&mut global, (0, 0), by(1, 15), (false, false), |_, _| false);
         assert_eq!((global.room, global.unwatched), (1, 0));
     }
 }

@@ -1,7 +1,5 @@
 //! Two accesses of shared or tensor memory that met: who was who, and what that amounts to.
 
-use std::cell::Cell;
-
 use super::Sighting;
 use super::clock::Clock;
 use super::finding::Hazard;
@@ -31,19 +29,6 @@ pub(super) fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side>
         Actor::Work(work) => {
             let work = ledger.works.get(work)?;
             Some(Side::new(work.performer(), act, work.from))
-        }
-    }
-}
-
-/// An answer that is the same for neighbours, which mostly were written together.
-pub(super) fn asked_once(judged: impl Fn(&Trace, bool) -> bool) -> impl Fn(&Trace, bool) -> bool {
-    let last: Cell<Option<(Trace, bool, bool)>> = Cell::new(None);
-    move |old, write| match last.get() {
-        Some((same, wrote, answer)) if same == *old && wrote == write => answer,
-        _ => {
-            let answer = judged(old, write);
-            last.set(Some((*old, write, answer)));
-            answer
         }
     }
 }

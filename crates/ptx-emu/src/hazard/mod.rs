@@ -3,10 +3,11 @@
 //! A [`Detector`] listens at the door to memory. For each cluster a [`watcher::Watcher`] keeps a
 //! *ledger* of who knows how far whom to be: warps, the copies and products they gave away, groups,
 //! barriers and fences ([`ledger`], by the clocks of [`clock`]); and a *shadow* of memory: who wrote
-//! each word last and who read it since ([`shadow`], [`global`]). Two accesses of the same bytes,
-//! one of them a write, that no chain of such knowledge orders are a race, whatever order they came
-//! in this time. Copies and tensor cores reach memory their own way: what a thread wrote counts for
-//! them only if a proxy fence lies on the chain.
+//! each word last and who read it since ([`shadow`], [`global`]), by the numbers of accesses
+//! ([`numbered`]), so that words which were used together are judged together. Two accesses of the
+//! same bytes, one of them a write, that no chain of such knowledge orders are a race, whatever order
+//! they came in this time. Copies and tensor cores reach memory their own way: what a thread wrote
+//! counts for them only if a proxy fence lies on the chain.
 //!
 //! The lanes of a warp go together until a branch parts them: two accesses on two paths of one
 //! branch are ordered by `__syncwarp` alone.
@@ -25,13 +26,16 @@ mod judge;
 mod ledger;
 mod lifetime;
 mod meeting;
+mod numbered;
 mod pieces;
+mod reads;
 mod shadow;
 mod shared;
 mod strands;
 mod telling;
 mod tensors;
 mod wake;
+mod warp;
 mod watcher;
 mod words;
 mod works;

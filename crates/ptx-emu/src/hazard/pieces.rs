@@ -1,6 +1,85 @@
 //! An access taken apart: into the pieces of its lanes, and those into words.
 
+use std::ops::Range;
+
+use super::shadow::Lanes;
 use crate::exec::listen::visit::{Bytes, Visit};
+
+/// A part of an access.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Whole words that lie one behind the other, and whose they are.
+    Words(Range<u64>, Lanes),
+    /// Some bytes of a word, and the lane.
+    Bytes(u64, u8, u8),
+}
+
+/// The parts of an access in the order of its lanes, neighbours taken together. Where lanes read the
+/// same, the last one stands for all.
+#[inline]
+pub(super) fn parts(visit: &Visit<'_>, mut see: impl FnMut(Part)) {
+    let Bytes::Lanes {
+        at, each, low, end, ..
+    } = visit.bytes
+    else {
+        return pieces(visit, |first, len, lane| {
+            parts_of(first, len, lane, &mut see)
+        });
+    };
+    let mut lanes = visit.from.lanes;
+    let reads = !visit.act.writes();
+    if reads && lanes != 0 && low + each == end {
+        let last = 31 - lanes.leading_zeros() as u8;
+        return parts_of(low.into(), each.into(), last, &mut see);
+    }
+    let whole = (low | each) & 3 == 0;
+    let words = |first: u32, end: u32| u64::from(first / 4)..u64::from(end / 4);
+    if whole && lanes == u32::MAX && end - low == 32 * each {
+        let run = at.iter().zip((low..).step_by(each as usize));
+        if run.fold(true, |run, (at, next)| run & (*at == next)) {
+            let lanes = Lanes::from(0, each / 4);
+            return see(Part::Words(words(low, end), lanes));
+        }
+    }
+    let mut grouped = false;
+    while lanes != 0 {
+        let first = lanes.trailing_zeros();
+        let start = at[first as usize];
+        let (mut lane, mut end) = (first, start + each);
+        lanes &= lanes - 1;
+        let next = |lanes: u32| at[lanes.trailing_zeros() as usize & 31];
+        if reads && lanes != 0 && next(lanes) == start {
+            grouped = true;
+            continue;
+        }
+        if !whole || start & 3 != 0 {
+            parts_of(start.into(), each.into(), lane as u8, &mut see);
+            continue;
+        }
+        // Among groups that read the same, the first of the next one is not the one that counts.
+        while !grouped && lanes != 0 && lanes.trailing_zeros() == lane + 1 && next(lanes) == end {
+            (lane, end) = (lane + 1, end + each);
+            lanes &= lanes - 1;
+        }
+        see(Part::Words(
+            words(start, end),
+            Lanes::from(first as u8, each / 4),
+        ));
+    }
+}
+
+/// The parts of a piece that is of one lane.
+fn parts_of(first: u64, len: u64, lane: u8, see: &mut impl FnMut(Part)) {
+    match (first | len) & 3 {
+        0 if len > 0 => {
+            let words = first / 4..(first + len) / 4;
+            see(Part::Words(words, Lanes::one(lane)));
+        }
+        _ => each_word(first, len, |word, bytes| {
+            see(Part::Bytes(word, bytes, lane))
+        }),
+    }
+}
 
 /// Pieces of some bytes, with the lane each is of.
 pub(super) fn pieces(visit: &Visit<'_>, mut see: impl FnMut(u64, u64, u8)) {
@@ -113,5 +192,61 @@ mod tests {
                 assert_eq!(words_at(&visit), first.unwrap_or(0), "{visit:?}");
             }
         }
+    }
+
+    #[test]
+    fn lanes_one_behind_the_other_are_one_part() {
+        let whole = |words: Range<u64>, first, each| Part::Words(words, Lanes::from(first, each));
+        let parts_of = |act, lanes, each: u32, at: [u32; 32]| {
+            let visit = Visit {
+                agent: Agent::Thread,
+                from: Origin {
+                    lanes,
+                    ..Origin::default()
+                },
+                act,
+                order: Order::Weak,
+                room: Room::Shared { cta: 0 },
+                bytes: Bytes::Lanes {
+                    at: &at,
+                    each,
+                    low: at.into_iter().min().unwrap_or(0),
+                    end: at.into_iter().max().unwrap_or(0) + each,
+                    dense: false,
+                },
+            };
+            let mut all = Vec::new();
+            parts(&visit, |part| all.push(part));
+            all
+        };
+        let run = |each: u32| std::array::from_fn(|lane| 64 + each * lane as u32);
+        let all = u32::MAX;
+        assert_eq!(parts_of(Act::Read, all, 8, run(8)), [whole(16..80, 0, 2)]);
+        assert_eq!(parts_of(Act::Write, all, 4, run(4)), [whole(16..48, 0, 1)]);
+        // The last lane stands for all that read the same.
+        let same = [64; 32];
+        assert_eq!(
+            parts_of(Act::Read, 0xff0, 4, same),
+            [whole(16..17, 11, u32::MAX)]
+        );
+        assert_eq!(parts_of(Act::Write, all, 4, same).len(), 32);
+        let halves = parts_of(Act::Read, all, 2, run(2));
+        assert_eq!(
+            halves[..2],
+            [Part::Bytes(16, 0b11, 0), Part::Bytes(16, 0b1100, 1)]
+        );
+        let mut turned = run(4);
+        turned.swap(0, 1);
+        let turned = parts_of(Act::Write, all, 4, turned);
+        let expected = [
+            whole(17..18, 0, 1),
+            whole(16..17, 1, 1),
+            whole(18..48, 2, 1),
+        ];
+        assert_eq!(turned, expected);
+        let rows = std::array::from_fn(|lane| 64 + 16 * (lane as u32 / 4));
+        let rows = parts_of(Act::Read, all ^ 0xf0, 16, rows);
+        assert_eq!(rows[..2], [whole(16..20, 3, 4), whole(24..28, 11, 4)]);
+        assert_eq!(rows.len(), 7);
     }
 }

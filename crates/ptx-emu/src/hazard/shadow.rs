@@ -1,10 +1,21 @@
 //! What is remembered of shared memory: who wrote each word last, and who has read it since.
 
+use std::ops::Range;
+
+use super::numbered::{Asked, Number, Numbered, Renumbering, same};
+use super::reads::{Read, ReadSets, SetId, Sweeping};
+use crate::exec::listen::visit::Act;
 use crate::exec::origin::Branch;
 use crate::mixed::MixedMap;
 
 /// Bytes of a word, a bit each.
 pub(super) const WHOLE: u8 = 0b1111;
+
+/// In place of the bytes of a word: they were written by several; see [`Shadow::split`].
+const SPLIT: u8 = 1 << 7;
+
+/// Words that are compared with each other at once.
+pub(super) const LINE: u32 = 32;
 
 /// Somebody who reaches memory: a warp of the cluster, or a copy or product by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,8 +33,8 @@ pub(super) struct Trace {
     pub(super) pc: u32,
     /// The path of the warp's lanes.
     pub(super) branch: Branch,
+    /// The lane and the bytes of a word, where it is of one; else 0.
     pub(super) lane: u8,
-    /// The bytes of the word.
     pub(super) bytes: u8,
     /// How far an access reaches that tells others something; 0 for ordinary ones.
     pub(super) strength: u8,
@@ -42,122 +53,87 @@ impl Trace {
             strength: 0,
         }
     }
-
-    /// Whether two are one access as far as order goes.
-    fn alike(&self, other: &Self) -> bool {
-        (self.actor, self.step, self.pc, self.strength, self.branch)
-            == (
-                other.actor,
-                other.step,
-                other.pc,
-                other.strength,
-                other.branch,
-            )
-    }
 }
 
 /// The last write of a word and the reads since.
 #[derive(Debug, Clone, Copy, Default)]
 struct ShadowWord {
-    write: Option<Trace>,
+    write: Number,
+    /// The lane that wrote, and the bytes.
+    lane: u8,
+    bytes: u8,
     reads: SetId,
-    /// Its bytes were written by several; see [`Shadow::split`].
-    split: bool,
 }
 
-/// A set of reads, by its number.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct SetId(u32);
-
-/// Sets of reads. A tile that is read by the same warps in the same steps is one set, not one for
-/// each word.
-#[derive(Debug)]
-struct ReadSets {
-    sets: Vec<Box<[Trace]>>,
-    /// What a set becomes by one more read. The steps of a warp grow with all it learns, so the
-    /// same read always finds the same reads to be over.
-    next: MixedMap<(SetId, Trace), SetId>,
-    /// The last of them: neighbours mostly become the same.
-    last: Option<((SetId, Trace), SetId)>,
-    numbers: MixedMap<Box<[Trace]>, SetId>,
+/// The words of a memory, each thing that is remembered of them apart: what neighbours have in
+/// common is found by comparing many at once.
+#[derive(Debug, Default)]
+struct Words {
+    writes: Vec<Number>,
+    lanes: Vec<u8>,
+    bytes: Vec<u8>,
+    reads: Vec<SetId>,
 }
 
-impl Default for ReadSets {
-    fn default() -> Self {
-        Self {
-            sets: vec![Box::default()],
-            next: MixedMap::default(),
-            last: None,
-            numbers: MixedMap::from_iter([(Box::default(), SetId(0))]),
+impl Words {
+    /// Makes room for words below `end`.
+    fn reach(&mut self, end: usize) {
+        if end > self.bytes.len() {
+            let end = end.next_multiple_of(1024);
+            self.writes.resize(end, Number::NOBODY);
+            self.lanes.resize(end, 0);
+            self.bytes.resize(end, 0);
+            self.reads.resize(end, SetId::EMPTY);
         }
     }
-}
 
-impl ReadSets {
-    fn of(&self, id: SetId) -> &[Trace] {
-        &self.sets[id.0 as usize]
+    fn get(&self, at: usize) -> ShadowWord {
+        ShadowWord {
+            write: self.writes[at],
+            lane: self.lanes[at],
+            bytes: self.bytes[at],
+            reads: self.reads[at],
+        }
     }
 
-    fn number(&mut self, set: Vec<Trace>) -> SetId {
-        let set = set.into_boxed_slice();
-        if let Some(id) = self.numbers.get(&set) {
-            return *id;
-        }
-        let id = SetId(self.sets.len() as u32);
-        self.sets.push(set.clone());
-        self.numbers.insert(set, id);
-        id
+    fn set(&mut self, at: usize, word: ShadowWord) {
+        self.writes[at] = word.write;
+        self.lanes[at] = word.lane;
+        self.bytes[at] = word.bytes;
+        self.reads[at] = word.reads;
     }
 
-    /// One more read; those that were over when it came are forgotten.
-    fn with(&mut self, id: SetId, read: Trace, over: &impl Fn(&Trace, bool) -> bool) -> SetId {
-        let key = (id, read);
-        if let Some((last, next)) = self.last
-            && last == key
-        {
-            return next;
-        }
-        if let Some(next) = self.next.get(&key) {
-            self.last = Some((key, *next));
-            return *next;
-        }
-        let mut set: Vec<Trace> = self.of(id).to_vec();
-        match set.iter_mut().find(|old| old.alike(&read)) {
-            Some(old) => old.bytes |= read.bytes,
-            None => {
-                set.retain(|old| old.bytes & !read.bytes != 0 || !over(old, false));
-                set.push(read);
-            }
-        }
-        let next = self.number(set);
-        self.next.insert(key, next);
-        self.last = Some((key, next));
-        next
+    /// Whether some words were used by the same.
+    #[inline]
+    fn alike(&self, at: Range<usize>) -> bool {
+        let same_at = |at: Range<usize>| {
+            same(&self.writes[at.clone()]) & same(&self.reads[at.clone()]) & same(&self.bytes[at])
+        };
+        at.len() == 1 || same_at(at)
     }
 
-    /// The reads of bytes that were not written.
-    fn without(&mut self, id: SetId, written: u8) -> SetId {
-        if id == SetId::default() || written == WHOLE {
-            return SetId::default();
-        }
-        let left = self.of(id).iter().filter(|read| read.bytes & !written != 0);
-        let left = left.copied().collect();
-        self.number(left)
+    /// The end of the first of them that were.
+    fn run(&self, at: Range<usize>) -> usize {
+        let of = |at: usize| (self.writes[at], self.reads[at], self.bytes[at]);
+        let first = of(at.start);
+        let other = (at.start + 1..at.end).find(|next| of(*next) != first);
+        other.unwrap_or(at.end)
     }
 }
 
-/// Sets, and ways from one to the next, after which those that no word has any more are swept out;
-/// and how many times those that were left the last time.
+/// Sets, ways from one to the next and accesses, after which those that no word has any more are
+/// swept out; and how many times those that were left the last time.
 const SWEEP: usize = 1 << 16;
 const GROWTH: usize = 4;
 
 /// The shared memory of a CTA.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    cells: Vec<ShadowWord>,
+    words: Words,
     split: MixedMap<u32, [ShadowWord; 4]>,
+    accesses: Numbered<Trace>,
     sets: ReadSets,
-    /// Sets that were left when they were last swept.
+    /// Sets and accesses that were left when they were last swept.
     left: usize,
 }
 
@@ -172,282 +148,440 @@ pub(super) enum Met {
     Nothing,
 }
 
+/// An access that comes now, what it was told of others, and what it met.
+pub(super) struct Caller<F> {
+    act: Act,
+    access: Number,
+    actor: Actor,
+    asked: Asked<F>,
+    /// What a set became by its reading of a whole word.
+    next: (SetId, SetId),
+    /// A set of reads that are all over.
+    over: SetId,
+    /// What it met first, and the word.
+    pub(super) met: Option<(Met, u32)>,
+    /// What a work had put somewhere and nobody read, before this was written over it: the last
+    /// of it, and the word. Not all that is written over was lost if some of it was `kept`.
+    pub(super) lost: Option<(Trace, u32)>,
+    pub(super) kept: bool,
+}
+
+impl<F> Caller<F> {
+    fn meets(&mut self, met: Option<Met>, word: u32) {
+        if self.met.is_none() {
+            self.met = met.map(|met| (met, word));
+        }
+    }
+}
+
+/// Whose some words are: each lane has so many of them, from a first lane on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lanes {
+    first: u8,
+    words: u32,
+    /// Words of the first lane that came before.
+    before: u32,
+}
+
+impl Lanes {
+    /// So many are of each lane.
+    pub(super) fn from(first: u8, words: u32) -> Self {
+        Self {
+            first,
+            words,
+            before: 0,
+        }
+    }
+
+    /// All are of one lane.
+    pub(super) fn one(lane: u8) -> Self {
+        Self::from(lane, u32::MAX)
+    }
+
+    /// The same without the first words.
+    #[inline]
+    pub(super) fn after(self, words: u32) -> Self {
+        let (lanes, before) = match (words, self.words) {
+            (0, _) => (0, self.before),
+            (words, 1) => (words, 0),
+            (words, each) => ((self.before + words) / each, (self.before + words) % each),
+        };
+        Self {
+            first: self.first + lanes as u8,
+            words: self.words,
+            before,
+        }
+    }
+
+    /// Says of some words which lane has which.
+    #[inline]
+    pub(super) fn each<T>(self, words: &mut [T], mut see: impl FnMut(&mut T, u8)) {
+        let (mut lane, mut left) = (self.first, self.words - self.before);
+        for word in words {
+            if left == 0 {
+                (lane, left) = (lane + 1, self.words);
+            }
+            see(word, lane);
+            left -= 1;
+        }
+    }
+}
+
 impl Shadow {
-    fn cell(&mut self, word: u32) -> &mut ShadowWord {
-        let word = word as usize;
-        if word >= self.cells.len() {
-            self.cells.resize(word + 1, ShadowWord::default());
-        }
-        &mut self.cells[word]
-    }
-
-    /// A read of some bytes of a word. `over` says whether an earlier access (a write, if so) was
-    /// over when this one came.
-    pub(super) fn read(
+    /// An access comes. `over` says whether an earlier one (a write, if so) is over by now.
+    pub(super) fn call<F: Fn(&Trace, bool) -> bool>(
         &mut self,
-        word: u32,
-        read: Trace,
-        over: &impl Fn(&Trace, bool) -> bool,
-    ) -> Option<Met> {
-        let cell = *self.cell(word);
-        if cell.split {
-            return self.read_split(word, read, over);
-        }
-        let next = self.sets.with(cell.reads, read, over);
-        self.cell(word).reads = next;
+        act: Act,
+        access: Trace,
+        over: F,
+    ) -> Caller<F> {
         self.sweep();
-        judge_read(cell.write, &read, over)
+        let actor = access.actor;
+        let (Actor::Warp(who) | Actor::Work(who)) = actor;
+        let hint = access.pc.wrapping_mul(31).wrapping_add(who);
+        Caller {
+            act,
+            access: self.accesses.number(access, hint).0,
+            actor,
+            asked: Asked::new(over),
+            next: (SetId::EMPTY, SetId::EMPTY),
+            over: SetId::EMPTY,
+            met: None,
+            lost: None,
+            kept: false,
+        }
     }
 
-    fn read_split(
+    /// It reaches some whole words.
+    pub(super) fn touch<F: Fn(&Trace, bool) -> bool>(
         &mut self,
-        word: u32,
-        read: Trace,
-        over: &impl Fn(&Trace, bool) -> bool,
-    ) -> Option<Met> {
-        let mut met = None;
-        let cells = self.split.entry(word).or_default();
-        for (byte, cell) in cells.iter_mut().enumerate() {
-            let one = Trace {
-                bytes: read.bytes & 1 << byte,
-                ..read
-            };
-            if one.bytes != 0 {
-                met = met.or_else(|| judge_read(cell.write, &one, over));
-                cell.reads = self.sets.with(cell.reads, one, over);
+        caller: &mut Caller<F>,
+        words: Range<u32>,
+        lanes: Lanes,
+    ) {
+        self.words.reach(words.end as usize);
+        let mut at = words.start;
+        while at < words.end {
+            let line = words.end.min(at + LINE);
+            let alike = self.words.alike(at as usize..line as usize);
+            while at < line {
+                let end = match alike {
+                    true => line,
+                    false => self.words.run(at as usize..line as usize) as u32,
+                };
+                let lanes = lanes.after(at - words.start);
+                self.touch_alike(caller, at..end, lanes);
+                at = end;
             }
         }
-        self.sweep();
+    }
+
+    /// … whole words that were used by the same.
+    #[inline]
+    fn touch_alike<F: Fn(&Trace, bool) -> bool>(
+        &mut self,
+        caller: &mut Caller<F>,
+        words: Range<u32>,
+        lanes: Lanes,
+    ) {
+        let at = words.start as usize..words.end as usize;
+        let old = self.words.get(at.start);
+        if old.bytes == SPLIT {
+            for (word, lane) in words.zip(0..) {
+                self.touch_part(caller, word, WHOLE, lanes.after(lane).first);
+            }
+            return;
+        }
+        if caller.act == Act::Read {
+            let met = self.judge_read(&old, WHOLE, caller);
+            caller.meets(met, words.start);
+            if caller.next.0 != old.reads || old.reads == SetId::EMPTY {
+                let read = Read {
+                    access: caller.access,
+                    bytes: WHOLE,
+                };
+                let sets = &mut self.sets;
+                let next = sets.with(old.reads, read, &self.accesses, &mut caller.asked);
+                caller.next = (old.reads, next);
+            }
+            match at.len() {
+                1 => self.words.reads[at.start] = caller.next.1,
+                _ => self.words.reads[at].fill(caller.next.1),
+            }
+            return;
+        }
+        // Its own reading is over for its writing and goes with all reads before it.
+        let read = match caller.act.reads() {
+            true => self.judge_read(&old, WHOLE, caller),
+            false => None,
+        };
+        let met = read.or_else(|| self.judge_write(&old, WHOLE, caller));
+        caller.meets(met, words.start);
+        let lost = (!caller.act.reads()).then(|| self.lost(&old, caller));
+        match lost.flatten() {
+            Some(old) => caller.lost = Some((old, words.end - 1)),
+            None => caller.kept = true,
+        }
+        if at.len() == 1 {
+            let new = ShadowWord {
+                write: caller.access,
+                lane: lanes.first,
+                bytes: WHOLE,
+                reads: SetId::EMPTY,
+            };
+            self.words.set(at.start, new);
+            return;
+        }
+        self.words.writes[at.clone()].fill(caller.access);
+        self.words.bytes[at.clone()].fill(WHOLE);
+        self.words.reads[at.clone()].fill(SetId::EMPTY);
+        lanes.each(&mut self.words.lanes[at], |place, lane| *place = lane);
+    }
+
+    /// It reaches some bytes of a word.
+    pub(super) fn touch_part<F: Fn(&Trace, bool) -> bool>(
+        &mut self,
+        caller: &mut Caller<F>,
+        word: u32,
+        bytes: u8,
+        lane: u8,
+    ) {
+        self.words.reach(word as usize + 1);
+        let split = self.words.bytes[word as usize] == SPLIT;
+        let mut met = None;
+        if caller.act.reads() {
+            met = match split {
+                true => self.read_split(word, bytes, caller),
+                false => self.read_part(word, bytes, caller),
+            };
+        }
+        if caller.act.writes() {
+            let written = match split {
+                true => self.write_split(word, (bytes, lane), caller),
+                false => self.write_part(word, (bytes, lane), caller),
+            };
+            met = met.or(written);
+        }
+        caller.meets(met, word);
+    }
+
+    fn read_part<F: Fn(&Trace, bool) -> bool>(
+        &mut self,
+        word: u32,
+        bytes: u8,
+        caller: &mut Caller<F>,
+    ) -> Option<Met> {
+        let old = self.words.get(word as usize);
+        let access = caller.access;
+        let read = Read { access, bytes };
+        let sets = &mut self.sets;
+        let next = sets.with(old.reads, read, &self.accesses, &mut caller.asked);
+        self.words.reads[word as usize] = next;
+        self.judge_read(&old, bytes, caller)
+    }
+
+    fn read_split<F: Fn(&Trace, bool) -> bool>(
+        &mut self,
+        word: u32,
+        bytes: u8,
+        caller: &mut Caller<F>,
+    ) -> Option<Met> {
+        let mut met = None;
+        let mut cells = self.split.get(&word).copied().unwrap_or_default();
+        let access = caller.access;
+        for (byte, cell) in cells.iter_mut().enumerate() {
+            let bytes = bytes & 1 << byte;
+            if bytes != 0 {
+                met = met.or_else(|| self.judge_read(cell, bytes, caller));
+                let read = Read { access, bytes };
+                let sets = &mut self.sets;
+                cell.reads = sets.with(cell.reads, read, &self.accesses, &mut caller.asked);
+            }
+        }
+        self.split.insert(word, cells);
         met
     }
 
-    /// A write of some bytes of a word; also says whether nobody had read what lay there before
-    /// and a work had put it there.
-    pub(super) fn write(
+    fn write_part<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         word: u32,
-        write: Trace,
-        over: &impl Fn(&Trace, bool) -> bool,
-    ) -> Written {
-        let cell = *self.cell(word);
-        if cell.split {
-            return self.write_split(word, write, over);
+        (bytes, lane): (u8, u8),
+        caller: &mut Caller<F>,
+    ) -> Option<Met> {
+        let at = word as usize;
+        let old = self.words.get(at);
+        let met = self.judge_write(&old, bytes, caller);
+        match self.lost(&old, caller) {
+            Some(old) => caller.lost = Some((old, word)),
+            None => caller.kept = true,
         }
-        let met = judge_write(cell.write, self.sets.of(cell.reads), &write, over);
-        let lost = match cell.write {
-            Some(old) if cell.reads == SetId::default() && old.actor != write.actor => {
-                matches!(old.actor, Actor::Work(_)).then_some(old)
-            }
-            _ => None,
+        let reads = self.sets.without(old.reads, bytes);
+        let new = ShadowWord {
+            write: caller.access,
+            lane,
+            bytes,
+            reads,
         };
-        let reads = self.sets.without(cell.reads, write.bytes);
-        let whole = match cell.write {
-            Some(old) if old.alike(&write) => Some(Trace {
-                bytes: old.bytes | write.bytes,
-                ..write
-            }),
-            Some(old) if old.bytes & !write.bytes != 0 => None,
-            _ => Some(write),
-        };
-        match whole {
-            Some(write) => {
-                *self.cell(word) = ShadowWord {
-                    write: Some(write),
-                    reads,
-                    split: false,
-                }
-            }
-            None => {
-                let bytes = std::array::from_fn(|byte| {
-                    let mask = 1 << byte;
-                    let writer = if write.bytes & mask != 0 {
-                        Some(write)
-                    } else {
-                        cell.write
-                    };
-                    let writer = writer.filter(|writer| writer.bytes & mask != 0);
-                    ShadowWord {
-                        write: writer.map(|writer| Trace {
-                            bytes: mask,
-                            ..writer
-                        }),
+        if self.accesses.alike(old.write, caller.access) {
+            let bytes = old.bytes | bytes;
+            self.words.set(at, ShadowWord { bytes, ..new });
+        } else if old.bytes & !bytes == 0 {
+            self.words.set(at, new);
+        } else {
+            let of_byte = |byte| {
+                let mask = 1u8 << byte;
+                let writer = if bytes & mask != 0 { new } else { old };
+                match writer.bytes & mask {
+                    0 => ShadowWord {
                         reads,
-                        split: false,
-                    }
-                });
-                self.split.insert(word, bytes);
-                self.cell(word).split = true;
-            }
+                        ..ShadowWord::default()
+                    },
+                    bytes => ShadowWord {
+                        bytes,
+                        reads,
+                        ..writer
+                    },
+                }
+            };
+            self.split.insert(word, std::array::from_fn(of_byte));
+            let bytes = SPLIT;
+            self.words.set(
+                at,
+                ShadowWord {
+                    bytes,
+                    ..ShadowWord::default()
+                },
+            );
         }
-        Written { met, lost }
+        met
     }
 
-    fn write_split(
+    fn write_split<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         word: u32,
-        write: Trace,
-        over: &impl Fn(&Trace, bool) -> bool,
-    ) -> Written {
+        (bytes, lane): (u8, u8),
+        caller: &mut Caller<F>,
+    ) -> Option<Met> {
         let mut met = None;
-        let cells = self.split.entry(word).or_default();
+        let mut cells = self.split.get(&word).copied().unwrap_or_default();
+        let new = ShadowWord {
+            write: caller.access,
+            lane,
+            bytes,
+            reads: SetId::EMPTY,
+        };
         for (byte, cell) in cells.iter_mut().enumerate() {
-            let one = Trace {
-                bytes: write.bytes & 1 << byte,
-                ..write
-            };
-            if one.bytes != 0 {
-                let reads = self.sets.of(cell.reads);
-                met = met.or_else(|| judge_write(cell.write, reads, &one, over));
-                *cell = ShadowWord {
-                    write: Some(one),
-                    ..ShadowWord::default()
-                };
+            let bytes = bytes & 1 << byte;
+            if bytes != 0 {
+                met = met.or_else(|| self.judge_write(cell, bytes, caller));
+                *cell = ShadowWord { bytes, ..new };
             }
         }
-        if write.bytes == WHOLE {
-            self.split.remove(&word);
-            *self.cell(word) = ShadowWord {
-                write: Some(write),
-                ..ShadowWord::default()
-            };
+        caller.kept = true;
+        match bytes {
+            WHOLE => {
+                self.split.remove(&word);
+                self.words.set(word as usize, new);
+            }
+            _ => {
+                self.split.insert(word, cells);
+            }
         }
-        Written { met, lost: None }
+        met
+    }
+
+    /// Somebody's access to some bytes of a word.
+    fn trace(&self, access: Number, lane: u8, bytes: u8) -> Option<Trace> {
+        let access = self.accesses.get(access)?;
+        Some(Trace {
+            lane,
+            bytes,
+            ..*access
+        })
+    }
+
+    /// What a read of some bytes of a word meets.
+    #[inline]
+    fn judge_read<F: Fn(&Trace, bool) -> bool>(
+        &self,
+        old: &ShadowWord,
+        bytes: u8,
+        caller: &mut Caller<F>,
+    ) -> Option<Met> {
+        let asked = &mut caller.asked;
+        if old.bytes & bytes != 0 && !asked.over(&self.accesses, old.write, true) {
+            return self.trace(old.write, old.lane, old.bytes).map(Met::Write);
+        }
+        (bytes & !old.bytes != 0).then_some(Met::Nothing)
+    }
+
+    /// What a write of some bytes of a word meets.
+    #[inline]
+    fn judge_write<F: Fn(&Trace, bool) -> bool>(
+        &self,
+        old: &ShadowWord,
+        bytes: u8,
+        caller: &mut Caller<F>,
+    ) -> Option<Met> {
+        let asked = &mut caller.asked;
+        if old.bytes & bytes != 0 && !asked.over(&self.accesses, old.write, true) {
+            return self.trace(old.write, old.lane, old.bytes).map(Met::Write);
+        }
+        if old.reads == caller.over {
+            return None;
+        }
+        let early = |read: &Read| {
+            read.bytes & bytes != 0 && !asked.over(&self.accesses, read.access, false)
+        };
+        let Some(read) = self.sets.of(old.reads).find(early) else {
+            if bytes == WHOLE {
+                caller.over = old.reads;
+            }
+            return None;
+        };
+        self.trace(read.access, 0, read.bytes).map(Met::Read)
+    }
+
+    /// What a work had put there and nobody read.
+    fn lost<F>(&self, old: &ShadowWord, caller: &Caller<F>) -> Option<Trace> {
+        if old.reads != SetId::EMPTY {
+            return None;
+        }
+        let trace = self.trace(old.write, old.lane, old.bytes)?;
+        (matches!(trace.actor, Actor::Work(_)) && trace.actor != caller.actor).then_some(trace)
     }
 
     /// Forgets some words: what comes next finds nothing there.
-    pub(super) fn forget(&mut self, words: std::ops::Range<u32>) {
+    pub(super) fn forget(&mut self, words: Range<u32>) {
+        self.words.reach(words.end as usize);
         for word in words {
-            *self.cell(word) = ShadowWord::default();
+            self.words.set(word as usize, ShadowWord::default());
             self.split.remove(&word);
         }
     }
 
-    /// Forgets sets that no word has any more, once there are many.
+    /// Forgets sets and accesses that no word has any more, once there are many.
     fn sweep(&mut self) {
-        let most = SWEEP.max(GROWTH * self.left);
-        if self.sets.sets.len() + self.sets.next.len() < most {
+        if self.sets.len() + self.accesses.len() < SWEEP.max(GROWTH * self.left) {
             return;
         }
-        let mut kept = ReadSets::default();
-        let split = self.split.values_mut().flatten();
-        for cell in self.cells.iter_mut().chain(split) {
-            cell.reads = kept.number(self.sets.of(cell.reads).to_vec());
+        let mut accesses = Renumbering::of(&self.accesses);
+        let mut sets = Sweeping::of(&self.sets);
+        for write in &mut self.words.writes {
+            *write = accesses.keep(*write);
         }
-        self.left = kept.sets.len();
-        self.sets = kept;
-    }
-}
-
-/// What a write did to a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) met: Option<Met>,
-    /// What a work had put there and nobody read.
-    pub(super) lost: Option<Trace>,
-}
-
-fn judge_read(
-    write: Option<Trace>,
-    read: &Trace,
-    over: &impl Fn(&Trace, bool) -> bool,
-) -> Option<Met> {
-    match write {
-        None => Some(Met::Nothing),
-        Some(write) if write.bytes & read.bytes != 0 && !over(&write, true) => {
-            Some(Met::Write(write))
+        for reads in &mut self.words.reads {
+            *reads = sets.keep(*reads, &mut accesses);
         }
-        Some(write) if read.bytes & !write.bytes != 0 => Some(Met::Nothing),
-        Some(_) => None,
+        for cell in self.split.values_mut().flatten() {
+            cell.write = accesses.keep(cell.write);
+            cell.reads = sets.keep(cell.reads, &mut accesses);
+        }
+        let (sets, accesses) = (sets.done(), accesses.done());
+        self.left = sets.len() + accesses.len();
+        (self.sets, self.accesses) = (sets, accesses);
     }
-}
-
-fn judge_write(
-    old: Option<Trace>,
-    reads: &[Trace],
-    write: &Trace,
-    over: &impl Fn(&Trace, bool) -> bool,
-) -> Option<Met> {
-    let touches = |trace: &Trace| trace.bytes & write.bytes != 0;
-    let writer = old.filter(|old| touches(old) && !over(old, true));
-    let reader = || {
-        reads
-            .iter()
-            .find(|read| touches(read) && !over(read, false))
-    };
-    writer
-        .map(Met::Write)
-        .or_else(|| reader().copied().map(Met::Read))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn by(warp: u32, step: u32, bytes: u8) -> Trace {
-        Trace {
-            actor: Actor::Warp(warp),
-            step,
-            pc: warp,
-            branch: Branch::default(),
-            lane: 0,
-            bytes,
-            strength: 0,
-        }
-    }
-
-    /// Only a warp's own accesses are over.
-    fn own(warp: u32) -> impl Fn(&Trace, bool) -> bool {
-        move |old, _| old.actor == Actor::Warp(warp)
-    }
-
-    #[test]
-    fn a_read_meets_the_last_write_and_a_write_all_reads() {
-        let mut shadow = Shadow::default();
-        assert_eq!(shadow.read(9, by(0, 1, WHOLE), &own(0)), Some(Met::Nothing));
-        let first = by(0, 1, WHOLE);
-        shadow.write(3, first, &own(0));
-        assert_eq!(shadow.read(3, by(0, 1, WHOLE), &own(0)), None);
-        let met = shadow.read(3, by(1, 1, WHOLE), &own(1));
-        assert_eq!(met, Some(Met::Write(first)));
-        shadow.read(3, by(2, 1, WHOLE), &|_, _| true);
-        let met = shadow.write(3, by(0, 2, WHOLE), &own(0)).met;
-        assert_eq!(met, Some(Met::Read(by(2, 1, WHOLE))));
-        assert_eq!(shadow.write(3, by(0, 3, WHOLE), &own(0)).met, None);
-    }
-
-    #[test]
-    fn reads_that_no_word_remembers_are_forgotten() {
-        let mut shadow = Shadow::default();
-        for step in 0..200_000 {
-            shadow.read(step % 64, by(step % 7, step, WHOLE), &|_, _| true);
-            let kept = shadow.sets.sets.len() + shadow.sets.next.len();
-            assert!(kept <= SWEEP + 2);
-        }
-    }
-
-    #[test]
-    fn halves_of_a_word_are_apart() {
-        let mut shadow = Shadow::default();
-        shadow.write(0, by(0, 1, 0b0011), &own(0));
-        assert_eq!(shadow.write(0, by(1, 1, 0b1100), &own(1)).met, None);
-        assert_eq!(shadow.read(0, by(0, 2, 0b0011), &own(0)), None);
-        let met = shadow.read(0, by(0, 2, WHOLE), &own(0));
-        assert!(matches!(met, Some(Met::Write(write)) if write.actor == Actor::Warp(1)));
-        assert_eq!(shadow.write(0, by(0, 3, WHOLE), &|_, _| true).met, None);
-        assert_eq!(shadow.read(0, by(0, 3, WHOLE), &own(0)), None);
-    }
-
-    #[test]
-    fn what_a_copy_brought_and_nobody_read_is_lost() {
-        let mut shadow = Shadow::default();
-        let copy = |work| Trace {
-            actor: Actor::Work(work),
-            ..by(0, 0, WHOLE)
-        };
-        let over = |_: &Trace, _: bool| true;
-        shadow.write(0, copy(1), &over);
-        assert_eq!(shadow.write(0, copy(2), &over).lost, Some(copy(1)));
-        shadow.read(0, by(0, 1, WHOLE), &over);
-        assert_eq!(shadow.write(0, copy(3), &over).lost, None);
-    }
-}
+mod tests;

@@ -2,10 +2,10 @@
 
 use super::Sighting;
 use super::finding::{Hazard, Spot};
-use super::judge::{asked_once, judge, side_of};
+use super::judge::{judge, side_of};
 use super::ledger::by_async_proxy;
-use super::pieces::{each_word, pieces};
-use super::shadow::{Actor, Met, Trace};
+use super::pieces::{Part, parts};
+use super::shadow::{Actor, Trace};
 use super::telling::strength;
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
@@ -26,21 +26,22 @@ impl Watcher<'_> {
             Remembered::Filled(_) => return self.glance_at_shared(visit, cta),
         };
         let actor = ledger.actor(visit.from);
-        let Some(known) = ledger.knowledge(actor).cloned() else {
+        let Some(known) = ledger.knowledge(actor) else {
             return;
         };
         let step = match actor {
             Actor::Warp(warp) => ledger.warps[warp as usize].step,
             Actor::Work(_) => 0,
         };
-        let (writes, strong) = (visit.act.writes(), strength(visit.order));
+        let strong = strength(visit.order);
         let proxied = by_async_proxy(visit.agent);
+        let neighbours = ledger.strands.of_cta(visit.from.cta);
         // How far two must reach to meet: within a CTA, or within the cluster.
         let near = |old: &Trace| match old.actor {
-            Actor::Warp(warp) if ledger.strands.place(warp).0 == visit.from.cta => 1,
+            Actor::Warp(warp) if neighbours.contains(&warp) => 1,
             _ => 2,
         };
-        let judged = |old: &Trace, write: bool| {
+        let over = |old: &Trace, write: bool| {
             // Those that tell each other something do not race, if they reach each other.
             if old.strength > 0 && strong > 0 {
                 return old.strength.min(strong) >= near(old);
@@ -54,39 +55,28 @@ impl Watcher<'_> {
             };
             ledger.over(clock, old, write, cta)
         };
-        let over = asked_once(judged);
-        let mut met: Option<(Met, u64)> = None;
-        let (mut lost, mut kept) = (None, false);
-        pieces(visit, |first, len, lane| {
-            each_word(first, len, |word, bytes| {
-                let new = Trace {
-                    actor,
-                    step,
-                    pc: visit.from.pc,
-                    branch: visit.from.branch,
-                    lane: if writes { lane } else { 0 },
-                    bytes,
-                    strength: strong,
-                };
-                let word = word as u32;
-                let read = (visit.act.reads()).then(|| shadow.read(word, new, &over));
-                let written = writes.then(|| {
-                    let written = shadow.write(word, new, &over);
-                    match written.lost {
-                        Some(old) => lost = Some((old, word)),
-                        None => kept = true,
-                    }
-                    written.met
-                });
-                let what = read.flatten().or(written.flatten());
-                if met.is_none() {
-                    met = what.map(|what| (what, u64::from(word) * 4));
-                }
-            });
+        let new = Trace {
+            actor,
+            step,
+            pc: visit.from.pc,
+            branch: visit.from.branch,
+            lane: 0,
+            bytes: 0,
+            strength: strong,
+        };
+        let mut caller = shadow.call(visit.act, new, over);
+        parts(visit, |part| match part {
+            Part::Words(words, lanes) => {
+                shadow.touch(&mut caller, words.start as u32..words.end as u32, lanes);
+            }
+            Part::Bytes(word, bytes, lane) => {
+                shadow.touch_part(&mut caller, word as u32, bytes, lane);
+            }
         });
+        let (met, lost, kept) = (caller.met, caller.lost, caller.kept);
         let here = Side::new(visit.agent, visit.act, visit.from);
-        let place = |address: u64| detector.shared_spot(cta, address as u32);
-        if let Some((met, address)) = met {
+        let place = |word: u32| detector.shared_spot(cta, word * 4);
+        if let Some((met, word)) = met {
             let sighting = judge(ledger, met, here, |old, wrote| match () {
                 () if old.strength > 0 && strong > 0 => Hazard::Scope,
                 () if old.actor == actor => Hazard::Race,
@@ -98,7 +88,7 @@ impl Watcher<'_> {
                 !doubtful || detector.doubts(visit.agent, visit.from.pc)
             };
             if let Some(sighting) = sighting.filter(told) {
-                let sighting = sighting.at(place(address));
+                let sighting = sighting.at(place(word));
                 // Threads that write the same do not hurt each other, if only by luck.
                 let by_thread = |side: &Side| side.agent == Agent::Thread && side.act == Act::Write;
                 let alike = by_thread(&here) && sighting.there.as_ref().is_some_and(by_thread);
@@ -113,7 +103,7 @@ impl Watcher<'_> {
             && let Some(there) = side_of(ledger, &old, true)
         {
             let sighting = Sighting::two(Hazard::Overwritten, here, there);
-            detector.report(ledger.cluster, sighting.at(place(u64::from(word) * 4)));
+            detector.report(ledger.cluster, sighting.at(place(word)));
         }
     }
 

@@ -6,8 +6,8 @@ use super::Sighting;
 use super::clock::{Knowledge, Reach};
 use super::finding::{Hazard, Spot};
 use super::global::Narrow;
-use super::ledger::{Fenced, Spin};
 use super::pieces::{pieces, words_at};
+use super::warp::{Fenced, Spin};
 use super::watcher::{Remembered, Watcher};
 use super::words::Side;
 use crate::exec::listen::agent::Agent;
@@ -50,8 +50,18 @@ impl Watcher<'_> {
     pub(super) fn tells(&mut self, visit: &Visit<'_>) {
         let own = self.ledger.cluster;
         let warp = self.ledger.strand(visit.from);
+        if self.is_silent(visit, warp) {
+            self.told(visit, warp, &Knowledge::default());
+            self.remember(visit, warp, None);
+            return;
+        }
         let mut words = Vec::new();
-        pieces(visit, |first, _, _| words.push(first / 4));
+        pieces(visit, |first, _, _| {
+            // Mostly it is one for all lanes.
+            if words.last() != Some(&(first / 4)) {
+                words.push(first / 4);
+            }
+        });
         words.sort_unstable();
         words.dedup();
         let order = visit.order;
@@ -59,37 +69,7 @@ impl Watcher<'_> {
         if spin.is_some() && self.ledger.warps[warp as usize].spun == spin {
             return;
         }
-        let w = &self.ledger.warps[warp as usize];
-        let (mut leaves, mut narrow) = (None, None);
-        // What was left there before is there.
-        let place = spin.map(|spin| (spin.at, w.lessons));
-        let news = place.is_none() || w.left != place;
-        if visit.act.writes() && news {
-            match &w.fenced {
-                _ if releases(order) => leaves = Some(w.known.clone()),
-                Some(fenced) => {
-                    leaves = Some(fenced.known.clone());
-                    narrow = Some(Narrow {
-                        cluster: own,
-                        reach: fenced.reach,
-                        at: fenced.at,
-                    });
-                }
-                None if w.announced != Knowledge::default() => {
-                    leaves = Some(Arc::new(w.announced.clone()));
-                }
-                None => {}
-            }
-            if let Some(shown) = w.known.shown() {
-                Arc::make_mut(leaves.get_or_insert_default()).join(&shown);
-            }
-        }
-        // Whoever sees it knows at least that this was executed; a release says so already.
-        let told = leaves.is_some();
-        if visit.act.writes() && self.ledger.strands.has_neighbours() && !releases(order) {
-            let left = Arc::make_mut(leaves.get_or_insert_default());
-            left.own.ran.join(&w.known.own.ran);
-        }
+        let (leaves, narrow, told) = self.leaves(visit, warp, spin);
         let mut learnt = Knowledge {
             hearsay: self.detector.gaps && matches!(visit.room, Room::Global { .. }),
             ..Knowledge::default()
@@ -108,14 +88,16 @@ impl Watcher<'_> {
         match visit.room {
             room @ (Room::Shared { .. } | Room::Global { .. }) if own_only(room) => {
                 for word in words {
-                    let (left, by) = self.places.entry((room, word)).or_default();
-                    learnt.join(left);
-                    meets(by.as_ref());
-                    if let Some(known) = &leaves {
-                        left.join(known);
+                    if let Some((left, by)) = self.places.get(&(room, word)) {
+                        learnt.join(left);
+                        meets(by.as_ref());
                     }
-                    if told {
-                        *by = narrow;
+                    if let Some(known) = &leaves {
+                        let (left, by) = self.places.entry((room, word)).or_default();
+                        left.join(known);
+                        if told {
+                            *by = narrow;
+                        }
                     }
                 }
             }
@@ -154,15 +136,77 @@ impl Watcher<'_> {
             self.report(Sighting::two(Hazard::Scope, here, there).at(spot));
         }
         self.told(visit, warp, &learnt);
+        let spin = spin.map(|spin| Spin { version, ..spin });
+        self.remember(visit, warp, spin);
+    }
+
+    /// Keeps an access that told others something or was told, for the next one that is the same.
+    fn remember(&mut self, visit: &Visit<'_>, warp: u32, spin: Option<Spin>) {
         let w = &mut self.ledger.warps[warp as usize];
         if visit.act.writes() {
             w.left = spin.map(|spin| (spin.at, w.lessons));
         }
-        w.spun = spin.map(|spin| Spin {
-            step: w.step,
-            version,
-            ..spin
-        });
+        let step = w.step;
+        w.spun = spin.map(|spin| Spin { step, ..spin });
+    }
+
+    /// What an access leaves for others, the fence by which it does, and whether that is more than
+    /// what was executed.
+    fn leaves(
+        &self,
+        visit: &Visit<'_>,
+        warp: u32,
+        spin: Option<Spin>,
+    ) -> (Option<Arc<Knowledge>>, Option<Narrow>, bool) {
+        let order = visit.order;
+        let w = &self.ledger.warps[warp as usize];
+        let (mut leaves, mut narrow) = (None, None);
+        // What was left there before is there.
+        let place = spin.map(|spin| (spin.at, w.lessons));
+        let news = place.is_none() || w.left != place;
+        if visit.act.writes() && news {
+            match &w.fenced {
+                _ if releases(order) => leaves = Some(w.known.clone()),
+                Some(fenced) => {
+                    leaves = Some(fenced.known.clone());
+                    narrow = Some(Narrow {
+                        cluster: self.ledger.cluster,
+                        reach: fenced.reach,
+                        at: fenced.at,
+                    });
+                }
+                None if w.announced != Knowledge::default() => {
+                    leaves = Some(Arc::new(w.announced.clone()));
+                }
+                None => {}
+            }
+            if let Some(shown) = w.known.shown() {
+                Arc::make_mut(leaves.get_or_insert_default()).join(&shown);
+            }
+        }
+        // Whoever sees it knows at least that this was executed; a release says so already.
+        let told = leaves.is_some();
+        if visit.act.writes() && self.ledger.strands.has_neighbours() && !releases(order) {
+            let left = Arc::make_mut(leaves.get_or_insert_default());
+            left.own.ran.join(&w.known.own.ran);
+        }
+        (leaves, narrow, told)
+    }
+
+    /// Whether nobody is told anything by an access of shared memory: nothing was left there, and
+    /// the warp has nothing to leave.
+    fn is_silent(&self, visit: &Visit<'_>, warp: u32) -> bool {
+        let w = &self.ledger.warps[warp as usize];
+        let leaves = || {
+            releases(visit.order)
+                || self.ledger.strands.has_neighbours()
+                || w.fenced.is_some()
+                || w.announced != Knowledge::default()
+                || w.known.shown().is_some()
+        };
+        matches!(visit.room, Room::Shared { .. })
+            && self.places.is_empty()
+            && !(visit.act.writes() && leaves())
     }
 
     /// A warp is told something by an access.

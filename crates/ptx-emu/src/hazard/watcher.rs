@@ -1,7 +1,5 @@
 //! Listens to one cluster.
 
-use std::collections::HashMap;
-
 use super::clock::Knowledge;
 use super::filled::Filled;
 use super::global::Narrow;
@@ -15,6 +13,7 @@ use crate::exec::listen::agent::Agent;
 use crate::exec::listen::signal::{Signal, Step};
 use crate::exec::listen::visit::{ClusterListener, Room, Visit};
 use crate::exec::origin::{Origin, SharedAt};
+use crate::mixed::MixedMap;
 use crate::op::{Op, Order};
 
 /// The ear of one cluster.
@@ -23,7 +22,7 @@ pub(super) struct Watcher<'d> {
     pub(super) ledger: Ledger,
     pub(super) memory: Remembered,
     /// What was left at places that tell others of the cluster something.
-    pub(super) places: HashMap<(Room, u64), (Knowledge, Option<Narrow>)>,
+    pub(super) places: MixedMap<(Room, u64), (Knowledge, Option<Narrow>)>,
     /// The CTAs of the cluster.
     pub(super) lives: Vec<Life>,
     /// Two writes that met, and hurt each other only if they differ.
@@ -54,7 +53,7 @@ impl<'d> Watcher<'d> {
                 true => Remembered::Users(of_each(ctas), of_each(ctas)),
                 false => Remembered::Filled(of_each(ctas)),
             },
-            places: HashMap::new(),
+            places: MixedMap::default(),
             lives: of_each(ctas),
             doubtful: None,
             last: (0, 0, 0, 0),

@@ -85,9 +85,9 @@ impl Adversary {
     pub(crate) fn draw(&mut self, below: u64) -> u64 {
         let drawn = self.next();
         match below.is_power_of_two() {
+            // Most are, and to divide takes as long as several instructions of a warp.
             true => drawn & (below - 1),
-            // To divide would take as long as several instructions of a warp.
-            false => (u128::from(drawn) * u128::from(below) >> 64) as u64,
+            false => drawn % below.max(1),
         }
     }
 

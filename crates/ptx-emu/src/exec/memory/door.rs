@@ -4,6 +4,8 @@
 //! order, and which bytes it means. Counters, footprints and early reads hear of every access this
 //! way; so does a `Listener`, if a launch has one. Nobody pays for a listener that is not there but
 //! one comparison with null for a whole warp's access.
+//! Machine code does the simplest accesses by itself, where nobody listens, and counts and marks
+//! them as is done here (`native::access`).
 //!
 //! The bytes themselves are moved by the caller, before or after: what is heard never changes what
 //! is read.

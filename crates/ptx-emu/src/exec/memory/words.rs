@@ -16,57 +16,10 @@ use crate::exec::storage::region::{CachedRegion, REMEMBERED, Site};
 use crate::exec::storage::span::{LAYOUTS, Layout, Pattern, Span};
 use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
-use crate::op::{Addr, Base, Op, Order, Program, R32, R64, SHARED_BASE, Slot, Space, pool};
+use crate::op::{Addr, Base, Op, R32, R64, SHARED_BASE, Slot, pool};
 
 /// An offset for each lane.
 type Offsets = [__m512i; 2];
-
-/// What an access of words reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Words {
-    /// Shared memory of the CTA, rather than global memory.
-    pub(crate) shared: bool,
-    /// Words of a lane, in registers of their own or in a 64-bit one.
-    pub(crate) each: usize,
-}
-
-impl Words {
-    /// Those of an instruction, if it is a load or store that [`Cluster::move_words`] does.
-    pub(crate) fn of(program: &Program, op: &Op) -> Option<Self> {
-        let (space, order, width, list, addr) = match *op {
-            Op::Ld {
-                space,
-                order,
-                width,
-                d,
-                addr,
-                ..
-            } => (space, order, width, d, addr),
-            Op::St {
-                space,
-                order,
-                width,
-                s,
-                addr,
-            } => (space, order, width, s, addr),
-            _ => return None,
-        };
-        let shared = match (space, addr.base) {
-            (Space::Shared, Base::R32(_) | Base::R64(_) | Base::Abs) => true,
-            (Space::Global | Space::Const | Space::Generic, Base::R64(_)) => false,
-            _ => return None,
-        };
-        let slots = pool(program, list);
-        let narrow = slots.iter().all(|slot| matches!(slot, Slot::W32(_)));
-        let wide = matches!(slots, [Slot::W64(_)]);
-        let each = match (width, slots.len()) {
-            (4, each @ (1 | 2 | 4)) if narrow => each,
-            (8, 1) if wide => 2,
-            _ => return None,
-        };
-        (order == Order::Weak).then_some(Self { shared, each })
-    }
-}
 
 /// The halves of a register's lanes.
 #[target_feature(enable = "avx512f")]
@@ -543,7 +496,7 @@ impl Cluster<'_> {
         })
     }
 
-    /// A load or store of [`Words`]; false if it is not a usual one, and then nothing is done.
+    /// A load or store of [`crate::exec::native::Words`]; false if it is not a usual one, and then nothing is done.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
     #[inline]
     pub(crate) fn move_words<const SHARED: bool, const WRITE: bool, const N: usize>(

@@ -1,6 +1,6 @@
 //! Loads and stores of whole warps to one place, or to one word after another.
 //!
-//! What [`crate::exec::memory::words`] does when all lanes of a warp lie so, without a call: it
+//! What `memory::words` does when all lanes of a warp lie so, without a call: it
 //! counts and marks the same. Whatever else an access is, code finds out before it has done
 //! anything, and calls the function.
 
@@ -12,9 +12,55 @@ use super::Call;
 use super::constants::Constant;
 use super::lanes::{Kind, QUARTERS, Writer, active, constant_part, half, wide};
 use crate::counters::Counters;
-use crate::exec::memory::words::Words;
 use crate::exec::storage::region::Site;
-use crate::op::{Addr, Base, Inst, Op, Pc, R64, SHARED_BASE, Slot, pool};
+use crate::op::{Addr, Base, Inst, Op, Order, Pc, Program, R64, SHARED_BASE, Slot, Space, pool};
+
+/// What an access of words reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// Shared memory of the CTA, rather than global memory.
+    pub(crate) shared: bool,
+    /// Words of a lane, in registers of their own or in a 64-bit one.
+    pub(crate) each: usize,
+}
+
+impl Words {
+    /// Those of an instruction, if it is a usual load or store.
+    pub(crate) fn of(program: &Program, op: &Op) -> Option<Self> {
+        let (space, order, width, list, addr) = match *op {
+            Op::Ld {
+                space,
+                order,
+                width,
+                d,
+                addr,
+                ..
+            } => (space, order, width, d, addr),
+            Op::St {
+                space,
+                order,
+                width,
+                s,
+                addr,
+            } => (space, order, width, s, addr),
+            _ => return None,
+        };
+        let shared = match (space, addr.base) {
+            (Space::Shared, Base::R32(_) | Base::R64(_) | Base::Abs) => true,
+            (Space::Global | Space::Const | Space::Generic, Base::R64(_)) => false,
+            _ => return None,
+        };
+        let slots = pool(program, list);
+        let narrow = slots.iter().all(|slot| matches!(slot, Slot::W32(_)));
+        let wide = matches!(slots, [Slot::W64(_)]);
+        let each = match (width, slots.len()) {
+            (4, each @ (1 | 2 | 4)) if narrow => each,
+            (8, 1) if wide => 2,
+            _ => return None,
+        };
+        (order == Order::Weak).then_some(Self { shared, each })
+    }
+}
 
 /// An access that code can do itself.
 struct Plain<'p> {

@@ -18,7 +18,7 @@ use crate::op::{Inst, NO_RECONVERGENCE, Op, Pc, Program, Unit};
 enum Way {
     /// It only computes.
     Computed,
-    /// An access or an exchange: by a function, after which the code may stop.
+    /// An access, an exchange or a barrier: by a function, after which the code may stop.
     Called,
     Branch,
     /// By the interpreter.
@@ -29,6 +29,7 @@ fn way(op: &Op) -> Way {
     match op {
         Op::Bra { .. } => Way::Branch,
         Op::Activemask { .. } => Way::Computed,
+        Op::Bar { .. } | Op::Mbar(_) | Op::Mma(_) | Op::MatrixMove(_) => Way::Called,
         _ => match op.unit() {
             Unit::Plain
             | Unit::Integer

@@ -30,6 +30,7 @@ mod integer;
 mod lanes;
 mod moves;
 
+pub(crate) use access::Words;
 pub(crate) use constants::CONSTANTS;
 pub(crate) use flow::compile;
 

@@ -6,6 +6,7 @@
 //! deadlock.
 
 use crate::counters::Counters;
+use crate::exec::checked::Checked;
 use crate::exec::clock::Steps;
 use crate::exec::cluster::adversary::Delivery;
 use crate::exec::cluster::printed::Printed;
@@ -173,7 +174,7 @@ impl Cluster<'_> {
         let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
         let outcome = match self.recorder.take() {
-            None => self.interpret(&mut w, quantum),
+            None => self.run_warp(&mut w, quantum),
             Some(mut recorder) => {
                 let outcome = self.interpret_recorded(&mut recorder, &mut w, quantum);
                 self.recorder = Some(recorder);
@@ -208,6 +209,15 @@ impl Cluster<'_> {
             Some(kind) if !done => Err(self.fault(kind, cta, warp, pc, active)),
             _ => Ok(()),
         }
+    }
+
+    /// Runs a warp for at most `quantum` instructions; how many it was.
+    fn run_warp(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(code) = self.code {
+            return self.run_compiled(code, w, quantum);
+        }
+        self.interpret(w, quantum)
     }
 
     /// A limit the cluster has passed, the reproducible one first.

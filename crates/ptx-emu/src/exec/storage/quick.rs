@@ -216,7 +216,7 @@ pub(super) fn most_in_a_bank(at: &[u32; 32]) -> Option<u32> {
         let word = at[lane] / 4;
         // SAFETY: this lane has written its place, if no later one has.
         let of = unsafe { last[word as usize % PLACES].assume_init() };
-        differs |= at[of as usize % 32] / 4 ^ word;
+        differs |= (at[of as usize % 32] / 4) ^ word;
         *bank = u32::from(of as usize == lane) << (word % 32);
     }
     if differs != 0 {

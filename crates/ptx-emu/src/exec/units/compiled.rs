@@ -3,18 +3,21 @@
 use crate::code::Code;
 use crate::config::Engine;
 use crate::exec::alu::exchange;
+use crate::exec::checked::Checked;
 use crate::exec::cluster::{Cluster, Flow};
-use crate::exec::memory::words::Words;
-use crate::exec::native::{CONSTANTS, Call, Helpers, compile};
+use crate::exec::native::{CONSTANTS, Call, Helpers, Words, compile};
 use crate::exec::units::compute_rare;
 use crate::exec::units::plain::plain;
-use crate::exec::warp::Warp;
+use crate::exec::warp::{State, Warp};
 use crate::numeric::simd::Level;
 use crate::op::{Inst, Op, Program};
 
 /// Interpreted instructions for each one of a program after which compiling it pays: that takes
 /// as long as interpreting some hundred.
 const PAYS: u64 = 256;
+
+/// Instructions that are interpreted at once while a `wgmma` is under way.
+const PENDING_STEPS: u32 = 16;
 
 impl Cluster<'_> {
     /// Looks whether there is code for the kernel, or whether it pays to make some.
@@ -36,15 +39,33 @@ impl Cluster<'_> {
         }
     }
 
+    /// Runs a warp for at most `quantum` instructions, as code wherever there is some; how many it
+    /// was.
+    pub(crate) fn run_compiled(&mut self, code: &Code, w: &mut Warp, quantum: u32) -> Checked<u32> {
+        let mut left = quantum;
+        while left > 0 && matches!(w.state, State::Ready) {
+            // Code does not look out for accumulators that are still being computed.
+            let pending = !w.wgmma.is_idle();
+            if let Some(entry) = code.entry(w.pc, w.active == w.live).filter(|_| !pending) {
+                let before = left;
+                left = self.run_code(code, entry, w, left);
+                if let Some((mask, came)) = self.stopped.take() {
+                    self.go_on(w, mask, came?);
+                    continue;
+                }
+                if left != before {
+                    continue;
+                }
+            }
+            let steps = if pending { PENDING_STEPS } else { 1 };
+            left -= self.interpret(w, steps.min(left))?;
+        }
+        Ok(quantum - left)
+    }
+
     /// Runs a warp from where it stands as far as code goes, for at most `left` instructions;
     /// how many are left.
-    pub(super) fn run_code(
-        &mut self,
-        code: &Code,
-        entry: *const u8,
-        w: &mut Warp,
-        left: u32,
-    ) -> u32 {
+    fn run_code(&mut self, code: &Code, entry: *const u8, w: &mut Warp, left: u32) -> u32 {
         let cta = &mut self.ctas[w.cta as usize];
         let length = match self.ear {
             None => cta.shared.len() as u64,

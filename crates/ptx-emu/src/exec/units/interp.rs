@@ -37,27 +37,6 @@ impl Cluster<'_> {
         // One number, not two: registers are scarce here.
         let mut left = quantum;
         while left > 0 {
-            #[cfg(target_arch = "x86_64")]
-            if QUICK
-                && let Some(code) = self.code
-                && let Some(entry) = code.entry(w.pc, w.active == w.live)
-                && w.wgmma.is_idle()
-            {
-                let before = left;
-                left = self.run_code(code, entry, w, left);
-                if let Some((mask, came)) = self.stopped.take() {
-                    match self.go_on(w, mask, came?) {
-                        true => continue,
-                        false => break,
-                    }
-                }
-                if matches!(w.state, State::Done) {
-                    break;
-                }
-                if left != before {
-                    continue;
-                }
-            }
             left -= 1;
             let pc = w.pc as usize;
             // Looked up anew each time: kept, it would take the register of `w`, which every
@@ -99,7 +78,7 @@ impl Cluster<'_> {
 
     /// Moves a warp on by what its instruction came to; whether it can run on.
     #[inline(always)]
-    fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow) -> bool {
+    pub(super) fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow) -> bool {
         match came {
             Flow::Next => {
                 w.advance();
