@@ -1,5 +1,8 @@
 //! The 32 lanes of a warp: their values, and the lanes of a mask.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
 /// A 32-bit register of a warp.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -30,4 +33,28 @@ pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
         left &= left.wrapping_sub(1);
         (lane < 32).then_some(lane)
     })
+}
+
+/// The lanes of a 32-bit register as vectors.
+#[cfg(target_arch = "x86_64")]
+pub(crate) type Halves = [__m512i; 2];
+
+/// The halves of a register's lanes.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(crate) fn load(words: &[u32; 32]) -> Halves {
+    // SAFETY: sixteen words are a vector, wherever they lie.
+    [0, 16].map(|i| unsafe { _mm512_loadu_si512(words[i..i + 16].as_ptr().cast()) })
+}
+
+/// Writes the lanes of a register.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(crate) fn store(words: &mut [u32; 32], v: Halves) {
+    for (words, v) in words.as_chunks_mut::<16>().0.iter_mut().zip(v) {
+        // SAFETY: sixteen words are a vector, wherever they lie.
+        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), v) };
+    }
 }

@@ -1,6 +1,8 @@
 //! Votes, shuffles and addresses: what lanes of a warp tell each other, and where things are.
 
 use crate::exec::lanes::{each, lanes};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::lanes::{load, store};
 use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
 use crate::op::{Op, P, R32, Redux, ShflMode, Slot, Space, Vote, misrouted, rank_of, ranked};
@@ -64,15 +66,12 @@ fn wide_shuffle(
     [a, b, c]: [R32; 3],
 ) {
     use std::arch::x86_64::*;
-    // SAFETY: sixteen words are a vector, wherever they lie.
-    let half = |r: &[u32; 32], i: usize| unsafe { _mm512_loadu_si512(r[16 * i..].as_ptr().cast()) };
-    let [low, high] = [0, 1].map(|i| half(w.get(a), i));
+    let ([low, high], b, c) = (load(w.get(a)), load(w.get(b)), load(w.get(c)));
     let five = _mm512_set1_epi32(31);
     let mut lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let (mut v, mut within) = ([0; 32], 0);
-    for (i, v) in v.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        let b = _mm512_and_si512(half(w.get(b), i), five);
-        let c = half(w.get(c), i);
+    let (mut chosen, mut within) = ([low, high], 0);
+    for (i, chosen) in chosen.iter_mut().enumerate() {
+        let (b, c) = (_mm512_and_si512(b[i], five), c[i]);
         let segment = _mm512_and_si512(_mm512_srli_epi32::<8>(c), five);
         let clamp = _mm512_andnot_si512(segment, _mm512_and_si512(c, five));
         let min = _mm512_and_si512(lane, segment);
@@ -88,14 +87,12 @@ fn wide_shuffle(
             _ => _mm512_cmple_epi32_mask(source, max),
         };
         let source = _mm512_mask_blend_epi32(ok, lane, source);
-        // SAFETY: sixteen words are a vector.
-        unsafe {
-            let chosen = _mm512_permutex2var_epi32(low, source, high);
-            _mm512_storeu_si512(v.as_mut_ptr().cast(), chosen);
-        }
+        *chosen = _mm512_permutex2var_epi32(low, source, high);
         within |= u32::from(ok) << (16 * i);
         lane = _mm512_add_epi32(lane, _mm512_set1_epi32(16));
     }
+    let mut v = [0; 32];
+    store(&mut v, chosen);
     w.put(mask, d, v);
     if let Some(p) = p {
         w.put_pred(mask, p, within);

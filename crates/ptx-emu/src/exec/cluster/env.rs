@@ -275,8 +275,13 @@ impl<'a> Env<'a> {
     pub(crate) fn running(&self) -> u64 {
         match &self.watched {
             Some(watched) if watched.only => watched.clusters.len() as u64,
-            _ => self.clusters().iter().map(|&n| u64::from(n)).product(),
+            _ => self.all_clusters(),
         }
+    }
+
+    /// How many clusters the grid has.
+    pub(crate) fn all_clusters(&self) -> u64 {
+        self.clusters().iter().map(|&n| u64::from(n)).product()
     }
 
     /// The number of the `nth` of them.

@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 
 use super::access::Access;
 use crate::exec::cluster::Cluster;
-use crate::exec::lanes::lanes;
+use crate::exec::lanes::{Halves, lanes, load, store};
 use crate::exec::listen::visit::Room;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::pointers::HostPtr;
@@ -19,24 +19,7 @@ use crate::exec::warp::Warp;
 use crate::op::{Addr, Base, Op, R32, R64, SHARED_BASE, Slot, pool};
 
 /// An offset for each lane.
-type Offsets = [__m512i; 2];
-
-/// The halves of a register's lanes.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn load(words: &[u32; 32]) -> Offsets {
-    // SAFETY: sixteen words are a vector, wherever they lie.
-    [0, 16].map(|i| unsafe { _mm512_loadu_si512(words[i..i + 16].as_ptr().cast()) })
-}
-
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn store(words: &mut [u32; 32], v: Offsets) {
-    for (words, v) in words.as_chunks_mut::<16>().0.iter_mut().zip(v) {
-        // SAFETY: sixteen words are a vector, wherever they lie.
-        unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), v) };
-    }
-}
+type Offsets = Halves;
 
 /// The low words of addresses less `base`; whether those of the mask fit.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
@@ -496,7 +479,8 @@ impl Cluster<'_> {
         })
     }
 
-    /// A load or store of [`crate::exec::native::Words`]; false if it is not a usual one, and then nothing is done.
+    /// A load or store of [`Words`](crate::exec::native::Words); false if it is not a usual one,
+    /// and then nothing is done.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
     #[inline]
     pub(crate) fn move_words<const SHARED: bool, const WRITE: bool, const N: usize>(
