@@ -102,6 +102,22 @@ impl Contrast {
         }
     }
 
+    /// Variance of the mean of process means where their mean square is `f` times that of
+    /// blocks. Sampling goes on longer in one process than in another, so each process counts
+    /// once: by blocks, what a process does to all contenders would look like a difference
+    /// between them.
+    fn variance(&self, f: f64) -> f64 {
+        let (count, blocks) = (self.processes.len() as f64, self.blocks());
+        let inverse: f64 = self.each().map(|m| 1.0 / m.count as f64).sum();
+        let squares: f64 = self.each().map(|m| (m.count as f64).powi(2)).sum();
+        // Blocks of a process, as an analysis of variance of an uneven layout counts them.
+        let each = match self.between_df() {
+            df if df > 0.0 => (blocks - squares / blocks) / df,
+            _ => blocks,
+        };
+        self.within() / count * (inverse / count + (f - 1.0) / each)
+    }
+
     /// The processes, those first that timed every shape: what one process does
     /// to all shapes must meet in one sum. (A process that was lost is replaced
     /// by one of another number.)
@@ -182,10 +198,9 @@ fn by_block(contrasts: &[Contrast]) -> Estimates {
     let share = (f - 1.0) / f;
     let one = |contrast: &Contrast| {
         let within_df = contrast.within_df();
-        let variance = f * contrast.within() / contrast.blocks();
         LogEstimate {
-            mean: contrast.grand(),
-            se: (within_df > 0.0).then_some(variance.sqrt()),
+            mean: contrast.centre(),
+            se: (within_df > 0.0).then_some(contrast.variance(f).sqrt()),
             df: degrees(share, f_df, within_df),
             blocks: contrast.block_count(),
             processes: contrast.processes.len(),
@@ -289,6 +304,29 @@ mod tests {
             Estimates::single(&all).unwrap().half_width(0.95).unwrap()
         };
         assert!(width(&shifted) > 10.0 * width(calm));
+    }
+
+    /// Two contenders that take 1 % apart in both processes, of which one is slow: how long
+    /// each was sampled there makes no difference.
+    #[test]
+    fn a_slow_process_slows_every_contender_alike() {
+        let time = |process: &[(f64, usize)]| {
+            let blocks: Vec<Vec<f64>> = process
+                .iter()
+                .map(|(mean, count)| (0..*count).map(|b| mean + (b % 2) as f64 * 1e-3).collect())
+                .collect();
+            let processes: Vec<(u32, &[f64])> = (0..).zip(blocks.iter().map(|b| &b[..])).collect();
+            Estimates::single(&contrast(&processes)).unwrap()
+        };
+        let (one, other) = (
+            time(&[(2.13, 500), (2.0, 30)]),
+            time(&[(2.14, 10), (2.01, 200)]),
+        );
+        assert!((other.mean - one.mean - 0.01).abs() < 1e-12);
+        // An even layout has the variance of its blocks, times what processes add to it.
+        let even = contrast(&[(0, &[1.0, 2.0]), (1, &[5.0, 6.0])]);
+        let by_blocks = even.f() * even.within() / even.blocks();
+        assert!((even.variance(even.f()) - by_blocks).abs() < 1e-12);
     }
 
     /// A process that is slow on every shape must count once, also where
