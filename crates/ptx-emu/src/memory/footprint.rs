@@ -16,7 +16,7 @@ struct Sectors {
 }
 
 /// Words to whose bits one look is taken when they are counted.
-const STRIDE: usize = 4096;
+pub(crate) const STRIDE: usize = 4096;
 
 /// Cleared sets that no launch uses now: to clear what one launch touched takes less time than to
 /// make a new set for a large allocation.
@@ -137,10 +137,11 @@ impl Footprint {
         }
     }
 
-    /// The set of a region's sectors.
+    /// The set of a region's sectors, and which strides of it have any.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn words(&self, region: usize) -> &[AtomicU64] {
-        &self.regions[region].words
+    pub(crate) fn set(&self, region: usize) -> (&[AtomicU64], &[AtomicBool]) {
+        let set = &self.regions[region];
+        (&set.words, &set.strides)
     }
 
     /// Marks `[offset, offset + bytes)` of a region.

@@ -438,11 +438,13 @@ impl Cluster<'_> {
         let site = &mut self.sites[number];
         let known = site.base == region.base && site.generation == generation;
         if !known && !self.drafts.holds(region.index) {
+            let (marked, strides) = self.env.read.set(region.index);
             *site = Site {
                 base: region.base,
                 length: region.end - region.base,
                 host: region.bytes.first() as usize,
-                marked: self.env.read.words(region.index).as_ptr() as usize,
+                marked: marked.as_ptr() as usize,
+                strides: strides.as_ptr() as usize,
                 generation,
             };
         }
