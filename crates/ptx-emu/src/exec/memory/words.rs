@@ -464,21 +464,18 @@ impl Cluster<'_> {
         if !Drafts::together(span.low.into(), span.high.into()) {
             return None;
         }
-        Some(match (write, span.pattern) {
-            (true, Pattern::Scattered) => {
-                let (page, first) = self.drafts.at_lanes(region, &found.lanes(), bytes);
-                HostPtr::to(page.first()).back(first as usize)
+        if !write {
+            let place = self.drafts.at(region, span.low.into());
+            return Some(HostPtr::to(place.first()).back(span.low as usize));
+        }
+        let (page, first) = match span.pattern {
+            Pattern::Scattered => self.drafts.over_lanes(region, &found.lanes(), bytes),
+            _ => {
+                let length = span.high - span.low + bytes;
+                self.drafts.over_range(region, span.low, length)
             }
-            (true, _) => {
-                let length = u64::from(span.high - span.low + bytes);
-                let place = self.drafts.at_written(region, span.low.into(), length);
-                HostPtr::to(place.first()).back(span.low as usize)
-            }
-            (false, _) => {
-                let place = self.drafts.at(region, span.low.into());
-                HostPtr::to(place.first()).back(span.low as usize)
-            }
-        })
+        };
+        Some(HostPtr::to(page.first()).back(first as usize))
     }
 
     /// A load or store of [`Words`](crate::exec::native::Words); false if it is not a usual one,
