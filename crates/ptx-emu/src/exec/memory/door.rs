@@ -15,6 +15,8 @@ use crate::exec::cluster::cta::InFlight;
 use crate::exec::lanes::lanes;
 use crate::exec::listen::agent::Agent;
 use crate::exec::listen::visit::{Bytes, ClusterListener, Room, Visit};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::storage::vectors::Sectors;
 
 impl Cluster<'_> {
     /// Lets an access through.
@@ -92,6 +94,43 @@ impl Cluster<'_> {
         if here && !write && !own.in_flight.is_empty() {
             self.overtakes(&{ *visit }, cta);
         }
+    }
+
+    /// As [`Cluster::pass`] for the lanes of an instruction that moves `total` bytes, all in these
+    /// sectors, where nobody listens; false if it may overtake a copy, and then nothing is done.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn pass_sectors(
+        &mut self,
+        room: Room,
+        write: bool,
+        total: u64,
+        sectors: &Sectors,
+    ) -> bool {
+        let (counters, env) = (&mut self.counters, self.env);
+        match (room, write) {
+            (Room::Global { region }, false) => {
+                counters.global_read += total;
+                env.read.mark_bits(region, sectors.first, sectors.bits);
+            }
+            (Room::Global { region }, true) => {
+                counters.global_written += total;
+                env.written.mark_bits(region, sectors.first, sectors.bits);
+            }
+            (Room::Shared { cta }, _) => {
+                let own = &mut self.ctas[cta as usize];
+                if !own.in_flight.is_empty() {
+                    return false;
+                }
+                match write {
+                    true => counters.shared_written += total,
+                    false => counters.shared_read += total,
+                }
+                own.touched.mark_bits(sectors.first, sectors.bits, write);
+            }
+            (Room::Tensor { .. }, _) => return false,
+        }
+        true
     }
 
     /// Notes a load of bytes that are still on their way.

@@ -134,6 +134,7 @@ fn called(program: &Program, op: &Op) -> usize {
         (Some((false, 2)), _) => move_words::<false, true, 2>,
         (Some((false, _)), _) => move_words::<false, true, 4>,
         (None, Op::Shfl { .. }) => shuffle,
+        (None, Op::Atom(_)) => update_words,
         (None, _) => execute,
     };
     function as *const () as usize
@@ -153,6 +154,26 @@ unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, cons
     // SAFETY: by this function's contract.
     let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
     if of_cluster.move_words::<SHARED, WRITE, N>(of_warp, lanes, &inst.op) {
+        return 1;
+    }
+    // SAFETY: by this function's contract.
+    unsafe { execute(cluster, w, inst, lanes) }
+}
+
+/// An atomic operation on words.
+///
+/// # Safety
+/// As for [`execute`], on a machine with AVX-512.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt,avx2,fma,f16c,bmi1,bmi2,lzcnt")]
+unsafe extern "sysv64" fn update_words(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
+    if of_cluster.update_words(of_warp, lanes, &inst.op) {
         return 1;
     }
     // SAFETY: by this function's contract.
