@@ -181,9 +181,8 @@ impl Footprint {
     #[inline(always)]
     pub(crate) fn mark_lanes(&self, region: usize, at: &[u32; 32], (low, end): (u32, u32)) {
         let sectors = &self.regions[region];
-        let words = &sectors.words[..];
         // Loops come back to what is marked already.
-        if end - low < NEAR && is_marked(words, low.into(), end.into()) {
+        if self.holds(region, (low, end)) {
             return;
         }
         // Neighbours often share a word, and writing it is dear.
@@ -197,6 +196,13 @@ impl Footprint {
             bits |= 1 << (sector % 64);
         }
         sectors.add(word, bits);
+    }
+
+    /// Whether all of a short range `[low, end)` is marked.
+    #[inline(always)]
+    pub(crate) fn holds(&self, region: usize, (low, end): (u32, u32)) -> bool {
+        let words = &self.regions[region].words;
+        end - low < NEAR && is_marked(words, low.into(), end.into())
     }
 
     /// Marks the sectors of bits of two words of a region's set.

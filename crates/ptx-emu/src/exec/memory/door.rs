@@ -13,6 +13,8 @@
 use crate::exec::cluster::Cluster;
 use crate::exec::cluster::cta::InFlight;
 use crate::exec::lanes::lanes;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::lanes::{Halves, store};
 use crate::exec::listen::agent::Agent;
 use crate::exec::listen::visit::{Bytes, ClusterListener, Room, Visit};
 #[cfg(target_arch = "x86_64")]
@@ -96,41 +98,38 @@ impl Cluster<'_> {
         }
     }
 
-    /// As [`Cluster::pass`] for the lanes of an instruction that moves `total` bytes, all in these
-    /// sectors, where nobody listens; false if it may overtake a copy, and then nothing is done.
+    /// As [`Cluster::pass`] for aligned lanes from `low` to `high` of an allocation, which move
+    /// `total` bytes, where nobody listens.
     #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    pub(super) fn pass_sectors(
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(super) fn pass_lanes(
         &mut self,
-        room: Room,
+        region: usize,
         write: bool,
         total: u64,
-        sectors: &Sectors,
-    ) -> bool {
-        let (counters, env) = (&mut self.counters, self.env);
-        match (room, write) {
-            (Room::Global { region }, false) => {
-                counters.global_read += total;
-                env.read.mark_bits(region, sectors.first, sectors.bits);
+        at: Halves,
+        (low, high): (u32, u32),
+    ) {
+        let footprint = match write {
+            true => {
+                self.counters.global_written += total;
+                &self.env.written
             }
-            (Room::Global { region }, true) => {
-                counters.global_written += total;
-                env.written.mark_bits(region, sectors.first, sectors.bits);
+            false => {
+                self.counters.global_read += total;
+                &self.env.read
             }
-            (Room::Shared { cta }, _) => {
-                let own = &mut self.ctas[cta as usize];
-                if !own.in_flight.is_empty() {
-                    return false;
-                }
-                match write {
-                    true => counters.shared_written += total,
-                    false => counters.shared_read += total,
-                }
-                own.touched.mark_bits(sectors.first, sectors.bits, write);
-            }
-            (Room::Tensor { .. }, _) => return false,
+        };
+        if footprint.holds(region, (low, high + 1)) {
+            return;
         }
-        true
+        if let Some(sectors) = Sectors::of(at, (low, high)) {
+            return footprint.mark_bits(region, sectors.first, sectors.bits);
+        }
+        let mut lanes = [0; 32];
+        store(&mut lanes, at);
+        footprint.mark_lanes(region, &lanes, (low, high + 1));
     }
 
     /// Notes a load of bytes that are still on their way.

@@ -15,7 +15,7 @@ use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::pointers::HostPtr;
 use crate::exec::storage::region::{CachedRegion, REMEMBERED, Site};
 use crate::exec::storage::span::{LAYOUTS, Pattern, Span};
-use crate::exec::storage::vectors::{self, Sectors, common, confine, follow, offsets};
+use crate::exec::storage::vectors::{self, common, confine, follow, offsets};
 use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
 use crate::op::{Addr, Base, Op, R32, R64, SHARED_BASE, Slot, Space, pool};
@@ -309,7 +309,9 @@ impl Cluster<'_> {
             let extra = vectors::conflicts(layout, mask, at, bytes);
             self.counters.bank_conflicts += u64::from(extra);
         }
-        self.pass_found::<WRITE, N>(w, mask, &found, Room::Shared { cta: w.cta });
+        let access = Access::weak(bytes.into(), WRITE);
+        let room = Room::Shared { cta: w.cta };
+        self.pass_span(w, mask, (span, &found.lanes()), room, access);
         Some(found)
     }
 
@@ -354,32 +356,17 @@ impl Cluster<'_> {
         if !WRITE {
             self.remember(Site::number(w.pc), &region);
         }
-        let room = Room::Global {
-            region: region.index,
-        };
-        self.pass_found::<WRITE, N>(w, mask, &Found { span, at }, room);
-        Some(found)
-    }
-
-    /// The lanes of an access at the door.
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    fn pass_found<const WRITE: bool, const N: usize>(
-        &mut self,
-        w: &Warp,
-        mask: u32,
-        found: &Found,
-        room: Room,
-    ) {
-        let (span, bytes) = (found.span, 4 * N as u64);
-        if span.pattern == Pattern::Scattered
-            && let Some(sectors) = Sectors::of(found.at, (span.low, span.high))
-            && self.pass_sectors(room, WRITE, bytes * u64::from(mask.count_ones()), &sectors)
-        {
-            return;
+        let access = Access::weak(bytes.into(), WRITE);
+        if span.pattern == Pattern::Scattered {
+            let total = access.bytes * u64::from(mask.count_ones());
+            self.pass_lanes(region.index, WRITE, total, at, (span.low, span.high));
+        } else {
+            let room = Room::Global {
+                region: region.index,
+            };
+            self.pass_span(w, mask, (span, &found.lanes()), room, access);
         }
-        let access = Access::weak(bytes, WRITE);
-        self.pass_span(w, mask, (span, &found.lanes()), room, access);
+        Some(found)
     }
 
     /// Lets code find an allocation by itself.

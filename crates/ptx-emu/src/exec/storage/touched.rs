@@ -85,20 +85,6 @@ impl Touched {
         }
     }
 
-    /// Marks the sectors of bits of two words of a set.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    pub(crate) fn mark_bits(&mut self, first: usize, bits: [u64; 2], write: bool) {
-        let words = if write {
-            &mut self.written
-        } else {
-            &mut self.read
-        };
-        for (word, bits) in words[first..].iter_mut().zip(bits) {
-            *word |= bits;
-        }
-    }
-
     fn tile(&mut self, matrix: &Matrix, rows: u32) -> &mut Tile {
         let unit = if matrix.major == Major::Mn {
             matrix.unit
