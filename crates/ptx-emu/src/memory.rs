@@ -18,6 +18,8 @@ use std::ptr::NonNull;
 use crate::module::Module;
 
 use arena::Arena;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use footprint::STRIDE;
 pub(crate) use footprint::{Footprint, SECTOR, words_of};
 pub(crate) use host_bytes::HostBytes;
 use region::Backing;

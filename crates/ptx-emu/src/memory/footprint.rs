@@ -16,7 +16,7 @@ struct Sectors {
 }
 
 /// Words to whose bits one look is taken when they are counted.
-const STRIDE: usize = 4096;
+pub(crate) const STRIDE: usize = 4096;
 
 /// Cleared sets that no launch uses now: to clear what one launch touched takes less time than to
 /// make a new set for a large allocation.
@@ -130,6 +130,23 @@ pub(crate) fn words_of(first: u64, end: u64) -> impl Iterator<Item = (usize, u64
     })
 }
 
+/// Whether all sectors of `[first, end)` are in a set.
+#[inline(always)]
+fn is_marked(words: &[AtomicU64], first: u64, end: u64) -> bool {
+    let (first, last) = (first / SECTOR, (end - 1) / SECTOR);
+    let (head, tail) = (u64::MAX << (first % 64), u64::MAX >> (63 - last % 64));
+    let words = &words[(first / 64) as usize..=(last / 64) as usize];
+    let lacks = |word: &AtomicU64| !word.load(Ordering::Relaxed);
+    match words {
+        [] => true,
+        [only] => lacks(only) & head & tail == 0,
+        [front, inner @ .., back] => {
+            let missing = inner.iter().fold(0, |missing, word| missing | lacks(word));
+            (lacks(front) & head) | missing | (lacks(back) & tail) == 0
+        }
+    }
+}
+
 impl Footprint {
     pub(crate) fn new(memory: &Memory) -> Self {
         Self {
@@ -137,10 +154,11 @@ impl Footprint {
         }
     }
 
-    /// The set of a region's sectors.
+    /// The set of a region's sectors, and which strides of it have any.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) fn words(&self, region: usize) -> &[AtomicU64] {
-        &self.regions[region].words
+    pub(crate) fn set(&self, region: usize) -> (&[AtomicU64], &[AtomicBool]) {
+        let set = &self.regions[region];
+        (&set.words, &set.strides)
     }
 
     /// Marks `[offset, offset + bytes)` of a region.
@@ -163,16 +181,9 @@ impl Footprint {
     #[inline(always)]
     pub(crate) fn mark_lanes(&self, region: usize, at: &[u32; 32], (low, end): (u32, u32)) {
         let sectors = &self.regions[region];
-        let words = &sectors.words[..];
         // Loops come back to what is marked already.
-        if end - low < NEAR {
-            let mut missing = 0;
-            for (word, bits) in words_of(low.into(), end.into()) {
-                missing |= !words[word].load(Ordering::Relaxed) & bits;
-            }
-            if missing == 0 {
-                return;
-            }
+        if self.holds(region, (low, end)) {
+            return;
         }
         // Neighbours often share a word, and writing it is dear.
         let (mut word, mut bits) = (at[0] as usize / SECTOR as usize / 64, 0);
@@ -185,6 +196,24 @@ impl Footprint {
             bits |= 1 << (sector % 64);
         }
         sectors.add(word, bits);
+    }
+
+    /// Whether all of a short range `[low, end)` is marked.
+    #[inline(always)]
+    pub(crate) fn holds(&self, region: usize, (low, end): (u32, u32)) -> bool {
+        let words = &self.regions[region].words;
+        end - low < NEAR && is_marked(words, low.into(), end.into())
+    }
+
+    /// Marks the sectors of bits of two words of a region's set.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn mark_bits(&self, region: usize, first: usize, bits: [u64; 2]) {
+        let sectors = &self.regions[region];
+        sectors.add(first, bits[0]);
+        if bits[1] != 0 {
+            sectors.add(first + 1, bits[1]);
+        }
     }
 
     /// Bytes of all touched sectors.
@@ -217,6 +246,18 @@ mod tests {
         footprint.mark(0, 4000, 200);
         footprint.mark(0, 4195, 1);
         assert_eq!(footprint.bytes(), 4096 + 128);
+    }
+
+    #[test]
+    fn lanes_mark_their_own_sectors() {
+        let mut memory = Memory::new();
+        memory.alloc(1 << 16).unwrap();
+        let footprint = Footprint::new(&memory);
+        for (step, all) in [(64, 32), (64, 32), (32, 48), (500, 75), (4, 75)] {
+            let at = std::array::from_fn(|lane| lane as u32 * step);
+            footprint.mark_lanes(0, &at, (0, 31 * step + 4));
+            assert_eq!(footprint.bytes(), all * SECTOR, "{step}");
+        }
     }
 
     #[test]

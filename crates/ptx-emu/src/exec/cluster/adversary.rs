@@ -37,6 +37,32 @@ const SLOW_WAITS: u64 = 16;
 /// Clusters of a grid that are slow, on average. Slow turns cost host time.
 const SLOW_CLUSTERS: u64 = 16;
 
+/// 2^128 over each number from 2 on, rounded up: as many as a CTA has warps, and some more.
+const RECIPROCALS: [u128; 65] = {
+    let mut all = [0; 65];
+    let mut n = 2;
+    while n < all.len() {
+        all[n] = u128::MAX / n as u128 + 1;
+        n += 1;
+    }
+    all
+};
+
+/// `drawn % below`. A small divisor is multiplied by: the fraction of the quotient, times the
+/// divisor (Lemire, Kaser and Kurz, "Faster remainder by direct computation").
+#[inline]
+fn remainder(drawn: u64, below: u64) -> u64 {
+    match RECIPROCALS.get(below as usize) {
+        Some(reciprocal) if below > 1 => {
+            let fraction = reciprocal.wrapping_mul(drawn.into());
+            let low = (u128::from(fraction as u64) * u128::from(below)) >> 64;
+            let high = (fraction >> 64) * u128::from(below);
+            ((high + low) >> 64) as u64
+        }
+        _ => drawn % below.max(1),
+    }
+}
+
 /// The choices of one cluster.
 pub(crate) struct Adversary {
     random: u64,
@@ -87,7 +113,7 @@ impl Adversary {
         match below.is_power_of_two() {
             // Most are, and to divide takes as long as several instructions of a warp.
             true => drawn & (below - 1),
-            false => drawn % below.max(1),
+            false => remainder(drawn, below),
         }
     }
 
@@ -186,6 +212,18 @@ mod tests {
             .collect();
         let distinct: std::collections::HashSet<_> = orders.iter().collect();
         assert_eq!(distinct.len(), orders.len());
+    }
+
+    #[test]
+    fn a_remainder_is_that_of_a_division() {
+        let mut adversary = Adversary::of_grid(3);
+        for below in 0..100 {
+            let ends = [0, 1, below, u64::MAX, u64::MAX - below];
+            let drawn = std::iter::repeat_with(|| adversary.next()).take(1000);
+            for n in ends.into_iter().chain(drawn) {
+                assert_eq!(remainder(n, below), n % below.max(1), "{n} % {below}");
+            }
+        }
     }
 
     #[test]

@@ -7,10 +7,10 @@ use super::cta::Cta;
 use super::residency::{Demand, Residency};
 use super::sources::{Accumulators, all_accumulators, readers};
 use super::spares;
+use super::template::{Template, mixed};
 #[cfg(target_arch = "x86_64")]
 use crate::config::Engine;
 use crate::exec::clock::{Began, Steps};
-use crate::exec::lanes::{V32, V64, each};
 use crate::exec::listen::visit::Listener;
 use crate::exec::storage::bytes::{AlignedBytes, POISON};
 use crate::exec::storage::mbarrier::Mbarriers;
@@ -20,7 +20,7 @@ use crate::exec::trace::recorder::Watched;
 use crate::exec::warp::Warp;
 use crate::memory::{Footprint, Memory};
 use crate::numeric::simd::Level;
-use crate::op::{Const64, Program, R32, R64, SHARED_BASE, Special, ranked};
+use crate::op::{Program, SHARED_BASE, Special, ranked};
 use crate::profile::Profile;
 use crate::tensor::Numerics as MmaMode;
 
@@ -72,11 +72,7 @@ pub(crate) struct Env<'a> {
     registers: Option<u32>,
     /// Address of what a cooperative launch gives its kernel, or 0.
     workspace: u64,
-    template32: Vec<V32>,
-    template64: Vec<V64>,
-    /// Special registers that differ by lane, which no CTA has for itself: for each warp of one.
-    lanes32: Vec<(R32, Vec<V32>)>,
-    lanes64: Vec<(R64, Vec<V64>)>,
+    template: Template,
 }
 
 /// The launch's own part of an [`Env`].
@@ -144,25 +140,9 @@ pub(crate) fn cta_id(grid: [u32; 3], sizes: [u32; 3], index: u64, rank: u32) -> 
 impl<'a> Env<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Self {
         let program = setup.program;
-        let mut template32: Vec<V32> = (0..u64::from(program.n32))
-            .map(|slot| V32([poison(setup.seed, slot); 32]))
-            .collect();
-        let mut template64: Vec<V64> = (0..u64::from(program.n64))
-            .map(|slot| V64([u64::from(poison(setup.seed, !slot)) * 0x1_0000_0001; 32]))
-            .collect();
-        for &(slot, value) in &program.consts32 {
-            template32[slot.0 as usize] = V32([value; 32]);
-        }
-        for &(slot, value) in &program.consts64 {
-            let value = match value {
-                Const64::Bits(bits) => bits,
-                Const64::Global { index, addend } => {
-                    let base = setup.globals.get(index as usize).copied().unwrap_or(0);
-                    base.wrapping_add_signed(addend)
-                }
-            };
-            template64[slot.0 as usize] = V64([value; 32]);
-        }
+        let warps = setup.block.iter().product::<u32>().div_ceil(32);
+        let of_lane = |special, warp, lane| of_lane(setup.block, special, warp, lane);
+        let template = Template::new(program, setup.seed, &setup.globals, warps, of_lane);
         let mut env = Self {
             program,
             listener: setup.listener,
@@ -202,29 +182,8 @@ impl<'a> Env<'a> {
             begun: AtomicU64::new(0),
             registers: setup.registers,
             workspace: setup.workspace,
-            template32,
-            template64,
-            lanes32: Vec::new(),
-            lanes64: Vec::new(),
+            template,
         };
-        let warps = || 0..env.threads().div_ceil(32);
-        let lanes = |special: Special, warp: u32| -> Option<[u64; 32]> {
-            env.of_lane(special, warp, 0)?;
-            Some(each(|lane| {
-                env.of_lane(special, warp, lane as u32).unwrap_or(0)
-            }))
-        };
-        let narrow = |&(slot, special): &(R32, Special)| {
-            let rows = warps().map(|warp| Some(V32(lanes(special, warp)?.map(|x| x as u32))));
-            Some((slot, rows.collect::<Option<_>>()?))
-        };
-        let wide = |&(slot, special): &(R64, Special)| {
-            let rows = warps().map(|warp| Some(V64(lanes(special, warp)?)));
-            Some((slot, rows.collect::<Option<_>>()?))
-        };
-        let lanes32 = program.specials32.iter().filter_map(narrow).collect();
-        let lanes64 = program.specials64.iter().filter_map(wide).collect();
-        (env.lanes32, env.lanes64) = (lanes32, lanes64);
         if env.shares_columns() {
             env.shared_grid = true;
             env.multiprocessors = Some(Multiprocessors::new(env.profile.sms));
@@ -365,7 +324,6 @@ impl<'a> Env<'a> {
 
     /// Makes a warp out of the storage of another.
     fn begin(&self, w: &mut Warp, at: &CtaPlace, index: u32) {
-        let program = self.program;
         let lanes = (self.threads() - index * 32).min(32);
         let mask = if lanes == 32 {
             u32::MAX
@@ -373,43 +331,8 @@ impl<'a> Env<'a> {
             (1 << lanes) - 1
         };
         w.renew(at.rank, index, mask);
-        w.p.clear();
-        let predicates = 0..u64::from(program.npred);
-        w.p.extend(predicates.map(|slot| mixed(self.seed, slot)));
-        w.r32.clone_from(&self.template32);
-        w.r64.clone_from(&self.template64);
-        for &(slot, special) in &program.specials32 {
-            w.r32[slot.0 as usize] = V32([self.of_warp(special, at, index) as u32; 32]);
-        }
-        for &(slot, special) in &program.specials64 {
-            w.r64[slot.0 as usize] = V64([self.of_warp(special, at, index); 32]);
-        }
-        for (slot, warps) in &self.lanes32 {
-            w.r32[slot.0 as usize] = warps[index as usize];
-        }
-        for (slot, warps) in &self.lanes64 {
-            w.r64[slot.0 as usize] = warps[index as usize];
-        }
-    }
-
-    /// A special register that differs by lane; none if it is another.
-    fn of_lane(&self, special: Special, warp: u32, lane: u32) -> Option<u64> {
-        let [bx, by, _] = self.block;
-        let thread = u64::from(warp * 32 + lane);
-        let (bx, by) = (u64::from(bx), u64::from(by));
-        let bit = 1u64 << lane;
-        Some(match special {
-            Special::TidX => thread % bx,
-            Special::TidY => thread / bx % by,
-            Special::TidZ => thread / (bx * by),
-            Special::Laneid => lane.into(),
-            Special::LanemaskEq => bit,
-            Special::LanemaskLt => bit - 1,
-            Special::LanemaskLe => bit * 2 - 1,
-            Special::LanemaskGe => !(bit - 1) & 0xffff_ffff,
-            Special::LanemaskGt => !(bit * 2 - 1) & 0xffff_ffff,
-            _ => return None,
-        })
+        let of_warp = |special| self.of_warp(special, at, index);
+        self.template.fill(w, index, of_warp);
     }
 
     /// What the clocks show when a cluster begins: those of its multiprocessor have run since the
@@ -477,14 +400,24 @@ impl<'a> Env<'a> {
     }
 }
 
-/// What a register holds before it is written: NaN as one float or two halves, no address, and
-/// another value for every seed and register.
-fn poison(seed: u64, slot: u64) -> u32 {
-    UNSET | mixed(seed, slot)
+/// A special register that differs by lane; none if it is another. For CTAs of so many threads.
+fn of_lane([bx, by, _]: [u32; 3], special: Special, warp: u32, lane: u32) -> Option<u64> {
+    let thread = u64::from(warp * 32 + lane);
+    let (bx, by) = (u64::from(bx), u64::from(by));
+    let bit = 1u64 << lane;
+    Some(match special {
+        Special::TidX => thread % bx,
+        Special::TidY => thread / bx % by,
+        Special::TidZ => thread / (bx * by),
+        Special::Laneid => lane.into(),
+        Special::LanemaskEq => bit,
+        Special::LanemaskLt => bit - 1,
+        Special::LanemaskLe => bit * 2 - 1,
+        Special::LanemaskGe => !(bit - 1) & 0xffff_ffff,
+        Special::LanemaskGt => !(bit * 2 - 1) & 0xffff_ffff,
+        _ => return None,
+    })
 }
-
-/// The bits that are set in every such value.
-pub(crate) const UNSET: u32 = 0xffc1_ffc1;
 
 /// When a device of this seed is launched on first: some day of a year, in nanoseconds since 1970.
 pub(crate) fn first_launch(seed: u64) -> u64 {
@@ -495,13 +428,6 @@ pub(crate) fn first_launch(seed: u64) -> u64 {
 
 /// 1 January 2026.
 const FIRST_NANOS: u64 = 1_767_225_600_000_000_000;
-
-fn mixed(seed: u64, slot: u64) -> u32 {
-    let product = (seed ^ slot.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (product ^ product >> 29)
-        .wrapping_mul(0xbf58_476d_1ce4_e5b9)
-        .rotate_left(32) as u32
-}
 
 /// Where a CTA is in its grid and cluster.
 struct CtaPlace {

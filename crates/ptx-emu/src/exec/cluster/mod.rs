@@ -11,6 +11,7 @@ pub(crate) mod printed;
 pub(crate) mod residency;
 pub(crate) mod sources;
 pub(crate) mod spares;
+pub(crate) mod template;
 
 use std::collections::{BTreeMap, HashMap};
 

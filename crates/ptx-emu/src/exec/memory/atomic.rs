@@ -236,7 +236,7 @@ impl Cluster<'_> {
 }
 
 /// An operation on one 32-bit integer per lane.
-struct Word {
+pub(super) struct Word {
     signed: bool,
     d: Option<R32>,
     b: R32,
@@ -245,7 +245,7 @@ struct Word {
 impl Word {
     /// None if it is another.
     #[inline(always)]
-    fn of(atom: &Atom, slots: (&[Slot], &[Slot])) -> Option<Self> {
+    pub(super) fn of(atom: &Atom, slots: (&[Slot], &[Slot])) -> Option<Self> {
         let signed = match atom.ty {
             Num::S32 => true,
             Num::U32 | Num::B32 => false,
@@ -267,7 +267,7 @@ impl Word {
     /// # Safety
     /// The word of every lane must be valid.
     #[inline(always)]
-    unsafe fn update(
+    pub(super) unsafe fn update(
         &self,
         w: &mut Warp,
         mask: u32,

@@ -13,8 +13,12 @@
 use crate::exec::cluster::Cluster;
 use crate::exec::cluster::cta::InFlight;
 use crate::exec::lanes::lanes;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::lanes::{Halves, store};
 use crate::exec::listen::agent::Agent;
 use crate::exec::listen::visit::{Bytes, ClusterListener, Room, Visit};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::storage::vectors::Sectors;
 
 impl Cluster<'_> {
     /// Lets an access through.
@@ -92,6 +96,40 @@ impl Cluster<'_> {
         if here && !write && !own.in_flight.is_empty() {
             self.overtakes(&{ *visit }, cta);
         }
+    }
+
+    /// As [`Cluster::pass`] for aligned lanes from `low` to `high` of an allocation, which move
+    /// `total` bytes, where nobody listens.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(super) fn pass_lanes(
+        &mut self,
+        region: usize,
+        write: bool,
+        total: u64,
+        at: Halves,
+        (low, high): (u32, u32),
+    ) {
+        let footprint = match write {
+            true => {
+                self.counters.global_written += total;
+                &self.env.written
+            }
+            false => {
+                self.counters.global_read += total;
+                &self.env.read
+            }
+        };
+        if footprint.holds(region, (low, high + 1)) {
+            return;
+        }
+        if let Some(sectors) = Sectors::of(at, (low, high)) {
+            return footprint.mark_bits(region, sectors.first, sectors.bits);
+        }
+        let mut lanes = [0; 32];
+        store(&mut lanes, at);
+        footprint.mark_lanes(region, &lanes, (low, high + 1));
     }
 
     /// Notes a load of bytes that are still on their way.

@@ -7,90 +7,23 @@
 use std::arch::x86_64::*;
 
 use super::access::Access;
+use super::atomic::Word;
 use crate::exec::cluster::Cluster;
 use crate::exec::lanes::{Halves, lanes, load, store};
 use crate::exec::listen::visit::Room;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::pointers::HostPtr;
 use crate::exec::storage::region::{CachedRegion, REMEMBERED, Site};
-use crate::exec::storage::span::{LAYOUTS, Layout, Pattern, Span};
+use crate::exec::storage::span::{LAYOUTS, Pattern, Span};
+use crate::exec::storage::vectors::{self, common, confine, follow, offsets};
 use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
-use crate::op::{Addr, Base, Op, R32, R64, SHARED_BASE, Slot, pool};
-
-/// An offset for each lane.
-type Offsets = Halves;
-
-/// The low words of addresses less `base`; whether those of the mask fit.
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-#[inline]
-fn offsets(r: &[u64; 32], base: u64, mask: u32) -> (Offsets, bool) {
-    let base = _mm512_set1_epi64(base as i64);
-    let high = _mm512_set1_epi64(!0xffff_ffff);
-    let mut beyond = 0;
-    let mut low = [_mm256_setzero_si256(); 4];
-    for (i, eight) in r.as_chunks::<8>().0.iter().enumerate() {
-        // SAFETY: eight double words are a vector.
-        let at = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
-        let at = _mm512_sub_epi64(at, base);
-        beyond |= u32::from(_mm512_test_epi64_mask(at, high)) << (8 * i);
-        low[i] = _mm512_cvtepi64_epi32(at);
-    }
-    let [a, b, c, d] = low;
-    let join = |low, high| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
-    ([join(a, b), join(c, d)], beyond & mask == 0)
-}
-
-/// Moves lanes outside a mask to its first one.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn confine(at: Offsets, mask: u32) -> Offsets {
-    let first = mask.trailing_zeros();
-    let lane = _mm512_set1_epi32(first as i32 & 15);
-    let spare = _mm512_permutexvar_epi32(lane, at[(first >> 4) as usize & 1]);
-    [
-        _mm512_mask_blend_epi32(mask as u16, spare, at[0]),
-        _mm512_mask_blend_epi32((mask >> 16) as u16, spare, at[1]),
-    ]
-}
-
-/// The offset that all lanes have.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn common(at: Offsets) -> Option<u32> {
-    let first_lane = _mm512_castsi512_si128(at[0]);
-    let first = _mm512_broadcastd_epi32(first_lane);
-    let low = _mm512_cmpneq_epi32_mask(at[0], first);
-    let high = _mm512_cmpneq_epi32_mask(at[1], first);
-    (low | high == 0).then_some(_mm_cvtsi128_si32(first_lane) as u32)
-}
-
-/// Makes a layout that of these lanes; the first one's offset.
-#[target_feature(enable = "avx512f")]
-#[inline]
-fn follow(layout: &mut Layout, at: Offsets) -> u32 {
-    let first_lane = _mm512_castsi512_si128(at[0]);
-    let first = _mm512_broadcastd_epi32(first_lane);
-    let deltas = load(layout.deltas());
-    let low = _mm512_cmpneq_epi32_mask(_mm512_sub_epi32(at[0], first), deltas[0]);
-    let high = _mm512_cmpneq_epi32_mask(_mm512_sub_epi32(at[1], first), deltas[1]);
-    if low | high != 0 {
-        let mut lanes = [0; 32];
-        store(&mut lanes, at);
-        follow_anew(layout, &lanes);
-    }
-    _mm_cvtsi128_si32(first_lane) as u32
-}
-
-#[inline(never)]
-fn follow_anew(layout: &mut Layout, at: &[u32; 32]) {
-    layout.follow::<true>(at);
-}
+use crate::op::{Addr, Base, Op, R32, R64, SHARED_BASE, Slot, Space, pool};
 
 /// Writes the lanes of a mask; those that have exited too if it is all others.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn put(w: &mut Warp, mask: u32, d: R32, v: Offsets) {
+fn put(w: &mut Warp, mask: u32, d: R32, v: Halves) {
     let whole = mask == w.live;
     let out = &mut w.r32[d.0 as usize].0;
     let v = match whole {
@@ -110,7 +43,7 @@ fn put(w: &mut Warp, mask: u32, d: R32, v: Offsets) {
 #[derive(Clone, Copy)]
 struct Found {
     span: Span,
-    at: Offsets,
+    at: Halves,
 }
 
 impl Found {
@@ -372,13 +305,13 @@ impl Cluster<'_> {
             None => Span::placed(follow(layout, at), mask, bytes, bounds, host, layout)?,
         };
         let found = Found { span, at };
-        let lanes = found.lanes();
         if span.pattern == Pattern::Scattered {
-            let extra = layout.conflicts::<true>(mask, &lanes, bytes);
+            let extra = vectors::conflicts(layout, mask, at, bytes);
             self.counters.bank_conflicts += u64::from(extra);
         }
         let access = Access::weak(bytes.into(), WRITE);
-        self.pass_span(w, mask, (span, &lanes), Room::Shared { cta: w.cta }, access);
+        let room = Room::Shared { cta: w.cta };
+        self.pass_span(w, mask, (span, &found.lanes()), room, access);
         Some(found)
     }
 
@@ -423,11 +356,16 @@ impl Cluster<'_> {
         if !WRITE {
             self.remember(Site::number(w.pc), &region);
         }
-        let room = Room::Global {
-            region: region.index,
-        };
         let access = Access::weak(bytes.into(), WRITE);
-        self.pass_span(w, mask, (span, &found.lanes()), room, access);
+        if span.pattern == Pattern::Scattered {
+            let total = access.bytes * u64::from(mask.count_ones());
+            self.pass_lanes(region.index, WRITE, total, at, (span.low, span.high));
+        } else {
+            let room = Room::Global {
+                region: region.index,
+            };
+            self.pass_span(w, mask, (span, &found.lanes()), room, access);
+        }
         Some(found)
     }
 
@@ -438,11 +376,13 @@ impl Cluster<'_> {
         let site = &mut self.sites[number];
         let known = site.base == region.base && site.generation == generation;
         if !known && !self.drafts.holds(region.index) {
+            let (marked, strides) = self.env.read.set(region.index);
             *site = Site {
                 base: region.base,
                 length: region.end - region.base,
                 host: region.bytes.first() as usize,
-                marked: self.env.read.words(region.index).as_ptr() as usize,
+                marked: marked.as_ptr() as usize,
+                strides: strides.as_ptr() as usize,
                 generation,
             };
         }
@@ -462,21 +402,18 @@ impl Cluster<'_> {
         if !Drafts::together(span.low.into(), span.high.into()) {
             return None;
         }
-        Some(match (write, span.pattern) {
-            (true, Pattern::Scattered) => {
-                let (page, first) = self.drafts.at_lanes(region, &found.lanes(), bytes);
-                HostPtr::to(page.first()).back(first as usize)
+        if !write {
+            let place = self.drafts.at(region, span.low.into());
+            return Some(HostPtr::to(place.first()).back(span.low as usize));
+        }
+        let (page, first) = match span.pattern {
+            Pattern::Scattered => self.drafts.over_lanes(region, &found.lanes(), bytes),
+            _ => {
+                let length = span.high - span.low + bytes;
+                self.drafts.over_range(region, span.low, length)
             }
-            (true, _) => {
-                let length = u64::from(span.high - span.low + bytes);
-                let place = self.drafts.at_written(region, span.low.into(), length);
-                HostPtr::to(place.first()).back(span.low as usize)
-            }
-            (false, _) => {
-                let place = self.drafts.at(region, span.low.into());
-                HostPtr::to(place.first()).back(span.low as usize)
-            }
-        })
+        };
+        Some(HostPtr::to(page.first()).back(first as usize))
     }
 
     /// A load or store of [`Words`](crate::exec::native::Words); false if it is not a usual one,
@@ -529,6 +466,33 @@ impl Cluster<'_> {
             // SAFETY: as above.
             unsafe { read::<N>(w, mask, registers, &found) };
         }
+        true
+    }
+
+    /// An atomic operation on a word of shared memory for each lane; false if it is not a usual
+    /// one, and then nothing is done.
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
+    #[inline]
+    pub(crate) fn update_words(&mut self, w: &mut Warp, mask: u32, op: &Op) -> bool {
+        let Op::Atom(atom) = op else {
+            return false;
+        };
+        let program = self.env.program;
+        let own = matches!(atom.addr.base, Base::R32(_) | Base::R64(_) | Base::Abs);
+        let word = Word::of(atom, (pool(program, atom.d), pool(program, atom.b)));
+        let Some(word) = word.filter(|_| own && atom.space == Space::Shared) else {
+            return false;
+        };
+        if self.ear.is_some() {
+            return false;
+        }
+        let Some(found) = self.find_shared::<true, 1>(w, mask, atom.addr) else {
+            return false;
+        };
+        self.counters.atomics += u64::from(mask.count_ones());
+        // SAFETY: what was found was checked.
+        let changed = unsafe { word.update(w, mask, atom.op, (found.span, &found.lanes())) };
+        self.progress += u64::from(changed);
         true
     }
 }

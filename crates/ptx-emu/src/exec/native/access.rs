@@ -13,6 +13,7 @@ use super::constants::Constant;
 use super::lanes::{Kind, QUARTERS, Writer, active, constant_part, half, wide};
 use crate::counters::Counters;
 use crate::exec::storage::region::Site;
+use crate::memory::STRIDE;
 use crate::op::{Addr, Base, Inst, Op, Order, Pc, Program, R64, SHARED_BASE, Slot, Space, pool};
 
 /// What an access of words reaches.
@@ -300,7 +301,7 @@ impl Writer<'_> {
         self.asm.jne(to)
     }
 
-    /// Checks, counts and moves what begins at rcx of an allocation, if it was marked before.
+    /// Checks, marks, counts and moves what begins at rcx of an allocation.
     fn global_lanes(
         &mut self,
         plain: &Plain<'_>,
@@ -318,9 +319,17 @@ impl Writer<'_> {
         self.sectors(plain, lie)?;
         let asm = &mut self.asm;
         asm.mov(rsi, site(offset_of!(Site, marked)))?;
-        asm.mov(rdx, qword_ptr(rsi + rdx * 8))?;
-        asm.andn(rdx, rdx, rax)?;
-        asm.jne(plain.otherwise)?;
+        asm.lea(rsi, qword_ptr(rsi + rdx * 8))?;
+        asm.mov(rdi, qword_ptr(rsi))?;
+        asm.andn(rdi, rdi, rax)?;
+        let mut marked = asm.create_label();
+        asm.je(marked)?;
+        // Other cores mark the same sets.
+        asm.lock().or(qword_ptr(rsi), rax)?;
+        asm.mov(rdi, site(offset_of!(Site, strides)))?;
+        asm.shr(rdx, STRIDE.trailing_zeros())?;
+        asm.mov(byte_ptr(rdi + rdx), 1)?;
+        asm.set_label(&mut marked)?;
         asm.mov(rsi, site(offset_of!(Site, host)))?;
         self.moved_lanes(plain, lie, offset_of!(Counters, global_read))
     }

@@ -94,12 +94,21 @@ fn usual_subnormals(program: &Program) -> Subnormals {
     }
 }
 
-/// A way out, written behind the code that seldom takes it.
-struct Leave {
+/// What is seldom taken, and written behind the rest of the code.
+struct Aside {
     from: CodeLabel,
     pc: Pc,
-    /// Instructions that were counted and not executed, by class.
-    uncount: [u32; CLASSES],
+    what: Rare,
+}
+
+#[derive(Clone, Copy)]
+enum Rare {
+    /// The code stops before the instruction.
+    Leave,
+    /// The path may have come to its join.
+    Join,
+    /// Some of the lanes take a branch: those of eax.
+    Part,
 }
 
 struct Compiler<'a> {
@@ -107,7 +116,9 @@ struct Compiler<'a> {
     joins: BTreeSet<Pc>,
     /// The labels of runs of each kind of warp.
     labels: [Vec<Option<CodeLabel>>; 3],
-    leaves: Vec<Leave>,
+    asides: Vec<Aside>,
+    /// Where code goes on at the address in rax, or stops.
+    onward: CodeLabel,
     exit: CodeLabel,
 }
 
@@ -123,7 +134,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
     let mut asm = CodeAssembler::new(64)?;
     // Registers above 15 need the newer encoding.
     asm.set_prefer_vex(false);
-    let exit = asm.create_label();
+    let (onward, exit) = (asm.create_label(), asm.create_label());
     let joins = joins(program);
     let firsts = firsts(program, &joins);
     let is_left = |pc: Pc| match program.insts.get(pc as usize) {
@@ -151,7 +162,8 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
         },
         joins,
         labels,
-        leaves: Vec::new(),
+        asides: Vec::new(),
+        onward,
         exit,
     };
     compiler.doors()?;
@@ -164,7 +176,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
             }
         }
     }
-    compiler.leave_all()?;
+    compiler.write_asides()?;
     compiler.finish()
 }
 
@@ -188,8 +200,16 @@ impl Compiler<'_> {
         if flushes {
             writer.set_subnormals(Subnormals::Flushed)?;
         }
-        writer.asm.jmp(rsi)?;
-        writer.asm.set_label(&mut self.exit)?;
+        let asm = &mut writer.asm;
+        let mut stop = asm.create_label();
+        asm.jmp(rsi)?;
+        asm.set_label(&mut self.onward)?;
+        asm.test(rax, rax)?;
+        asm.jz(stop)?;
+        asm.jmp(rax)?;
+        asm.set_label(&mut stop)?;
+        asm.mov(eax, dword_ptr(warp(offset_of!(Warp, pc))))?;
+        asm.set_label(&mut self.exit)?;
         if flushes {
             writer.set_subnormals(Subnormals::Kept)?;
         }
@@ -203,28 +223,39 @@ impl Compiler<'_> {
         asm.ret()
     }
 
-    /// A label that leads out, with `pc` the next instruction, and those from `from` to `end` not
-    /// executed.
-    fn leave(&mut self, pc: Pc, unexecuted: std::ops::Range<Pc>) -> CodeLabel {
+    /// A label for what is rare at an instruction.
+    fn aside(&mut self, pc: Pc, what: Rare) -> CodeLabel {
         let from = self.writer.asm.create_label();
-        let mut uncount = [0; CLASSES];
-        for pc in unexecuted {
-            uncount[self.writer.program.insts[pc as usize].op.class() as usize] += 1;
-        }
-        self.leaves.push(Leave { from, pc, uncount });
+        self.asides.push(Aside { from, pc, what });
         from
     }
 
-    fn leave_all(&mut self) -> Result<(), IcedError> {
-        for mut leave in std::mem::take(&mut self.leaves) {
+    fn write_asides(&mut self) -> Result<(), IcedError> {
+        for mut aside in std::mem::take(&mut self.asides) {
+            let program = self.writer.program;
             let asm = &mut self.writer.asm;
-            asm.set_label(&mut leave.from)?;
-            asm.mov(eax, leave.pc)?;
-            for (class, &n) in leave.uncount.iter().enumerate().filter(|(_, n)| **n > 0) {
-                asm.sub(count(class), n as i32)?;
-                asm.add(r15d, n as i32)?;
-            }
-            asm.jmp(self.exit)?;
+            asm.set_label(&mut aside.from)?;
+            let helper = match aside.what {
+                Rare::Leave => {
+                    asm.mov(eax, aside.pc)?;
+                    asm.jmp(self.exit)?;
+                    continue;
+                }
+                Rare::Join => self.writer.helpers.join,
+                Rare::Part => {
+                    asm.mov(ecx, eax)?;
+                    let inst = &program.insts[aside.pc as usize];
+                    asm.mov(rdx, std::ptr::from_ref(inst) as u64)?;
+                    self.writer.helpers.part
+                }
+            };
+            asm.mov(dword_ptr(warp(offset_of!(Warp, pc))), aside.pc as i32)?;
+            asm.mov(rdi, qword_ptr(rsp))?;
+            asm.mov(rdi, qword_ptr(rdi + offset_of!(Call, cluster) as i32))?;
+            asm.mov(rsi, rbx)?;
+            asm.mov(rax, helper as u64)?;
+            asm.call(rax)?;
+            asm.jmp(self.onward)?;
         }
         Ok(())
     }
@@ -242,7 +273,7 @@ impl Compiler<'_> {
             asm.set_label(label)?;
         }
         if self.joins.contains(&first) {
-            let joined = self.leave(first, 0..0);
+            let joined = self.aside(first, Rare::Join);
             let asm = &mut self.writer.asm;
             asm.cmp(dword_ptr(warp(offset_of!(Warp, rpc))), first as i32)?;
             asm.je(joined)?;
@@ -255,7 +286,7 @@ impl Compiler<'_> {
         let stepped = self.labels[Kind::Stepped as usize][first as usize];
         let too_many = match stepped.filter(|_| self.writer.kind != Kind::Stepped) {
             Some(stepped) => stepped,
-            None => self.leave(first, 0..0),
+            None => self.aside(first, Rare::Leave),
         };
         let asm = &mut self.writer.asm;
         asm.cmp(r15d, (last - first) as i32)?;
@@ -358,13 +389,13 @@ impl Compiler<'_> {
         asm.jz(self.exit)
     }
 
-    /// A branch that all lanes take, or none; leaves before one that parts them.
+    /// A branch: on for all lanes, if they do not part.
     fn branch(&mut self, pc: Pc, inst: &Inst) -> Result<(), IcedError> {
         let Op::Bra { target, .. } = inst.op else {
             return Ok(());
         };
         if let Some(p) = inst.guard.pred {
-            let parted = self.leave(pc, pc..pc + 1);
+            let parted = self.aside(pc, Rare::Part);
             let mut on = self.writer.asm.create_label();
             let asm = &mut self.writer.asm;
             asm.mov(ecx, active())?;

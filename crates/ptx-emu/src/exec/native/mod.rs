@@ -6,7 +6,8 @@
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`compare`] and [`moves`] have a template for each usual
 //! instruction, [`access`] for the simplest accesses; the others call the interpreter's own function.
-//! Where the warp does not just go on after one, the code stops there.
+//! Where lanes part or meet, a function says which path comes first, and code goes on there. Where
+//! the warp does not just go on after an instruction, the code stops.
 //!
 //! While code runs, these registers keep their meaning:
 //!
@@ -71,6 +72,11 @@ pub(crate) struct Helpers {
     /// Of an access or an exchange, `fn(cluster, warp, instruction, lanes) -> u32`: does it; 0 if
     /// the warp does not just go on.
     pub(crate) called: fn(&Program, &Op) -> usize,
+    /// `fn(cluster, warp, branch, lanes) -> *const u8`: parts the lanes that take a branch from the
+    /// others; where the code of the path goes on that comes first, or null.
+    pub(crate) part: usize,
+    /// `fn(cluster, warp) -> *const u8`: the same where a path has come to its join.
+    pub(crate) join: usize,
 }
 
 /// How subnormal numbers count, which is a mode of the processor.

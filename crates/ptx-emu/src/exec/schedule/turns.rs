@@ -140,6 +140,9 @@ impl Cluster<'_> {
                 continue;
             }
             ran = true;
+            if let Some(&(cta, warp)) = left.as_slice().first() {
+                self.ctas[cta as usize].warps[warp as usize].prefetch();
+            }
             let w = &mut self.ctas[cta].warps[warp];
             let most = if w.spins { SPIN_TURN } else { u32::MAX };
             let quantum = self.adversary.turn(&mut w.pace).min(most);
@@ -184,6 +187,13 @@ impl Cluster<'_> {
         let (pc, active) = (w.pc, w.active);
         let done = matches!(w.state, State::Done);
         self.turns.talking += usize::from(self.talks(&w.state));
+        let asleep = match w.state {
+            State::Waiting(Wait::Bar { id, generation, .. }) => {
+                self.ctas[cta].named[id as usize].generation <= generation
+            }
+            _ => done,
+        };
+        self.ctas[cta].asleep |= u64::from(asleep) << warp;
         self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {

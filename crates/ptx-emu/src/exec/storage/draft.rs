@@ -12,98 +12,13 @@
     reason = "accesses point into pages, which must not move"
 )]
 
-use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::overlap::Overlaps;
-use super::page::{PAGE, WORD};
+use super::page::{PAGE, Page};
 use super::region::CachedRegion;
 use crate::memory::{HostBytes, Memory};
-
-/// Bytes as the cluster sees them, and which of them it has written itself.
-#[repr(C, align(64))]
-struct Page {
-    bytes: UnsafeCell<[u8; PAGE]>,
-    written: [Cell<u64>; PAGE / WORD],
-}
-
-impl Page {
-    fn empty() -> Self {
-        Self {
-            bytes: UnsafeCell::new([0; PAGE]),
-            written: [const { Cell::new(0) }; PAGE / WORD],
-        }
-    }
-
-    /// Becomes a copy of memory, none of which is written.
-    fn renew(&mut self, source: &[u8]) {
-        let (bytes, beyond) = self.bytes.get_mut().split_at_mut(source.len());
-        bytes.copy_from_slice(source);
-        beyond.fill(0);
-        self.written = [const { Cell::new(0) }; PAGE / WORD];
-    }
-
-    #[inline(always)]
-    fn host(&self) -> HostBytes<'_> {
-        HostBytes::of_cell(&self.bytes)
-    }
-
-    #[inline(always)]
-    fn add(&self, word: usize, bits: u64) {
-        self.written[word].set(self.written[word].get() | bits);
-    }
-
-    /// Notes bytes as written; there is at least one.
-    #[inline]
-    fn mark(&self, from: usize, bytes: usize) {
-        let (first, last) = (from / WORD, (from + bytes - 1) / WORD);
-        let head = u64::MAX << (from % WORD);
-        let tail = u64::MAX >> (WORD - 1 - (from + bytes - 1) % WORD);
-        if first == last {
-            return self.add(first, head & tail);
-        }
-        self.add(first, head);
-        for word in &self.written[first + 1..last] {
-            word.set(u64::MAX);
-        }
-        self.add(last, tail);
-    }
-
-    /// Notes what a warp writes: `bytes` at each offset of an allocation, aligned, all in here.
-    #[inline]
-    fn mark_lanes(&self, at: &[u32; 32], bytes: u32) {
-        let each = u64::MAX >> (WORD as u32 - bytes);
-        let (mut word, mut bits) = (at[0] as usize % PAGE / WORD, 0);
-        for &a in at {
-            let a = a as usize % PAGE;
-            if a / WORD != word {
-                self.add(word, bits);
-                (word, bits) = (a / WORD, 0);
-            }
-            bits |= each << (a % WORD);
-        }
-        self.add(word, bits);
-    }
-
-    /// Writes over memory what the cluster has written.
-    fn put(&self, target: &mut [u8]) {
-        // SAFETY: pages are published when the cluster that wrote them has stopped.
-        let bytes = unsafe { &*self.bytes.get() };
-        let parts = target.chunks_mut(WORD).zip(bytes.chunks(WORD));
-        for ((to, new), written) in parts.zip(&self.written) {
-            match written.get() {
-                0 => {}
-                u64::MAX => to.copy_from_slice(&new[..to.len()]),
-                some => {
-                    for (i, (to, new)) in to.iter_mut().zip(new).enumerate() {
-                        *to = if some >> i & 1 == 1 { *new } else { *to };
-                    }
-                }
-            }
-        }
-    }
-}
 
 /// Pages that no cluster uses now, for the next one: most CTAs write few bytes each, and asking
 /// the host for them would take longer than writing.
@@ -227,7 +142,10 @@ impl Drafts {
         };
         let end = (number + 1) * PAGE;
         match draft.and_then(|draft| Some(&draft.pages[draft.find(number)?].1)) {
-            Some(page) => page.host().part(within..PAGE),
+            Some(page) => {
+                page.fill(region, number);
+                page.host().part(within..PAGE)
+            }
             None => {
                 let end = end.min((region.end - region.base) as usize);
                 region.bytes.part(offset as usize..end)
@@ -267,8 +185,45 @@ impl Drafts {
         (page.host(), (number * PAGE) as u32)
     }
 
+    /// As [`Drafts::at_lanes`] for lanes that do not look at what they write over.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(crate) fn over_lanes(
+        &mut self,
+        region: &CachedRegion<'_>,
+        at: &[u32; 32],
+        bytes: u32,
+    ) -> (HostBytes<'_>, u32) {
+        let number = at[0] as usize / PAGE;
+        let page = self.own_unread(region, number);
+        page.mark_lanes(at, bytes);
+        (page.host(), (number * PAGE) as u32)
+    }
+
+    /// As [`Drafts::over_lanes`] for bytes behind each other.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(crate) fn over_range(
+        &mut self,
+        region: &CachedRegion<'_>,
+        from: u32,
+        bytes: u32,
+    ) -> (HostBytes<'_>, u32) {
+        let number = from as usize / PAGE;
+        let page = self.own_unread(region, number);
+        page.mark(from as usize % PAGE, bytes as usize);
+        (page.host(), (number * PAGE) as u32)
+    }
+
     /// The cluster's own copy of a page.
     fn own(&mut self, region: &CachedRegion<'_>, number: usize) -> &Page {
+        let page = self.own_unread(region, number);
+        page.fill(region, number);
+        page
+    }
+
+    /// As [`Drafts::own`], if nothing but what is written next will be looked at.
+    fn own_unread(&mut self, region: &CachedRegion<'_>, number: usize) -> &Page {
         if self.regions.len() <= region.index {
             self.regions.resize_with(region.index + 1, || None);
         }
@@ -279,12 +234,8 @@ impl Drafts {
         let place = match draft.find(number) {
             Some(place) => place,
             None => {
-                let start = number * PAGE;
-                let len = ((region.end - region.base) as usize - start).min(PAGE);
-                // SAFETY: memory is only written between waves.
-                let source = unsafe { region.bytes.part(start..start + len).read() };
                 let mut page = fresh(&mut self.stock);
-                page.renew(source);
+                page.clear();
                 draft.add(number, page)
             }
         };
@@ -467,7 +418,7 @@ pub(crate) fn publish_beside(
             for &(number, page, nth) in same {
                 if let Some((clusters, overlaps)) = &mut beside {
                     // SAFETY: the cluster that wrote it has stopped.
-                    let new = unsafe { &*page.bytes.get() };
+                    let new = unsafe { page.host().read() };
                     overlaps.publish((index, number), clusters[nth], &page.written, (new, target));
                 }
                 page.put(target);
@@ -530,22 +481,30 @@ mod tests {
         assert_eq!(memory.read_vec(ptr.offset(8), 3).unwrap(), [2, 0, 5]);
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
-    fn marks_of_ranges_and_of_lanes_are_the_bytes_they_cover() {
-        let marked = |page: &Page| -> Vec<usize> {
-            let bit = |i: &usize| page.written[i / WORD].get() >> (i % WORD) & 1 == 1;
-            (0..PAGE).filter(bit).collect()
+    fn what_is_around_bytes_written_over_is_filled_in_when_it_is_read() {
+        let mut memory = Memory::new();
+        let ptr = memory.alloc(1500).unwrap();
+        memory.write(ptr, &[7; 1500]).unwrap();
+        let region = CachedRegion::of(&memory, ptr.0).unwrap();
+        let mut drafts = Drafts::new(true);
+        let lanes = std::array::from_fn(|lane| 1100 + 8 * lane as u32);
+        let mut expected = vec![7; 1500];
+        let mut fill = |page: HostBytes<'_>, start: u32, first: u32| {
+            let within = (first - start) as usize;
+            // SAFETY: nobody else has the page.
+            unsafe { page.part(within..within + 4).write() }.fill(1);
+            expected[first as usize..first as usize + 4].fill(1);
         };
-        for (from, bytes) in [(0, 1), (63, 2), (5, 59), (64, 64), (100, 500), (0, PAGE)] {
-            let page = Page::empty();
-            page.mark(from, bytes);
-            assert_eq!(marked(&page), Vec::from_iter(from..from + bytes));
-        }
-        let page = Page::empty();
-        let at = std::array::from_fn(|lane| 4 * PAGE as u32 + 32 * (31 - lane as u32));
-        page.mark_lanes(&at, 16);
-        let expected = (0..PAGE).filter(|i| i % 32 < 16);
-        assert_eq!(marked(&page), Vec::from_iter(expected));
+        let (page, start) = drafts.over_range(&region, 1032, 4);
+        fill(page, start, 1032);
+        let (page, start) = drafts.over_lanes(&region, &lanes, 4);
+        lanes.iter().for_each(|&first| fill(page, start, first));
+        let seen: Vec<u8> = (0..1500).map(|at| read(&drafts, &region, at)).collect();
+        assert_eq!(seen, expected);
+        publish(&memory, vec![drafts]);
+        assert_eq!(memory.read_vec(ptr, 1500).unwrap(), expected);
     }
 
     #[test]

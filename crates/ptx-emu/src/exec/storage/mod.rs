@@ -14,4 +14,6 @@ pub(crate) mod region;
 pub(crate) mod span;
 pub(crate) mod tmem;
 pub(crate) mod touched;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod vectors;
 pub(crate) mod window;

@@ -38,9 +38,10 @@ pub(crate) const REMEMBERED: usize = 32;
 pub(crate) struct Site {
     pub(crate) base: u64,
     pub(crate) length: u64,
-    /// The address of its bytes, and of the set of its sectors that were read.
+    /// The address of its bytes, and those of the set of its sectors that were read.
     pub(crate) host: usize,
     pub(crate) marked: usize,
+    pub(crate) strides: usize,
     /// The drafts that it holds for.
     pub(crate) generation: u64,
 }

@@ -32,7 +32,7 @@ pub(crate) struct Span {
 
 /// How the lanes of an access lie to each other. Loops repeat themselves: comparing with the last
 /// access of an instruction is less work than looking anew.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// Each lane from the first.
     deltas: [u32; 32],
@@ -49,6 +49,16 @@ pub(crate) struct Layout {
     extra: u32,
 }
 
+/// How far lanes reach, as [`Layout`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) low: u32,
+    pub(super) spread: u32,
+    pub(super) bits: u32,
+    /// Each is as far from the one before as the second from the first.
+    pub(super) even: bool,
+}
+
 impl Layout {
     /// All lanes in one place.
     pub(crate) const SAME: Self = Self {
@@ -61,10 +71,10 @@ impl Layout {
         extra: 0,
     };
 
-    /// Takes the deltas of lanes: `low`, `spread` and `bits`, and whether they grow by the second
-    /// one's. Lanes more than 2 GiB apart are found out of bounds, and left to the slow way.
+    /// Takes the deltas of lanes, and how far they reach. Lanes more than 2 GiB apart are found out
+    /// of bounds, and left to the slow way.
     #[inline(always)]
-    fn extent(at: &[u32; 32], deltas: &mut [u32; 32]) -> (u32, u32, u32, bool) {
+    fn extent(at: &[u32; 32], deltas: &mut [u32; 32]) -> Extent {
         *deltas = each(
             #[inline(always)]
             |i| at[i].wrapping_sub(at[0]),
@@ -81,7 +91,12 @@ impl Layout {
         }
         let spread = above.iter().fold(0, |most, &a| most.max(a));
         let bits = above.iter().fold(0, |bits, &a| bits | a);
-        (low, spread, bits, differs == 0)
+        Extent {
+            low,
+            spread,
+            bits,
+            even: differs == 0,
+        }
     }
 
     /// Bank conflicts of the access that was followed last.
@@ -103,21 +118,56 @@ impl Layout {
     /// Each lane from the first, as they lay last.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(crate) fn deltas(&self) -> &[u32; 32] {
+    pub(super) fn deltas(&self) -> &[u32; 32] {
         &self.deltas
+    }
+
+    /// Becomes that of lanes that lie so far from the first.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn renew(&mut self, deltas: &[u32; 32], extent: Extent) {
+        self.deltas = *deltas;
+        self.reach(extent);
+    }
+
+    #[inline(always)]
+    fn reach(&mut self, extent: Extent) {
+        (self.low, self.spread, self.bits) = (extent.low, extent.spread, extent.bits);
+        self.step = if extent.even { self.deltas[1] } else { 0 };
+        self.counted = (0, 0, 0);
+    }
+
+    /// The conflicts of an access, as [`Layout::conflicts`], if they were counted.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn known_conflicts(&self, access: (u32, u32, u32)) -> Option<u32> {
+        (self.counted == access).then_some(self.extra)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn remember_conflicts(&mut self, access: (u32, u32, u32), extra: u32) -> u32 {
+        (self.counted, self.extra) = (access, extra);
+        extra
     }
 
     /// Makes the layout of the last lanes that of these.
     #[inline(always)]
     pub(crate) fn follow<const QUICK: bool>(&mut self, at: &[u32; 32]) {
-        let (low, spread, bits, even) = match QUICK {
+        let extent = match QUICK {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: quick machines have AVX2.
             true => unsafe {
                 if quick::alike(at, &self.deltas) {
                     return;
                 }
-                quick::extent(at, &mut self.deltas)
+                let (low, spread, bits, even) = quick::extent(at, &mut self.deltas);
+                Extent {
+                    low,
+                    spread,
+                    bits,
+                    even,
+                }
             },
             _ => {
                 let mut differs = 0;
@@ -130,9 +180,7 @@ impl Layout {
                 Self::extent(at, &mut self.deltas)
             }
         };
-        (self.low, self.spread, self.bits) = (low, spread, bits);
-        self.step = if even { self.deltas[1] } else { 0 };
-        self.counted = (0, 0, 0);
+        self.reach(extent);
     }
 }
 

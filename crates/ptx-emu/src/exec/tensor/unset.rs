@@ -1,7 +1,7 @@
 //! Products that add to registers which nobody gave a value.
 
 use crate::exec::cluster::Cluster;
-use crate::exec::cluster::env::UNSET;
+use crate::exec::cluster::template::UNSET;
 use crate::exec::listen::signal::Signal;
 use crate::exec::origin::Origin;
 use crate::exec::warp::Warp;

@@ -111,6 +111,8 @@ fn helpers() -> Helpers {
     Helpers {
         compute: compute as *const () as usize,
         called,
+        part: part as *const () as usize,
+        join: join as *const () as usize,
     }
 }
 
@@ -132,6 +134,7 @@ fn called(program: &Program, op: &Op) -> usize {
         (Some((false, 2)), _) => move_words::<false, true, 2>,
         (Some((false, _)), _) => move_words::<false, true, 4>,
         (None, Op::Shfl { .. }) => shuffle,
+        (None, Op::Atom(_)) => update_words,
         (None, _) => execute,
     };
     function as *const () as usize
@@ -151,6 +154,26 @@ unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, cons
     // SAFETY: by this function's contract.
     let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
     if of_cluster.move_words::<SHARED, WRITE, N>(of_warp, lanes, &inst.op) {
+        return 1;
+    }
+    // SAFETY: by this function's contract.
+    unsafe { execute(cluster, w, inst, lanes) }
+}
+
+/// An atomic operation on words.
+///
+/// # Safety
+/// As for [`execute`], on a machine with AVX-512.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt,avx2,fma,f16c,bmi1,bmi2,lzcnt")]
+unsafe extern "sysv64" fn update_words(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
+    if of_cluster.update_words(of_warp, lanes, &inst.op) {
         return 1;
     }
     // SAFETY: by this function's contract.
@@ -192,6 +215,46 @@ unsafe extern "sysv64" fn execute(
             0
         }
     }
+}
+
+/// A branch that some lanes take: where code goes on with those that are first, if it does.
+///
+/// # Safety
+/// Nobody else uses the warp and the cluster.
+unsafe extern "sysv64" fn part(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> *const u8 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&*cluster, &mut *w) };
+    if let Op::Bra {
+        target, reconverge, ..
+    } = inst.op
+    {
+        w.branch(lanes, target, reconverge);
+    }
+    entry(cluster, w)
+}
+
+/// A path that may have come to its join: as [`part`].
+///
+/// # Safety
+/// As for [`part`].
+unsafe extern "sysv64" fn join(cluster: *mut Cluster<'_>, w: *mut Warp) -> *const u8 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&*cluster, &mut *w) };
+    w.join_if_there();
+    entry(cluster, w)
+}
+
+/// The code for where a warp stands; null if there is none.
+fn entry(cluster: &Cluster<'_>, w: &Warp) -> *const u8 {
+    let ready = matches!(w.state, State::Ready);
+    let code = cluster.code.filter(|_| ready);
+    let entry = code.and_then(|code| code.entry(w.pc, w.active == w.live));
+    entry.unwrap_or(std::ptr::null())
 }
 
 /// A shuffle.

@@ -146,34 +146,53 @@ pub(crate) struct DeferredArrive {
     pub(crate) targets: Vec<SharedAt>,
 }
 
+/// What every turn looks at stands first, in few lines of the processor's cache: a CTA has many
+/// warps, and most of their turns are short.
+#[repr(C, align(64))]
 pub(crate) struct Warp {
-    pub(crate) r32: Vec<V32>,
-    pub(crate) r64: Vec<V64>,
-    pub(crate) p: Vec<u32>,
-    /// Carry flags.
-    pub(crate) carry: u32,
     pub(crate) pc: Pc,
     /// Lanes on the current path.
     pub(crate) active: u32,
     /// Lanes that have not exited.
     pub(crate) live: u32,
     pub(crate) rpc: Pc,
-    pub(crate) depth: u32,
-    pub(crate) stack: Vec<Path>,
-    /// Where the lanes of the current path parted from the others, and how often any did.
-    pub(crate) split: Split,
-    pub(crate) splits: u32,
-    /// Where lanes parted that nothing brings together again.
-    pub(crate) partings: Vec<Parting>,
-    /// Lanes that stand before an exchange whose others have come to one of their own.
-    pub(crate) excused: u32,
     pub(crate) state: State,
-    /// Where it stopped to wait.
-    pub(crate) stopped: Origin,
+    /// How the adversary lets it run, and how often it has waited.
+    pub(crate) pace: Option<u32>,
+    pub(crate) waits: u32,
+    /// The warp has been caught spinning on something its own lanes hold.
+    pub(crate) spins: bool,
+    /// All its lanes have met since it last looked: none of them was left behind.
+    pub(crate) met: bool,
+    /// The communication the warp is parked at may now be performed.
+    pub(crate) granted: bool,
+    /// A suspended `try_wait` is to give up and return false.
+    pub(crate) timed_out: bool,
+    /// Progress of the cluster when this warp last looked, and its instructions since it changed.
+    pub(crate) seen_progress: u64,
+    pub(crate) idle_steps: u64,
     /// CTA within the cluster.
     pub(crate) cta: u32,
     /// Warp within the CTA.
     pub(crate) index: u32,
+    pub(crate) depth: u32,
+    /// Where the lanes of the current path parted from the others, and how often any did.
+    pub(crate) splits: u32,
+    pub(crate) split: Split,
+    pub(crate) r32: Vec<V32>,
+    pub(crate) r64: Vec<V64>,
+    pub(crate) p: Vec<u32>,
+    /// Carry flags.
+    pub(crate) carry: u32,
+    /// Lanes that stand before an exchange whose others have come to one of their own.
+    pub(crate) excused: u32,
+    pub(crate) counts: [u64; CLASSES],
+    pub(crate) stack: Vec<Path>,
+    pub(crate) wgmma: WgmmaQueue,
+    /// Where it stopped to wait.
+    pub(crate) stopped: Origin,
+    /// Where lanes parted that nothing brings together again.
+    pub(crate) partings: Vec<Parting>,
     /// Local memory, lane after lane; empty until touched.
     pub(crate) local: AlignedBytes,
     pub(crate) copies: Groups,
@@ -181,34 +200,20 @@ pub(crate) struct Warp {
     pub(crate) copy_seqs: Vec<u64>,
     pub(crate) deferred: Vec<DeferredArrive>,
     pub(crate) bulk: Groups,
-    pub(crate) wgmma: WgmmaQueue,
     /// Stores to tensor memory not waited for.
     pub(crate) stored: Vec<Stored>,
-    /// The communication the warp is parked at may now be performed.
-    pub(crate) granted: bool,
-    /// A suspended `try_wait` is to give up and return false.
-    pub(crate) timed_out: bool,
     /// The last wait on an mbarrier was told "not yet" without waiting.
     pub(crate) refused: bool,
-    /// How the adversary lets it run, and how often it has waited.
-    pub(crate) pace: Option<u32>,
-    pub(crate) waits: u32,
-    /// Progress of the cluster when this warp last looked, and its instructions since it changed.
-    pub(crate) seen_progress: u64,
-    pub(crate) idle_steps: u64,
-    /// All its lanes have met since it last looked: none of them was left behind.
-    pub(crate) met: bool,
-    /// The warp has been caught spinning on something its own lanes hold.
-    pub(crate) spins: bool,
     /// Cluster-barrier generation this warp arrived in.
     pub(crate) cluster_arrived: u64,
     /// Registers per thread after `setmaxnreg`, 0 before any.
     pub(crate) registers: u32,
-    pub(crate) counts: [u64; CLASSES],
     /// Nanoseconds it asked to sleep.
     pub(crate) slept: u64,
     /// What it has seen of the clock.
     pub(crate) clock: Seen,
+    /// The launch whose constants its registers hold.
+    pub(crate) template: u64,
     /// Frames saved around calls that may re-enter their caller, per lane; empty until used.
     pub(crate) saved: Vec<Vec<u64>>,
 }
@@ -262,6 +267,7 @@ impl Warp {
             counts: [0; CLASSES],
             slept: 0,
             clock: Seen::default(),
+            template: 0,
             saved: Vec::new(),
         }
     }
@@ -275,9 +281,24 @@ impl Warp {
             r32: std::mem::take(&mut self.r32),
             r64: std::mem::take(&mut self.r64),
             p: std::mem::take(&mut self.p),
+            template: self.template,
             stack,
             ..Self::new(0, 0, 0, cta, index, lanes)
         };
+    }
+
+    /// Asks for what a turn looks at, which is in no near cache when there are many warps.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        for line in 0..6 {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let at = std::ptr::from_ref(self)
+                .cast::<i8>()
+                .wrapping_add(64 * line);
+            // SAFETY: nothing is read, and x86-64 has the instruction.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
+        }
     }
 
     /// Its registers, its own memory and where it stands, as one word; for a cluster's number.
