@@ -115,6 +115,13 @@ impl Streams {
         Ok(())
     }
 
+    /// Gives a stream the attributes of another: the one that is kept.
+    pub(crate) fn copy_attributes(&mut self, to: usize, from: usize) -> Result {
+        let priority = self.get(from)?.priority;
+        self.get_mut(to)?.priority = priority;
+        Ok(())
+    }
+
     pub(crate) fn all(&self) -> impl Iterator<Item = &Stream> {
         self.made.values().chain(self.per_thread.values())
     }
@@ -182,7 +189,7 @@ impl Device {
         let captured = self.events.get(event)?.captured.clone();
         match (self.streams.get(stream)?.capture.is_some(), flags) {
             (_, 0) => {}
-            (true, EXTERNAL) => return self.note_work(stream, Work::Nothing),
+            (true, EXTERNAL) => return self.note_work(stream, Work::Wait),
             _ => return Err(Error::INVALID_VALUE),
         }
         let captures = &self.streams.captures;

@@ -76,7 +76,9 @@ pub(crate) enum Work {
     Host(HostCall),
     /// An event is recorded.
     Record(usize),
-    /// Nothing: joins others, or waits for what is done already.
+    /// An event is waited for, which was recorded by work that is done.
+    Wait,
+    /// Nothing: joins others.
     Nothing,
     /// Work in an order that keeps its dependencies.
     Graph(Arc<Vec<Work>>),
@@ -119,7 +121,9 @@ impl Device {
             Work::Record(event) => self.record(*event),
             Work::Allocate(ptr) => self.own(**ptr),
             Work::Free(ptr) => self.free_to_pool(*ptr),
-            Work::Nothing | Work::Host(_) | Work::Graph(_) | Work::FreeLast(_) => Ok(()),
+            Work::Wait | Work::Nothing | Work::Host(_) | Work::Graph(_) | Work::FreeLast(_) => {
+                Ok(())
+            }
         }
     }
 }

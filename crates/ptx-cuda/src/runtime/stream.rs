@@ -72,8 +72,7 @@ runtime! {
     }
 
     fn cudaStreamCopyAttributes | cudaStreamCopyAttributes_ptsz(to: usize, from: usize) {
-        let device = in_runtime()?;
-        device.streams.get(to).and(device.streams.get(from)).map(drop)
+        in_runtime()?.streams.copy_attributes(to, from)
     }
 
     fn cudaStreamSetAttribute | cudaStreamSetAttribute_ptsz(
@@ -118,7 +117,10 @@ runtime! {
         put(status, in_runtime()?.capture_state(stream)?.0)
     }
 
-    fn cudaStreamGetCaptureInfo | cudaStreamGetCaptureInfo_ptsz | cudaStreamGetCaptureInfo_v3(
+    fn cudaStreamGetCaptureInfo
+        | cudaStreamGetCaptureInfo_ptsz
+        | cudaStreamGetCaptureInfo_v3
+        | cudaStreamGetCaptureInfo_v3_ptsz(
         stream: usize,
         status: *mut c_int,
         id: *mut u64,
