@@ -135,6 +135,9 @@ impl Device {
             Kind::Managed => "managed memory",
             _ => "device memory",
         };
+        if bytes > self.free_bytes().0 {
+            return Err(Error::OUT_OF_MEMORY);
+        }
         let ptr = self.memory.alloc_named(name, bytes).map_err(refused)?.0;
         self.note(ptr, kind, bytes, flags);
         Ok(ptr)
@@ -191,13 +194,24 @@ impl Device {
     /// Frees an allocation if it is of one of these kinds.
     pub(crate) fn free(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
         self.check_unseen()?;
-        match self.blocks.get(&ptr) {
-            Some(block) if kinds.contains(&block.kind) => match self.disown(ptr)? {
-                true => Ok(()),
-                false => self.release(ptr),
-            },
-            _ => Err(Error::INVALID_VALUE),
+        self.give_back(ptr, kinds)
+    }
+
+    /// Gives an allocation of one of these kinds back to its graph, or to the device and the pool
+    /// that counts it.
+    pub(crate) fn give_back(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
+        let block = *self.blocks.get(&ptr).ok_or(Error::INVALID_VALUE)?;
+        if !kinds.contains(&block.kind) {
+            return Err(Error::INVALID_VALUE);
         }
+        if self.disown(ptr)? {
+            return Ok(());
+        }
+        self.release(ptr)?;
+        if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(pool).ok()) {
+            pool.used -= block.bytes;
+        }
+        Ok(())
     }
 
     /// Frees an allocation, whatever it is.

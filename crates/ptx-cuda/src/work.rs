@@ -120,7 +120,7 @@ impl Device {
             }
             Work::Record(event) => self.record(*event),
             Work::Allocate(ptr) => self.own(**ptr),
-            Work::Free(ptr) => self.free_to_pool(*ptr),
+            Work::Free(ptr) => self.free_in_order(*ptr),
             Work::Wait | Work::Nothing | Work::Host(_) | Work::Graph(_) | Work::FreeLast(_) => {
                 Ok(())
             }

@@ -14,12 +14,6 @@ fn free(ptr: u64, kinds: &[Kind]) -> Result {
     let mut device = in_context()?;
     match ptr {
         0 => Ok(()),
-        _ if device
-            .block(ptr)
-            .is_some_and(|(_, block)| block.pool.is_some()) =>
-        {
-            device.free_to_pool(ptr)
-        }
         _ => device.free(ptr, kinds),
     }
 }

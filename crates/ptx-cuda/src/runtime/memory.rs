@@ -97,9 +97,6 @@ runtime! {
         let mut device = in_runtime()?;
         match ptr {
             0 => Ok(()),
-            _ if device.block(ptr).is_some_and(|(_, block)| block.pool.is_some()) => {
-                device.free_to_pool(ptr)
-            }
             _ => device.free(ptr, &[Kind::Device, Kind::Managed]),
         }
     }
