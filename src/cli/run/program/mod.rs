@@ -1,15 +1,15 @@
 //! `dgx run`: a CUDA program on the emulator, and what it launched.
 
+mod folder;
 mod launched;
+mod process;
 
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
-use nix::sys::signal::{SigHandler, Signal, signal};
 use ptx_cuda::{Properties, SANITIZE, SEED, TARGET, TIME, Timing};
 
 use crate::cli::Globals;
@@ -21,7 +21,9 @@ use dgx_core::speech;
 use dgx_run::backend::emu::machine;
 use dgx_run::compile::find_ptxas;
 
+use folder::Folder;
 use launched::Launched;
+use process::Process;
 
 /// The shared library that stands in for CUDA's.
 static LIBRARY: &[u8] = ptx_cuda_image::library!();
@@ -63,21 +65,21 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let device = target::find(&args.target)?;
-    let folder = tempfile::tempdir().map_err(|e| no_folder(&e))?;
+    let folder = Folder::make().map_err(|e| no_folder(&e))?;
     check_name(folder.path())?;
     prepare(folder.path()).map_err(|e| no_folder(&e))?;
     let timing = args.time.then(|| timing(&device)).transpose();
     let known = timing.as_ref().ok().and_then(Option::as_ref);
-    let status = start(&args, &device, folder.path(), known)?;
+    let code = start(&args, &device, folder.path(), known)?;
     let launched = Launched::read(&folder.path().join("report"), timing.err());
     if let Some(path) = &args.json {
-        write(path, &launched.json(&device.name, args.seed, code(status)))?;
+        write(path, &launched.json(&device.name, args.seed, code))?;
     }
     if speech::level() > speech::Level::Quiet {
         remark!("{}", launched.text(&style(globals)));
     }
     drop(folder);
-    match code(status) {
+    match code {
         0 => Ok(Exit::Done),
         code => std::process::exit(code),
     }
@@ -129,13 +131,13 @@ fn timing(device: &Device) -> Result<Timing, String> {
     })
 }
 
-/// Runs the program to its end.
+/// Runs the program to its end; its exit code.
 fn start(
     args: &Args,
     device: &Device,
     folder: &Path,
     timing: Option<&Timing>,
-) -> Result<ExitStatus, CommandError> {
+) -> Result<i32, CommandError> {
     let libraries = folder.join("lib");
     let mut path = OsString::from(&libraries);
     if let Some(others) = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty()) {
@@ -163,22 +165,13 @@ fn start(
         .env(TIME, timing.unwrap_or_default())
         .env(SANITIZE, if args.sanitize { "1" } else { "" })
         .env(ptx_cuda::report::REPORT, folder.join("report"));
-    let mut child = command.spawn().map_err(|error| {
+    let process = Process::start(&mut command).map_err(|error| {
         let message = format!("{} cannot be started: {error}", args.program.display());
         CommandError::usage(message, "name a program, as ./program")
     })?;
-    // An interrupt from the terminal is the program's; dgx still tells what was launched.
-    // SAFETY: the disposition runs no code of ours.
-    let _ = unsafe { signal(Signal::SIGINT, SigHandler::SigIgn) };
-    child.wait().map_err(|error| {
+    process.wait().map_err(|error| {
         CommandError::could_not_run(format!("the program is lost: {error}"), "run it again")
     })
-}
-
-/// The exit code as a shell gives it.
-fn code(status: ExitStatus) -> i32 {
-    let killed = status.signal().map(|signal| 128 + signal);
-    status.code().or(killed).unwrap_or(1)
 }
 
 fn properties(device: &Device) -> Properties {
