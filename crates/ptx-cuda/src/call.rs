@@ -1,4 +1,5 @@
-//! The one way in from C: nothing unwinds through it, every code leaves here.
+//! The way in from C, to all but the two functions of NVRTC: nothing unwinds through it, every code
+//! leaves here.
 
 use std::any::Any;
 use std::cell::Cell;
