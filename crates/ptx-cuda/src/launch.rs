@@ -5,12 +5,12 @@ use std::io::Write;
 
 use ptx_emu::{Fault, FaultKind, Launch, LaunchError, Params, Print, Report, Sanitize};
 
-use crate::call::{say, say_once};
 use crate::device::settings;
 use crate::error::{Error, Result};
 use crate::module::Function;
 use crate::progress::Progress;
 use crate::report;
+use crate::say::{say, say_once};
 use crate::state::Device;
 
 /// Clusters of a launch whose every access is remembered, when hazards are looked for.

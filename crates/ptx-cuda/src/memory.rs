@@ -39,6 +39,9 @@ pub(crate) struct Block {
 const ATTACH_GLOBAL: u32 = 1;
 const ATTACH_HOST: u32 = 2;
 
+/// Bytes that rows are apart by a multiple of.
+pub(crate) const PITCH: usize = 512;
+
 /// Alignment of pinned memory, that of pages.
 const PAGE: usize = 4096;
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ptx_emu::{CompileError, Kernel, Module};
 
-use crate::call::say;
 use crate::device::settings;
 use crate::error::{Error, Result};
 use crate::fatbin::{self, Problem};
 use crate::report;
+use crate::say::say;
 use crate::state::Device;
 use crate::time::Timer;
 

@@ -163,7 +163,7 @@ fn create(process: u32) -> Option<File> {
             Ok(file) => return Some(file),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
-                crate::call::say(&format!("{} cannot be written: {error}", path.display()));
+                crate::say::say(&format!("{} cannot be written: {error}", path.display()));
                 break;
             }
         }

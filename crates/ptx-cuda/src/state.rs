@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use ptx_emu::Memory;
 
 use crate::array::Arrays;
-use crate::call::{check_process, say};
+use crate::call::check_process;
 use crate::context::Contexts;
 use crate::device::settings;
 use crate::error::{Error, Result};
@@ -19,6 +19,7 @@ use crate::memory::Block;
 use crate::module::{Function, Functions, Loaded};
 use crate::pool::Pool;
 use crate::registration::Registry;
+use crate::say::say;
 use crate::stream::Streams;
 use crate::virtual_memory::Virtual;
 

@@ -6,9 +6,8 @@ use crate::c::{array, put};
 use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
-use crate::memory::Kind;
+use crate::memory::{Kind, PITCH};
 use crate::pool::{Access, Properties, allocate_async, free_async};
-use crate::runtime::PITCH;
 
 fn free(ptr: u64, kinds: &[Kind]) -> Result {
     let mut device = in_context()?;

@@ -6,28 +6,12 @@ use std::ptr::null_mut;
 use crate::c::{array, offer, put, put_array};
 use crate::call::runtime;
 use crate::context::in_runtime;
+use crate::device::check;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, InstantiateParams};
 use crate::loaded::is_twelve;
-use crate::runtime::device::check;
 use crate::stream::submit;
-use crate::work::Work;
-
-/// `cudaGraphNodeType…` of a piece of work.
-pub(crate) fn kind(work: &Work) -> c_int {
-    match work {
-        Work::Kernel(_) => 0,
-        Work::Copy(_) => 1,
-        Work::Fill(_) => 2,
-        Work::Host(_) => 3,
-        Work::Graph(_) => 4,
-        Work::Nothing => 5,
-        Work::Wait => 6,
-        Work::Record(_) => 7,
-        Work::Allocate(_) => 10,
-        Work::Free(_) | Work::FreeLast(_) => 11,
-    }
-}
+use crate::work::{Work, kind};
 
 /// `cudaGraphEdgeData`: nothing but zeros here, where every node waits for all of those before it.
 type Edge = [u8; 8];

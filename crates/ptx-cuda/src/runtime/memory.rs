@@ -6,7 +6,7 @@ use crate::c::put;
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
-use crate::memory::Kind;
+use crate::memory::{Kind, PITCH};
 
 /// `cudaExtent`
 #[repr(C)]
@@ -26,9 +26,6 @@ pub(super) struct PitchedPtr {
     pub(super) width: usize,
     pub(super) height: usize,
 }
-
-/// Bytes that rows are apart by a multiple of.
-pub(crate) const PITCH: usize = 512;
 
 /// Allocates; no bytes give a null pointer.
 fn allocate(bytes: usize) -> Result<u64> {

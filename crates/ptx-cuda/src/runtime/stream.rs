@@ -4,9 +4,8 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::c::{array, offer, put};
 use crate::call::runtime;
-use crate::capture::exchange_mode;
+use crate::capture::{Answers, capture_info, exchange_mode};
 use crate::context::in_runtime;
-use crate::driver::stream::{Answers, capture_info};
 use crate::error::Error;
 
 runtime! {
