@@ -190,7 +190,6 @@ fn started(args: &[&str], folder: &Path) -> Child {
         .args(args)
         .env("NO_COLOR", "1")
         .env("TMPDIR", folder)
-        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     // Tests may run where signals are ignored, as under nohup, and dgx leaves it so.
@@ -242,7 +241,7 @@ fn a_launch_that_takes_long_is_stopped_and_listed() {
     let said = errors(&output);
     assert_eq!(output.status.code(), Some(128 + libc::SIGINT), "{said}");
     assert!(said.contains("scale<2>"), "{said}");
-    assert_eq!(names(folder.path()), [PathBuf::new(); 0]);
+    assert!(names(folder.path()).is_empty());
 }
 
 #[test]
@@ -280,8 +279,7 @@ fn a_program_may_end_by_itself_when_it_is_asked_to() {
 #[test]
 fn a_folder_that_was_left_is_removed_by_the_next_run() {
     let folder = tempfile::tempdir().expect("a folder");
-    // It ends with its standard input.
-    let sleeps = ["sh", "-c", "read line"];
+    let sleeps = ["sleep", "1000"];
     let mut killed = started(&sleeps, folder.path());
     let is_made = || {
         names(folder.path())
@@ -291,7 +289,8 @@ fn a_folder_that_was_left_is_removed_by_the_next_run() {
     wait_until("it has a folder", is_made);
     let left = names(folder.path());
     killed.kill().expect("it runs");
-    killed.wait().expect("it ends");
+    // The pipe of `sleep` ends with it, and that with dgx.
+    killed.wait_with_output().expect("it ends");
     assert_eq!(names(folder.path()), left);
     let lives = started(&sleeps, folder.path());
     wait_until("the other folder goes", || {
@@ -303,7 +302,62 @@ fn a_folder_that_was_left_is_removed_by_the_next_run() {
     assert_eq!(names(folder.path()), kept, "its dgx lives");
     send(&lives, libc::SIGTERM);
     lives.wait_with_output().expect("it ends");
-    assert_eq!(names(folder.path()), [PathBuf::new(); 0]);
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_no_empty_one() {
+    let program = "ulimit -f 0; exec python3 -c \"$0\"";
+    let output = run(&["--", "sh", "-c", program, LAUNCHES]);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("dgx: what is launched cannot be written to"),
+        "{said}"
+    );
+    assert!(
+        said.contains("a part of what was launched is lost"),
+        "{said}"
+    );
+    assert!(!said.contains("no kernel was launched"), "{said}");
+}
+
+#[test]
+fn one_run_inside_another_is_listed_once() {
+    let dgx = env!("CARGO_BIN_EXE_dgx");
+    let output = run(&["--", dgx, "run", "python3", "-c", LAUNCHES]);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("inside another dgx run"), "{said}");
+    assert_eq!(said.matches("scale<2>").count(), 1, "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_found_before_the_program_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let began = folder.path().join("began");
+    let json = folder.path().join("none").join("x.json");
+    let (json, touched) = (json.to_string_lossy(), began.to_string_lossy());
+    let output = run(&["--json", &json, "touch", &touched]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(errors(&output).contains("name another file with --json"));
+    assert!(!began.exists());
+}
+
+#[test]
+fn launches_that_are_refused_are_not_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("launched.json");
+    let refused =
+        "assert c.cuLaunchKernel(function, 7, 1, 1, 2000, 1, 1, 0, None, args, None) == 1\n";
+    let program = format!("{LAUNCHES}{refused}");
+    let output = run(&["--json", &json.to_string_lossy(), "python3", "-c", &program]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let text = std::fs::read_to_string(&json).expect("it was written");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let kernel = &document["kernels"][0];
+    let counted = (&kernel["launches"], &kernel["ctas"]);
+    assert_eq!(counted, (&3.into(), &6.into()), "{text}");
 }
 
 #[test]

@@ -13,10 +13,14 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use ptx_emu::{Evidence, Finding};
 use serde::{Deserialize, Serialize};
 
+use crate::say::say_once;
 use crate::time::Modelled;
 
 /// Names the folder.
 pub const REPORT: &str = "DGX_RUN_REPORT";
+
+/// A file there that a process removes if it cannot write all it should: a full disk allows that.
+pub const WHOLE: &str = "whole";
 
 /// One line of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,12 +167,23 @@ fn create(process: u32) -> Option<File> {
             Ok(file) => return Some(file),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
-                crate::say::say(&format!("{} cannot be written: {error}", path.display()));
+                lose(&error);
                 break;
             }
         }
     }
     None
+}
+
+/// Notes that a part of the report is lost. The program goes on.
+fn lose(error: &std::io::Error) {
+    let folder = PathBuf::from(std::env::var_os(REPORT).unwrap_or_default());
+    // Another process may have removed it.
+    let _ = std::fs::remove_file(folder.join(WHOLE));
+    say_once(&format!(
+        "what is launched cannot be written to {}: {error}",
+        folder.display()
+    ));
 }
 
 fn with(write: impl FnOnce(&mut Writer)) {
@@ -188,9 +203,9 @@ fn with(write: impl FnOnce(&mut Writer)) {
 
 impl Writer {
     fn put(&self, text: &[u8], at: u64) {
-        if let Some(file) = &self.file {
-            // A full disk loses the report, not the program.
-            let _ = file.write_all_at(text, at);
+        let written = self.file.as_ref().map(|file| file.write_all_at(text, at));
+        if let Some(Err(error)) = written {
+            lose(&error);
         }
     }
 
@@ -254,6 +269,15 @@ pub(crate) fn begun(name: &str, ctas: u64) {
         if kernel.host_nanos >= LONG * kernel.ended {
             writer.write(name);
         }
+    });
+}
+
+/// It was refused, and so has not begun.
+pub(crate) fn taken_back(name: &str, ctas: u64) {
+    with(|writer| {
+        let kernel = writer.kernel(name);
+        kernel.launches -= 1;
+        kernel.ctas -= ctas;
     });
 }
 

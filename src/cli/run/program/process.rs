@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::prctl::set_child_subreaper;
+use nix::sys::prctl::{set_child_subreaper, set_pdeathsig};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -40,9 +40,13 @@ impl Process {
         let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         // What the program started and left is dgx's then, which can end it. Without this it is not.
         let _ = set_child_subreaper(true);
-        let unblock = move || before.thread_set_mask().map_err(io::Error::from);
-        // SAFETY: between fork and exec it makes one system call, and allocates nothing.
-        unsafe { command.pre_exec(unblock) };
+        let begin = move || {
+            // A dgx that is killed can end nothing.
+            set_pdeathsig(Signal::SIGKILL)?;
+            Ok(before.thread_set_mask()?)
+        };
+        // SAFETY: between fork and exec it makes two system calls, and allocates nothing.
+        unsafe { command.pre_exec(begin) };
         let child = command.spawn()?.id();
         Ok(Self {
             child: Pid::from_raw(child as i32),
@@ -61,7 +65,12 @@ impl Process {
 
 /// Signals that end dgx. `nohup` and shells let programs ignore some, and that must stay so.
 fn caught() -> SigSet {
-    let all = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
+    let all = [
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+    ];
     all.into_iter()
         .filter(|&signal| !is_ignored(signal))
         .collect()
