@@ -140,7 +140,7 @@ impl Device {
     /// Ends a capture; its graph.
     pub(crate) fn end_capture(&mut self, stream: usize) -> Result<usize> {
         let part = self.streams.get(stream)?.capture.clone();
-        let Captured { capture, tail } = part.ok_or(Error::INVALID_VALUE)?;
+        let Captured { capture, tail } = part.ok_or(Error::ILLEGAL_STATE)?;
         let begun = self.streams.captures.get(capture)?;
         if begun.origin != resolve(stream) {
             return Err(Error::CAPTURE_UNMATCHED);

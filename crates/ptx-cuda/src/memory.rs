@@ -7,6 +7,7 @@ use ptx_emu::{DevicePtr, MemoryError};
 
 use crate::context::current;
 use crate::error::{Error, Result};
+use crate::registration::registered;
 use crate::state::Device;
 
 /// Whose memory an allocation is.
@@ -41,6 +42,9 @@ const ATTACH_HOST: u32 = 2;
 
 /// Bytes that rows are apart by a multiple of.
 pub(crate) const PITCH: usize = 512;
+
+/// Flags of pinned memory: for all contexts, mapped, written in bursts.
+const PINNED_FLAGS: u32 = 7;
 
 /// Alignment of pinned memory, that of pages.
 const PAGE: usize = 4096;
@@ -159,7 +163,7 @@ impl Device {
 
     /// Allocates host memory that kernels reach.
     pub(crate) fn allocate_pinned(&mut self, bytes: u64, flags: u32) -> Result<u64> {
-        if bytes == 0 {
+        if bytes == 0 || flags & !PINNED_FLAGS != 0 {
             return Err(Error::INVALID_VALUE);
         }
         self.check_unseen()?;
@@ -242,6 +246,16 @@ impl Device {
     pub(crate) fn block(&self, ptr: u64) -> Option<(u64, Block)> {
         let (&start, &block) = self.blocks.range(..=ptr).next_back()?;
         (ptr - start < block.bytes).then_some((start, block))
+    }
+
+    /// Whose memory kernels use at an address, if any: of an allocation or a variable.
+    pub(crate) fn kind(&self, ptr: u64) -> Option<Kind> {
+        match self.block(ptr) {
+            Some((_, block)) => Some(block.kind),
+            None if !self.knows(ptr) => None,
+            None if registered().is_managed(ptr) => Some(Kind::Managed),
+            None => Some(Kind::Device),
+        }
     }
 
     /// Whether kernels can use an address.

@@ -354,3 +354,26 @@ fn a_stream_gets_the_attributes_of_another() {
         assert_eq!(cuda.f1("cudaStreamDestroy", to), 0);
     }
 }
+
+#[test]
+fn a_capture_waits_for_nothing_outside_of_it() {
+    let cuda = Cuda::load();
+    let (mut stream, mut graph, mut event) = (0usize, 0usize, 0usize);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        let end = "cudaStreamEndCapture";
+        assert_eq!(cuda.f2(end, stream, &raw mut graph), 401, "none begun");
+        assert_eq!(cuda.f1("cudaEventCreate", &raw mut event), 0);
+        let wait = |code| {
+            assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, GLOBAL), 0);
+            assert_eq!(cuda.f3("cudaStreamWaitEvent", stream, event, 0u32), code);
+        };
+        wait(0);
+        assert_eq!(cuda.f2(end, stream, &raw mut graph), 0, "never recorded");
+        assert_eq!(cuda.f2("cudaEventRecord", event, 0usize), 0);
+        wait(905);
+        assert_eq!(cuda.f2(end, stream, &raw mut graph), 901);
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+    }
+}

@@ -10,11 +10,11 @@ use crate::error::Error;
 
 driver! {
     fn cuStreamCreate(stream: *mut usize, flags: c_uint) {
-        put(stream, in_context()?.streams.make(flags, 0))
+        put(stream, in_context()?.streams.make(flags, 0)?)
     }
 
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) {
-        put(stream, in_context()?.streams.make(flags, priority))
+        put(stream, in_context()?.streams.make(flags, priority)?)
     }
 
     fn cuStreamDestroy_v2(stream: usize) {

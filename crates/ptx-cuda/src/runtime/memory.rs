@@ -138,14 +138,10 @@ runtime! {
     }
 
     fn cudaPointerGetAttributes(to: *mut PointerAttributes, ptr: u64) {
-        let device = in_runtime()?;
-        let block = device.block(ptr).map(|(_, block)| block.kind);
-        let variable = device.knows(ptr);
-        let (kind, on_device, on_host) = match block {
+        let (kind, on_device, on_host) = match in_runtime()?.kind(ptr) {
             Some(Kind::Managed) => (3, ptr, ptr),
             Some(Kind::Device) => (2, ptr, 0),
             Some(Kind::Pinned | Kind::Registered) => (1, ptr, ptr),
-            None if variable => (2, ptr, 0),
             None => (0, 0, ptr),
         };
         put(to, PointerAttributes {

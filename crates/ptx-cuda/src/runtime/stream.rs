@@ -10,15 +10,15 @@ use crate::error::Error;
 
 runtime! {
     fn cudaStreamCreate(stream: *mut usize) {
-        put(stream, in_runtime()?.streams.make(0, 0))
+        put(stream, in_runtime()?.streams.make(0, 0)?)
     }
 
     fn cudaStreamCreateWithFlags(stream: *mut usize, flags: c_uint) {
-        put(stream, in_runtime()?.streams.make(flags, 0))
+        put(stream, in_runtime()?.streams.make(flags, 0)?)
     }
 
     fn cudaStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) {
-        put(stream, in_runtime()?.streams.make(flags, priority))
+        put(stream, in_runtime()?.streams.make(flags, priority)?)
     }
 
     fn cudaStreamDestroy(stream: usize) {
