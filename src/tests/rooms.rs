@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
-use super::{is_word, module_of, order, sources, walk};
+use super::{arrows, is_word, module_of, order, sources, walk};
 
 /// A folder of modules around one type.
 struct Rooms {
@@ -224,6 +224,29 @@ fn rooms_of_the_emulator_use_only_those_above_them() {
         let names: Vec<String> = circle.iter().map(|&n| files[n].name()).collect();
         assert!(names.is_empty(), "a circle of files:\n{}", names.join("\n"));
     }
+}
+
+/// The two APIs of `ptx-cuda`, which are faces of one core.
+const FACES: [&str; 2] = ["driver", "runtime"];
+
+#[test]
+fn the_apis_of_cuda_use_their_core_and_nothing_uses_them() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for (path, source) in sources("crates/ptx-cuda/src") {
+        let module = module_of(&path);
+        for arrow in arrows(&source, &module) {
+            seen += 1;
+            if FACES.contains(&arrow.to()) && arrow.to() != module[0] {
+                wrong.push(format!("{} uses {}", path.display(), arrow.to()));
+            }
+        }
+    }
+    assert!(seen > 200, "only {seen} arrows were seen");
+    assert!(
+        wrong.is_empty(),
+        "move what both need out of driver and runtime:\n{}",
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `dgx run`: a program's exit code is dgx's, and Python's ctypes is a program that needs no nvcc.
 
-use std::process::{Command, Output};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn run(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
@@ -167,4 +170,225 @@ fn a_time_that_cannot_be_modelled_says_why() {
     );
     let both = run(&["--time", "--sanitize", "true"]);
     assert_eq!(both.status.code(), Some(2));
+}
+
+/// A kernel that runs for hours, launched from Python, which takes no signal meanwhile.
+fn endless() -> String {
+    let body = "    .reg .b64 %d<2>;\n    .reg .pred %p;\n    mov.u64 %d0, 0;\nagain:\n    \
+                add.u64 %d0, %d0, 1;\n    setp.lt.u64 %p, %d0, 1000000000000;\n    \
+                @%p bra again;\n    ret;\n";
+    let (before, rest) = LAUNCHES.split_once("{\n").expect("a body");
+    let (_, after) = rest.split_once("}\n").expect("its end");
+    format!("{before}{{\n{body}}}\n{after}")
+}
+
+/// `dgx run` of a program in the background, with a folder for temporary files of its own.
+fn started(args: &[&str], folder: &Path) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dgx"));
+    command
+        .arg("run")
+        .args(args)
+        .env("NO_COLOR", "1")
+        .env("TMPDIR", folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // Tests may run where signals are ignored, as under nohup, and dgx leaves it so.
+    let heed = || {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            // SAFETY: the disposition runs no code of ours.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes system calls alone.
+    unsafe { command.pre_exec(heed) };
+    command.spawn().expect("dgx runs")
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+/// Waits until a condition holds.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn send(child: &Child, signal: i32) {
+    // SAFETY: the process is a child that was not waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+#[test]
+fn a_launch_that_takes_long_is_stopped_and_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let child = started(&["python3", "-c", &endless()], folder.path());
+    let launched = || {
+        let runs = names(folder.path());
+        let reports = runs.iter().flat_map(|run| names(&run.join("report")));
+        let mut texts = reports.filter_map(|report| std::fs::read_to_string(report).ok());
+        texts.any(|text| text.contains("\"line\":\"kernel\""))
+    };
+    wait_until("a kernel is launched", launched);
+    send(&child, libc::SIGINT);
+    let output = child.wait_with_output().expect("it ends");
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(128 + libc::SIGINT), "{said}");
+    assert!(said.contains("scale<2>"), "{said}");
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn what_a_program_has_started_ends_with_it() {
+    for signal in [libc::SIGTERM, libc::SIGHUP] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let began = folder.path().join("began");
+        let program = format!("sleep 1000 & : > {}; wait", began.display());
+        let child = started(&["sh", "-c", &program], folder.path());
+        wait_until("the program begins", || began.exists());
+        send(&child, signal);
+        // The pipe of `sleep` ends with it.
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(128 + signal));
+        assert_eq!(errors(&output), "no kernel was launched\n");
+        assert_eq!(names(folder.path()), [began]);
+    }
+}
+
+#[test]
+fn a_program_may_end_by_itself_when_it_is_asked_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let began = folder.path().join("began");
+    let program = format!(
+        "trap 'exit 9' INT; : > {}; while :; do sleep 0.1; done",
+        began.display()
+    );
+    let child = started(&["sh", "-c", &program], folder.path());
+    wait_until("the program begins", || began.exists());
+    send(&child, libc::SIGINT);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(9));
+}
+
+#[test]
+fn a_folder_that_was_left_is_removed_by_the_next_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sleeps = ["sleep", "1000"];
+    let mut killed = started(&sleeps, folder.path());
+    let is_made = || {
+        names(folder.path())
+            .iter()
+            .any(|run| run.join("report").exists())
+    };
+    wait_until("it has a folder", is_made);
+    let left = names(folder.path());
+    killed.kill().expect("it runs");
+    // The pipe of `sleep` ends with it, and that with dgx.
+    killed.wait_with_output().expect("it ends");
+    assert_eq!(names(folder.path()), left);
+    let lives = started(&sleeps, folder.path());
+    wait_until("the other folder goes", || {
+        let now = names(folder.path());
+        now.len() == 1 && now != left
+    });
+    let kept = names(folder.path());
+    assert!(started(&["true"], folder.path()).wait().is_ok());
+    assert_eq!(names(folder.path()), kept, "its dgx lives");
+    send(&lives, libc::SIGTERM);
+    lives.wait_with_output().expect("it ends");
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_no_empty_one() {
+    let program = "ulimit -f 0; exec python3 -c \"$0\"";
+    let output = run(&["--", "sh", "-c", program, LAUNCHES]);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("dgx: what is launched cannot be written to"),
+        "{said}"
+    );
+    assert!(
+        said.contains("a part of what was launched is lost"),
+        "{said}"
+    );
+    assert!(!said.contains("no kernel was launched"), "{said}");
+}
+
+#[test]
+fn one_run_inside_another_is_listed_once() {
+    let dgx = env!("CARGO_BIN_EXE_dgx");
+    let output = run(&["--", dgx, "run", "python3", "-c", LAUNCHES]);
+    let said = errors(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("inside another dgx run"), "{said}");
+    assert_eq!(said.matches("scale<2>").count(), 1, "{said}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_found_before_the_program_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let began = folder.path().join("began");
+    let json = folder.path().join("none").join("x.json");
+    let (json, touched) = (json.to_string_lossy(), began.to_string_lossy());
+    let output = run(&["--json", &json, "touch", &touched]);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(errors(&output).contains("name another file with --json"));
+    assert!(!began.exists());
+}
+
+#[test]
+fn launches_that_are_refused_are_not_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("launched.json");
+    let refused =
+        "assert c.cuLaunchKernel(function, 7, 1, 1, 2000, 1, 1, 0, None, args, None) == 1\n";
+    let program = format!("{LAUNCHES}{refused}");
+    let output = run(&["--json", &json.to_string_lossy(), "python3", "-c", &program]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    let text = std::fs::read_to_string(&json).expect("it was written");
+    let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let kernel = &document["kernels"][0];
+    let counted = (&kernel["launches"], &kernel["ctas"]);
+    assert_eq!(counted, (&3.into(), &6.into()), "{text}");
+}
+
+#[test]
+fn other_peoples_programs_count_by_what_they_say_without_launches() {
+    let checks = r#"
+import importlib.machinery, importlib.util, sys
+from peer import refusals, runs_all, without_launches
+
+assert without_launches(0, True, False)[0] == "checks nothing"
+assert without_launches(1, False, False) == ("verified", "")
+assert without_launches(None, False, False)[0] == "undecided"
+assert without_launches(139, False, False) == ("verified", "crashes without launches")
+assert without_launches(134, False, True) == ("verified", "")
+assert without_launches(255, False, False) == ("verified", "")
+output = "dgx: kernel _Z1kv cannot run in the emulator: it is odd\n[  PASSED  ] 1 test"
+assert refusals(output) == ["a kernel cannot run in the emulator: it is odd"]
+assert not runs_all(output) and runs_all("dgx: cuMulticastCreate is not supported")
+loader = importlib.machinery.SourceFileLoader("peers", "peers")
+peers = importlib.util.module_from_spec(importlib.util.spec_from_loader("peers", loader))
+loader.exec_module(peers)
+peers.check({"suite": {"program": ["verified", "3 s, -n 4"]}})
+try:
+    peers.check({"suite": {"program": ["verified", refusals(output)[0]]}})
+except SystemExit as ended:
+    assert "run it again" in str(ended)
+else:
+    sys.exit("a verdict that was changed by hand")
+"#;
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts");
+    let mut command = Command::new("python3");
+    command.args(["-B", "-c", checks]).current_dir(scripts);
+    let output = command.output().expect("python3 runs");
+    assert!(output.status.success(), "{}", errors(&output));
 }

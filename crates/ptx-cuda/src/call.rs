@@ -1,16 +1,15 @@
-//! The one way in from C: nothing unwinds through it, every code leaves here.
+//! The way in from C, to all but the two functions of NVRTC: nothing unwinds through it, every code
+//! leaves here.
 
 use std::any::Any;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::ffi::c_int;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, Result};
 use crate::report;
+use crate::say::{say, say_once};
 
 thread_local! {
     /// What `cudaGetLastError` answers in this thread.
@@ -158,23 +157,6 @@ pub(crate) fn check_process() -> Result {
     match OWNER.compare_exchange(0, id, Relaxed, Relaxed) {
         Err(owner) if owner != id => Err(Error::NOT_INITIALIZED),
         _ => Ok(()),
-    }
-}
-
-/// Prints one line for the user.
-pub(crate) fn say(text: &str) {
-    // A program may have closed its standard error.
-    let _ = writeln!(std::io::stderr(), "dgx: {text}");
-}
-
-/// Says a sentence once in a process.
-pub(crate) fn say_once(text: &str) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut said = SAID
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if said.insert(text.to_owned()) {
-        say(text);
     }
 }
 

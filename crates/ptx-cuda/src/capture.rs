@@ -2,11 +2,13 @@
 //! refused.
 
 use std::cell::Cell;
+use std::ffi::c_int;
 
+use crate::c::{offer, put};
 use crate::call::thread;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::state::Device;
+use crate::state::{Device, Locked};
 use crate::stream::{LEGACY, resolve};
 use crate::work::Work;
 
@@ -45,6 +47,43 @@ pub(crate) struct Capture {
     mode: i32,
     /// The thread that began it.
     thread: u64,
+}
+
+/// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
+const CAPTURED: c_int = 1;
+
+/// What a program asks about a capture; it may leave out any of it.
+pub(crate) struct Answers {
+    pub id: *mut u64,
+    pub graph: *mut usize,
+    pub after: *mut *const usize,
+    pub count: *mut usize,
+}
+
+/// Answers what is asked of a stream's capture, and says whether there is one.
+///
+/// # Safety
+/// The answers must have room.
+pub(crate) unsafe fn capture_info(
+    device: Locked,
+    stream: usize,
+    status: *mut c_int,
+    to: Answers,
+) -> Result<bool> {
+    let (state, capture, graph) = device.capture_state(stream)?;
+    // SAFETY: by this function's contract.
+    unsafe {
+        put(status, state)?;
+        if state == CAPTURED {
+            let part = device.streams.get(stream)?.capture.as_ref();
+            let tail = part.map_or(&[][..], |part| &part.tail);
+            offer(to.id, capture as u64);
+            offer(to.graph, graph);
+            offer(to.after, tail.as_ptr());
+            offer(to.count, tail.len());
+        }
+    }
+    Ok(state == CAPTURED)
 }
 
 impl Device {
@@ -101,7 +140,7 @@ impl Device {
     /// Ends a capture; its graph.
     pub(crate) fn end_capture(&mut self, stream: usize) -> Result<usize> {
         let part = self.streams.get(stream)?.capture.clone();
-        let Captured { capture, tail } = part.ok_or(Error::INVALID_VALUE)?;
+        let Captured { capture, tail } = part.ok_or(Error::ILLEGAL_STATE)?;
         let begun = self.streams.captures.get(capture)?;
         if begun.origin != resolve(stream) {
             return Err(Error::CAPTURE_UNMATCHED);

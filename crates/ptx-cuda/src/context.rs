@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::call::{check_permitted, check_process};
-use crate::driver::device::without_context;
 use crate::error::{Error, Result};
 use crate::handles::{Handles, fresh};
 use crate::state::{Device, Locked, lock};
@@ -15,6 +15,9 @@ thread_local! {
     static STACK: ManuallyDrop<RefCell<Vec<usize>>> =
         const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
+
+/// Whether `cuInit` was called.
+pub(crate) static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 fn stack<T>(of: impl FnOnce(&mut Vec<usize>) -> T) -> T {
     STACK.with(|stack| of(&mut stack.borrow_mut()))
@@ -109,6 +112,14 @@ pub(crate) fn set(context: usize) {
             stack.push(context);
         }
     });
+}
+
+/// Why a thread has no context.
+fn without_context() -> Error {
+    match INITIALISED.load(Relaxed) {
+        true => Error::INVALID_CONTEXT,
+        false => Error::NOT_INITIALIZED,
+    }
 }
 
 /// The device, for a call of the driver API that needs a context.

@@ -1,11 +1,13 @@
 //! The device that programs see: its numbers, and the settings of the run.
 
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use ptx_emu::{Config, Profile};
 use serde::{Deserialize, Serialize};
 
-use crate::call::say;
+use crate::error::{Error, Result};
+use crate::say::say;
 use crate::time::{TIME, Timing};
 
 /// Names a device, as JSON of [`Properties`].
@@ -16,6 +18,23 @@ pub const SEED: &str = "DGX_RUN_SEED";
 pub const SANITIZE: &str = "DGX_RUN_SANITIZE";
 /// Runs no kernel if it is set: a program that passes its own check all the same proves nothing.
 pub const SKIP: &str = "DGX_RUN_SKIP";
+
+/// CUDA 13.4: no program needs a newer driver than it was compiled for.
+pub(crate) const VERSION: c_int = 13_040;
+
+/// What `cudaDeviceGetPCIBusId` says of device 0.
+pub(crate) const BUS: &str = "0000:00:00.0";
+
+/// Names the emulated device.
+pub(crate) const UUID: [u8; 16] = *b"dgx emulated gpu";
+
+/// Fails for all but the one device.
+pub(crate) fn check(device: c_int) -> Result {
+    match device {
+        0 => Ok(()),
+        _ => Err(Error::INVALID_DEVICE),
+    }
+}
 
 /// What a program can ask about the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,8 +5,10 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::state::Device;
 
-/// Made without a clock.
+/// Flags: the host sleeps while it waits; no clock; for several processes.
+const BLOCKING: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
+const INTERPROCESS: u32 = 4;
 
 /// An event.
 #[derive(Default)]
@@ -18,12 +20,24 @@ pub(crate) struct Event {
     pub(crate) captured: Option<(usize, Vec<usize>)>,
 }
 
+impl Event {
+    /// Whether work outside of captures comes before it.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.at.is_some()
+    }
+}
+
 impl Device {
-    pub(crate) fn make_event(&mut self, flags: u32) -> usize {
-        self.events.add(Event {
+    pub(crate) fn make_event(&mut self, flags: u32) -> Result<usize> {
+        // One that other processes see has no clock.
+        let is_known = flags & !(BLOCKING | DISABLE_TIMING | INTERPROCESS) == 0;
+        if !is_known || (flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0) {
+            return Err(Error::INVALID_VALUE);
+        }
+        Ok(self.events.add(Event {
             flags,
             ..Event::default()
-        })
+        }))
     }
 
     /// All work before it is done already.

@@ -26,6 +26,8 @@ pub(crate) enum Problem {
     Damaged(&'static str),
     /// Its PTX is for other devices.
     OtherTarget(Vec<String>),
+    /// It has nothing: nvcc puts one before relocatable code, which the device's linker takes.
+    Empty,
     /// It has machine code alone, for these architectures.
     NoPtx(Vec<u32>),
 }
@@ -165,6 +167,7 @@ pub(crate) fn ptx(container: &[u8], runs: impl Fn(&str) -> bool) -> Result<Strin
         (Some((_, text)), _) => Ok(text),
         (None, Some(problem)) => Err(problem),
         (None, None) if !others.is_empty() => Err(Problem::OtherTarget(others)),
+        (None, None) if entries.is_empty() => Err(Problem::Empty),
         (None, None) => {
             let machine = entries.iter().filter(|entry| entry.kind == ELF);
             Err(Problem::NoPtx(machine.map(|entry| entry.arch).collect()))
@@ -234,6 +237,10 @@ mod tests {
 
     #[test]
     fn machine_code_alone_is_named_and_cut_ones_are_damaged() {
+        let mut empty = container_of(PTX, 90, 0, b"", 0);
+        empty.truncate(16);
+        empty[8..].fill(0);
+        assert_eq!(ptx(&empty, |_| true), Err(Problem::Empty));
         let sass = container_of(ELF, 80, 0, b"\x7fELF", 0);
         assert_eq!(ptx(&sass, |_| true), Err(Problem::NoPtx(vec![80])));
         let whole = container_of(PTX, 90, 0, TEXT.as_bytes(), 0);

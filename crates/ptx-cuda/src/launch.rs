@@ -5,12 +5,12 @@ use std::io::Write;
 
 use ptx_emu::{Fault, FaultKind, Launch, LaunchError, Params, Print, Report, Sanitize};
 
-use crate::call::{say, say_once};
 use crate::device::settings;
 use crate::error::{Error, Result};
 use crate::module::Function;
 use crate::progress::Progress;
 use crate::report;
+use crate::say::{say, say_once};
 use crate::state::Device;
 
 /// Clusters of a launch whose every access is remembered, when hazards are looked for.
@@ -236,7 +236,11 @@ impl Device {
                 report::ended(name, done.counters.total_instructions(), time);
                 Ok(())
             }
-            Err(error) => self.fail(name, error),
+            Err(LaunchError::Fault(fault)) => self.fault(name, &fault),
+            Err(error) => {
+                report::taken_back(name, shape.ctas());
+                Err(refuse_launch(name, &error))
+            }
         }
     }
 
@@ -259,14 +263,7 @@ impl Device {
         result
     }
 
-    /// What the driver does about a launch that failed.
-    fn fail(&mut self, kernel: &str, error: LaunchError) -> Result {
-        match &error {
-            LaunchError::Fault(fault) => self.fault(kernel, fault),
-            _ => Err(refuse_launch(kernel, &error)),
-        }
-    }
-
+    /// What the driver does about a kernel that failed.
     fn fault(&mut self, kernel: &str, fault: &Fault) -> Result {
         print(&fault.printed);
         let code = match &fault.kind {

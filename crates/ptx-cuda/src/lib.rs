@@ -6,17 +6,19 @@
 //! hazard detector ([`SANITIZE`]), modelled times ([`TIME`]), whether kernels run at all ([`SKIP`]),
 //! and a folder for what was run ([`report`]).
 //!
-//! One core in Rust does the work; `driver` and `runtime` are the two faces that programs see, and
-//! `refused` has the names of what is missing. Kernels run when they are launched: every stream is
-//! in order, and nothing is ever pending.
+//! One core in Rust does the work; `driver` and `runtime` are the two faces that programs see, which
+//! the core does not know, and `refused` has the names of what is missing. Kernels run when they are
+//! launched: every stream is in order, and nothing is ever pending.
 
 mod array;
+mod attributes;
 mod c;
 mod call;
 mod capture;
 mod context;
 mod device;
 mod driver;
+mod entry;
 mod error;
 mod event;
 mod fatbin;
@@ -25,6 +27,7 @@ mod graph_memory;
 mod handles;
 mod launch;
 pub mod library;
+mod limits;
 mod link;
 mod loaded;
 mod memory;
@@ -38,6 +41,7 @@ mod refused;
 mod registration;
 pub mod report;
 mod runtime;
+mod say;
 mod state;
 mod static_runtime;
 mod stream;

@@ -2,8 +2,8 @@
 
 use std::ffi::CString;
 
-use crate::call::say;
 use crate::error::{Error, Result};
+use crate::say::say;
 
 /// Texts that are being linked, and what came of them.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use ptx_emu::{DevicePtr, MemoryError};
 
 use crate::context::current;
 use crate::error::{Error, Result};
+use crate::registration::registered;
 use crate::state::Device;
 
 /// Whose memory an allocation is.
@@ -38,6 +39,12 @@ pub(crate) struct Block {
 /// Flags of managed memory.
 const ATTACH_GLOBAL: u32 = 1;
 const ATTACH_HOST: u32 = 2;
+
+/// Bytes that rows are apart by a multiple of.
+pub(crate) const PITCH: usize = 512;
+
+/// Flags of pinned memory: for all contexts, mapped, written in bursts.
+const PINNED_FLAGS: u32 = 7;
 
 /// Alignment of pinned memory, that of pages.
 const PAGE: usize = 4096;
@@ -135,6 +142,9 @@ impl Device {
             Kind::Managed => "managed memory",
             _ => "device memory",
         };
+        if bytes > self.free_bytes().0 {
+            return Err(Error::OUT_OF_MEMORY);
+        }
         let ptr = self.memory.alloc_named(name, bytes).map_err(refused)?.0;
         self.note(ptr, kind, bytes, flags);
         Ok(ptr)
@@ -153,7 +163,7 @@ impl Device {
 
     /// Allocates host memory that kernels reach.
     pub(crate) fn allocate_pinned(&mut self, bytes: u64, flags: u32) -> Result<u64> {
-        if bytes == 0 {
+        if bytes == 0 || flags & !PINNED_FLAGS != 0 {
             return Err(Error::INVALID_VALUE);
         }
         self.check_unseen()?;
@@ -191,13 +201,24 @@ impl Device {
     /// Frees an allocation if it is of one of these kinds.
     pub(crate) fn free(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
         self.check_unseen()?;
-        match self.blocks.get(&ptr) {
-            Some(block) if kinds.contains(&block.kind) => match self.disown(ptr)? {
-                true => Ok(()),
-                false => self.release(ptr),
-            },
-            _ => Err(Error::INVALID_VALUE),
+        self.give_back(ptr, kinds)
+    }
+
+    /// Gives an allocation of one of these kinds back to its graph, or to the device and the pool
+    /// that counts it.
+    pub(crate) fn give_back(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
+        let block = *self.blocks.get(&ptr).ok_or(Error::INVALID_VALUE)?;
+        if !kinds.contains(&block.kind) {
+            return Err(Error::INVALID_VALUE);
         }
+        if self.disown(ptr)? {
+            return Ok(());
+        }
+        self.release(ptr)?;
+        if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(pool).ok()) {
+            pool.used -= block.bytes;
+        }
+        Ok(())
     }
 
     /// Frees an allocation, whatever it is.
@@ -225,6 +246,16 @@ impl Device {
     pub(crate) fn block(&self, ptr: u64) -> Option<(u64, Block)> {
         let (&start, &block) = self.blocks.range(..=ptr).next_back()?;
         (ptr - start < block.bytes).then_some((start, block))
+    }
+
+    /// Whose memory kernels use at an address, if any: of an allocation or a variable.
+    pub(crate) fn kind(&self, ptr: u64) -> Option<Kind> {
+        match self.block(ptr) {
+            Some((_, block)) => Some(block.kind),
+            None if !self.knows(ptr) => None,
+            None if registered().is_managed(ptr) => Some(Kind::Managed),
+            None => Some(Kind::Device),
+        }
     }
 
     /// Whether kernels can use an address.

@@ -5,13 +5,14 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ptx_emu::Problem::{Duplicate, Syntax, UnknownName};
 use ptx_emu::{CompileError, Kernel, Module};
 
-use crate::call::say;
-use crate::device::settings;
+use crate::device::{SHARED_PLAIN, settings};
 use crate::error::{Error, Result};
 use crate::fatbin::{self, Problem};
 use crate::report;
+use crate::say::say;
 use crate::state::Device;
 use crate::time::Timer;
 
@@ -66,6 +67,7 @@ impl Loaded {
                 _ => Error::INVALID_IMAGE,
             },
         })?;
+        refused_by_ptxas(&emu)?;
         if !settings().config.profile.runs(emu.target()) {
             let (name, target) = (&settings().properties.name, emu.target());
             let text = format!("the PTX is for {target}, which an {name} does not run");
@@ -91,6 +93,18 @@ impl Loaded {
         }
     }
 
+    /// Makes a container ready, given itself or its wrapper.
+    ///
+    /// # Safety
+    /// `image` must begin as one of these.
+    pub(crate) unsafe fn of_fat_binary(image: *const c_void) -> Image {
+        // SAFETY: by this function's contract.
+        match unsafe { container(image) } {
+            Some(bytes) => Self::of_container(bytes),
+            None => Err(explain(&Problem::Damaged("its header cannot be read"))),
+        }
+    }
+
     /// Reads what `cuModuleLoadData` was given: PTX text, a container, or the wrapper of one.
     ///
     /// # Safety
@@ -104,8 +118,7 @@ impl Loaded {
         match u32::from_le_bytes(magic) {
             fatbin::WRAPPER | fatbin::CONTAINER => {
                 // SAFETY: by this function's contract.
-                let container = unsafe { container(image) };
-                Self::of_container(container.ok_or(Error::INVALID_IMAGE)?)
+                unsafe { Self::of_fat_binary(image) }
             }
             _ if magic == *b"\x7fELF" => Err(explain(&Problem::NoPtx(Vec::new()))),
             _ => {
@@ -165,11 +178,40 @@ impl Loaded {
     }
 }
 
+/// Fails for what no compiler of PTX accepts. Kernels that only the emulator refuses fail when they
+/// are used, so that others of their module run.
+fn refused_by_ptxas(module: &Module) -> std::result::Result<(), Refusal> {
+    let refuse = |text: String| {
+        let code = Error::INVALID_PTX;
+        let text = format!("the PTX cannot be loaded: {text}");
+        Err(Refusal { code, text })
+    };
+    for (name, error) in module.refused() {
+        if let Syntax { .. } | UnknownName(_) | Duplicate(_) = &error.problem {
+            return refuse(format!("kernel {name}: {error}"));
+        }
+    }
+    for Kernel {
+        name,
+        static_shared: bytes,
+        ..
+    } in module.kernels()
+    {
+        if bytes > SHARED_PLAIN {
+            return refuse(format!(
+                "kernel {name}: {bytes} static shared bytes, {SHARED_PLAIN} are allowed: more must \
+                 be dynamic (extern __shared__)"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The bytes of a container, given itself or its wrapper.
 ///
 /// # Safety
-/// `image` must begin with one of the two magic words and be whole.
-pub(crate) unsafe fn container<'b>(image: *const c_void) -> Option<&'b [u8]> {
+/// `image` must begin with one of the two magic words.
+unsafe fn container<'b>(image: *const c_void) -> Option<&'b [u8]> {
     /// What nvcc's host code registers.
     #[repr(C)]
     struct Wrapper {
@@ -191,16 +233,30 @@ pub(crate) unsafe fn container<'b>(image: *const c_void) -> Option<&'b [u8]> {
     // SAFETY: a container has sixteen bytes of header, and then as many as they say.
     unsafe {
         let bytes = fatbin::container_bytes(&*start.cast::<[u8; 16]>())?;
+        if !is_mapped(start, bytes) {
+            return None;
+        }
         Some(std::slice::from_raw_parts(start.cast::<u8>(), bytes))
     }
+}
+
+/// Whether a process has all of these bytes: a damaged header may name more.
+fn is_mapped(start: *const c_void, bytes: usize) -> bool {
+    const PAGE: usize = 4096;
+    let before = start.addr() % PAGE;
+    let Some(bytes) = bytes.checked_add(before) else {
+        return false;
+    };
+    let first = start.wrapping_byte_sub(before).cast_mut();
+    // SAFETY: it asks for nothing to be done, and fails where nothing is mapped.
+    unsafe { libc::msync(first, bytes, libc::MS_ASYNC) == 0 }
 }
 
 /// What to do about a fat binary, and the code that the driver gives.
 fn explain(problem: &Problem) -> Refusal {
     let capability = settings().properties.capability;
-    let remedy = format!(
-        "compile with -arch=compute_{capability}a or -gencode arch=compute_{capability},code=compute_{capability}"
-    );
+    let remedy =
+        format!("compile with -gencode arch=compute_{capability}a,code=compute_{capability}a");
     let (code, text) = match problem {
         Problem::Damaged(why) => (
             Error::INVALID_IMAGE,
@@ -213,6 +269,12 @@ fn explain(problem: &Problem) -> Refusal {
             );
             (Error::NO_BINARY, text)
         }
+        Problem::Empty => (
+            Error::NO_BINARY,
+            "the program has relocatable device code (-rdc=true), which is not linked here: compile \
+             with -rdc=false; dynamic parallelism, which needs it, is not supported"
+                .to_owned(),
+        ),
         Problem::NoPtx(archs) => {
             let list: Vec<String> = archs.iter().map(|arch| format!(" for sm_{arch}")).collect();
             let text = format!(
@@ -240,9 +302,8 @@ pub(crate) struct Function {
 impl Function {
     pub(crate) fn of(module: &Arc<Loaded>, name: &str) -> Result<Self> {
         let kernel = module.kernel(name)?;
-        let plain = crate::device::SHARED_PLAIN;
         Ok(Self {
-            max_dynamic_shared: plain.saturating_sub(kernel.static_shared),
+            max_dynamic_shared: SHARED_PLAIN.saturating_sub(kernel.static_shared),
             name: name.into(),
             module: module.clone(),
             carveout: -1,

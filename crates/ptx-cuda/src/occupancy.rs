@@ -125,6 +125,7 @@ pub(crate) fn set_attribute(function: &mut Function, attribute: i32, value: i32)
             let plain = crate::device::SHARED_PLAIN.saturating_sub(fixed);
             function.max_dynamic_shared = bytes.max(plain);
         }
+        9 if !(-1..=100).contains(&value) => return Err(Error::INVALID_VALUE),
         9 => function.carveout = value,
         14 => function.large_clusters = value != 0,
         15 => {}

@@ -192,19 +192,8 @@ impl Device {
     }
 
     /// Frees in the order of a stream.
-    pub(crate) fn free_to_pool(&mut self, ptr: u64) -> Result {
-        let block = *self.blocks.get(&ptr).ok_or(Error::INVALID_VALUE)?;
-        if !matches!(block.kind, Kind::Device | Kind::Managed) {
-            return Err(Error::INVALID_VALUE);
-        }
-        if self.disown(ptr)? {
-            return Ok(());
-        }
-        self.release(ptr)?;
-        if let Some(pool) = block.pool.and_then(|pool| self.pools.get_mut(pool).ok()) {
-            pool.used -= block.bytes;
-        }
-        Ok(())
+    pub(crate) fn free_in_order(&mut self, ptr: u64) -> Result {
+        self.give_back(ptr, &[Kind::Device, Kind::Managed])
     }
 
     /// Frees what graphs freed that are gone.
@@ -213,7 +202,7 @@ impl Device {
         let gone = self.freed_last.iter().filter(gone);
         let gone: Vec<u64> = gone.map(|(ptr, _)| *ptr).collect();
         gone.into_iter()
-            .try_for_each(|ptr| self.free_to_pool(ptr))?;
+            .try_for_each(|ptr| self.free_in_order(ptr))?;
         self.release_graph_memory()
     }
 

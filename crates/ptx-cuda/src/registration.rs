@@ -9,7 +9,7 @@ use ptx_emu::{DevicePtr, Memory};
 
 use crate::error::{Error, Result};
 use crate::handles::fresh;
-use crate::module::{Function, Loaded, container};
+use crate::module::{Function, Loaded};
 use crate::state::Device;
 
 /// A registered variable.
@@ -79,6 +79,17 @@ impl Registered {
         self.variables.insert(place, variable);
     }
 
+    /// Whether a managed variable that was loaded lies at an address.
+    pub(crate) fn is_managed(&self, ptr: u64) -> bool {
+        self.variables.values().any(|variable| {
+            let place = variable
+                .managed
+                .map(std::ptr::with_exposed_provenance::<u64>);
+            // SAFETY: the program registered it as the place of the address.
+            place.is_some_and(|place| ptr.wrapping_sub(unsafe { *place }) < variable.bytes)
+        })
+    }
+
     fn managed_of(&self, binary: usize) -> Vec<(usize, Variable)> {
         let of = |(_, variable): &(&usize, &Variable)| variable.binary == binary;
         let managed = self.variables.iter().filter(of);
@@ -131,11 +142,8 @@ impl Device {
         let image = registered().binaries.get(&binary).copied();
         let image = image.ok_or(Error::INVALID_HANDLE)?;
         // SAFETY: the program registered it, and keeps it until it unregisters it.
-        let bytes = unsafe { container(std::ptr::with_exposed_provenance(image)) };
-        let loaded = match bytes {
-            Some(bytes) => Loaded::of_container(bytes).map_err(Error::from),
-            None => Err(Error::INVALID_IMAGE),
-        };
+        let loaded = unsafe { Loaded::of_fat_binary(std::ptr::with_exposed_provenance(image)) };
+        let loaded = loaded.map_err(Error::from);
         self.registry.loaded.insert(binary, loaded.clone());
         let loaded = loaded?;
         for (place, variable) in registered().managed_of(binary) {

@@ -1,7 +1,7 @@
 //! What a process tells of its run while it runs, so that nothing is lost however it ends.
 //!
 //! The environment names a folder; every process writes one file there, a JSON object a line. The
-//! line of a kernel is written over with each launch.
+//! line of a kernel is written over when a launch ends, and when one begins that may take long.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -13,10 +13,14 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use ptx_emu::{Evidence, Finding};
 use serde::{Deserialize, Serialize};
 
+use crate::say::say_once;
 use crate::time::Modelled;
 
 /// Names the folder.
 pub const REPORT: &str = "DGX_RUN_REPORT";
+
+/// A file there that a process removes if it cannot write all it should: a full disk allows that.
+pub const WHOLE: &str = "whole";
 
 /// One line of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,8 +123,25 @@ impl Forms {
     }
 }
 
+/// The line of a kernel, as [`Line::Kernel`].
+#[derive(Serialize)]
+#[serde(tag = "line", rename_all = "kebab-case")]
+enum Written<'k> {
+    Kernel(&'k Kernel),
+}
+
 /// Bytes that the numbers of a kernel take, at most.
 const NUMBERS: usize = 600;
+
+/// Nanoseconds of a launch that is worth a line before it ends.
+const LONG: u64 = 1_000_000;
+
+/// A kernel and its line: where that is, and its bytes.
+struct Entry {
+    kernel: Kernel,
+    at: u64,
+    width: usize,
+}
 
 #[derive(Default)]
 struct Writer {
@@ -129,7 +150,7 @@ struct Writer {
     file: Option<File>,
     /// Where the next line goes.
     end: u64,
-    kernels: HashMap<String, (u64, Kernel)>,
+    kernels: HashMap<String, Entry>,
     said: BTreeSet<String>,
     began: Option<std::time::Instant>,
 }
@@ -146,12 +167,23 @@ fn create(process: u32) -> Option<File> {
             Ok(file) => return Some(file),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => {
-                crate::call::say(&format!("{} cannot be written: {error}", path.display()));
+                lose(&error);
                 break;
             }
         }
     }
     None
+}
+
+/// Notes that a part of the report is lost. The program goes on.
+fn lose(error: &std::io::Error) {
+    let folder = PathBuf::from(std::env::var_os(REPORT).unwrap_or_default());
+    // Another process may have removed it.
+    let _ = std::fs::remove_file(folder.join(WHOLE));
+    say_once(&format!(
+        "what is launched cannot be written to {}: {error}",
+        folder.display()
+    ));
 }
 
 fn with(write: impl FnOnce(&mut Writer)) {
@@ -170,35 +202,47 @@ fn with(write: impl FnOnce(&mut Writer)) {
 }
 
 impl Writer {
-    fn put(&self, text: &str, at: u64) {
-        if let Some(file) = &self.file {
-            // A full disk loses the report, not the program.
-            let _ = file.write_all_at(text.as_bytes(), at);
+    fn put(&self, text: &[u8], at: u64) {
+        let written = self.file.as_ref().map(|file| file.write_all_at(text, at));
+        if let Some(Err(error)) = written {
+            lose(&error);
         }
     }
 
     fn append(&mut self, line: &Line) {
         let text = serde_json::to_string(line).unwrap_or_default() + "\n";
-        self.put(&text, self.end);
+        self.put(text.as_bytes(), self.end);
         self.end += text.len() as u64;
     }
 
-    fn kernel(&mut self, name: &str, change: impl FnOnce(&mut Kernel)) {
-        let end = self.end;
-        let (at, kernel) = self.kernels.entry(name.to_owned()).or_insert_with(|| {
-            let kernel = Kernel {
-                kernel: name.to_owned(),
-                ..Kernel::default()
+    /// The numbers of a kernel, which gets a line.
+    fn kernel(&mut self, name: &str) -> &mut Kernel {
+        if !self.kernels.contains_key(name) {
+            let width = serde_json::to_string(name).map_or(0, |name| name.len()) + NUMBERS;
+            let entry = Entry {
+                kernel: Kernel {
+                    kernel: name.to_owned(),
+                    ..Kernel::default()
+                },
+                at: self.end,
+                width,
             };
-            (end, kernel)
-        });
-        change(kernel);
-        let at = *at;
-        let width = serde_json::to_string(name).map_or(0, |name| name.len()) + NUMBERS;
-        let text = serde_json::to_string(&Line::Kernel(kernel.clone())).unwrap_or_default();
-        self.put(&format!("{text:width$}\n"), at);
-        if at == end {
             self.end += width as u64 + 1;
+            self.kernels.insert(name.to_owned(), entry);
+        }
+        let entry = self.kernels.get_mut(name);
+        &mut entry.expect("it was added").kernel
+    }
+
+    /// Writes the line of a kernel, if it has one.
+    fn write(&self, name: &str) {
+        if let Some(Entry { kernel, at, width }) = self.kernels.get(name) {
+            let mut text = Vec::with_capacity(width + 1);
+            // Numbers and names can always be written.
+            let _ = serde_json::to_writer(&mut text, &Written::Kernel(kernel));
+            text.resize(*width, b' ');
+            text.push(b'\n');
+            self.put(&text, *at);
         }
     }
 
@@ -215,14 +259,25 @@ pub(crate) fn forms(kernel: &ptx_emu::Kernel<'_>) {
     with(|writer| writer.once(&Line::Forms(Forms::of(kernel))));
 }
 
-/// A launch begins.
+/// A launch begins. It is written down now if those before it took long, or there were none.
 pub(crate) fn begun(name: &str, ctas: u64) {
     with(|writer| {
         writer.began = Some(std::time::Instant::now());
-        writer.kernel(name, |kernel| {
-            kernel.launches += 1;
-            kernel.ctas += ctas;
-        });
+        let kernel = writer.kernel(name);
+        kernel.launches += 1;
+        kernel.ctas += ctas;
+        if kernel.host_nanos >= LONG * kernel.ended {
+            writer.write(name);
+        }
+    });
+}
+
+/// It was refused, and so has not begun.
+pub(crate) fn taken_back(name: &str, ctas: u64) {
+    with(|writer| {
+        let kernel = writer.kernel(name);
+        kernel.launches -= 1;
+        kernel.ctas -= ctas;
     });
 }
 
@@ -233,30 +288,21 @@ pub(crate) fn ended(
     time: Option<std::result::Result<Modelled, String>>,
 ) {
     with(|writer| {
-        let nanos = writer
-            .began
-            .map_or(0, |began| began.elapsed().as_nanos() as u64);
-        let (time, why) = time.map_or((None, None), |time| match time {
-            Ok(time) => (Some(time), None),
-            Err(why) => (None, Some(why)),
-        });
-        writer.kernel(name, |kernel| {
-            kernel.ended += 1;
-            kernel.warp_instructions += warp_instructions;
-            kernel.host_nanos += nanos;
-            if let Some(Modelled { nanos, bound }) = time {
-                kernel.timed += 1;
-                kernel.modelled_nanos += nanos;
-                if kernel
-                    .longest
-                    .as_ref()
-                    .is_none_or(|(most, _)| nanos > *most)
-                {
-                    kernel.longest = Some((nanos, bound.to_owned()));
-                }
+        let began = writer.began;
+        let kernel = writer.kernel(name);
+        kernel.ended += 1;
+        kernel.warp_instructions += warp_instructions;
+        kernel.host_nanos += began.map_or(0, |began| began.elapsed().as_nanos() as u64);
+        if let Some(Ok(Modelled { nanos, bound })) = time {
+            kernel.timed += 1;
+            kernel.modelled_nanos += nanos;
+            let longest = kernel.longest.as_ref();
+            if longest.is_none_or(|(most, _)| nanos > *most) {
+                kernel.longest = Some((nanos, bound.to_owned()));
             }
-        });
-        if let Some(text) = why {
+        }
+        writer.write(name);
+        if let Some(Err(text)) = time {
             writer.once(&Line::Untimed {
                 kernel: name.to_owned(),
                 text,
@@ -265,14 +311,13 @@ pub(crate) fn ended(
     });
 }
 
-/// It was watched for hazards: so many of its clusters in all they did.
+/// It was watched for hazards: so many of its clusters in all they did. Its end follows.
 pub(crate) fn watched(name: &str, clusters: u64, remembered: u64, unwatched: u64) {
     with(|writer| {
-        writer.kernel(name, |kernel| {
-            kernel.clusters += clusters;
-            kernel.remembered += remembered;
-            kernel.unwatched = kernel.unwatched.max(unwatched);
-        });
+        let kernel = writer.kernel(name);
+        kernel.clusters += clusters;
+        kernel.remembered += remembered;
+        kernel.unwatched = kernel.unwatched.max(unwatched);
     });
 }
 
@@ -290,6 +335,7 @@ pub(crate) fn hazard(kernel: &str, finding: &Finding) {
 /// It was refused, or ended early.
 pub(crate) fn fault(kernel: &str, text: &str) {
     with(|writer| {
+        writer.write(kernel);
         writer.once(&Line::Fault {
             kernel: kernel.to_owned(),
             text: text.to_owned(),

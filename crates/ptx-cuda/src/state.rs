@@ -1,12 +1,12 @@
 //! Everything a process has on its device, behind one lock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use ptx_emu::Memory;
 
 use crate::array::Arrays;
-use crate::call::{check_process, say};
+use crate::call::check_process;
 use crate::context::Contexts;
 use crate::device::settings;
 use crate::error::{Error, Result};
@@ -19,6 +19,7 @@ use crate::memory::Block;
 use crate::module::{Function, Functions, Loaded};
 use crate::pool::Pool;
 use crate::registration::Registry;
+use crate::say::say;
 use crate::stream::Streams;
 use crate::virtual_memory::Virtual;
 
@@ -56,11 +57,11 @@ pub(crate) struct Device {
     pub(crate) links: Handles<Link>,
     /// Launches so far, which seed the next.
     pub(crate) launches: u64,
-    /// What a kernel did to the context: every later call fails like this.
+    /// What a kernel or a panic did to the context: every later call fails like this.
     pub(crate) sticky: Option<Error>,
 }
 
-static DEVICE: OnceLock<Mutex<Option<Device>>> = OnceLock::new();
+static DEVICE: Mutex<Option<Device>> = Mutex::new(None);
 
 /// Unlocks when dropped.
 pub(crate) struct Locked(MutexGuard<'static, Option<Device>>);
@@ -82,13 +83,19 @@ impl std::ops::DerefMut for Locked {
 /// The device, whatever happened to its context.
 pub(crate) fn lock() -> Result<Locked> {
     check_process()?;
-    let cell = DEVICE.get_or_init(|| Mutex::new(None));
-    // A panic while it was locked was reported; the next call may find less than it should.
+    lock_in(&DEVICE)
+}
+
+fn lock_in(cell: &'static Mutex<Option<Device>>) -> Result<Locked> {
     let mut guard = cell.lock().unwrap_or_else(PoisonError::into_inner);
     if guard.is_none() {
         *guard = Some(Device::new()?);
     }
     let mut locked = Locked(guard);
+    // A panic while it was locked left it half changed: it is lost as after a fault.
+    if cell.is_poisoned() {
+        locked.sticky.get_or_insert(Error::UNKNOWN);
+    }
     locked.drop_unregistered()?;
     Ok(locked)
 }
@@ -188,5 +195,25 @@ impl Device {
         self.limits.clear();
         // What a kernel did to the context stays: the process must end.
         self.sticky.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_a_panic_left_half_changed_is_lost() {
+        static OTHER: Mutex<Option<Device>> = Mutex::new(None);
+        let panics = std::thread::spawn(|| {
+            let _locked = lock_in(&OTHER);
+            panic!("in the middle of a call");
+        });
+        assert!(panics.join().is_err());
+        for _ in 0..2 {
+            let lost = lock_in(&OTHER).and_then(Locked::unless_lost);
+            assert_eq!(lost.err(), Some(Error::UNKNOWN));
+        }
+        assert_eq!(lock_in(&OTHER).unwrap().reset(), Err(Error::UNKNOWN));
     }
 }

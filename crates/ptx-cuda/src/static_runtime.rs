@@ -14,8 +14,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::call::say;
-use crate::driver::entry;
+use crate::entry;
+use crate::say::say;
 
 /// What the host code of every CUDA program calls first.
 const FIRST: &str = "__cudaRegisterFatBinary";

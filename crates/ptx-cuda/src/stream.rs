@@ -53,12 +53,15 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    pub(crate) fn make(&mut self, flags: u32, priority: i32) -> usize {
-        self.made.add(Stream {
+    pub(crate) fn make(&mut self, flags: u32, priority: i32) -> Result<usize> {
+        if flags & !NON_BLOCKING != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        Ok(self.made.add(Stream {
             flags,
             priority: priority.clamp(HIGHEST, 0),
             capture: None,
-        })
+        }))
     }
 
     /// Destroys a stream, and the capture that began in it.
@@ -112,6 +115,13 @@ impl Streams {
             8 => stream.priority = value.clamp(HIGHEST, 0),
             _ => return Err(Error::INVALID_VALUE),
         }
+        Ok(())
+    }
+
+    /// Gives a stream the attributes of another: the one that is kept.
+    pub(crate) fn copy_attributes(&mut self, to: usize, from: usize) -> Result {
+        let priority = self.get(from)?.priority;
+        self.get_mut(to)?.priority = priority;
         Ok(())
     }
 
@@ -182,13 +192,20 @@ impl Device {
         let captured = self.events.get(event)?.captured.clone();
         match (self.streams.get(stream)?.capture.is_some(), flags) {
             (_, 0) => {}
-            (true, EXTERNAL) => return self.note_work(stream, Work::Nothing),
+            (true, EXTERNAL) => return self.note_work(stream, Work::Wait),
             _ => return Err(Error::INVALID_VALUE),
         }
+        let is_recorded = self.events.get(event)?.is_recorded();
         let captures = &self.streams.captures;
         let captured = captured.filter(|(capture, _)| captures.contains(*capture));
         let part = &mut self.streams.get_mut(stream)?.capture;
         match (captured, part) {
+            // A graph cannot wait for what it does not know.
+            (None, Some(part)) if is_recorded => {
+                let capture = part.capture;
+                self.streams.invalidate(&[capture]);
+                Err(Error::CAPTURE_ISOLATION)
+            }
             (None, _) => Ok(()),
             // The legacy stream is never captured.
             (Some(_), None) if resolve(stream) == LEGACY => Err(Error::CAPTURE_IMPLICIT),

@@ -2,8 +2,9 @@
 
 use ptx_emu::{Fill, Im2col, MapElement, Swizzle, TensorMap, Tiled};
 
-use crate::call::{refuse_part, say};
+use crate::call::refuse_part;
 use crate::error::{Error, Result};
+use crate::say::say;
 
 /// What both encoders take.
 pub(crate) struct Tensor<'a> {

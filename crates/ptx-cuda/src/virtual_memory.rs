@@ -242,8 +242,7 @@ impl Reserved {
 impl Device {
     /// Memory without an address, as long as the device has as much.
     pub(crate) fn create_memory(&mut self, bytes: u64) -> Result<usize> {
-        let free = self.memory.limit() - self.memory.used();
-        match self.virtual_memory.bytes().saturating_add(bytes) <= free {
+        match bytes <= self.free_bytes().0 {
             true => self.virtual_memory.create(bytes),
             false => Err(Error::OUT_OF_MEMORY),
         }

@@ -1,6 +1,6 @@
 //! What a stream can be asked to do, now or when a graph is launched.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use crate::call::in_host_function;
@@ -76,7 +76,9 @@ pub(crate) enum Work {
     Host(HostCall),
     /// An event is recorded.
     Record(usize),
-    /// Nothing: joins others, or waits for what is done already.
+    /// An event is waited for, which was recorded by work that is done.
+    Wait,
+    /// Nothing: joins others.
     Nothing,
     /// Work in an order that keeps its dependencies.
     Graph(Arc<Vec<Work>>),
@@ -86,6 +88,22 @@ pub(crate) enum Work {
     Free(u64),
     /// An allocation that a graph frees: it goes with all that may replay the graph.
     FreeLast(Arc<u64>),
+}
+
+/// `cudaGraphNodeType…` of a piece of work.
+pub(crate) fn kind(work: &Work) -> c_int {
+    match work {
+        Work::Kernel(_) => 0,
+        Work::Copy(_) => 1,
+        Work::Fill(_) => 2,
+        Work::Host(_) => 3,
+        Work::Graph(_) => 4,
+        Work::Nothing => 5,
+        Work::Wait => 6,
+        Work::Record(_) => 7,
+        Work::Allocate(_) => 10,
+        Work::Free(_) | Work::FreeLast(_) => 11,
+    }
 }
 
 /// Does a piece of work. The device is not locked while a function of the program runs.
@@ -118,8 +136,10 @@ impl Device {
             }
             Work::Record(event) => self.record(*event),
             Work::Allocate(ptr) => self.own(**ptr),
-            Work::Free(ptr) => self.free_to_pool(*ptr),
-            Work::Nothing | Work::Host(_) | Work::Graph(_) | Work::FreeLast(_) => Ok(()),
+            Work::Free(ptr) => self.free_in_order(*ptr),
+            Work::Wait | Work::Nothing | Work::Host(_) | Work::Graph(_) | Work::FreeLast(_) => {
+                Ok(())
+            }
         }
     }
 }

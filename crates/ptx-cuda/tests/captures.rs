@@ -283,3 +283,97 @@ fn a_graphs_memory_is_where_it_was_at_every_launch() {
         assert_eq!(cuda.f3("cudaMemset", params.ptr, 7 as c_int, 4096usize), 1);
     }
 }
+
+#[test]
+fn memory_of_pools_is_freed_by_the_rules_of_all_memory() {
+    let cuda = Cuda::load();
+    let (mut stream, mut graph, mut ptr) = (0usize, 0usize, 0u64);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        let allocated = cuda.f3("cudaMallocAsync", &raw mut ptr, 64usize, 0usize);
+        assert_eq!(allocated, 0);
+        assert_eq!(cuda.f1("cuMemFreeHost", ptr), 1, "not pinned");
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, GLOBAL), 0);
+        assert_eq!(cuda.f1("cudaFree", ptr), 900, "no capture sees it");
+        assert_eq!(cuda.f2("cudaStreamEndCapture", stream, &raw mut graph), 901);
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+        assert_eq!(cuda.f1("cuMemFree_v2", ptr), 0);
+        assert_eq!(cuda.f1("cudaFree", ptr), 1, "twice");
+    }
+}
+
+#[test]
+fn a_node_that_waits_says_so() {
+    const WAITS: c_int = 6;
+    let cuda = Cuda::load();
+    let (mut stream, mut graph, mut event, mut count) = (0usize, 0usize, 0usize, 2usize);
+    let (mut nodes, mut kind) = ([0usize; 2], 0 as c_int);
+    // SAFETY: as the API asks for.
+    unsafe {
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        assert_eq!(cuda.f1("cudaEventCreate", &raw mut event), 0);
+        assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, GLOBAL), 0);
+        // An event that is external to the capture.
+        assert_eq!(cuda.f3("cudaStreamWaitEvent", stream, event, 1u32), 0);
+        assert_eq!(cuda.f2("cudaStreamEndCapture", stream, &raw mut graph), 0);
+        let name = "cudaGraphAddEventWaitNode";
+        let (node, none) = (&raw mut nodes[1], null_mut::<usize>());
+        assert_eq!(cuda.f5(name, node, graph, none, 0usize, event), 0);
+        let listed = cuda.f3(
+            "cudaGraphGetNodes",
+            graph,
+            nodes.as_mut_ptr(),
+            &raw mut count,
+        );
+        assert_eq!((listed, count), (0, 2));
+        for node in nodes {
+            assert_eq!(cuda.f2("cudaGraphNodeGetType", node, &raw mut kind), 0);
+            assert_eq!(kind, WAITS);
+        }
+        assert_eq!(cuda.f1("cudaGraphDestroy", graph), 0);
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+    }
+}
+
+#[test]
+fn a_stream_gets_the_attributes_of_another() {
+    let cuda = Cuda::load();
+    let (mut to, mut from, mut priority) = (0usize, 0usize, 0 as c_int);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut to), 0);
+        let make = "cudaStreamCreateWithPriority";
+        assert_eq!(cuda.f3(make, &raw mut from, 0u32, -3 as c_int), 0);
+        assert_eq!(cuda.f2("cudaStreamCopyAttributes", to, from), 0);
+        let get = "cudaStreamGetPriority";
+        assert_eq!(cuda.f2(get, to, &raw mut priority), 0);
+        assert_eq!(priority, -3);
+        assert_eq!(cuda.f1("cudaStreamDestroy", from), 0);
+        assert_eq!(cuda.f2("cudaStreamCopyAttributes", to, from), 400);
+        assert_eq!(cuda.f1("cudaStreamDestroy", to), 0);
+    }
+}
+
+#[test]
+fn a_capture_waits_for_nothing_outside_of_it() {
+    let cuda = Cuda::load();
+    let (mut stream, mut graph, mut event) = (0usize, 0usize, 0usize);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        let end = "cudaStreamEndCapture";
+        assert_eq!(cuda.f2(end, stream, &raw mut graph), 401, "none begun");
+        assert_eq!(cuda.f1("cudaEventCreate", &raw mut event), 0);
+        let wait = |code| {
+            assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, GLOBAL), 0);
+            assert_eq!(cuda.f3("cudaStreamWaitEvent", stream, event, 0u32), code);
+        };
+        wait(0);
+        assert_eq!(cuda.f2(end, stream, &raw mut graph), 0, "never recorded");
+        assert_eq!(cuda.f2("cudaEventRecord", event, 0usize), 0);
+        wait(905);
+        assert_eq!(cuda.f2(end, stream, &raw mut graph), 901);
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+    }
+}

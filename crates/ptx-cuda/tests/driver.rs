@@ -145,3 +145,56 @@ fn memory_is_mapped_where_addresses_were_reserved() {
         assert_eq!(cuda.f1("cuMemRelease", memory[0]), 1);
     }
 }
+
+#[test]
+fn all_memory_of_the_device_counts() {
+    let cuda = Cuda::load();
+    let prop = [1u32, 0, 1, 0, 0, 0, 0, 0];
+    let (mut context, mut free, mut all) = (0usize, 0usize, 0usize);
+    let (mut memory, mut ptr) = (0usize, 0u64);
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        assert_eq!(cuda.f1("cuInit", 0u32), 0);
+        let made = cuda.f3("cuCtxCreate_v2", &raw mut context, 0u32, 0 as c_int);
+        assert_eq!(made, 0);
+        let info = cuda.f2("cuMemGetInfo_v2", &raw mut free, &raw mut all);
+        assert_eq!(info, 0);
+        let nearly = free / PIECE * PIECE;
+        let create = "cuMemCreate";
+        let made = cuda.f4(create, &raw mut memory, nearly, prop.as_ptr(), 0u64);
+        assert_eq!(made, 0);
+        let mut allocate = || cuda.f2("cuMemAlloc_v2", &raw mut ptr, PIECE);
+        assert_eq!(allocate(), 2, "all is taken");
+        assert_eq!(cuda.f1("cuMemRelease", memory), 0);
+        assert_eq!(allocate(), 0);
+        assert_eq!(cuda.f1("cuMemFree_v2", ptr), 0);
+        assert_eq!(cuda.f1("cuCtxDestroy_v2", context), 0);
+    }
+}
+
+#[test]
+fn fills_of_rows_wait_for_their_stream() {
+    let cuda = Cuda::load();
+    // SAFETY: as the API asks for.
+    unsafe {
+        let ptr = cuda::managed(&cuda);
+        let (mut stream, mut graph) = (0usize, 0usize);
+        assert_eq!(cuda.f1("cudaStreamCreate", &raw mut stream), 0);
+        let fill = |name: &str, value: u32, stream: usize| {
+            cuda.f6(name, ptr, 16usize, value, 2usize, 2usize, stream)
+        };
+        assert_eq!(fill("cuMemsetD2D8Async", 3, 0), 0);
+        assert_eq!((cuda::number(ptr), cuda::number(ptr + 16)), (0x303, 0x303));
+        assert_eq!(fill("cuMemsetD2D16Async", 5, 0), 0);
+        assert_eq!(cuda::number(ptr + 16), 0x5_0005);
+        assert_eq!(cuda.f2("cudaStreamBeginCapture", stream, 0 as c_int), 0);
+        assert_eq!(fill("cuMemsetD2D32Async", 7, stream), 0);
+        assert_eq!(cuda::number(ptr), 0x5_0005, "captured");
+        assert_eq!(cuda.f2("cudaStreamEndCapture", stream, &raw mut graph), 0);
+        assert_eq!(cuda.f1("cudaGraphDestroy", graph), 0);
+        assert_eq!(fill("cuMemsetD2D32Async_ptsz", 7, 0), 0);
+        assert_eq!((cuda::number(ptr + 4), cuda::number(ptr + 20)), (7, 7));
+        assert_eq!(cuda.f1("cudaStreamDestroy", stream), 0);
+        assert_eq!(cuda.f1("cudaFree", ptr), 0);
+    }
+}

@@ -170,6 +170,61 @@ fn structs_of_cuda_12_are_not_written_past_their_end() {
 }
 
 #[test]
+fn edges_of_cuda_12_have_data_under_names_of_the_second_version_alone() {
+    let (printed, said) = prints(
+        "int cudaGraphCreate(void **, unsigned);
+        int cudaGraphAddEmptyNode(void **, void *, void **, size_t);
+        int cudaGraphAddDependencies(void *, void **, void **, size_t);
+        int cudaGraphAddDependencies_v2(void *, void **, void **, void *, size_t);
+        int cudaGraphRemoveDependencies_v2(void *, void **, void **, void *, size_t);
+        int cudaGraphGetEdges(void *, void **, void **, size_t *);
+        int cudaGraphGetEdges_v2(void *, void **, void **, void *, size_t *);
+        int cudaGraphNodeGetDependencies_v2(void *, void **, void *, size_t *);
+        int cudaGraphNodeGetDependentNodes_v2(void *, void **, void *, size_t *);
+        int main(void) {
+            void *graph, *node[3], *from[2], *to[2];
+            char data[24];
+            size_t all = 0, few = 2, before = 0, after = 0;
+            int i;
+            if (!dlopen(\"libcudart.so.12\", RTLD_NOW)) return 1;
+            memset(data, 7, sizeof data);
+            if (cudaGraphCreate(&graph, 0)) return 2;
+            for (i = 0; i < 3; i++) if (cudaGraphAddEmptyNode(node + i, graph, 0, 0)) return 3;
+            if (cudaGraphAddDependencies_v2(graph, node, node + 1, 0, 1)) return 4;
+            if (cudaGraphAddDependencies(graph, node + 1, node + 2, 1)) return 5;
+            if (cudaGraphGetEdges(graph, 0, 0, &all)) return 6;
+            if (cudaGraphGetEdges_v2(graph, from, to, data, &few)) return 7;
+            if (cudaGraphNodeGetDependencies_v2(node[2], 0, 0, &before)) return 8;
+            if (cudaGraphNodeGetDependentNodes_v2(node[0], 0, 0, &after)) return 9;
+            printf(\"%zu %zu %zu %zu \", all, few, before, after);
+            printf(\"%d %d %d %d \", from[0] == node[0], to[1] == node[2], data[15], data[16]);
+            if (cudaGraphRemoveDependencies_v2(graph, node, node + 1, 0, 1)) return 10;
+            if (cudaGraphGetEdges_v2(graph, 0, 0, 0, &all)) return 11;
+            printf(\"%zu\\n\", all);
+            return 0;
+        }",
+    );
+    assert_eq!(printed, "2 2 1 1 1 1 0 7 1\n", "{said}");
+}
+
+#[test]
+fn names_of_cuda_12_are_there() {
+    let (printed, said) = prints(
+        "int main(void) {
+            int (*call)(void) = dlsym(RTLD_DEFAULT, \"cudaGraphAddNode_v2\");
+            int (*signal)(void) = dlsym(RTLD_DEFAULT, \"cudaSignalExternalSemaphoresAsync_v2\");
+            int (*wait)(void) = dlsym(RTLD_DEFAULT, \"cudaWaitExternalSemaphoresAsync_v2_ptsz\");
+            int (*info)(void *, int *, void *, void *, void *, void *, void *) =
+                dlsym(RTLD_DEFAULT, \"cudaStreamGetCaptureInfo_v3_ptsz\");
+            int status = 7, code = info(0, &status, 0, 0, 0, 0, 0);
+            printf(\"%d %d %d %d %d\\n\", call(), signal(), wait(), code, status);
+            return 0;
+        }",
+    );
+    assert_eq!(printed, "801 801 801 0 0\n", "{said}");
+}
+
+#[test]
 fn reports_outlive_forks_and_other_programs() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = run(

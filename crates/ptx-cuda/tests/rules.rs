@@ -303,3 +303,57 @@ fn attributes_and_properties_agree() {
         }
     }
 }
+
+#[test]
+fn what_no_compiler_accepts_is_refused_when_it_is_loaded() {
+    let cuda = Cuda::load();
+    let (mut context, mut module) = (0usize, 0usize);
+    let text = |body: &str| {
+        let head = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()";
+        CString::new(format!("{head}{{{body}}}")).expect("no zero")
+    };
+    let bodies = [
+        (".shared .b8 x[49152]; ret;", 0),
+        (".shared .b8 x[49168]; ret;", 218),
+        ("bra nowhere;", 218),
+        ("st.global.u32 [%rd9], 1; ret;", 218),
+        (".reg .b32 a; .reg .b64 a; ret;", 218),
+        // Others of its module may run.
+        ("foo.bar; ret;", 0),
+    ];
+    // SAFETY: as the API asks for, or refused.
+    unsafe {
+        assert_eq!(cuda.f1("cuInit", 0u32), 0);
+        let made = cuda.f3("cuCtxCreate_v2", &raw mut context, 0u32, 0 as c_int);
+        assert_eq!(made, 0);
+        for (body, code) in bodies {
+            let text = text(body);
+            let loaded = cuda.f2("cuModuleLoadData", &raw mut module, text.as_ptr());
+            assert_eq!(loaded, code, "{body}");
+        }
+        // A container that claims more than there is.
+        let mut claims = container(1, PTX.as_bytes());
+        claims[8..16].copy_from_slice(&(1u64 << 44).to_le_bytes());
+        let image = cuda::wrapper(&claims);
+        let loaded = cuda.f2("cuModuleLoadData", &raw mut module, image.as_ptr());
+        assert_eq!(loaded, 200);
+        assert_eq!(cuda.f1("cuCtxDestroy_v2", context), 0);
+    }
+}
+
+#[test]
+fn flags_that_the_api_has_not_are_refused() {
+    let cuda = Cuda::load();
+    let mut made = 0usize;
+    // SAFETY: refused.
+    unsafe {
+        let to = &raw mut made;
+        assert_eq!(cuda.f3("cudaHostAlloc", to, 16usize, 8u32), 1);
+        assert_eq!(cuda.f2("cudaStreamCreateWithFlags", to, 2u32), 1);
+        assert_eq!(cuda.f2("cudaEventCreateWithFlags", to, 8u32), 1);
+        assert_eq!(cuda.f2("cudaEventCreateWithFlags", to, 4u32), 1, "a clock");
+        let kernel = cuda.register(&container(1, PTX.as_bytes()));
+        let set = |value: c_int| cuda.f3("cudaFuncSetAttribute", kernel, 9 as c_int, value);
+        assert_eq!((set(100), set(101)), (0, 1));
+    }
+}

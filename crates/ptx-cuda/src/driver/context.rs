@@ -7,7 +7,7 @@ use crate::c::put;
 use crate::call::{driver, refuse_part};
 use crate::context::{current, in_context, pop, push, set};
 use crate::error::{Error, Result};
-use crate::runtime::{check_limit, limit};
+use crate::limits::{check_limit, limit};
 use crate::state::lock;
 use crate::stream::HIGHEST;
 

@@ -1,28 +1,17 @@
 //! Initialisation, errors and the device.
 
 use std::ffi::{c_char, c_int, c_uint};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use super::UUID;
 use crate::c::{put, put_text, text};
 use crate::call::{check_process, driver};
-use crate::device::settings;
+use crate::context::{INITIALISED, current};
+use crate::device::{BUS, UUID, VERSION, check, settings};
 use crate::error::{Error, Result};
-use crate::runtime::{BUS, VERSION, check};
-
-static INITIALISED: AtomicBool = AtomicBool::new(false);
-
-/// Why a thread has no context.
-pub(crate) fn without_context() -> Error {
-    match INITIALISED.load(Relaxed) {
-        true => Error::INVALID_CONTEXT,
-        false => Error::NOT_INITIALIZED,
-    }
-}
 
 /// The device with this number, for calls that need no context.
 pub(super) fn device(number: c_int) -> Result {
-    match INITIALISED.load(Relaxed) || crate::context::current() != 0 {
+    match INITIALISED.load(Relaxed) || current() != 0 {
         true => check(number),
         false => Err(Error::NOT_INITIALIZED),
     }

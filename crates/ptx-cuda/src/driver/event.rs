@@ -8,7 +8,7 @@ use crate::context::in_context;
 
 driver! {
     fn cuEventCreate(event: *mut usize, flags: c_uint) {
-        put(event, in_context()?.make_event(flags))
+        put(event, in_context()?.make_event(flags)?)
     }
 
     fn cuEventRecord | cuEventRecord_ptsz(event: usize, stream: usize) {

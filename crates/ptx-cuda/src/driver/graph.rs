@@ -12,9 +12,8 @@ use crate::graph::{Graph, InstantiateParams};
 use crate::graph_memory::AllocateParams;
 use crate::launch::Shape;
 use crate::params::{FillParams, HostParams};
-use crate::runtime::kind;
 use crate::stream::submit;
-use crate::work::Work;
+use crate::work::{Work, kind};
 
 /// `CUDA_KERNEL_NODE_PARAMS`
 #[repr(C)]

@@ -3,11 +3,11 @@
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
+use crate::attributes::{Attribute, apply, events};
 use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
 use crate::launch::{KernelCall, Shape, gather, gather_extra};
-use crate::runtime::{Attribute, apply, events};
 use crate::stream::submit;
 use crate::work::{HostCall, Work};
 

@@ -6,20 +6,13 @@ use crate::c::{array, put};
 use crate::call::driver;
 use crate::context::in_context;
 use crate::error::{Error, Result};
-use crate::memory::Kind;
+use crate::memory::{Kind, PITCH};
 use crate::pool::{Access, Properties, allocate_async, free_async};
-use crate::runtime::PITCH;
 
 fn free(ptr: u64, kinds: &[Kind]) -> Result {
     let mut device = in_context()?;
     match ptr {
         0 => Ok(()),
-        _ if device
-            .block(ptr)
-            .is_some_and(|(_, block)| block.pool.is_some()) =>
-        {
-            device.free_to_pool(ptr)
-        }
         _ => device.free(ptr, kinds),
     }
 }

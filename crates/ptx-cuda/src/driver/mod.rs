@@ -2,8 +2,8 @@
 
 mod array;
 mod context;
-pub(crate) mod device;
-pub(crate) mod entry;
+mod device;
+mod entry;
 mod event;
 mod function;
 mod graph;
@@ -13,10 +13,7 @@ mod link;
 mod memory;
 mod module;
 mod pointer;
-pub(crate) mod stream;
+mod stream;
 mod tensor_map;
 mod transfer;
 mod virtual_memory;
-
-/// Names the emulated device.
-pub(crate) const UUID: [u8; 16] = *b"dgx emulated gpu";

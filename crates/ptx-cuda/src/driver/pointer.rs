@@ -17,9 +17,7 @@ unsafe fn attribute(device: &mut Device, to: *mut c_void, attribute: c_int, ptr:
     let allocation = device.memory.allocation(ptx_emu::DevicePtr(ptr));
     let range = allocation.map(|found| (found.start.0, found.bytes));
     let (start, bytes) = range.ok_or(Error::INVALID_VALUE)?;
-    let kind = device
-        .block(ptr)
-        .map_or(Kind::Device, |(_, block)| block.kind);
+    let kind = device.kind(ptr).unwrap_or(Kind::Device);
     let on_host = matches!(kind, Kind::Pinned | Kind::Registered);
     // SAFETY: by this function's contract.
     unsafe {

@@ -4,55 +4,17 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::c::{offer, put};
 use crate::call::{driver, in_host_function};
-use crate::capture::exchange_mode;
+use crate::capture::{Answers, capture_info, exchange_mode};
 use crate::context::{current, in_context};
-use crate::error::{Error, Result};
-use crate::state::Locked;
-
-/// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
-const CAPTURED: c_int = 1;
-
-/// What a program asks about a capture; it may leave out any of it.
-pub(crate) struct Answers {
-    pub id: *mut u64,
-    pub graph: *mut usize,
-    pub after: *mut *const usize,
-    pub count: *mut usize,
-}
-
-/// Answers what is asked of a stream's capture, and says whether there is one.
-///
-/// # Safety
-/// The answers must have room.
-pub(crate) unsafe fn capture_info(
-    device: Locked,
-    stream: usize,
-    status: *mut c_int,
-    to: Answers,
-) -> Result<bool> {
-    let (state, capture, graph) = device.capture_state(stream)?;
-    // SAFETY: by this function's contract.
-    unsafe {
-        put(status, state)?;
-        if state == CAPTURED {
-            let part = device.streams.get(stream)?.capture.as_ref();
-            let tail = part.map_or(&[][..], |part| &part.tail);
-            offer(to.id, capture as u64);
-            offer(to.graph, graph);
-            offer(to.after, tail.as_ptr());
-            offer(to.count, tail.len());
-        }
-    }
-    Ok(state == CAPTURED)
-}
+use crate::error::Error;
 
 driver! {
     fn cuStreamCreate(stream: *mut usize, flags: c_uint) {
-        put(stream, in_context()?.streams.make(flags, 0))
+        put(stream, in_context()?.streams.make(flags, 0)?)
     }
 
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) {
-        put(stream, in_context()?.streams.make(flags, priority))
+        put(stream, in_context()?.streams.make(flags, priority)?)
     }
 
     fn cuStreamDestroy_v2(stream: usize) {

@@ -307,4 +307,37 @@ driver! {
     ) {
         fill(planar(ptr, pitch), value, 4, [width, height], 0)
     }
+
+    fn cuMemsetD2D8Async | cuMemsetD2D8Async_ptsz(
+        ptr: u64,
+        pitch: usize,
+        value: c_uchar,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) {
+        fill(planar(ptr, pitch), value.into(), 1, [width, height], stream)
+    }
+
+    fn cuMemsetD2D16Async | cuMemsetD2D16Async_ptsz(
+        ptr: u64,
+        pitch: usize,
+        value: c_ushort,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) {
+        fill(planar(ptr, pitch), value.into(), 2, [width, height], stream)
+    }
+
+    fn cuMemsetD2D32Async | cuMemsetD2D32Async_ptsz(
+        ptr: u64,
+        pitch: usize,
+        value: c_uint,
+        width: usize,
+        height: usize,
+        stream: usize,
+    ) {
+        fill(planar(ptr, pitch), value, 4, [width, height], stream)
+    }
 }

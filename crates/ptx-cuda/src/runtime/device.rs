@@ -3,16 +3,14 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use crate::c::{array, put, put_text, text};
-use crate::call::{refuse_part, runtime};
+use crate::call::runtime;
 use crate::context::in_runtime;
-use crate::device::settings;
-use crate::error::{Error, Result};
+use crate::device::{BUS, VERSION, check, settings};
+use crate::error::Error;
+use crate::limits::{check_limit, limit};
 use crate::loaded::is_twelve;
 use crate::state::lock;
 use crate::stream::HIGHEST;
-
-/// CUDA 13.4: no program needs a newer driver than it was compiled for.
-pub(crate) const VERSION: c_int = 13_040;
 
 /// CUDA 12.4: what a runtime of CUDA 12 is taken for.
 const TWELVE: c_int = 12_040;
@@ -22,44 +20,6 @@ pub(super) fn version() -> c_int {
     match is_twelve() {
         true => TWELVE,
         false => VERSION,
-    }
-}
-
-/// What `cudaDeviceGetPCIBusId` says of device 0.
-pub(crate) const BUS: &str = "0000:00:00.0";
-
-pub(crate) fn check(device: c_int) -> Result {
-    match device {
-        0 => Ok(()),
-        _ => Err(Error::INVALID_DEVICE),
-    }
-}
-
-/// A limit's value before it is set: stack, printf's buffer, heap, depth, calls, L2's granularity.
-pub(crate) fn limit(limit: u32) -> Result<usize> {
-    match limit {
-        0 => Ok(1024),
-        1 => Ok(1 << 20),
-        HEAP => Ok(8 << 20),
-        3 => Ok(2),
-        4 => Ok(2048),
-        5 => Ok(64),
-        6 => Ok(0),
-        _ => Err(Error::UNSUPPORTED_LIMIT),
-    }
-}
-
-const HEAP: u32 = 2;
-/// The most that kernels can allocate: half of the emulator's heap, whose blocks are rounded up.
-const MOST_HEAP: usize = 128 << 20;
-
-/// Checks a limit that is set.
-pub(crate) fn check_limit(which: u32, value: usize) -> Result {
-    match limit(which) {
-        Ok(_) if which == HEAP && value > MOST_HEAP => {
-            Err(refuse_part("the heap of kernels", "more than 128 MiB"))
-        }
-        known => known.map(drop),
     }
 }
 

@@ -8,11 +8,11 @@ use crate::context::in_runtime;
 
 runtime! {
     fn cudaEventCreate(event: *mut usize) {
-        put(event, in_runtime()?.make_event(0))
+        put(event, in_runtime()?.make_event(0)?)
     }
 
     fn cudaEventCreateWithFlags(event: *mut usize, flags: c_uint) {
-        put(event, in_runtime()?.make_event(flags))
+        put(event, in_runtime()?.make_event(flags)?)
     }
 
     fn cudaEventRecord | cudaEventRecord_ptsz(event: usize, stream: usize) {

@@ -1,49 +1,110 @@
 //! Graphs as a whole: made, looked at, made ready and launched.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
 
 use crate::c::{array, offer, put, put_array};
 use crate::call::runtime;
 use crate::context::in_runtime;
+use crate::device::check;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, InstantiateParams};
 use crate::loaded::is_twelve;
-use crate::runtime::device::check;
 use crate::stream::submit;
-use crate::work::Work;
+use crate::work::{Work, kind};
 
-/// `cudaGraphNodeType…` of a piece of work.
-pub(crate) fn kind(work: &Work) -> c_int {
-    match work {
-        Work::Kernel(_) => 0,
-        Work::Copy(_) => 1,
-        Work::Fill(_) => 2,
-        Work::Host(_) => 3,
-        Work::Graph(_) => 4,
-        Work::Nothing => 5,
-        Work::Record(_) => 7,
-        Work::Allocate(_) => 10,
-        Work::Free(_) | Work::FreeLast(_) => 11,
-    }
-}
+/// `cudaGraphEdgeData`: nothing but zeros here, where every node waits for all of those before it.
+type Edge = [u8; 8];
 
-/// In CUDA 12 these functions have no data of edges: what follows it comes one earlier.
-fn after_edges<T: Copy>(edges: *const c_void, next: T, convert: fn(usize) -> T) -> T {
+/// Where data of edges go and their count stands. In CUDA 12 the names without `_v2` have no data:
+/// the count comes one earlier.
+fn answers(edges: *mut Edge, count: *mut usize) -> (*mut Edge, *mut usize) {
     match is_twelve() {
-        true => convert(edges.expose_provenance()),
-        false => next,
+        true => (null_mut(), edges.cast()),
+        false => (edges, count),
     }
 }
 
-fn count_at(address: usize) -> *mut usize {
-    std::ptr::with_exposed_provenance_mut(address)
+/// The count of dependencies, likewise.
+fn given(edges: *const Edge, count: usize) -> usize {
+    match is_twelve() {
+        true => edges.addr(),
+        false => count,
+    }
+}
+
+/// Gives nodes to the caller, with data of the edges to them.
+///
+/// # Safety
+/// As for `put_array`; `edges` must be null or have room for as many.
+unsafe fn put_nodes(
+    to: *mut usize,
+    (edges, count): (*mut Edge, *mut usize),
+    nodes: &[usize],
+) -> Result {
+    // SAFETY: by this function's contract.
+    unsafe {
+        put_array(to, count, nodes)?;
+        if !to.is_null() && !edges.is_null() {
+            edges.write_bytes(0, *count);
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// As for `put_nodes`, of both sides.
+unsafe fn put_edges(
+    graph: usize,
+    from: *mut usize,
+    to: *mut usize,
+    answers: (*mut Edge, *mut usize),
+) -> Result {
+    let device = in_runtime()?;
+    let (sources, targets): (Vec<usize>, Vec<usize>) =
+        device.graphs.get(graph)?.edges().into_iter().unzip();
+    let count = answers.1;
+    // SAFETY: by this function's contract.
+    unsafe {
+        let room = *count.as_ref().ok_or(Error::INVALID_VALUE)?;
+        put_nodes(from, answers, &sources)?;
+        if !to.is_null() {
+            *count = room;
+            put_array(to, count, &targets)?;
+        }
+    }
+    Ok(())
+}
+
+fn before(node: usize) -> Result<Vec<usize>> {
+    Ok(in_runtime()?.node(node)?.after.clone())
+}
+
+fn after(node: usize) -> Result<Vec<usize>> {
+    let mut device = in_runtime()?;
+    let edges = device.graph_of(node)?.edges().into_iter();
+    Ok(edges
+        .filter(|(from, _)| *from == node)
+        .map(|(_, to)| to)
+        .collect())
 }
 
 /// Adds or removes dependencies.
-fn depend(graph: usize, edges: impl Iterator<Item = (usize, usize)>, add: bool) -> Result {
+///
+/// # Safety
+/// `from` and `to` must have `count` nodes.
+unsafe fn depend(
+    graph: usize,
+    from: *const usize,
+    to: *const usize,
+    count: usize,
+    add: bool,
+) -> Result {
+    // SAFETY: by this function's contract.
+    let (from, to) = unsafe { (array(from, count)?, array(to, count)?) };
     let mut device = in_runtime()?;
     let nodes = &mut device.graphs.get_mut(graph)?.nodes;
-    for (from, to) in edges {
+    for (&from, &to) in from.iter().zip(to) {
         if !nodes.contains_key(&from) {
             return Err(Error::INVALID_VALUE);
         }
@@ -93,71 +154,100 @@ runtime! {
         put_array(nodes, count, &roots)
     }
 
-    fn cudaGraphGetEdges | cudaGraphGetEdges_v2(
+    fn cudaGraphGetEdges(
         graph: usize,
         from: *mut usize,
         to: *mut usize,
-        edges: *const c_void,
+        edges: *mut Edge,
         count: *mut usize,
     ) {
-        let count = after_edges(edges, count, count_at);
-        let device = in_runtime()?;
-        let (sources, targets): (Vec<usize>, Vec<usize>) =
-            device.graphs.get(graph)?.edges().into_iter().unzip();
-        let room = *count.as_ref().ok_or(Error::INVALID_VALUE)?;
-        put_array(from, count, &sources)?;
-        if !to.is_null() {
-            *count = room;
-            put_array(to, count, &targets)?;
-        }
-        Ok(())
+        put_edges(graph, from, to, answers(edges, count))
     }
 
-    fn cudaGraphNodeGetDependencies | cudaGraphNodeGetDependencies_v2(
+    fn cudaGraphGetEdges_v2(
+        graph: usize,
+        from: *mut usize,
+        to: *mut usize,
+        edges: *mut Edge,
+        count: *mut usize,
+    ) {
+        put_edges(graph, from, to, (edges, count))
+    }
+
+    fn cudaGraphNodeGetDependencies(
         node: usize,
         nodes: *mut usize,
-        edges: *const c_void,
+        edges: *mut Edge,
         count: *mut usize,
     ) {
-        let count = after_edges(edges, count, count_at);
-        put_array(nodes, count, &in_runtime()?.node(node)?.after)
+        put_nodes(nodes, answers(edges, count), &before(node)?)
     }
 
-    fn cudaGraphNodeGetDependentNodes | cudaGraphNodeGetDependentNodes_v2(
+    fn cudaGraphNodeGetDependencies_v2(
         node: usize,
         nodes: *mut usize,
-        edges: *const c_void,
+        edges: *mut Edge,
         count: *mut usize,
     ) {
-        let count = after_edges(edges, count, count_at);
-        let mut device = in_runtime()?;
-        let edges = device.graph_of(node)?.edges().into_iter();
-        let after: Vec<usize> = edges.filter(|(from, _)| *from == node).map(|(_, to)| to).collect();
-        put_array(nodes, count, &after)
+        put_nodes(nodes, (edges, count), &before(node)?)
     }
 
-    fn cudaGraphAddDependencies | cudaGraphAddDependencies_v2(
+    fn cudaGraphNodeGetDependentNodes(
+        node: usize,
+        nodes: *mut usize,
+        edges: *mut Edge,
+        count: *mut usize,
+    ) {
+        put_nodes(nodes, answers(edges, count), &after(node)?)
+    }
+
+    fn cudaGraphNodeGetDependentNodes_v2(
+        node: usize,
+        nodes: *mut usize,
+        edges: *mut Edge,
+        count: *mut usize,
+    ) {
+        put_nodes(nodes, (edges, count), &after(node)?)
+    }
+
+    fn cudaGraphAddDependencies(
         graph: usize,
         from: *const usize,
         to: *const usize,
-        edges: *const c_void,
+        edges: *const Edge,
         count: usize,
     ) {
-        let count = after_edges(edges, count, |count| count);
-        let pairs = array(from, count)?.iter().copied().zip(array(to, count)?.iter().copied());
-        depend(graph, pairs, true)
+        depend(graph, from, to, given(edges, count), true)
     }
 
-    fn cudaGraphRemoveDependencies | cudaGraphRemoveDependencies_v2(
+    fn cudaGraphAddDependencies_v2(
         graph: usize,
         from: *const usize,
         to: *const usize,
-        edges: *const c_void,
+        _edges: *const Edge,
         count: usize,
     ) {
-        let count = after_edges(edges, count, |count| count);
-        let pairs = array(from, count)?.iter().copied().zip(array(to, count)?.iter().copied());
-        depend(graph, pairs, false)
+        depend(graph, from, to, count, true)
+    }
+
+    fn cudaGraphRemoveDependencies(
+        graph: usize,
+        from: *const usize,
+        to: *const usize,
+        edges: *const Edge,
+        count: usize,
+    ) {
+        depend(graph, from, to, given(edges, count), false)
+    }
+
+    fn cudaGraphRemoveDependencies_v2(
+        graph: usize,
+        from: *const usize,
+        to: *const usize,
+        _edges: *const Edge,
+        count: usize,
+    ) {
+        depend(graph, from, to, count, false)
     }
 
     fn cudaGraphNodeGetType(node: usize, to: *mut c_int) {

@@ -3,22 +3,14 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
+use crate::attributes::{Attribute, apply, events};
 use crate::c::Dim3;
-use crate::call::{in_host_function, refuse_part, runtime};
+use crate::call::{in_host_function, runtime};
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
 use crate::launch::{KernelCall, Shape, gather};
-use crate::state::Device;
 use crate::stream::submit;
 use crate::work::{HostCall, Work};
-
-/// `cudaLaunchAttribute`, and `CUlaunchAttribute`, which is the same.
-#[repr(C)]
-pub(crate) struct Attribute {
-    id: c_uint,
-    padding: c_uint,
-    value: [u32; 16],
-}
 
 /// `cudaLaunchConfig_t`
 #[repr(C)]
@@ -48,40 +40,6 @@ impl LaunchConfig {
         apply(&mut shape, attributes)?;
         Ok(shape)
     }
-}
-
-/// Applies launch attributes. Those that only advise change nothing.
-pub(crate) fn apply(shape: &mut Shape, attributes: &[Attribute]) -> Result {
-    for attribute in attributes {
-        let [x, y, z, ..] = attribute.value;
-        match attribute.id {
-            2 => shape.cooperative = x != 0,
-            4 => shape.cluster = Some([x, y, z]),
-            // Windows of L2, policies, programmatic dependences, priorities and domains.
-            0 | 1 | 3 | 5 | 6 | 8..=11 | 14 | 16 | 17 => {}
-            id if EVENTS.contains(&id) => {}
-            id => return Err(refuse_part("a launch", &format!("attribute {id}"))),
-        }
-    }
-    Ok(())
-}
-
-/// Attributes that name an event which the launch records.
-const EVENTS: [c_uint; 2] = [7, 12];
-
-/// The events that a launch records.
-pub(crate) fn events(device: &Device, attributes: &[Attribute]) -> Result<Vec<usize>> {
-    let named = attributes.iter().filter(|a| EVENTS.contains(&a.id));
-    let event = |attribute: &Attribute| {
-        let [low, high, flags, ..] = attribute.value;
-        let event = (u64::from(high) << 32 | u64::from(low)) as usize;
-        device.events.get(event)?;
-        match flags {
-            0 => Ok(event),
-            _ => Err(Error::INVALID_VALUE),
-        }
-    };
-    named.map(event).collect()
 }
 
 /// Launches the kernel of a host function.

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use crate::c::{offer, put, text};
 use crate::call::runtime;
 use crate::context::in_runtime;
-use crate::driver::entry;
+use crate::entry;
 use crate::module::Loaded;
 use crate::runtime::device::version;
 

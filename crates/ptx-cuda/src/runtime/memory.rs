@@ -6,7 +6,7 @@ use crate::c::put;
 use crate::call::runtime;
 use crate::context::in_runtime;
 use crate::error::{Error, Result};
-use crate::memory::Kind;
+use crate::memory::{Kind, PITCH};
 
 /// `cudaExtent`
 #[repr(C)]
@@ -26,9 +26,6 @@ pub(super) struct PitchedPtr {
     pub(super) width: usize,
     pub(super) height: usize,
 }
-
-/// Bytes that rows are apart by a multiple of.
-pub(crate) const PITCH: usize = 512;
 
 /// Allocates; no bytes give a null pointer.
 fn allocate(bytes: usize) -> Result<u64> {
@@ -97,9 +94,6 @@ runtime! {
         let mut device = in_runtime()?;
         match ptr {
             0 => Ok(()),
-            _ if device.block(ptr).is_some_and(|(_, block)| block.pool.is_some()) => {
-                device.free_to_pool(ptr)
-            }
             _ => device.free(ptr, &[Kind::Device, Kind::Managed]),
         }
     }
@@ -144,14 +138,10 @@ runtime! {
     }
 
     fn cudaPointerGetAttributes(to: *mut PointerAttributes, ptr: u64) {
-        let device = in_runtime()?;
-        let block = device.block(ptr).map(|(_, block)| block.kind);
-        let variable = device.knows(ptr);
-        let (kind, on_device, on_host) = match block {
+        let (kind, on_device, on_host) = match in_runtime()?.kind(ptr) {
             Some(Kind::Managed) => (3, ptr, ptr),
             Some(Kind::Device) => (2, ptr, 0),
             Some(Kind::Pinned | Kind::Registered) => (1, ptr, ptr),
-            None if variable => (2, ptr, 0),
             None => (0, 0, ptr),
         };
         put(to, PointerAttributes {

@@ -16,8 +16,3 @@ mod registration;
 mod stream;
 mod symbol;
 mod transfer;
-
-pub(crate) use device::{BUS, VERSION, check, check_limit, limit};
-pub(crate) use graph::kind;
-pub(crate) use launch::{Attribute, apply, events};
-pub(crate) use memory::PITCH;

@@ -340,6 +340,6 @@ runtime! {
         event: usize,
     ) {
         in_runtime()?.events.get(event)?;
-        add(node, graph, after, count, Work::Nothing)
+        add(node, graph, after, count, Work::Wait)
     }
 }

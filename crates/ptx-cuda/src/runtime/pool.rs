@@ -5,9 +5,9 @@ use std::ffi::{c_int, c_void};
 use crate::c::{array, put};
 use crate::call::runtime;
 use crate::context::in_runtime;
+use crate::device::check;
 use crate::error::{Error, Result};
 use crate::pool::{Access, Properties, allocate_async, free_async};
-use crate::runtime::device::check;
 
 /// Whether an attribute of a pool is a number of 64 bits; the others have 32.
 fn is_wide(attribute: u32) -> bool {

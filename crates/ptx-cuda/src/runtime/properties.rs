@@ -3,10 +3,9 @@
 use std::ffi::{c_int, c_void};
 
 use crate::call::{refuse, runtime};
-use crate::device::{Properties, SHARED_PLAIN, settings};
+use crate::device::{Properties, SHARED_PLAIN, UUID, check, settings};
 use crate::error::Error;
 use crate::loaded::is_twelve;
-use crate::runtime::device::check;
 
 /// A C struct that is written field by field.
 #[derive(Default)]
@@ -59,7 +58,7 @@ fn fields(of: &Properties, layout: Layout) -> Vec<u8> {
     let mut fields = Fields::default();
     fields.0.extend(of.name.as_bytes());
     fields.0.resize(256, 0);
-    fields.0.extend(crate::driver::UUID);
+    fields.0.extend(UUID);
     fields.zeros(2).int(1);
     fields.size(of.memory).size(SHARED_PLAIN.into());
     fields.int(attribute(12)).int(32).size(i32::MAX as u64);

@@ -4,22 +4,21 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::c::{array, offer, put};
 use crate::call::runtime;
-use crate::capture::exchange_mode;
+use crate::capture::{Answers, capture_info, exchange_mode};
 use crate::context::in_runtime;
-use crate::driver::stream::{Answers, capture_info};
 use crate::error::Error;
 
 runtime! {
     fn cudaStreamCreate(stream: *mut usize) {
-        put(stream, in_runtime()?.streams.make(0, 0))
+        put(stream, in_runtime()?.streams.make(0, 0)?)
     }
 
     fn cudaStreamCreateWithFlags(stream: *mut usize, flags: c_uint) {
-        put(stream, in_runtime()?.streams.make(flags, 0))
+        put(stream, in_runtime()?.streams.make(flags, 0)?)
     }
 
     fn cudaStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) {
-        put(stream, in_runtime()?.streams.make(flags, priority))
+        put(stream, in_runtime()?.streams.make(flags, priority)?)
     }
 
     fn cudaStreamDestroy(stream: usize) {
@@ -72,8 +71,7 @@ runtime! {
     }
 
     fn cudaStreamCopyAttributes | cudaStreamCopyAttributes_ptsz(to: usize, from: usize) {
-        let device = in_runtime()?;
-        device.streams.get(to).and(device.streams.get(from)).map(drop)
+        in_runtime()?.streams.copy_attributes(to, from)
     }
 
     fn cudaStreamSetAttribute | cudaStreamSetAttribute_ptsz(
@@ -118,7 +116,10 @@ runtime! {
         put(status, in_runtime()?.capture_state(stream)?.0)
     }
 
-    fn cudaStreamGetCaptureInfo | cudaStreamGetCaptureInfo_ptsz | cudaStreamGetCaptureInfo_v3(
+    fn cudaStreamGetCaptureInfo
+        | cudaStreamGetCaptureInfo_ptsz
+        | cudaStreamGetCaptureInfo_v3
+        | cudaStreamGetCaptureInfo_v3_ptsz(
         stream: usize,
         status: *mut c_int,
         id: *mut u64,

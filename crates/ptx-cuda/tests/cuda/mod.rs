@@ -48,6 +48,7 @@ callers! {
     f3(a: A, b: B, c: C);
     f4(a: A, b: B, c: C, d: D);
     f5(a: A, b: B, c: C, d: D, e: E);
+    f6(a: A, b: B, c: C, d: D, e: E, f: F);
     f8(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H);
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use cpp_demangle::{DemangleOptions, Symbol};
-use ptx_cuda::report::{Forms, Kernel, Line};
+use ptx_cuda::report::{Forms, Kernel, Line, WHOLE};
 use serde_json::json;
 
 use crate::table::{Align, Column, Style, Table, Value};
@@ -22,6 +22,8 @@ pub(super) struct Launched {
     refused: Vec<String>,
     /// Why times are missing.
     untimed: Vec<String>,
+    /// Whether a process could not write all it should.
+    pub(super) is_part: bool,
 }
 
 /// Forms that a sentence names.
@@ -72,10 +74,11 @@ impl Launched {
     pub(super) fn read(folder: &Path, untimed: Option<String>) -> Self {
         let mut all = Self {
             untimed: untimed.into_iter().collect(),
+            is_part: !folder.join(WHOLE).exists(),
             ..Self::default()
         };
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        for file in files {
+        for file in files.filter(|file| file.file_name() != WHOLE) {
             let text = std::fs::read_to_string(file.path()).unwrap_or_default();
             // A process that is killed may leave half a line.
             let lines = text
@@ -92,6 +95,8 @@ impl Launched {
 
     fn add(&mut self, line: Line) {
         match line {
+            // Its launches were refused.
+            Line::Kernel(kernel) if kernel.launches == 0 => {}
             Line::Kernel(kernel) => {
                 let sum = self.kernels.entry(kernel.kernel.clone()).or_default();
                 sum.launches += kernel.launches;
@@ -131,10 +136,12 @@ impl Launched {
 
     /// The table, and what was found and refused.
     pub(super) fn text(&self, style: &Style) -> String {
-        if self.kernels.is_empty() && self.faults.is_empty() && self.refused.is_empty() {
+        let mut parts = Vec::new();
+        if self.is_part {
+            parts.push("a part of what was launched is lost: it could not be written".to_owned());
+        } else if self.kernels.is_empty() && self.faults.is_empty() && self.refused.is_empty() {
             return "no kernel was launched".to_owned();
         }
-        let mut parts = Vec::new();
         if !self.kernels.is_empty() {
             parts.push(self.table().render(style));
         }
@@ -274,6 +281,7 @@ impl Launched {
             "faults": self.faults.iter().map(fault).collect::<Vec<_>>(),
             "refused": self.refused,
             "untimed": self.untimed,
+            "whole": !self.is_part,
         });
         format!("{document:#}\n")
     }
@@ -303,6 +311,7 @@ mod tests {
         let mut launched = Launched::default();
         let mut add = |clusters, remembered, unwatched| {
             launched.add(Line::Kernel(Kernel {
+                launches: 1,
                 clusters,
                 remembered,
                 unwatched,

@@ -1,15 +1,16 @@
 //! `dgx run`: a CUDA program on the emulator, and what it launched.
 
+mod folder;
 mod launched;
+mod process;
 
 use std::ffi::OsString;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
-use nix::sys::signal::{SigHandler, Signal, signal};
+use ptx_cuda::report::{REPORT, WHOLE};
 use ptx_cuda::{Properties, SANITIZE, SEED, TARGET, TIME, Timing};
 
 use crate::cli::Globals;
@@ -21,7 +22,9 @@ use dgx_core::speech;
 use dgx_run::backend::emu::machine;
 use dgx_run::compile::find_ptxas;
 
+use folder::Folder;
 use launched::Launched;
+use process::Process;
 
 /// The shared library that stands in for CUDA's.
 static LIBRARY: &[u8] = ptx_cuda_image::library!();
@@ -62,25 +65,52 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
+    if std::env::var_os(REPORT).is_some_and(|folder| !folder.is_empty()) {
+        return run_inside(&args);
+    }
     let device = target::find(&args.target)?;
-    let folder = tempfile::tempdir().map_err(|e| no_folder(&e))?;
+    args.json.as_deref().map_or(Ok(()), check_writable)?;
+    let folder = Folder::make().map_err(|e| no_folder(&e))?;
     check_name(folder.path())?;
     prepare(folder.path()).map_err(|e| no_folder(&e))?;
     let timing = args.time.then(|| timing(&device)).transpose();
     let known = timing.as_ref().ok().and_then(Option::as_ref);
-    let status = start(&args, &device, folder.path(), known)?;
+    let code = start(&args, &device, folder.path(), known)?;
     let launched = Launched::read(&folder.path().join("report"), timing.err());
-    if let Some(path) = &args.json {
-        write(path, &launched.json(&device.name, args.seed, code(status)))?;
-    }
     if speech::level() > speech::Level::Quiet {
         remark!("{}", launched.text(&style(globals)));
     }
+    if let Some(path) = &args.json {
+        write(path, &launched.json(&device.name, args.seed, code))?;
+    }
     drop(folder);
-    match code(status) {
+    match code {
+        0 if launched.is_part => Err(no_room()),
         0 => Ok(Exit::Done),
         code => std::process::exit(code),
     }
+}
+
+/// Runs a program where another `dgx run` has prepared all: a second library would be in the way of
+/// the first.
+fn run_inside(args: &Args) -> Result<Exit, CommandError> {
+    remark!("inside another dgx run, which chooses the device and lists what is launched");
+    let mut command = Command::new(&args.program);
+    match wait(args, command.args(&args.args))? {
+        0 => Ok(Exit::Done),
+        code => std::process::exit(code),
+    }
+}
+
+fn no_room() -> CommandError {
+    let message = "what was launched could not be written whole";
+    CommandError::could_not_run(message, "set TMPDIR to a folder with more room")
+}
+
+/// Fails if a file cannot be written, before a program runs for nothing.
+fn check_writable(path: &Path) -> Result<(), CommandError> {
+    let opened = File::options().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| unwritable(path, &error))
 }
 
 fn no_folder(error: &std::io::Error) -> CommandError {
@@ -101,7 +131,9 @@ fn check_name(folder: &Path) -> Result<(), CommandError> {
 }
 
 fn prepare(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir(folder.join("report"))?;
+    let report = folder.join("report");
+    std::fs::create_dir(&report)?;
+    std::fs::write(report.join(WHOLE), [])?;
     let libraries = folder.join("lib");
     std::fs::create_dir(&libraries)?;
     ptx_cuda::library::prepare(&libraries, LIBRARY)?;
@@ -115,10 +147,12 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    std::fs::write(path, text).map_err(|error| {
-        let message = format!("{} cannot be written: {error}", path.display());
-        CommandError::could_not_run(message, "name another file with --json")
-    })
+    std::fs::write(path, text).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> CommandError {
+    let message = format!("{} cannot be written: {error}", path.display());
+    CommandError::could_not_run(message, "name another file with --json")
 }
 
 /// What times are modelled with, or why they are not.
@@ -129,13 +163,13 @@ fn timing(device: &Device) -> Result<Timing, String> {
     })
 }
 
-/// Runs the program to its end.
+/// Runs the program to its end; its exit code.
 fn start(
     args: &Args,
     device: &Device,
     folder: &Path,
     timing: Option<&Timing>,
-) -> Result<ExitStatus, CommandError> {
+) -> Result<i32, CommandError> {
     let libraries = folder.join("lib");
     let mut path = OsString::from(&libraries);
     if let Some(others) = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty()) {
@@ -162,23 +196,18 @@ fn start(
         .env(SEED, args.seed.to_string())
         .env(TIME, timing.unwrap_or_default())
         .env(SANITIZE, if args.sanitize { "1" } else { "" })
-        .env(ptx_cuda::report::REPORT, folder.join("report"));
-    let mut child = command.spawn().map_err(|error| {
+        .env(REPORT, folder.join("report"));
+    wait(args, &mut command)
+}
+
+fn wait(args: &Args, command: &mut Command) -> Result<i32, CommandError> {
+    let process = Process::start(command).map_err(|error| {
         let message = format!("{} cannot be started: {error}", args.program.display());
         CommandError::usage(message, "name a program, as ./program")
     })?;
-    // An interrupt from the terminal is the program's; dgx still tells what was launched.
-    // SAFETY: the disposition runs no code of ours.
-    let _ = unsafe { signal(Signal::SIGINT, SigHandler::SigIgn) };
-    child.wait().map_err(|error| {
+    process.wait().map_err(|error| {
         CommandError::could_not_run(format!("the program is lost: {error}"), "run it again")
     })
-}
-
-/// The exit code as a shell gives it.
-fn code(status: ExitStatus) -> i32 {
-    let killed = status.signal().map(|signal| 128 + signal);
-    status.code().or(killed).unwrap_or(1)
 }
 
 fn properties(device: &Device) -> Properties {
