@@ -64,15 +64,18 @@ fn accumulators_are_cleared_and_there_is_no_fence_at_all() {
 
 #[test]
 fn a_tile_is_filled_again_while_it_is_read() {
-    let body = format!(
-        "TILE {PLAIN} wgmma.fence.sync.aligned;
-         WGMMA 0, 1, 1, 0, 0; //there
-         wgmma.commit_group.sync.aligned; <<wgmma.wait_group.sync.aligned 0; bar.sync 0;>>
-         mov.u32 %r7, 0;
-         st.shared.u32 [%r2], %r7; //here
-         wgmma.wait_group.sync.aligned 0;"
-    );
-    Planted::new(Hazard::Race, product(&body)).check();
+    // Or while it would be read, if the kernel did not end first.
+    for end in ["wgmma.wait_group.sync.aligned 0;", ""] {
+        let body = format!(
+            "TILE {PLAIN} wgmma.fence.sync.aligned;
+             WGMMA 0, 1, 1, 0, 0; //there
+             wgmma.commit_group.sync.aligned; <<wgmma.wait_group.sync.aligned 0; bar.sync 0;>>
+             mov.u32 %r7, 0;
+             st.shared.u32 [%r2], %r7; //here
+             {end}"
+        );
+        Planted::new(Hazard::Race, product(&body)).check();
+    }
 }
 
 #[test]

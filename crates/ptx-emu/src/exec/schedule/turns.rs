@@ -212,6 +212,7 @@ impl Cluster<'_> {
             self.signal(from, Signal::Exit { over });
             self.thread_exit(cta);
             if self.ctas[cta].running == 0 {
+                self.retire_rest(cta)?;
                 self.check_columns(cta)?;
             }
         }

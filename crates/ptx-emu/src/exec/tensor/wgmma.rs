@@ -208,6 +208,16 @@ impl Cluster<'_> {
         }
     }
 
+    /// Computes what a CTA that has ended did not wait for: those products read their operands
+    /// all the same.
+    pub(crate) fn retire_rest(&mut self, cta: usize) -> Result<(), Box<Fault>> {
+        for first in (0..self.ctas[cta].warps.len()).step_by(4) {
+            let below = self.ctas[cta].warps[first].wgmma.current;
+            self.retire_wgmma(cta, first, below)?;
+        }
+        Ok(())
+    }
+
     fn retire_group(
         &mut self,
         cta: usize,
