@@ -18,7 +18,7 @@ pub struct Report {
     pub ctas_per_sm: u32,
     /// The first read of something that was still on its way, which explains wrong results.
     pub early_read: Option<EarlyRead>,
-    /// What the kernel printed, CTA after CTA; at most 1 MiB.
+    /// What the kernel printed, CTA after CTA; at most 64 MiB.
     pub printed: Vec<Print>,
 }
 
