@@ -1,6 +1,6 @@
-//! What people see of dgx: the command line, tables, exports, reports. dgx runs
-//! competing designs of one GPU kernel, checks each against an oracle, times the
-//! right ones side by side, and ranks them.
+//! The user's side of dgx: the command line, tables, exports, reports. dgx runs competing designs
+//! of one GPU kernel, checks each against an oracle, times the correct ones side by side, and ranks
+//! them.
 //!
 //! Data flows one way, through three crates:
 //!

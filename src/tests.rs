@@ -1,6 +1,5 @@
-//! Holds the modules to the order that `lib.rs` lists them in: each may use
-//! only those above it, tests included. So there is no cycle between them, and
-//! the drawing is true.
+//! Checks that each module uses only modules listed above it in `lib.rs`, tests included. So there
+//! are no cycles, and the drawing there is true.
 
 mod rooms;
 

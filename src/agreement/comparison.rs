@@ -1,4 +1,4 @@
-//! A measured run with what the model says to it.
+//! A measured run beside the times that the model predicts for it.
 
 use std::collections::HashSet;
 

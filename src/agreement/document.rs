@@ -1,4 +1,4 @@
-//! What was found about runs, for files and for readers of them.
+//! The agreement of modelled with measured runs as a JSON document, and as tables.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! How well modelled times agree with measured ones: how far off cells are, how
-//! they are ordered, and which differences have the right sign. Made of a run
-//! file and of modelled times alone, wherever these are from.
+//! How well modelled times agree with measured ones: the error of each cell, the order of the
+//! contenders, and the sign of each difference. Input is a run file and modelled times from any
+//! source.
 
 mod comparison;
 mod document;

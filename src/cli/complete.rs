@@ -1,6 +1,5 @@
-//! What a shell is offered at TAB. The name of a value says what may stand
-//! there: rounds, runs, contenders, shapes and targets are looked up, in the
-//! round or the run that the line names already.
+//! Shell completion. The name of a value says what it can be: rounds, runs, contenders, shapes and
+//! targets are looked up, in the round or run that the command line already names.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

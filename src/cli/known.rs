@@ -1,4 +1,4 @@
-//! Which variants lie in the folders here. A dgx that runs none knows of none.
+//! The variants in the folders here. A dgx built without `run` lists none.
 
 #[cfg(feature = "run")]
 use std::collections::HashSet;

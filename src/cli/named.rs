@@ -1,5 +1,5 @@
-//! Names wherever a file is taken: `round4` for `configs/round4.toml`, for the
-//! run file of that name, or for the newest run of that round.
+//! Names in place of files: `round4` means `configs/round4.toml`, the run file of that name, or the
+//! newest run of that round.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a command line picks out of a round or a run.
+//! Selects contenders and shapes of a round or a run.
 
 use std::str::FromStr;
 

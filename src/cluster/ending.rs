@@ -1,4 +1,4 @@
-//! How a task ended, and in which words.
+//! How a task ended, and the words for it.
 
 use std::io::{Read, Seek, SeekFrom};
 

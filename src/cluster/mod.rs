@@ -1,7 +1,6 @@
-//! A round on a cluster: its shards as an array of Slurm jobs, followed until
-//! the last is done, merged as they finish. All there is to know lies in a
-//! folder beside the run file, so that whoever follows may die and another
-//! attach.
+//! A round on a cluster: its shards are an array of Slurm jobs, followed until the last is done and
+//! merged as they finish. The whole state lies in a folder beside the run file, so that the
+//! following process may die and another one can attach.
 
 mod campaign;
 mod ending;

@@ -1,4 +1,4 @@
-//! What `sbatch` says when it refuses, and what to do about it.
+//! The reasons for which `sbatch` refuses a job, with a remedy for each.
 
 /// What to do about a submission that was refused.
 pub(super) fn remedy(words: &str) -> &'static str {

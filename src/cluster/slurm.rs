@@ -1,4 +1,4 @@
-//! Slurm's commands, and what their words mean.
+//! Slurm's commands, and the meaning of their output.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

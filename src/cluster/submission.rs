@@ -1,5 +1,5 @@
-//! Submitting, so that no shard gets two tasks: what will be submitted is
-//! written down first, and stays written down until Slurm says what became of it.
+//! Submits so that no shard gets two tasks: a submission is written down before it is made, and the
+//! note stays until Slurm reports its outcome.
 
 use std::collections::BTreeSet;
 use std::fmt;

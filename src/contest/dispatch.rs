@@ -1,5 +1,5 @@
-//! The oracle-dispatch gap: what would be gained by calling, on each shape,
-//! the contender that is best there, over calling the best one everywhere.
+//! The oracle-dispatch gap: the gain of calling the best contender of each shape over calling the
+//! one best contender everywhere.
 
 use dgx_core::domain::{ContenderId, Group, Micros, Shape, Timing, distinct};
 use dgx_core::operators;

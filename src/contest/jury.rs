@@ -1,4 +1,4 @@
-//! The jury's vote, recounted, and how well it foresaw the measurement.
+//! The jury's votes, counted again, and how well they predicted the measurement.
 
 use dgx_core::claims::{self, ClaimVerdict};
 use dgx_core::config::{Jury, Pitch, Round};

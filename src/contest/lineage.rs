@@ -1,4 +1,4 @@
-//! Each design over the one it is a change to: which idea bought what.
+//! Each design against its parent: the gain of each idea.
 
 use dgx_core::claims::resolve;
 use dgx_core::domain::ContenderId;

@@ -1,9 +1,8 @@
-//! The history of the rounds: what each asked, what its newest run found, which
-//! design was promoted, and what that came to.
+//! The history of the rounds: each round's question, the result of its newest run, the promoted
+//! design and its gain.
 //!
-//! A design is promoted only by a complete run of the round as it is written,
-//! in which it validated on every shape and passed that round's gate; among
-//! those, the fastest is.
+//! A design is promoted only by a complete run of the round as it is written now, in which it
+//! validated on every shape and passed the round's gate; of several such designs, the fastest.
 
 use std::path::{Path, PathBuf};
 

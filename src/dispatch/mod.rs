@@ -1,6 +1,6 @@
-//! Costs of a variant's picks, fitted to recorded times: what each contender takes on a
-//! shape, and how much is lost by calling whichever is reckoned to be the cheapest.
-//! Numbers alone: what the terms of a cost are worth on a shape is the plan's to say.
+//! Fits the costs of a variant's picks to recorded times: the time of each contender on a shape,
+//! and the loss from calling the one with the lowest predicted cost. Only numbers: the plan
+//! computes the values of the terms on a shape.
 
 mod solve;
 

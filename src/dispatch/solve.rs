@@ -1,5 +1,5 @@
-//! Least squares with coefficients that are not negative. There are few coefficients, so
-//! every choice of those that are zero is tried: [`dgx_core::domain::bounds::TERMS`] of them.
+//! Least squares with non-negative coefficients. There are few of them (at most
+//! [`dgx_core::domain::bounds::TERMS`]), so every subset of non-zero ones is tried.
 
 /// Values of the terms, and what their sum should be.
 pub(super) type Row = (Vec<f64>, f64);

@@ -1,4 +1,4 @@
-//! What `dgx sanitize` found, for programs and for test collectors.
+//! The findings of `dgx sanitize`, for programs and for test collectors.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;

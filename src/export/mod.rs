@@ -1,5 +1,5 @@
-//! A run's findings for other programs: JSON, CSV and Markdown. Units stand in
-//! the data, and a field that does not apply is null rather than absent.
+//! A run's findings for other programs: JSON, CSV and Markdown. The data state their units, and a
+//! field that does not apply is null, not absent.
 
 mod csv;
 mod file;

@@ -1,4 +1,4 @@
-//! How much to believe of times that were not measured.
+//! How far times that were not measured can be trusted.
 
 use super::percent;
 use dgx_core::domain::{Calibration, Timing};

@@ -1,4 +1,4 @@
-//! What the emulator counted: the cause behind modelled times.
+//! The emulator's counters, which explain modelled times.
 
 use crate::table::{Column, Style, Table, maybe};
 use dgx_core::domain::{Counter, PANELS};

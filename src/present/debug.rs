@@ -1,4 +1,4 @@
-//! What `dgx debug` found, in words.
+//! The findings of `dgx debug` in words.
 
 use super::{Commands, hazards_of_cell, percent, status_tone};
 use crate::table::{Column, Style, Table, Value, row};

@@ -1,4 +1,4 @@
-//! The commands that a reader is offered next, ready to be pasted.
+//! Suggests the next commands, ready to be pasted.
 
 use std::path::{Path, PathBuf};
 

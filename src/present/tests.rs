@@ -1,5 +1,5 @@
-//! Run files that no sweep writes never make a table fall over, or print a
-//! number that is none.
+//! Run files that no sweep writes: no table panics on them or prints something that is not a
+//! number.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -1,5 +1,4 @@
-//! Modelled against measured times: a drawing that stands by itself, and the
-//! section of a page.
+//! Modelled against measured times: a self-contained drawing, and the section of a page.
 
 use maud::{Markup, PreEscaped, html};
 

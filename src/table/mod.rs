@@ -1,6 +1,5 @@
-//! One table, four writers. A table is built once from what was found, and is
-//! written for a terminal, as Markdown, as CSV or as HTML: each leaves out what
-//! it cannot show.
+//! One table, four writers. A table is built once and written for a terminal, as Markdown, as CSV
+//! or as HTML; each writer leaves out what its format cannot show.
 
 mod csv;
 mod html;

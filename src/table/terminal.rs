@@ -1,7 +1,6 @@
-//! Tables that fit. Where one is too wide though titles and prose are folded,
-//! columns of little weight are left out, the least first, and named below it,
-//! until the rest fits; and what does not fit without them either is continued
-//! in tables below.
+//! Fits tables into the terminal. If a table is still too wide after its titles and prose are
+//! wrapped, the least important columns are dropped first and listed below it; columns that still
+//! do not fit continue in tables below.
 
 use tabled::builder::Builder;
 use tabled::grid::util::string::get_text_width as text_width;

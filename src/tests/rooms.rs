@@ -1,6 +1,6 @@
-//! Holds the modules of the emulator's `exec` and `lower` to the order that their
-//! `mod.rs` lists them in. Nearly all they do are methods of one type, so a call
-//! of a method counts as an arrow to the file that defines it.
+//! Checks the same for the emulator's `exec` and `lower`, by the order in their `mod.rs`. Most of
+//! their functions are methods of one type, so a method call counts as a use of the file that
+//! defines the method.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

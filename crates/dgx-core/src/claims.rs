@@ -1,4 +1,4 @@
-//! What was promised against what was found: the speedup a variant claims.
+//! Claimed speedups against measured ones.
 
 use std::fmt;
 

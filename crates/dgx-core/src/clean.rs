@@ -1,5 +1,4 @@
-//! Text of run files and of what kernels and workers say is made harmless where
-//! it enters, line of JSON by line.
+//! Makes the text of run files, kernels and workers harmless on input, one JSON line at a time.
 
 use serde_json::Value;
 

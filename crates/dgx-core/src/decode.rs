@@ -1,4 +1,4 @@
-//! What serde's parsers refuse, in plain words.
+//! Rewrites the errors of serde's parsers in plain words.
 
 /// The message of a parser, without its position.
 pub fn plain(message: &str) -> String {

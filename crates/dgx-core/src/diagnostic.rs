@@ -1,6 +1,5 @@
-//! What a user did wrong, said once: the file and place, what is wrong there,
-//! and what to do about it. Modules make an [`InputError`]; only this one
-//! knows how it looks on a screen.
+//! A user's mistake: file and place, what is wrong there, and a remedy. Modules make an
+//! [`InputError`]; only this one formats it for a screen.
 
 use std::fmt;
 use std::ops::Range;

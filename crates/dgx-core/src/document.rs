@@ -1,5 +1,5 @@
-//! TOML as people write it: a whole round file, or the front matter inside a
-//! `.cu`. Turns what the parser refuses into errors that point into the file.
+//! TOML as people write it: a whole round file, or the front matter of a `.cu`. Turns parser errors
+//! into errors that point into the file.
 
 mod values;
 

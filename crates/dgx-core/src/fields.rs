@@ -1,5 +1,5 @@
-//! The pointers a kernel is handed for each group: elements of all inputs,
-//! their scales, the same in atoms, then the outputs.
+//! The pointers that a kernel gets for each group: elements of all inputs, their scales, the scales
+//! as atoms, then the outputs.
 
 use crate::domain::Group;
 use crate::operator::{BinaryOp, ElementType, Extent, Operator, Tensor};

@@ -1,5 +1,5 @@
-//! Files other people wrote, read so that none can hang or swallow a command:
-//! regular ones only, of a size somebody may have meant.
+//! Reads files by other people so that none can hang a command or fill its memory: only regular
+//! files of a plausible size.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

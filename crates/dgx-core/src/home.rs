@@ -1,4 +1,4 @@
-//! Where dgx keeps what is one user's, in the folders that XDG names.
+//! The folders for a user's own files, as XDG defines them.
 
 use std::path::{Path, PathBuf};
 

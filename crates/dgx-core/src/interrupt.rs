@@ -1,5 +1,4 @@
-//! Ctrl-C and its like: asked once, a command ends as it should; asked twice,
-//! at once.
+//! Ctrl-C and similar signals: after the first a command ends in order, after the second at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

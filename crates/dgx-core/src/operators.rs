@@ -1,5 +1,5 @@
-//! Operators as rounds, run files and workers name them, and what follows
-//! from one for the sizes of a shape.
+//! Operators as rounds, run files and workers name them, and their properties for the sizes of a
+//! shape.
 
 use std::sync::{Arc, LazyLock, Mutex};
 

@@ -1,6 +1,6 @@
-//! Text from variants, kernels, compilers, configs and run files reaches
-//! terminals and pages. Whatever could move a cursor, recolour a screen, reorder
-//! a line or hide in it is made visible here, once.
+//! Text from variants, kernels, compilers, configs and run files reaches terminals and pages.
+//! Characters that could move a cursor, recolour a screen, reorder a line or hide in it are made
+//! visible here, once.
 
 /// Controls other than newline and tab, and the marks that reorder a line or
 /// take no room in it.

@@ -1,5 +1,5 @@
-//! What `dgx sanitize` finds: whether contenders are right by luck, in several
-//! legal orders of warps and copies.
+//! The findings of `dgx sanitize`: whether contenders are correct only by luck, in several legal
+//! orders of warps and copies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,9 +1,7 @@
-//! The one door to standard output and standard error: how much is said, in
-//! which colours and how wide is settled here, once. A stream may be a full
-//! disk or a pipe whose reader went away: neither is a reason to panic, and
-//! neither may turn a verdict into another. What could not be said is
-//! remembered, and the exit code is made from that at the very end. Colours are
-//! the only escapes that pass: no kernel, source or file acts on the terminal.
+//! The only way to standard output and standard error: verbosity, colours and width are decided
+//! here, once. A stream may be a full disk or a pipe whose reader has gone: neither may cause a
+//! panic or change a verdict. A failed write is remembered and changes the exit code at the very
+//! end. Colours are the only escapes that pass: no kernel, source or file controls the terminal.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Result, Write};

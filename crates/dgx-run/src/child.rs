@@ -1,6 +1,5 @@
-//! Processes that do for dgx what may crash, hang or never end: compiling and
-//! running. Each has a process group of its own, its last words are kept, and
-//! it ends with whoever started it.
+//! Child processes for work that may crash, hang or never end: compiling and running. Each has its
+//! own process group, its last output is kept, and it ends with its parent.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,7 +1,6 @@
-//! Where NVIDIA's libraries, headers and programs may be: in a CUDA toolkit, in
-//! wheels below `.dgx`, or in a Python environment. cudarc loads libraries by
-//! bare name; what is outside the loader's path is loaded here first, by
-//! absolute path, so that the bare name then resolves to it.
+//! Finds NVIDIA's libraries, headers and programs: in a CUDA toolkit, in wheels below `.dgx`, or in
+//! a Python environment. cudarc loads libraries by bare name; a library outside the loader's path
+//! is loaded here first, by absolute path, so that the bare name then resolves to it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

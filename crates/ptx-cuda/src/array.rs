@@ -1,7 +1,7 @@
-//! Arrays, and the texture and surface objects that kernels read them by.
+//! Arrays, and the texture and surface objects through which kernels read them.
 //!
-//! An array is rows of texels in device memory. An object is the address of a description there,
-//! as the emulator reads it.
+//! An array is rows of texels in device memory. An object is the address of a description there, in
+//! the emulator's format.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Values on their way from and to C.
+//! Passes values from and to C.
 
 use std::ffi::{CStr, c_char};
 

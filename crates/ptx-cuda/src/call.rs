@@ -1,5 +1,5 @@
-//! The way in from C, to all but the two functions of NVRTC: nothing unwinds through it, every code
-//! leaves here.
+//! The entry from C to all functions but two of NVRTC: panics stop here, and every error code is
+//! returned from here.
 
 use std::any::Any;
 use std::cell::Cell;

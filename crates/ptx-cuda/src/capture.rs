@@ -1,5 +1,5 @@
-//! Captures: what streams are given becomes nodes of a graph, and calls that a capture cannot see are
-//! refused.
+//! Captures: work submitted to streams becomes nodes of a graph, and calls that a capture cannot
+//! record are refused.
 
 use std::cell::Cell;
 use std::ffi::c_int;

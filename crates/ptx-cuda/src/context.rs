@@ -1,4 +1,5 @@
-//! Contexts of the driver API: one device, so they differ by name, and by what was made in them.
+//! Contexts of the driver API. There is one device, so they differ only in name and in the objects
+//! made in them.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;

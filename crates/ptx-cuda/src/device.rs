@@ -1,4 +1,4 @@
-//! The device that programs see: its numbers, and the settings of the run.
+//! The device that programs see: its properties, and the settings of the run.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! The codes that both APIs answer with. Since CUDA 10.1 a condition has one number in both.
+//! The error codes of both APIs. Since CUDA 10.1 a condition has one number in both.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! Events: moments between pieces of work.
+//! Events: points in time between pieces of work.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Memory that graphs allocate: at the same address whenever they are launched, so it stays as long as
-//! one can be. Between its free and the next launch nobody owns it.
+//! Memory that graphs allocate. Its address is the same in every launch, so it is kept as long as
+//! the graph can be launched. Between its free and the next launch it has no owner.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};

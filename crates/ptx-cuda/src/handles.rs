@@ -1,4 +1,4 @@
-//! Numbers that programs hold in place of pointers to what is theirs.
+//! Numbers that programs hold in place of pointers to their objects.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

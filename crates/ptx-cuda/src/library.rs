@@ -1,10 +1,10 @@
-//! The folder that programs find the libraries in.
+//! The folder in which programs find the libraries.
 //!
-//! This library exports both APIs, and lies there as `libcuda.so.1`. Programs that nvcc linked
-//! want symbols of a version named `libcudart.so.13` from a file of that name. That file has no
-//! code: it defines the version and needs `libcuda.so.1`, where the loader then finds the symbols,
-//! which have none. A file for NVRTC does the same, and needs NVRTC itself as well: of both, the
-//! loader takes this library's `nvrtcGetCUBIN`.
+//! This library exports both APIs and lies there as `libcuda.so.1`. Programs linked by nvcc want
+//! symbols with the version `libcudart.so.13` from a file of that name. That file has no code: it
+//! defines the version and depends on `libcuda.so.1`, where the loader finds the unversioned
+//! symbols. A file for NVRTC does the same and depends on NVRTC itself too; the loader takes
+//! `nvrtcGetCUBIN` from this library.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Limits of the device that programs set and ask for.
+//! Limits of the device that programs set and query.
 
 use crate::call::refuse_part;
 use crate::error::{Error, Result};

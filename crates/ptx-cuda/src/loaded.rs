@@ -1,4 +1,4 @@
-//! What else the process has loaded.
+//! Other libraries that the process has loaded.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;

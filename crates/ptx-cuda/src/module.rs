@@ -1,4 +1,4 @@
-//! Modules: PTX made ready to run, from whatever a program hands over.
+//! Modules: prepares the PTX that a program passes, in any form, for execution.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, c_char, c_void};

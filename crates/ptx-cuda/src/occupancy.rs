@@ -1,5 +1,5 @@
-//! How much of a kernel fits on the device at once. PTX does not say how many registers the
-//! machine code takes, so they limit nothing here.
+//! How many CTAs of a kernel fit on the device at once. PTX does not state the register count of
+//! the machine code, so registers limit nothing here.
 
 use ptx_emu::Kernel;
 

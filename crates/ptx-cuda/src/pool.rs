@@ -1,5 +1,5 @@
-//! Memory pools: allocations in the order of streams. Work is done as it is submitted, so a pool is
-//! a name, a count and its attributes.
+//! Memory pools: stream-ordered allocations. Work is done when it is submitted, so a pool is a
+//! name, a count and its attributes.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;

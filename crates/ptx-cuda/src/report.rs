@@ -1,7 +1,7 @@
-//! What a process tells of its run while it runs, so that nothing is lost however it ends.
+//! The report of a process, written while it runs so that nothing is lost however it ends.
 //!
-//! The environment names a folder; every process writes one file there, a JSON object a line. The
-//! line of a kernel is written over when a launch ends, and when one begins that may take long.
+//! The environment names a folder; each process writes one file there, one JSON object a line. The
+//! line of a kernel is rewritten when a launch ends, and when one begins that may take long.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;

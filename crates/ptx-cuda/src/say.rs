@@ -1,4 +1,4 @@
-//! Sentences for the user, on standard error.
+//! Messages for the user, on standard error.
 
 use std::collections::BTreeSet;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Everything a process has on its device, behind one lock.
+//! The whole state of a process's device, behind one lock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};

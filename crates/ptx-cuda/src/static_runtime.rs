@@ -1,9 +1,9 @@
 //! Programs that contain the CUDA runtime, as nvcc links them unless it is given `-cudart shared`.
 //!
-//! Such a runtime talks to the driver through private tables and checks whose driver it is. It is
-//! not needed: its functions do what those of this library do, and a program that is not stripped
-//! lists where they are. Before the program's own constructors run, a jump to this library is
-//! written at the beginning of each.
+//! Such a runtime talks to the driver through private tables and checks which driver it is. It is
+//! not needed: this library has the same functions, and a program that is not stripped lists their
+//! addresses. Before the program's own constructors run, a jump to this library is written at the
+//! beginning of each.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};

@@ -1,6 +1,6 @@
 //! Streams. Work is done when it is submitted, in the order of the host's calls, which is one of
-//! the orders that every program must allow for. Streams therefore differ by name, and by what
-//! they capture.
+//! the orders every program must allow for. So streams differ only in name and in what they
+//! capture.
 
 use std::collections::HashMap;
 

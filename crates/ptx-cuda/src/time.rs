@@ -1,7 +1,7 @@
-//! How long kernels would take on the device: some CTAs of a launch are traced and replayed with the
+//! The time of kernels on the device: some CTAs of a launch are traced and replayed with the
 //! machine code that ptxas makes of the module.
 //!
-//! The first launch of a kernel in each shape is modelled; later ones are taken to be as long.
+//! The first launch of a kernel in each shape is modelled; later ones are assumed to take as long.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

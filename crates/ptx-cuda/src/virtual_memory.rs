@@ -1,7 +1,7 @@
-//! Virtual memory management: addresses reserved, memory created, and the one mapped to the other.
+//! Virtual memory management: reserves addresses, creates memory, and maps one to the other.
 //!
-//! Addresses are the host's. Memory is a file of the kernel that has no name, so that one may be
-//! mapped in several places; kernels reach what access was set for.
+//! Addresses are the host's. Memory is an anonymous file of the operating system, so that it can be
+//! mapped in several places; kernels reach only ranges whose access was set.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What a stream can be asked to do, now or when a graph is launched.
+//! Work that a stream can execute, now or when a graph is launched.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;

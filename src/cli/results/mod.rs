@@ -1,4 +1,4 @@
-//! What lies in `results/`, and what of it may go.
+//! The files in `results/`, and which of them may be removed.
 
 mod mentions;
 mod prune;

@@ -1,5 +1,5 @@
-//! The part of `dgx explain` that the time model answers: what binds, and what
-//! each removal would give at most.
+//! The part of `dgx explain` that comes from the time model: what limits a call, and how much
+//! removing each limit would save at most.
 
 use crate::present::{Align, Column, Style, Table, belief_again, percent};
 use dgx_core::domain::{BackendKind, Device, Micros};

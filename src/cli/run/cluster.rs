@@ -1,4 +1,4 @@
-//! Flags and endings that sweeping on a cluster and attaching to it share.
+//! Flags and final messages that sweeping on a cluster and attaching to it share.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What there is to run on here, and to compile with.
+//! The devices and compilers of this machine.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Which round a contender is looked into on: `explain`, `profile`, `debug` and
-//! `sanitize` agree on it.
+//! Chooses the round in which `explain`, `profile`, `debug` and `sanitize` examine a contender.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What a round file may say, in numbers: for the reader, which refuses what is
-//! beyond them, and for the schema, by which editors do.
+//! Numeric limits of a round file: the reader refuses values beyond them, and the schema lets
+//! editors do so too.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

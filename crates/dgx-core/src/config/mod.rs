@@ -1,5 +1,5 @@
-//! A round: the question asked, who competes, on what, and how it is judged.
-//! Read from TOML and checked once; what leaves here is right in itself.
+//! A round: its question, contenders, shapes and rules. Read from TOML and checked once; a
+//! [`Round`] is consistent in itself.
 
 mod jury;
 mod limits;

@@ -1,5 +1,5 @@
-//! From a round file as written to a [`Round`] that is right in itself.
-//! Whether its names exist is the plan's to find out.
+//! Turns a round file as written into a consistent [`Round`]. The plan checks whether its names
+//! exist.
 
 use std::ops::Range;
 use std::path::Path;

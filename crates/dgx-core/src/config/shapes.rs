@@ -1,5 +1,5 @@
-//! Shapes as written become shapes as run: lists broadcast, grids multiplied
-//! out, and every extent held against what the operator is defined for.
+//! Turns shapes as written into shapes as run: broadcasts lists, expands grids, and checks every
+//! extent against the limits of the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

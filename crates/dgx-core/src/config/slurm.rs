@@ -1,5 +1,4 @@
-//! How shards become jobs: a `[slurm]` table, in a round or in what a user
-//! keeps for all rounds.
+//! How shards become jobs: a `[slurm]` table, in a round or in a user's settings for all rounds.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! A round file as it is written. Numbers are signed and lists unchecked here,
-//! so that what is wrong with them is said in our words: see [`super::read`].
+//! A round file as it is written. Numbers are signed and lists unchecked here, so that
+//! [`super::read`] can explain mistakes in our own words.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,5 +1,5 @@
-//! What configs, variants and run files may say. One set for those who write
-//! a run file and those who read it, so that none is written in vain.
+//! Limits of configs, variants and run files. Writers and readers of run files share them, so that
+//! no run file is written that cannot be read.
 
 use std::ops::RangeInclusive;
 

@@ -1,6 +1,5 @@
-//! What the emulator counts, as a reader of tables, a gate and an export name
-//! it: one name for one thing. A counter is one number of the run file, or the
-//! sum of several that belong together.
+//! The emulator's counters, with one name each for tables, gates and exports. A counter is one
+//! number of the run file, or the sum of several that belong together.
 
 use std::collections::BTreeMap;
 use std::fmt;

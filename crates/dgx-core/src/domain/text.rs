@@ -1,4 +1,4 @@
-//! Small words of every message.
+//! Helpers for the text of messages.
 
 use std::ffi::OsStr;
 

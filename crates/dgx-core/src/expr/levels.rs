@@ -1,4 +1,4 @@
-//! Few values in place of many: each is raised to one that is kept.
+//! Reduces many values to a few levels: each value is raised to the next level.
 
 /// Values that a set can hold: the bits of an `i64` but its sign.
 pub(super) const SET: usize = 63;

@@ -1,5 +1,5 @@
-//! What a run lacks, by itself and beside an earlier one. A gate that looked
-//! away would pass a contender that was dropped or never timed.
+//! What a run lacks, by itself and compared with an earlier one. A gate that ignored this would
+//! pass a contender that was dropped or never timed.
 
 use super::gap::{Gap, Impossible};
 use super::judge::GateError;

@@ -1,5 +1,5 @@
-//! Rules about what the emulator counted. Counters repeat exactly, so there is
-//! no interval and nothing is too small to see.
+//! Rules about the emulator's counters. Counters repeat exactly, so there is no interval, and no
+//! difference is too small.
 
 use super::judge::{Case, Over};
 use super::ruling::{Finding, Rule, Ruling};

@@ -1,4 +1,4 @@
-//! Rules about what a kernel takes of an SM.
+//! Rules about the resources that a kernel takes on an SM.
 
 use super::judge::Case;
 use super::ruling::{Finding, Rule, Ruling};

@@ -1,5 +1,5 @@
-//! The JSON of Google Benchmark, and of tools that write alike: a line for
-//! every repetition of every benchmark, named `benchmark/arguments`.
+//! The JSON of Google Benchmark and of tools with the same format: an entry for every repetition of
+//! every benchmark, named `benchmark/arguments`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Which file each shape is taken from. No clock is asked: those of two nodes
-//! may be apart.
+//! Chooses the file from which each shape is taken. Timestamps are not used: the clocks of two
+//! nodes may differ.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

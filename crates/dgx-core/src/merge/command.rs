@@ -1,4 +1,4 @@
-//! The commands that complete a run, as somebody can paste them.
+//! The commands that complete a run, ready to be pasted.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,6 @@
-//! Joins the run files of one round, swept in parts, into one. A shape is taken
-//! whole from one file, so that what is compared ran on one card; whatever
-//! belongs to another round is named and refused, and so are files that
-//! contradict each other.
+//! Joins the run files of one round, swept in parts. A shape is taken whole from one file, so that
+//! all times that are compared come from one card. Files of another round and files that contradict
+//! each other are named and refused.
 
 mod choice;
 mod command;

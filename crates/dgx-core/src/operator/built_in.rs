@@ -1,4 +1,4 @@
-//! Operators that dgx brings along, so that it works from any folder.
+//! The operators built into dgx, so that it works from any folder.
 
 use std::path::Path;
 use std::sync::LazyLock;

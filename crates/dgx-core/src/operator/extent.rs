@@ -1,5 +1,5 @@
-//! Whole numbers made of sizes: extents of tensors, bounds of slices, what an
-//! operator requires. Python's rules: `//` rounds down, `%` has the divisor's sign.
+//! Whole numbers computed from sizes: extents of tensors, bounds of slices, requirements of an
+//! operator. Python's rules: `//` rounds down, `%` has the divisor's sign.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Elements that a `where` on indices alone leaves out, counted.
+//! Counts the elements that a `where` on indices alone leaves out.
 
 use std::collections::BTreeSet;
 

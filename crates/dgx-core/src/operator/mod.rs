@@ -1,5 +1,5 @@
-//! An operator: what is computed, as one file of TOML says it. Read and
-//! checked here; nothing is evaluated.
+//! An operator: the computation, defined by one TOML file. Read and checked here; nothing is
+//! evaluated.
 
 mod built_in;
 mod extent;

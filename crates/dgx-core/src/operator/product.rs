@@ -1,4 +1,4 @@
-//! Values that a vendor's library multiplies.
+//! Values that a vendor's library can multiply.
 
 use super::{BinaryOp, ElementType, NodeId, Op, Operator, UnaryOp, Value};
 

@@ -1,4 +1,4 @@
-//! A checked expression, as evaluators, generators and counters read it.
+//! A checked expression, for evaluators, generators and counters.
 
 use std::ops::Range;
 

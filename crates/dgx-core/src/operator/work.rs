@@ -1,5 +1,5 @@
-//! What a problem takes at least: operations by the unit that does them, and
-//! bytes. A roofline and the floor under measured times are made of these.
+//! The minimum work of a problem: operations by the unit that executes them, and bytes. The
+//! roofline and the lower bound of measured times are computed from these.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

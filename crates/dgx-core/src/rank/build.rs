@@ -1,4 +1,4 @@
-//! From a run to its ranking.
+//! Builds the ranking of a run.
 
 use std::collections::HashSet;
 

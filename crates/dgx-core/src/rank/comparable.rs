@@ -1,4 +1,4 @@
-//! Whether the times of two runs may stand in one table at all.
+//! Whether the times of two runs may stand in one table.
 
 use std::fmt;
 

@@ -1,6 +1,5 @@
-//! Who is right, who is fastest, and how surely: one run judged whole.
-//! Everything a table, export, gate or report shows is read from here, so
-//! they cannot disagree.
+//! Judges a whole run: which contenders are correct, which is fastest, and how certain that is.
+//! Every table, export, gate and report reads its results from here, so they cannot disagree.
 
 mod build;
 mod cell;

@@ -1,4 +1,4 @@
-//! One round run twice: do both runs say the same?
+//! One round run twice: whether both runs agree.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! What a ratio of two times says: faster, slower, or that it cannot be told.
-//! Whoever compares, ranks or rules asks here, so they cannot disagree.
+//! Classifies a ratio of two times: faster, slower, or not distinguishable. Comparisons, ranks and
+//! gates all use it, so they cannot disagree.
 
 use std::fmt;
 

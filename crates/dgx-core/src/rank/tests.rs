@@ -1,7 +1,6 @@
-//! The statistics against a known truth: simulated experiments, many of them,
-//! whose every difference is planted. What judges them is what judges a run:
-//! [`Estimates`], and, in the last test, everything from the text of a run
-//! file to the row of its table.
+//! The statistics against a known truth: many simulated experiments with planted differences. They
+//! are judged by the code that judges a run: [`Estimates`], and, in the last test, the whole way
+//! from the text of a run file to a row of its table.
 
 use rayon::prelude::*;
 

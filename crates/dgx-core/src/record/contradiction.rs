@@ -1,4 +1,4 @@
-//! Lines that contradict themselves or their header: no sweep writes them.
+//! Refuses lines that contradict themselves or their header: no sweep writes such lines.
 
 use toml_edit::{DocumentMut, Item};
 

@@ -1,4 +1,4 @@
-//! What the emulator counted of a run, cell by cell.
+//! The emulator's counters of a run, cell by cell.
 
 use std::collections::BTreeMap;
 

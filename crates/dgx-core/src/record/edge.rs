@@ -1,6 +1,6 @@
-//! What a run file may say. A number that no GPU, clock or author could mean
-//! would be printed as surely as a good one, and sizes beyond these would let
-//! a small file ask for any memory; so both are refused where they enter.
+//! Limits of a run file. A number that no GPU, clock or author can have meant would be printed like
+//! a good one, and larger sizes would let a small file demand any amount of memory; so both are
+//! refused on input.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;

@@ -1,5 +1,4 @@
-//! Which of the run files in some folders is the newest, and what a search for
-//! it passed over.
+//! Finds the newest run file in some folders, and lists the files that the search skipped.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

@@ -1,6 +1,5 @@
-//! A run that another tool timed. It has no oracle, no blocks and no second
-//! entry of a baseline: its cells are unchecked, and its processes are all
-//! that intervals can be made of.
+//! A run that another tool timed. It has no oracle, no blocks and no second entry of a baseline:
+//! its cells are unchecked, and intervals come from its processes alone.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

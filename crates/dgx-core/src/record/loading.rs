@@ -1,5 +1,5 @@
-//! Line by line into a [`Run`], refusing what one sweep cannot have written:
-//! the same block twice would count as new evidence.
+//! Adds lines to a [`Run`] and refuses what one sweep cannot have written: a block that occurs
+//! twice would count as new evidence.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,6 +1,5 @@
-//! One writer at a time: an advisory lock that is held as long as the file is
-//! open for writing and dies with its process, however that ends. Readers do
-//! not ask for it.
+//! One writer at a time: an advisory lock, held while the file is open for writing and released
+//! when its process ends in any way. Readers do not need it.
 
 use std::fs::{File, TryLockError};
 

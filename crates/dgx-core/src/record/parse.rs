@@ -1,5 +1,5 @@
-//! One line into one event. Blocks are nearly all of a file, so they have a
-//! way of their own that copies no text and leaves names as numbers.
+//! Parses one line into one event. Most lines are blocks, so these have a fast path that copies no
+//! text and keeps names as numbers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

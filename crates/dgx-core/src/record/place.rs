@@ -1,6 +1,5 @@
-//! Paths as a run file writes them, and a page. They travel: where a project lay
-//! on the machine that made them is nobody's business, and means nothing
-//! elsewhere.
+//! Paths as run files and pages contain them. Both travel, so the folder of the project on the
+//! machine that made them is left out: it is private, and means nothing elsewhere.
 
 use std::path::{Component, Path, PathBuf};
 

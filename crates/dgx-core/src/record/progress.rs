@@ -1,4 +1,4 @@
-//! How far a run has come, by its file alone.
+//! The progress of a run, from its file alone.
 
 use super::run::Run;
 use crate::domain::{ContenderId, Shape, Status};

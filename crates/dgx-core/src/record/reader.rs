@@ -1,7 +1,6 @@
-//! Loads a run file. The last line may be half written, because a sweep can be
-//! killed at any byte; anything else that is out of order is refused with its
-//! line, since a table made from half-understood records would look just as
-//! sure as one made from good ones.
+//! Loads a run file. The last line may be half written, because a sweep can be killed at any byte;
+//! any other disorder is refused with its line, since a table from half-understood records would
+//! look as reliable as one from good ones.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! A run file that is replaced whole, by one process at a time: who reads it
-//! meanwhile has the old one or the new one.
+//! Replaces a run file as a whole, one process at a time: a reader sees either the old file or the
+//! new one.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;

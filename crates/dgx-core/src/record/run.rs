@@ -1,5 +1,5 @@
-//! A run file in memory, with its loose ends tied: the last verdict of a cell
-//! wins, and every name an event uses is one the header introduced.
+//! A run file in memory, made consistent: the last verdict of a cell counts, and every name in an
+//! event is one from the header.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;

@@ -1,5 +1,4 @@
-//! How strictly a run was judged: against another run, and against what rounds
-//! ask for unless they say otherwise.
+//! How strictly a run was validated, compared with another run and with the defaults of rounds.
 
 use super::schema::Settings;
 use crate::config::Validation;

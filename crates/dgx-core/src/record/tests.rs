@@ -1,5 +1,5 @@
-//! Files that no sweep writes: refused with their lines, and never able to
-//! make a reader panic, hang or print a number that is none.
+//! Files that no sweep writes: they are refused with their lines, and never make a reader panic,
+//! hang or print something that is not a number.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Writes a run file so that whatever was finished survives being killed.
+//! Writes a run file so that finished work survives a kill.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};

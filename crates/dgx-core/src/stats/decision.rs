@@ -1,6 +1,5 @@
-//! Which pairs of contenders more blocks would still help to tell apart, and
-//! about how long that takes. Asked between blocks, by the estimates that are
-//! printed in the end.
+//! Which pairs of contenders more blocks could still separate, and about how long that takes. Used
+//! between blocks, with the same estimates that are printed at the end.
 
 use super::{CONFIDENCE, Contrast, Estimates, LogEstimate, Tally, holm};
 use crate::domain::Interval;

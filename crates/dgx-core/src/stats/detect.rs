@@ -1,5 +1,5 @@
-//! What this machine can see: the baseline timed against itself in the same
-//! blocks shows differences where there are none.
+//! The smallest difference that this machine can detect: the baseline, timed against itself in the
+//! same blocks, shows differences where there are none.
 
 use super::estimate::quantile;
 use super::{CONFIDENCE, LogEstimate};

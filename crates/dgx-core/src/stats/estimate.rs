@@ -1,4 +1,4 @@
-//! A mean of logarithms and how sure it is.
+//! A mean of logarithms and its uncertainty.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

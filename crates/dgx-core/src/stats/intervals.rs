@@ -1,7 +1,6 @@
-//! How sure a mean of log ratios is, in closed form: Student's t over the
-//! means of processes, or, where these are too few, over blocks with the
-//! variance components of both. Every interval that is printed, and every
-//! decision to go on sampling, comes from here.
+//! The uncertainty of a mean of log ratios, in closed form: Student's t over the means of
+//! processes, or, where these are too few, over blocks with the variance components of both. Every
+//! printed interval, and every decision to go on sampling, comes from here.
 
 use super::{LogEstimate, Moments};
 

@@ -1,11 +1,10 @@
-//! What is kept of the blocks of a run: enough for every estimate and nothing
-//! that grows with the number of blocks.
+//! The data kept of a run's blocks: enough for every estimate, and nothing that grows with the
+//! number of blocks.
 //!
-//! Estimates compare two arms within the blocks that timed both, process by
-//! process, so a process keeps count, mean and scatter of every arm and of
-//! every pair's log ratio. Few blocks of many arms are smaller as they are; a
-//! process keeps its rows until the table of pairs would be the smaller one.
-//! Either way gives the same numbers, to the last bit.
+//! Estimates compare two arms within the blocks that timed both, process by process, so a process
+//! keeps count, mean and scatter of every arm and of every pair's log ratio. With few blocks and
+//! many arms the rows themselves are smaller; a process keeps its rows until the table of pairs is
+//! smaller. Both give the same numbers, to the last bit.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Ranks that do not pretend: contenders that cannot be told apart share one.
+//! Honest ranks: contenders that cannot be distinguished share one.
 
 use std::fmt;
 

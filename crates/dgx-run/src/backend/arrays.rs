@@ -1,6 +1,5 @@
-//! Arguments of kernels with signatures of their own, bound to addresses. Where
-//! a call has several problems, what is one value for one is an array in
-//! memory, with an entry for each.
+//! Arguments of kernels with their own signatures, bound to addresses. If a call has several
+//! problems, each per-problem value is an array in memory with one entry per problem.
 
 use super::RunFailure;
 use super::tables::Addresses;

@@ -1,9 +1,7 @@
-//! Where a compiled contender runs, and is timed. One trait, and for each way
-//! to run one implementation: `cuda` on a GPU, `emu` on the CPU; and `fake`
-//! by a script, which runs nothing and is for tests. The first two obey the
-//! same [`OperatorCall`], in memory that is guarded by canaries and poisoned,
-//! and hand back what a validator needs. Nothing here works out what a right
-//! answer is.
+//! Backends, which run and time compiled contenders. One trait with an implementation for each:
+//! `cuda` on a GPU, `emu` on the CPU, and `fake`, which runs nothing and is for tests. The first
+//! two execute the same [`OperatorCall`], in memory that is poisoned and guarded by canaries, and
+//! return what a validator needs. Nothing here computes expected results.
 
 mod arrays;
 mod bench;

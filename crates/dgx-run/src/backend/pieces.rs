@@ -1,6 +1,6 @@
-//! What lies where before a call, piece by piece, and what must still lie
-//! there after it. One description for every backend: the emulator carries it
-//! out on the CPU with the code here, a GPU with the kernels of tools.cu.
+//! The contents of memory before a call, piece by piece, and the bytes that must be unchanged after
+//! it. One description for all backends: the emulator applies it on the CPU with the code here, a
+//! GPU with the kernels of tools.cu.
 
 use std::borrow::Cow;
 use std::ops::Range;

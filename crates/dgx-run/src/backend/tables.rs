@@ -1,5 +1,5 @@
-//! What every backend puts before a kernel: the groups' operands, the tensor
-//! maps and the scratch of an [`OperatorCall`], as addresses.
+//! The addresses that every backend passes to a kernel: the groups' operands, the tensor maps and
+//! the scratch of an [`OperatorCall`].
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Where buffers lie in an allocation, with a guard of canaries before, between
-//! and after them. Only arithmetic: whose memory it is, each backend knows.
+//! The layout of buffers in an allocation, with canaries before, between and after them. Only
+//! arithmetic: each backend owns its memory.
 
 use super::GUARD;
 

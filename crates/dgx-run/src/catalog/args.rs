@@ -1,5 +1,5 @@
-//! `args`: what a kernel with a signature of its own is given. Whether that is
-//! what it declares, the compiled kernel says.
+//! `args`: the arguments of a kernel with its own signature. They are compared with its declaration
+//! after it is compiled.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What the compiler is given of a source: its text, and what it may include.
+//! The compiler's input for a source: its text, and the files it may include.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! The kernels that a source declares, as far as its text tells: for those who
-//! bring one in.
+//! The kernels that a source declares, as far as its text shows: for users who import one.
 
 use super::includes::without_comments;
 

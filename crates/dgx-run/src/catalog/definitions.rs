@@ -1,6 +1,5 @@
-//! The names a front matter defines: parameters, tuned choices, constants and
-//! values of each group. A name that an extended variant has too takes the
-//! place of the one there, whatever it was.
+//! The names that a front matter defines: parameters, tuned choices, constants and values of each
+//! group. A name replaces the same name of an extended variant, of whatever kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 

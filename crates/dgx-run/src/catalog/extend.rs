@@ -1,6 +1,6 @@
-//! `extend`: front matter laid over another variant's. What the host does is
-//! taken over unless it is said anew; what tells of the design (summary, round,
-//! claim, what to expect) is everybody's own.
+//! `extend`: front matter on top of another variant's. The settings of the host are inherited
+//! unless they are given again; the description of the design (summary, round, claim, expectation)
+//! is not inherited.
 
 use std::sync::Arc;
 

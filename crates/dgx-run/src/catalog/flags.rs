@@ -1,4 +1,4 @@
-//! `flags`: what NVRTC is given besides.
+//! `flags`: additional options for NVRTC.
 
 use super::front_matter::Reader;
 use super::wire::FrontMatter;

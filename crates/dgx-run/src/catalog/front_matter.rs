@@ -1,6 +1,6 @@
-//! From the front matter as written to a [`Variant`] in which every name is
-//! known, every expression parsed and every count right. What depends on the
-//! shape is left to the plan.
+//! Turns the front matter as written into a [`Variant`] in which every name is known, every
+//! expression parsed and every count checked. The plan handles everything that depends on the
+//! shape.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,9 +1,8 @@
-//! Files that nvcc compiles for host and GPU, as NVRTC takes them: what is for
-//! the host is blanked, and every line keeps its number.
+//! Prepares files that nvcc compiles for host and GPU for NVRTC: host code is blanked, and every
+//! line keeps its number.
 //!
-//! Tokens and brackets are read here, not C++. A macro that opens a brace, or
-//! branches of an `#if` that each open one, lead it astray; then the compiler
-//! complains.
+//! This reads tokens and brackets, not C++. A macro that opens a brace, or branches of an `#if`
+//! that each open one, mislead it; then the compiler reports an error.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a source asks the preprocessor to open, as far as its text tells.
+//! The files that a source includes, as far as its text shows.
 
 /// A file asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tensor maps of the front matter: on which operand, in which dimensions and boxes.
+//! Tensor maps of the front matter: their operand, dimensions and boxes.
 
 use std::collections::BTreeSet;
 

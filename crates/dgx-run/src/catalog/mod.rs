@@ -1,9 +1,8 @@
-//! The variants that exist: found by globbing, read on demand, their front
-//! matter checked. A broken file hurts only those who name it.
+//! The variants that exist: found by globbing, read on demand, their front matter checked. A broken
+//! file affects only rounds that name it.
 //!
-//! A variant may have a source for each kind of chip: `NAME.cu`, and
-//! `sm_100a/NAME.cu` in a folder named after a compile target. The name is one,
-//! whoever runs it; which source it means, the device decides.
+//! A variant may have a source for each kind of chip: `NAME.cu`, and `sm_100a/NAME.cu` in a folder
+//! named after a compile target. Both have one name; the device decides which source is used.
 
 mod args;
 mod code;

@@ -1,4 +1,4 @@
-//! `[[pick]]`: a variant that is others, each on the shapes it is meant for.
+//! `[[pick]]`: a variant that dispatches to others, each for the shapes it suits.
 
 use super::Lookup;
 use super::front_matter::Reader;

@@ -1,4 +1,4 @@
-//! Which files of a folder are variants, and where their front matter stands.
+//! Which files of a folder are variants, and where their front matter is.
 
 use std::ffi::OsStr;
 use std::io::Read;

@@ -1,6 +1,6 @@
-//! Headers that nvcc finds and NVRTC does not: of the standard library what
-//! device code needs, of the host's libraries nothing. Other people's files
-//! include them; the code that relies on the rest of them is blanked.
+//! Substitutes for headers that nvcc finds and NVRTC does not: the parts of the standard library
+//! that device code needs, and empty files for host libraries. Imported files include them; code
+//! that needs the rest of them is blanked.
 
 /// What nvcc includes before the first line of a file.
 pub(super) const PRELUDE: &str = "dgx/nvcc.h";

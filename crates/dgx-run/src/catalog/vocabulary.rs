@@ -1,4 +1,4 @@
-//! The words front matter has for tensors and how they are copied.
+//! The words of front matter for tensors and the ways to copy them.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! The front matter as it is written. Nothing leaves this file unchecked: see
-//! [`mod@super::front_matter`].
+//! The front matter as it is written. [`mod@super::front_matter`] checks all of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};

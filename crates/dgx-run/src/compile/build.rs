@@ -1,4 +1,4 @@
-//! How each compiler makes an image of a unit, and what that depends on.
+//! How each compiler makes an image of a unit, and what that image depends on.
 
 use super::process::{NoImage, Process};
 use super::serve::{Delivery, Order};

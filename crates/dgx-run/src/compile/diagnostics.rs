@@ -1,4 +1,4 @@
-//! Reads what NVRTC and ptxas print.
+//! Parses the output of NVRTC and ptxas.
 
 use super::KernelReport;
 use crate::catalog::Headers;

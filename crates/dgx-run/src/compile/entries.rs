@@ -1,5 +1,5 @@
-//! What the PTX says of each kernel: its parameters, the blocks it was compiled
-//! for, and the tensor memory it asks for.
+//! Properties of each kernel from its PTX: its parameters, the block size it was compiled for, and
+//! the tensor memory it allocates.
 
 use super::{KernelReport, Param, ParamKind};
 

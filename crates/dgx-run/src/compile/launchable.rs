@@ -1,4 +1,4 @@
-//! What a device refuses to launch, told before anything is launched.
+//! Detects launches that the device would refuse, before anything is launched.
 
 use super::KernelReport;
 use super::occupancy::residency;

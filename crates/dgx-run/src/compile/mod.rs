@@ -1,11 +1,10 @@
 //! From a source to a cubin and PTX, once per content: CUDA C++ by NVRTC, PTX by
 //! ptxas, Python by Triton.
 //!
-//! A compile error is a result here, not a failure of dgx, and so is a source
-//! that crashes the compiler or never ends it: compilers run in processes of
-//! their own. NVRTC's are given a source with everything it may include and can
-//! open no file; Python runs with the user's rights. Only a missing NVRTC is an
-//! [`Error`]. Nothing in this room touches a device; of its limits it is told.
+//! A compile error is a result here, not a failure of dgx, and so is a source that crashes the
+//! compiler or never ends it: compilers run in their own processes. NVRTC's process gets a source
+//! with everything it may include and can open no file; Python runs with the user's rights. Only a
+//! missing NVRTC is an [`Error`]. No code in this module touches a device; callers pass its limits.
 
 mod build;
 mod cache;

@@ -1,4 +1,4 @@
-//! PTX to machine code, by the ptxas of a toolkit, of a wheel or of Triton.
+//! PTX to machine code, by the ptxas of a toolkit, a wheel or Triton.
 
 use std::fs;
 use std::path::{Path, PathBuf};

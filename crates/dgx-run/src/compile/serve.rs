@@ -1,6 +1,6 @@
-//! The compiling process's side: one unit after another, shut off from the
-//! file system, within its limits. A source that crashes, floods or never ends
-//! the compiler takes this process with it and nothing else.
+//! The compiling process: compiles one unit after another, without access to the file system and
+//! within its limits. A source that crashes, floods or never ends the compiler ends only this
+//! process.
 
 use std::io::{self, BufRead, Write};
 

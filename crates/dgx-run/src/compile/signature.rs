@@ -1,4 +1,4 @@
-//! What a call gives a kernel, against what the kernel declares.
+//! Compares the arguments of a call with the parameters that the kernel declares.
 
 use half::{bf16, f16};
 

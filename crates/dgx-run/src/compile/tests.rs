@@ -1,4 +1,4 @@
-//! Compiling processes that are used again, played by a script.
+//! Compiling processes that are reused, simulated by a script.
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! Programs that make images besides NVRTC: ptxas, and a Python with Triton.
-//! Each runs in a process group that ends when it does, whatever it started.
+//! Other programs that make images: ptxas, and a Python with Triton. Each runs in a process group
+//! that ends with it, including any children.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;

@@ -1,5 +1,5 @@
-//! Triton and Gluon: a script asks the user's Python to compile a kernel ahead
-//! of time, without a GPU, and hands back its PTX.
+//! Triton and Gluon: a script makes the user's Python compile a kernel ahead of time, without a
+//! GPU, and returns its PTX.
 
 use std::fs;
 use std::path::{Path, PathBuf};

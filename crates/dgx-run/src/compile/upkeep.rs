@@ -1,5 +1,4 @@
-//! Which files in a cache are images of ours, and how they are removed: what
-//! else lies there belongs to someone else and stays.
+//! Which files in a cache are dgx's images, and how they are removed; other files there stay.
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! Tensors and scratch of a call as files, as they lay in its memory.
+//! Writes tensors and scratch of a call to files, with the bytes of its memory.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The code of a contender as files.
+//! Writes the code of a contender to files.
 
 use std::fs;
 use std::path::{Path, PathBuf};

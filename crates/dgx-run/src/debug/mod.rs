@@ -1,6 +1,6 @@
-//! One cell, everything known: how a call is wrong and where, what it left in
-//! memory, and the code that did it. Findings are gathered here; `present` makes
-//! words of them, `dump` and `emit` make files.
+//! Everything known about one cell: how and where a call is wrong, its memory afterwards, and its
+//! code. This module gathers the findings; `present` puts them in words, `dump` and `emit` write
+//! files.
 
 mod dump;
 mod emit;

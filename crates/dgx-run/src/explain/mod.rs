@@ -1,7 +1,6 @@
-//! What can be known of a contender's speed without a profiler: what its
-//! kernels take of an SM, how its grid falls into waves, how much of its work
-//! is padding, how many K steps feed its pipeline, and what bounds the shape
-//! itself. Pure arithmetic on a plan and its builds.
+//! Explains a contender's speed without a profiler: the resources its kernels take on an SM, the
+//! waves of its grid, the share of padding in its work, the K steps that feed its pipeline, and the
+//! bound of the shape itself. Pure arithmetic on a plan and its builds.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Answers kept on disk. They depend only on sizes, distribution, seed and
-//! this code; a file that is torn, foreign or stale is computed again.
+//! Expected results kept on disk. They depend only on sizes, distribution, seed and this code; a
+//! file that is torn, foreign or stale is computed again.
 
 use std::fs;
 use std::io::{self, Read, Write};

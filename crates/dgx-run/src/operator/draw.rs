@@ -1,6 +1,5 @@
-//! Random operands. Each tensor of each group has its own stream of one
-//! generator, cut into chunks of rows, so that the data depend on the seed
-//! alone and not on the number of cores.
+//! Random operands. Each tensor of each group has its own stream of one generator, cut into chunks
+//! of rows, so that the data depend on the seed alone and not on the number of cores.
 
 use std::sync::LazyLock;
 

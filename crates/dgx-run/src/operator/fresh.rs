@@ -1,6 +1,5 @@
-//! What the calls of an operator change in its tensors, axis by axis: pieces of
-//! an axis change places, and some indices change the sign. tools.cu does the
-//! same on a device.
+//! The changes that each call makes to an operator's tensors, axis by axis: pieces of an axis are
+//! permuted, and some indices change the sign. tools.cu does the same on a device.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

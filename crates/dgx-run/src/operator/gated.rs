@@ -1,6 +1,5 @@
-//! Two products of block-scaled operands that share their left one, the first
-//! gating the second: what today's oracle, shuffles, device judging and
-//! explanations are for.
+//! Two products of block-scaled operands with a common left operand, where the first gates the
+//! second: the form that the oracle, shuffles, device judging and explanations handle specially.
 
 use super::{GroupOperands, Tensor};
 use dgx_core::domain::Group;

@@ -1,7 +1,6 @@
-//! The right answer, on the CPU: multiply on all cores, summing in f64, and keep
-//! both products, because how a wrong output relates to them says what went
-//! wrong. An answer from elsewhere is held against the definition before it is
-//! used.
+//! The expected result, on the CPU: multiplies on all cores, sums in f64, and keeps both products,
+//! because the relation of a wrong output to them shows the mistake. A result from another source
+//! is checked against the definition before it is used.
 
 use gemm_common::Parallelism;
 use rand::{Rng, RngExt};

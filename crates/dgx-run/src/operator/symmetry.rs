@@ -1,6 +1,6 @@
-//! What may be done to the data of a call so that the result is another one,
-//! known from the first: sizes permuted, signs changed. Each is tried on an operator's small shapes, by evaluation;
-//! those that hold there are returned.
+//! Changes of a call's data whose effect on the result is known: permuted sizes, changed signs.
+//! Each candidate is tried on an operator's small shapes, by evaluation; those that hold there are
+//! returned.
 
 use dgx_core::operator::{ElementType, Extent, Number, Operator, Tensor};
 use rand::RngExt;

@@ -1,6 +1,6 @@
-//! What the host does for one operator call, as numbers: every expression of
-//! the front matter evaluated for one shape on one device. Plain data: it is
-//! sent to worker processes as JSON, and both backends obey it alike.
+//! The host's part of one operator call, as numbers: every expression of the front matter evaluated
+//! for one shape on one device. Plain data: it is sent to worker processes as JSON, and all
+//! backends execute it alike.
 
 use std::collections::BTreeMap;
 

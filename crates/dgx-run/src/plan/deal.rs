@@ -1,6 +1,6 @@
-//! Tiles dealt out to CTAs beforehand. A queue in the kernel hands out the
-//! next tile to whoever is free, which leaves the end to chance where tiles
-//! differ in length; the lengths are known here, so the end can be arranged.
+//! Assigns tiles to CTAs in advance. A queue in the kernel gives the next tile to the next free
+//! CTA, which leaves the end to chance if tiles differ in length; here the lengths are known, so
+//! the CTAs can be made to end together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,5 +1,5 @@
-//! One contender on one shape: constants chosen, requirements asked, and every
-//! expression of the front matter turned into a number.
+//! One contender on one shape: chooses constants, checks requirements, and evaluates every
+//! expression of the front matter.
 
 use std::collections::BTreeMap;
 

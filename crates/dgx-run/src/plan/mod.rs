@@ -1,6 +1,5 @@
-//! A round and a catalog become a plan: which contenders meet which shapes,
-//! which images must be compiled for that, and every number of every launch.
-//! Nothing here compiles or runs.
+//! Turns a round and a catalog into a plan: which contenders run on which shapes, which images must
+//! be compiled, and every number of every launch. Nothing here compiles or runs.
 
 mod call;
 mod deal;

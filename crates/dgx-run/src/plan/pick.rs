@@ -1,4 +1,4 @@
-//! Which contender a variant of `[[pick]]`s is on a shape.
+//! Chooses the contender that a variant of `[[pick]]`s uses on a shape.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The round's names become contenders; its shapes are held against the
-//! device's memory. Errors point into the round file.
+//! Resolves the round's names to contenders and checks that its shapes fit the device's memory.
+//! Errors point into the round file.
 
 use crate::catalog::{Catalog, Contender, is_identifier};
 use dgx_core::config::{Baseline, Round, Selection};

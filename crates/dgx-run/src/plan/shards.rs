@@ -1,5 +1,5 @@
-//! A round's shapes dealt out to shards or cards. Contenders of one shape are
-//! compared with each other and stay together.
+//! Distributes a round's shapes over shards or cards. All contenders of a shape stay together,
+//! since they are compared with each other.
 
 use std::cmp::Reverse;
 

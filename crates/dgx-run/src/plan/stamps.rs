@@ -1,5 +1,5 @@
-//! A call whose kernels say when their warps began, waited and ended. The
-//! device's end is `variants/include/dgx/stamp.cuh`.
+//! A call whose kernels record when their warps began, waited and ended. The device side is
+//! `variants/include/dgx/stamp.cuh`.
 
 use super::call::{OperatorCall, ScratchLayout, ScratchSize};
 use dgx_core::domain::Bytes;

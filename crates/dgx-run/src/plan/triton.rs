@@ -1,5 +1,5 @@
-//! What Triton is asked to compile for one contender on one shape. Its compiler
-//! specialises a kernel by the types of its arguments and by what divides them.
+//! The request to Triton for one contender on one shape. Its compiler specialises a kernel by the
+//! types of its arguments and their divisibility.
 
 use std::collections::BTreeMap;
 

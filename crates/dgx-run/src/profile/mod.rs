@@ -1,7 +1,6 @@
-//! Where the time of a call goes, told in stages, by what its warps do, and as
-//! a timeline: in virtual time, from a replay by `ptx-time` of what the
-//! emulator saw; on a GPU, from stamps in the kernels. Nothing here runs
-//! anything.
+//! Where the time of a call goes: by stage, by warp role, and as a timeline. In virtual time, from
+//! a replay by `ptx-time` of what the emulator recorded; on a GPU, from stamps in the kernels.
+//! Nothing here runs a kernel.
 
 mod chrome;
 mod page;

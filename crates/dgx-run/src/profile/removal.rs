@@ -1,5 +1,5 @@
-//! What it would give at most to be rid of one thing: the same call replayed
-//! on a machine for which that thing costs nothing.
+//! The most that removing one cost could save: the same call replayed on a machine where that cost
+//! is zero.
 
 use ptx_time::{Call, Cause, Machine};
 use rayon::prelude::*;

@@ -1,4 +1,4 @@
-//! Warps by what they do, and what their time goes to.
+//! Warps by role, and how each role spends its time.
 
 use ptx_time::{LaunchTimes, Spent};
 use serde::{Serialize, Serializer};

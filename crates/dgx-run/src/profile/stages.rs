@@ -1,4 +1,4 @@
-//! The stages of a launch, as the SM that ends last goes through them.
+//! The stages of a launch on the SM that ends last.
 
 use ptx_time::{CtaTimes, Epilogue, LaunchTimes};
 use serde::{Deserialize, Serialize};

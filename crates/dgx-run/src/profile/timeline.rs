@@ -1,4 +1,4 @@
-//! Who did what when on the SM that ends last.
+//! The timeline of the SM that ends last: what each warp did when.
 
 use ptx_time::{Span, Spent};
 

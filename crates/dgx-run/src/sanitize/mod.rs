@@ -1,6 +1,5 @@
-//! Whether contenders are right by luck: every call watched for hazards, in
-//! several legal orders of warps and copies, on small shapes. Nothing is timed
-//! and no run file written.
+//! Finds contenders that are correct only by luck: every call is watched for hazards, in several
+//! legal orders of warps and copies, on small shapes. Nothing is timed, and no run file is written.
 
 mod shapes;
 

@@ -1,7 +1,6 @@
-//! Which small shapes reach every path of a contender: one tile, ragged
-//! groups, a K that goes round its ring more than once and ends in a tail, few
-//! tokens whose K a cluster may share, and many tiles for each CTA, which a
-//! device of few multiprocessors has at once.
+//! Small shapes that reach every path of a contender: one tile; ragged groups; a K that goes round
+//! the ring more than once and ends in a tail; few tokens, whose K a cluster may share; and many
+//! tiles per CTA, which a device with few multiprocessors gives at once.
 
 use crate::catalog::{Catalog, Contender};
 use crate::plan::{Machine, OperatorCall, Plan, Work};

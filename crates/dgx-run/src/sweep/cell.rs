@@ -1,5 +1,5 @@
-//! One cell by itself: judged as a sweep would, traced for its time alone, or
-//! called on a GPU with stamps in its kernels.
+//! One cell by itself: judged as in a sweep, traced only for its time, or called on a GPU with
+//! stamps in its kernels.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,5 @@
-//! Silicon hides most hazards. So while a card measures, cores that it leaves
-//! idle watch a sample of every cell's CTAs in the emulator, in processes that
-//! let everybody else go first.
+//! Silicon hides most hazards. So while a card measures, idle cores watch a sample of every cell's
+//! CTAs in the emulator, in processes of the lowest priority.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! A round, from its file to its verdicts: the one module that knows every
-//! stage left of the run file. Each stage appends what it finds as it finds it.
+//! A round, from its file to its verdicts: the one module that knows every stage up to the run
+//! file. Each stage appends its results at once.
 
 mod build;
 mod cell;

@@ -1,6 +1,6 @@
-//! A sweep on its cards. Each has a thread, its own workers and its own
-//! shapes: the contenders of a shape are compared, and cards differ. What all
-//! of them share is here; a card that is lost leaves its shapes to the others.
+//! A sweep on several cards. Each card has a thread, its own workers and its own shapes: the
+//! contenders of a shape are compared, and cards differ. Shared state is here; the shapes of a lost
+//! card go to the others.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

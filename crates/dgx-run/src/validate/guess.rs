@@ -1,6 +1,5 @@
-//! What a wrong output looks like. Each hypothesis is a value the element
-//! would have if one thing had gone wrong; one that fits nearly every wrong
-//! element of a sample is told.
+//! Explains a wrong output. Each hypothesis is the value an element would have after one particular
+//! mistake; a hypothesis that fits nearly every wrong element of a sample is reported.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Whether an output is right, and if not, how it is wrong. Pure: elements and
-//! an oracle in, a judgement out.
+//! Whether an output is right, and if not, how it is wrong. Pure: takes elements and an oracle,
+//! returns a judgement.
 
 mod elsewhere;
 mod guess;

@@ -1,5 +1,5 @@
-//! What an element of an answer is called: a row and a column of a matrix, or the indices of a
-//! tensor of other than two axes.
+//! The name of an element of an output: row and column of a matrix, or the indices of a tensor with
+//! another number of axes.
 
 use crate::operator::{GroupOperands, Operands};
 use dgx_core::operator::Output;

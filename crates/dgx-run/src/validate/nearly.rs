@@ -1,5 +1,5 @@
-//! Values that are nearly right: one factor for all, sums of few bits, or
-//! arithmetic that is off in some other way. None of them points at an index.
+//! Values that are nearly right: one common factor, sums with too few bits, or other small errors
+//! of arithmetic. None of these points at an index.
 
 use super::guess::{ENOUGH, Fit, LEAST, TELLING, share_of_telling};
 use super::reduction::Terms;

@@ -1,5 +1,5 @@
-//! Where the wrong elements are, in words: groups, rows, columns, and whether
-//! they repeat with a tile.
+//! Describes where the wrong elements are: groups, rows, columns, and whether they repeat with a
+//! tile.
 
 use super::naming::Answer;
 

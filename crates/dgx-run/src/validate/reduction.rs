@@ -1,6 +1,6 @@
-//! Mistakes inside the sum over K: blocks left out, scales or nibbles taken in
-//! the wrong order, a tile used one step late. The sums of a few wrong
-//! elements are done again, with each mistake made on purpose.
+//! Mistakes inside the sum over K: blocks left out, scales or nibbles in the wrong order, a tile
+//! used one step late. The sums of a few wrong elements are repeated with each mistake made on
+//! purpose.
 
 use super::guess::{Fit, few_of, holds, weighed};
 use super::{Element, Evidence};

@@ -1,9 +1,8 @@
-//! What a right kernel may lose in a sum over K. Tensor cores keep partial sums
-//! in 24 bits and cut off what lies below, so the error of a sum follows the
-//! size of its partial sums, not of what is left of them in the end. Where a
-//! product cancels to almost nothing and the gate multiplies that by much, an
-//! element can miss a tolerance that knows only its own size, and no kernel
-//! that adds in fp32 is sure not to. docs/internals/validation.md derives the bound.
+//! The error that a correct kernel may have in a sum over K. Tensor cores keep partial sums in 24
+//! bits and truncate the rest, so the error follows the size of the partial sums, not of the
+//! result. Where a product cancels to almost nothing and the gate multiplies it by a large factor,
+//! an element can miss a tolerance based on its own size alone, with any kernel that adds in fp32.
+//! docs/internals/validation.md derives the bound.
 
 use super::Element;
 use super::reduction::Terms;

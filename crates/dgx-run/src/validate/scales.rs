@@ -1,9 +1,7 @@
-//! Scales taken from the wrong place: of other rows or blocks, of another atom
-//! or another tensor; or left out, or taken twice, in one product alone. An
-//! atom holds the scales of 128 rows by 64 of K as Blackwell's tensor cores
-//! read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. What a few
-//! wrong elements would be with each such mistake is computed and held against
-//! them.
+//! Scales from the wrong place: other rows or blocks, another atom or tensor; or left out, or used
+//! twice, in one product alone. An atom holds the scales of 128 rows by 64 of K as Blackwell's
+//! tensor cores read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. The values of a few
+//! wrong elements are computed with each such mistake and compared.
 
 use super::guess::{Fit, away, few_of, holds, weighed};
 use super::{Element, Evidence};

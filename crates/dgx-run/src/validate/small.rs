@@ -1,7 +1,6 @@
-//! Elements so small that the absolute tolerance would take zero for any of
-//! them. Where an element's own sums are sure, it is compared by what rounding
-//! explains instead: on the grid of fp16 below its normal numbers, and by its
-//! size above them.
+//! Elements so small that zero is within the absolute tolerance. If an element's own sums are
+//! certain, it is compared by its rounding error instead: on the grid of fp16 below its normal
+//! numbers, and relative to its size above them.
 
 use rayon::prelude::*;
 

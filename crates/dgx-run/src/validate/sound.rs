@@ -1,5 +1,5 @@
-//! Whether the file of an operator can tell right from wrong: its tolerance is
-//! tried on its own data.
+//! Whether an operator's file can distinguish right from wrong: tests its tolerance on its own
+//! data.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! A wrong output in full, for somebody who looks into it: which elements,
-//! what lies around the first, where they are, and what they look like.
+//! A wrong output in full, for debugging: which elements are wrong, the neighbours of the first,
+//! where they are, and what they resemble.
 
 use super::guess::{self, Fit};
 use super::{Answer, Element, Evidence, Judgement, Mismatch, Tolerance, judge};

@@ -1,5 +1,5 @@
-//! The verifier, verified: right outputs pass, and every way to be wrong that
-//! we know is caught and named.
+//! Tests of the verifier: correct outputs pass, and every known kind of mistake is detected and
+//! named.
 
 mod guesses;
 

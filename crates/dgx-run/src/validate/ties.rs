@@ -1,5 +1,5 @@
-//! Codes beside the expected one: a kernel that computes in f32 may round what
-//! lies nearly between two of them to the other.
+//! Codes next to the expected one: a kernel that computes in f32 may round a value that lies nearly
+//! between two codes to the other one.
 
 use super::{Element, Evidence};
 use crate::operator::{Arithmetic, Evaluator, rounded};

@@ -1,7 +1,6 @@
-//! Which calls a validation makes of a cell. What one call leaves behind, in
-//! the variables of its module or elsewhere, is there for the next to stumble
-//! over, so there are several; how many, on which data and in which order is
-//! drawn, so that none of them can be told from the others.
+//! The calls that a validation makes of a cell. There are several, because state that one call
+//! leaves in the variables of its module or elsewhere can break the next. Their number, data and
+//! order are random, so that a kernel cannot distinguish them.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};

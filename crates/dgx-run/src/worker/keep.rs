@@ -1,5 +1,4 @@
-//! What is left of a call for somebody to look into: its buffers as files, and
-//! a note of what they are.
+//! Keeps the state after a call for debugging: its buffers as files, and a description of them.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Graphs: those of the runtime API, under the driver's names where the parameters differ.
+//! Graphs: the runtime API's, under the driver's names where the parameters differ.
 
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,4 +1,4 @@
-//! Options of the compiler of PTX: those that it answers through.
+//! Options of the PTX compiler: those through which it returns values.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

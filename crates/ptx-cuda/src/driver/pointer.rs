@@ -1,4 +1,4 @@
-//! What is known of an address.
+//! Attributes of an address.
 
 use std::ffi::{c_int, c_uint, c_void};
 

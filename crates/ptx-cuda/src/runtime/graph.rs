@@ -1,4 +1,4 @@
-//! Graphs as a whole: made, looked at, made ready and launched.
+//! Whole graphs: creation, inspection, instantiation and launch.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;

@@ -1,4 +1,5 @@
-//! Global memory: who meets whom there, and who leaves the tensors.
+//! Checks accesses of global memory: unordered accesses of the same bytes, and accesses outside the
+//! tensors.
 
 use super::Sighting;
 use super::clock::Knowledge;

@@ -1,4 +1,4 @@
-//! Who knows how far others have come.
+//! Vector clocks: how far each strand is known to have come.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

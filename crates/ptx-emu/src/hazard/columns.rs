@@ -1,6 +1,6 @@
-//! Tensor memory: who wrote each column last, in sixteen lanes at a time, and who has read it
-//! since. What a warp loads or stores is under way until it waits for it; what it gives the tensor
-//! core is taken in order and over with a commit.
+//! Tensor memory: the last write of each column, in blocks of sixteen lanes, and the reads since. A
+//! warp's loads and stores are in flight until it waits for them; work given to the tensor core is
+//! executed in order and ends with a commit.
 
 use std::cell::RefCell;
 

@@ -1,5 +1,6 @@
-//! Shared and tensor memory of clusters nobody keeps books of: only whether anybody wrote what is
-//! read. A bit for each byte, or for each block of lanes of a column, is enough for that.
+//! Shared and tensor memory of clusters without full checks: records only whether anything wrote
+//! the bytes that are read. One bit per byte, or per block of lanes of a column, is enough for
+//! that.
 
 use super::Sighting;
 use super::columns::{LANES, blocks_of};

@@ -1,4 +1,4 @@
-//! What a detector says.
+//! The findings of a detector.
 
 use std::fmt;
 

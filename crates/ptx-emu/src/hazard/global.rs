@@ -1,5 +1,5 @@
-//! What is remembered of global memory: the last write of each word and a few reads, by any
-//! cluster; and what was left at places that are read and written to tell others something.
+//! The shadow of global memory: the last write of each word and a few reads, by any cluster; and
+//! the knowledge that threads publish at locations they synchronise through.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Two accesses of shared or tensor memory that met: who was who, and what that amounts to.
+//! Judges two accesses of the same bytes of shared or tensor memory: what each did, and which
+//! hazard they are.
 
 use super::Sighting;
 use super::clock::Clock;

@@ -1,4 +1,4 @@
-//! What orders the accesses of a cluster: its warps, the work they gave away, and barriers.
+//! What orders the accesses of a cluster: its warps, their asynchronous work, and barriers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! How long shared memory lives: from the first instruction of its CTA to the last one of all its
-//! warps. Others of the cluster may use it only between: they must know that it has begun, and it
-//! must know, before it ends, that they are done. So must copies and products be that were given
-//! away, whoever did.
+//! The lifetime of shared memory: from the first instruction of its CTA to the last one of all its
+//! warps. Other CTAs of the cluster may use it only in between: they must know that the CTA has
+//! begun, and before it ends it must know that they are done. Asynchronous copies and products that
+//! use it must be done by then too, whichever CTA issued them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Where warps and works meet: barriers, and what is known of their phases.
+//! Barriers, at which warps and works meet, and what is known of their phases.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,19 +1,19 @@
-//! Finds what a run that happens to be right does not show.
+//! Finds hazards that a run with correct results does not show.
 //!
-//! A [`Detector`] listens at the door to memory. For each cluster a [`watcher::Watcher`] keeps a
-//! *ledger* of who knows how far whom to be: warps, the copies and products they gave away, groups,
-//! barriers and fences ([`ledger`], by the clocks of [`clock`]); and a *shadow* of memory: who wrote
-//! each word last and who read it since ([`shadow`], [`global`]), by the numbers of accesses
-//! ([`numbered`]), so that words which were used together are judged together. Two accesses of the
-//! same bytes, one of them a write, that no chain of such knowledge orders are a race, whatever order
-//! they came in this time. Copies and tensor cores reach memory their own way: what a thread wrote
-//! counts for them only if a proxy fence lies on the chain.
+//! A [`Detector`] sees every access of memory. For each cluster a [`watcher::Watcher`] keeps a
+//! *ledger* of what each warp knows about the progress of the others: warps, their asynchronous
+//! copies and products, groups, barriers and fences ([`ledger`], with the clocks of [`clock`]); and
+//! a *shadow* of memory: the last write of each word and the reads since ([`shadow`], [`global`]),
+//! by the numbers of accesses ([`numbered`]), so that words which are used together are judged
+//! together. Two accesses of the same bytes, one of them a write, that no chain of such knowledge
+//! orders are a race, in whatever order they came this time. Copies and tensor cores reach memory
+//! through another proxy: a thread's write is visible to them only if a proxy fence lies on the
+//! chain.
 //!
-//! The lanes of a warp go together until a branch parts them: two accesses on two paths of one
+//! The lanes of a warp go together until a branch separates them: two accesses on two paths of one
 //! branch are ordered by `__syncwarp` alone.
 //!
-//! Registers are judged without running anything, when a kernel is lowered
-//! (`lower::registers`).
+//! Registers are checked without running anything, when a kernel is lowered (`lower::registers`).
 
 mod allocations;
 mod barriers;

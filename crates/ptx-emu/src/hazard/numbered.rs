@@ -1,4 +1,4 @@
-//! Accesses by their numbers, so that a word of memory remembers four bytes for each of them.
+//! Accesses by number, so that a word of memory needs four bytes for each of them.
 
 /// The number of an access; 0 is nobody's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! An access taken apart: into the pieces of its lanes, and those into words.
+//! Splits an access into the pieces of its lanes, and those into words.
 
 use std::ops::Range;
 

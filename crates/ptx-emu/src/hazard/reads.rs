@@ -1,4 +1,4 @@
-//! Who has read a word of shared memory since it was written.
+//! The reads of each word of shared memory since it was written.
 
 use std::sync::Arc;
 

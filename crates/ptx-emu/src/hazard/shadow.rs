@@ -1,4 +1,4 @@
-//! What is remembered of shared memory: who wrote each word last, and who has read it since.
+//! The shadow of shared memory: the last write of each word, and the reads since.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Shared memory: who meets whom there.
+//! Checks accesses of shared memory.
 
 use super::Sighting;
 use super::finding::{Hazard, Spot};

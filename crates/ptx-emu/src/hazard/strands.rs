@@ -1,4 +1,4 @@
-//! The strands of a cluster: what can be known of it, each by a number.
+//! The strands of a cluster: everything whose progress a clock counts, each with a number.
 
 /// How many strands there are before those of mbarriers, and which is which.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What threads tell each other: by accesses that are more than that, and by fences.
+//! How threads pass knowledge to each other: by synchronising accesses, and by fences.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where the tensors lie within allocations.
+//! Where tensors lie within allocations.
 
 use crate::exec::listen::visit::Bytes;
 use crate::memory::{DevicePtr, Memory};

@@ -1,4 +1,4 @@
-//! What a launch did to global memory, for the next one that may begin before it is over.
+//! The accesses of a launch to global memory, for the next launch, which may begin before it ends.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What is kept of one warp: what it knows, what it gave away and what it last told others.
+//! The state of one warp: its knowledge, its asynchronous work, and its last synchronising access.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Listens to one cluster.
+//! Watches the accesses of one cluster.
 
 use super::clock::Knowledge;
 use super::filled::Filled;

@@ -1,4 +1,4 @@
-//! What a hazard is called, what is missing, and what is usually done about it.
+//! The text of a finding: the name of the hazard, what is missing, and the usual remedy.
 
 use super::finding::Hazard;
 use crate::exec::listen::agent::Agent;

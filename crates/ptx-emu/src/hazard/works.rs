@@ -1,4 +1,4 @@
-//! Copies and products under way.
+//! Asynchronous copies and products in flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Virtual registers to slots.
 //!
-//! Compilers emit PTX in single-assignment form: thousands of names, few alive at once. A slot is
-//! 32 lanes wide, so sharing slots keeps a warp's registers in the processor's caches.
+//! Compilers emit PTX in single-assignment form: thousands of names, few of them live at once. A
+//! slot is 32 lanes wide, so sharing slots keeps a warp's registers in the processor's caches.
 
 use super::flow::Blocks;
 use super::names::File;

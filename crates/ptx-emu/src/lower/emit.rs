@@ -1,8 +1,8 @@
 //! The program under construction.
 //!
 //! A kernel is emitted twice by the same code. The first pass is a survey: registers have virtual
-//! numbers, and labels, callees and shared variables are written down. From that a [`Plan`] is made, with which the second pass emits the final program. So no
-//! instruction is ever patched.
+//! numbers, and labels, callees and shared variables are recorded. From the survey a [`Plan`] is
+//! made, with which the second pass emits the final program. So no instruction is ever patched.
 
 use super::error::{Lowered, Problem};
 use super::names::{File, Location, Names, Register};

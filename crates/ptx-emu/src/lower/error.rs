@@ -1,4 +1,4 @@
-//! What can be wrong with a module that parses.
+//! Errors of a module that parses.
 
 /// A module that cannot be lowered, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

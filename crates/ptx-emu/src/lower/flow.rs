@@ -1,4 +1,4 @@
-//! Control flow of one function: basic blocks, and where diverged lanes meet again.
+//! Control flow of one function: basic blocks, and where diverged lanes reconverge.
 
 use super::names::Label;
 use super::survey::{Flow, Group};

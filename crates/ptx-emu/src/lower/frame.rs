@@ -1,9 +1,9 @@
-//! Where arguments and results lie. Frames are static: each function's parameters have fixed
-//! places in local memory (or fixed registers), and lanes keep their own copies. Around a call
-//! that may lead back into its caller, the caller's frame is saved.
+//! Where arguments and results lie. Frames are static: each function's parameters have fixed places
+//! in local memory (or fixed registers), and each lane has its own copy. Around a call that may
+//! lead back to its caller, the caller's frame is saved.
 //!
-//! A function whose address is taken can also be entered through a common area: the caller of
-//! an unknown function writes the arguments there, the function moves them to its own places.
+//! A function whose address is taken can also be entered through a common area: the caller of an
+//! unknown function writes the arguments there, and the function moves them to its own places.
 
 use super::emit::{CallFrame, Emitter, Formal};
 use super::error::{Lowered, Problem, illegal};

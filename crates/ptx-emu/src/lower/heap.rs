@@ -1,5 +1,5 @@
-//! `malloc` and `free` of kernels, which the device provides: functions of PTX, added to modules
-//! that declare them.
+//! `malloc` and `free` of kernels, which the device provides: PTX functions, added to modules that
+//! declare them.
 
 use crate::front::{ParseError, ast, parse};
 

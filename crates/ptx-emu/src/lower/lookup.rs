@@ -1,4 +1,4 @@
-//! What operands name.
+//! Resolves the names in operands.
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem, illegal};

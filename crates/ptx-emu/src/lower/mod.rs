@@ -1,8 +1,8 @@
 //! Lowers the syntax tree to the predecoded program.
 //!
 //! `unit` collects a module's tables, `kernel` lowers one kernel in two passes, `body` walks
-//! statements, `ops` knows the instructions; `flow` finds where diverged lanes meet, `allocate`
-//! gives registers their slots. Whatever is not understood is an error that names it.
+//! statements, `ops` has the instructions; `flow` finds where diverged lanes reconverge, `allocate`
+//! gives registers their slots. Anything unknown is an error that names it.
 //!
 //! A module may use only those listed above it, by a path or by a method of
 //! [`Emitter`](emit::Emitter); a test checks this.

@@ -1,7 +1,7 @@
-//! Registers that are touched while a product in flight holds them, changed without the fence that
-//! tells the tensor core, or read though nothing gives them a value.
+//! Finds registers that are used while a product in flight holds them, changed without the fence
+//! for the tensor core, or read though no path writes them.
 //!
-//! Judged on virtual registers, over all paths, before anything runs.
+//! Works on virtual registers, over all paths, before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

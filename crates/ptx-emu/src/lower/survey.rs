@@ -1,4 +1,4 @@
-//! What the two passes over a kernel tell each other.
+//! The data that the first pass over a kernel hands to the second.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;

@@ -1,8 +1,8 @@
-//! Which instruction belongs to which `.target`, as the assembler has it.
+//! Which instruction belongs to which `.target`, as ptxas has it.
 //!
-//! A plain target (`sm_100`) runs on its chip and later ones, so it knows only what stays. What
-//! belongs to one chip needs its `a` target, and what a family of chips shares needs an `a` or
-//! `f` target of that family. The table was held against ptxas 13.4, form by form.
+//! A plain target (`sm_100`) runs on its chip and later ones, so it has only instructions that
+//! stay. An instruction of one chip needs its `a` target, and one that a family of chips shares
+//! needs an `a` or `f` target of that family. The table was compared with ptxas 13.4, form by form.
 
 use super::error::{Lowered, Problem, WrongTarget};
 use crate::front::ast::{Instruction, Operand};

@@ -1,5 +1,5 @@
-//! Which instruction belongs to which `.version`, as the assembler has it: conversions, whose newer
-//! pairs of types look like older ones. Compilers write the version their text needs.
+//! Which instruction belongs to which `.version`, as ptxas has it: conversions, whose newer pairs
+//! of types look like older ones. Compilers write the version that their text needs.
 
 use super::error::{Lowered, illegal};
 use crate::front::ast::Instruction;

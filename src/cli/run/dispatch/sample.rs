@@ -1,4 +1,4 @@
-//! Times of a run beside what the costs of a variant's picks are sums of.
+//! The times of a run, each with the values of the terms of its pick's cost.
 
 use crate::dispatch::{Call, Costs, Sample};
 use dgx_core::diagnostic::InputError;

@@ -1,4 +1,4 @@
-//! Costs in the front matter, all else as somebody wrote it.
+//! Writes costs into the front matter and leaves the rest of the file unchanged.
 
 use toml_edit::{DocumentMut, Item, TomlError, Value};
 

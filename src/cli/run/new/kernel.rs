@@ -1,5 +1,5 @@
-//! Somebody's kernel brought in as it is: a copy of its file, and `NAME.toml`
-//! beside it, which says what the kernel takes.
+//! A user's kernel, imported unchanged: a copy of its file, and `NAME.toml` beside it, which lists
+//! the kernel's arguments.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};

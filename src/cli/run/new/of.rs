@@ -1,4 +1,4 @@
-//! A design of any operator, with its round; and an operator to begin from.
+//! A new design of any operator, with its round; and a new operator.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What is laid over a profile: the same cell in a run, or in another profile.
+//! What a profile is compared with: the same cell in a run, or in another profile.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A profile as a terminal shows it.
+//! A profile as terminal output.
 
 use ptx_time::Spent;
 

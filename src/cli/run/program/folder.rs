@@ -1,5 +1,5 @@
-//! The folder of a run, with libraries and reports. dgx removes it at its end; if dgx is killed, the
-//! next one does.
+//! The folder of a run, with libraries and reports. dgx removes it at the end; if dgx is killed,
+//! the next `dgx run` does.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! What the processes of a run report, together.
+//! The reports of all processes of a run, joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `dgx run`: a CUDA program on the emulator, and what it launched.
+//! `dgx run`: runs a CUDA program on the emulator and reports its launches.
 
 mod folder;
 mod launched;

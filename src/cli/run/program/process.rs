@@ -1,6 +1,6 @@
-//! The program while it runs. Signals that end dgx are for the program: it gets them, and a moment
-//! to end by itself; then it is killed with all that it started. dgx goes on in every case, since it
-//! has the report to print and a folder to remove.
+//! The program while it runs. Signals that would end dgx go to the program instead: it gets a
+//! moment to end by itself, then it is killed with all its children. dgx itself goes on, since it
+//! has to print the report and remove the folder.
 
 use std::io;
 use std::os::fd::AsFd;

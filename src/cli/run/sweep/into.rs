@@ -1,5 +1,5 @@
-//! A file named with --into that has a run already: exit 0 must mean that it
-//! holds what was asked for.
+//! `--into` with a file that already has a run: exit code 0 must mean that the file contains
+//! everything the command asked for.
 
 use std::path::Path;
 

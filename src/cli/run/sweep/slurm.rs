@@ -1,5 +1,5 @@
-//! A round as an array of Slurm jobs: which flags are for that, what each task
-//! is told, and how it is submitted.
+//! A round as an array of Slurm jobs: the flags for it, the command of each task, and the
+//! submission.
 
 use super::super::{check, cluster};
 use super::{Args, Engine};

@@ -1,5 +1,5 @@
-//! Devices as `configs/targets/` describes them: every number with where it is
-//! from. Those committed are built in, so that dgx works from any folder.
+//! Devices as `configs/targets/` describes them, with the source of every number. The committed
+//! ones are built in, so that dgx works from any folder.
 
 mod reader;
 mod rewrite;

@@ -1,5 +1,4 @@
-//! From what a target file says to a device, every number within what it can
-//! be and with where it is from.
+//! Turns a target file into a device: every number is in its range and names its source.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

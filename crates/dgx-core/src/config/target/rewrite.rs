@@ -1,4 +1,4 @@
-//! Target files with other numbers in them, all else as somebody wrote it.
+//! Replaces numbers in target files and leaves the rest of the text unchanged.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Runs with too little in them to decide.
+//! Runs with too little data to decide.
 
 use super::*;
 

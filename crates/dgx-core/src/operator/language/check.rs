@@ -1,4 +1,4 @@
-//! Terms become steps of the graph, with their types and extents.
+//! Turns terms into steps of the graph, with their types and extents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

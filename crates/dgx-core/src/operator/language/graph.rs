@@ -1,5 +1,5 @@
-//! The graph of all values of a file while they are checked. An extent that is
-//! not known yet is that of `i(axis)` before it meets a tensor.
+//! The graph of all values of a file while they are checked. The extent of `i(axis)` is unknown
+//! until it is combined with a tensor.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::{Discriminant, discriminant};

@@ -1,4 +1,4 @@
-//! Terms that are whole numbers of sizes alone.
+//! Terms that are whole numbers computed from sizes alone.
 
 use super::parse::{Kind, Term};
 use crate::diagnostic::did_you_mean;

@@ -1,4 +1,4 @@
-//! From an operator's file as written to an [`Operator`] that is right in itself.
+//! Turns an operator's file as written into a consistent [`Operator`].
 
 mod names;
 mod tensors;

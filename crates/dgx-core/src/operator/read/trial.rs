@@ -1,5 +1,5 @@
-//! Sizes to try things on: a claim about extents that holds for all of these
-//! is taken to hold for all sizes.
+//! Sizes for trials: a statement about extents that is true for all of these is taken to be true
+//! for all sizes.
 
 use crate::domain::bounds::EXTENT;
 use crate::operator::Requirement;

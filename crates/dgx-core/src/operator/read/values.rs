@@ -1,4 +1,4 @@
-//! What is computed, and what wrong kernels compute.
+//! The values an operator computes, and those of its known mistakes.
 
 use super::wire::{self, OperatorFile};
 use super::{Reader, ordered};

@@ -1,4 +1,4 @@
-//! An operator's file as it is written. What it says is checked in [`mod@super`].
+//! An operator's file as it is written. [`mod@super`] checks it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

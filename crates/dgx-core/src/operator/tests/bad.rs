@@ -1,4 +1,4 @@
-//! What is wrong with a file is said where it is, with a remedy.
+//! Errors in a file are reported at their place, with a remedy.
 
 use super::*;
 use crate::diagnostic::render;

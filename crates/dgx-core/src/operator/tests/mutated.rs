@@ -1,4 +1,4 @@
-//! Ten thousand files that went wrong somewhere: none stops the reader.
+//! Ten thousand damaged files: none makes the reader panic.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Operators that people may bring, each as one file.
+//! Operators that users may bring, one file each.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Run files with a known truth, for tests: simulated blocks, processes and
-//! noise, and every status a sweep can meet.
+//! Run files with a known truth, for tests: simulated blocks, processes and noise, and every status
+//! of a sweep.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! The yardstick of what is bound by memory: a copy that moves as many bytes as
-//! the operator must.
+//! The yardstick of memory-bound operators: a copy that moves the minimum number of bytes.
 
 use super::driver::{DeviceMemory, Graph, Result, Stream};
 use super::program::Program;

@@ -1,7 +1,6 @@
-//! Products by the vendor's library, as a Hopper user would do them today.
-//! Operands in NVFP4 are dequantised to fp16 beforehand. Each group is one
-//! cuBLASLt GEMM: of two products the right operands stand one above the
-//! other, and one fused kernel then gates all groups.
+//! Products by the vendor's library, as a Hopper user would compute them today. NVFP4 operands are
+//! dequantised to fp16 beforehand. Each group is one cuBLASLt GEMM: two right operands are stacked
+//! into one matrix, and one fused kernel then applies the gate for all groups.
 
 use std::ffi::c_void;
 use std::rc::Rc;

@@ -1,8 +1,7 @@
-//! The few driver calls dgx makes, each checked and named in its error, and
-//! owners that give back what they took. cudarc's `result` layer has no name of
-//! the call that failed, and its `safe` layer puts allocations and events of
-//! its own on the streams that are to be timed: so the calls are those of `sys`,
-//! but for what `result` offers without `unsafe`.
+//! The few driver calls that dgx makes, each checked and named in its error, and owners that
+//! release their resources. cudarc's `result` layer does not name the call that failed, and its
+//! `safe` layer puts its own allocations and events on the timed streams; so the calls are those of
+//! `sys`, except where `result` offers one without `unsafe`.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::ptr;

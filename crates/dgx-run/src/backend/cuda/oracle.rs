@@ -1,5 +1,5 @@
-//! Answers from the GPU: in f64 like the CPU's, a hundred times faster. They are
-//! compared with the CPU's before they are used ([`Oracle::spot_check`]).
+//! Expected results computed on the GPU: in f64 like the CPU's, a hundred times faster. They are
+//! compared with the CPU's before use ([`Oracle::spot_check`]).
 
 use std::ffi::c_void;
 

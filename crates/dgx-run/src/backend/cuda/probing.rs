@@ -1,4 +1,4 @@
-//! Calls kernels that read clocks, and reads what they saw.
+//! Launches kernels that read clocks, and reads their results.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Calls a contender whose kernels stamp, and the same without stamps: what
-//! they say, and what saying it costs.
+//! Calls a contender with and without stamps in its kernels: the recorded stamps, and the time that
+//! stamping costs.
 
 use std::rc::Rc;
 

@@ -1,6 +1,5 @@
-//! The harness's kernels, run by the emulator, against the same arithmetic on
-//! the host: what lies in memory before a call, what is found after it, and
-//! who is called wrong.
+//! The harness's kernels in the emulator, against the same arithmetic on the host: the contents of
+//! memory before a call, the checks after it, and which contenders are judged wrong.
 
 use std::sync::Arc;
 

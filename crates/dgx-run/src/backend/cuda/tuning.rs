@@ -1,8 +1,7 @@
-//! Which of cuBLASLt's algorithms the yardstick uses. Its heuristic lists
-//! several for a GEMM, and which is fastest is within the noise of a few warm
-//! calls: picked anew in every process, the yardstick was another one each
-//! time. So the best is found once in a run, by the clock and the cold cache
-//! that its samples are taken with, and written down for all processes.
+//! Chooses the cuBLASLt algorithm of the yardstick. The heuristic lists several for a GEMM, and a
+//! few warm calls cannot tell which is fastest: chosen anew in each process, the yardstick differed
+//! every time. So the best is found once per run, with the clock and the cold cache of its samples,
+//! and recorded for all processes.
 
 use cudarc::cublaslt::{result, sys};
 

@@ -1,4 +1,4 @@
-//! Who did it: a call made once more, with an eye on certain bytes.
+//! Finds the instruction that touched certain bytes: repeats the call with watchpoints on them.
 
 use std::time::Duration;
 

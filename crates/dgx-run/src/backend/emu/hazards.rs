@@ -1,4 +1,4 @@
-//! What the emulator's detector found, in the words of the operator.
+//! The findings of the emulator's hazard detector, in terms of the operator.
 
 use ptx_emu::{DevicePtr, Finding, Region, Sanitize, Site, Spot, source_name};
 

@@ -1,4 +1,4 @@
-//! Memory as a call finds it, and what is read from it afterwards.
+//! Memory as it is set up before a call and read after it.
 
 use std::borrow::Cow;
 use std::iter::repeat;

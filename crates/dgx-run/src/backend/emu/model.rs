@@ -1,5 +1,5 @@
-//! How long a call would take on the device: what its warps did, replayed by
-//! `ptx-time` on the numbers of the target. docs/internals/time.md says what that sees.
+//! The time of a call on the device: `ptx-time` replays the actions of its warps with the numbers
+//! of the target. docs/internals/time.md says what the model covers.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! What kernels printed, and who of them.
+//! The output of `printf` in kernels, each line with its CTA and thread.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Calls kernels that read clocks as a card would call them.
+//! Launches kernels that read clocks, as a card would.
 
 use ptx_emu::trace::{Trace, Watch};
 use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};

@@ -1,4 +1,4 @@
-//! What the warps of a launch are for, told by what they did.
+//! The role of each warp of a launch, inferred from its instructions.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
-//! A backend that runs nothing: times, clocks, outputs and failures come from
-//! a script. With it the whole measuring path is tried without a GPU, through
-//! the same workers and the same protocol: who is timed in which order, what
-//! happens to a wrong output, to a dropped clock, to a worker that dies. Its
-//! times are called scripted wherever they are shown, and prove nothing.
+//! A backend that runs nothing: times, clocks, outputs and failures come from a script. It tests
+//! the whole measuring path without a GPU, with the same workers and the same protocol: the order
+//! in which contenders are timed, and the reaction to a wrong output, a dropped clock or a worker
+//! that dies. Its times are called scripted in all output, and prove nothing.
 //!
 //! ```toml
 //! journal = "calls.jsonl"            # every call is written down there

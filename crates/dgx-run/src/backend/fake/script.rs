@@ -1,4 +1,4 @@
-//! What a script says, and what it says of one call.
+//! A script, and its effect on one call.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Data on which every partial sum is exact in fp32 in any order, and far
-//! larger than the result: what a kernel rounds or drops on the way is then the
-//! whole answer, and no tolerance hides it.
+//! Data whose partial sums are exact in fp32 in any order, and far larger than the result: an error
+//! that a kernel makes by rounding or dropping a term is then as large as the result, and no
+//! tolerance hides it.
 //!
 //! | value | data |
 //! |---|---|

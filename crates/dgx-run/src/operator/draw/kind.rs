@@ -1,4 +1,4 @@
-//! Rows that are not like the others: padding, and the corners of the formats.
+//! Special rows: padding, and the corner cases of the formats.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;

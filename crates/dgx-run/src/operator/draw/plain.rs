@@ -1,5 +1,4 @@
-//! Random data of any type, tensor by tensor: for operators whose operands
-//! nothing ties together.
+//! Random data of any type, tensor by tensor: for operators with independent operands.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

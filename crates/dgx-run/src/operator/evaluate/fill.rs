@@ -1,5 +1,4 @@
-//! Filling a box: what is needed of products and columns is made first, the
-//! rest tile by tile on all cores.
+//! Fills a box: first the products and columns it needs, then the rest tile by tile on all cores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Functions of one and two numbers. Truth is 1 or 0; whatever is not 0 is true.
+//! Functions of one and two numbers. True is 1, false is 0; as an argument, every value but 0 is
+//! true.
 
 use dgx_core::operator::{BinaryOp, ElementType, Number, UnaryOp};
 

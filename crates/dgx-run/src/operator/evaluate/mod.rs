@@ -1,5 +1,5 @@
-//! The value of an operator in f64, box by box. Asked for rows of an output,
-//! it computes of everything else only what those rows need:
+//! The value of an operator in f64, box by box. For some rows of an output, it computes only what
+//! those rows need:
 //!
 //! ```text
 //! region   boxes, and what a step needs of its inputs to fill one

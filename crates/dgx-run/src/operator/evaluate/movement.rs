@@ -1,12 +1,10 @@
-//! How far an element may move. Sums are rounded on the way, and what is made
-//! of them moves with them. Each box is computed twice over: its numbers, and
-//! beside each number how far it may move.
+//! How far rounding may move an element. Sums are rounded on the way, and values computed from them
+//! move too. Each box is computed twice: its numbers, and beside each number how far it may move.
 //!
-//! A sum moves by what its [`Arithmetic`] says of its terms. The movements of
-//! terms are independent of each other, so those of a sum add as squares. Every
-//! function moves as far as it does between the ends its arguments move to.
-//! Tensors, constants and indices do not move; the order of a sort does not
-//! change.
+//! A sum moves by what its [`Arithmetic`] states for its terms. The movements of terms are
+//! independent, so those of a sum add as squares. A function moves as far as its value changes
+//! between the ends of its arguments' ranges. Tensors, constants and indices do not move; the order
+//! of a sort does not change.
 
 mod rules;
 

@@ -1,6 +1,5 @@
-//! What is computed where: the boxes that a box of one node needs of all the
-//! others, which of them are made once for the whole of it, and into how small
-//! tiles the rest is cut.
+//! Plans an evaluation: the boxes of all nodes that a box of one node needs, which of them are
+//! computed once as a whole, and the size of the tiles for the rest.
 
 use std::collections::BTreeMap;
 

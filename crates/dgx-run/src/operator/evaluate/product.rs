@@ -1,5 +1,5 @@
-//! `@`, in blocks: as many rows and columns of the operands as bound the memory,
-//! multiplied in f64 on all cores.
+//! `@`, in blocks: as many rows and columns of the operands as the memory limit allows, multiplied
+//! in f64 on all cores.
 
 use std::ops::Range;
 

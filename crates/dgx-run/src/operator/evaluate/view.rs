@@ -1,5 +1,4 @@
-//! Numbers in memory, seen with strides: exchanged axes, slices and broadcast
-//! axes cost nothing.
+//! Numbers in memory, read with strides: transposing, slicing and broadcasting cost nothing.
 
 use std::sync::Arc;
 

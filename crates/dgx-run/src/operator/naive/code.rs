@@ -1,4 +1,4 @@
-//! Steps become C++: expressions, and the statements before them.
+//! Turns steps into C++: expressions, and the statements before them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

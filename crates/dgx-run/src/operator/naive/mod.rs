@@ -1,6 +1,6 @@
-//! A kernel to begin from, written from an operator's values: a thread for each
-//! element, a loop for each sum. It is right, and slow. A sum that many
-//! elements read is a kernel of its own, whose results lie in scratch.
+//! Generates a starting kernel from an operator's values: one thread per element, one loop per sum.
+//! It is correct, and slow. A sum that many elements read gets its own kernel, which writes its
+//! results to scratch.
 
 mod code;
 mod oracle;

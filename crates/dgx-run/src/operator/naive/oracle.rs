@@ -1,6 +1,5 @@
-//! Kernels that compute an operator's answers in f64 on a GPU, and what has to be
-//! launched for one problem. A product is computed tile by tile; everything else by
-//! a thread for each element.
+//! Kernels that compute an operator's expected results in f64 on a GPU, and the launches for one
+//! problem. Products are computed tile by tile, everything else with one thread per element.
 
 mod solve;
 mod tile;

@@ -1,5 +1,5 @@
-//! Which steps of a value are computed first, by kernels of their own: those
-//! with a loop that more than one element reads.
+//! Chooses the steps of a value that get their own kernels and run first: those with a loop that
+//! more than one element reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
-//! How numbers of each type are read and written in CUDA without the toolkit's
-//! headers.
+//! Reads and writes numbers of each type in CUDA without the toolkit's headers.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What one warp wrote, and how it is read.
+//! Reads the records of one warp.
 
 use ptx_time::Spent;
 

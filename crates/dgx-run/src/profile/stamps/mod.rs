@@ -1,5 +1,5 @@
-//! What a GPU's warps wrote down of themselves, told like a replay: from the
-//! records of `variants/include/dgx/stamp.cuh` to launches, CTAs and spans.
+//! Turns the records that warps wrote on a GPU (`variants/include/dgx/stamp.cuh`) into launches,
+//! CTAs and spans, in the form of a replay.
 
 mod log;
 

@@ -1,4 +1,4 @@
-//! Mistakes are told by what they look like.
+//! Mistakes are recognised by their values.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! Times contenders side by side in randomised blocks. Only those with a
-//! [`Passed`] get in, and what reads the clock uses it up: timing a wrong kernel
-//! does not type-check, nor does timing one on after it was found wrong.
+//! Times contenders side by side in randomised blocks. Only those with a [`Passed`] are admitted,
+//! and reading the clock consumes it: timing a wrong kernel does not type-check, nor does timing it
+//! further once it was found wrong.
 
 mod audit;
 mod blocks;

@@ -1,4 +1,4 @@
-//! The measuring path of a worker, from the job to its replies, on a script.
+//! The measuring path of a worker, from the job to its replies, with a script.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! A place in the token stream.
+//! A position in the token stream.
 
 use super::{MAX_DEPTH, ParseError};
 use crate::front::ast::Position;

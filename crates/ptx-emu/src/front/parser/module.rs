@@ -1,4 +1,4 @@
-//! Directives at file scope, and the lines debug information speaks of.
+//! Directives at file scope, and the line table of debug information.
 
 use super::ParseError;
 use super::cursor::Cursor;

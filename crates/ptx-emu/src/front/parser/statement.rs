@@ -1,4 +1,4 @@
-//! What stands in a function's body.
+//! The statements of a function's body.
 
 use super::ParseError;
 use super::module::ModuleParser;

@@ -1,4 +1,4 @@
-//! `call`: of functions of the module, through registers, and of what the device provides.
+//! `call`: of functions in the module, through registers, and of functions the device provides.
 
 use crate::front::ast::{FunctionKind, Operand, Variable};
 use crate::lower::emit::{Emitter, Formal};

@@ -1,4 +1,4 @@
-//! `cp`: the thread's own asynchronous copies; bulk copies go to their own room.
+//! `cp`: the thread's own asynchronous copies; bulk copies have their own module.
 
 use super::bulk;
 use super::row::bare;

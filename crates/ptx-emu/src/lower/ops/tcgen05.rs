@@ -1,4 +1,4 @@
-//! `tcgen05`: tensor memory, and the tensor cores that sum in it.
+//! `tcgen05`: tensor memory, and the tensor cores that accumulate in it.
 
 use super::fragment::fragment;
 use super::row::bare;

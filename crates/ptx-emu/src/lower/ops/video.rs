@@ -1,5 +1,5 @@
-//! `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vmad`, `vset`, and those with a 2
-//! or 4 behind them.
+//! `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vmad`, `vset`, and their forms with
+//! the suffix 2 or 4.
 
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;

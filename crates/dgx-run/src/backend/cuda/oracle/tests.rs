@@ -1,4 +1,4 @@
-//! The kernels of oracles, run by the emulator, beside the CPU's evaluator.
+//! The oracle's kernels in the emulator, against the CPU's evaluator.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which data an operator's value asks for.
+//! Chooses the data that suit an operator's value.
 
 use dgx_core::operator::{BinaryOp, Node, NodeId, Number, Op, Operator, ReduceOp, Value};
 

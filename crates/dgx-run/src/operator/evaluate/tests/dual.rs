@@ -1,4 +1,4 @@
-//! The dual GEMM, beside today's oracle.
+//! The dual GEMM, against its own oracle.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Sizes at which intermediate tensors do not fit memory.
+//! Sizes at which intermediate tensors do not fit in memory.
 
 use std::time::Instant;
 

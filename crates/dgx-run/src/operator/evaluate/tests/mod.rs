@@ -1,4 +1,4 @@
-//! The evaluator beside loops that are written out here, for each operator.
+//! The evaluator against loops written out here, for each operator.
 
 mod built_in;
 mod dual;

@@ -1,4 +1,4 @@
-//! Answers from a device: what is uploaded, launched and fetched for each problem.
+//! Expected results from a device: the uploads, launches and downloads for each problem.
 
 use dgx_core::fields::{Field, Form};
 use dgx_core::operator::Operator;

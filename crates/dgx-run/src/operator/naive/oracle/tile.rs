@@ -1,5 +1,5 @@
-//! A product, a tile of 64 x 64 for each CTA: what both operands are there is computed once
-//! for a tile and lies in shared memory.
+//! A product with a 64 x 64 tile per CTA: the elements of both operands are computed once per tile
+//! and kept in shared memory.
 
 use dgx_core::operator::{ElementType, Extent, NodeId, Op};
 
