@@ -61,8 +61,8 @@ fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
     )
 }
 
-/// The way goes through whoever the last warp had to wait for; two things at
-/// once may save more than each alone, and one alone less than its way.
+/// The critical path goes through whatever the last warp had to wait for. Removing two causes may
+/// save more than the sum of both, and removing one less than its share of the path.
 fn table(whole: Micros, savings: &[Saving]) -> Table {
     let mut grid = Table::new(vec![
         Column::new("", Align::Left, 9),

@@ -50,7 +50,7 @@ impl SlurmFlags {
     }
 }
 
-/// Prints what was merged; of which round, where the command was told.
+/// Prints the merged run; with the path of its round, if the command knows it.
 pub(super) fn ending(
     followed: &Followed,
     round: Option<&Path>,

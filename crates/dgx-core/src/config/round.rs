@@ -323,7 +323,7 @@ pub struct Pitch {
     pub design: String,
     /// The variant built from it, where its name differs.
     pub contender: Option<String>,
-    /// Least and most speedup promised.
+    /// Lowest and highest speedup promised.
     #[serde(default, deserialize_with = "ClaimedRange::deserialize")]
     #[schemars(with = "ClaimedRange")]
     pub claim: Option<(f64, f64)>,

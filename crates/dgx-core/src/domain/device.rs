@@ -83,7 +83,7 @@ pub struct Calibration {
     /// The run it was compared with, or the rounds of several.
     pub run: String,
     pub median: f64,
-    /// Nine of ten cells are no farther off.
+    /// Nine of ten cells have at most this error.
     pub p90: f64,
     pub worst: f64,
     pub cells: u32,

@@ -16,8 +16,7 @@ pub(super) fn written(variant: &Variant) -> Costs {
     variant.picks.iter().map(of).collect()
 }
 
-/// The shapes of `run` on which some pick of `variant` has a time, of the tiling that it
-/// has today.
+/// The shapes of `run` on which some pick of `variant` has a time, with the tiling it has today.
 pub(super) fn samples(
     variant: &Variant,
     run: &Run,
