@@ -5,7 +5,7 @@
 //! Each module uses only modules listed above it; a test in the `dgx` crate reads the sources and
 //! reports violations.
 
-// One door leads to the terminal.
+// Only `speech` writes to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod printable;

@@ -3,10 +3,10 @@
 
 use std::fs::{File, TryLockError};
 
-/// Whether the file is ours alone now.
+/// Whether this process now has the file to itself.
 pub enum Claim {
     Ours,
-    /// By this process, where the system says which.
+    /// Another process has it: this one, if the system reports it.
     Taken(Option<u32>),
     /// The file system has no locks.
     Unknown,

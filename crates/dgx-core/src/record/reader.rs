@@ -41,7 +41,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What an I/O error of this file is.
+    /// Turns an I/O error of this file into a `ReadError`.
     pub fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
         move |source| Self::Io {
             path: path.to_owned(),
@@ -76,8 +76,8 @@ pub fn read(path: &Path) -> Result<Run, ReadError> {
     read_from(path, file)
 }
 
-/// Whatever is directly in `dir` by the name of a run file, in the order of
-/// names; nothing where it cannot be listed.
+/// All files directly in `dir` that have the name of a run file, sorted by name; empty if `dir`
+/// cannot be listed.
 pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
     files::ending_in(dir, "jsonl")
 }
@@ -139,7 +139,7 @@ fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
         .map_err(|refused| corrupt(refused.line, refused.message))
 }
 
-/// Just enough of a first line to know whose file it is and of which version.
+/// The part of a first line that shows the file's tool and version.
 #[derive(Deserialize)]
 struct Peek {
     #[serde(rename = "type")]

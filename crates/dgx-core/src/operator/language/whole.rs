@@ -5,7 +5,7 @@ use crate::diagnostic::did_you_mean;
 use crate::expr::ExprError;
 use crate::operator::{BinaryOp, Extent};
 
-/// The extent a term says, of sizes called `names`.
+/// The extent that a term means, with sizes called `names`.
 pub(crate) fn whole(term: &Term, names: &[String]) -> Result<Extent, ExprError> {
     let error =
         |message: String, remedy: &str| Err(ExprError::new(term.span.clone(), message, remedy));

@@ -10,7 +10,7 @@ use crate::diagnostic::render;
 
 const FILES: usize = 10_000;
 
-/// What mistakes are made of.
+/// Pieces for the damage.
 const WORDS: [&str; 40] = [
     "@",
     ".T",
