@@ -13,7 +13,7 @@
 //! The modules are listed so that each uses only those above it; a test in the
 //! `dgx` crate reads the sources and says where one does not.
 
-// One door leads to the terminal.
+// Only `speech` writes to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 #[macro_use]

@@ -39,7 +39,7 @@ fn padded(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGN)
 }
 
-/// Binds the arguments of launches one after the other, and fills the arrays.
+/// Binds the arguments of launches in order, and fills the arrays.
 pub(super) struct Binder<'a> {
     pub addresses: &'a Addresses,
     /// Of all maps, group by group.
@@ -64,7 +64,7 @@ impl Binder<'_> {
         parameters(kernel, args, |arg| self.place(arg, args.arrays)).map_err(RunFailure::refused)
     }
 
-    /// The bytes of an argument that lies in memory.
+    /// The bytes of an argument in memory.
     fn place(&mut self, arg: &Argument, arrays: bool) -> Vec<u8> {
         let groups = 0..self.addresses.groups.len();
         let address = |at: u64| at.to_le_bytes().to_vec();

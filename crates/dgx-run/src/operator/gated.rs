@@ -5,7 +5,7 @@ use super::{GroupOperands, Tensor};
 use dgx_core::domain::Group;
 use dgx_core::operator::{ElementType, Operator, Product, Tensor as Input};
 
-/// Rows and columns of the output, and how long the sums are.
+/// Rows and columns of the output, and the length of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extents {
     pub rows: usize,

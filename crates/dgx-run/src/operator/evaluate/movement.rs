@@ -21,8 +21,8 @@ use super::view::{View, each_run};
 /// How sums are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// A kernel that adds in fp32 in any order, and rounds what it computed
-    /// before it multiplies it again to the type of the other operand.
+    /// A kernel that adds in fp32 in any order, and rounds computed values to the type of the other
+    /// operand before multiplying them.
     Fp32,
     /// Another evaluation in f64: by 2⁻⁴⁰, where f64 itself has 2⁻⁵³.
     F64,
@@ -42,7 +42,7 @@ impl Arithmetic {
         }
     }
 
-    /// How far a function's result may move by its own rounding, for its size.
+    /// How far a function's result may move by its own rounding, relative to its size.
     fn function(self) -> f64 {
         match self {
             Self::Fp32 => 2f64.powi(-22),
@@ -55,7 +55,7 @@ impl Arithmetic {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moved {
     pub value: f64,
-    /// Not negative; of no meaning where the value is not finite.
+    /// Not negative; without meaning if the value is not finite.
     pub by: f64,
 }
 
@@ -67,8 +67,8 @@ impl Moved {
     }
 }
 
-/// Of a sum of many terms, each moved at random by up to so much: six standard
-/// deviations of what is uniform. Few terms may all move one way.
+/// For a sum of many terms, each moved at random by up to a bound: six standard deviations of a
+/// uniform distribution. Few terms may all move the same way.
 const DEVIATIONS: f64 = 3.5;
 
 /// A box with its movements.
@@ -88,8 +88,7 @@ impl Pair {
 }
 
 impl Evaluator<'_> {
-    /// An element of the output, and how far the rounding of every sum that it
-    /// is made of may move it.
+    /// An element of the output, and how far the rounding of all sums in it may move it.
     pub fn moved(&self, row: usize, column: usize, arithmetic: Arithmetic) -> Moved {
         let root = self.value.root;
         let region = self.one(row, column).broadcast_to(&self.extents[root]);
@@ -148,7 +147,7 @@ impl Evaluator<'_> {
         Pair { value, by }
     }
 
-    /// A step that only puts numbers elsewhere puts their movements there, too.
+    /// A step that only rearranges numbers rearranges their movements too.
     fn carried(&self, id: NodeId, region: &Region, inputs: &[Pair]) -> View {
         let takes = matches!(self.value.node(id).op, Op::Take(_));
         let of = |(input, pair): (usize, &Pair)| match takes && input == 1 {
@@ -216,8 +215,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The unit roundoff of the tensor that a node is, seen through what only
-    /// puts its elements elsewhere; none if it is computed.
+    /// The unit roundoff of the tensor that a node is, through steps that only rearrange elements;
+    /// `None` if it is computed.
     fn stored(&self, id: NodeId) -> Option<f64> {
         if let Some(packed) = self.tensor(id) {
             return Some(packed.element.unit_roundoff());
@@ -259,7 +258,7 @@ fn each_dot(
     });
 }
 
-/// The last axis of a view that is stretched over the places before it.
+/// The last axis of a view that is broadcast over the axes before it.
 fn lane<'v>(view: &'v View, outer: &[usize]) -> (&'v [f64], usize) {
     let extents = view.region.extents();
     let leading = &extents[..extents.len() - 1];
