@@ -30,7 +30,7 @@ struct KernelParams {
 
 impl KernelParams {
     /// # Safety
-    /// The parameters of the kernel must be there.
+    /// The kernel's parameters must be valid.
     unsafe fn work(&self) -> Result<Work> {
         let shape = Shape {
             grid: self.grid,
