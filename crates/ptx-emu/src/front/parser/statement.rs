@@ -32,7 +32,7 @@ fn statement<'a>(
             let instruction = instruction(parser)?;
             into.push(Statement::Instruction(instruction));
         }
-        // An empty statement, as macros leave behind.
+        // An empty statement, as left by macros.
         Some(Token::Semicolon) => {
             parser.cursor.advance();
         }

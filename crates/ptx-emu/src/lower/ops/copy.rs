@@ -90,7 +90,7 @@ fn copy<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     Ok(())
 }
 
-/// A source size, or a predicate under which zeros are written.
+/// A source size, or a predicate for writing zeros.
 fn source_limit<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operand: &Operand<'a>,

@@ -45,7 +45,8 @@ pub(super) fn is_video(opcode: &str) -> bool {
     kind(opcode).is_some()
 }
 
-/// What an opcode does, and to how many parts; details of shifts, sets and products follow.
+/// The operation of an opcode, and its number of parts; details of shifts, sets and products
+/// follow.
 fn kind(opcode: &str) -> Option<(VideoKind, u8)> {
     let (name, parts) = match opcode.as_bytes() {
         [.., b'2'] => (&opcode[..opcode.len() - 1], 2),
