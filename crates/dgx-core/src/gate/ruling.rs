@@ -96,7 +96,7 @@ pub enum Note {
         /// The operators that were compared, if this run's is not among them.
         others: Option<String>,
     },
-    /// Another tool timed it, in this many processes; `None` if it kept no samples.
+    /// Another tool timed it, in this many processes; 0 if it kept no samples.
     Foreign {
         whose: Whose,
         tool: String,

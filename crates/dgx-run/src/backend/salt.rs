@@ -67,7 +67,7 @@ fn nan(element: ElementType, random: u64) -> u64 {
         ElementType::F64 => nan(0x7ff0 << 48, 52),
         ElementType::E4m3 => 0xff,
         ElementType::E5m2 => 0xfd + random % 2,
-        // Any one of them, so that no value is poison in every call.
+        // Random bits, so that no value is poison in every call.
         ElementType::E2m1 => random & 15,
         ElementType::I32 => random & 0xffff_ffff,
         ElementType::Bool => 2 + random % 0xfe,

@@ -157,7 +157,8 @@ impl View {
 pub(super) struct Knowledge {
     pub(super) own: View,
     pub(super) others: Views,
-    /// It has read global memory written by a cluster whose knowledge was not fully recorded.
+    /// It has synchronised through global memory, possibly with a cluster whose knowledge is not
+    /// fully recorded.
     pub(super) hearsay: bool,
 }
 

@@ -85,7 +85,7 @@ impl Drop for Handle {
 }
 
 /// The extents of one group's GEMM: D (rows × columns) = A (rows × depth) · B (columns × depth)ᵀ,
-/// all row-major, repeated `count` times.
+/// all row-major, `batch` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GemmExtents {
     batch: u64,
@@ -412,7 +412,7 @@ impl Gemm {
     }
 }
 
-/// This many matrices one after the other, columns contiguous.
+/// `batch` matrices one after the other, columns contiguous.
 fn layout(
     element: sys::cudaDataType,
     rows: u64,

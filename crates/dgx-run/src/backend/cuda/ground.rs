@@ -66,8 +66,8 @@ impl Ground {
     ) -> std::result::Result<(Self, Tables), RunFailure> {
         let arena = Arena::new(places.zones.clone())?;
         let tables = build(&self, &places, arena.base())?;
-        // The tables are written before every call. They are uploaded here as well: TMA may cache
-        // the contents of a map that it has read.
+        // The tables are written before every call. They are uploaded here as well, so that TMA
+        // never caches other contents of a map.
         self.stream
             .upload(arena.address(places.maps_zone), &tables.maps)?;
         self.own = Some(Own {

@@ -96,8 +96,8 @@ impl Draw {
         }
     }
 
-    /// If a tensor has enough rows, four of them are not random: the next four without a NaN after
-    /// a drawn one.
+    /// If a tensor has enough rows, four of them are not random: the first four without a NaN from
+    /// a drawn row on.
     fn top(&self, side: Side, rows: usize, index: usize) -> Option<Kind> {
         let first = self.top_row as usize % rows;
         let place = (index + rows - first) % rows;
