@@ -1,6 +1,6 @@
-//! What people see of dgx: the command line, tables, exports, reports. dgx runs
-//! competing designs of one GPU kernel, checks each against an oracle, times the
-//! right ones side by side, and ranks them.
+//! The user's side of dgx: the command line, tables, exports, reports. dgx runs competing designs
+//! of one GPU kernel, checks each against an oracle, times the correct ones side by side, and ranks
+//! them.
 //!
 //! Data flows one way, through three crates:
 //!
@@ -18,9 +18,9 @@
 //! The modules of each crate are listed so that each uses only those above it; a
 //! test reads the sources and says where one does not.
 
-// One door leads to the terminal.
+// Only `speech` writes to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
-// Words that only the commands behind the feature `run` say.
+// Functions that only the commands behind the feature `run` use.
 #![cfg_attr(not(feature = "run"), allow(dead_code, unused_imports))]
 
 #[macro_use]
@@ -47,5 +47,5 @@ mod cli;
 #[cfg(test)]
 mod tests;
 
-/// The whole program: the commands, their words and their exit codes.
+/// The whole program: its commands, output and exit codes.
 pub use cli::main;

@@ -1,6 +1,5 @@
-//! Holds the modules to the order that `lib.rs` lists them in: each may use
-//! only those above it, tests included. So there is no cycle between them, and
-//! the drawing is true.
+//! Checks that each module uses only modules listed above it in `lib.rs`, tests included. So there
+//! are no cycles, and the drawing there is true.
 
 mod rooms;
 
@@ -9,23 +8,22 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// A path that leads from one module to another.
+/// A path from one module to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Arrow {
     line: usize,
-    /// From the top of the crate; `*` where it may lead to any.
+    /// From the root of the crate; `*` if it may lead to any module.
     path: Vec<String>,
 }
 
 impl Arrow {
-    /// The module at the top that it leads to.
+    /// The top-level module that it leads to.
     fn to(&self) -> &str {
         self.path.first().map_or("*", |word| word)
     }
 }
 
-/// All paths in `source` that begin with `crate` or climb by `super`. Comments
-/// and strings are no paths.
+/// All paths in `source` that begin with `crate` or `super`. Comments and strings do not count.
 fn arrows(source: &str, module: &[String]) -> Vec<Arrow> {
     let stream: TokenStream = source
         .parse()
@@ -46,9 +44,9 @@ fn walk(stream: TokenStream, module: &[String], found: &mut Vec<Arrow>) {
             TokenTree::Ident(word) if word == "crate" && is_word(tokens.get(at + 1), "as") => {
                 found.push(arrow(&tokens[at], &[]));
             }
-            // Who may see something is no use of it.
+            // A visibility is not a use.
             TokenTree::Ident(word) if word == "pub" && is_plain(tokens.get(at + 1)) => at += 1,
-            // One that follows another is part of its path.
+            // A `super` after another is part of the same path.
             TokenTree::Ident(word) if word == "super" && !follows(&tokens[..at]) => {
                 lead(&tokens[at..], module, found);
             }
@@ -131,7 +129,7 @@ fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
     matches!(token, Some(TokenTree::Ident(found)) if found == word)
 }
 
-/// The modules at the top, in the order of `lib.rs`.
+/// The top-level modules, in the order of `lib.rs`.
 fn order(lib: &str) -> Vec<String> {
     let stream: TokenStream = lib.parse().expect("it compiles, so it is made of tokens");
     let tokens: Vec<TokenTree> = stream.into_iter().collect();
@@ -209,7 +207,7 @@ fn sources(folder: &str) -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Where a crate begins: they know everybody.
+/// The roots of a crate, which may use every module.
 const TOPS: [&str; 2] = ["lib.rs", "main.rs"];
 
 #[test]
@@ -241,8 +239,7 @@ fn modules_use_only_those_above_them() {
     );
 }
 
-/// The emulator is a crate of its own, with one door, and one beside it for
-/// traces.
+/// The emulator is a separate crate, used through its root, and its `trace` module.
 #[test]
 fn the_emulator_is_used_through_its_front_door_by_one_room() {
     let run = &CRATES[1];
@@ -253,7 +250,7 @@ fn the_emulator_is_used_through_its_front_door_by_one_room() {
             let Some((_, rest)) = code.split_once("ptx_emu::") else {
                 continue;
             };
-            // A type or a list of them, nothing inside a module of it.
+            // A type or a list of them, but nothing inside one of its modules.
             let types = rest.strip_prefix("trace::").unwrap_or(rest);
             let inside = types.starts_with(|c: char| c.is_lowercase());
             let place = format!("{}/{}:{}: {line}", run.folder, path.display(), number + 1);

@@ -1,4 +1,4 @@
-//! A measured run with what the model says to it.
+//! A measured run beside the times that the model predicts for it.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use dgx_core::domain::{ContenderId, Device, Group, Timing};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 
-/// A run, and what the model says to it.
+/// A run, and how well the model agrees with it.
 #[derive(Debug)]
 pub(crate) struct ModelComparison {
     pub(crate) run: Run,
@@ -38,7 +38,7 @@ impl ModelComparison {
         Self { run, found }
     }
 
-    /// What makes a cell the same in another run.
+    /// What identifies the same cell in another run.
     fn key(&self, cell: &ModelledCell) -> (ContenderId, Vec<Group>) {
         let shape = self.run.shape(&cell.shape);
         let groups = shape.map_or_else(Vec::new, |shape| shape.groups.clone());
@@ -46,7 +46,7 @@ impl ModelComparison {
     }
 }
 
-/// Refuses a run that says nothing of `device`.
+/// Refuses a run that was not measured on `device`.
 pub(crate) fn measured_on(run: &Run, device: &Device) -> Result<(), InputError> {
     let file = run.path.display();
     let record = &run.header.device;
@@ -68,8 +68,8 @@ pub(crate) fn measured_on(run: &Run, device: &Device) -> Result<(), InputError> 
     Ok(())
 }
 
-/// Marks the cells that somebody looked at while the model was made: those of
-/// the rounds with these names, and the same cells in other runs.
+/// Marks the cells that were examined while the model was built: those of the rounds with these
+/// names, and the same cells in other runs.
 pub(crate) fn mark_seen(comparisons: &mut [ModelComparison], rounds: &[String]) {
     let mut seen: HashSet<(ContenderId, Vec<Group>)> = HashSet::new();
     let is_seen = |comparison: &&ModelComparison| rounds.contains(&comparison.run.header.name);
@@ -95,8 +95,8 @@ pub(crate) fn mark_seen(comparisons: &mut [ModelComparison], rounds: &[String]) 
     }
 }
 
-/// Each contender with the one it is a change to, and every two choices of one
-/// parameter of a variant.
+/// Each contender with its parent, and every two contenders that differ in one parameter of a
+/// variant.
 fn neighbours(run: &Run, ranking: &Ranking) -> Vec<(Step, ContenderId, ContenderId)> {
     let nodes = lineage(run, ranking).into_iter();
     let parents = nodes.filter_map(|node| Some((Step::Design, node.parent?, node.contender)));

@@ -1,4 +1,4 @@
-//! What was found about runs, for files and for readers of them.
+//! The agreement of modelled with measured runs as a JSON document, and as tables.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,11 +18,10 @@ const WRITTEN_BY: &str = "name a file that dgx calibrate RUN --export-json wrote
 #[serde(deny_unknown_fields)]
 pub(crate) struct Agreement {
     version: u32,
-    /// What was modelled.
+    /// The modelled device.
     pub(crate) target: String,
     pub(crate) runs: Vec<RunAgreement>,
-    /// Over all runs, cells that were looked at while the model was made, and
-    /// those that were not.
+    /// Over all runs: the cells that were examined while the model was built, and the others.
     pub(crate) seen: Option<Errors>,
     pub(crate) unseen: Option<Errors>,
 }
@@ -37,7 +36,7 @@ pub(crate) struct RunAgreement {
     /// One for each shape, then the geometric mean.
     pub(crate) orders: Vec<Order>,
     pub(crate) differences: Vec<Difference>,
-    /// Contenders whose sources are not what was measured.
+    /// Contenders whose sources have changed since they were measured.
     pub(crate) changed: Vec<ContenderId>,
 }
 
@@ -56,8 +55,8 @@ impl Agreement {
         }
     }
 
-    /// How far off the model is on each run, and over all runs on what was seen
-    /// and on what was not, as far as there is any.
+    /// The error of the model on each run, and over all runs on seen and on unseen cells, as far as
+    /// there are any.
     pub(crate) fn table(&self) -> Table {
         let titles = ["cells", "median", "90th", "worst", "bias"];
         let columns = titles.into_iter().map(Column::right);

@@ -1,6 +1,6 @@
-//! How well modelled times agree with measured ones: how far off cells are, how
-//! they are ordered, and which differences have the right sign. Made of a run
-//! file and of modelled times alone, wherever these are from.
+//! How well modelled times agree with measured ones: the error of each cell, the order of the
+//! contenders, and the sign of each difference. Input is a run file and modelled times from any
+//! source.
 
 mod comparison;
 mod document;
@@ -15,7 +15,7 @@ use dgx_core::stats::kendall_tau;
 pub(crate) use comparison::{ModelComparison, mark_seen, measured_on};
 pub(crate) use document::Agreement;
 
-/// Measured differences from this share on have a sign that counts.
+/// Measured differences of at least this share count when signs are compared.
 pub(crate) const NOTABLE: f64 = 0.02;
 
 /// One contender on one shape.
@@ -27,9 +27,9 @@ pub(crate) struct ModelledCell {
     /// Microseconds.
     pub(crate) measured: f64,
     pub(crate) modelled: f64,
-    /// What most of the modelled time goes to.
+    /// The cause of most of the modelled time.
     pub(crate) bound: String,
-    /// Looked at while the model was made.
+    /// Whether the cell was examined while the model was built.
     pub(crate) seen: bool,
 }
 
@@ -40,13 +40,13 @@ impl ModelledCell {
     }
 }
 
-/// How far off cells are, as shares of the measured time.
+/// Errors of cells, as shares of the measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Errors {
     pub(crate) cells: usize,
     pub(crate) median: f64,
-    /// Nine of ten cells are no farther off.
+    /// Nine of ten cells have at most this error.
     pub(crate) p90: f64,
     pub(crate) worst: f64,
     /// Geometric mean of modelled over measured, less one.
@@ -54,12 +54,12 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    /// Of some cells; none of none.
+    /// The errors of some cells; `None` if there are none.
     pub(crate) fn of<'a>(cells: impl IntoIterator<Item = &'a ModelledCell>) -> Option<Self> {
         Self::over(cells.into_iter().map(ModelledCell::error))
     }
 
-    /// Of modelled over measured times, each less one.
+    /// From the ratios of modelled to measured times, each minus one.
     pub(crate) fn over(errors: impl Iterator<Item = f64>) -> Option<Self> {
         let errors: Vec<f64> = errors.collect();
         let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
@@ -76,22 +76,22 @@ impl Errors {
     }
 }
 
-/// What the order of a shape's contenders, or of their means, is worth.
+/// How good the model's order of a shape's contenders, or of their means, is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Order {
     pub(crate) shape: Option<String>,
     pub(crate) contenders: usize,
-    /// None where all are alike.
+    /// `None` if all times are equal.
     pub(crate) tau: Option<f64>,
-    /// Who is fastest by the model, and by the clock.
+    /// The fastest contender by the model, and by measurement.
     pub(crate) picked: ContenderId,
     pub(crate) fastest: ContenderId,
-    /// What picking the former costs, as a share of the latter's time.
+    /// The cost of using `picked`, as a share of the time of `fastest`.
     pub(crate) regret: f64,
-    /// Pairs that the model tells apart: by more than its median error on the run, as tables do.
+    /// Pairs that the model separates: by more than its median error on the run, as in tables.
     pub(crate) apart: usize,
-    /// How many of them it has in the right order.
+    /// How many of them are in the right order.
     pub(crate) apart_right: usize,
 }
 
@@ -99,13 +99,13 @@ pub(crate) struct Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Step {
-    /// One is a change to the other.
+    /// One was made from the other.
     Design,
     /// One variant with two values of one parameter.
     Choice,
 }
 
-/// Two neighbours whose measured times differ notably.
+/// Two neighbours whose measured times differ by a notable share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Difference {
@@ -119,20 +119,20 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Whether the model says who of the two is faster.
+    /// Whether the model names the faster of the two correctly.
     pub(crate) fn right(&self) -> bool {
         self.measured.signum() == self.modelled.signum() && self.modelled != 0.0
     }
 }
 
-/// Contenders that have both times, in one shape or in the mean over shapes.
+/// Contenders with both times, on one shape or in the mean over shapes.
 struct Field<'a> {
     shape: Option<&'a str>,
     entrants: Vec<(&'a ContenderId, f64, f64)>,
 }
 
-/// A field for each shape of a run in the order of its cells; the last is the
-/// geometric mean of those contenders that are in all of them.
+/// A field for each shape of a run in the order of its cells; the last is the geometric mean of the
+/// contenders that have a time on all shapes.
 fn fields(cells: &[ModelledCell]) -> Vec<Field<'_>> {
     let mut fields: Vec<Field<'_>> = Vec::new();
     let mut sums: BTreeMap<&ContenderId, (usize, f64, f64)> = BTreeMap::new();
@@ -177,7 +177,7 @@ fn orders(cells: &[ModelledCell]) -> Vec<Order> {
 }
 
 impl Field<'_> {
-    /// Times that are closer than this error of the model are ties.
+    /// Times closer than this error of the model are ties.
     fn order(&self, error: f64) -> Option<Order> {
         let least = |time: fn(&(&ContenderId, f64, f64)) -> f64| {
             let entrants = self.entrants.iter();
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!((orders[1].tau, orders[1].regret), (Some(1.0), 0.0));
         // c is not in all shapes.
         assert_eq!((orders[2].shape.as_ref(), orders[2].contenders), (None, 2));
-        // √(10·9) against √(9·11): the model has a ahead, and so has the clock.
+        // √(10·9) against √(9·11): a is faster by the model, and by measurement.
         assert_eq!((orders[2].tau, orders[2].regret), (Some(1.0), 0.0));
     }
 

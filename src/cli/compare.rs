@@ -115,8 +115,8 @@ fn invalid(ranking: &Ranking, contenders: [&ContenderId; 2]) -> String {
     }
 }
 
-/// What the emulator counted for both on the shapes compared: why modelled
-/// times differ.
+/// The emulator's counters of both sides on the compared shapes: they explain differences of
+/// modelled times.
 fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
     let of_one_run = sides[0].run.path == sides[1].run.path;
     let counted = |(side, label): (Side, &str)| {
@@ -228,8 +228,7 @@ fn paired<'a>(sides: [(&'a Run, &'a Ranking); 2], id: &'a ContenderId) -> [Side<
     sides.map(|(run, ranking)| Side::new(run, ranking, id))
 }
 
-/// What the two runs are, and how much to believe of each; what is the same of
-/// both stands once.
+/// Describes the two runs and how far each can be trusted; what both share is printed once.
 fn print_sides(runs: [&Run; 2], style: &Style) {
     let belief = |run: &Run| {
         let foreign = || {
@@ -255,8 +254,8 @@ fn print_sides(runs: [&Run; 2], style: &Style) {
     }
 }
 
-/// How far the runs lie apart, in times and in speedups within each run; and
-/// whether they rank alike.
+/// How far the runs differ, in times and in speedups within each run; and whether their rankings
+/// agree.
 fn print_agreement(agreed: &Repetition, style: &Style) {
     if let Some(times) = &agreed.times {
         say!("{}", style.fold(times, 2));
@@ -269,7 +268,7 @@ fn print_agreement(agreed: &Repetition, style: &Style) {
     }
 }
 
-/// The contenders to follow: the one asked for, or all the runs share.
+/// The contenders to compare: the one asked for, or all that both runs have.
 fn followed(args: &Args, a: &Run, b: &Run) -> Result<Vec<ContenderId>, CommandError> {
     if let Some(name) = &args.contender {
         runs::contender(a, name)?;

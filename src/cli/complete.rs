@@ -1,6 +1,5 @@
-//! What a shell is offered at TAB. The name of a value says what may stand
-//! there: rounds, runs, contenders, shapes and targets are looked up, in the
-//! round or the run that the line names already.
+//! Shell completion. The name of a value says what it can be: rounds, runs, contenders, shapes and
+//! targets are looked up, in the round or run that the command line already names.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -16,10 +15,10 @@ use dgx_core::config::{Round, target};
 use dgx_core::domain::{ContenderId, harmful};
 use dgx_core::record;
 
-/// By which a script asks, with the words of the line.
+/// The variable through which a completion script calls dgx, with the words of the line.
 pub(super) const VARIABLE: &str = "DGX_COMPLETE";
 
-/// Answers a shell, if it is one that asks.
+/// Answers the completion script of a shell, if it is the caller.
 pub(super) fn answer() -> bool {
     let here = std::env::current_dir().ok();
     let asked = CompleteEnv::with_factory(super::command).var(VARIABLE);
@@ -28,7 +27,7 @@ pub(super) fn answer() -> bool {
         .unwrap_or_else(|mistake| mistake.exit())
 }
 
-/// The words dgx takes, with what completes their values.
+/// The command line of dgx, with completers for its values.
 pub(super) fn completed(command: clap::Command) -> clap::Command {
     let verb = |verb: clap::Command| verb.mut_args(with_values);
     command.mut_args(with_values).mut_subcommands(verb)
@@ -57,7 +56,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// What the help calls so.
+    /// The kinds of value that the help gives this name.
     fn named(name: &str) -> &'static [Self] {
         match name {
             "ROUND" => &[Self::Round],
@@ -72,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// Whether several may be given as one word.
+    /// Whether several may be given in one word, separated by commas.
     fn is_listed(self) -> bool {
         matches!(self, Self::Contender | Self::Shape)
     }
@@ -106,7 +105,7 @@ fn candidates(kinds: &[Kind], word: &OsStr) -> Vec<CompletionCandidate> {
             None => ("", &*text),
         };
         let mut names = kind.all(&line);
-        // What would need quotes is typed by hand.
+        // Names that need quotes are not offered.
         names.retain(|name| name.starts_with(last) && !name.contains(odd));
         let whole = |name: String| CompletionCandidate::new(format!("{before}{name}"));
         found.extend(names.into_iter().map(whole));
@@ -133,7 +132,7 @@ impl Line {
         Self(words.skip(2).collect())
     }
 
-    /// The round or the run that is named, else the newest run.
+    /// The round or run on the line, else the newest run.
     fn subject(&self) -> Option<PathBuf> {
         let words = self.0.iter().filter(|word| !word.is_empty());
         let mut files = words.filter_map(named::file);
@@ -158,7 +157,7 @@ impl Line {
         known::variants(&self.folders())
     }
 
-    /// Those of the run that is named, or of the variants there are.
+    /// The contenders of the run on the line, or those of all variants.
     fn contenders(&self) -> Vec<String> {
         let words = self.0.iter().filter_map(named::file);
         let mut headers = words.filter_map(|path| record::header(&path).ok());
@@ -189,7 +188,7 @@ impl Line {
 mod tests {
     use super::*;
 
-    /// Nobody can complete a value that no kind is known for by accident.
+    /// A value with a known kind of names cannot lose its completer by accident.
     #[test]
     fn every_value_with_names_of_its_own_is_completed() {
         let mut completed = Vec::new();

@@ -21,8 +21,8 @@ pub(super) struct Args {
     shell: Option<Shell>,
 }
 
-/// Bash parts words at `:` and `=`, which stand within the names of contenders:
-/// they are put together again, and what is there already is left to the line.
+/// Bash splits words at `:` and `=`, which occur in names of contenders: the parts are joined
+/// again, and the part already on the line is removed from the answers.
 const BASH: &str = r#"
 _dgx() {
     local line="${COMP_LINE:0:COMP_POINT}"
@@ -38,7 +38,7 @@ complete -o nospace -o bashdefault -o nosort -F _dgx dgx 2> /dev/null ||
     complete -o nospace -o bashdefault -F _dgx dgx
 "#;
 
-/// Prints what completes the words of a command line.
+/// Prints the script that completes a command line.
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
     let shell = args.shell.or_else(Shell::from_env).ok_or_else(|| {
         let message = "$SHELL names no shell that can complete";
@@ -61,8 +61,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     Ok(Exit::Done)
 }
 
-/// The dgx that the script asks: by its name where it was found by that, else
-/// where it lies.
+/// The dgx that the script calls: by its bare name if it was started by that, else by its path.
 fn program() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let bare = std::path::Path::new(&called).components().count() == 1;

@@ -113,7 +113,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         [&args.export_json, &args.export_junit, &args.export_markdown],
         file.iter().chain(&read).map(PathBuf::as_path),
     )?;
-    // What is not a run's is a contender's name.
+    // A value that is not a run is a contender's name.
     let args = Args {
         baseline: args.baseline.filter(|_| file.is_none()),
         ..args
@@ -121,7 +121,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let Sides { run, base, alone } = sides(&args, named.as_deref(), file.as_deref())?;
     let ranking = Ranking::of(&run);
     let mut report = match (&run.tool, &alone) {
-        // Beside itself nothing is left: it has no rules, or no other contender.
+        // Nothing is left to judge if the run is compared with itself: it has no rules, or no other
+        // contender.
         (Some(_), Some(_)) => gate::unheld(&run),
         (None, Some(_)) if run.header.contenders.len() == 1 => gate::unheld(&run),
         (Some(tool), None) if base.is_none() && args.baseline.is_none() => {
@@ -134,25 +135,25 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     };
     report.findings.extend(alone);
-    // The files first: whoever reads the words may be gone by then.
+    // Files first: the reader of standard output may be gone by then.
     let written = write(&args, &report);
     say!("{}", present::gate_report(&report, &runs::style(globals)));
     written?;
     Ok(report.exit())
 }
 
-/// What is judged, and against what.
+/// The run to judge, and what it is compared with.
 struct Sides {
     run: Run,
     /// The run given with --baseline.
     base: Option<Run>,
-    /// Set where that is the run itself: it is judged by its own rules, and
-    /// has not been held against anything.
+    /// Set if the baseline is the run itself: the run is judged by its own rules and compared with
+    /// nothing.
     alone: Option<Finding>,
 }
 
-/// The run that was found, unless it is older than a file that was passed over:
-/// what is judged then is not what was swept last.
+/// The run that was found, unless a newer file was skipped: then the run is not the last one that
+/// was swept.
 fn nothing_newer(found: Newest) -> Result<PathBuf, CommandError> {
     let newer = found.passed_over.iter().find(|file| file.is_newer_run());
     let Some(file) = newer else {
@@ -235,8 +236,8 @@ fn same_file(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// The rules the round wrote for what the run is held against: a threshold
-/// over one opponent says nothing about another, and none about an earlier run.
+/// The round's rules for this baseline: a threshold over one contender does not apply to another,
+/// and none applies to an earlier run.
 fn meant(args: &Args, run: &Run, over_run: bool) -> Result<Option<Gate>, CommandError> {
     let Some(mut gate) = rounds::rules_of(run)?.filter(|_| !over_run) else {
         return Ok(None);
@@ -250,7 +251,7 @@ fn meant(args: &Args, run: &Run, over_run: bool) -> Result<Option<Gate>, Command
     Ok(Some(gate))
 }
 
-/// Whom the command line names; what is like nobody stays, to be refused.
+/// The contenders that the command line names. A word that matches none is kept, and refused later.
 fn contenders(args: &Args, run: &Run) -> Vec<String> {
     let words = args.contender.iter().flat_map(|list| &list.0);
     let meant = |word: &String| {
@@ -267,14 +268,14 @@ fn contenders(args: &Args, run: &Run) -> Vec<String> {
     words.flat_map(meant).collect()
 }
 
-/// The rules with what the command line says on top. Where none are written
-/// they are "right, and not slower"; over an earlier run, what was right is
-/// right, and nobody is slower by more than both runs can tell.
+/// The rules, overridden by the command line. The default is "correct, and not slower"; against an
+/// earlier run, correct cells stay correct, and no contender is slower by more than both runs can
+/// detect.
 fn rules(args: &Args, written: Option<Gate>, run: &Run, over_run: bool) -> Gate {
     let none = written.is_none() && !over_run;
     let contenders = contenders(args, run);
     let mut gate = written.unwrap_or(Gate {
-        // Nobody looked at what another tool ran.
+        // The output of another tool's kernels was not checked.
         correct: run.tool.is_none(),
         not_slower: over_run,
         ..Gate::default()
@@ -327,7 +328,7 @@ fn judge(
         return Ok(gate::judge(run, ranking, rules, over, args.across_devices)?);
     }
     let id = match named.or(rules.over.as_deref()) {
-        // Whoever is missing, such a run passes no gate.
+        // A run without validation passes no gate, whether or not it has the contender.
         Some(name) if run.header.settings.time_only => {
             runs::contender(run, name).map_err(|_| unvalidated(run))?
         }

@@ -1,4 +1,4 @@
-//! Which variants lie in the folders here. A dgx that runs none knows of none.
+//! The variants in the folders here. A dgx built without `run` lists none.
 
 #[cfg(feature = "run")]
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ pub(super) fn contenders(folders: &[PathBuf]) -> Vec<String> {
     unique(names)
 }
 
-/// What lies in no operator's folder, and then each of those.
+/// The catalog of variants outside operators' folders, then that of each operator.
 #[cfg(feature = "run")]
 fn catalogs(folders: &[PathBuf]) -> Vec<Catalog> {
     let Ok(catalog) = Catalog::open(folders) else {
@@ -44,7 +44,7 @@ fn catalogs(folders: &[PathBuf]) -> Vec<Catalog> {
     std::iter::once(catalog).chain(own).collect()
 }
 
-/// Operators may have designs of one name.
+/// Several operators may have designs of the same name.
 #[cfg(feature = "run")]
 fn unique(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut seen = HashSet::new();

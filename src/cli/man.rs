@@ -37,7 +37,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     Ok(Exit::Done)
 }
 
-/// The page of dgx in man(1), or as it is where no terminal is there to read it on.
+/// Shows the page of dgx in man(1), or prints it if there is no terminal.
 fn show() -> Result<Exit, CommandError> {
     let failed = |why: String| {
         let remedy = "`dgx --help` prints the same; `dgx man DIR` writes the pages";
@@ -70,8 +70,8 @@ fn write(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// With every character that is not ASCII by its number, as groff wants it
-/// unless it is told of an encoding.
+/// Replaces every character that is not ASCII by its number: groff expects that unless it gets an
+/// encoding.
 fn plain(text: &str) -> String {
     let written = |c: char| match c.is_ascii() {
         true => c.to_string(),

@@ -130,7 +130,8 @@ pub fn main() -> ExitCode {
         Ok(level) => {
             let word = level.to_possible_value();
             if let Some(word) = word {
-                // SAFETY: nothing has started a thread yet. Workers hear it so.
+                // SAFETY: no thread has been started yet. Workers inherit the level from this
+                // variable.
                 unsafe { std::env::set_var(LEVEL, word.get_name()) };
             }
             speech::settle(level, cli.globals.color);
@@ -148,22 +149,21 @@ pub fn main() -> ExitCode {
     exit_code(exit, verdict_is_all, speech::lost()).into()
 }
 
-/// The words dgx takes. A number that is below zero is a number, and refused as
-/// one where it may not be; no flag of dgx looks like it.
+/// The command line of dgx. A negative number is read as a value, and refused where it is not
+/// allowed, since no flag of dgx looks like one.
 fn command() -> clap::Command {
     let command = Cli::command().mut_subcommands(|verb| verb.allow_negative_numbers(true));
     complete::completed(command)
 }
 
-/// A file that reaches the limit of `ulimit -f` is a write that failed, to be
-/// told as such, and no reason to be killed without a word.
+/// Reaching the limit of `ulimit -f` is a failed write, which is reported; without this it would
+/// kill dgx silently.
 fn ignore_file_size_signal() {
     // SAFETY: the disposition runs no code of ours.
     let _ = unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) };
 }
 
-/// What clap ends a command line with: the help that was asked for, or an
-/// error.
+/// Prints clap's help or error, and returns the exit code for it.
 fn help_or_usage(asked: &clap::Error) -> Exit {
     let printed = asked.print().and_then(|()| std::io::stdout().flush());
     if asked.use_stderr() {
@@ -173,9 +173,9 @@ fn help_or_usage(asked: &clap::Error) -> Exit {
     exit_code(Exit::Done, false, speech::lost())
 }
 
-/// The exit code, given what became of the words. Who closes a pipe has seen
-/// enough, and the command's own code stands; but a gate whose findings nobody
-/// got, or anything that met a full disk, has not done what it was asked to.
+/// The exit code, given failures to write output. If a reader closes a pipe, the command's own code
+/// stands; but a gate whose findings were not delivered, or any command that met a full disk, has
+/// failed.
 fn exit_code(exit: Exit, verdict_is_all: bool, lost: Option<OutputLoss>) -> Exit {
     match lost {
         None => exit,

@@ -1,5 +1,5 @@
-//! Names wherever a file is taken: `round4` for `configs/round4.toml`, for the
-//! run file of that name, or for the newest run of that round.
+//! Names in place of files: `round4` means `configs/round4.toml`, the run file of that name, or the
+//! newest run of that round.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ pub(super) fn run() -> impl TypedValueParser<Value = PathBuf> {
     newest_run().map(Newest::announced)
 }
 
-/// The same, for a command that has to know what was passed over.
+/// The same, for a command that must know which files were skipped.
 pub(super) fn newest_run() -> impl TypedValueParser<Value = Newest> {
     OsStringValueParser::new().try_map(|word| run_file(&word, Search::Whole))
 }
 
-/// The same, of runs that may be incomplete.
+/// The same, including incomplete runs.
 pub(super) fn any_run() -> impl TypedValueParser<Value = PathBuf> {
     let found = |word: OsString| run_file(&word, Search::Any).map(Newest::announced);
     OsStringValueParser::new().try_map(found)
@@ -66,7 +66,7 @@ pub(super) fn round_file(word: &OsString) -> Result<PathBuf, String> {
     Err(missing(word, &[ROUNDS]))
 }
 
-/// Refuses a path that cannot be a round's, where it is plain what was meant.
+/// Refuses a path that cannot be a round, if it is clear what was meant.
 fn as_round(path: &Path) -> Result<(), String> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let name = stem(path).unwrap_or_default();
@@ -121,7 +121,7 @@ pub(super) fn rounds() -> Vec<String> {
 }
 
 fn run_file(word: &OsString, search: Search) -> Result<Newest, String> {
-    // Whole folders of run files are taken as well, and other tools' files.
+    // Folders of run files and other tools' files are accepted too.
     let path = Path::new(word);
     if is_path(word, "jsonl") || path.is_dir() || interchange::is_foreign(path) {
         return Ok(Newest::named(word));
@@ -130,15 +130,14 @@ fn run_file(word: &OsString, search: Search) -> Result<Newest, String> {
     found.ok_or_else(|| missing(word, &[RUNS]))
 }
 
-/// The run a name means, if there is one: the newest of a round of that name,
-/// or a file of its own. Runs kept in folders below count where the others
-/// have none.
+/// The run that a name means, if there is one: the newest of the round of that name, or the file of
+/// that name. Runs in subfolders count only if there are no others.
 fn run_named(name: &str, search: Search) -> Option<Newest> {
     let all = all_runs();
     let of_round = |path: &PathBuf| Some(record::header(path).ok()?).filter(|h| h.name == name);
     let called = |path: &&PathBuf| stem(path).as_deref() == Some(name);
     let file = all.iter().find(called).cloned();
-    // A file may be called like the round it is of, and be an old run of it.
+    // A file may have the name of its round and be an old run of it.
     if let Some(file) = file.filter(|file| of_round(file).is_none()) {
         return Some(Newest::named(file));
     }
@@ -182,7 +181,7 @@ fn stem(path: &Path) -> Option<String> {
     Some(path.file_stem()?.to_str()?.to_owned())
 }
 
-/// What a name may be of, where that lies, and how to get one.
+/// The kind of thing that a name can mean, where those lie, and how to make one.
 struct Kind {
     what: &'static str,
     folder: &'static str,
@@ -202,7 +201,7 @@ const RUNS: Kind = Kind {
     all: all_runs,
     beginning: "`dgx sweep ROUND` makes one",
 };
-/// Names that are listed where none is near.
+/// Names that are listed if none is similar.
 const LISTED: usize = 12;
 
 fn missing(word: &OsString, kinds: &[Kind]) -> String {

@@ -76,7 +76,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if args.open {
         let opened = match has_display() {
             true => open(&output),
-            // What opens pages would say so to nobody.
+            // A program that opens pages would report this to nobody.
             false => Err("there is no display (DISPLAY, WAYLAND_DISPLAY, BROWSER)".to_owned()),
         };
         opened.map_err(|why| {

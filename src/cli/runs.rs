@@ -18,17 +18,16 @@ use dgx_core::record::{self, Newest, Run, Search};
 
 /// Where sweeps put their run files.
 pub(super) const RESULTS: &str = "results";
-/// Where `dgx watch` puts them: there they replace one another.
+/// Where `dgx watch` puts its run files: each replaces the one before.
 pub(super) const WATCHED: &str = "results/watch";
 
-/// The runs that a command takes which is told of none, and among which a
-/// round's name means the newest: those of sweeps and of `dgx watch`, the one
-/// last written first.
+/// The runs that a command without a named run uses, and among which a round's name means the
+/// newest: those of sweeps and of `dgx watch`, the last written first.
 pub(super) fn newest_first() -> Vec<PathBuf> {
     record::newest_first(&[Path::new(RESULTS), Path::new(WATCHED)])
 }
 
-/// The first of them that is whole, after a warning about newer files.
+/// The newest complete run, after a warning about newer files.
 pub(super) fn newest() -> Result<PathBuf, record::ReadError> {
     Ok(newest_of(None)?.announced())
 }
@@ -41,7 +40,7 @@ pub(super) fn newest_of(round: Option<&str>) -> Result<Newest, record::ReadError
     })
 }
 
-/// Reads the given run file, also one of another tool, or the newest.
+/// Reads the given run file, including other tools' files, or the newest.
 pub(super) fn load(path: Option<&Path>) -> Result<Run, CommandError> {
     let path = match path {
         Some(path) => path.to_owned(),
@@ -53,7 +52,7 @@ pub(super) fn load(path: Option<&Path>) -> Result<Run, CommandError> {
     Ok(record::read(&path)?)
 }
 
-/// The same, with some of its shapes alone. Whoever sees the tables is told.
+/// The same, with only some of its shapes. The tables mention it.
 pub(super) fn load_part(path: Option<&Path>, shapes: &Shapes) -> Result<Run, CommandError> {
     let mut run = load(path)?;
     let all = run.header.shapes.len();
@@ -65,15 +64,15 @@ pub(super) fn load_part(path: Option<&Path>, shapes: &Shapes) -> Result<Run, Com
     Ok(run)
 }
 
-/// Reads a round file; where its baseline is an earlier round's winner, the
-/// runs in `results/` say who that is.
+/// Reads a round file; if its baseline is an earlier round's winner, finds the winner in the runs
+/// in `results/`.
 pub(super) fn round(path: &Path) -> Result<Round, CommandError> {
     let mut round = Round::read(path)?;
     settle_baseline(&mut round, Path::new(RESULTS))?;
     Ok(round)
 }
 
-/// What a run was on, as far as its record says.
+/// The device of a run, as far as its record describes it.
 pub(super) fn device_of(run: &Run) -> Result<Device, InputError> {
     let mut device = match &run.header.settings.target {
         Some(target) => target::find(target)?,
@@ -85,9 +84,8 @@ pub(super) fn device_of(run: &Run) -> Result<Device, InputError> {
     Ok(device)
 }
 
-/// The round of a run: the contenders and the baseline it
-/// began with, whatever picked them then. Without a config, its text is the
-/// one on record.
+/// The round of a run: the contenders and the baseline it began with, however they were chosen.
+/// Without a config, the recorded text is used.
 pub(super) fn round_of(config: Option<&Path>, header: &Header) -> Result<Round, CommandError> {
     let mut round = match config {
         Some(config) => Round::read(config)?,
@@ -115,7 +113,7 @@ pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
     })
 }
 
-/// A time limit on the command line: more than nothing, and a day at most.
+/// A time limit on the command line: more than 0, and at most a day.
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     const DAY: f64 = 86_400.0;
     match text.parse::<f64>() {
@@ -172,7 +170,7 @@ pub(super) struct Exports {
 }
 
 impl Exports {
-    /// Whether the files could be written, found out before any work.
+    /// Checks before any work that the files can be written.
     pub(super) fn probe<'a>(
         &self,
         inputs: impl IntoIterator<Item = &'a Path>,
@@ -196,8 +194,8 @@ impl Exports {
     }
 }
 
-/// Whether files that were asked for could be written, before any work: each
-/// in its own place, and none over what is read.
+/// Checks before any work that the files can be written: all to different places, and none over an
+/// input.
 pub(super) fn probe<'a, const N: usize>(
     files: [&Option<PathBuf>; N],
     inputs: impl IntoIterator<Item = &'a Path>,
@@ -230,7 +228,7 @@ pub(super) fn probe<'a, const N: usize>(
     Ok(())
 }
 
-/// Where a file lies, whatever it is called.
+/// The identity of a file, whatever its path.
 #[derive(PartialEq)]
 enum FileId {
     StandardOutput,
@@ -239,7 +237,7 @@ enum FileId {
 }
 
 impl FileId {
-    /// None for pipes and devices, which nothing written to them replaces.
+    /// `None` for pipes and devices, which are not replaced by writing to them.
     fn of(path: &Path) -> Option<Self> {
         if let Ok(found) = path.metadata() {
             return found.is_file().then(|| Self::File {
@@ -260,8 +258,7 @@ pub(super) fn readable(named: Option<&Path>) -> Vec<PathBuf> {
     }
 }
 
-/// Writes those files that were asked for: all that can be, whatever becomes
-/// of one of them.
+/// Writes the files that were asked for; a failure of one does not stop the others.
 pub(super) fn write_all<const N: usize>(
     files: [(&Option<PathBuf>, &dyn Fn() -> String); N],
 ) -> Result<(), CommandError> {
@@ -271,8 +268,8 @@ pub(super) fn write_all<const N: usize>(
     written.fold(Ok(()), Result::and)
 }
 
-/// Prints the tables of a run that was just made, and what to do next: with its
-/// round, where this command was told where that is.
+/// Prints the tables of a new run and the next commands, with the round's path if this command
+/// knows it.
 pub(super) fn summarise(run: &Run, round: Option<&Path>, counters: bool, globals: &Globals) {
     tell(run, round, counters, true, globals);
 }

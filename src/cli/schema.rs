@@ -24,7 +24,7 @@ pub(super) struct Args {
     of: Described,
 }
 
-/// What has a schema. Each is derived from the very types that read or write it.
+/// What has a schema. Each is derived from the types that read or write it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Described {
     /// A round file
@@ -81,7 +81,7 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR"))
     }
 
-    /// What is committed for editors is what the types say.
+    /// The committed schemas are those of the types.
     #[test]
     fn committed_schemas_are_those_of_the_types() {
         for of in Described::value_variants() {
@@ -102,9 +102,9 @@ mod tests {
         }
     }
 
-    /// What of `value` a schema does not allow: as much of JSON Schema as ours
-    /// use, and a panic at what they do not. A crate for it would bring another
-    /// set of features for half of what dgx is built of.
+    /// The parts of `value` that a schema does not allow. It supports the parts of JSON Schema that
+    /// ours use, and panics at others. A crate for this would change the features of half of dgx's
+    /// dependencies.
     fn misfits(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
         let mut found = Vec::new();
         let Some(rules) = schema.as_object() else {
@@ -348,7 +348,7 @@ mod tests {
             for path in files(folder, "cu") {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let matter = dgx_run::catalog::toml_of(&path, &text).unwrap();
-                // What docs/variants.md takes out with sed for an editor.
+                // The part that docs/variants.md extracts with sed for an editor.
                 let lines = text.lines().skip(1).take_while(|l| !l.starts_with("*/"));
                 let taken: String = lines.map(|line| line.to_owned() + "\n").collect();
                 assert_eq!(toml(&taken), toml(&matter), "{}", path.display());

@@ -1,4 +1,4 @@
-//! What a command line picks out of a round or a run.
+//! Selects contenders and shapes of a round or a run.
 
 use std::str::FromStr;
 
@@ -7,9 +7,8 @@ use dgx_core::diagnostic::{InputError, nearest};
 use dgx_core::domain::Pattern;
 use dgx_core::record::Run;
 
-/// Names or patterns given as one word: `a,b:X=2` or `'pipe*,two-pass'`. It
-/// parts at commas and semicolons; those within brackets belong to a
-/// contender's parameters.
+/// Names or patterns in one word: `a,b:X=2` or `'pipe*,two-pass'`. Commas and semicolons separate
+/// them; those within brackets belong to a contender's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Names(pub Vec<String>);
 
@@ -34,7 +33,7 @@ impl FromStr for Names {
     }
 }
 
-/// Which shapes are meant.
+/// The selected shapes.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct Shapes {
     /// Only these shapes: names, or patterns in quotes, e.g. '256x*,g8-*'
@@ -52,7 +51,7 @@ impl Shapes {
         self.shape.iter().flat_map(|names| &names.0)
     }
 
-    /// Leaves a round no others.
+    /// Removes all other shapes from a round.
     pub(super) fn keep_in_round(&self, round: &mut Round) -> Result<(), InputError> {
         let names = round.shapes.iter().map(|shape| shape.name.as_str());
         if let Some(kept) = self.of(&names.collect::<Vec<_>>())? {
@@ -61,7 +60,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// Leaves a run no others.
+    /// Removes all other shapes from a run.
     pub(super) fn keep_in_run(&self, run: &mut Run) -> Result<(), InputError> {
         let names = run.header.shapes.iter().map(|shape| shape.name.as_str());
         if let Some(kept) = self.of(&names.collect::<Vec<_>>())? {
@@ -70,8 +69,7 @@ impl Shapes {
         Ok(())
     }
 
-    /// Those that are meant, where not all are; a word that means none is a
-    /// mistake.
+    /// The selected shapes, or `None` for all; a word that matches none is an error.
     fn of(&self, names: &[&str]) -> Result<Option<Vec<String>>, InputError> {
         let mut kept = Vec::new();
         for word in self.words() {
@@ -81,7 +79,7 @@ impl Shapes {
     }
 }
 
-/// Shapes that a word means; one at least.
+/// The shapes that a word matches, at least one.
 pub(super) fn matching<'n>(word: &str, names: &[&'n str]) -> Result<Vec<&'n str>, InputError> {
     let pattern = Pattern::new(word);
     let found = names.iter().copied().filter(|name| pattern.matches(name));

@@ -14,16 +14,16 @@ use dgx_core::record::{Claim, claim};
 
 const VERSION: u32 = 1;
 const STATE: &str = "campaign.json";
-/// How often a task that failed is submitted again, unless somebody says.
+/// How often a failed task is submitted again by default.
 const RETRIES: u32 = 3;
 
-/// What was submitted, and how: everything a follower must know. It lies in a
-/// folder of its own beside the run file, `NAME-TIME.slurm`.
+/// What was submitted, and how: everything a follower needs. It lies in its own folder beside the
+/// run file, `NAME-TIME.slurm`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Campaign {
     version: u32,
-    /// Of all its jobs, and of no other's.
+    /// Shared by all its jobs, and by no others.
     pub(super) job_name: String,
     /// Where the round lies, as run files write it.
     pub(super) config: String,
@@ -42,13 +42,13 @@ pub(crate) struct Campaign {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Submission {
-    /// None while `sbatch` has not answered: a follower that died then may
-    /// have left a job all the same.
+    /// `None` until `sbatch` has answered: a follower that died before may have left a job all the
+    /// same.
     pub job: Option<String>,
     pub shards: Vec<u32>,
 }
 
-/// A campaign that nobody else follows.
+/// A campaign, locked by the process that follows it.
 #[derive(Debug)]
 pub(super) struct LockedCampaign {
     pub folder: PathBuf,
@@ -57,11 +57,11 @@ pub(super) struct LockedCampaign {
 }
 
 impl Campaign {
-    /// Writes down all that the jobs need; nothing is submitted yet.
+    /// Writes all that the jobs need; submits nothing yet.
     pub(super) fn begin(order: JobRequest) -> Result<LockedCampaign, CommandError> {
         let folder = fresh_folder(&order)?;
         Self::write(order, &folder).inspect_err(|_| {
-            // Half of it is nothing to attach to.
+            // A follower could not attach to half of it.
             let _ = fs::remove_dir_all(&folder);
         })
     }
@@ -109,7 +109,7 @@ impl LockedCampaign {
             true => run.to_owned(),
             false => run.with_extension("slurm"),
         };
-        // Jobs may run elsewhere, as --chdir says.
+        // Jobs may run in another folder, given by --chdir.
         let folder = folder.canonicalize().unwrap_or(folder);
         let state = folder.join(STATE);
         let unknown = |why: String| {
@@ -141,7 +141,7 @@ impl LockedCampaign {
         })
     }
 
-    /// What is asked for differently from now on.
+    /// Changes the Slurm options of later submissions.
     pub(super) fn change(&mut self, slurm: Slurm) -> Result<(), CommandError> {
         let campaign = &mut self.campaign;
         campaign.partition = slurm.partition.or(campaign.partition.take());
@@ -160,7 +160,7 @@ impl LockedCampaign {
         self.folder.with_extension("jsonl")
     }
 
-    /// The command that follows it again.
+    /// The command that attaches to it again.
     pub(super) fn attach(&self) -> String {
         format!("dgx attach {}", typed(self.run()))
     }
@@ -173,14 +173,14 @@ impl LockedCampaign {
         self.folder.join(format!("task-{number}.log"))
     }
 
-    /// What the last task of a shard ended with, where it got to say so.
+    /// The exit code of a shard's last task, if it was recorded.
     pub(super) fn code(&self, number: u32, job: &str) -> Option<i32> {
         let text = fs::read_to_string(self.folder.join(format!("task-{number}.code"))).ok()?;
         let (of, code) = text.trim().split_once(' ')?;
         code.parse().ok().filter(|_| of == job)
     }
 
-    /// Written beside its place and renamed: whoever attaches reads the whole.
+    /// Written to a temporary name and renamed: an attaching process reads all of it.
     pub(super) fn save(&self) -> Result<(), CommandError> {
         let path = self.folder.join(STATE);
         let text = serde_json::to_vec_pretty(&self.campaign).unwrap_or_default();
@@ -242,7 +242,7 @@ fn fresh_folder(order: &JobRequest) -> Result<PathBuf, CommandError> {
     ))
 }
 
-/// Followed by one at a time, or tasks would be submitted twice.
+/// Only one process may follow, or tasks would be submitted twice.
 fn lock(folder: &Path) -> Result<File, CommandError> {
     let path = folder.join("lock");
     let mut options = OpenOptions::new();
@@ -271,8 +271,8 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CommandError {
     )
 }
 
-/// What each task runs. A signal to all of a job is for dgx to act on; the
-/// shell waits for it, and leaves word how it ended.
+/// The script of a task. dgx reacts to signals to the whole job; the shell waits for it and records
+/// its exit code.
 fn task_script(
     folder: &Path,
     round: &Path,

@@ -1,4 +1,4 @@
-//! How a task ended, and in which words.
+//! How a task ended, and the words for it.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -6,7 +6,7 @@ use super::campaign::LockedCampaign;
 use dgx_core::domain::printable;
 use dgx_core::files;
 
-/// Of the end of a log: more than five lines are read, and less than all.
+/// Bytes read from the end of a log: more than five lines, and less than all.
 const TAIL: u64 = 16 << 10;
 
 impl LockedCampaign {
@@ -14,7 +14,7 @@ impl LockedCampaign {
         format!("shard {shard}/{}", self.campaign.shards)
     }
 
-    /// How the task of a shard ended, with its exit code where it got to say so.
+    /// How the task of a shard ended, with its exit code if that was recorded.
     pub(super) fn told(&self, shard: u32, job: Option<&str>, how: &str) -> String {
         match job.and_then(|job| self.code(shard, job)) {
             Some(code) => format!("{how}, exit code {code}"),
@@ -22,7 +22,7 @@ impl LockedCampaign {
         }
     }
 
-    /// What the tasks of a shard said last.
+    /// The last lines that the tasks of a shard printed.
     pub(super) fn last_words(&self, shard: u32) -> String {
         let log = self.log(shard);
         let read = || {
@@ -33,7 +33,7 @@ impl LockedCampaign {
             file.take(TAIL).read_to_end(&mut bytes)?;
             Ok::<_, std::io::Error>(bytes)
         };
-        // A kernel may have printed anything.
+        // A kernel may have printed any bytes.
         let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         let tail = lines[lines.len().saturating_sub(5)..].join("\n    ");
@@ -44,7 +44,7 @@ impl LockedCampaign {
     }
 }
 
-/// What helps against an end that Slurm brought about.
+/// A remedy for an end that Slurm caused.
 pub(super) fn hint(how: &str) -> &'static str {
     match how.split([',', ' ']).next() {
         Some("TIMEOUT" | "DEADLINE") => " (it continues where it stopped; --time gives it more)",

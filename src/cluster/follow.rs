@@ -13,21 +13,21 @@ use dgx_core::domain::Exit;
 use dgx_core::interrupt;
 use dgx_core::record::{Run, ended, read};
 
-/// Between two looks at the queue: often while things happen, then seldom.
+/// Time between two looks at the queue: short while something happens, then long.
 const SOON: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(15);
-/// How long the file of a task that ended may take to be seen here: what a
-/// network file system remembers of it can be that old.
+/// How long the file of an ended task may take to appear here: a network file system may cache its
+/// absence for that long.
 const GRACE: Duration = Duration::from_secs(5);
-/// After a refusal for want of room.
+/// The wait after a refusal because the queue is full.
 const ROOM: Duration = Duration::from_secs(60);
-/// A task that Slurm remembers nothing of.
+/// The state of a task that Slurm no longer knows.
 const FORGOTTEN: &str = "gone from the queue";
 
-/// What became of a campaign.
+/// The result of following a campaign.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// What is merged so far, if anything is.
+    /// The shards merged so far, if any.
     pub run: Option<Run>,
     /// Whether every shard is done.
     pub complete: bool,
@@ -37,13 +37,13 @@ pub(crate) struct Followed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Shard {
     done: bool,
-    /// Submissions by this follower, the first excluded.
+    /// Submissions by this follower, without the first.
     again: u32,
     /// When its task was first seen to be over.
     over: Option<Instant>,
     /// Why it is not submitted again.
     given_up: Option<String>,
-    /// Whether it was said that its latest task failed.
+    /// Whether the failure of its latest task was reported.
     told: bool,
 }
 
@@ -52,9 +52,9 @@ pub(super) struct Follower {
     whole: MergedRun,
     shards: BTreeMap<u32, Shard>,
     bar: ProgressBar,
-    /// When there may be room for those that wait to be submitted.
+    /// When to try again to submit the shards that wait for room.
     room: Option<Instant>,
-    /// Whether it was said that Slurm does not answer.
+    /// Whether it was reported that Slurm does not answer.
     silent: bool,
 }
 
@@ -78,8 +78,8 @@ impl Follower {
         }
     }
 
-    /// Submits what was not, waits until nothing is left to wait for, and
-    /// merges what there is.
+    /// Submits the missing shards, waits until none is left to wait for, and merges those that are
+    /// done.
     pub(super) fn follow(mut self) -> Result<Followed, CommandError> {
         self.held.recover_first()?;
         self.look();
@@ -113,7 +113,7 @@ impl Follower {
                 }
                 Err(trouble) => {
                     self.tell_silence(&trouble);
-                    // The files tell what is done without Slurm.
+                    // The files show without Slurm what is done.
                     self.look();
                 }
             }
@@ -135,8 +135,8 @@ impl Follower {
             .map(|(number, _)| *number)
     }
 
-    /// Shards that nobody is at: never submitted, or over before this follower
-    /// came. That is no retry of its.
+    /// Shards without a task: never submitted, or ended before this follower came. Submitting them
+    /// is not a retry.
     fn lacking(&self) -> Vec<u32> {
         let jobs = self.held.jobs();
         let states = match jobs.is_empty() {
@@ -149,7 +149,7 @@ impl Follower {
                 lacking.push(number);
                 continue;
             };
-            // Where Slurm does not answer, they may be at it.
+            // If Slurm does not answer, their tasks may still run.
             let Ok(states) = &states else {
                 continue;
             };
@@ -177,7 +177,7 @@ impl Follower {
         self.shards.values().filter(|s| s.done).count()
     }
 
-    /// Holds what Slurm says against the files of the shards.
+    /// Compares Slurm's answer with the files of the shards.
     fn judge(&mut self, states: &States) {
         self.look();
         let open: Vec<u32> = self.open().collect();
@@ -219,8 +219,8 @@ impl Follower {
         self.shards.entry(number).or_default()
     }
 
-    /// What becomes of a shard whose task is over and that is not done:
-    /// whether it is to be submitted again.
+    /// Handles a shard whose task has ended without finishing it; returns whether to submit it
+    /// again.
     fn failed(&mut self, number: u32, job: Option<&str>, how: &str) -> bool {
         let code = job.and_then(|job| self.held.code(number, job));
         let (retries, name) = (self.held.campaign.retries, self.held.name(number));
@@ -228,7 +228,7 @@ impl Follower {
         let hint = hint(&how);
         let shard = self.shard(number);
         let hopeless = match code {
-            // A mistake that stays one.
+            // The same mistake would happen again.
             Some(2 | 126 | 127) => Some("trying again would not help".to_owned()),
             _ if how.starts_with("CANCELLED") => Some("somebody cancelled it".to_owned()),
             _ if shard.again >= retries => Some(match shard.again {
@@ -239,7 +239,7 @@ impl Follower {
         };
         match hopeless {
             None => {
-                // Once, however long there is no room for it.
+                // Report it once, however long there is no room for it.
                 if !std::mem::replace(&mut shard.told, true) {
                     self.tell(&format!("{name} failed: {how}{hint}"));
                 }
@@ -291,7 +291,7 @@ impl Follower {
         }
     }
 
-    /// Above the bar, and not in its line.
+    /// Prints above the progress bar.
     fn tell(&self, text: &str) {
         self.bar.suspend(|| remark!("{text}"));
     }
@@ -302,7 +302,7 @@ impl Follower {
         }
     }
 
-    /// Whether to stop following; with the jobs as the user wants them.
+    /// Whether to stop following; asks the user what to do with the jobs.
     fn asked(&mut self) -> bool {
         let open = self.open().count();
         let jobs = self.jobs();
@@ -372,7 +372,7 @@ impl Follower {
 }
 
 impl Followed {
-    /// What the command ends with, given what a whole run would.
+    /// The exit code of the command, given the one that a complete run would have.
     pub(crate) fn exit(&self, whole: impl Fn(&Run) -> Exit) -> Exit {
         match (&self.run, self.complete) {
             (Some(run), true) => whole(run),

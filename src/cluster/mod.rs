@@ -1,7 +1,6 @@
-//! A round on a cluster: its shards as an array of Slurm jobs, followed until
-//! the last is done, merged as they finish. All there is to know lies in a
-//! folder beside the run file, so that whoever follows may die and another
-//! attach.
+//! A round on a cluster: its shards are an array of Slurm jobs, followed until the last is done and
+//! merged as they finish. The whole state lies in a folder beside the run file, so that the
+//! following process may die and another one can attach.
 
 mod campaign;
 mod ending;
@@ -23,21 +22,21 @@ use dgx_core::config::Slurm;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::interrupt::{self, Words};
 
-/// What a round becomes jobs from.
+/// A round to be submitted as jobs.
 #[derive(Debug)]
 pub(crate) struct JobRequest {
     /// The round's name and the text of its file.
     pub name: String,
     pub text: String,
-    /// Where that lies, as run files write it.
+    /// The path of that file, as run files contain it.
     pub config: String,
     pub results: PathBuf,
-    /// The command line, for the header of the whole.
+    /// The command line, for the header of the merged run.
     pub argv: Vec<String>,
     pub stamp: String,
     pub shards: u32,
     pub slurm: Slurm,
-    /// What each task sweeps with, besides its shard.
+    /// The flags of each task, besides its shard.
     pub words: Vec<String>,
 }
 

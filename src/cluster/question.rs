@@ -1,6 +1,6 @@
 use std::io::IsTerminal;
 
-/// What is to become of the jobs of somebody who pressed Ctrl-C.
+/// What to do with the jobs after Ctrl-C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Leave,
@@ -8,7 +8,7 @@ pub(super) enum Answer {
     Follow,
 }
 
-/// Asks, where somebody is there to answer; else the jobs are left alone.
+/// Asks if there is a terminal to answer on; otherwise the jobs are left alone.
 pub(super) fn ask(about: &str) -> Answer {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Answer::Leave;
@@ -17,7 +17,7 @@ pub(super) fn ask(about: &str) -> Answer {
         "{about}\n[l] let them continue (the default), [c] cancel them, [f] follow them again?"
     );
     let mut answer = String::new();
-    // An end of input is no wish.
+    // The end of the input is not an answer.
     let _ = std::io::stdin().read_line(&mut answer);
     understood(&answer)
 }

@@ -1,6 +1,6 @@
-//! What `sbatch` says when it refuses, and what to do about it.
+//! The reasons for which `sbatch` refuses a job, with a remedy for each.
 
-/// What to do about a submission that was refused.
+/// The remedy for a refused submission.
 pub(super) fn remedy(words: &str) -> &'static str {
     let lower = words.to_lowercase();
     let says = |hints: &[&str]| hints.iter().any(|hint| lower.contains(hint));
@@ -51,8 +51,7 @@ pub(super) fn full(words: &str) -> bool {
         "resource temporarily unavailable",
     ];
     let lower = words.to_lowercase();
-    // What violates a policy may do so for good; which one it is stands in a
-    // line of its own.
+    // A violated policy may be permanent; which one it is stands in a separate line.
     let mut lines = lower.lines().filter(|l| !l.contains("violates accounting"));
     lines.any(|line| hints.iter().any(|hint| line.contains(hint)))
 }

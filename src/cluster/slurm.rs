@@ -1,4 +1,4 @@
-//! Slurm's commands, and what their words mean.
+//! Slurm's commands, and the meaning of their output.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,10 +11,10 @@ use thiserror::Error;
 use super::campaign::Campaign;
 use dgx_core::diagnostic::CommandError;
 
-/// How a task stands with Slurm.
+/// The state of a task in Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// With why, where Slurm says.
+    /// With the reason, if Slurm gives one.
     Waiting(String),
     Running,
     /// By the name Slurm has for it, e.g. `TIMEOUT`.
@@ -24,20 +24,19 @@ pub(super) enum State {
 /// Tasks by job and place in its array.
 pub(super) type States = BTreeMap<(String, u32), State>;
 
-/// Why a command of Slurm's did not do its work.
+/// Why a Slurm command failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Trouble {
     #[error("`{0}` is not on PATH")]
     Missing(&'static str),
     #[error("`{0}` cannot be run: {1}")]
     CouldNotRun(&'static str, String),
-    /// In its own words.
+    /// In Slurm's own words.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Whether there is a Slurm to talk to. It may be there and not answer for the
-/// moment.
+/// Whether Slurm is installed. It may be, and still not answer at the moment.
 pub(super) fn present() -> Result<(), CommandError> {
     for program in ["sbatch", "squeue"] {
         if let Err(trouble @ Trouble::Missing(_)) = ask(program, ["--version"]) {
@@ -59,7 +58,7 @@ fn ask<S: AsRef<OsStr>>(
     command
         .args(words)
         .stdin(std::process::Stdio::null())
-        // Ctrl-C is for dgx: a submission that is ended half-way may leave a job.
+        // Ctrl-C is for dgx only: an interrupted submission may leave a job.
         .process_group(0);
     for (name, _) in std::env::vars_os().filter(|(name, _)| misleads(name)) {
         command.env_remove(name);
@@ -81,9 +80,9 @@ fn ask<S: AsRef<OsStr>>(
     }
 }
 
-/// Whether a variable of the user's would have a command answer otherwise than
-/// it is asked: filters and formats of what is listed, logs that go elsewhere,
-/// a submission that waits for its jobs. Where jobs go to is the user's wish.
+/// Whether an environment variable would change the answer of a command: filters and formats of
+/// lists, other log files, a submission that waits for its jobs. Variables that choose where jobs
+/// run are left to the user.
 fn misleads(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
     let listing = ["SQUEUE_", "SACCT_", "SCANCEL_"];
@@ -91,7 +90,7 @@ fn misleads(name: &OsStr) -> bool {
         || ["SBATCH_WAIT", "SBATCH_ERROR", "SBATCH_INPUT"].contains(&&*name)
 }
 
-/// The words `sbatch` is given for these shards.
+/// The arguments of `sbatch` for these shards.
 pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<String> {
     let list = ranges(shards);
     let limit = campaign.at_once.map_or(String::new(), |n| format!("%{n}"));
@@ -106,7 +105,7 @@ pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<S
     });
     let mut words: Vec<String> = named.collect();
     words.extend(campaign.sbatch_args.iter().cloned());
-    // Last: by these the jobs are found again.
+    // Last, so that nothing overrides them: the jobs are found again by these.
     words.extend([
         "--parsable".to_owned(),
         format!("--array={list}{limit}"),
@@ -122,7 +121,7 @@ pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<S
     words
 }
 
-/// Submits an array; the number of its job.
+/// Submits an array and returns its job number.
 pub(super) fn submit(words: &[String]) -> Result<String, Trouble> {
     let answer = ask("sbatch", words)?;
     // `NUMBER`, or `NUMBER;CLUSTER`.
@@ -134,8 +133,8 @@ pub(super) fn submit(words: &[String]) -> Result<String, Trouble> {
     }
 }
 
-/// The tasks of all jobs of this name: those Slurm still has in its queue or
-/// its memory, and those its accounting knows, where there is one.
+/// The tasks of all jobs of this name: those in Slurm's queue or memory, and those in its
+/// accounting, if there is one.
 pub(super) fn states(job_name: &str, jobs: &[String]) -> Result<States, Trouble> {
     let queue = ask(
         "squeue",
@@ -160,7 +159,7 @@ fn queued(line: &str) -> Option<((String, u32), State)> {
     Some(((job, task), State::of(state, reason)))
 }
 
-/// What accounting says, if it is there to be asked.
+/// The answer of accounting, if there is one.
 fn accounted(jobs: &[String]) -> States {
     if jobs.is_empty() {
         return States::new();
@@ -171,7 +170,7 @@ fn accounted(jobs: &[String]) -> States {
     answer.lines().filter_map(recorded).collect()
 }
 
-/// `7_3|CANCELLED by 1000`; steps of a task (`7_3.batch`) are passed over.
+/// `7_3|CANCELLED by 1000`; steps of a task (`7_3.batch`) are skipped.
 fn recorded(line: &str) -> Option<((String, u32), State)> {
     let (id, state) = line.trim().split_once('|')?;
     let (job, task) = id.split_once('_')?;

@@ -1,5 +1,5 @@
-//! Submitting, so that no shard gets two tasks: what will be submitted is
-//! written down first, and stays written down until Slurm says what became of it.
+//! Submits so that no shard gets two tasks: a submission is written down before it is made, and the
+//! note stays until Slurm reports its outcome.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -39,7 +39,7 @@ impl NotSubmitted {
         }
     }
 
-    /// Whether it may go better in a while, with nothing changed.
+    /// Whether it may succeed later without any change.
     pub(super) fn passes(&self) -> bool {
         match self {
             Self::Slurm(Trouble::Refused(words)) => refusal::full(words) || refusal::silent(words),
@@ -69,7 +69,7 @@ impl LockedCampaign {
                 Ok(())
             }
             Err(trouble) => {
-                // What timed out may have been taken all the same.
+                // A submission that timed out may have succeeded all the same.
                 if let Ok(states) = slurm::states(&self.campaign.job_name, &[]) {
                     self.recover(&states);
                     if self.campaign.submissions.len() == count {
@@ -81,16 +81,14 @@ impl LockedCampaign {
         }
     }
 
-    /// Writes down what became of a submission. Where that fails, the next
-    /// follower asks Slurm.
+    /// Records the result of a submission. If that fails, the next follower asks Slurm.
     fn note(&self) {
         if let Err(error) = self.save() {
             remark!("warning: {error}; the jobs are found again by their name");
         }
     }
 
-    /// Whether a submission has a job at all must be known before another is
-    /// made.
+    /// Finds out whether the last submission has a job, before another is made.
     pub(super) fn recover_first(&mut self) -> Result<(), CommandError> {
         if self.campaign.submissions.iter().all(|s| s.job.is_some()) {
             return Ok(());
@@ -107,8 +105,7 @@ impl LockedCampaign {
         }
     }
 
-    /// A follower that died while it submitted may have left a job behind
-    /// without knowing its number.
+    /// A follower that died while submitting may have left a job whose number it did not know.
     pub(super) fn recover(&mut self, states: &States) {
         if self.campaign.submissions.iter().all(|s| s.job.is_some()) {
             return;

@@ -8,7 +8,7 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::merge::{self, Title};
 use dgx_core::record::{Run, Slot, header};
 
-/// After a merge none is made for so many times as long.
+/// After a merge, the next waits this many times as long as it took.
 const SHARE: u32 = 10;
 
 pub(super) struct MergedRun {
@@ -16,9 +16,9 @@ pub(super) struct MergedRun {
     argv: Vec<String>,
     /// Shards that were done when it was merged last.
     done: usize,
-    /// Why it could not be, where that was said.
+    /// Why merging failed, if that was reported.
     unmerged: Option<String>,
-    /// When it may be thought of again.
+    /// When merging may be tried again.
     due: Instant,
 }
 
@@ -32,7 +32,7 @@ impl MergedRun {
         }
     }
 
-    /// Merges what there is, where more is done than at the last time.
+    /// Merges the finished shards if there are more than last time.
     pub(super) fn merge_if_due(&mut self, held: &LockedCampaign, done: usize) {
         if done <= self.done || Instant::now() < self.due {
             return;
@@ -40,7 +40,7 @@ impl MergedRun {
         let began = Instant::now();
         match self.merge(held) {
             Ok(_) => (self.done, self.unmerged) = (done, None),
-            // It is tried again, and said once.
+            // It is tried again, and reported once.
             Err(error) => {
                 let why = Some(error.to_string());
                 if self.unmerged != why {
@@ -52,7 +52,7 @@ impl MergedRun {
         self.due = Instant::now() + began.elapsed() * SHARE;
     }
 
-    /// Merges every shard that is begun; `None` where none is.
+    /// Merges every shard that has begun; `None` if none has.
     pub(super) fn merge(&self, held: &LockedCampaign) -> Result<Option<Run>, CommandError> {
         let shards = (1..=held.campaign.shards).map(|number| held.shard(number));
         let begun: Vec<PathBuf> = shards.filter(|path| header(path).is_ok()).collect();

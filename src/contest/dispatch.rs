@@ -1,5 +1,5 @@
-//! The oracle-dispatch gap: what would be gained by calling, on each shape,
-//! the contender that is best there, over calling the best one everywhere.
+//! The oracle-dispatch gap: the gain of calling the best contender of each shape over calling the
+//! one best contender everywhere.
 
 use dgx_core::domain::{ContenderId, Group, Micros, Shape, Timing, distinct};
 use dgx_core::operators;
@@ -24,13 +24,12 @@ pub(crate) struct Choice {
     pub shape: Shape,
     pub contender: ContenderId,
     pub micros: Micros,
-    /// Over the single best on this shape; `None` where that is the choice.
+    /// Over the single best on this shape; `None` if that one is chosen.
     pub over_single: Option<LogEstimate>,
 }
 
-/// The table, or `None` where no contender is ranked. A contender replaces the
-/// single best only where it is surely faster: taking each shape's least
-/// estimate would count luck as gain.
+/// The table, or `None` if no contender is ranked. A contender replaces the single best only if it
+/// is certainly faster: taking the lowest estimate of each shape would count luck as gain.
 pub(crate) fn dispatch(run: &Run, ranking: &Ranking) -> Option<Dispatch> {
     dispatch_among(run, ranking, |_| true)
 }
@@ -120,8 +119,8 @@ impl Dispatch {
         text
     }
 
-    /// The table as a variant: it picks the fastest contender of each shape of the run,
-    /// in whatever order the groups come, and elsewhere the single best.
+    /// The table as a variant: it picks the fastest contender of each shape of the run, in any
+    /// order of the groups, and the single best elsewhere.
     pub(crate) fn picks(&self, arch: &str, operator: &str) -> String {
         let operator = match operator == operators::usual().name {
             true => String::new(),
@@ -203,7 +202,7 @@ impl Dispatch {
         text
     }
 
-    /// What a group has.
+    /// The names of a group's sizes.
     fn sizes(&self) -> impl Iterator<Item = &str> {
         let first = self.choices.first().and_then(|c| c.shape.groups.first());
         first
@@ -213,8 +212,8 @@ impl Dispatch {
     }
 }
 
-/// That a shape is this one: sums over its groups, for which their order does
-/// not matter. That other groups agree in all of them does not happen by chance.
+/// An expression that is true for this shape: sums over its groups, so that their order does not
+/// matter. Other groups do not have the same sums by chance.
 fn condition(shape: &Shape) -> String {
     let groups = &shape.groups;
     if let [group] = groups.as_slice() {
@@ -240,7 +239,7 @@ fn condition(shape: &Shape) -> String {
             parts.push(format!("sum({name} * {name}) == {}", sum(&|s| s[0] * s[0])));
         }
     }
-    // What ties the sizes of one group together.
+    // Binds the sizes of one group to each other.
     if let [first, others @ ..] = &names[..]
         && !others.is_empty()
     {
@@ -268,7 +267,7 @@ static inline unsigned dgx_dispatch(const struct dgx_group *groups, unsigned cou
 #endif
 ";
 
-/// A string both TOML and C read back as it was.
+/// A string that both TOML and C read back unchanged.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The jury's vote, recounted, and how well it foresaw the measurement.
+//! The jury's votes, counted again, and how well they predicted the measurement.
 
 use dgx_core::claims::{self, ClaimVerdict};
 use dgx_core::config::{Jury, Pitch, Round};
@@ -7,8 +7,8 @@ use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, kendall_tau};
 
-/// Totals are announced with two decimals; a recount that differs by more than
-/// half a unit of the second one is another total.
+/// Totals are announced with two decimals; a recount that differs by more than half a unit of the
+/// second decimal is a different total.
 const ROUNDING: f64 = 0.005 + 1e-9;
 
 /// One candidate's scores, recounted.
@@ -17,7 +17,7 @@ pub(crate) struct Tally {
     pub candidate: String,
     /// A total per juror.
     pub totals: Vec<f64>,
-    /// As announced, where it was.
+    /// As announced, if it was.
     pub announced: Vec<Option<f64>>,
     pub mean: f64,
     pub votes: usize,
@@ -36,12 +36,12 @@ impl Tally {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Recount {
     pub jurors: Vec<String>,
-    /// Who each juror voted for: on record, or the best total.
+    /// The candidate each juror voted for: on record, or the best total.
     pub votes: Vec<String>,
     pub tallies: Vec<Tally>,
 }
 
-/// Weighs every score anew.
+/// Weighs every score again.
 pub(crate) fn recount(jury: &Jury) -> Recount {
     let mut tallies: Vec<Tally> = jury
         .candidates
@@ -102,18 +102,18 @@ pub(crate) struct Outcome {
     pub candidate: String,
     pub contender: Option<ContenderId>,
     pub status: Option<Status>,
-    /// Least and most speedup promised.
+    /// Lowest and highest speedup promised.
     pub claimed: Option<(f64, f64)>,
-    /// Over what.
+    /// The contender that the claim is over.
     pub over: Option<ContenderId>,
     pub measured: Option<Interval>,
     pub verdict: ClaimVerdict,
-    /// What the round's file says happened.
+    /// The outcome as the round's file tells it.
     pub story: Option<String>,
 }
 
-/// Each candidate's promise beside what the run found. `names` are candidates
-/// in the order wanted.
+/// Each candidate's promise beside the measured result. `names` are the candidates in the wanted
+/// order.
 pub(crate) fn outcomes(
     round: &Round,
     names: &[String],
@@ -144,8 +144,7 @@ fn outcome(round: &Round, name: &str, found: Option<(&Run, &Ranking)>) -> Outcom
     let Some(id) = entrant(run, ranking, built_as(round, name)) else {
         return outcome;
     };
-    // A pitch in a round is over that round's baseline, a variant's claim over
-    // what it names.
+    // A pitch in a round is over that round's baseline; a variant's claim names its own.
     if let (None, Some(own)) = (promised, claims::judge(run, ranking, &id)) {
         outcome.claimed = Some((own.claim.geomean, own.claim.geomean));
         outcome.over = own.over;
@@ -170,9 +169,8 @@ fn built_as<'a>(round: &'a Round, name: &'a str) -> &'a str {
     pitch.and_then(|p| p.contender.as_deref()).unwrap_or(name)
 }
 
-/// The contender a name means in a run: itself, or the best of the variant's
-/// parameters, since a pitch was for the idea. The baseline stands for its own
-/// variant only where nothing else does.
+/// The contender that a name means in a run: itself, or the best of the variant's parameters, since
+/// a pitch was for the idea. The baseline represents its variant only if nothing else does.
 fn entrant(run: &Run, ranking: &Ranking, name: &str) -> Option<ContenderId> {
     let exact = run.header.contenders.iter().find(|c| c.id.as_str() == name);
     if let Some(exact) = exact {
@@ -191,8 +189,8 @@ fn entrant(run: &Run, ranking: &Ranking, name: &str) -> Option<ContenderId> {
     challenger.or(own.first()).map(|id| (*id).clone())
 }
 
-/// Kendall's τ between the jury's mean scores and measured speeds, and over
-/// how many candidates. `None` where fewer than two were measured.
+/// Kendall's τ between the jury's mean scores and measured speeds, and the number of candidates.
+/// `None` if fewer than two were measured.
 pub(crate) fn foresight(
     round: &Round,
     recount: &Recount,
@@ -223,7 +221,7 @@ mod tests {
     use super::*;
     use dgx_core::config::Juror;
 
-    /// Round 4 as it is on record.
+    /// Round 4 as recorded.
     fn round4() -> Jury {
         let juror = |name: &str, weights: [f64; 4], scores: [[f64; 4]; 3]| Juror {
             name: name.to_owned(),

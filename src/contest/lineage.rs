@@ -1,4 +1,4 @@
-//! Each design over the one it is a change to: which idea bought what.
+//! Each design against its parent: the gain of each idea.
 
 use dgx_core::claims::resolve;
 use dgx_core::domain::ContenderId;
@@ -12,7 +12,7 @@ pub(crate) struct Node {
     pub depth: usize,
     /// The contender it is compared with.
     pub parent: Option<ContenderId>,
-    /// The parent its variant names, where that is not in the run.
+    /// The parent its variant names, if that is not in the run.
     pub absent_parent: Option<String>,
     /// Over the parent, per shape and in the mean.
     pub over_parent: Option<Comparison>,
@@ -24,7 +24,7 @@ pub(crate) struct Node {
 pub(crate) fn lineage(run: &Run, ranking: &Ranking) -> Vec<Node> {
     let tree = Tree::of(run);
     let mut nodes = Vec::new();
-    // What is still to come, last first: depth, contender, last sibling.
+    // The nodes still to visit, last first: depth, contender, last sibling.
     let mut ahead: Vec<(usize, usize, bool)> = Vec::new();
     push_siblings(&mut ahead, 0, &tree.roots);
     while let Some((depth, id, last)) = ahead.pop() {
@@ -86,11 +86,11 @@ impl Tree {
     }
 }
 
-/// Who is their own ancestor: parents that lead back to the child would never
-/// end, and such a contender is a root.
+/// Marks contenders that are their own ancestors: a walk through their parents would never end, so
+/// they count as roots.
 fn circles(parents: &[Option<usize>]) -> Vec<bool> {
     let mut circle = vec![false; parents.len()];
-    // By which walk a contender was met; each is walked over once.
+    // The walk that first met each contender; each is visited once.
     let mut met = vec![None; parents.len()];
     for start in 0..parents.len() {
         let mut at = Some(start);

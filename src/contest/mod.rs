@@ -1,6 +1,6 @@
-//! What is only about the contest: the jury and how well it foresaw, the rounds
-//! and what they promoted, which idea bought what over its parent, and what
-//! choosing per shape would bring. Nothing else may need this room.
+//! The contest alone: the jury and its accuracy, the rounds and the designs they promoted, the gain
+//! of each idea over its parent, and the gain of choosing per shape. No other module may use this
+//! one.
 
 pub(crate) mod dispatch;
 pub(crate) mod jury;

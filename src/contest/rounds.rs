@@ -1,9 +1,8 @@
-//! The history of the rounds: what each asked, what its newest run found, which
-//! design was promoted, and what that came to.
+//! The history of the rounds: each round's question, the result of its newest run, the promoted
+//! design and its gain.
 //!
-//! A design is promoted only by a complete run of the round as it is written,
-//! in which it validated on every shape and passed that round's gate; among
-//! those, the fastest is.
+//! A design is promoted only by a complete run of the round as it is written now, in which it
+//! validated on every shape and passed the round's gate; of several such designs, the fastest.
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +24,7 @@ pub(crate) struct RoundHistory {
     pub found: Option<RoundResult>,
 }
 
-/// What a round's newest run says: of those that count, or where none does, of
-/// all.
+/// The result of a round's newest run: of the runs that count, or if none does, of all.
 pub(crate) struct RoundResult {
     pub evidence: Evidence,
     pub gate: Option<GateReport>,
@@ -34,13 +32,13 @@ pub(crate) struct RoundResult {
     pub outcomes: Vec<Outcome>,
 }
 
-/// A design that became what later rounds must beat.
+/// A design that later rounds must beat.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Promotion {
     pub contender: ContenderId,
     pub over: ContenderId,
     pub speedup: Interval,
-    /// Over where the unbroken chain of promotions began.
+    /// Over the beginning of the unbroken chain of promotions.
     pub total: f64,
     pub since: ContenderId,
 }
@@ -81,19 +79,18 @@ fn round_files(configs: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(files)
 }
 
-/// The run that stands for a round.
+/// The run that represents a round.
 pub(crate) struct Evidence {
     pub run: Run,
     pub ranking: Ranking,
-    /// Why the run promotes no design, whatever it found; empty where it counts.
+    /// Why the run cannot promote a design; empty if it counts.
     pub departures: Vec<String>,
-    /// Newer runs that do not count, each with why.
+    /// Newer runs that do not count, each with its reasons.
     pub skipped: Vec<(PathBuf, Vec<String>)>,
 }
 
-/// The newest run of a round that counts, or where none does, the newest.
-/// Measured runs come before modelled ones, and those before recorded numbers,
-/// whatever their dates.
+/// The newest run of a round that counts, or if none does, the newest. Measured runs come before
+/// modelled ones, and those before recorded numbers, whatever their dates.
 pub(crate) fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>, InputError> {
     let mut skipped = Vec::new();
     let mut first = None;
@@ -118,7 +115,7 @@ pub(crate) fn evidence(round: &Round, results: &Path) -> Result<Option<Evidence>
     Ok(first)
 }
 
-/// The run files of a round, the one to be asked first in front.
+/// The run files of a round, in the order in which they are tried.
 fn runs_of(round: &str, results: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for dir in [results.to_owned(), results.join("baselines")] {
@@ -140,7 +137,7 @@ fn runs_of(round: &str, results: &Path) -> Vec<PathBuf> {
                 Timing::Measured => 2,
                 Timing::Modelled => 1,
                 Timing::Recorded => 0,
-                // Says nothing about any design.
+                // Proves nothing about any design.
                 Timing::Scripted => continue,
             };
             let started = header.started.parse::<jiff::Timestamp>().ok();
@@ -151,8 +148,7 @@ fn runs_of(round: &str, results: &Path) -> Vec<PathBuf> {
     found.into_iter().rev().map(|(_, _, path)| path).collect()
 }
 
-/// Why a run is not a complete one of the round as it is written; empty where
-/// it is.
+/// Why a run is not a complete run of the round as it is written; empty if it is.
 fn departures(round: &Round, run: &Run, ranking: &Ranking) -> Vec<String> {
     let header = &run.header;
     let gaps = gate::gaps(run, ranking);
@@ -214,7 +210,7 @@ fn find(round: &Round, evidence: Evidence) -> RoundResult {
         false => None,
     };
     let mut names: Vec<String> = round.pitches.iter().map(|p| p.design.clone()).collect();
-    // A claim in front matter counts unless a pitch stands for it.
+    // A claim in front matter counts unless a pitch replaces it.
     let pitched = |id: &ContenderId| {
         let built = |p: &dgx_core::config::Pitch| p.contender.clone().unwrap_or(p.design.clone());
         let same = |name: String| name == id.as_str() || name == id.variant();
@@ -235,7 +231,7 @@ fn find(round: &Round, evidence: Evidence) -> RoundResult {
     }
 }
 
-/// The gate of the config a run was made from: the rules of its day.
+/// The gate in the config that a run was made from.
 pub(crate) fn rules_of(run: &Run) -> Result<Option<Gate>, InputError> {
     let config = &run.header.config;
     if config.text.trim().is_empty() {
@@ -249,11 +245,11 @@ fn judged(run: &Run, ranking: &Ranking, rules: &Gate) -> Option<GateReport> {
         None => run.header.baseline.clone(),
         Some(name) => run.entrants().find(|id| id.as_str() == name)?.clone(),
     };
-    // Who cannot be judged is not promoted.
+    // A contender that cannot be judged is not promoted.
     gate::judge(run, ranking, rules, Over::Contender(&over), false).ok()
 }
 
-/// The fastest contender that validated everywhere and passed every rule.
+/// The fastest contender that validated on every shape and passed every rule.
 fn promotion(
     round: &Round,
     run: &Run,
@@ -316,7 +312,7 @@ fn winner(round: &Round, results: &Path) -> Result<Option<ContenderId>, InputErr
     if !found.evidence.departures.is_empty() {
         return Ok(None);
     }
-    // A round that promoted none leaves its baseline standing.
+    // A round that promoted none keeps its baseline.
     let ranking = found.evidence.ranking;
     let standing = ranking.reference.filter(|_| ranking.baseline_valid);
     Ok(found.promoted.map(|p| p.contender).or(standing))
@@ -331,8 +327,7 @@ fn beside(round: &Round, name: &str) -> Result<Option<Round>, InputError> {
     }
 }
 
-/// Puts the winner's name in place of `{ winner_of = … }`, where the named
-/// round has a run that has one.
+/// Replaces `{ winner_of = … }` by the winner's name, if a run of the named round has a winner.
 pub(crate) fn settle_baseline(round: &mut Round, results: &Path) -> Result<(), InputError> {
     let Baseline::WinnerOf {
         round: earlier,
@@ -358,8 +353,8 @@ mod tests {
     use super::*;
     use dgx_core::record::synthetic::Synthetic;
 
-    /// `configs/` with two rounds, `results/` with a run of the first in which
-    /// interleaved takes so much of the baseline's time.
+    /// `configs/` with two rounds, `results/` with a run of the first in which interleaved takes
+    /// this share of the baseline's time.
     fn workplace(time: f64) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let configs = dir.path().join("configs");
@@ -398,7 +393,7 @@ mod tests {
         field
     }
 
-    /// What round 5 starts from.
+    /// The baseline of round 5.
     fn baseline(dir: &tempfile::TempDir) -> Option<String> {
         let mut round = Round::read(&dir.path().join("configs/round5.toml")).unwrap();
         settle_baseline(&mut round, &dir.path().join("results")).unwrap();
@@ -490,7 +485,7 @@ mod tests {
             ),
             (
                 "its baseline was interleaved",
-                // Its second entry goes along.
+                // Its second entry changes too.
                 without("\"baseline\":\"two-pass\"", "\"baseline\":\"interleaved\"")
                     .replace("\"two-pass\",\"arm\":1", "\"interleaved\",\"arm\":1"),
             ),
@@ -510,7 +505,7 @@ mod tests {
                 "{:?}",
                 found.evidence.skipped
             );
-            // By itself it is shown, and promotes nobody.
+            // Alone it is shown, and promotes nothing.
             std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
             assert_eq!(baseline(&dir), None, "{why}");
             let told = chapters(&dir);

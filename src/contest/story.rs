@@ -8,8 +8,7 @@ use crate::present::{claim_tone, gate_outcome, interval, speedup};
 use crate::table::{Align, Column, Style, Table, Value, maybe, row};
 use dgx_core::domain::ContenderId;
 
-/// The recount: a column per juror, totals that were announced otherwise shown
-/// beside.
+/// The recount: a column per juror, with differing announced totals beside.
 pub(crate) fn recount_table(recount: &Recount) -> Table {
     let jurors = recount.jurors.iter();
     let jurors = jurors.map(|juror| Column::new(juror, Align::Left, 8));
@@ -27,7 +26,7 @@ pub(crate) fn recount_table(recount: &Recount) -> Table {
     table
 }
 
-/// Promise beside finding.
+/// Promises beside results.
 pub(crate) fn outcome_table(outcomes: &[Outcome]) -> Table {
     let left = |title, weight| Column::new(title, Align::Left, weight);
     let columns = vec![
@@ -68,7 +67,7 @@ fn found(outcome: &Outcome) -> String {
         _ if outcome.contender.is_some() && outcome.contender == outcome.over => {
             "the baseline".to_owned()
         }
-        // Right, and what it is claimed to be faster than is not in the run.
+        // Correct, but the contender of the claim is not in the run.
         (None, Some(status)) if status.may_be_timed() => "not compared".to_owned(),
         (None, Some(status)) => status.to_string(),
         (None, None) if outcome.contender.is_none() => "not built".to_owned(),
@@ -76,7 +75,7 @@ fn found(outcome: &Outcome) -> String {
     }
 }
 
-/// The tree of changes, each with what it brought over its parent.
+/// The tree of changes, each with its gain over its parent.
 pub(crate) fn lineage_tree(nodes: &[Node]) -> String {
     let mut open: Vec<bool> = Vec::new();
     let mut lines = Vec::new();
@@ -115,7 +114,7 @@ pub(crate) fn lineage_tree(nodes: &[Node]) -> String {
     joined.collect::<Vec<_>>().join("\n")
 }
 
-/// One or two lines on what calling the best per shape would bring.
+/// One or two lines on the gain of calling the best contender per shape.
 pub(crate) fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
     let switched: Vec<String> = dispatch
         .choices

@@ -1,6 +1,6 @@
-//! Costs of a variant's picks, fitted to recorded times: what each contender takes on a
-//! shape, and how much is lost by calling whichever is reckoned to be the cheapest.
-//! Numbers alone: what the terms of a cost are worth on a shape is the plan's to say.
+//! Fits the costs of a variant's picks to recorded times: the time of each contender on a shape,
+//! and the loss from calling the one with the lowest predicted cost. Only numbers: the plan
+//! computes the values of the terms on a shape.
 
 mod solve;
 
@@ -11,7 +11,7 @@ pub(crate) type Costs = Vec<Vec<f64>>;
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub shape: String,
-    /// Of each pick that can run the shape and has a time.
+    /// One for each pick that can run the shape and has a time.
     pub calls: Vec<Call>,
 }
 
@@ -35,8 +35,8 @@ impl Call {
 }
 
 impl Sample {
-    /// An error matters as far as another pick takes about as long: where none does, a wrong
-    /// cost picks as well as the right one.
+    /// The weight of an error: high if another pick takes about as long. If none does, a wrong cost
+    /// picks as well as the right one.
     fn weight(&self, call: &Call) -> f64 {
         let others = self.calls.iter().filter(|other| other.pick != call.pick);
         let rival = others.map(|other| other.micros).fold(f64::MAX, f64::min);
@@ -45,11 +45,11 @@ impl Sample {
     }
 }
 
-/// Of a time that no other comes near.
+/// The closeness assumed for a time far from all others.
 const LEAST: f64 = 0.5;
 
-/// The costs by which the relative errors of all times are least. A pick that has fewer
-/// times than terms keeps its cost.
+/// The costs with the lowest relative errors over all times. A pick with fewer times than terms
+/// keeps its cost.
 pub(crate) fn fit(samples: &[Sample], written: &Costs) -> Costs {
     let of = |(pick, kept): (usize, &Vec<f64>)| {
         let mut rows = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn fit(samples: &[Sample], written: &Costs) -> Costs {
     written.iter().enumerate().map(of).collect()
 }
 
-/// How far the reckoned times of one pick are off, as shares of the measured.
+/// The errors of one pick's predicted times, as shares of the measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Errors {
     pub pick: usize,
@@ -89,17 +89,17 @@ pub(crate) fn errors(samples: &[Sample], costs: &Costs) -> Vec<Errors> {
     (0..costs.len()).map(of).collect()
 }
 
-/// What is lost on a shape by calling the pick that is reckoned to be the cheapest.
+/// The loss on a shape from calling the pick with the lowest predicted cost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Regret {
     pub shape: String,
     pub chosen: usize,
     pub best: usize,
-    /// Of the best pick's time.
+    /// As a share of the best pick's time.
     pub share: f64,
 }
 
-/// On every shape, the least first.
+/// On every shape, the lowest first.
 pub(crate) fn regrets(samples: &[Sample], costs: &Costs) -> Vec<Regret> {
     let of = |sample: &Sample| {
         let cheapest = |of: &dyn Fn(&Call) -> f64| {
@@ -120,7 +120,7 @@ pub(crate) fn regrets(samples: &[Sample], costs: &Costs) -> Vec<Regret> {
     regrets
 }
 
-/// The value that a share of ascending `values` does not exceed; 0 of none.
+/// The value that this share of the ascending `values` does not exceed; 0 if there are none.
 pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let place = (share * values.len() as f64).ceil() as usize;
     values.get(place.saturating_sub(1)).copied().unwrap_or(0.0)

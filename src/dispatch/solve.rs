@@ -1,11 +1,11 @@
-//! Least squares with coefficients that are not negative. There are few coefficients, so
-//! every choice of those that are zero is tried: [`dgx_core::domain::bounds::TERMS`] of them.
+//! Least squares with non-negative coefficients. There are few of them (at most
+//! [`dgx_core::domain::bounds::TERMS`]), so every subset of non-zero ones is tried.
 
-/// Values of the terms, and what their sum should be.
+/// Values of the terms, and the target of their sum.
 pub(super) type Row = (Vec<f64>, f64);
 
-/// The coefficients c ≥ 0 with the least sum of (row · c − target)², or none where no
-/// choice of them is determined by the rows.
+/// The coefficients c ≥ 0 with the lowest sum of (row · c − target)², or `None` if the rows
+/// determine no subset of them.
 pub(super) fn least_squares(rows: &[Row], count: usize) -> Option<Vec<f64>> {
     // Columns differ by many orders of magnitude.
     let norm = |i: usize| {
@@ -20,7 +20,7 @@ pub(super) fn least_squares(rows: &[Row], count: usize) -> Option<Vec<f64>> {
         let used: Vec<usize> = (0..count)
             .filter(|i| chosen >> i & 1 == 1 && norms[*i] > 0.0)
             .collect();
-        // Terms that are 0 on every sample say nothing; a pick is never free.
+        // Terms that are 0 on every sample have no effect; a pick always costs something.
         if used.is_empty() {
             continue;
         }
@@ -57,7 +57,7 @@ pub(super) fn least_squares(rows: &[Row], count: usize) -> Option<Vec<f64>> {
     best.map(|(_, coefficients)| coefficients)
 }
 
-/// The solution of a square system whose equations end with their right side.
+/// Solves a square system whose equations end with their right side.
 fn eliminated(mut system: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     const SINGULAR: f64 = 1e-10;
     let size = system.len();

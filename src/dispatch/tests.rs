@@ -27,7 +27,7 @@ fn a_fit_finds_the_costs_and_the_border_between_them() {
     for found in errors(&samples, &costs) {
         assert!(found.shares.iter().all(|share| *share < 1e-6));
     }
-    // 4000 rows are where both take 14 µs; by the first costs nothing is known of the rows.
+    // At 4000 rows both take 14 µs; the first costs ignore the rows.
     let others = field(&[3900, 4100, 30_000]);
     assert!(regrets(&others, &costs).iter().all(|r| r.share == 0.0));
     let worst = regrets(&others, &start).pop().unwrap();
@@ -42,7 +42,7 @@ fn a_pick_with_fewer_times_than_terms_keeps_its_cost() {
     assert_eq!(fit(&samples, &start), start);
 }
 
-/// One cost for two times: it is nearer to the one that a rival comes near.
+/// One cost for two times: it is closer to the time that has a close rival.
 #[test]
 fn a_time_that_no_other_comes_near_matters_little() {
     let sample = |micros: f64, rival: f64| Sample {

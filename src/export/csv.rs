@@ -9,7 +9,7 @@ const CELLS: &str = "contender,shape,status,timing,micros,micros_lower,micros_up
                      speedup,speedup_lower,speedup_upper,samples,outliers,roofline";
 const SUMMARY: &str = "contender,status,timing,rank,mean_micros,speedup,speedup_lower,\
                        speedup_upper,roofline";
-/// What both files end with, before the counters.
+/// The last columns of both files, before the counters.
 const COMMON: &str = "run,device,change,change_lower,change_upper,model_error,calibrated,label,\
                       clock_mhz,bound_by,finding";
 
@@ -77,7 +77,7 @@ fn table(own: &'static str, last: Option<&'static str>) -> Table {
     Table::named(names.chain(Counter::all().map(Counter::as_str)))
 }
 
-/// What became of cells, and of contenders, in the second of two runs.
+/// The changes of cells and contenders in the second of two runs.
 struct Changes<'a> {
     found: HashMap<(&'a str, Option<&'a str>), &'a Change>,
     second: usize,
@@ -124,7 +124,7 @@ fn common(
     .concat()
 }
 
-/// Why it failed, and where first.
+/// The reason of a failure, and the first wrong element.
 fn why(cell: &CellExport) -> String {
     let parts = [&cell.reason, &cell.first_wrong];
     let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();

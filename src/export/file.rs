@@ -7,19 +7,19 @@ use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::files::folder_of;
 use dgx_core::speech;
 
-/// Whether a command line means standard output; `./-` is a file of that name.
+/// Whether a path means standard output; `./-` is a file of that name.
 pub(crate) fn is_standard_output(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Whether text that is written there becomes the file's; standard output, a
-/// pipe or a device (/dev/stdout) is written to, and keeps what it was told.
+/// Whether writing replaces the contents; standard output, a pipe or a device (/dev/stdout) is
+/// appended to.
 pub(crate) fn replaces(path: &Path) -> bool {
     !is_standard_output(path) && path.metadata().map_or(true, |found| found.is_file())
 }
 
-/// Whether a file could be written at `path`, found out before any work. Where
-/// that is standard output, nothing else goes there from now on.
+/// Checks before any work that a file can be written at `path`. If that is standard output, nothing
+/// else is printed there from now on.
 pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
     if is_standard_output(path) {
         speech::make_way();
@@ -40,7 +40,7 @@ pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
     }
 }
 
-/// Writes `text` to `path` whole or not at all.
+/// Writes all of `text` to `path`, or nothing.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     written(path, text).map_err(|error| {
         CommandError::could_not_run(
@@ -62,18 +62,18 @@ fn written(path: &Path, text: &str) -> Result<(), Error> {
             .write_all(text.as_bytes());
     }
     let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
-    // Errors of the file itself do not name it, and its name says nothing.
+    // Errors of the temporary file do not name it, and its name means nothing.
     file.as_file_mut().write_all(text.as_bytes())?;
     readable_by_all(&file)?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
 }
 
-/// Whether what is no file takes text at once: a terminal, `/dev/null`, or the
-/// pipe behind `/dev/stdout`. A FIFO waits until somebody reads it, and asking
-/// whether somebody does would end his reading.
+/// Whether a path that is not a file accepts text at once: a terminal, `/dev/null`, or the pipe
+/// behind `/dev/stdout`. Opening a FIFO blocks until there is a reader, and a trial opening would
+/// end the reader's input.
 fn takes_text(path: &Path, kind: FileType) -> Result<(), Error> {
-    // A pipe without a name has no place in the file system either.
+    // A pipe without a name has no path in the file system either.
     let named = path.canonicalize().is_ok();
     let what = match () {
         () if kind.is_fifo() && named => "a FIFO",
@@ -88,7 +88,7 @@ fn cannot(path: &Path, error: &Error) -> String {
     format!("cannot write {}: {error}", path.display())
 }
 
-/// A temporary file is its owner's alone; a result is for everyone.
+/// A temporary file is readable only by its owner; a result is for everyone.
 #[cfg(unix)]
 fn readable_by_all(file: &tempfile::NamedTempFile) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

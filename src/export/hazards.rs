@@ -1,4 +1,4 @@
-//! What `dgx sanitize` found, for programs and for test collectors.
+//! The findings of `dgx sanitize`, for programs and for test collectors.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -7,19 +7,19 @@ use super::junit::{Case, Fault, Outcome};
 use dgx_core::domain::{ContenderId, Group, Hazard, Status};
 use dgx_core::sanitize::{Deviation, SanitizeReport, SanitizeSettings, SanitizedCell};
 
-/// What `dgx sanitize --export-json` writes.
+/// The JSON that `dgx sanitize --export-json` writes.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "dgx sanitize export")]
 struct Export<'e> {
     version: u32,
     /// Seeds of the orders of warps and copies that were tried.
     schedules: &'e [u64],
-    /// Whether it was also told what hardware forgives.
+    /// Whether accesses that hardware tolerates were reported too.
     strict: bool,
     cells: Vec<Cell<'e>>,
-    /// Cells that were not examined, because somebody asked to stop.
+    /// Cells that were not examined because the user stopped the command.
     left: Vec<Left<'e>>,
-    /// Contenders that did not do what their variants declare.
+    /// Contenders whose status differs from the one their variants declare.
     unexpected: Vec<Unexpected<'e>>,
 }
 
@@ -27,21 +27,21 @@ struct Export<'e> {
 #[derive(Serialize, JsonSchema)]
 struct Cell<'e> {
     contender: &'e str,
-    /// What its variant declares.
+    /// The status its variant declares.
     expect: Status,
     shape: &'e str,
     groups: &'e [Group],
     /// Multiprocessors of the device.
     sms: u32,
-    /// What the shape was chosen to reach; empty for one that was named.
+    /// The path the shape was chosen to reach; empty for a shape named by the user.
     reaches: &'e str,
     status: Status,
     reason: Option<&'e str>,
     /// Found in any schedule, each once.
     hazards: &'e [Hazard],
-    /// Global memory that was not watched, in the schedule with most of it.
+    /// Global memory that was not watched, in the schedule with the most of it.
     unwatched_bytes: u64,
-    /// The first schedule that shows what the first one does not.
+    /// The first schedule whose findings differ from the first one's.
     odd: Option<Odd<'e>>,
 }
 
@@ -69,12 +69,12 @@ impl<'e> Cell<'e> {
     }
 }
 
-/// A schedule that shows what the first one does not.
+/// A schedule whose findings differ from the first one's.
 #[derive(Serialize, JsonSchema)]
 struct Odd<'e> {
     schedule: u64,
     what: &'e str,
-    /// The command that shows it again.
+    /// The command that repeats it.
     again: String,
 }
 
@@ -125,8 +125,8 @@ pub(crate) fn json(
     serde_json::to_string_pretty(&export).unwrap_or_default() + "\n"
 }
 
-/// JUnit XML: a test case for each cell, and one for each contender that was
-/// to show something and did not. What was not examined is skipped.
+/// JUnit XML: a test case for each cell, and one for each contender that lacks its declared status.
+/// Cells that were not examined are skipped.
 pub(crate) fn junit(report: &SanitizeReport) -> String {
     let surprises = report.surprises();
     let harmless = |cell: &SanitizedCell| matches!(cell.status, Status::Ok | Status::Unsupported);

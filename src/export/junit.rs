@@ -2,7 +2,7 @@
 
 use maud::html;
 
-/// A test case: of which class, called what, and how it ended.
+/// A test case: its class, its name, and its result.
 pub(super) struct Case {
     pub class: String,
     pub name: String,
@@ -11,15 +11,15 @@ pub(super) struct Case {
 
 pub(super) enum Outcome {
     Passed,
-    /// Why it was not tried.
+    /// Why it was not run.
     Skipped(&'static str),
-    /// It is not as it should be.
+    /// The check failed.
     Failed(Fault),
     /// It could not be decided.
     Error(Fault),
 }
 
-/// What is wrong with a case: its kind, a line about it, and all there is to say.
+/// The problem of a case: its kind, one line about it, and the details.
 #[derive(Default)]
 pub(super) struct Fault {
     pub kind: String,

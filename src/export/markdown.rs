@@ -2,8 +2,8 @@ use super::RunExport;
 use super::run::RunOrigin;
 use crate::table::{Table, escape_markdown as escape, markdown_list as list};
 
-/// What is on the screen as GitHub-flavoured Markdown: of each run its tables,
-/// what failed and the notes, and how the second compares with the first.
+/// The screen's contents as GitHub-flavoured Markdown: of each run its tables, failures and notes,
+/// and the second run compared with the first.
 pub(crate) fn markdown(document: &RunExport) -> String {
     let mut parts = Vec::new();
     for run in &document.runs {

@@ -1,5 +1,5 @@
-//! A run's findings for other programs: JSON, CSV and Markdown. Units stand in
-//! the data, and a field that does not apply is null rather than absent.
+//! A run's findings for other programs: JSON, CSV and Markdown. The data state their units, and a
+//! field that does not apply is null, not absent.
 
 mod csv;
 mod file;
@@ -18,7 +18,7 @@ pub(crate) use file::{is_standard_output, probe, replaces, write};
 pub(crate) use markdown::markdown;
 pub(crate) use run::{Quantity, RunExport};
 
-/// What an export says, for those who read it.
+/// The schema of an export.
 pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<RunExport>()
 }

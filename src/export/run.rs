@@ -18,59 +18,58 @@ use dgx_core::stats::{CONFIDENCE, LogEstimate, Place};
 /// The format's version, raised when a field changes its meaning.
 const VERSION: u32 = 2;
 
-/// What `--export-json` of sweep, show and compare writes, and what the other
-/// formats are made from.
+/// The JSON that `--export-json` of sweep, show and compare writes; the other formats are made from
+/// it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(title = "dgx export")]
 pub(crate) struct RunExport {
     pub version: u32,
     pub runs: Vec<RunOrigin>,
-    /// What speedups are over.
+    /// The contender that speedups are over.
     pub over: Option<String>,
     /// Level of every interval.
     pub confidence: f64,
-    /// Least difference the run can tell from none.
+    /// The smallest difference the run can detect.
     pub detectable: Option<Quantity>,
     pub ranking: Vec<Standing>,
     pub cells: Vec<CellExport>,
-    /// Where two are compared: the second over the first, in the mean (no
-    /// shape) and on each shape they share. Of two runs, contender by contender.
+    /// If two are compared: the second over the first, in the mean (no shape) and on each shape
+    /// they share. For two runs, contender by contender.
     pub changes: Vec<Change>,
-    /// Of two runs: whether they rank alike.
+    /// For two runs: whether their rankings agree.
     pub agreement: Option<Agreement>,
-    /// What the screen says of the comparison.
+    /// The notes on the comparison, as on the screen.
     pub notes: Vec<String>,
     /// The comparison as tables.
     #[serde(skip)]
     pub tables: Vec<Table>,
 }
 
-/// A contender over another of its run, or over itself in an earlier one.
+/// A contender over another of its run, or over itself in an earlier run.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Change {
     pub contender: String,
-    /// What it is over; of two runs, itself.
+    /// The other contender; for two runs, the contender itself.
     pub over: String,
     pub shape: Option<String>,
     pub speedup: Quantity,
-    /// By how much its time is longer, as a share; less than 0 where it is
-    /// shorter.
+    /// The change of its time, as a share; less than 0 if it is shorter.
     pub time: f64,
-    /// By more than both runs can tell; null where that is not known.
+    /// Whether it differs by more than both runs can detect; null if that is not known.
     pub differs: Option<bool>,
-    /// What it says: `faster`, `slower`, `cannot tell`, …
+    /// The result: `faster`, `slower`, `cannot tell`, …
     pub finding: &'static str,
 }
 
-/// Two runs of one round, each within itself.
+/// Two runs of one round, each ranked by itself.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Agreement {
-    /// What speedups are over, in both.
+    /// The contender that speedups are over, in both runs.
     pub over: String,
     pub contenders: Vec<AgreedOn>,
     /// Pairs of contenders whose order was compared.
     pub pairs: usize,
-    /// Those that one run orders or ties otherwise than the other.
+    /// Pairs that the two runs order or tie differently.
     pub disputes: Vec<[String; 2]>,
 }
 
@@ -80,13 +79,13 @@ pub(crate) struct AgreedOn {
     pub contender: String,
     /// Over the reference, in each run.
     pub speedups: [Quantity; 2],
-    /// The second over the first, less one.
+    /// The second over the first, minus one.
     pub change: f64,
-    /// As on the screen: `4=` is one of several at the fourth place.
+    /// As on the screen: `4=` is one of several in fourth place.
     pub ranks: [String; 2],
-    /// By no more than the interval of the change; null without one.
+    /// Whether the change is within its interval; null without one.
     pub agrees: Option<bool>,
-    /// Its source is not the same in both.
+    /// Whether its source differs between the runs.
     pub edited: bool,
 }
 
@@ -100,30 +99,30 @@ pub(crate) struct RunOrigin {
     pub started: String,
     pub commit: Option<String>,
     pub device: String,
-    /// Which card, where it is on record.
+    /// The card, if it was recorded.
     pub uuid: Option<String>,
     pub backend: String,
     pub timing: Timing,
-    /// How far modelled times are off, where it is known, and for which device.
+    /// The error of modelled times, if it is known, and for which device.
     pub calibration: Option<Calibration>,
     /// Whether that is the device and the operator of this run; null for other times.
     pub calibrated: Option<bool>,
     /// The error of modelled times in words; null for others.
     pub model_error: Option<String>,
-    /// How much to believe of them.
+    /// How far the times can be trusted.
     pub belief: Option<String>,
-    /// False where only times were asked for.
+    /// False if only times were asked for.
     pub validated: bool,
     pub baseline: String,
     pub yardstick: Option<String>,
-    /// What this run's speedups are over.
+    /// The contender that this run's speedups are over.
     pub over: Option<String>,
-    /// Least difference this run can tell from none.
+    /// The smallest difference this run can detect.
     pub detectable: Option<Quantity>,
     pub complete: bool,
-    /// What failed, where and why, as the screen tells it.
+    /// The failures with their shapes and reasons, as on the screen.
     pub failures: Vec<String>,
-    /// What the screen says below the tables.
+    /// The notes below the tables on the screen.
     pub notes: Vec<String>,
     #[serde(skip)]
     pub tables: Vec<Table>,
@@ -162,22 +161,22 @@ impl Quantity {
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Standing {
-    /// The place of its run in `runs`.
+    /// The index of its run in `runs`.
     pub run: usize,
     pub contender: String,
     pub rank: Option<usize>,
     pub tied: bool,
     /// A status, or `yardstick`, `unchecked`, `pending`.
     pub status: &'static str,
-    /// Shapes it is valid and timed on.
+    /// Shapes on which it is valid and timed.
     pub valid_shapes: usize,
-    /// Geometric mean over the shapes, where it has a time on each.
+    /// Geometric mean over the shapes, if it has a time on each.
     pub mean_micros: Option<f64>,
     pub geomean_speedup: Option<Quantity>,
     pub over_yardstick: Option<Quantity>,
     pub claim: Option<ClaimExport>,
     pub roofline: Option<Quantity>,
-    /// What binds its modelled times, on how many shapes.
+    /// What limits its modelled times, on how many shapes.
     pub bound_by: Option<String>,
     /// SM clock of its samples, in the mean over shapes.
     pub clock_mhz: Option<f64>,
@@ -185,8 +184,7 @@ pub(crate) struct Standing {
     pub spill_bytes: Option<u32>,
     pub smem: Option<Quantity>,
     pub occupancy: Option<f64>,
-    /// What the emulator counted of one call on each shape, summed; null where
-    /// it did not count on all of them.
+    /// The emulator's counters of one call on each shape, summed; null unless all shapes have them.
     pub counters: Option<BTreeMap<&'static str, f64>>,
 }
 
@@ -200,13 +198,13 @@ pub(crate) struct ClaimExport {
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct CellExport {
-    /// The place of its run in `runs`.
+    /// The index of its run in `runs`.
     pub run: usize,
     pub contender: String,
     pub shape: String,
     pub status: &'static str,
     pub reason: Option<String>,
-    /// Which element is wrong first, what it is and what it should be.
+    /// The first wrong element, with its value and the expected one.
     pub first_wrong: Option<String>,
     pub micros: Option<Quantity>,
     pub speedup: Option<Quantity>,
@@ -214,13 +212,13 @@ pub(crate) struct CellExport {
     pub samples: usize,
     pub outliers: usize,
     pub roofline: Option<f64>,
-    /// What binds a modelled time.
+    /// What limits a modelled time.
     pub bound_by: Option<String>,
     /// Median SM clock of its samples.
     pub clock_mhz: Option<f64>,
     /// Fastest contender of its shape.
     pub best: bool,
-    /// What the emulator counted of one call; null where it did not.
+    /// The emulator's counters of one call; null if there are none.
     pub counters: Option<BTreeMap<&'static str, f64>>,
 }
 
@@ -247,8 +245,8 @@ impl RunExport {
         }
     }
 
-    /// Two runs, each as it stands, and the second over the first for each of
-    /// the contenders compared; of `only` one where it is asked for.
+    /// Two runs, each by itself, and the second over the first for each compared contender; if
+    /// `only` is given, for that one alone.
     pub(crate) fn of_runs(
         sides: [(&Run, &Ranking); 2],
         compared: &[(&ContenderId, Comparison)],
@@ -322,7 +320,7 @@ impl RunExport {
     }
 }
 
-/// A ranking of these contenders alone, in this order.
+/// A ranking of only these contenders, in this order.
 fn part(ranking: &Ranking, contenders: &[&ContenderId]) -> Ranking {
     let rows = contenders.iter().filter_map(|id| ranking.row(id));
     let mut part = ranking.clone();

@@ -40,8 +40,8 @@ fn a_comparison_ranks_the_two() {
     let gain = document.ranking[1].geomean_speedup.unwrap();
     assert!(gain.lower.unwrap() < 0.76 / 0.52 && gain.upper.unwrap() > 0.76 / 0.52 - 0.01);
     assert_eq!(document.cells.len(), 16);
-    // The table of the screen: both times, the ratio with its interval, what
-    // that is in time, and what it says.
+    // The table of the screen: both times, the ratio with its interval, the change in time, and the
+    // result.
     let page = markdown(&document);
     let mean = &document.changes[0];
     assert_eq!((mean.finding, mean.shape.is_none()), ("faster", true));
@@ -68,14 +68,14 @@ fn a_comparison_ranks_the_two() {
     assert!(csv(&document).lines().any(|line| line.contains(",faster,")));
 }
 
-/// Words of a text, whatever parts it into lines and cells.
+/// The words of a text, however it is split into lines and cells.
 fn words(text: &str) -> String {
     let text = text.replace('\\', "").replace('|', " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A run whose every sentence is on the screen: failures with their first wrong
-/// element, claims over others than the reference, outliers, one card.
+/// A run with every sentence of the screen: failures with their first wrong element, claims over
+/// others than the reference, outliers, one card.
 fn talkative() -> Run {
     let mut field = Synthetic::round4();
     field.entries.extend([
@@ -95,8 +95,8 @@ fn talkative() -> Run {
     dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).expect("a run")
 }
 
-/// What the screen says, the exports say: its failures with what is wrong first,
-/// its notes, and its columns by their names.
+/// The exports contain what the screen shows: failures with their first wrong element, notes, and
+/// all columns.
 #[test]
 fn exports_are_the_screen() {
     for run in [
@@ -132,7 +132,7 @@ fn exports_are_the_screen() {
             assert!(tables.contains("1.00× baseline") && page.contains("1.00× baseline"));
         }
         assert!(!page.contains("yardstick µs") && !page.contains("over the yardstick"));
-        // Sentences: everything below the matrix but the path and what to do next.
+        // Sentences: everything below the matrix but the path and the next commands.
         let mut told = 0;
         let below = prose.lines().skip(1).skip_while(|line| !line.is_empty());
         for line in below.filter(|line| !line.trim_start().starts_with("next: ")) {
@@ -228,7 +228,7 @@ fn two_runs_in_every_format() {
     assert_eq!((only.ranking.len(), only.cells.len()), (2, 4));
 }
 
-/// Whatever table is taken out of an export, its times are called what they are.
+/// Every table of an export says whether its times are measured or modelled.
 #[test]
 fn every_table_says_what_its_times_are() {
     let run = small().run();
@@ -251,7 +251,7 @@ fn every_table_says_what_its_times_are() {
     }
 }
 
-/// Whoever sums up a column counts every cell once.
+/// Summing up a column counts every cell once.
 #[test]
 fn cells_and_summaries_are_in_files_of_their_own() {
     let run = small().run();

@@ -1,16 +1,16 @@
-//! How much to believe of times that were not measured.
+//! How far times that were not measured can be trusted.
 
 use super::percent;
 use dgx_core::domain::{Calibration, Timing};
 use dgx_core::record::Run;
 use dgx_core::record::schema::DeviceRecord;
 
-/// One sentence for modelled times, which stands before their table.
+/// One sentence on the reliability of modelled times, printed before their table.
 pub(crate) fn belief(run: &Run) -> Option<String> {
     belief_in(&run.header.device, &run.operator.name)
 }
 
-/// The same where there is no run.
+/// The same without a run.
 pub(crate) fn belief_in(device: &DeviceRecord, operator: &str) -> Option<String> {
     if device.timing != Timing::Modelled {
         return None;
@@ -49,7 +49,7 @@ pub(crate) fn belief_in(device: &DeviceRecord, operator: &str) -> Option<String>
     })
 }
 
-/// Where the model was compared with a card for other operators only.
+/// For a model that was compared with a card only for other operators.
 pub(crate) fn modelled_otherwise(device: &str, operators: &str) -> String {
     format!(
         "All times are modelled for {device}, not measured. The model was checked on {operators} \
@@ -57,7 +57,7 @@ pub(crate) fn modelled_otherwise(device: &str, operators: &str) -> String {
     )
 }
 
-/// The same in short, where a reader meets it again.
+/// The same in short, for repeated use.
 pub(crate) fn belief_again(device: &DeviceRecord, operator: &str) -> Option<String> {
     let modelled = device.timing == Timing::Modelled;
     if modelled && device.calibrated() && !device.calibrated_for(operator) {
@@ -76,7 +76,7 @@ pub(crate) fn belief_again(device: &DeviceRecord, operator: &str) -> Option<Stri
     modelled.then(|| format!("All times are modelled for {}{error}.", device.name))
 }
 
-/// The error beside modelled times: `±3.5 %`, or `uncalibrated`; none for others.
+/// The error of modelled times: `±3.5 %`, or `uncalibrated`; `None` for others.
 pub(crate) fn model_error(run: &Run) -> Option<String> {
     let device = &run.header.device;
     let known = device.calibration.as_ref();
@@ -87,7 +87,7 @@ pub(crate) fn model_error(run: &Run) -> Option<String> {
     })
 }
 
-/// What times by shape are headed by: `modelled µs for NVIDIA H200 (±3.5 %)`.
+/// The heading of times by shape: `modelled µs for NVIDIA H200 (±3.5 %)`.
 pub(crate) fn micros_title(run: &Run) -> String {
     let device = &run.header.device;
     let timing = device.timing.as_str();
@@ -97,7 +97,7 @@ pub(crate) fn micros_title(run: &Run) -> String {
     }
 }
 
-/// What the times of a run are: `modelled for NVIDIA H200, ±3.5 %`.
+/// Describes the times of a run: `modelled for NVIDIA H200, ±3.5 %`.
 pub(crate) fn times(run: &Run) -> String {
     let device = &run.header.device;
     let timing = device.timing.as_str();
@@ -107,7 +107,7 @@ pub(crate) fn times(run: &Run) -> String {
     }
 }
 
-/// What the times of two runs are.
+/// Describes the times of two runs.
 pub(crate) fn between(a: &Run, b: &Run) -> String {
     match a.timing() == b.timing() {
         true if times(a) == times(b) => times(a),

@@ -5,8 +5,8 @@ use dgx_core::rank::{Comparison, Judgement, Ranking, Side};
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
-/// The second side over the first, one pair after the other: a line for each
-/// shape and one for the geometric mean.
+/// The second side over the first, pair by pair: a line for each shape and one for the geometric
+/// mean.
 pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
     let Some(([base, candidate], _)) = compared.first() else {
         return Table::default();
@@ -45,8 +45,8 @@ pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Tab
     table
 }
 
-/// Benchmarks of another tool, before and after: a line for each and its
-/// arguments, for no two of them need compute the same.
+/// Benchmarks of another tool, before and after: a line for each, with its arguments, since no two
+/// of them need compute the same.
 pub(crate) fn benchmark_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
     let right = |title: &str| Column::new(title, Align::Right, 6);
     let mut table = Table::new(vec![
@@ -69,7 +69,7 @@ pub(crate) fn benchmark_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Tabl
     table.without_empty_columns()
 }
 
-/// What another tool recorded: a line for each benchmark and its arguments.
+/// Another tool's recorded times: a line for each benchmark with its arguments.
 pub(crate) fn recorded_table(run: &Run, ranking: &Ranking) -> Table {
     let mut table = Table::new(vec![
         Column::key("benchmark"),

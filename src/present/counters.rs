@@ -1,4 +1,4 @@
-//! What the emulator counted: the cause behind modelled times.
+//! The emulator's counters, which explain modelled times.
 
 use crate::table::{Column, Style, Table, maybe};
 use dgx_core::domain::{Counter, PANELS};
@@ -12,8 +12,7 @@ pub(crate) struct CounterRow {
     pub counts: Counts,
 }
 
-/// Every contender of an emulated run, summed over the shapes; none for runs
-/// without counters.
+/// Every contender of an emulated run, summed over the shapes; empty for runs without counters.
 pub(crate) fn counters_of_run(run: &Run, ranking: &Ranking) -> Vec<Table> {
     let what = match run.header.shapes.len() {
         1 => "one call".to_owned(),
@@ -37,7 +36,7 @@ fn counted(run: &Run, ranking: &Ranking) -> Vec<CounterRow> {
         let (counts, counted) = run.summed_counts(&row.contender, shapes)?;
         let name = match counted == all {
             true => row.contender.to_string(),
-            // Sums over fewer shapes are not to be compared unawares.
+            // Marks sums over fewer shapes, so that they are not compared by mistake.
             false => format!("{} on {counted} of {all} shapes", row.contender),
         };
         Some(CounterRow { name, counts })
@@ -66,7 +65,7 @@ pub(crate) fn counters_tables(
     tables
 }
 
-/// The counters that are not zero for all.
+/// The counters that are not zero in all rows.
 fn table(kind: &str, counters: &[Counter], rows: &[CounterRow], ratio: bool) -> Table {
     let used = |c: &&Counter| rows.iter().any(|row| c.value(&row.counts) > Some(0.0));
     let counters: Vec<&Counter> = counters.iter().filter(used).collect();

@@ -1,4 +1,4 @@
-//! What `dgx debug` found, in words.
+//! The findings of `dgx debug` in words.
 
 use super::{Commands, hazards_of_cell, percent, status_tone};
 use crate::table::{Column, Style, Table, Value, row};
@@ -8,9 +8,9 @@ use dgx_run::backend::emu::STILL_RUNNING;
 use dgx_run::debug::{Call, Diagnosis};
 use dgx_run::validate::{Answer, Chart, Element, Patch, Story, Tolerance};
 
-/// Lines shown of what kernels printed; all of it is in the run file of a sweep.
+/// Lines shown of the kernels' output; a sweep's run file has all of it.
 const PRINTED: usize = 60;
-/// Seconds that are worth a try where time was up before anything was proved.
+/// Seconds to suggest if the time was up before a hang was proved.
 const PATIENCE: u32 = 600;
 /// Pairs of lines shown of each kind of hazard.
 const PAIRS: usize = 3;
@@ -18,17 +18,16 @@ const PAIRS: usize = 3;
 const CHARTS: usize = 3;
 const GROUPS: usize = 8;
 
-/// What an account does not know of its cell.
+/// Context that a diagnosis does not contain.
 pub(crate) struct DebugContext<'a> {
     pub shape: &'a Shape,
     pub tolerance: Tolerance,
-    /// Rows and columns of a tile, where the variant says so.
+    /// Rows and columns of a tile, if the variant gives them.
     pub tile: (Option<usize>, Option<usize>),
     pub commands: Commands<'a>,
 }
 
-/// Everything known, section by section: the verdict, its likely cause, and
-/// then what supports it.
+/// Everything known, section by section: the verdict, its likely cause, then the evidence.
 pub(crate) fn account_text(
     account: &Diagnosis,
     context: &DebugContext<'_>,
@@ -91,7 +90,7 @@ fn headline(account: &Diagnosis, style: &Style) -> String {
     format!("{} {on}{worst}{why}", style.bold(word))
 }
 
-/// Lines of the verdict that neither its reason nor its hazards say.
+/// Lines of the verdict that neither its reason nor its hazards contain.
 fn details(account: &Diagnosis, style: &Style) -> Option<String> {
     let verdict = &account.verdict;
     let detail = verdict.detail.as_deref()?;
@@ -103,8 +102,7 @@ fn details(account: &Diagnosis, style: &Style) -> Option<String> {
     (!rest.is_empty()).then(|| section("Details", &folded(&rest.join("\n"), style)))
 }
 
-/// Its hazards, which may be the cause of a failure; every kind under its own
-/// heading.
+/// Its hazards, which may be the cause of a failure; each kind under its own heading.
 fn hazards(account: &Diagnosis, style: &Style) -> Vec<String> {
     let most = match speech::level() >= Level::Verbose {
         true => usize::MAX,
@@ -113,7 +111,7 @@ fn hazards(account: &Diagnosis, style: &Style) -> Vec<String> {
     hazards_of_cell(&account.verdict.hazards, most, style)
 }
 
-/// Reads where there is nothing to read: no fault, and seldom meant.
+/// Reads outside of all buffers: not a fault, and rarely intended.
 fn strays(account: &Diagnosis, style: &Style) -> Option<String> {
     let call = account.call.as_ref()?;
     let strays = &call.kept.search.as_ref()?.strays;
@@ -121,7 +119,7 @@ fn strays(account: &Diagnosis, style: &Style) -> Option<String> {
     (!strays.is_empty()).then(|| section("Reads outside of all buffers", &lines))
 }
 
-/// The verdict on each distribution alone; those that are alike in one line.
+/// The verdict on each distribution alone; equal ones share a line.
 fn data(account: &Diagnosis, style: &Style) -> Option<String> {
     let whole = alike(&account.verdict);
     let mut lines: Vec<(Vec<String>, String)> = Vec::new();
@@ -156,14 +154,14 @@ fn printed(account: &Diagnosis) -> Option<String> {
     Some(section("What its kernels printed", &shown))
 }
 
-/// Whether time was up before a hang was proved: the emulator says so, or
-/// says nothing because its process was ended.
+/// Whether the time was up before a hang was proved: the emulator reports it, or reports nothing
+/// because its process was ended.
 fn proves_nothing(account: &Diagnosis) -> bool {
     let story = account.verdict.detail.as_deref();
     story.is_none_or(|story| story.contains(STILL_RUNNING))
 }
 
-/// The command that most likely helps now.
+/// The command that most likely helps next.
 pub(crate) fn next_command(
     account: &Diagnosis,
     context: &DebugContext<'_>,
@@ -177,21 +175,21 @@ pub(crate) fn next_command(
     };
     let step = match verdict.status {
         Status::Ok | Status::Unsupported | Status::NotValidated => return None,
-        // The compiler has said all there is to say.
+        // The compiler's message is complete.
         Status::CompileError => return None,
         Status::Wrong => {
             let call = account.call.as_ref();
             call.and_then(|call| call.story.as_ref())?;
             format!("{} --dump c,expected dump", again())
         }
-        // A card says that it was lost; the emulator, where.
+        // A card reports only that it was lost; the emulator reports where.
         Status::Crashed | Status::Hung if account.backend != BackendKind::Emu => {
             format!("{} --backend emu", again())
         }
         Status::Hung if proves_nothing(account) => {
             format!("{} --timeout {PATIENCE}", again())
         }
-        // The story names lines of the PTX.
+        // The detail names lines of the PTX.
         Status::Crashed | Status::Hung => format!("{} --emit ptx out", again()),
         Status::LaunchError | Status::Racy => {
             let (contender, shape) = (&verdict.contender, &verdict.shape);
@@ -254,7 +252,7 @@ fn event_first(reason: &str) -> String {
     }
 }
 
-/// A verdict without what differs from one call to the next: its data and seed.
+/// A verdict without the parts that differ between calls: its data and seed.
 fn alike(verdict: &Verdict) -> (Status, String) {
     let own = own_reason(verdict);
     let own = match own.rsplit_once(" (") {
@@ -337,7 +335,7 @@ fn places(story: &Story, context: &DebugContext<'_>) -> String {
     if story.by_group.len() > 1 {
         lines.extend(by_group(story, context.shape));
     }
-    // Where all is wrong there is nothing to see.
+    // If everything is wrong, a chart shows nothing.
     let partly = || story.charts.iter().filter(|chart| !chart.is_full());
     let drawn = |chart: &Chart| drawn(chart, &story.answers[chart.group], context);
     lines.extend(partly().take(CHARTS).map(drawn));
@@ -368,8 +366,7 @@ fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
     lines
 }
 
-/// `#` where all of a field is wrong, `+` where some, `.` where none; gaps
-/// between tiles.
+/// `#` if all of a field is wrong, `+` if some, `.` if none; gaps between tiles.
 fn drawn(chart: &Chart, answer: &Answer, context: &DebugContext<'_>) -> String {
     let (rows, columns) = chart.field;
     let (tile_rows, tile_columns) = context.tile;
@@ -435,7 +432,7 @@ fn indented(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Each line within the width that is left inside a section.
+/// Wraps each line to the width left inside a section.
 fn folded(text: &str, style: &Style) -> String {
     let style = style.narrower(2);
     let lines = text.lines().map(|line| {

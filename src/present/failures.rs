@@ -6,10 +6,10 @@ use dgx_core::domain::Status;
 use dgx_core::rank::{Ranking, Row};
 use dgx_core::record::Run;
 
-/// Characters shown of what kernels printed; the report has the rest.
+/// Characters shown of the kernels' output; the report has the rest.
 const QUOTED: usize = 60;
 
-/// A failure, once for all shapes where it is the same.
+/// A failure, once for all shapes on which it is the same.
 pub(crate) struct Failure<'r> {
     pub row: &'r Row,
     pub status: Status,
@@ -22,7 +22,7 @@ pub(crate) struct Failure<'r> {
     pub printed: Option<&'r str>,
 }
 
-/// Every failure, and what is to be said of other times.
+/// Every failure, and every remark on cells that have a time.
 pub(crate) fn failures<'r>(run: &'r Run, ranking: &'r Ranking) -> Vec<Failure<'r>> {
     let rows = ranking.rows.iter();
     rows.flat_map(|row| of_row(run, ranking, row)).collect()
@@ -57,8 +57,8 @@ fn of_row<'r>(run: &'r Run, ranking: &'r Ranking, row: &'r Row) -> Vec<Failure<'
     groups.into_iter().map(failure).collect()
 }
 
-/// A reason without the numbers of its shape: `requires m <= 8, but m = 14` is
-/// one failure on every shape that breaks the rule.
+/// A reason without the numbers of its shape: `requires m <= 8, but m = 14` is one failure on all
+/// shapes that violate the rule.
 fn rule(reason: &str) -> &str {
     let rule = reason.starts_with("requires ");
     let end = reason.find(", but ").filter(|_| rule);
@@ -91,7 +91,7 @@ impl Failure<'_> {
         }
     }
 
-    /// The contender, how it failed, where, why, and which element is wrong first.
+    /// The contender, how it failed, on which shapes, why, and the first wrong element.
     pub(crate) fn text(&self, run: &Run) -> String {
         let (contender, word) = (&self.row.contender, self.word());
         let expected = match self.row.expect {
@@ -113,7 +113,7 @@ impl Failure<'_> {
         text
     }
 
-    /// The command that helps, unless it fails as it said it would.
+    /// The command that helps, unless the failure was declared.
     pub(crate) fn next(&self, commands: &Commands<'_>) -> Option<String> {
         let surprising = !self.is_declared() && !self.status.may_be_timed();
         let reason = self.reason().lines().next();
@@ -122,7 +122,7 @@ impl Failure<'_> {
     }
 }
 
-/// The failures on a terminal. Empty where nothing failed.
+/// The failures on a terminal. Empty if nothing failed.
 pub(crate) fn failure_lines(
     run: &Run,
     ranking: &Ranking,
@@ -145,18 +145,18 @@ fn line(failure: &Failure<'_>, run: &Run, commands: &Commands<'_>, style: &Style
     if let Some(step) = failure.next(commands) {
         out.push_str(&format!("\n   {}", style.dim(format!("next: {step}"))));
     }
-    // Behind the name, which may be the same word.
+    // Searched after the name, which may contain the same word.
     let (name, rest) = out.split_at(1 + failure.row.contender.as_str().len());
     let coloured = format!("  {}", style.toned(tone, word));
     format!("{name}{}", rest.replacen(&format!(" {word}"), &coloured, 1))
 }
 
-/// The line of a verdict's detail that says which element is wrong first.
+/// The line of a verdict's detail with the first wrong element.
 pub(crate) fn first_wrong(detail: &str) -> Option<&str> {
     detail.lines().find(|line| line.starts_with("first: "))
 }
 
-/// The first line that kernels printed, and how many more there are.
+/// The first line of the kernels' output, and the number of further ones.
 fn quoted(words: &str) -> String {
     let first = words.lines().next().unwrap_or_default();
     let quoted: String = first.chars().take(QUOTED).collect();

@@ -6,7 +6,7 @@ use dgx_core::gate::{self, Finding, Gap, GateReport, Impossible, Note, Ruling, W
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
 
-/// Every finding; Markdown has the reasons beside them.
+/// Every finding; in Markdown with the reasons beside them.
 pub(crate) fn gate_table(report: &GateReport) -> Table {
     let columns = vec![
         Column::new("", Align::Left, 0),
@@ -38,7 +38,7 @@ pub(crate) fn gate_table(report: &GateReport) -> Table {
     Table::new(columns).with(rows).without_empty_columns()
 }
 
-/// The report as a table and a last line that says the outcome.
+/// The report as a table and a last line with the outcome.
 pub(crate) fn gate_report(report: &GateReport, style: &Style) -> String {
     let judged = format!("{} over {}", report.run, report.over);
     let mut parts = vec![style.titled("gate", &judged)];
@@ -98,7 +98,7 @@ pub(crate) fn gate_outcome(report: &GateReport) -> String {
     }
 }
 
-/// The word for a ruling; a failure is to be seen.
+/// The word for a ruling; a failure is in capitals.
 pub(crate) fn ruling_word(ruling: Ruling) -> &'static str {
     match ruling {
         Ruling::Passed => "passed",
@@ -108,16 +108,16 @@ pub(crate) fn ruling_word(ruling: Ruling) -> &'static str {
     }
 }
 
-/// What a run lacks to be a whole one, if anything.
+/// What a run lacks to be complete, if anything.
 pub(crate) fn lacks(run: &Run, ranking: &Ranking) -> Option<String> {
     let gaps = gate::gaps(run, ranking);
-    // Scripted times are called so in every table.
+    // Every table already labels scripted times.
     let gaps = gaps.iter().filter(|g| !matches!(g, Gap::Scripted));
     let gaps: Vec<String> = gaps.map(gap).collect();
     (!gaps.is_empty()).then(|| gaps.join("; "))
 }
 
-/// Why a run is not whole.
+/// Why a run is not complete.
 pub(crate) fn gap(gap: &Gap) -> String {
     match gap {
         Gap::NotEnded => "it did not end".to_owned(),
@@ -158,7 +158,7 @@ pub(crate) fn gap(gap: &Gap) -> String {
     }
 }
 
-/// Times that no device of the kind reaches.
+/// Times below the physical limit of the device.
 pub(crate) fn impossible(cells: &[Impossible]) -> String {
     let one = |cell: &Impossible| {
         let (contender, shape) = (&cell.contender, &cell.shape);
@@ -187,7 +187,7 @@ fn named<N: std::fmt::Display>(shapes: &[(String, N)]) -> String {
     list.join(", ")
 }
 
-/// What keeps a gate from judging the run as a whole.
+/// Why a gate cannot judge the run as a whole.
 pub(crate) fn gate_gaps(report: &GateReport) -> Vec<String> {
     let word = |(whose, lacks): &(Whose, Gap)| match whose {
         Whose::Run => gap(lacks),
@@ -238,7 +238,7 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
     report.notes.iter().map(word).collect()
 }
 
-/// That a run was validated less strictly than usual.
+/// The remark that a run was validated less strictly than usual.
 pub(crate) fn loose(how: &[String]) -> String {
     format!(
         "Validated less strictly than by default: {}.",

@@ -3,7 +3,7 @@ use crate::table::{Align, Column, Style, Table, Value, maybe, row};
 use dgx_core::domain::{Access, Found, Hazard, Status, counted, distinct};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
-/// Who is right by luck, and why: a row for each cell, then every hazard once.
+/// Contenders that are correct only by luck, and why: a row for each cell, then every hazard once.
 pub(crate) fn hazards_text(
     report: &SanitizeReport,
     schedules: usize,
@@ -54,7 +54,7 @@ pub(crate) fn examined_table(examined: &[SanitizedCell]) -> Table {
     Table::new(columns).with(rows).without_empty_columns()
 }
 
-/// One hazard: both accesses, what is missing, and what is usually done.
+/// One hazard: both accesses, what is missing, and the usual remedy.
 fn hazard_text(found: &Found<'_>, style: &Style) -> String {
     let hazard = found.hazard;
     let head = format!(
@@ -93,8 +93,8 @@ fn cure(
     format!("{missing}\n{remedy}")
 }
 
-/// The hazards of one cell under their kinds, each pair of lines once, those in
-/// the variant itself before those in headers. Of each kind as many as `most`.
+/// The hazards of one cell by kind, each pair of lines once, those in the variant itself before
+/// those in headers. At most `most` of each kind.
 pub(crate) fn hazards_of_cell(hazards: &[Hazard], most: usize, style: &Style) -> Vec<String> {
     let mut pairs: Vec<Hazard> = Vec::new();
     for hazard in hazards {
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// One slip is met at many addresses, from many places of unrolled code.
+    /// One mistake occurs at many addresses, from many places of unrolled code.
     #[test]
     fn a_pair_of_lines_is_told_once_and_kinds_stand_apart() {
         let header = ["dgx/ring.cuh:7", "dgx/ring.cuh:9"];

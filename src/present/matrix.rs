@@ -4,9 +4,8 @@ use dgx_core::domain::{ContenderId, Status};
 use dgx_core::rank::{Cell, Ranking};
 use dgx_core::record::Run;
 
-/// Times by shape and contender. The least of each shape is marked, and the
-/// mark says whether the yardstick is faster still. `more` adds to the value of
-/// a cell.
+/// Times by shape and contender. The lowest of each shape is marked, and the mark shows whether the
+/// yardstick is faster still. `more` adds to the value of a cell.
 pub(crate) fn matrix_table(
     run: &Run,
     ranking: &Ranking,
@@ -40,9 +39,8 @@ fn value(cell: &Cell, mark: char) -> Value {
     }
 }
 
-/// The table of those that have a time; the others are among the failures.
-/// Rows are shapes where the contenders fit beside each other, contenders
-/// otherwise.
+/// The table of contenders that have a time; the others are among the failures. Rows are shapes if
+/// the contenders fit side by side, otherwise contenders.
 pub(crate) fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
     let untimed = ranking.rows.iter().filter(|row| row.valid_shapes == 0);
     let untimed: Vec<&str> = untimed.map(|row| row.contender.as_str()).collect();
@@ -52,7 +50,7 @@ pub(crate) fn matrix(run: &Run, ranking: &Ranking, style: &Style) -> String {
     }
     let mut by_contender = by_shape.transposed("contender");
     for column in &mut by_shape.columns {
-        // The parameters of `pipelined[STAGES=3]` stand below.
+        // The parameters of `pipelined[STAGES=3]` go to a second line.
         column.title = column.title.replacen('[', "\n[", 1);
     }
     if by_shape.full_width() <= style.width {

@@ -1,5 +1,5 @@
-//! What the user sees on a terminal. Text in, text out: nothing here decides,
-//! and nothing is said by colour alone.
+//! Terminal output. Text in, text out: nothing here decides anything, and colour never carries
+//! information alone.
 
 mod belief;
 mod comparison;

@@ -1,4 +1,4 @@
-//! The commands that a reader is offered next, ready to be pasted.
+//! Suggests the next commands, ready to be pasted.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use dgx_core::domain::{ContenderId, Status, is_undeclared, typed};
 use dgx_core::record::schema::Header;
 use dgx_core::record::{Run, is_elided};
 
-/// Folders of variants that a command must be given; none for the usual one.
+/// Folders of variants that a command must name; none for the usual one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Folders(Vec<Option<PathBuf>>);
 
@@ -16,14 +16,13 @@ impl Folders {
         Self(folders.iter().cloned().map(Some).collect())
     }
 
-    /// Those of a run. Where one lies outside of the project is not on record.
+    /// Those of a run. The path of one outside the project is not recorded.
     pub(crate) fn of(header: &Header) -> Self {
         let folders = header.folders().into_iter();
         Self(folders.map(|folder| folder.map(PathBuf::from)).collect())
     }
 
-    /// Those that this command was given, which are where they are, or else
-    /// those of the run.
+    /// Those that this command was given, whose paths are known, or else those of the run.
     pub(crate) fn here(named: &[PathBuf], header: &Header) -> Self {
         match named {
             [] => Self::of(header),
@@ -31,13 +30,13 @@ impl Folders {
         }
     }
 
-    /// All of them, if it is known where they are.
+    /// All of them, if their paths are known.
     pub(crate) fn paths(&self) -> Option<Vec<PathBuf>> {
         self.0.iter().cloned().collect()
     }
 
-    /// As words of a command line, each with a space before it; a folder that
-    /// is not known is the reader's to fill in.
+    /// As arguments of a command line, each with a space before it; the reader must fill in an
+    /// unknown folder.
     pub(crate) fn flags(&self) -> String {
         let word = |folder: &Option<PathBuf>| match folder {
             Some(folder) => format!(" --variants {}", typed(folder)),
@@ -47,7 +46,7 @@ impl Folders {
     }
 }
 
-/// What the commands offered to a reader are about.
+/// The subject of the suggested commands.
 pub(crate) struct Commands<'a> {
     /// The run, or the round.
     pub run: &'a Path,
@@ -65,14 +64,14 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// One cell as the words of a command.
+    /// One cell as arguments of a command.
     pub(crate) fn cell(&self, contender: &ContenderId, shape: &str) -> String {
         let (contender, run) = (contender.typed(), typed(self.run));
         let flags = self.folders.flags();
         format!("{contender} {run} --shape {}{flags}", typed(shape))
     }
 
-    /// The command that helps with a failure. None where nothing is to be done.
+    /// The command that helps with a failure. `None` if nothing is to be done.
     pub(crate) fn next(
         &self,
         contender: &ContenderId,
@@ -84,18 +83,18 @@ impl<'a> Commands<'a> {
         let check = || format!("dgx check {}{flags}", self.round());
         Some(match status {
             Status::Ok | Status::NotValidated => return None,
-            // What the shape or the machine lacks; the reason says it.
+            // The shape or the machine lacks something; the reason says what.
             Status::Unsupported => return None,
             Status::Wrong | Status::Crashed | Status::Hung => format!("dgx debug {cell}"),
             Status::Racy => format!("dgx sanitize {}{flags}", contender.typed()),
             Status::CompileError => check(),
-            // The source is at fault, not what the device has.
+            // The source is at fault, not the device.
             Status::LaunchError if reason.is_some_and(is_undeclared) => check(),
             Status::LaunchError => format!("dgx explain {cell}"),
         })
     }
 
-    /// A round outside of the project is on record by its name alone.
+    /// For a round outside the project only the name is recorded.
     fn round(&self) -> String {
         match is_elided(self.round) {
             true => "ROUND".to_owned(),
@@ -158,7 +157,7 @@ mod tests {
         let next = Commands::for_run(&run, &folders).next(&id, "s", Status::CompileError, None);
         let told = "dgx check ROUND --variants FOLDER --variants 'a b'";
         assert_eq!(next.unwrap(), told);
-        // Whoever was told where they are says so.
+        // A command that was given the folders repeats them.
         let here = Folders::here(&["/there/mine".into()], &run.header);
         assert_eq!(here.flags(), " --variants /there/mine");
         assert_eq!(Folders::here(&[], &run.header), folders);

@@ -31,14 +31,13 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking) -> Table {
     Table::new(columns).with(rows).without_empty_columns()
 }
 
-/// What heads the speedups.
+/// The heading of speedups.
 pub(crate) fn over_title(ranking: &Ranking) -> String {
     let reference = ranking.reference.as_ref();
     reference.map_or("speedup".to_owned(), |r| format!("over {r}"))
 }
 
-/// Times that were not measured stand in a column that says so; below it, how
-/// far they are off.
+/// The column of times that were not measured says so; below that stands their error.
 fn mean_title(run: &Run) -> String {
     match (run.timing(), model_error(run)) {
         (Timing::Measured, _) => "mean µs".to_owned(),
@@ -88,7 +87,7 @@ fn verdict(run: &Run, row: &Row) -> Value {
     Value::badge(tone, word).below(unexpected)
 }
 
-/// Whether a status is to be seen.
+/// The tone that makes a status visible.
 pub(crate) fn status_tone(status: Status) -> Tone {
     match status {
         Status::Ok => Tone::Good,
@@ -97,7 +96,7 @@ pub(crate) fn status_tone(status: Status) -> Tone {
     }
 }
 
-/// Geometric mean of its times, where it has one on every shape.
+/// Geometric mean of its times, if it has one on every shape.
 pub(crate) fn mean_micros(run: &Run, ranking: &Ranking, row: &Row) -> Option<Micros> {
     let logs: Vec<f64> = ranking
         .cells_of(&row.contender)
@@ -108,13 +107,13 @@ pub(crate) fn mean_micros(run: &Run, ranking: &Ranking, row: &Row) -> Option<Mic
     (logs.len() == run.header.shapes.len()).then(|| Micros(mean.exp()))
 }
 
-/// What binds its modelled times: on all shapes, or on most.
+/// What limits its modelled times: on all shapes, or on most.
 pub(crate) fn bound_text(ranking: &Ranking, row: &Row) -> String {
     let cells = ranking.cells_of(&row.contender);
     let times = cells.iter().filter_map(|cell| cell.time.as_ref());
     let words: Vec<&str> = times.filter_map(|time| time.bound.as_deref()).collect();
     let count = |word: &str| words.iter().filter(|other| **other == word).count();
-    // The first of those that are as frequent.
+    // The first of equally frequent ones.
     let most = words.iter().rev().max_by_key(|word| count(word));
     most.map_or(String::new(), |word| match count(word) == words.len() {
         true => (*word).to_owned(),
@@ -131,7 +130,7 @@ pub(crate) fn mean_clock(ranking: &Ranking, contender: &ContenderId) -> Option<f
     Some(clocks.iter().sum::<f64>() / clocks.len() as f64)
 }
 
-/// One without a rank says how many shapes its speedup is of.
+/// For a contender without a rank, the number of shapes in its speedup.
 fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
     if ranking.reference.as_ref() == Some(&row.contender) {
         return match run.header.baseline == row.contender {
@@ -152,10 +151,9 @@ fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
     }
 }
 
-/// `1.50× over sequential, found 1.10× missed`: what a claim is over differs
-/// from row to row, so it stands there with the speedup over that one, both as
-/// coarse as the verdict on them is. The choice of a variant that its claim is
-/// over claims nothing.
+/// `1.50× over sequential, found 1.10× missed`: claims of different rows are over different
+/// contenders, so each names its own, with the speedup over it, both as coarse as the verdict. A
+/// contender that is itself the one its variant's claim is over has no claim.
 fn claim(run: &Run, ranking: &Ranking, row: &Row) -> Value {
     let result = claims::judge(run, ranking, &row.contender);
     let Some(result) = result.filter(|r| r.claim.over != row.contender.as_str()) else {
@@ -184,7 +182,7 @@ mod tests {
     use crate::table::Style;
     use dgx_core::record::synthetic::{Entry, Synthetic};
 
-    /// What has weight is there at every width, and what is not is named.
+    /// Important columns are shown at every width, and dropped ones are listed.
     #[test]
     fn on_screens_of_any_width() {
         let mut field = Synthetic::round4();
@@ -201,7 +199,7 @@ mod tests {
             for line in table.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }
-            // What it took stands beside who took it.
+            // The times stand beside the names.
             let first = table.split("\n\n").next().unwrap_or_default();
             assert!(first.contains("µs") && first.contains("verdict"), "{table}");
             table

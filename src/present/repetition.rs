@@ -7,7 +7,7 @@ use dgx_core::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, sam
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
-/// Most disputes that are spelt out; the rest are counted.
+/// Maximum number of disputes that are listed; the rest are counted.
 const SHOWN: usize = 4;
 
 /// Each contender in both runs, its speedup over the reference and its rank.
@@ -48,24 +48,24 @@ fn table(repeat: &Repeat, unit: &str) -> Table {
     table.without_empty_columns()
 }
 
-/// What a comparison of two runs has to be read with; modelled times do not drift.
+/// The caveat of a comparison of two runs; modelled times do not drift.
 const UNPAIRED: &str = "No block pairs the two runs, so drift between them is in these ratios.";
 
-/// What is said of two runs as a whole.
+/// Statements about two runs as a whole.
 pub(crate) struct Repetition {
     pub drift: Option<&'static str>,
-    /// How far their times lie apart.
+    /// How far their times differ.
     pub times: Option<String>,
-    /// Each run within itself, where both can be read so.
+    /// Each run ranked by itself, if both can be.
     pub repeat: Option<Repeat>,
     /// The same as a table.
     pub table: Option<Table>,
-    /// Whether they rank alike, and how far their speedups lie apart.
+    /// Whether their rankings agree, and how far their speedups differ.
     pub words: Vec<String>,
 }
 
 impl Repetition {
-    /// Of the contenders compared; of one alone there are no ranks to agree on.
+    /// For the compared contenders; a single one has no ranks to agree on.
     pub(crate) fn of(
         sides: [(&Run, &Ranking); 2],
         compared: &[(&ContenderId, Comparison)],
@@ -75,8 +75,8 @@ impl Repetition {
         let same_card = same_card(a, b);
         let hash = |run: &Run, id| run.contender(id).map(|c| c.hash.clone());
         let unedited = compared.iter().filter(|(id, _)| hash(a, id) == hash(b, id));
-        // Benchmarks of another tool need not compute the same thing: neither an
-        // order of them nor a mean over them says anything.
+        // Benchmarks of another tool need not compute the same thing: neither their order nor their
+        // mean means anything.
         let own = a.tool.is_none() && b.tool.is_none();
         let times = Spread::of(unedited.map(|(_, c)| (c.geomean, c.slack))).filter(|_| own);
         let repeat = Repeat::of(sides[0], sides[1]).filter(|_| !one && own);
@@ -98,7 +98,7 @@ impl Repetition {
     }
 }
 
-/// How far two runs lie apart in `what`, and what that says of other cards.
+/// How far two runs differ in `what`, and what that implies for other cards.
 fn spread(what: &str, spread: &Spread, same_card: Option<bool>) -> String {
     let Spread {
         contenders,

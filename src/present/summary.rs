@@ -8,33 +8,33 @@ use dgx_core::rank::{Kind, Ranking, Timed};
 use dgx_core::record::{Run, printable};
 use dgx_core::speech::{self, Level};
 
-/// What a summary says besides the tables.
+/// What a summary contains besides the tables.
 #[derive(Clone, Copy)]
 pub(crate) struct SummaryOptions<'a> {
     /// Also the emulator's counters.
     pub counters: bool,
     /// The run has just been made, and its tables are new to the reader.
     pub new: bool,
-    /// Commands without a run take this one.
+    /// Commands that name no run would use this one.
     pub usual: bool,
-    /// Where it, its round and its variants are.
+    /// The paths of the run, its round and its variants.
     pub commands: &'a Commands<'a>,
-    /// Whether there is a variant of that name there.
+    /// Whether a variant of that name exists there.
     pub is_here: &'a dyn Fn(&str) -> bool,
 }
 
-/// Everything a sweep says at its end, made from the run file alone.
+/// Everything that a sweep prints at its end, made from the run file alone.
 pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Style) -> String {
     let ranking = &Ranking::of(run);
     let mut parts = vec![headline(run, options.new, style)];
-    // Benchmarks of another tool need not compute the same: nothing ranks them.
+    // Benchmarks of another tool need not compute the same, so they are not ranked.
     if run.tool.is_some() {
         parts.push(recorded_table(run, ranking).render(style));
     } else {
         parts.push(ranking_table(run, ranking).render(style));
         parts.push(matrix(run, ranking, style));
     }
-    // Sums over other shapes for every contender compare nothing.
+    // Sums over different shapes cannot be compared.
     if options.counters && run.end.as_ref().is_some_and(|end| end.complete) {
         parts.push(rendered(&counters_of_run(run, ranking), style));
     }
@@ -49,8 +49,7 @@ pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Sty
     parts.join("\n\n")
 }
 
-/// The round, its question, and what ran where; of a new run, all there is to
-/// know of its times.
+/// The round, its question, and the device; for a new run, also everything about its times.
 pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
     let header = &run.header;
     let folded = style.titled(&header.name, &header.question);
@@ -106,7 +105,7 @@ fn place(run: &Run) -> String {
     }
 }
 
-/// Why no contender has a rank, where none has.
+/// Why no contender has a rank, if none has.
 pub(crate) fn unranked(ranking: &Ranking) -> Option<String> {
     if ranking.rows.iter().any(|row| row.place.is_some()) {
         return None;
@@ -125,7 +124,7 @@ pub(crate) fn unranked(ranking: &Ranking) -> Option<String> {
     Some(format!("Nothing is ranked: {why}."))
 }
 
-/// All that is said below the tables of a run, besides what failed.
+/// Everything below the tables of a run, except the failures.
 pub(crate) fn notes(run: &Run, ranking: &Ranking) -> Vec<String> {
     let mut notes: Vec<String> = unvalidated(run).into_iter().collect();
     notes.extend(remarks(run, ranking));
@@ -135,7 +134,7 @@ pub(crate) fn notes(run: &Run, ranking: &Ranking) -> Vec<String> {
     notes
 }
 
-/// What a reader must know to read the numbers rightly.
+/// What a reader must know to interpret the numbers.
 fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
     let mut notes = Vec::new();
     let header = &run.header;
@@ -164,7 +163,7 @@ fn remarks(run: &Run, ranking: &Ranking) -> Vec<String> {
     notes
 }
 
-/// Cells that are called ok after fewer data than the round asks for.
+/// Cells that count as ok after fewer data than the round requires.
 fn fewer_data(run: &Run) -> Option<String> {
     const NAMED: usize = 4;
     let mut cells = Vec::new();
@@ -270,7 +269,7 @@ fn incomplete_note(run: &Run) -> Option<String> {
     ))
 }
 
-/// What the measuring left open.
+/// What the measurement left undecided.
 fn open_decision(run: &Run) -> Option<&str> {
     let decision = run.end.as_ref().and_then(|e| e.decision.as_deref());
     decision.filter(|d| *d != "decided")
@@ -313,14 +312,14 @@ fn ending(run: &Run, ranking: &Ranking, options: &SummaryOptions<'_>, style: &St
     text
 }
 
-/// The commands a reader most likely wants now, as far as they work on this run.
+/// The likely next commands, as far as they work on this run.
 fn next(
     run: &Run,
     ranking: &Ranking,
     options: &SummaryOptions<'_>,
     style: &Style,
 ) -> Option<String> {
-    // What another tool timed has times and names, and no more.
+    // A run of another tool has only times and names.
     if run.tool.is_some() {
         return None;
     }
@@ -367,7 +366,7 @@ mod tests {
         sweep_summary(run, &options, style)
     }
 
-    /// What stands behind `next:`, a command each.
+    /// The commands after `next:`.
     fn steps(run: &Run, usual: bool, is_here: bool) -> Vec<String> {
         let folders = Folders::of(&run.header);
         let options = SummaryOptions {
@@ -442,7 +441,7 @@ mod tests {
         assert!(unfolded.contains(&wanted), "{said}");
     }
 
-    /// Right, and without a time: the row stays, unranked, with the reason.
+    /// Correct, but without a time: the row stays, unranked, with the reason.
     #[test]
     fn a_cell_that_cannot_be_modelled() {
         let field = Synthetic::round4().modelled();

@@ -1,5 +1,5 @@
-//! Run files that no sweep writes never make a table fall over, or print a
-//! number that is none.
+//! Run files that no sweep writes: no table panics on them or prints something that is not a
+//! number.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -17,7 +17,7 @@ fn small() -> Synthetic {
     }
 }
 
-/// Values that stand where others stood.
+/// Values that replace others.
 const ODD: [&str; 14] = [
     "0",
     "-1",
@@ -35,7 +35,7 @@ const ODD: [&str; 14] = [
     "0.001",
 ];
 
-/// One change to a file's text, of the kinds that disks, editors and people make.
+/// One change to a file's text, of the kinds that disks, editors and people cause.
 fn mutated(text: &str, rng: &mut ChaCha8Rng) -> String {
     let mut below = |n: usize| (rng.next_u64() % n.max(1) as u64) as usize;
     let mut lines: Vec<&str> = text.lines().collect();
@@ -53,7 +53,7 @@ fn mutated(text: &str, rng: &mut ChaCha8Rng) -> String {
             bytes[at] = below(256) as u8;
             return String::from_utf8_lossy(&bytes).into_owned();
         }
-        // A value for another: the text between a colon and what ends it.
+        // Replaces a value: the text between a colon and its end.
         _ => {
             let colons: Vec<usize> = lines[a].match_indices("\":").map(|(i, _)| i + 2).collect();
             let Some(&at) = colons.get(below(colons.len())) else {

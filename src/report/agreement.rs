@@ -1,5 +1,4 @@
-//! Modelled against measured times: a drawing that stands by itself, and the
-//! section of a page.
+//! Modelled against measured times: a self-contained drawing, and the section of a page.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -12,12 +11,12 @@ const LEFT: f64 = 56.0;
 const BOTTOM: f64 = 44.0;
 const TOP: f64 = 34.0;
 const RIGHT: f64 = 16.0;
-/// Beside the diagonal.
+/// Half the width of the band around the diagonal.
 const BAND: f64 = 0.10;
-/// So many cells, the farthest off, have their names beside them.
+/// The number of cells, those with the largest errors, that are labelled.
 const NAMED: usize = 12;
 
-/// The drawing, and how far off the model is on each run.
+/// The drawing, and the model's error on each run.
 pub(super) fn section(found: Option<&Agreement>) -> Markup {
     let Some(found) = found else {
         return html! {};
@@ -58,8 +57,7 @@ fn csv(found: &Agreement) -> String {
     table.csv()
 }
 
-/// A point for each cell on logarithmic axes, with the round it is of; those
-/// that were not seen are hollow.
+/// A point for each cell on logarithmic axes, labelled with its round; unseen cells are hollow.
 pub(crate) fn svg(found: &Agreement) -> String {
     let title = format!("{}, modelled against measured", found.target);
     let cells = found.runs.iter().flat_map(|run| {

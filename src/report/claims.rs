@@ -9,7 +9,7 @@ use crate::present::{claim_tone, interval};
 use crate::table::{Column, Table, Value, maybe, row};
 use dgx_core::claims::ClaimResult;
 
-/// Promise against finding, drawn; and the jury, where the round had one.
+/// Promises against results, drawn; and the jury, if the round had one.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let rows = subject.ranking.rows.iter();
     let claims: Vec<(&str, ClaimResult)> = rows

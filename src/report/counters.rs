@@ -3,7 +3,7 @@ use maud::{Markup, html};
 use super::RankedRun;
 use crate::present::counters_of_run;
 
-/// What the emulator counted, contender by contender; nothing for other runs.
+/// The emulator's counters, contender by contender; empty for other runs.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let tables = counters_of_run(&subject.run, &subject.ranking);
     html! {

@@ -7,7 +7,7 @@ use dgx_core::domain::Tuning;
 use dgx_core::record::Run;
 use dgx_core::record::schema::ContenderRecord;
 
-/// Machine, tools and settings of every run, and what the numbers mean.
+/// Machine, tools and settings of every run, and the meaning of the numbers.
 pub(super) fn section(subjects: &[RankedRun]) -> Markup {
     html! {
         @for subject in subjects.iter().rev() { (one(subject, subjects.len() > 1)) }
@@ -69,7 +69,7 @@ fn one(subject: &RankedRun, several: bool) -> Markup {
     }
 }
 
-/// How the yardstick did each GEMM, where that was written down.
+/// The algorithm the yardstick used for each GEMM, if it was recorded.
 fn yardstick(run: &Run) -> Markup {
     let shapes = run.header.shapes.iter();
     let tunings: Vec<&Tuning> = shapes.filter_map(|s| run.tuning(&s.name)).collect();

@@ -6,11 +6,11 @@ use super::RankedRun;
 use crate::present::{Commands, Folders, failures};
 use dgx_core::domain::{Status, counted};
 
-/// Everything that is not ok: why, the details, and the command that helps;
-/// what its variant declares is folded, and so is what its kernels printed.
+/// Everything that is not ok: the reason, the details, and the command that helps. Declared
+/// failures and the kernels' output are folded.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let run = &subject.run;
-    // A page travels, as its run file does.
+    // A page travels, like its run file.
     let folders = Folders::of(&run.header);
     let commands = Commands::for_run(run, &folders);
     let failures = failures(run, &subject.ranking);
@@ -31,7 +31,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
     }
 }
 
-/// Lines of what kernels printed that are shown; the run file has the rest.
+/// Lines shown of the kernels' output; the run file has the rest.
 const PRINTED: usize = 64;
 
 fn output(printed: &str) -> Markup {
@@ -46,7 +46,7 @@ fn output(printed: &str) -> Markup {
     }
 }
 
-/// Shapes that contenders are not made for, and why not.
+/// Shapes that contenders do not support, with the reason.
 pub(super) fn unsupported(subject: &RankedRun) -> Markup {
     let mut refused: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for cell in &subject.ranking.cells {
@@ -67,7 +67,7 @@ pub(super) fn unsupported(subject: &RankedRun) -> Markup {
     }
 }
 
-/// What the compiler remarked on what it took.
+/// The compiler's remarks on sources that it accepted.
 pub(super) fn remarks(subject: &RankedRun) -> Markup {
     let contenders = subject.run.header.contenders.iter();
     let remarks: Vec<(String, Vec<&str>)> = contenders

@@ -2,8 +2,8 @@ use maud::{Markup, html};
 
 use super::RankedRun;
 
-/// Fields that leave only some contenders and shapes on the page. The page's
-/// script does it, and shows them.
+/// Fields that restrict the page to some contenders and shapes. The page's script applies and shows
+/// them.
 pub(super) fn bar(subject: &RankedRun) -> Markup {
     let contenders = subject.ranking.rows.len();
     let shapes = subject.run.header.shapes.len();

@@ -6,7 +6,7 @@ use crate::present::{examined_table, hazards_summary};
 use dgx_core::domain::{Access, Found, each_once};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
-/// What the emulator found that results do not show, each once.
+/// The emulator's hazards, which results do not show, each once.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let cells = subject.ranking.cells.iter();
     let found = each_once(cells.flat_map(|cell| {
@@ -23,7 +23,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
     }
 }
 
-/// A page of its own about what `dgx sanitize` was asked and found.
+/// A separate page on a `dgx sanitize`: its command line and findings.
 pub(crate) fn hazards_page(
     asked: &str,
     report: &SanitizeReport,
@@ -59,7 +59,7 @@ pub(crate) fn hazards_page(
     document("Right by luck?", body)
 }
 
-/// One hazard: both accesses, what is missing, and what is usually done.
+/// One hazard: both accesses, what is missing, and the usual remedy.
 fn details(found: &Found<'_>) -> Markup {
     let Found {
         contender,

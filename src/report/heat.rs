@@ -7,10 +7,10 @@ use crate::present::{interval, matrix_table, percent};
 use dgx_core::domain::ContenderId;
 use dgx_core::rank::{Cell, Comparison, Timed};
 
-/// The colour of the slowest cell of all, of the pure colour.
+/// The share of the pure colour in the slowest cell of all.
 const HOTTEST: f64 = 0.75;
-/// Where everybody is about as fast, colours stay pale: this slowdown at least
-/// is the end of the scale.
+/// If all are about equally fast, colours stay pale: the scale ends at this slowdown or a larger
+/// one.
 const LEAST_SPAN: f64 = 1.25;
 
 /// Shape × contender: times, the best of each shape marked, slower ones warmer.
@@ -51,7 +51,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
     }
 }
 
-/// ln of the largest slowdown beside the best of a shape.
+/// ln of the largest slowdown against the best of a shape.
 fn slowest(subject: &RankedRun) -> f64 {
     let shapes = subject.run.header.shapes.len();
     let beside = (0..shapes).flat_map(|shape| {
@@ -62,7 +62,7 @@ fn slowest(subject: &RankedRun) -> f64 {
     beside.fold(LEAST_SPAN.ln(), f64::max)
 }
 
-/// What the colours mean, from the fastest to the slowest cell there is.
+/// The meaning of the colours, from the fastest to the slowest cell.
 fn legend(slowest: f64) -> Markup {
     let steps = [0.0, 0.25, 0.5, 0.75, 1.0];
     html! {
@@ -75,7 +75,7 @@ fn legend(slowest: f64) -> Markup {
     }
 }
 
-/// The least ln(µs) on the shape of this number.
+/// The lowest ln(µs) on the shape of this number.
 fn best(subject: &RankedRun, shape: usize) -> Option<f64> {
     let shapes = subject.run.header.shapes.len();
     let on_shape = subject.ranking.cells.iter().skip(shape).step_by(shapes);
@@ -85,7 +85,7 @@ fn best(subject: &RankedRun, shape: usize) -> Option<f64> {
         .map(|t| t.log.mean)
 }
 
-/// Where a cell's number comes from.
+/// The source of a cell's number.
 fn source(subject: &RankedRun, cell: &Cell, time: &Timed, over: Option<&Comparison>) -> String {
     let micros = time.micros();
     let bounds = match (micros.lower, micros.upper) {

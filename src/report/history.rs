@@ -26,7 +26,7 @@ pub(super) fn section(subjects: &[RankedRun]) -> Markup {
     }
 }
 
-/// Whether the last run says what the one before it said.
+/// Whether the last run agrees with the one before it.
 fn repeated(subjects: &[RankedRun]) -> Markup {
     let [.., first, second] = subjects else {
         return html! {};
@@ -139,7 +139,7 @@ impl<'a> Line<'a> {
 
 const ROW: f64 = 13.0;
 
-/// Where each line's name stands: beside its end, moved apart from others.
+/// The position of each line's name: beside its end, moved apart from others.
 fn names(lines: &[Line], y: &Scale, bottom: f64) -> Vec<(usize, f64)> {
     let end = |(i, line): (usize, &Line)| Some((i, y.at(line.steps.last()?.speed.estimate)));
     let mut names: Vec<(usize, f64)> = lines.iter().enumerate().filter_map(end).collect();
@@ -173,7 +173,7 @@ fn chart(subjects: &[RankedRun], contenders: &[ContenderId]) -> Markup {
     let x = Scale::linear((0.0, last), (84.0, 700.0));
     let y = Scale::log((low, high), (bottom, 12.0));
     let runs: Vec<f64> = (0..subjects.len()).map(|i| i as f64).collect();
-    // Lines that would lie upon one another stand a little apart.
+    // Lines that would overlap are moved a little apart.
     let aside = |line: usize| (line as f64 - (lines.len() - 1) as f64 / 2.0) * 2.5;
     html! {
         figure.wide {
@@ -209,7 +209,7 @@ fn chart(subjects: &[RankedRun], contenders: &[ContenderId]) -> Markup {
     }
 }
 
-/// A run at the axis: its day and minute where there is room beside others.
+/// A run at the axis: its day and minute if there is room beside others.
 fn edge(subject: &RankedRun, place: f64, last: f64) -> String {
     let label = label(subject);
     match last < 5.0 || place == 0.0 || place == last {

@@ -7,13 +7,12 @@ use dgx_core::domain::{ContenderId, KernelTime, Timing};
 
 const ROW: f64 = 18.0;
 
-/// What each kernel of a call takes, where the record has it: when it starts
-/// and how long it runs, one plot a shape.
+/// The time of each kernel of a call, if recorded: its start and its duration, one plot a shape.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let shapes = subject.run.header.shapes.iter();
     let panels: Vec<(&str, Vec<Bar>)> = shapes
         .map(|shape| (shape.name.as_str(), bars(subject, &shape.name)))
-        // Where everybody has one kernel there is nothing to tell apart.
+        // If every call has one kernel, there is nothing to distinguish.
         .filter(|(_, bars)| bars.iter().any(|bar| bar.kernels.len() > 1))
         .collect();
     if panels.is_empty() {
@@ -46,7 +45,7 @@ fn how(timing: Timing) -> &'static str {
     }
 }
 
-/// Whose calls have several kernels, each with those of the first shape.
+/// Contenders whose calls have several kernels, each with the kernels of its first shape.
 fn several<'a>(panels: &[(&str, Vec<Bar<'a>>)]) -> Vec<(&'a ContenderId, &'a [KernelTime])> {
     let mut found: Vec<(&ContenderId, &[KernelTime])> = Vec::new();
     for bar in panels.iter().flat_map(|(_, bars)| bars) {

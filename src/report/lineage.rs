@@ -8,7 +8,7 @@ use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::Timing;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
-/// Each change over what it changed, per shape; and the best choice per shape.
+/// Each design over its parent, per shape; and the best choice per shape.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let nodes = lineage(&subject.run, &subject.ranking);
     let has_tree = nodes.iter().any(|n| n.depth > 0);
@@ -85,7 +85,7 @@ fn table(subject: &RankedRun, nodes: &[Node]) -> Table {
     table
 }
 
-/// What differs by no more than the noise differs from nothing.
+/// A difference within the noise counts as none.
 fn ratio(estimate: Option<&LogEstimate>, noise: f64) -> Value {
     let Some(estimate) = estimate else {
         return "–".into();

@@ -5,8 +5,7 @@ use crate::present::percent;
 use crate::table::{Column, Table, Tone, Value};
 use dgx_core::rank::{Kind, Row};
 
-/// How near each cell came to being wrong: its largest error over the
-/// tolerance there.
+/// How close each cell came to being wrong: its largest error over the tolerance there.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let rows = subject.ranking.rows.iter();
     let rows: Vec<&Row> = rows.filter(|r| r.kind != Kind::Yardstick).collect();
@@ -38,7 +37,7 @@ fn margin(worst: Option<f64>) -> Value {
     let Some(worst) = worst else {
         return "–".into();
     };
-    // Far beyond the tolerance the figure itself says nothing.
+    // Far beyond the tolerance the exact figure means nothing.
     let text = match worst {
         w if w.is_finite() && w < 100.0 => percent(w),
         _ => "> 100×".to_owned(),

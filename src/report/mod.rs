@@ -32,7 +32,7 @@ pub(crate) use agreement::svg;
 pub(crate) use hazards::hazards_page;
 pub(crate) use page::page;
 
-/// A run with what was found in it.
+/// A run with its ranking.
 pub(crate) struct RankedRun {
     pub run: Run,
     pub ranking: Ranking,

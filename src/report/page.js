@@ -72,7 +72,7 @@ for (const field of document.querySelectorAll(".filter input")) {
   sift();
 }
 
-// What a pointer is told by hovering, a finger is told by touching.
+// Touching shows the same details as hovering with a pointer.
 let tip = null;
 document.addEventListener("click", (e) => {
   tip?.remove();

@@ -11,8 +11,7 @@ use dgx_core::rank::mismatch;
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The whole page. The last run is shown in full; the others are
-/// what it is compared with, oldest first.
+/// The whole page. The last run is shown in full; the others are for comparison, oldest first.
 pub(crate) fn page(subjects: &[RankedRun], modelled: Option<&Agreement>) -> String {
     let Some(subject) = subjects.last() else {
         return String::new();
@@ -24,7 +23,7 @@ pub(crate) fn page(subjects: &[RankedRun], modelled: Option<&Agreement>) -> Stri
     document(&title, body(subjects, subject, modelled))
 }
 
-/// A page with this in its body.
+/// A page with this body.
 pub(super) fn document(title: &str, body: Markup) -> String {
     let markup = html! {
         (DOCTYPE)

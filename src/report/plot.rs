@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-/// A straight or logarithmic map from values to pixels.
+/// A linear or logarithmic map from values to pixels.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     low: f64,
@@ -24,7 +24,7 @@ impl Scale {
     }
 
     fn new((low, high): (f64, f64), (start, end): (f64, f64), log: bool) -> Self {
-        // A single value still needs room to stand in.
+        // A single value still needs a range around it.
         let pad = if high > low { 0.0 } else { 0.5 };
         Self {
             low: low - pad,
@@ -61,7 +61,7 @@ pub(super) fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-/// A number as short as it can be said.
+/// A number in its shortest form.
 pub(super) fn short(value: f64) -> String {
     let text = match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
@@ -111,8 +111,7 @@ pub(super) fn decades(low: f64, high: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The numbers behind a drawing, to be saved as a file. The page's script
-/// makes the button work.
+/// The numbers behind a drawing, to be saved as a file. The page's script makes the button work.
 pub(super) fn data(file: &str, rows: &str) -> Markup {
     html! {
         button.data type="button" data-file={ (file_name(file)) ".csv" } { "CSV" }
@@ -152,7 +151,7 @@ pub(super) fn clip(name: &str) -> String {
     format!("{head}…{tail}")
 }
 
-/// The least and most of some finite values.
+/// The minimum and maximum of some finite values.
 pub(super) fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values
         .into_iter()

@@ -46,7 +46,7 @@ fn label(run: &Run, pairs: usize) -> String {
     }
 }
 
-/// The numbers below a heading that drawings stand under.
+/// The numbers of the axis below a column's heading.
 pub(super) fn ruler(scale: &Scale, low: f64, high: f64) -> Markup {
     let round = match high / low > 4.0 {
         true => decades(low, high),
@@ -57,7 +57,7 @@ pub(super) fn ruler(scale: &Scale, low: f64, high: f64) -> Markup {
     }
 }
 
-/// The axis all intervals are drawn on, and its ends.
+/// The axis of all intervals, and its ends.
 fn axis(subject: &RankedRun) -> Option<(Scale, f64, f64)> {
     let rows = subject
         .ranking

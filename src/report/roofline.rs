@@ -12,8 +12,8 @@ use dgx_core::record::Run;
 
 const ROW: f64 = 18.0;
 
-/// One small plot a shape: what each contender achieves against the ceiling of
-/// the device there, and one over all shapes.
+/// One small plot per shape, with each contender's speed against the device's ceiling there, and
+/// one over all shapes.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let shapes = &subject.run.header.shapes;
     let Some(ceiling) = subject.run.header.device.ceiling() else {
@@ -38,7 +38,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
     }
 }
 
-/// Operations over the bytes that must move.
+/// Operations over the minimum bytes to move.
 fn intensity(run: &Run, shape: &Shape) -> f64 {
     let bytes = run.operator.least_work(shape).memory_bytes;
     run.operator.operations(shape) / bytes
@@ -59,8 +59,8 @@ struct Point<'a> {
     class: &'static str,
 }
 
-/// The classic picture: every shape by its intensity, its best contender and
-/// its baseline under the roof.
+/// The classic picture: every shape by its intensity, with its best contender and its baseline
+/// under the roof.
 fn overall(subject: &RankedRun, ceiling: &Ceiling) -> Markup {
     let run = &subject.run;
     let Some(first) = run.header.shapes.first() else {
@@ -129,15 +129,15 @@ fn csv(points: &[Point]) -> String {
     table.csv()
 }
 
-/// The name of each shape beside its fastest contender, where there is room:
-/// the first of some places around the point that covers no name yet.
+/// The name of each shape beside its fastest contender, if there is room: the first of some places
+/// around the point that covers no name yet.
 fn names<'p, 'a>(
     points: &'p [Point<'a>],
     x: &Scale,
     y: &Scale,
 ) -> Vec<(&'p Point<'a>, [f64; 2], [f64; 2])> {
     const HIGH: f64 = 13.0;
-    /// Of a letter: names are digits and small letters, none is wider.
+    /// The width of a letter: names are digits and small letters, none of them wider.
     const WIDE: f64 = 7.4;
     let mut taken: Vec<[f64; 4]> = points
         .iter()
@@ -147,7 +147,7 @@ fn names<'p, 'a>(
         })
         .collect();
     let mut placed = Vec::new();
-    // Several may be the fastest of a shape, which has one name.
+    // A shape may have several fastest contenders, but its name is drawn once.
     let mut named = HashSet::new();
     for point in points.iter().filter(|p| p.class == "barbest") {
         if !named.insert(point.shape) {

@@ -7,15 +7,15 @@ use dgx_core::domain::ContenderId;
 use dgx_core::stats::Drawn;
 
 const ROW: f64 = 34.0;
-/// Of samples in their order, dots drawn a contender.
+/// Dots drawn per contender for its samples in order.
 const DOTS: usize = 160;
 /// Points of the curve of a distribution.
 const STEPS: usize = 60;
-/// This share of a cell's samples, at either end, may lie beyond the picture.
+/// This share of a cell's samples, at either end, may lie outside the picture.
 const BEYOND: f64 = 0.01;
 
-/// Every cell's samples twice: how they are distributed, and in the order they
-/// were taken, with the clock. All plots have one range of times.
+/// Every cell's samples twice: their distribution, and in the order they were taken, with the
+/// clock. All plots have one range of times.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     if subject.run.tally.is_empty() {
         return html! {};
@@ -49,7 +49,7 @@ struct Strip<'a> {
     contender: &'a ContenderId,
     /// Process by process, in the order they were taken.
     taken: Vec<Drawn>,
-    /// Times over the strip's median, the least first.
+    /// Times over the strip's median, ascending.
     sorted: Vec<f64>,
     median: f64,
     estimate: f64,
@@ -72,7 +72,7 @@ impl Strip<'_> {
         self.sorted[(share * last as f64).round() as usize]
     }
 
-    /// What the picture must hold.
+    /// The range that the picture must show.
     fn most(&self) -> [f64; 2] {
         [self.quantile(BEYOND), self.quantile(1.0 - BEYOND)]
     }

@@ -4,7 +4,7 @@ use dgx_core::claims::ClaimVerdict;
 use dgx_core::domain::{Status, Timing, counted};
 use dgx_core::rank::{Kind, Row, describe};
 
-/// What ran where, when.
+/// The round, the device and the time.
 pub(super) fn place(subject: &RankedRun) -> String {
     let header = &subject.run.header;
     format!(
@@ -18,8 +18,8 @@ pub(super) fn place(subject: &RankedRun) -> String {
     )
 }
 
-/// The run in three sentences: the fastest, the right ones, the certainty. Of half a run
-/// that comes first.
+/// The run in three sentences: the fastest, the correct ones, the certainty. If the run is
+/// incomplete, that comes first.
 pub(super) fn sentences(subject: &RankedRun) -> Vec<String> {
     let lacks = present::lacks(&subject.run, &subject.ranking);
     let lacks = lacks.map(|lacks| format!("This run is not complete: {lacks}."));

@@ -22,7 +22,7 @@ fn three_sentences() {
     insta::assert_snapshot!("nothing valid", sentences(&none));
 }
 
-/// The model may have no numbers for what a right design does.
+/// The model may lack numbers for a correct design.
 #[test]
 fn right_and_without_a_time() {
     let field = Synthetic::round4().modelled();
@@ -63,7 +63,7 @@ fn every_section_is_there_and_nothing_is_fetched() {
     assert!(numbers_are_finite(&text));
 }
 
-/// What is wrong comes first, and what is only not supported is no failure.
+/// Wrong results come first, and an unsupported shape is no failure.
 #[test]
 fn failures_come_first() {
     let mut field = Synthetic::round4();
@@ -75,7 +75,7 @@ fn failures_come_first() {
     assert!(!failures.contains("unsupported") && failures.contains("wrong"));
 }
 
-/// Every cell of the matrix says the opposite of the one across.
+/// Every cell of the matrix is the reverse of the one across the diagonal.
 #[test]
 fn pairs_mirror_each_other() {
     let subject = subject(&Synthetic::round4());
@@ -94,7 +94,7 @@ fn pairs_mirror_each_other() {
     for (i, row) in rows.iter().enumerate() {
         for (j, ratio) in row.iter().enumerate() {
             assert!((ratio * rows[j][i] - 1.0).abs() < 0.01, "{i} {j} {rows:?}");
-            // Ranked: whoever stands above is no slower.
+            // Ranked: an upper row is no slower.
             assert!(i > j || *ratio >= 0.99, "{i} {j} {rows:?}");
         }
     }
@@ -129,7 +129,7 @@ fn emulated_runs_show_what_was_counted() {
     assert!(!page(&[subject(&Synthetic::round4())], None).contains("<h2 id=\"counters\">"));
 }
 
-/// Of a measured run they are from calls of their own, and the page says so.
+/// For a measured run they come from separate calls, and the page says so.
 #[test]
 fn kernels_of_a_call_are_drawn_and_named() {
     let of = |kernels: &[&str]| {
@@ -200,13 +200,13 @@ fn several_runs_make_a_history() {
     assert!(mixed.contains("Across devices"));
 }
 
-/// The script at the page's end speaks of NaN; nothing before it may.
+/// The script at the page's end contains NaN; nothing before it may.
 fn numbers_are_finite(text: &str) -> bool {
     let body = text.split("<script>").next().unwrap_or_default();
     !body.contains("NaN") && !body.contains("inf\"")
 }
 
-/// A cell that is right by luck says where, once for all its shapes.
+/// A cell that is correct by luck shows the place, once for all its shapes.
 #[test]
 fn hazards_have_a_section() {
     let access = |deed: &str, line: u32| dgx_core::domain::Access {
@@ -252,16 +252,15 @@ fn hazards_have_a_section() {
     assert!(!none.contains("<h2 id=\"hazards\">"));
 }
 
-/// A failure says why in its first words, whatever else is on record; what its
-/// kernels printed takes no more of the page than a line, and the command that
-/// helps stands below.
+/// A failure begins with its reason, whatever else is recorded; the kernels' output takes one line
+/// of the page, and the command that helps stands below.
 #[test]
 fn failures_give_the_reason_and_what_to_do() {
     let mut field = Synthetic::round4();
     field.entries[3] = Entry::failed("stray", Status::Wrong, "wrote out of bounds of c at byte 9");
     let printed = (0..500).map(|i| format!("line {i}\n")).collect::<String>();
     let text = field.lines().into_iter().map(|mut line| {
-        // Nobody declared it.
+        // The failure was not declared.
         if let Line::Header(header) = &mut line {
             header.contenders[3].expect = Status::Ok;
         }
@@ -297,8 +296,8 @@ fn failures_give_the_reason_and_what_to_do() {
     );
 }
 
-/// A shape has one name however many are its fastest, and no name covers a
-/// point; whoever is drawn twice has one colour.
+/// A shape has one name even if several are its fastest, and no name covers a point; an entrant
+/// drawn twice has one colour.
 #[test]
 fn the_roofline_names_each_shape_once_and_beside_its_points() {
     let mut tied = Synthetic::round4().modelled();

@@ -1,7 +1,7 @@
 use super::Table;
 
 impl Table {
-    /// Every row as a line of its texts, below one of the titles.
+    /// One line of titles, then one line of texts for each row.
     pub(crate) fn csv(&self) -> String {
         let titles = self.columns.iter().map(|column| field(&column.title));
         let titles = titles.collect::<Vec<_>>().join(",") + "\n";

@@ -3,11 +3,11 @@ use maud::{Markup, html};
 use super::{Align, Column, Table, Tone, Value};
 
 impl Table {
-    /// A table that the page's script can sort, filter and save. Names of
-    /// contenders stand upright where they head its columns.
+    /// A table that the page's script can sort, filter and save. Names of contenders stand upright
+    /// if they head its columns.
     pub(crate) fn html(&self) -> Markup {
         let fold = self.columns.iter().any(|column| column.contender.is_some());
-        // Of several keys the last stays in sight.
+        // If there are several keys, the last stays visible.
         let keys = self.columns.iter().take_while(|column| column.key).count();
         let class = |place: usize| match place + 1 == keys {
             true => "key",
@@ -25,7 +25,7 @@ impl Table {
         }
     }
 
-    /// What a row has in the key column of this title.
+    /// The value of a row in the key column of this title.
     fn key_of<'r>(&self, title: &str, row: &'r [Value]) -> Option<&'r str> {
         let key = |column: &Column| column.key && column.title == title;
         let place = self.columns.iter().position(key)?;

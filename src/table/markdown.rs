@@ -1,8 +1,8 @@
 use super::{Align, Table, Value};
 
 impl Table {
-    /// GitHub-flavoured Markdown. The title stands in the first heading, and
-    /// units beside the others, so that no table loses them on its way.
+    /// GitHub-flavoured Markdown. The title stands in the first heading, and units beside the
+    /// others, so that a table keeps them when it is copied.
     pub(crate) fn markdown(&self) -> String {
         let table = self.only_if(|place| self.columns[place].axis.is_none());
         let heading = |(place, column): (usize, &super::Column)| match (place, &column.unit) {
@@ -36,13 +36,13 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// Sentences, an item each.
+/// Sentences as list items.
 pub(crate) fn list(sentences: &[String]) -> String {
     let item = |sentence: &String| format!("- {}\n", escape(sentence));
     sentences.iter().map(item).collect()
 }
 
-/// Text that stays text inside a table.
+/// Escapes text for use inside a table.
 pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,5 @@
-//! One table, four writers. A table is built once from what was found, and is
-//! written for a terminal, as Markdown, as CSV or as HTML: each leaves out what
-//! it cannot show.
+//! One table, four writers. A table is built once and written for a terminal, as Markdown, as CSV
+//! or as HTML; each writer leaves out what its format cannot show.
 
 mod csv;
 mod html;
@@ -21,7 +20,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// What a value means, which colours repeat.
+/// What a value means; colours repeat it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
     #[default]
@@ -36,20 +35,20 @@ pub(crate) enum Tone {
 pub(crate) struct Column {
     pub title: String,
     align: Align,
-    /// On a narrow terminal those of the highest weight stay longest; from 4 on
-    /// none is left out, and those of weight 0 are on no terminal.
+    /// On a narrow terminal columns of low weight are dropped first; from 4 on none is dropped, and
+    /// columns of weight 0 are never shown on a terminal.
     weight: u8,
-    /// Tells rows apart: repeated where a table is continued.
+    /// Identifies rows: repeated if a table is continued.
     key: bool,
-    /// Prose, which may be folded.
+    /// Prose, which may be wrapped.
     wraps: bool,
-    /// What its numbers are, for a table that is read away from its page.
+    /// The unit of its numbers, for a table that is read away from its page.
     unit: Option<String>,
     hint: Option<String>,
-    /// The contender or the shape that all of it is about.
+    /// The contender or the shape that the whole column is about.
     contender: Option<String>,
     shape: Option<String>,
-    /// Of a column of drawings: its axis.
+    /// The axis of a column of drawings.
     axis: Option<Markup>,
 }
 
@@ -117,24 +116,24 @@ impl Column {
         self
     }
 
-    /// The title in one line.
+    /// The title on one line.
     fn heading(&self) -> String {
         self.title.replace("-\n", "-").replace('\n', " ")
     }
 }
 
-/// What stands in one place of a table.
+/// One cell of a table.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Value {
     pub text: String,
-    /// A word behind the text that stands out: a verdict.
+    /// A highlighted word after the text: a verdict.
     badge: String,
-    /// Of the badge, or else of the text.
+    /// Of the badge, if there is one, else of the text.
     tone: Tone,
     strong: bool,
-    /// Right behind the text; the others of its column are moved aside.
+    /// Directly after the text; the column's other texts leave room for it.
     mark: Option<char>,
-    /// What it is sorted by.
+    /// The sort key.
     number: Option<f64>,
     hint: Option<String>,
     below: Option<String>,
@@ -152,7 +151,7 @@ impl<T: ToString> From<T> for Value {
     }
 }
 
-/// Nothing where there is nothing.
+/// The value, or an empty one.
 pub(crate) fn maybe(value: Option<impl ToString>) -> Value {
     value.map_or_else(Value::default, Value::from)
 }
@@ -214,7 +213,7 @@ impl Value {
         self.text.is_empty() && self.badge.is_empty() && self.drawing.is_none()
     }
 
-    /// Text, badge and mark in one line.
+    /// Text, badge and mark on one line.
     fn plain(&self) -> String {
         let gap = match self.text.is_empty() || self.badge.is_empty() {
             true => "",
@@ -234,7 +233,7 @@ pub(crate) use row;
 /// A table before it is written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    /// Stands above it, and in Markdown in its first heading.
+    /// Printed above it; in Markdown in its first heading.
     pub title: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Value>>,
@@ -253,7 +252,7 @@ impl Table {
         Self::new(std::iter::once(Column::key(key)).chain(columns).collect())
     }
 
-    /// Of columns that are only named.
+    /// Columns with titles only.
     pub(crate) fn named<'a>(titles: impl IntoIterator<Item = &'a str>) -> Self {
         Self::new(titles.into_iter().map(Column::left).collect())
     }
@@ -273,13 +272,13 @@ impl Table {
         self.push(std::iter::once(name.into()).chain(values).collect());
     }
 
-    /// The same with these rows, which come in the order of its columns.
+    /// The same table with these rows.
     pub(crate) fn with(mut self, rows: impl IntoIterator<Item = Vec<Value>>) -> Self {
         rows.into_iter().for_each(|row| self.push(row));
         self
     }
 
-    /// A column behind the one of this title, if there is one.
+    /// Inserts a column after the one with this title, if there is one.
     pub(crate) fn insert_behind(&mut self, title: &str, column: Column, values: Vec<Value>) {
         let Some(place) = self.columns.iter().position(|c| c.title == title) else {
             return;
@@ -290,7 +289,7 @@ impl Table {
         }
     }
 
-    /// Columns for rows; the first column is headed by `title`.
+    /// Swaps rows and columns; the first column is headed by `title`.
     pub(crate) fn transposed(&self, title: &str) -> Self {
         let columns = self.rows.iter().map(|row| Column::right(&row[0].text));
         let mut table = Self::keyed(title, columns).titled(&self.title);
@@ -301,12 +300,12 @@ impl Table {
         table
     }
 
-    /// Without the columns of these titles.
+    /// Without the columns with these titles.
     pub(crate) fn without(self, titles: &[&str]) -> Self {
         self.only_if(|place| !titles.contains(&self.columns[place].title.as_str()))
     }
 
-    /// Without the columns in which no row has anything.
+    /// Without the columns that are empty in all rows.
     pub(crate) fn without_empty_columns(self) -> Self {
         self.only_if(|place| self.rows.iter().any(|row| !row[place].is_empty()))
     }
@@ -316,7 +315,7 @@ impl Table {
         self.only(&places.filter(|place| keep(*place)).collect::<Vec<_>>())
     }
 
-    /// These columns alone.
+    /// Only these columns.
     fn only(&self, places: &[usize]) -> Self {
         let of = |row: &Vec<Value>| places.iter().map(|i| row[*i].clone()).collect();
         Self {

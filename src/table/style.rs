@@ -3,7 +3,7 @@ use std::fmt::Display;
 use super::Tone;
 use dgx_core::speech;
 
-/// How wide, and whether in colour.
+/// The width, and whether to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
     pub colour: bool,
@@ -11,13 +11,13 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// What files and pipes get: plain, 100 columns.
+    /// The style of files and pipes: plain, 100 columns.
     pub(crate) const PLAIN: Self = Self {
         colour: false,
         width: 100,
     };
 
-    /// For results, by the stream they go to.
+    /// For results, by their stream.
     pub(crate) fn detect() -> Self {
         Self {
             colour: speech::results_coloured(),
@@ -53,7 +53,7 @@ impl Style {
         self.wrap("33", text)
     }
 
-    /// As its tone and its weight say.
+    /// Styled by tone.
     pub(crate) fn toned(&self, tone: Tone, text: impl Display) -> String {
         match tone {
             Tone::Plain => text.to_string(),
@@ -64,7 +64,7 @@ impl Style {
         }
     }
 
-    /// The same with room for so many characters beside it.
+    /// The same, narrower by so many characters.
     pub(crate) fn narrower(&self, by: usize) -> Self {
         Self {
             width: self.width.saturating_sub(by),
@@ -72,14 +72,14 @@ impl Style {
         }
     }
 
-    /// A name in bold before what is said of it, folded.
+    /// A bold name before its text, wrapped.
     pub(crate) fn titled(&self, name: &str, text: &str) -> String {
         let folded = self.narrower(1).fold(&format!("{name} {text}"), 2);
         folded.replacen(name, &format!("{} ", self.bold(name)), 1)
     }
 
-    /// Parts that belong together, two spaces apart, on as few lines as hold
-    /// them whole; those after the first line are indented.
+    /// Joins parts two spaces apart on as few lines as hold them whole; lines after the first are
+    /// indented.
     pub(crate) fn joined(&self, parts: &[String], indent: usize) -> String {
         let room = self.narrower(indent);
         let mut lines: Vec<String> = Vec::new();
@@ -98,8 +98,7 @@ impl Style {
         text.replace('\n', &format!("\n{}", " ".repeat(indent)))
     }
 
-    /// Folds plain text into lines of the style's width, those after the first
-    /// indented.
+    /// Wraps plain text to the style's width; lines after the first are indented.
     pub(crate) fn fold(&self, text: &str, indent: usize) -> String {
         let mut lines: Vec<String> = vec![String::new()];
         for word in text.split_whitespace() {

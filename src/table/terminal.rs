@@ -1,7 +1,6 @@
-//! Tables that fit. Where one is too wide though titles and prose are folded,
-//! columns of little weight are left out, the least first, and named below it,
-//! until the rest fits; and what does not fit without them either is continued
-//! in tables below.
+//! Fits tables into the terminal. If a table is still too wide after its titles and prose are
+//! wrapped, the least important columns are dropped first and listed below it; columns that still
+//! do not fit continue in tables below.
 
 use tabled::builder::Builder;
 use tabled::grid::util::string::get_text_width as text_width;
@@ -11,13 +10,13 @@ use tabled::settings::{Alignment, Margin, Padding};
 
 use super::{Align, Column, Style, Table, Value};
 
-/// Blanks between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
-/// Columns of less weight are left out rather than continued below.
+/// Columns of less weight are dropped instead of being continued below.
 const ESSENTIAL: u8 = 4;
-/// Prose is not folded into less, if there is a way.
+/// Prose is not wrapped narrower if it can be avoided.
 const PROSE: usize = 24;
-/// Names are folded only where nothing else helps.
+/// Names are wrapped only if nothing else helps.
 const NAME: usize = 20;
 
 impl Table {
@@ -30,13 +29,12 @@ impl Table {
         }
     }
 
-    /// Its width when nothing is folded or left out.
+    /// Its width without wrapping or dropping anything.
     pub(crate) fn full_width(&self) -> usize {
         total(&self.on_screen().widths())
     }
 
-    /// The columns that a terminal shows, with all that it shows of a value in
-    /// its text.
+    /// The columns that a terminal shows, with the whole visible value as text.
     fn on_screen(&self) -> Self {
         let mut table = self.only_if(|place| self.columns[place].weight > 0);
         let mut values = table.rows.iter().flatten();
@@ -60,7 +58,7 @@ impl Table {
             return self.draw(style);
         }
         self.fold_titles(style.width);
-        // Folded prose leaves room for other columns; then it takes what they leave.
+        // Wrapped prose leaves room for other columns; then it gets what they leave.
         let mut narrow = self.clone();
         narrow.fold_prose(style.width, PROSE);
         let (panels, left_out) = narrow.panels(style.width);
@@ -96,8 +94,8 @@ impl Table {
         self.rows.retain(filled);
     }
 
-    /// The columns of the tables it takes for all that has weight, and what is left out: the
-    /// least first, as few as do. So a narrower screen never shows more.
+    /// The columns of each table needed to show the essential columns, and the dropped columns: the
+    /// least important first, as few as possible. So a narrower screen never shows more.
     fn panels(&self, width: usize) -> (Vec<Vec<usize>>, Vec<usize>) {
         let mut kept: Vec<usize> = (0..self.columns.len()).collect();
         let mut left_out: Vec<usize> = Vec::new();
@@ -135,8 +133,8 @@ impl Table {
         (panels, left_out)
     }
 
-    /// Folds titles that are wider than what stands below them, the one that
-    /// saves most first, until all fits.
+    /// Wraps titles that are wider than the values below them, the one that saves most first, until
+    /// everything fits.
     fn fold_titles(&mut self, width: usize) {
         let mut left: Vec<usize> = (0..self.columns.len()).collect();
         while total(&self.widths()) > width {
@@ -159,8 +157,7 @@ impl Table {
         }
     }
 
-    /// Folds prose, the widest first, until all fits or none has more than
-    /// `least` to spare.
+    /// Wraps prose, the widest first, until everything fits or no column is wider than `least`.
     fn fold_prose(&mut self, width: usize, least: usize) {
         let prose = |column: &Column| column.wraps;
         self.fold_columns(width, prose, least, false);
@@ -191,15 +188,14 @@ impl Table {
                 row[index].text = folded(&row[index].text, target, words);
             }
             self.columns[index].title = folded(&self.columns[index].title, target, words);
-            // A word that is longer than that stays whole.
+            // A longer word stays whole.
             if self.widths()[index] >= widths[index] {
                 return;
             }
         }
     }
 
-    /// What each column needs, without drawing anything: a table is tried in
-    /// many layouts before one fits.
+    /// The width of each column, without drawing anything: many layouts are tried before one fits.
     fn widths(&self) -> Vec<usize> {
         let column = |(index, column): (usize, &Column)| {
             let cells = self.rows.iter().map(|row| text_width(&row[index].text));
@@ -238,7 +234,7 @@ fn drawn(value: &Value, style: &Style) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A line of a value; of one with a badge, that alone is coloured.
+/// A line of a value; if it has a badge, only that is coloured.
 fn coloured(value: &Value, line: &str, style: &Style) -> String {
     if line.is_empty() {
         return String::new();
@@ -255,15 +251,14 @@ fn coloured(value: &Value, line: &str, style: &Style) -> String {
     }
 }
 
-/// Of a table of these columns, with its margin; what stands between the last
-/// column and the edge is not drawn.
+/// The width of a table with these columns and its margin, without trailing space.
 fn total(widths: &[usize]) -> usize {
     let columns: usize = widths.iter().map(|w| w + GAP).sum();
     (columns + 1).saturating_sub(GAP)
 }
 
-/// `text` in lines of so many characters, parted at blanks; with `words`,
-/// words that are longer are parted too.
+/// `text` in lines of this many characters, split at spaces; with `words`, longer words are split
+/// too.
 fn folded(text: &str, width: usize, words: bool) -> String {
     if text_width(text) <= width {
         return text.to_owned();
@@ -352,7 +347,7 @@ mod tests {
             }
             let named = drawn.contains("columns without:");
             for (column, cell) in grid.columns.iter().zip(&grid.rows[0]) {
-                // Folded, a text is there word by word.
+                // Every word of a wrapped text is there.
                 let there = |text: &str| text.split(' ').all(|word| drawn.contains(word));
                 assert!(
                     there(&column.title),
@@ -370,7 +365,7 @@ mod tests {
         insta::assert_snapshot!(grid.render(&style));
     }
 
-    /// The columns that are left out at a width.
+    /// The columns that are dropped at a width.
     fn left_out(grid: &Table, width: usize) -> Vec<usize> {
         let mut grid = grid.on_screen();
         grid.fold_titles(width);

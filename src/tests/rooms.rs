@@ -1,6 +1,6 @@
-//! Holds the modules of the emulator's `exec` and `lower` to the order that their
-//! `mod.rs` lists them in. Nearly all they do are methods of one type, so a call
-//! of a method counts as an arrow to the file that defines it.
+//! Checks the same for the emulator's `exec` and `lower`, by the order in their `mod.rs`. Most of
+//! their functions are methods of one type, so a method call counts as a use of the file that
+//! defines the method.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{arrows, is_word, module_of, order, sources, walk};
 struct Rooms {
     name: &'static str,
     list: &'static str,
-    /// The type, and what a variable of it is called.
+    /// The type, and the name of its variables.
     state: &'static str,
     variable: &'static str,
 }
@@ -35,11 +35,11 @@ const ROOMS: [Rooms; 2] = [
     },
 ];
 
-/// What a file of some rooms defines and uses.
+/// The definitions and uses in a file.
 struct File {
     /// `exec::memory::access`
     module: Vec<String>,
-    /// Paths into the rooms.
+    /// Paths into the folder.
     paths: Vec<Vec<String>>,
     /// Methods of the type that it defines, and those that it calls.
     methods: Vec<String>,
@@ -78,7 +78,7 @@ impl File {
     }
 }
 
-/// The bodies of `impl State` at the top of a file, and all that stands elsewhere.
+/// The bodies of `impl State` at the top of a file, and everything else.
 fn split(tokens: TokenStream, state: &str) -> (Vec<Group>, Vec<TokenTree>) {
     let (mut own, mut rest) = (Vec::new(), Vec::new());
     let mut tokens = tokens.into_iter();
@@ -104,14 +104,14 @@ fn split(tokens: TokenStream, state: &str) -> (Vec<Group>, Vec<TokenTree>) {
     (own, rest)
 }
 
-/// The functions that stand in a body, not inside of others.
+/// The functions of a body, without nested ones.
 fn functions(body: &Group) -> Vec<String> {
     let tokens: Vec<TokenTree> = body.stream().into_iter().collect();
     let named = tokens.windows(2).filter(|two| is_word(two.first(), "fn"));
     named.map(|two| two[1].to_string()).collect()
 }
 
-/// The methods that are called on a variable, wherever that stands.
+/// The methods that are called on a variable, anywhere.
 fn called(tokens: &[TokenTree], variables: &[&str], found: &mut BTreeSet<String>) {
     for (at, token) in tokens.iter().enumerate() {
         if let TokenTree::Group(group) = token {
@@ -138,7 +138,7 @@ fn is_call(then: &TokenTree) -> bool {
     }
 }
 
-/// The files that each file uses, by their numbers.
+/// The files that each file uses, by number.
 fn uses(files: &[File]) -> Vec<BTreeSet<usize>> {
     let mut methods = BTreeMap::new();
     for (number, file) in files.iter().enumerate() {
@@ -167,7 +167,7 @@ fn files(rooms: &Rooms) -> Vec<File> {
         .collect()
 }
 
-/// What is wrong with the arrows between some files.
+/// Violations of the order between some files.
 fn wrong(order: &[String], files: &[File], uses: &[BTreeSet<usize>]) -> Vec<String> {
     let height = |file: &File| order.iter().position(|name| name == file.room());
     let mut wrong = Vec::new();
@@ -181,7 +181,7 @@ fn wrong(order: &[String], files: &[File], uses: &[BTreeSet<usize>]) -> Vec<Stri
     wrong
 }
 
-/// Files that use each other in a circle, and those that lead into one.
+/// Files that use each other in a cycle, and those that lead into one.
 fn circle(uses: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     let mut left: BTreeSet<usize> = (0..uses.len()).collect();
     loop {
@@ -226,7 +226,7 @@ fn rooms_of_the_emulator_use_only_those_above_them() {
     }
 }
 
-/// The two APIs of `ptx-cuda`, which are faces of one core.
+/// The two APIs of `ptx-cuda`, both on one core.
 const FACES: [&str; 2] = ["driver", "runtime"];
 
 #[test]

@@ -1,5 +1,5 @@
-//! Kernels of any operator: what they may not depend on, and what else works
-//! with them.
+//! Kernels of any operator: what their results may not depend on, and the commands that work with
+//! them.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,4 +1,4 @@
-//! Every way to be told off, with file, line and remedy, and exit code 2.
+//! Every error in a user's input, with file, line and remedy, and exit code 2.
 
 use insta::assert_snapshot;
 

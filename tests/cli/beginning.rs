@@ -1,4 +1,4 @@
-//! The first hour of a new user, and what it begins with.
+//! The first hour of a new user, and the commands for it.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

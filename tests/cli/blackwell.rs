@@ -1,6 +1,5 @@
-//! The designs on the B200 target, emulated: right on ragged shapes, and each
-//! of Blackwell's own mistakes told by its name. A mistake is one edit of a
-//! design that is right without it.
+//! The designs on the B200 target, emulated: correct on ragged shapes, and each mistake specific to
+//! Blackwell is reported by name. A mistake is one edit of a correct design.
 
 use std::fs;
 use std::path::Path;

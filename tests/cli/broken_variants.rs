@@ -1,5 +1,5 @@
-//! A variant whose front matter is no use costs its own row of a round, and
-//! those who look the whole diagnostic.
+//! A variant with broken front matter fails only its own row of a round; commands that examine it
+//! show the whole diagnostic.
 
 use crate::workspace::{VARIANT, Workspace};
 

@@ -1,6 +1,6 @@
-//! The report in a real browser, light and dark: nothing is fetched, nothing
-//! fails, nothing sticks out on a phone, every table can be sorted, filtered
-//! and saved, and a finger is told what a pointer is.
+//! The report in a real browser, light and dark: nothing is fetched, nothing fails, nothing
+//! overflows on a phone, every table can be sorted, filtered and saved, and a touch shows the same
+//! details as a pointer.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Several cards of one machine, played by a script.
+//! Several cards of one machine, simulated by a script.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

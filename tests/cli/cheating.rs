@@ -1,4 +1,4 @@
-//! Kernels that are right only where nobody looks, in the emulator.
+//! Kernels that are correct only where a simple check would look, in the emulator.
 
 use std::fs;
 use std::process::Command;

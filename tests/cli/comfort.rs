@@ -1,5 +1,5 @@
-//! What people expect of a tool on a command line: tables that fit, as much or
-//! as little said as they ask for, help, completions, manual pages.
+//! What people expect of a command-line tool: tables that fit, a choice of verbosity, help,
+//! completions, manual pages.
 
 use std::fs;
 use std::path::Path;

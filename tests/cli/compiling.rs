@@ -1,5 +1,5 @@
-//! What takes part in an image decides whether it is made again, nothing else
-//! can take part, and a source that the compiler cannot bear costs itself.
+//! An image is recompiled exactly when one of its inputs changes, nothing else can become an input,
+//! and a source that breaks the compiler fails only itself.
 
 use std::fs;
 use std::io::Write;

@@ -1,5 +1,4 @@
-//! What shells offer at TAB: commands and flags, and the rounds, runs,
-//! contenders and shapes that are there.
+//! Completions at TAB: commands and flags, and the existing rounds, runs, contenders and shapes.
 
 use std::process::Command;
 

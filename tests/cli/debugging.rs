@@ -1,4 +1,4 @@
-//! `dgx debug`: from failing to fixed in one screen.
+//! `dgx debug`: from a failure to its fix in one screen.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The files that documents refer to are here, and those that are here are told of.
+//! Files that documents name exist, and every kept run file is named in one.
 
 use std::collections::BTreeSet;
 use std::fs;

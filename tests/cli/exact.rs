@@ -1,4 +1,4 @@
-//! Data on which a term that was dropped or rounded is seen.
+//! Data that reveal a dropped or rounded term.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Beside a card that measures, the emulator watches for what silicon hides.
+//! While a card measures, the emulator watches for hazards that silicon hides.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! The model's numbers fitted to answers, and modelled times held against
-//! measured ones.
+//! The model's numbers are fitted to probe results, and modelled times are compared with measured
+//! ones.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! The gate over emulated runs: times are exact there, so a variant that got
-//! slower is caught without a GPU.
+//! The gate on emulated runs: times are exact there, so a slower variant is caught without a GPU.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Runs that other tools timed, held against each other by `compare` and
-//! `gate`.
+//! Runs that other tools timed, compared by `compare` and `gate`.
 
 use std::fs;
 

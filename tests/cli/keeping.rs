@@ -1,4 +1,4 @@
-//! What dgx keeps, and what it removes when asked: its own files alone.
+//! The files that dgx keeps, and that it removes only its own when asked to.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;

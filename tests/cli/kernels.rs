@@ -1,5 +1,5 @@
-//! Kernels that were not written for dgx: own signatures, templates, toolkit
-//! headers, PTX, Python.
+//! Kernels that were not written for dgx: their own signatures, templates, toolkit headers, PTX,
+//! Python.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! What a user sees: the built `dgx`, run in a folder of its own, its output
-//! and exit code held against snapshots.
+//! What a user sees: the built `dgx`, run in its own folder, its output and exit code compared with
+//! snapshots.
 
 mod any_kernel;
 mod bad_input;

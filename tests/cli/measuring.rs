@@ -1,5 +1,5 @@
-//! The whole measuring path without a GPU: a sweep on the fake backend, with
-//! its worker processes, its run file and its tables, as a script wants it.
+//! The whole measuring path without a GPU: a scripted sweep on the fake backend, with its worker
+//! processes, run file and tables.
 
 use std::collections::BTreeSet;
 use std::fs;

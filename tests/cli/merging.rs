@@ -1,4 +1,4 @@
-//! A round swept in shards and joined again, as any scheduler could have it.
+//! A round swept in shards and merged, as any scheduler could run it.
 
 use std::collections::BTreeMap;
 use std::fs;

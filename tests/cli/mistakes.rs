@@ -1,5 +1,5 @@
-//! Mistakes that people make in front matter and on the command line: each is
-//! refused with its place and a remedy that fits.
+//! Users' mistakes in front matter and on the command line: each is refused with its place and a
+//! remedy that fits.
 
 use crate::workspace::{ROUND, VARIANT, Workspace};
 

@@ -1,5 +1,5 @@
-//! Which run a name means where the newest file of that name is no whole run:
-//! what is passed over is named, and a gate judges nothing older instead.
+//! Which run a name means if the newest file of that name is not a whole run: skipped files are
+//! named, and a gate judges no older run instead.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};

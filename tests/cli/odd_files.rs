@@ -1,4 +1,4 @@
-//! What is no file, given as one: no command waits for it, and each says so.
+//! Paths that are not regular files: no command waits for one, and each reports it.
 
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};

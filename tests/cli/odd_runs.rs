@@ -1,6 +1,5 @@
-//! Run files that are poor, strange or hostile, through every command that
-//! reads them: each is either judged as far as it goes or refused with a
-//! reason, and the snapshots are what the user is told.
+//! Incomplete, strange or hostile run files, in every command that reads them: each is judged as
+//! far as possible or refused with a reason, and the snapshots are the user's view.
 
 use serde_json::{Value, json};
 

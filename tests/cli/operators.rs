@@ -1,5 +1,5 @@
-//! Operators as data: one file says what is computed, and a round of it is
-//! planned, validated and ranked like any other.
+//! Operators as data: one file defines the computation, and its round is planned, validated and
+//! ranked like any other.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! An operator of one's own, and the kernel that is written for it.
+//! A user's own operator, and the kernel that dgx generates for it.
 
 use crate::workspace::Workspace;
 

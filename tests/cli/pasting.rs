@@ -1,4 +1,4 @@
-//! What is printed to be pasted works, and is about what was shown.
+//! Printed commands work when pasted, and refer to what was shown.
 
 use std::fs;
 

@@ -1,5 +1,4 @@
-//! Where the time goes: profiles in virtual time, their files, and what is
-//! said of those that cannot be made.
+//! Profiles in virtual time, their files, and the errors for profiles that cannot be made.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! `dgx run`: a program's exit code is dgx's, and Python's ctypes is a program that needs no nvcc.
+//! `dgx run` exits with the program's exit code. The programs here use Python's ctypes, which needs
+//! no nvcc.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The recipes for other machines: what they name is here, and is what is meant.
+//! The recipes for other machines: files and commands that they name exist and are the right ones.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! A sweep that is stopped, killed or starved is finished by another without
-//! doing anything twice, and a run file has one writer.
+//! A sweep that was stopped, killed or starved is finished by another without repeating any work,
+//! and a run file has one writer.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,5 +1,5 @@
-//! `dgx sanitize`: every slip planted in tests/fixtures/hazards is found with
-//! both its lines, and nothing in the kernels without one.
+//! `dgx sanitize`: every mistake planted in tests/fixtures/hazards is found with both its lines,
+//! and nothing is found in the correct kernels.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
-//! A cluster of the imagination: `sbatch`, `squeue` and `scancel` are scripts
-//! that run tasks at once and remember them in a folder, and fail as they are
-//! told to. `scripts/test-slurm` does the same with the real one.
+//! A simulated cluster: `sbatch`, `squeue` and `scancel` are scripts that run tasks at once,
+//! remember them in a folder, and fail on demand. `scripts/test-slurm` does the same with the real
+//! Slurm.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Whatever becomes of standard output and standard error, no command panics
-//! and no exit code lies.
+//! Whatever happens to standard output and standard error, no command panics and no exit code is
+//! wrong.
 
 use std::ffi::CStr;
 use std::fs::{self, File, OpenOptions};

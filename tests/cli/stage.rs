@@ -1,4 +1,4 @@
-//! A sweep on the fake backend, as the tests of measuring run it.
+//! A sweep on the fake backend, for the tests of measuring.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A sweep in the emulator, as the tests of sweeping and of resuming run it.
+//! A sweep in the emulator, for the tests of sweeping and resuming.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,4 @@
-//! Whole sweeps in the emulator: every fixture gets its status, and what a
-//! sweep says and writes.
+//! Whole sweeps in the emulator: the status of every fixture, and the output and files of a sweep.
 
 use std::fs;
 use std::path::Path;

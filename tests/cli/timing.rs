@@ -1,4 +1,4 @@
-//! Sweeps in the emulator for their times: alone, and of other machines.
+//! Sweeps in the emulator for their times: with no validation, and for other devices.
 
 use std::fs;
 use std::process::Command;

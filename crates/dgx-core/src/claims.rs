@@ -1,4 +1,4 @@
-//! What was promised against what was found: the speedup a variant claims.
+//! Claimed speedups against measured ones.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum ClaimVerdict {
     Met,
     /// It does not.
     Missed,
-    /// A gain was promised and it is surely slower, by more than noise.
+    /// A gain was promised, but the contender is certainly slower, by more than noise.
     Reversed,
     /// One of the two is not valid or not in the run, or both are the same.
     Untested,
@@ -39,8 +39,8 @@ impl ClaimVerdict {
         }
     }
 
-    /// The verdict on a claimed speedup, in a run that cannot tell `noise`
-    /// (a share) from nothing.
+    /// The verdict on a claimed speedup, in a run that cannot detect differences below `noise` (a
+    /// share).
     pub fn of(claimed: f64, measured: &Interval, noise: f64) -> Self {
         let cents = |x: f64| (x * 100.0).round();
         let surely_at_most = measured.upper.unwrap_or(measured.estimate);
@@ -60,7 +60,7 @@ impl fmt::Display for ClaimVerdict {
     }
 }
 
-/// The contender's own claim held against the run; `None` where it made none.
+/// Compares the contender's own claim with the run; `None` if it made none.
 pub fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<ClaimResult> {
     let claim = run.contender(contender)?.claim.clone()?;
     let over = resolve(run, &claim.over, contender);
@@ -68,7 +68,7 @@ pub fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<Cl
         let row = ranking.row(id)?;
         (row.valid_shapes == run.header.shapes.len()).then_some(())
     };
-    // A variant's claim over one of its own choices says nothing about that one.
+    // A variant's claim over one of its own contenders does not apply to that one.
     let other = over.as_ref().filter(|over| *over != contender);
     let measured = other.and_then(|over| {
         whole(over).and(whole(contender))?;
@@ -86,8 +86,8 @@ pub fn judge(run: &Run, ranking: &Ranking, contender: &ContenderId) -> Option<Cl
     })
 }
 
-/// Who a name in a claim or lineage means: a contender by its full name, or
-/// the only one of its variant, or the one with the most parameters in common.
+/// The contender that a name in a claim or lineage means: the one of that full name, the only one
+/// of that variant, or the one with the most parameters in common.
 pub fn resolve(run: &Run, name: &str, child: &ContenderId) -> Option<ContenderId> {
     let mut entrants = run.entrants();
     if let Some(exact) = entrants.find(|id| id.as_str() == name) {

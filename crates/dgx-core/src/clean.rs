@@ -1,5 +1,4 @@
-//! Text of run files and of what kernels and workers say is made harmless where
-//! it enters, line of JSON by line.
+//! Makes the text of run files, kernels and workers harmless on input, one JSON line at a time.
 
 use serde_json::Value;
 
@@ -29,8 +28,8 @@ fn suspicious(line: &[u8]) -> bool {
     escaped || line.iter().any(first)
 }
 
-/// Whether a line is ASCII without escapes, and so as harmless as it looks.
-/// Folded, not searched, because that takes many bytes at a time.
+/// Whether a line is ASCII without escapes, and so harmless. A fold instead of a search, because it
+/// handles many bytes at a time.
 pub fn plain(line: &[u8]) -> bool {
     let odd = |b: &u8| *b == b'\\' || *b >= 0x7f;
     !line.iter().fold(false, |found, b| found | odd(b))

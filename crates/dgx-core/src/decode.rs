@@ -1,4 +1,4 @@
-//! What serde's parsers refuse, in plain words.
+//! Rewrites the errors of serde's parsers in plain words.
 
 /// The message of a parser, without its position.
 pub fn plain(message: &str) -> String {
@@ -29,8 +29,8 @@ pub fn plain(message: &str) -> String {
     }
 }
 
-/// A message of `serde_json` about one line, which its caller names: the column
-/// is all of the position that is left to say.
+/// A message of `serde_json` about one line, which the caller names: of the position only the
+/// column is left.
 pub fn plain_in_line(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());

@@ -1,6 +1,5 @@
-//! What a user did wrong, said once: the file and place, what is wrong there,
-//! and what to do about it. Modules make an [`InputError`]; only this one
-//! knows how it looks on a screen.
+//! A user's mistake: file and place, what is wrong there, and a remedy. Modules make an
+//! [`InputError`]; only this one formats it for a screen.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,7 +16,7 @@ use crate::domain::{Exit, harmful, printable, printable_line};
 use crate::files;
 use crate::speech;
 
-/// A text file that was read, kept so that an error can point into it.
+/// A text file in memory, kept so that an error can point into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFile {
     pub path: PathBuf,
@@ -42,7 +41,7 @@ impl SourceFile {
         }
     }
 
-    /// An error at `span` (bytes of this file), labelled with what is wrong there.
+    /// An error at `span` (bytes of this file), labelled with the mistake.
     pub fn error(
         &self,
         span: Range<usize>,
@@ -83,7 +82,7 @@ struct FilePlace {
     span: Range<usize>,
 }
 
-/// Something the user gave is wrong: what, where, and the remedy.
+/// An error in the user's input: what is wrong, where, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
     message: String,
@@ -92,7 +91,7 @@ pub struct InputError {
 }
 
 impl InputError {
-    /// An error with no place in a file (a path, a flag).
+    /// An error without a place in a file (a path, a flag).
     pub fn new(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             message: printable(&message.into()),
@@ -101,7 +100,7 @@ impl InputError {
         }
     }
 
-    /// The same mistake, with what it has to do with what the user asked for.
+    /// The same error, with a note on its relation to the user's command.
     pub fn noting(mut self, note: &str) -> Self {
         self.message = format!("{} ({})", self.message, printable(note));
         self
@@ -115,7 +114,7 @@ impl InputError {
         &self.remedy
     }
 
-    /// `file:line:column` where there is one.
+    /// `file:line:column`, if there is one.
     pub fn location(&self) -> Option<String> {
         let place = self.place.as_ref()?;
         let (line, column) = place.file.position(place.span.start);
@@ -135,7 +134,7 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Why a command ended early, with the exit code that says so to scripts.
+/// Why a command ended early, with its exit code.
 #[derive(Debug)]
 pub struct CommandError {
     exit: Exit,
@@ -150,7 +149,7 @@ impl CommandError {
         }
     }
 
-    /// The user asked for something that cannot be done.
+    /// The user asked for something impossible.
     pub fn usage(message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message, remedy)
     }
@@ -165,7 +164,7 @@ impl CommandError {
         Self::new(Exit::Inconclusive, message, remedy)
     }
 
-    /// The same with another remedy after its own.
+    /// The same with a further remedy.
     pub fn advising(mut self, remedy: &str) -> Self {
         self.error.remedy = format!("{}; {remedy}", self.error.remedy);
         self
@@ -222,8 +221,8 @@ pub fn render(error: &InputError, coloured: bool) -> String {
     }
 }
 
-/// [`InputError`] dressed for miette; its message without the location, which
-/// the excerpt's frame already shows.
+/// [`InputError`] in miette's form; its message without the location, which the excerpt's frame
+/// already shows.
 #[derive(Debug)]
 struct Report {
     message: String,
@@ -245,8 +244,8 @@ impl Report {
     }
 }
 
-/// What is shown of a file: all of it, or one line of a file that would act on
-/// the terminal or has lines nobody could read.
+/// The part of a file that is shown: all of it, or one line if the file has control characters or
+/// very long lines.
 #[derive(Debug)]
 struct Excerpt {
     name: String,
@@ -255,7 +254,7 @@ struct Excerpt {
     skipped: (usize, usize),
 }
 
-/// Characters of a line that are shown at most, and of them before the place.
+/// Maximum characters of a line that are shown, and how many of them before the place.
 const WIDE: usize = 400;
 const BEFORE: usize = 60;
 
@@ -342,14 +341,14 @@ impl Diagnostic for Report {
     }
 }
 
-/// A remedy for a name that is nearly one of those known.
+/// A remedy for a name similar to a known one.
 pub fn did_you_mean<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(text, known).map(|close| format!("did you mean `{close}`?"))
 }
 
-/// The entry of `known` most like `text`, where one is close enough to be meant.
+/// The entry of `known` most similar to `text`, if one is close enough.
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Nobody mistypes this much, and looking would take its square.
+    // Such a long name is no typing error, and the search takes time proportional to its square.
     const LONGEST: usize = 200;
     if text.len() > LONGEST {
         return None;

@@ -1,5 +1,5 @@
-//! TOML as people write it: a whole round file, or the front matter inside a
-//! `.cu`. Turns what the parser refuses into errors that point into the file.
+//! TOML as people write it: a whole round file, or the front matter of a `.cu`. Turns parser errors
+//! into errors that point into the file.
 
 mod values;
 
@@ -18,7 +18,7 @@ use crate::expr::{Expr, ExprError};
 
 pub use values::{Allowed, OneOrMany, Value, Within, perhaps};
 
-/// A value and where it stands in its TOML. A schema of it is one of the value.
+/// A value and its place in the TOML. Its schema is that of the value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
 pub struct Spanned<T>(toml::Spanned<T>);
@@ -64,17 +64,17 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
 /// A table whose order matters: sort the entries by the place of their key.
 pub type Table<T> = BTreeMap<Spanned<String>, T>;
 
-/// Between a message and its remedy, in what serde is given.
+/// Separates a message from its remedy in the text given to serde.
 const REMEDY: char = '\u{1e}';
 /// Stands for the key of the value in a message.
 const KEY: char = '\u{1f}';
 
-/// Refuses a value while it is read. The error is placed where the value stands.
+/// Refuses a value while it is read. The error points at the value.
 pub fn refused<E: de::Error>(message: impl fmt::Display, remedy: impl fmt::Display) -> E {
     E::custom(format_args!("{message}{REMEDY}{remedy}"))
 }
 
-/// A stretch of TOML in a file.
+/// A section of TOML in a file.
 #[derive(Clone, Debug)]
 pub struct Document<'a> {
     file: &'a SourceFile,
@@ -113,7 +113,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// An error at `span` of the TOML, wherever that is in the file.
+    /// An error at `span` of the TOML.
     pub fn error(
         &self,
         span: Range<usize>,
@@ -143,7 +143,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A literal integer where an expression may stand.
+    /// A literal integer in place of an expression.
     pub fn number(&self, value: i64, span: Range<usize>) -> Formula {
         Formula {
             expr: Expr::integer(value),
@@ -196,7 +196,7 @@ fn key_before(text: &str) -> &str {
     text.rsplit(other).next().unwrap_or_default()
 }
 
-/// Enough of a text to know it by.
+/// The beginning of a text, enough to recognise it.
 fn shortened(text: &str) -> String {
     const ENOUGH: usize = 120;
     match text.char_indices().nth(ENOUGH) {
@@ -205,12 +205,12 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// An expression and where it stands in its file.
+/// An expression and its place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formula {
     pub expr: Expr,
     pub text: String,
-    /// Where it was read: a variant has formulas of those it extends.
+    /// The file it was read from: a variant also has formulas of those it extends.
     pub file: SourceFile,
     /// The value in the file, quotes included.
     pub place: Range<usize>,
@@ -224,8 +224,8 @@ impl Formula {
         self.file.error(place, message, &error.remedy)
     }
 
-    /// Bytes of the file that `span` of the expression came from; the whole
-    /// value where escapes make that uncertain.
+    /// Bytes of the file that `span` of the expression came from; the whole value if escapes make
+    /// that uncertain.
     pub(crate) fn inner(&self, span: &Range<usize>) -> Range<usize> {
         let Some(raw) = self.file.text.get(self.place.clone()) else {
             return self.place.clone();

@@ -1,5 +1,5 @@
-//! The pointers a kernel is handed for each group: elements of all inputs,
-//! their scales, the same in atoms, then the outputs.
+//! The pointers that a kernel gets for each group: elements of all inputs, their scales, the scales
+//! as atoms, then the outputs.
 
 use crate::domain::Group;
 use crate::operator::{BinaryOp, ElementType, Extent, Operator, Tensor};
@@ -15,11 +15,11 @@ pub struct Field {
     /// `x`, `sfx`, `sfx_atoms`.
     pub name: String,
     pub form: Form,
-    /// The tensor's place among inputs, or among outputs.
+    /// The tensor's index among inputs, or among outputs.
     pub tensor: usize,
 }
 
-/// What of a tensor a pointer leads to.
+/// The part of a tensor that a pointer leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Elements,
@@ -30,7 +30,7 @@ pub enum Form {
     Output,
 }
 
-/// How a field lies in memory: rows of bytes, and what one element of a row is.
+/// The layout of a field in memory: rows of bytes, and the type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     pub rows: u64,
@@ -54,7 +54,7 @@ impl Operator {
             .collect()
     }
 
-    /// The tensor that a field is of.
+    /// The tensor of a field.
     pub fn tensor(&self, field: &Field) -> &Tensor {
         match field.form {
             Form::Output => &self.outputs[field.tensor].tensor,
@@ -62,7 +62,7 @@ impl Operator {
         }
     }
 
-    /// How a field of `group` lies. None for atoms, whose rows are interleaved.
+    /// The layout of a field of `group`. `None` for atoms, whose rows are interleaved.
     pub fn rows(&self, field: &Field, group: &Group) -> Option<Rows> {
         let tensor = self.tensor(field);
         let extents = tensor.extents(&self.sizes_in(group)?)?;
@@ -101,8 +101,7 @@ impl Operator {
         Some((leading.iter().product::<u64>() as usize, *columns as usize))
     }
 
-    /// What the last axis of a field's tensor is called: its size in capitals,
-    /// or `column`.
+    /// The name of the last axis of a field's tensor: its size in capitals, or `column`.
     pub fn last_axis(&self, field: &Field) -> String {
         match self.tensor(field).extents.last() {
             Some(Extent::Size(size)) => self.sizes[*size].to_uppercase(),
@@ -110,8 +109,7 @@ impl Operator {
         }
     }
 
-    /// How much each element of the first input's rows goes through: the
-    /// extent of its last axis.
+    /// The length of the sums: the extent of the first input's last axis.
     pub fn depth(&self, group: &Group) -> u64 {
         let extents = self
             .sizes_in(group)
@@ -119,7 +117,7 @@ impl Operator {
         extents.and_then(|e| e.last().copied()).unwrap_or(1)
     }
 
-    /// An extent as the expressions of front matter have it.
+    /// An extent as an expression of front matter.
     pub fn formula(&self, extent: &Extent) -> String {
         let (op, of) = match extent {
             Extent::Number(value) => return value.to_string(),
@@ -158,8 +156,7 @@ impl Operator {
     }
 }
 
-/// What C++ calls what lies behind a pointer of this type where no header of
-/// the toolkit is there.
+/// The C++ type behind a pointer to this type if the toolkit's headers are not included.
 pub fn storage_type(element: ElementType) -> &'static str {
     match element.element() {
         ElementType::F64 => "double",

@@ -1,14 +1,14 @@
-//! Files other people wrote, read so that none can hang or swallow a command:
-//! regular ones only, of a size somebody may have meant.
+//! Reads files by other people so that none can hang a command or fill its memory: only regular
+//! files of a plausible size.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// No source or header that a person wrote is larger.
+/// No source or header written by hand is larger.
 pub const LARGEST: u64 = 16 << 20;
 
-/// The text of a regular file of at most `limit` bytes, or why it has none.
+/// The text of a regular file of at most `limit` bytes, or an error.
 pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let bytes = read(path, limit).map_err(|error| error.to_string())?;
     String::from_utf8(bytes).map_err(|error| {
@@ -22,7 +22,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     })
 }
 
-/// What a regular file of at most `limit` bytes holds.
+/// The contents of a regular file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
@@ -35,7 +35,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// What is in a folder, by name; nothing where it cannot be read.
+/// The contents of a folder, by name; empty if it cannot be read.
 pub fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -75,7 +75,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens without waiting: a FIFO that nobody writes to must hold up nobody.
+/// Opens without blocking: a FIFO without a writer must not stop the command.
 fn open_at_once(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);

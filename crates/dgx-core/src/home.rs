@@ -1,16 +1,15 @@
-//! Where dgx keeps what is one user's, in the folders that XDG names.
+//! The folders for a user's own files, as XDG defines them.
 
 use std::path::{Path, PathBuf};
 
-/// dgx's own folder in the one that `variable` names, else in `usual` of the
-/// user's home. None where nobody says where that is.
+/// dgx's folder in the one that `variable` names, else in `usual` of the user's home. `None` if
+/// neither is known.
 pub fn user_folder(variable: &str, usual: &str) -> Option<PathBuf> {
     let named = std::env::var_os(variable).map(PathBuf::from);
     folder(named, std::env::home_dir(), usual)
 }
 
-/// What is not absolute says nothing: anybody can put files where one happens
-/// to stand.
+/// Relative paths are ignored: otherwise files in the current folder, by anyone, would be used.
 fn folder(named: Option<PathBuf>, home: Option<PathBuf>, usual: &str) -> Option<PathBuf> {
     let absolute = |path: &PathBuf| Path::is_absolute(path);
     let home = || Some(home.filter(absolute)?.join(usual));

@@ -1,5 +1,4 @@
-//! Ctrl-C and its like: asked once, a command ends as it should; asked twice,
-//! at once.
+//! Ctrl-C and similar signals: after the first a command ends in order, after the second at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,17 +13,16 @@ static WORDS: Mutex<Words> = Mutex::new(Words {
     second: "",
 });
 
-/// What is said at the first signal and at the second. Where nothing is said at
-/// the first, there is nothing to be ended as it should, and it is the second.
+/// The messages at the first signal and at the second. Without a message for the first, there is
+/// nothing to end in order, and the first signal acts like the second.
 #[derive(Clone, Copy)]
 pub struct Words {
     pub first: Option<&'static str>,
     pub second: &'static str,
 }
 
-/// The first Ctrl-C, SIGTERM or SIGHUP asks the command to end after what is
-/// under way; the second ends the process. Installing twice, or where signals
-/// cannot be had, is harmless.
+/// The first Ctrl-C, SIGTERM or SIGHUP asks the command to end after the current step; the second
+/// ends the process. Installing twice, or without support for signals, is harmless.
 pub fn install(words: Words) {
     *WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
     let undisturbed = hangup_is_ignored();
@@ -44,7 +42,7 @@ pub fn install(words: Words) {
     }
 }
 
-/// `nohup` starts a program so, and it must stay so.
+/// `nohup` starts a program so, and that must not change.
 fn hangup_is_ignored() -> bool {
     // SAFETY: neither disposition runs code of ours.
     let before = unsafe { signal(Signal::SIGHUP, SigHandler::SigDfl) };
@@ -61,7 +59,7 @@ pub fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }
 
-/// The user thought better of it.
+/// The user decided to go on.
 pub fn forget() {
     REQUESTED.store(false, Ordering::SeqCst);
 }

@@ -1,12 +1,11 @@
-//! What a run of dgx is, and what follows from it: rounds and devices, run
-//! files, statistics, ranks, claims, gates and merges. Nothing here needs a
-//! GPU, a compiler or the emulator: every table is made from a run file alone,
-//! on any machine.
+//! What a run of dgx is, and what follows from it: rounds and devices, run files, statistics,
+//! ranks, claims, gates and merges. Nothing here needs a GPU, a compiler or the emulator: every
+//! table is made from a run file alone, on any machine.
 //!
-//! The modules are listed so that each uses only those above it; a test in the
-//! `dgx` crate reads the sources and says where one does not.
+//! Each module uses only modules listed above it; a test in the `dgx` crate reads the sources and
+//! reports violations.
 
-// One door leads to the terminal.
+// Only `speech` writes to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod printable;

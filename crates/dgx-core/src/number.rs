@@ -11,7 +11,7 @@ pub fn speedup(ratio: f64) -> String {
     }
 }
 
-/// A threshold as it was asked for: `1.40×`, `1.0001×`.
+/// A threshold as the user wrote it: `1.40×`, `1.0001×`.
 pub fn threshold(ratio: f64) -> String {
     let short = format!("{ratio:.2}");
     match short.parse::<f64>() {
@@ -20,9 +20,9 @@ pub fn threshold(ratio: f64) -> String {
     }
 }
 
-/// `1.92× [1.90 1.94]`, or only the estimate where there is no interval: all
-/// three with as many decimals, those that its least number takes, or that show
-/// that it has a width.
+/// `1.92× [1.90 1.94]`, or only the estimate if there is no interval: all three with the same
+/// number of decimals, as many as the smallest number needs, or as show that the interval has a
+/// width.
 pub fn interval(interval: &Interval) -> String {
     let (Some(lower), Some(upper)) = (interval.lower, interval.upper) else {
         return speedup(interval.estimate);
@@ -47,7 +47,7 @@ pub fn count(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// `61 %`, with decimals as it gets small.
+/// `61 %`, with more decimals for small shares.
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     match value.abs() {

@@ -1,5 +1,5 @@
-//! Operators as rounds, run files and workers name them, and what follows
-//! from one for the sizes of a shape.
+//! Operators as rounds, run files and workers name them, and their properties for the sizes of a
+//! shape.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -12,7 +12,7 @@ use crate::operator::{
     self, BinaryOp, ElementType, Number, Op, Operator, Output, Tensor, UnaryOp, Value,
 };
 
-/// The operator that is meant where none is named.
+/// The default operator.
 pub fn usual() -> &'static Arc<Operator> {
     static OPERATOR: LazyLock<Arc<Operator>> = LazyLock::new(|| {
         let first = operator::names().next().and_then(operator::built_in);
@@ -21,8 +21,8 @@ pub fn usual() -> &'static Arc<Operator> {
     &OPERATOR
 }
 
-/// The operator of that name; where none is named, the usual one. A file in
-/// `operators/` comes before one that is built in.
+/// The operator of that name, or the usual one without a name. A file in `operators/` takes
+/// precedence over a built-in one.
 pub fn named(name: Option<&str>) -> Result<Arc<Operator>, InputError> {
     let found = operator::find(name.unwrap_or(&usual().name))?;
     Ok(match found == **usual() {
@@ -38,7 +38,7 @@ pub fn known() -> impl Iterator<Item = String> {
         .chain(operator::local_names())
 }
 
-/// An operator as run files and requests to workers hold it: whole.
+/// An operator in run files and requests to workers: with its whole text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorRecord {
@@ -58,12 +58,12 @@ impl OperatorRecord {
         }
     }
 
-    /// What a run file holds of an operator: nothing of the usual one.
+    /// The record in a run file: `None` for the usual operator.
     pub fn unless_usual(operator: &Operator) -> Option<Self> {
         (*operator != **usual()).then(|| Self::of(operator))
     }
 
-    /// The operator again. Each text is read once.
+    /// The operator of this record. Each text is parsed once.
     pub fn read(&self) -> Result<Arc<Operator>, String> {
         static READ: Mutex<Vec<Arc<Operator>>> = Mutex::new(Vec::new());
         let mut read = READ.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -88,7 +88,7 @@ impl OperatorRecord {
     }
 }
 
-/// For `#[serde(with = …)]`: an operator by its record.
+/// For `#[serde(with = …)]`: an operator as its record.
 pub mod wire {
     use super::*;
 
@@ -103,12 +103,12 @@ pub mod wire {
 }
 
 impl Operator {
-    /// Sizes of a group in this operator's order; none where one is missing.
+    /// Sizes of a group in this operator's order; `None` if one is missing.
     pub fn sizes_in(&self, group: &Group) -> Option<Vec<u64>> {
         self.sizes_of(|name| group.get(name).map(u64::from))
     }
 
-    /// What no design can do without: each operation and each byte once.
+    /// The minimum work of any design: each operation and each byte once.
     pub fn least_work(&self, shape: &Shape) -> Work {
         self.work_of(&shape.groups)
     }
@@ -139,13 +139,13 @@ impl Operator {
         sizes.map(|sizes| bytes(&sizes)).sum()
     }
 
-    /// Operations that a rate on `shape` is stated in.
+    /// The operations that a rate on `shape` is stated in.
     pub fn operations(&self, shape: &Shape) -> f64 {
         let sizes = shape.groups.iter().filter_map(|group| self.sizes_in(group));
         sizes.map(|sizes| self.work(&sizes).flops()).sum()
     }
 
-    /// Its name, and which text of that name: `softmax (1f0c9a)`.
+    /// Its name, and a hash of its text: `softmax (1f0c9a)`.
     pub fn version(&self) -> String {
         let digest = &self.digest[..self.digest.len().min(6)];
         format!("{} ({digest})", self.name)
@@ -159,11 +159,11 @@ impl Operator {
     }
 }
 
-/// What sums and functions in f32 may be off by, relative.
+/// The relative error allowed for sums and functions in f32.
 const F32_SUMS: f64 = 1e-5;
 
 impl Value {
-    /// Whether f32 arithmetic rounds more than once on the way.
+    /// Whether f32 arithmetic rounds more than once in it.
     fn rounds(&self) -> bool {
         self.nodes.iter().any(|node| match node.op {
             Op::Unary(op) => !matches!(
@@ -183,15 +183,15 @@ impl Value {
 }
 
 impl Output {
-    /// What an element may be off by, relative and absolute: as the file says,
-    /// or twice what rounding to the type does. Without `atol` the same of the
-    /// output's root mean square comes on top: see `Tolerance` in dgx-run's `validate`.
+    /// The allowed error of an element, relative and absolute: the file's, or twice the rounding
+    /// error of the type. Without `atol` the same share of the output's root mean square is added:
+    /// see `Tolerance` in dgx-run's `validate`.
     pub fn tolerance(&self) -> (f64, f64) {
         (self.relative(), self.atol.unwrap_or(0.0))
     }
 
-    /// The relative part. Codes of 8 bits or fewer are the nearest; kernels
-    /// compute what is f32 in f32.
+    /// The relative part. Codes of 8 bits or fewer must be the nearest; kernels compute f32 values
+    /// in f32.
     fn relative(&self) -> f64 {
         let element = self.tensor.element;
         let rounding = element.unit_roundoff();
@@ -202,8 +202,8 @@ impl Output {
         })
     }
 
-    /// Whether its elements are one of few codes or integers, of which a right
-    /// kernel writes the nearest: no tolerance is given.
+    /// Whether its elements are integers or have few codes, of which a correct kernel writes the
+    /// nearest: no tolerance is given.
     pub fn is_coded(&self) -> bool {
         let element = self.tensor.element;
         let few = element.bits() <= 8 || element.number() != Number::Real;
@@ -211,7 +211,7 @@ impl Output {
     }
 }
 
-/// Two files that say the same are one operator.
+/// Two files with the same text are one operator.
 impl PartialEq for Operator {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && self.digest == other.digest

@@ -1,9 +1,9 @@
-//! Text from variants, kernels, compilers, configs and run files reaches
-//! terminals and pages. Whatever could move a cursor, recolour a screen, reorder
-//! a line or hide in it is made visible here, once.
+//! Text from variants, kernels, compilers, configs and run files reaches terminals and pages.
+//! Characters that could move a cursor, recolour a screen, reorder a line or hide in it are made
+//! visible here, once.
 
-/// Controls other than newline and tab, and the marks that reorder a line or
-/// take no room in it.
+/// Control characters other than newline and tab, and characters that reorder a line or have no
+/// width.
 pub fn harmful(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(
@@ -30,13 +30,13 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// `text` as part of one line: its own ends of line are written out as well.
+/// `text` as part of one line: with its line ends escaped too.
 pub fn printable_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', " ")
 }
 
-/// A line for the screen: dgx's own colours stay where there are any, and all
-/// else that would act on a terminal is written out.
+/// A line for the screen: keeps dgx's own colours, if there are any, and escapes everything else
+/// that would control a terminal.
 pub(crate) fn on_screen(line: &str, coloured: bool) -> String {
     let mut parts = line.split('\u{1b}');
     let mut out = printable(parts.next().unwrap_or_default());

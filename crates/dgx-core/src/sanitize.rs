@@ -1,58 +1,57 @@
-//! What `dgx sanitize` finds: whether contenders are right by luck, in several
-//! legal orders of warps and copies.
+//! The findings of `dgx sanitize`: whether contenders are correct only by luck, in several legal
+//! orders of warps and copies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::domain::{Bytes, ContenderId, Found, Hazard, Shape, Status, each_once};
 
-/// How to look.
+/// Settings of a sanitize run.
 #[derive(Clone, Debug)]
 pub struct SanitizeSettings {
-    /// Seeds of the orders to try; the first is what the others are held against.
+    /// Seeds of the orders to try; the others are compared with the first.
     pub schedules: Vec<u64>,
     pub strict: bool,
     /// How long one call may take.
     pub time_limit: Duration,
 }
 
-/// A shape to run on, and what for.
+/// A shape to run on, and its purpose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SanitizeCase {
     pub shape: Shape,
     /// Multiprocessors of the device it is planned for.
     pub sms: u32,
-    /// What it is there to reach.
+    /// The path it is meant to reach.
     pub reaches: &'static str,
 }
 
-/// What became of one contender on one shape.
+/// The result of one contender on one shape.
 #[derive(Clone, Debug)]
 pub struct SanitizedCell {
     pub contender: ContenderId,
-    /// What its variant declares.
+    /// The status its variant declares.
     pub expect: Status,
     pub case: SanitizeCase,
     pub status: Status,
     pub reason: Option<String>,
     /// Found in any schedule, each once.
     pub hazards: Vec<Hazard>,
-    /// The first schedule whose result differs from the first's, or that did
-    /// not end.
+    /// The first schedule whose result differs from the first's, or that did not end.
     pub deviation: Option<Deviation>,
-    /// Global memory that was not watched, in the schedule with most of it.
+    /// Global memory that was not watched, in the schedule with the most of it.
     pub unwatched: Bytes,
 }
 
-/// What became of all of them.
+/// The results of all cells.
 #[derive(Debug, Default)]
 pub struct SanitizeReport {
     pub cells: Vec<SanitizedCell>,
-    /// Those that were not, because the user asked to stop.
+    /// Cells that were not examined because the user stopped the command.
     pub left: Vec<(ContenderId, SanitizeCase)>,
 }
 
-/// A schedule that shows what the first does not.
+/// A schedule whose findings differ from the first one's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviation {
     pub schedule: u64,
@@ -60,7 +59,7 @@ pub struct Deviation {
 }
 
 impl SanitizeReport {
-    /// The same with its texts, which name files, as somebody else `tells` them.
+    /// The same with `tells` applied to its texts, which name files.
     pub fn told(&self, tells: &dyn Fn(&str) -> String) -> Self {
         let mut cells = self.cells.clone();
         for cell in &mut cells {
@@ -90,9 +89,9 @@ impl SanitizeReport {
         }))
     }
 
-    /// Contenders that did not do what their variants declare, with what they did
-    /// instead. Who declares to be racy may be wrong as well, since luck runs out;
-    /// who was not on all its shapes may yet show it.
+    /// Contenders whose status differs from the one their variants declare, with their actual
+    /// result. A contender that declares `racy` may also be wrong, since its luck may fail; one
+    /// that has not run on all its shapes may still show it.
     pub fn surprises(&self) -> BTreeMap<&ContenderId, String> {
         let mut surprises = BTreeMap::new();
         let mut shown: BTreeMap<&ContenderId, bool> = BTreeMap::new();

@@ -1,9 +1,7 @@
-//! The one door to standard output and standard error: how much is said, in
-//! which colours and how wide is settled here, once. A stream may be a full
-//! disk or a pipe whose reader went away: neither is a reason to panic, and
-//! neither may turn a verdict into another. What could not be said is
-//! remembered, and the exit code is made from that at the very end. Colours are
-//! the only escapes that pass: no kernel, source or file acts on the terminal.
+//! The only way to standard output and standard error: verbosity, colours and width are decided
+//! here, once. A stream may be a full disk or a pipe whose reader has gone: neither may cause a
+//! panic or change a verdict. A failed write is remembered and changes the exit code at the very
+//! end. Colours are the only escapes that pass: no kernel, source or file controls the terminal.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Result, Write};
@@ -21,14 +19,13 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::speech::say(format_args!($($text)*)) };
 }
 
-/// Prints a line beside the results, on standard error: a warning, an error, or
-/// what is asked for.
+/// Prints a line on standard error, beside the results: a warning, an error, or a question.
 #[macro_export]
 macro_rules! remark {
     ($($text:tt)*) => { $crate::speech::remark(format_args!($($text)*)) };
 }
 
-/// Prints what a user may want to know meanwhile, unless told to be quiet.
+/// Prints information about progress, unless the level is quiet.
 #[macro_export]
 macro_rules! inform {
     ($($text:tt)*) => {
@@ -38,7 +35,7 @@ macro_rules! inform {
     };
 }
 
-/// How much is said beside the results.
+/// How much is printed beside the results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Level {
     /// Warnings and errors.
@@ -52,7 +49,7 @@ pub enum Level {
     Trace,
 }
 
-/// Where the level comes from when no flag says it.
+/// The variable with the level, if no flag gives it.
 pub const LEVEL: &str = "DGX_LOG";
 
 impl Level {
@@ -87,20 +84,20 @@ pub enum Colour {
 
 static MANNER: OnceLock<(Level, Colour)> = OnceLock::new();
 
-/// Settles how to speak; the first word stands.
+/// Sets level and colour; the first call counts.
 pub fn settle(level: Level, colour: Colour) {
     MANNER.get_or_init(|| (level, colour));
 }
 
-/// How much is said. A worker hears it from its environment.
+/// The level. A worker reads it from its environment.
 pub fn level() -> Level {
     MANNER
         .get_or_init(|| (Level::of_environment().unwrap_or_default(), Colour::Auto))
         .0
 }
 
-/// Whether to write results in colour, wherever they go: what asks must do so
-/// after whatever may [`make_way`].
+/// Whether to write results in colour, wherever they go: call it only after anything that may call
+/// [`make_way`].
 pub fn results_coloured() -> bool {
     match TAKEN.load(Ordering::Relaxed) {
         true => coloured(&std::io::stderr()),
@@ -120,34 +117,33 @@ pub fn coloured(stream: &impl IsTerminal) -> bool {
     }
 }
 
-/// Whether standard error is a terminal that things can be drawn on.
+/// Whether standard error is a terminal that can show progress bars.
 pub fn can_draw() -> bool {
     std::io::stderr().is_terminal() && !dumb()
 }
 
-/// Whether the terminal can do nothing but print.
+/// Whether the terminal can only print.
 fn dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Columns there are, by `COLUMNS` or the terminal.
+/// The number of columns, from `COLUMNS` or the terminal.
 pub fn width() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal = || terminal_size::terminal_size().map(|(w, _)| usize::from(w.0));
     asked.filter(|columns| *columns > 0).or_else(terminal)
 }
 
-/// Standard output is taken by what another program reads.
+/// Standard output is reserved for data that another program reads.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Leaves standard output to what `deliver` writes: all else goes to standard
-/// error from here on.
+/// Reserves standard output for `deliver`: everything else goes to standard error from here on.
 pub fn make_way() {
     TAKEN.store(true, Ordering::Relaxed);
 }
 
-/// Writes a file's text to standard output, by one write: a reader that stops
-/// at the first match has the rest in its pipe by then.
+/// Writes a file's text to standard output, with one write: a reader that stops at the first match
+/// then has the rest in its pipe.
 pub fn deliver(text: &str) {
     if lost().is_none() {
         let mut stdout = std::io::stdout().lock();
@@ -158,10 +154,10 @@ pub fn deliver(text: &str) {
 
 static LOST: Mutex<Option<OutputLoss>> = Mutex::new(None);
 
-/// Why a line of results never reached its reader.
+/// Why a line of results did not reach its reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputLoss {
-    /// The reader has seen enough (`| head`).
+    /// The reader has closed the pipe (`| head`).
     ReaderGone,
     /// The line could not be written at all, e.g. to a full disk.
     Failed(String),
@@ -187,7 +183,7 @@ pub fn say(text: Arguments) {
     }
 }
 
-/// Notes how a write to standard output went.
+/// Records the result of a write to standard output.
 pub fn keep(written: Result<()>) {
     let Err(error) = written else { return };
     let why = match error.kind() {
@@ -199,13 +195,12 @@ pub fn keep(written: Result<()>) {
     }
 }
 
-/// What the first line that could not be printed met with.
+/// The reason why the first lost line could not be printed.
 pub fn lost() -> Option<OutputLoss> {
     LOST.lock().ok()?.clone()
 }
 
-/// Prints a line on standard error; where that cannot be, nobody is there to
-/// be told.
+/// Prints a line on standard error; if that fails, there is no way left to report it.
 pub fn remark(text: Arguments) {
     let stderr = std::io::stderr();
     let line = on_screen(&text.to_string(), coloured(&stderr)) + "\n";

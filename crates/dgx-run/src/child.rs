@@ -1,6 +1,5 @@
-//! Processes that do for dgx what may crash, hang or never end: compiling and
-//! running. Each has a process group of its own, its last words are kept, and
-//! it ends with whoever started it.
+//! Child processes for work that may crash, hang or never end: compiling and running. Each has its
+//! own process group, its last output is kept, and it ends with its parent.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,34 +18,32 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use dgx_core::printable::printable;
 
-/// Between two looks at whether to go on waiting.
+/// Time between two checks whether to go on waiting.
 const GLANCE: Duration = Duration::from_millis(50);
 /// How long a process that closed its output may take to end.
 const REAP: Duration = Duration::from_secs(10);
-/// How long the last words of one that ended may be on their way. They are
-/// there at once, unless the machine is busy, or somebody it started holds on
-/// to its output.
+/// How long the last output of an ended process may take to arrive. It comes at once, unless the
+/// machine is busy, or a grandchild keeps the pipe open.
 const HEARING: Duration = Duration::from_secs(10);
-/// How far the scheduler's nicest process stands back.
+/// The scheduler's lowest priority.
 const LEAST: i32 = 19;
-/// Lines of its last words that are kept, and bytes of each.
+/// Lines of its last output that are kept, and bytes of each.
 const LINES: usize = 12;
 const LINE: u64 = 2000;
 
-/// A process that was started, and is killed when dropped.
+/// A child process, which is killed when dropped.
 #[derive(Debug)]
 pub struct Child {
     process: process::Child,
     last_words: Arc<Mutex<VecDeque<String>>>,
-    /// Closed when nothing more can be heard.
+    /// Closed when there is no more output.
     hearing: Receiver<()>,
 }
 
 impl Child {
-    /// Starts it and listens to what it says on stderr; `heard` gets each line.
+    /// Starts it and reads its stderr; `heard` gets each line.
     pub fn start(command: &mut Command, heard: fn(&str)) -> io::Result<Self> {
-        // Ctrl-C goes to the whole foreground group; when to end is the
-        // supervisor's to decide.
+        // Ctrl-C goes to the whole foreground group; the supervisor decides when a child ends.
         command.process_group(0).stderr(Stdio::piped());
         let mut process = command.spawn()?;
         let last_words = Arc::default();
@@ -61,13 +58,13 @@ impl Child {
         })
     }
 
-    /// By which anybody can end it.
+    /// Its process id.
     #[cfg(test)]
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Seconds of computing it has taken, however many others compute beside it.
+    /// CPU time it has used, however busy the machine is.
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
         let id = i32::try_from(self.process.id()).ok()?;
         let clock = clock_getcpuclockid(Pid::from_raw(id)).ok()?;
@@ -103,13 +100,13 @@ impl Child {
         }
     }
 
-    /// How one that says nothing more has ended. It is dead afterwards.
+    /// How a silent process has ended. It is dead afterwards.
     pub(crate) fn obituary(&mut self) -> Obituary {
         let status = self.ended(REAP);
         if status.is_none() {
             self.kill();
         }
-        // It ends in silence, not with a word.
+        // The end of the pipe, not a message.
         let _ = self.hearing.recv_timeout(HEARING);
         let words = self.last_words.lock().map(|words| words.clone());
         Obituary {
@@ -125,7 +122,7 @@ impl Drop for Child {
     }
 }
 
-/// How a process ended, and what it said last.
+/// How a process ended, and its last output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Obituary {
     status: Option<ExitStatus>,
@@ -145,19 +142,19 @@ impl Obituary {
         }
     }
 
-    /// Whether somebody else ended it.
+    /// Whether another process ended it.
     pub(crate) fn by_others(&self) -> bool {
         let outside = [Signal::SIGKILL, Signal::SIGTERM].map(|signal| signal as i32);
         let signal = self.status.and_then(|status| status.signal());
         signal.is_some_and(|signal| outside.contains(&signal))
     }
 
-    /// How it ended, with all the words that were kept.
+    /// How it ended, with all output that was kept.
     pub(crate) fn whole(&self) -> String {
         saying(self.how(), self.words.join("\n").trim())
     }
 
-    /// How it ended, with the last line it said.
+    /// How it ended, with its last line.
     pub(crate) fn short(&self) -> String {
         let mut lines = self.words.iter().map(|line| line.trim());
         saying(
@@ -185,7 +182,7 @@ fn overhear(
         let _open = open;
         let mut stderr = BufReader::new(stderr);
         let mut line = Vec::new();
-        // However long a line is, and whether it ends.
+        // However long a line is, and whether or not it ends.
         while matches!(
             stderr.by_ref().take(LINE).read_until(b'\n', &mut line),
             Ok(1..)
@@ -207,14 +204,14 @@ fn overhear(
 /// Why nothing was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Silence {
-    /// Whoever would send is gone.
+    /// The sender is gone.
     Closed,
     TimedOut,
     /// The user asked to stop.
     Stopped,
 }
 
-/// The next thing received, waited for until `patience` is over or `stop` says so.
+/// The next message, waited for until `patience` is over or `stop` returns true.
 pub(crate) fn receive<T>(
     inbox: &Receiver<T>,
     patience: Duration,
@@ -241,8 +238,8 @@ pub fn cores() -> Vec<usize> {
     all.filter(|core| allowed.is_set(*core)).collect()
 }
 
-/// Lets every other process go before this one, and keeps it to one core where
-/// that is allowed: some containers refuse it.
+/// Gives this process the lowest priority, and binds it to one core if that is allowed: some
+/// containers refuse it.
 pub fn step_aside(core: usize) -> io::Result<()> {
     let mut only = CpuSet::new();
     if core < CpuSet::MAX_CPU {
@@ -253,8 +250,8 @@ pub fn step_aside(core: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// A supervisor that is killed cannot kill its children, and one whose work
-/// never ends does not notice a closed pipe: so it watches.
+/// A supervisor that is killed cannot kill its children, and a child whose work never ends does not
+/// notice a closed pipe: so this thread watches.
 pub(crate) fn end_with_supervisor() {
     thread::spawn(|| {
         let supervisor = parent_id();
@@ -275,7 +272,7 @@ mod tests {
         Child::start(command.args(["-c", line]), |_| {}).unwrap()
     }
 
-    /// However long a busy machine takes over the line.
+    /// However long a busy machine takes to deliver the line.
     fn obituary(line: &str) -> Obituary {
         let mut child = shell(line);
         assert!(child.ends_within(Duration::from_secs(300)), "{line}");

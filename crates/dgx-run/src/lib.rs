@@ -5,15 +5,15 @@
 //! catalog → plan → compile → backend → validate, measure → record
 //! ```
 //!
-//! Only `sweep` knows all the stages. It is the host side, and asks; `worker` is
-//! the device side, a process that does: `worker/validate` what `sweep/validate`
-//! asks for, and so with `measure` and `examine`. What is asked of a run travels
-//! as one `Settings`, from the command line into the header and every request.
+//! Only `sweep` knows all the stages. `sweep` is the host side and sends requests; `worker` is the
+//! device side, a process that executes them: `worker/validate` serves `sweep/validate`, and
+//! likewise `measure` and `examine`. The options of a run travel as one `Settings`, from the
+//! command line into the header and every request.
 //!
 //! The modules are listed so that each uses only those above it; a test in the
 //! `dgx` crate reads the sources and says where one does not.
 
-// One door leads to the terminal.
+// Only `speech` writes to the terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 #[macro_use]

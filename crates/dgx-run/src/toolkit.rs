@@ -1,7 +1,6 @@
-//! Where NVIDIA's libraries, headers and programs may be: in a CUDA toolkit, in
-//! wheels below `.dgx`, or in a Python environment. cudarc loads libraries by
-//! bare name; what is outside the loader's path is loaded here first, by
-//! absolute path, so that the bare name then resolves to it.
+//! Finds NVIDIA's libraries, headers and programs: in a CUDA toolkit, in wheels below `.dgx`, or in
+//! a Python environment. cudarc loads libraries by bare name; a library outside the loader's path
+//! is loaded here first, by absolute path, so that the bare name then resolves to it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ pub struct Found {
     pub origin: Origin,
 }
 
-/// Tells two builds of one version apart: size and time of the file.
+/// Distinguishes two builds of one version: size and time of the file.
 pub(crate) fn identity(file: &Path) -> String {
     let about = std::fs::metadata(file).ok();
     let changed = about.as_ref().and_then(|about| about.modified().ok());
@@ -49,8 +48,8 @@ pub(crate) fn identity(file: &Path) -> String {
     format!("{} {since:?}", about.map_or(0, |about| about.len()))
 }
 
-/// The newest `stem.so*` in a folder: `libnvrtc` finds `libnvrtc.so.13`, and
-/// not `libnvrtc-builtins.so` nor `libnvrtc.alt.so`.
+/// The newest `stem.so*` in a folder: `libnvrtc` finds `libnvrtc.so.13`, but not
+/// `libnvrtc-builtins.so` or `libnvrtc.alt.so`.
 pub(crate) fn newest(folder: &Path, stem: &str) -> Option<PathBuf> {
     let prefix = format!("{stem}.so");
     let mut matches: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -81,7 +80,7 @@ fn toolkits() -> impl Iterator<Item = PathBuf> {
     named.chain([PathBuf::from("/usr/local/cuda")])
 }
 
-/// A path that the environment names.
+/// A path from an environment variable.
 pub(crate) fn variable(name: impl AsRef<std::ffi::OsStr>) -> Option<PathBuf> {
     let value = std::env::var_os(name).filter(|value| !value.is_empty());
     value.map(PathBuf::from)
@@ -136,7 +135,7 @@ fn fetched_packages() -> Vec<PathBuf> {
 /// Folders of headers that the user names for this process.
 static NAMED: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
-/// Lets sources include what lies below `folders`. Only the first call counts.
+/// Lets sources include files below `folders`. Only the first call counts.
 pub fn include_also(folders: &[PathBuf]) {
     let _ = NAMED.set(folders.to_vec());
 }
@@ -146,10 +145,9 @@ pub(crate) fn named_folders() -> &'static [PathBuf] {
     NAMED.get().map_or(&[], Vec::as_slice)
 }
 
-/// The folders that `#include <cuda_fp16.h>` and `#include <cuda/barrier>` are
-/// looked for in, after those the user names: of the first place that has them,
-/// the one beside the named NVRTC before a toolkit's, fetched wheels and Python
-/// environments.
+/// The folders in which `#include <cuda_fp16.h>` and `#include <cuda/barrier>` are looked for,
+/// after those the user names: of the first place that has them, the one beside the named NVRTC
+/// before a toolkit's, fetched wheels and Python environments.
 pub(crate) fn include_folders() -> &'static [PathBuf] {
     static FOLDERS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     FOLDERS.get_or_init(|| {
@@ -195,7 +193,7 @@ pub(crate) fn checkout_folder(name: &str) -> Option<PathBuf> {
         .find(|folder| folder.is_dir())
 }
 
-/// The first of `folders`, or any folder below them, that holds the library.
+/// The first of `folders`, or any folder below them, that has the library.
 pub(crate) fn search(folders: &[PathBuf], stem: &str) -> Option<PathBuf> {
     folders.iter().find_map(|folder| newest(folder, stem))
 }
@@ -231,8 +229,8 @@ fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Loads a library for the rest of the process, its symbols and its soname
-/// visible to later lookups.
+/// Loads a library for the rest of the process, with its symbols and its soname visible to later
+/// lookups.
 pub(crate) fn preload(path: &Path) -> Result<(), String> {
     use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
     // SAFETY: NVIDIA's libraries run no initialiser that depends on our state.
@@ -240,7 +238,7 @@ pub(crate) fn preload(path: &Path) -> Result<(), String> {
     library.map(std::mem::forget).map_err(|e| e.to_string())
 }
 
-/// Where a library that is loaded in this process lies on disk.
+/// The path of a library that is loaded in this process.
 pub(crate) fn loaded_path(stem: &str) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let prefix = format!("{stem}.so");

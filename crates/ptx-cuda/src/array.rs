@@ -1,7 +1,7 @@
-//! Arrays, and the texture and surface objects that kernels read them by.
+//! Arrays, and the texture and surface objects through which kernels read them.
 //!
-//! An array is rows of texels in device memory. An object is the address of a description there,
-//! as the emulator reads it.
+//! An array is rows of texels in device memory. An object is the address of a description there, in
+//! the emulator's format.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::handles::Handles;
 use crate::memory::{Extent, Kind, Rows};
 use crate::state::Device;
 
-/// Rows of an array are apart by a multiple of this.
+/// The distance of rows of an array is a multiple of this.
 const PITCH: u64 = 512;
 
 /// Type, bits and number of channels.
@@ -40,7 +40,7 @@ pub(crate) fn checked(texel: Texel) -> Result<Texel> {
 pub(crate) struct Array {
     data: u64,
     pitch: u64,
-    /// Texels, rows and slices as they were asked for: zero where there is no such dimension.
+    /// Texels, rows and slices as requested: zero for a missing dimension.
     pub(crate) asked: [usize; 3],
     pub(crate) texel: Texel,
     pub(crate) flags: u32,
@@ -51,7 +51,7 @@ impl Array {
         self.asked.map(|n| n.max(1) as u32)
     }
 
-    /// Some of its bytes, from a place on.
+    /// Some of its bytes, from this position on.
     pub(crate) fn rows(&self, at: [u64; 3], extent: Extent) -> Result<Rows> {
         let [width, height, depth] = self.extent().map(u64::from);
         let whole = [width * self.texel_bytes(), height, depth];
@@ -67,7 +67,7 @@ impl Array {
     }
 }
 
-/// What an object reads.
+/// The memory that an object reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Resource {
     Array(usize),
@@ -87,7 +87,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Of surfaces, which know no edges.
+    /// For surfaces, which have no edge modes.
     pub(crate) const PLAIN: Self = Self {
         edges: [1; 3],
         filter: 0,
@@ -108,11 +108,11 @@ impl Reading {
     }
 }
 
-/// What a program has made.
+/// The arrays and objects of a program.
 #[derive(Default)]
 pub(crate) struct Arrays {
     pub(crate) all: Handles<Array>,
-    /// Where the descriptions of objects lie.
+    /// Addresses of the objects' descriptions.
     pub(crate) objects: HashSet<u64>,
 }
 

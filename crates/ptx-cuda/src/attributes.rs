@@ -15,7 +15,7 @@ pub(crate) struct Attribute {
     value: [u32; 16],
 }
 
-/// Applies launch attributes. Those that only advise change nothing.
+/// Applies launch attributes. Mere hints change nothing.
 pub(crate) fn apply(shape: &mut Shape, attributes: &[Attribute]) -> Result {
     for attribute in attributes {
         let [x, y, z, ..] = attribute.value;

@@ -1,4 +1,4 @@
-//! Values on their way from and to C.
+//! Passes values from and to C.
 
 use std::ffi::{CStr, c_char};
 
@@ -25,7 +25,7 @@ impl From<[u32; 3]> for Dim3 {
     }
 }
 
-/// Gives a value to the caller.
+/// Returns a value to the caller.
 ///
 /// # Safety
 /// `to` must be null or valid.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T) -> Result {
     Ok(())
 }
 
-/// Gives a value to the caller if it wants it.
+/// Returns a value to the caller if it wants it.
 ///
 /// # Safety
 /// As for `put`.
@@ -63,7 +63,7 @@ pub(crate) unsafe fn text<'t>(text: *const c_char) -> Result<&'t str> {
 /// Text to C, cut to `length` bytes with the zero at its end.
 ///
 /// # Safety
-/// `to` must have room for as many.
+/// `to` must have room for `length` bytes.
 pub(crate) unsafe fn put_text(to: *mut c_char, length: i32, text: &str) -> Result {
     let length = usize::try_from(length).unwrap_or(0);
     if to.is_null() || length == 0 {
@@ -91,10 +91,10 @@ pub(crate) unsafe fn array<'a, T>(first: *const T, count: usize) -> Result<&'a [
     }
 }
 
-/// Fills an array of the caller, or tells how many elements there are if it gave none.
+/// Fills an array of the caller, or returns the number of elements if it passed no array.
 ///
 /// # Safety
-/// `count` must be valid, and `to` null or have room for as many.
+/// `count` must be valid, and `to` null or have room for `*count` elements.
 pub(crate) unsafe fn put_array<T: Copy>(to: *mut T, count: *mut usize, values: &[T]) -> Result {
     if count.is_null() {
         return Err(Error::INVALID_VALUE);

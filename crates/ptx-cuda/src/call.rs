@@ -1,5 +1,5 @@
-//! The way in from C, to all but the two functions of NVRTC: nothing unwinds through it, every code
-//! leaves here.
+//! The entry from C to all functions but two of NVRTC: panics stop here, and every error code is
+//! returned from here.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -12,22 +12,23 @@ use crate::report;
 use crate::say::{say, say_once};
 
 thread_local! {
-    /// What `cudaGetLastError` answers in this thread.
+    /// The answer of `cudaGetLastError` in this thread.
     static LAST: Cell<u32> = const { Cell::new(0) };
-    /// Whether stream 0 is this thread's own in the call that runs.
+    /// Whether stream 0 is this thread's own in the current call.
     static OWN_STREAM: Cell<bool> = const { Cell::new(false) };
-    /// Whether a function of the program runs for a stream: it may not call CUDA.
+    /// Whether a host function of the program runs for a stream: it may not call CUDA.
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
     /// A number for this thread.
     static THREAD: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The process that first used the device. A child that a fork made has no device, as with the
-/// real driver; one that then executes a program has.
+/// The process that first used the device. A forked child has no device, as with the real driver;
+/// after it executes a program it has one.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Exports functions of the driver API. Their bodies give a [`Result`]. A function may have several
-/// names, as `fn a | b(…)`: others are for programs with a default stream for each thread.
+/// Exports functions of the driver API. Their bodies return a [`Result`]. A function may have
+/// several names, as `fn a | b(…)`: the others are for programs with a default stream for each
+/// thread.
 macro_rules! driver {
     ($(fn $($name:ident)|+ ($($arg:ident: $type:ty),* $(,)?) $body:block)+) => {
         $($crate::call::export!(answer_driver [$($name)+] ($($arg: $type),*) $body);)+
@@ -96,7 +97,7 @@ fn answer(name: &'static str, body: impl FnOnce() -> Result) -> Result {
     }
 }
 
-/// Runs a function that C calls for what it does, or for a handle.
+/// Runs a function that C calls for its effect, or for a handle.
 pub(crate) fn shield<T: Default>(name: &'static str, body: impl FnOnce() -> T) -> T {
     let mut value = T::default();
     let _ = answer(name, || {
@@ -112,18 +113,18 @@ fn words(panic: &dyn Any) -> &str {
         .unwrap_or("a panic without words")
 }
 
-/// The error the next `cudaGetLastError` returns, which forgets it.
+/// The error that the next `cudaGetLastError` returns; clears it.
 pub(crate) fn take_last() -> Error {
     Error(LAST.replace(0))
 }
 
-/// The same, remembered.
+/// The same, without clearing it.
 pub(crate) fn last() -> Error {
     Error(LAST.get())
 }
 
-/// Whether stream 0 of this call is the thread's own: programs that are compiled for that call
-/// functions by other names.
+/// Whether stream 0 of this call is the thread's own: programs compiled for that call functions
+/// with other names.
 pub(crate) fn has_own_stream() -> bool {
     OWN_STREAM.get()
 }
@@ -142,7 +143,7 @@ pub(crate) fn check_permitted() -> Result {
     }
 }
 
-/// A number for this thread, that no other has.
+/// A number that identifies this thread.
 pub(crate) fn thread() -> u64 {
     static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
     if THREAD.get() == 0 {
@@ -167,7 +168,7 @@ pub(crate) fn refuse(name: &str) -> Error {
     Error::NOT_SUPPORTED
 }
 
-/// Refuses a part of what a call can do.
+/// Refuses a part of a call's features.
 pub(crate) fn refuse_part(name: &str, what: &str) -> Error {
     refuse(&format!("{name} with {what}"))
 }

@@ -1,5 +1,5 @@
-//! Captures: what streams are given becomes nodes of a graph, and calls that a capture cannot see are
-//! refused.
+//! Captures: work submitted to streams becomes nodes of a graph, and calls that a capture cannot
+//! record are refused.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -17,11 +17,11 @@ const GLOBAL: i32 = 0;
 const RELAXED: i32 = 2;
 
 thread_local! {
-    /// What this thread may do while streams are captured.
+    /// The mode that restricts this thread while streams are captured.
     static MODE: Cell<i32> = const { Cell::new(GLOBAL) };
 }
 
-/// Changes the mode of this thread; the one before.
+/// Changes the mode of this thread; returns the previous one.
 pub(crate) fn exchange_mode(mode: i32) -> Result<i32> {
     match mode {
         GLOBAL..=RELAXED => Ok(MODE.replace(mode)),
@@ -33,14 +33,14 @@ pub(crate) fn exchange_mode(mode: i32) -> Result<i32> {
 #[derive(Clone)]
 pub(crate) struct Captured {
     pub(crate) capture: usize,
-    /// What its next node comes after.
+    /// The nodes that its next node depends on.
     pub(crate) tail: Vec<usize>,
 }
 
 /// A capture that has begun.
 pub(crate) struct Capture {
     pub(crate) graph: usize,
-    /// Whether the graph was made for it.
+    /// Whether the graph was made for this capture.
     is_new: bool,
     pub(crate) origin: usize,
     pub(crate) invalid: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Capture {
 /// `CU_STREAM_CAPTURE_STATUS_ACTIVE`
 const CAPTURED: c_int = 1;
 
-/// What a program asks about a capture; it may leave out any of it.
+/// Answers about a capture; a program may omit any of them.
 pub(crate) struct Answers {
     pub id: *mut u64,
     pub graph: *mut usize,
@@ -60,10 +60,10 @@ pub(crate) struct Answers {
     pub count: *mut usize,
 }
 
-/// Answers what is asked of a stream's capture, and says whether there is one.
+/// Returns the answers about a stream's capture, and whether there is one.
 ///
 /// # Safety
-/// The answers must have room.
+/// Each answer must be null or have room.
 pub(crate) unsafe fn capture_info(
     device: Locked,
     stream: usize,
@@ -137,7 +137,7 @@ impl Device {
         Ok(())
     }
 
-    /// Ends a capture; its graph.
+    /// Ends a capture; returns its graph.
     pub(crate) fn end_capture(&mut self, stream: usize) -> Result<usize> {
         let part = self.streams.get(stream)?.capture.clone();
         let Captured { capture, tail } = part.ok_or(Error::ILLEGAL_STATE)?;
@@ -181,7 +181,7 @@ impl Device {
         Ok((state, part.capture, capture.graph))
     }
 
-    /// Changes what the next node of a captured stream comes after, or adds to it.
+    /// Changes the dependencies of the next node of a captured stream, or adds to them.
     pub(crate) fn set_tail(&mut self, stream: usize, nodes: &[usize], add: bool) -> Result {
         let part = self.streams.get_mut(stream)?.capture.as_mut();
         let tail = &mut part.ok_or(Error::INVALID_VALUE)?.tail;
@@ -198,8 +198,8 @@ impl Device {
         self.refuse_in(&captures)
     }
 
-    /// Fails for a call that captures do not see, unless their modes and that of the thread allow
-    /// it.
+    /// Fails for a call that captures cannot record, unless their modes and that of the thread
+    /// allow it.
     pub(crate) fn check_unseen(&mut self) -> Result {
         let (own, mode) = (thread(), MODE.get());
         let forbids = |capture: &Capture| match (mode, capture.thread == own) {

@@ -1,4 +1,5 @@
-//! Contexts of the driver API: one device, so they differ by name, and by what was made in them.
+//! Contexts of the driver API. There is one device, so they differ only in name and in the objects
+//! made in them.
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -26,10 +27,10 @@ fn stack<T>(of: impl FnOnce(&mut Vec<usize>) -> T) -> T {
 /// Contexts of the process.
 #[derive(Default)]
 pub(crate) struct Contexts {
-    /// The primary one, once it was asked for, and how often it is retained.
+    /// The primary one, once it was requested, and how often it is retained.
     primary: Option<usize>,
     pub(crate) retained: u32,
-    /// The runtime API uses the primary one too, and does not count.
+    /// The runtime API uses the primary one too, without counting.
     pub(crate) in_runtime: bool,
     pub(crate) flags: u32,
     /// Those that `cuCtxCreate` made, with their flags.
@@ -72,7 +73,7 @@ impl Contexts {
         }
     }
 
-    /// Fails for one that another thread destroyed, or a primary one that nobody has made.
+    /// Fails for a context that another thread destroyed, or a primary one that does not exist.
     fn check_alive(&self, context: usize) -> Result {
         match self.made.contains(context) || (self.is_primary(context) && self.is_active()) {
             true => Ok(()),
@@ -82,7 +83,7 @@ impl Contexts {
 }
 
 impl Device {
-    /// Destroys a context that `cuCtxCreate` made, and all that was made in it.
+    /// Destroys a context that `cuCtxCreate` made, and everything made in it.
     pub(crate) fn destroy_context(&mut self, context: usize) -> Result {
         let gone = self.contexts.made.remove(context);
         gone.map_err(|_| Error::INVALID_CONTEXT)?;
@@ -104,7 +105,7 @@ pub(crate) fn pop() -> Result<usize> {
     stack(Vec::pop).ok_or(Error::INVALID_CONTEXT)
 }
 
-/// Replaces the current context; 0 takes it away.
+/// Replaces the current context; 0 removes it.
 pub(crate) fn set(context: usize) {
     stack(|stack| {
         stack.pop();
@@ -136,8 +137,8 @@ pub(crate) fn in_context() -> Result<Locked> {
     }
 }
 
-/// The device, for a call of the runtime API, which makes the primary context current where there
-/// is none.
+/// The device, for a call of the runtime API, which makes the primary context current if there is
+/// none.
 pub(crate) fn in_runtime() -> Result<Locked> {
     check_permitted()?;
     let mut device = lock()?;

@@ -1,4 +1,4 @@
-//! The device that programs see: its numbers, and the settings of the run.
+//! The device that programs see: its properties, and the settings of the run.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -10,22 +10,22 @@ use crate::error::{Error, Result};
 use crate::say::say;
 use crate::time::{TIME, Timing};
 
-/// Names a device, as JSON of [`Properties`].
+/// The variable with the device, as JSON of [`Properties`].
 pub const TARGET: &str = "DGX_RUN_TARGET";
-/// Seeds the first launch; each launch uses the next.
+/// The variable with the seed of the first launch; each launch uses the next.
 pub const SEED: &str = "DGX_RUN_SEED";
-/// Watches every launch for hazards if it is set.
+/// If set, every launch is watched for hazards.
 pub const SANITIZE: &str = "DGX_RUN_SANITIZE";
-/// Runs no kernel if it is set: a program that passes its own check all the same proves nothing.
+/// If set, no kernel runs: a program whose own check still passes proves nothing.
 pub const SKIP: &str = "DGX_RUN_SKIP";
 
 /// CUDA 13.4: no program needs a newer driver than it was compiled for.
 pub(crate) const VERSION: c_int = 13_040;
 
-/// What `cudaDeviceGetPCIBusId` says of device 0.
+/// The answer of `cudaDeviceGetPCIBusId` for device 0.
 pub(crate) const BUS: &str = "0000:00:00.0";
 
-/// Names the emulated device.
+/// Identifies the emulated device.
 pub(crate) const UUID: [u8; 16] = *b"dgx emulated gpu";
 
 /// Fails for all but the one device.
@@ -36,7 +36,7 @@ pub(crate) fn check(device: c_int) -> Result {
     }
 }
 
-/// What a program can ask about the device.
+/// The properties of the device that a program can query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Properties {
     /// `NVIDIA H200`
@@ -51,7 +51,7 @@ pub struct Properties {
     pub l2: u32,
     /// Shared bytes of one multiprocessor.
     pub shared_per_sm: u32,
-    /// Shared bytes of one block, for kernels that ask for more than 48 KiB.
+    /// Shared bytes of one block, for kernels that request more than 48 KiB.
     pub shared_per_block: u32,
     /// Clock of the multiprocessors.
     pub clock_khz: u32,
@@ -61,7 +61,7 @@ pub struct Properties {
     pub bus_bits: u32,
 }
 
-/// Shared bytes of a block without asking.
+/// Shared bytes of a block without a request.
 pub(crate) const SHARED_PLAIN: u32 = 48 << 10;
 
 impl Properties {
@@ -96,7 +96,7 @@ impl Properties {
         }
     }
 
-    /// Limits that launches keep.
+    /// Limits that launches must observe.
     pub(crate) fn profile(&self) -> Profile {
         let like = Profile::of_target(&format!("sm_{}", self.capability)).unwrap_or_default();
         Profile {
@@ -116,7 +116,7 @@ impl Properties {
         (self.capability % 10) as i32
     }
 
-    /// `cudaDevAttr…` and `CU_DEVICE_ATTRIBUTE_…` by number; nothing for unknown ones.
+    /// `cudaDevAttr…` and `CU_DEVICE_ATTRIBUTE_…` by number; `None` for unknown ones.
     pub(crate) fn attribute(&self, attribute: i32) -> Option<i32> {
         let profile = self.profile();
         Some(match attribute {
@@ -147,7 +147,7 @@ impl Properties {
             87 => 2,
             97 => self.shared_per_block as i32,
             106 => profile.ctas_per_sm as i32,
-            // L2 that can be set aside, and what may be kept there: advice, which is heard.
+            // L2 that can be set aside, and what may be kept there: hints, which are accepted.
             108 => self.l2 as i32 / 8 * 5,
             109 => 134_213_632,
             111 => 1024,
@@ -171,7 +171,7 @@ impl Properties {
             58..=60 => 16_384,
             62 | 65 => 2_048,
             68 => 2_046,
-            // What the emulated device has not: mipmaps, peers, other processes.
+            // Features that the emulated device lacks: mipmaps, peers, other processes.
             17 | 18 | 20 | 33..=35 | 44 | 50 | 73 | 74 | 77 | 84..=86 | 88 => 0,
             92..=94
             | 96
@@ -190,7 +190,7 @@ impl Properties {
     }
 }
 
-/// How this process emulates.
+/// The emulation settings of this process.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) properties: Properties,

@@ -9,8 +9,8 @@ use crate::device::VERSION;
 use crate::error::{Error, Result};
 use crate::refused;
 
-/// Entry points whose newer forms have other parameters: the version that brought each. The newer
-/// forms of the others are as old as any program here.
+/// Entry points whose newer forms have other parameters, with the version that introduced each. The
+/// newer forms of the others are older than any program here.
 const BROUGHT: &[(&str, u32)] = &[
     ("cuCtxCreate_v3", 11_040),
     ("cuCtxCreate_v4", 12_050),
@@ -26,7 +26,7 @@ const BROUGHT: &[(&str, u32)] = &[
     ("cuMemPrefetchAsync_v2", 12_020),
 ];
 
-/// What a search says of itself: found, no such name, and no form as old as the version.
+/// Results of a search: found, no such name, and no form as old as the version.
 const FOUND: c_int = 0;
 const UNKNOWN: c_int = 1;
 const TOO_NEW: c_int = 2;
@@ -34,8 +34,8 @@ const TOO_NEW: c_int = 2;
 /// Flag of a search for functions whose stream 0 is the thread's own.
 const PER_THREAD: u64 = 2;
 
-/// The function of a name in a version of the API, null if it is not supported, and what a search
-/// says of it.
+/// The function of a name in a version of the API, null if it is not supported, and the result of
+/// the search.
 pub(crate) fn find(name: &str, version: u32, flags: u64) -> Result<(*const c_void, c_int)> {
     if version / 1000 > VERSION as u32 / 1000 {
         return Err(Error::INVALID_VALUE);
@@ -74,7 +74,7 @@ fn supported(name: &str) -> Option<*const c_void> {
     }
 }
 
-/// A function of this library, and none of those it needs itself.
+/// A function of this library, but not one of those it depends on.
 fn exported(name: &str) -> Option<*const c_void> {
     let name = CString::new(name).ok()?;
     // SAFETY: a handle that stays open, and text.

@@ -1,4 +1,4 @@
-//! The codes that both APIs answer with. Since CUDA 10.1 a condition has one number in both.
+//! The error codes of both APIs. Since CUDA 10.1 a condition has one number in both.
 
 use std::ffi::CStr;
 
@@ -74,7 +74,7 @@ codes! {
         INVALID_CLUSTER = 912, c"CUDA_ERROR_INVALID_CLUSTER_SIZE", c"cudaErrorInvalidClusterSize", c"cluster misconfiguration";
         UNKNOWN = 999, c"CUDA_ERROR_UNKNOWN", c"cudaErrorUnknown", c"unknown error";
     }
-    // No call gives these; a program may ask for their names.
+    // No call returns these; a program may query their names.
     named {
         0, c"CUDA_SUCCESS", c"cudaSuccess", c"no error";
         100, c"CUDA_ERROR_NO_DEVICE", c"cudaErrorNoDevice", c"no CUDA-capable device is detected";
@@ -98,12 +98,12 @@ impl Error {
         self.entry().map(|(_, _, name, _)| *name)
     }
 
-    /// What it means.
+    /// Its description.
     pub(crate) fn text(self) -> Option<&'static CStr> {
         self.entry().map(|(.., text)| *text)
     }
 
-    /// As the driver API numbers it: the runtime has some codes of its own.
+    /// Its number in the driver API: the runtime has some codes of its own.
     pub(crate) fn for_driver(self) -> u32 {
         let known = match self {
             Self::INVALID_CONFIGURATION
@@ -118,7 +118,7 @@ impl Error {
         known.0
     }
 
-    /// Whether the context is lost after it: every later call fails alike.
+    /// Whether the context is lost after it: every later call fails with it.
     pub(crate) fn sticks(self) -> bool {
         matches!(self.0, 700 | 702 | 710 | 714..=719)
     }

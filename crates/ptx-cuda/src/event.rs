@@ -1,4 +1,4 @@
-//! Events: moments between pieces of work.
+//! Events: points in time between pieces of work.
 
 use std::time::Instant;
 
@@ -16,12 +16,12 @@ pub(crate) struct Event {
     flags: u32,
     /// When it was recorded last.
     at: Option<Instant>,
-    /// The capture it was recorded in last, and what it stands for there.
+    /// The capture it was last recorded in, and the nodes it stands for there.
     pub(crate) captured: Option<(usize, Vec<usize>)>,
 }
 
 impl Event {
-    /// Whether work outside of captures comes before it.
+    /// Whether it was recorded outside captures.
     pub(crate) fn is_recorded(&self) -> bool {
         self.at.is_some()
     }
@@ -29,7 +29,7 @@ impl Event {
 
 impl Device {
     pub(crate) fn make_event(&mut self, flags: u32) -> Result<usize> {
-        // One that other processes see has no clock.
+        // An event for several processes has no clock.
         let is_known = flags & !(BLOCKING | DISABLE_TIMING | INTERPROCESS) == 0;
         if !is_known || (flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0) {
             return Err(Error::INVALID_VALUE);
@@ -40,7 +40,7 @@ impl Device {
         }))
     }
 
-    /// All work before it is done already.
+    /// All work before it is already done.
     pub(crate) fn record(&mut self, event: usize) -> Result {
         let event = self.events.get_mut(event)?;
         event.at = Some(Instant::now());
@@ -48,7 +48,7 @@ impl Device {
         Ok(())
     }
 
-    /// Fails for one that was recorded in a capture.
+    /// Fails for an event that was recorded in a capture.
     pub(crate) fn check_event(&mut self, event: usize) -> Result {
         match self.events.get(event)?.captured {
             Some(_) => Err(Error::CAPTURED_EVENT),
@@ -56,8 +56,8 @@ impl Device {
         }
     }
 
-    /// Milliseconds between two events, in the time of the host: emulation takes longer than the
-    /// device would.
+    /// Milliseconds between two events, in the host's time: emulation takes longer than the device
+    /// would.
     pub(crate) fn elapsed(&self, from: usize, to: usize) -> Result<f32> {
         let (from, to) = (self.events.get(from)?, self.events.get(to)?);
         if (from.flags | to.flags) & DISABLE_TIMING != 0 {

@@ -10,25 +10,25 @@ pub(crate) const CONTAINER: u32 = 0xba55_ed50;
 const PTX: u16 = 1;
 const ELF: u16 = 2;
 
-/// Bits of an entry's flags that say how its payload is compressed.
+/// Bits of an entry's flags for the compression of its payload.
 const LZ4: u64 = 0x2000;
 const ZSTD: u64 = 0x8000;
 
-/// Bytes that LZ4 makes of one, at most.
+/// Maximum number of bytes that LZ4 decompresses one byte to.
 const LZ4_MOST: usize = 256;
-/// Bytes that a text in Zstd is allowed.
+/// Maximum size of a text in Zstd.
 const ZSTD_MOST: u64 = 1 << 30;
 
-/// What is wrong with a fat binary.
+/// The error of a fat binary.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// It ends too early, or its sizes contradict each other.
     Damaged(&'static str),
     /// Its PTX is for other devices.
     OtherTarget(Vec<String>),
-    /// It has nothing: nvcc puts one before relocatable code, which the device's linker takes.
+    /// It is empty: nvcc adds such a one for relocatable code, which the device's linker reads.
     Empty,
-    /// It has machine code alone, for these architectures.
+    /// It has only machine code, for these architectures.
     NoPtx(Vec<u32>),
 }
 
@@ -65,7 +65,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Result<u64, Problem> {
     Ok(u64::from_le_bytes(number(bytes, at)?))
 }
 
-/// Bytes of a whole container, by its first sixteen bytes.
+/// Bytes of a whole container, from its first sixteen bytes.
 pub(crate) fn container_bytes(header: &[u8; 16]) -> Option<usize> {
     if u32_at(header, 0).ok()? != CONTAINER {
         return None;
@@ -136,8 +136,8 @@ impl Entry<'_> {
     }
 }
 
-/// The PTX of a container that suits a device best: of those that `runs` accepts by their
-/// `.target`, the one for the latest architecture, and there one made for that chip alone.
+/// The PTX of a container that suits a device best: of those whose `.target` `runs` accepts, the
+/// one for the latest architecture, and of these one for that chip alone.
 pub(crate) fn ptx(container: &[u8], runs: impl Fn(&str) -> bool) -> Result<String, Problem> {
     let entries = entries(container)?;
     let mut best: Option<((u32, bool), String)> = None;
@@ -175,7 +175,7 @@ pub(crate) fn ptx(container: &[u8], runs: impl Fn(&str) -> bool) -> Result<Strin
     }
 }
 
-/// `.target` of PTX text, without what else the line says.
+/// `.target` of PTX text, without the rest of the line.
 fn target(text: &str) -> Option<&str> {
     let line = text
         .lines()
@@ -183,7 +183,7 @@ fn target(text: &str) -> Option<&str> {
     line.split(',').next().map(str::trim)
 }
 
-/// A container with one uncompressed entry, for tests of what reads them.
+/// A container with one uncompressed entry, for tests of its readers.
 #[cfg(test)]
 pub(crate) fn container_of(kind: u16, arch: u32, flags: u64, payload: &[u8], size: u64) -> Vec<u8> {
     let mut entry = vec![0; 64];
@@ -226,7 +226,7 @@ mod tests {
         let packed = lz4_flex::block::compress(TEXT.as_bytes());
         let claims = container_of(PTX, 90, LZ4, &packed, 1 << 46);
         assert!(matches!(ptx(&claims, |_| true), Err(Problem::Damaged(_))));
-        // Another entry is still good.
+        // Another entry is still valid.
         let mut both = claims;
         let good = container_of(PTX, 90, 0, TEXT.as_bytes(), 0);
         both.extend(&good[16..]);

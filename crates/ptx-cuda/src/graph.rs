@@ -43,7 +43,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Nodes, and all that come before them.
+    /// Nodes, and all that they depend on.
     pub(crate) fn before(&self, nodes: &[usize]) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut left = nodes.to_vec();
@@ -66,7 +66,7 @@ impl Graph {
         self.nodes.iter().flat_map(of).collect()
     }
 
-    /// The nodes in an order that keeps their dependencies; fails for a circle.
+    /// The nodes in an order that respects their dependencies; fails for a cycle.
     fn in_order(&self) -> Result<Vec<usize>> {
         let mut missing: HashMap<usize, usize> = (self.nodes.iter())
             .map(|(&node, its)| (node, its.after.len()))
@@ -94,7 +94,7 @@ impl Graph {
         }
     }
 
-    /// A copy with handles of its own, and which node became which.
+    /// A copy with its own handles, and which node became which.
     pub(crate) fn cloned(&self) -> (Self, HashMap<usize, usize>) {
         let names: HashMap<usize, usize> = self.nodes.keys().map(|&node| (node, fresh())).collect();
         let rename = |node: &usize| names.get(node).copied().unwrap_or(*node);
@@ -108,8 +108,8 @@ impl Graph {
     }
 }
 
-/// Flags of a graph that is made ready: uploads and priorities change nothing, and the device
-/// launches none.
+/// Flags of instantiation: uploads and priorities change nothing, and the device launches no
+/// graphs.
 const AUTO_FREE: u64 = 1;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
@@ -125,7 +125,7 @@ pub(crate) struct InstantiateParams {
     result: c_int,
 }
 
-/// A graph made ready: its work in order, with the nodes it came from.
+/// An instantiated graph: its work in order, with the original nodes.
 pub(crate) struct Executable {
     pub(crate) flags: u64,
     pub(crate) nodes: Vec<usize>,
@@ -154,7 +154,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Takes over the work of a graph of the same shape.
+    /// Takes the work of a graph of the same shape.
     pub(crate) fn update(&mut self, graph: &Graph) -> Result {
         let new = Self::of(graph)?;
         let kind = |work: &Work| std::mem::discriminant(work);
@@ -169,7 +169,7 @@ impl Executable {
 }
 
 impl Device {
-    /// Makes a graph ready.
+    /// Instantiates a graph.
     pub(crate) fn instantiate(&mut self, graph: usize, flags: u64) -> Result<usize> {
         if flags & DEVICE_LAUNCH != 0 {
             return Err(refuse_part("a graph", "launches from the device"));
@@ -184,7 +184,7 @@ impl Device {
         Ok(self.executables.add(executable))
     }
 
-    /// Makes a graph ready, and says in the parameters how that went.
+    /// Instantiates a graph, and writes the result to the parameters.
     pub(crate) fn instantiate_with(
         &mut self,
         graph: usize,
@@ -202,7 +202,7 @@ impl Device {
         made
     }
 
-    /// The work of a graph that is launched.
+    /// The work of an instantiated graph.
     pub(crate) fn works_of(&mut self, executable: usize) -> Result<Arc<Vec<Work>>> {
         let Executable { flags, works, .. } = self.executables.get(executable)?;
         let (flags, works) = (*flags, Arc::clone(works));
@@ -224,7 +224,7 @@ impl Device {
         self.free_last()
     }
 
-    /// The graph that a node is in.
+    /// The graph of a node.
     pub(crate) fn graph_of(&mut self, node: usize) -> Result<&mut Graph> {
         let holds = |graph: &&mut Graph| graph.nodes.contains_key(&node);
         self.graphs

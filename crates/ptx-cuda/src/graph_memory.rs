@@ -1,5 +1,5 @@
-//! Memory that graphs allocate: at the same address whenever they are launched, so it stays as long as
-//! one can be. Between its free and the next launch nobody owns it.
+//! Memory that graphs allocate. Its address is the same in every launch, so it is kept as long as
+//! the graph can be launched. Between its free and the next launch it has no owner.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use crate::work::Work;
 /// An allocation of a graph.
 pub(crate) struct Owned {
     pub(crate) bytes: u64,
-    /// What may launch the graph.
+    /// The graph and its instances, which may launch it.
     keeper: Weak<u64>,
     /// Allocated by a launch, and not freed since.
     live: bool,
@@ -33,7 +33,7 @@ pub(crate) struct AllocateParams {
     ptr: u64,
 }
 
-/// Attributes of graph memory: bytes that are owned and that are kept, each now and at most.
+/// Attributes of graph memory: bytes that are owned and that are kept, each now and the maximum.
 const USED: u32 = 0;
 const USED_HIGH: u32 = 1;
 const RESERVED: u32 = 2;
@@ -57,7 +57,7 @@ impl Device {
         Ok((ptr, Work::Allocate(node)))
     }
 
-    /// As a node's parameters ask for.
+    /// As a node's parameters request.
     pub(crate) fn graph_allocate_as(&mut self, params: &mut AllocateParams) -> Result<Work> {
         params.properties.check()?;
         if params.access_count > 1 {
@@ -68,7 +68,7 @@ impl Device {
         Ok(work)
     }
 
-    /// What a node allocates.
+    /// The allocation of a node.
     pub(crate) fn allocated_by(&mut self, node: usize) -> Result<AllocateParams> {
         let ptr = match &self.node(node)?.work {
             Work::Allocate(ptr) => **ptr,
@@ -98,7 +98,7 @@ impl Device {
         }
     }
 
-    /// A launch comes to a node that allocates.
+    /// A launch reaches a node that allocates.
     pub(crate) fn own(&mut self, ptr: u64) -> Result {
         match self.graph_memory.get_mut(&ptr) {
             Some(owned) if !owned.live => owned.live = true,
@@ -108,7 +108,7 @@ impl Device {
         Ok(())
     }
 
-    /// Frees memory of a graph; false if it is another's.
+    /// Frees memory of a graph; false if it is not a graph's.
     pub(crate) fn disown(&mut self, ptr: u64) -> Result<bool> {
         let Some(owned) = self.graph_memory.get_mut(&ptr) else {
             return Ok(false);
@@ -119,7 +119,8 @@ impl Device {
         self.release_graph_memory().map(|()| true)
     }
 
-    /// Frees what earlier launches of a graph left, which the graph was made ready to do.
+    /// Frees memory that earlier launches of a graph left, if the graph was instantiated with that
+    /// flag.
     pub(crate) fn disown_all(&mut self, works: &[Work]) {
         for work in works {
             if let Work::Allocate(ptr) = work
@@ -130,7 +131,7 @@ impl Device {
         }
     }
 
-    /// Releases what nobody owns and no launch can bring back.
+    /// Releases memory that has no owner and that no launch can use again.
     pub(crate) fn release_graph_memory(&mut self) -> Result {
         let gone = |owned: &Owned| !owned.live && owned.keeper.strong_count() == 0;
         let gone: Vec<u64> = (self.graph_memory.iter())
@@ -170,7 +171,7 @@ impl Device {
         unsafe { put(value.cast(), found) }
     }
 
-    /// The most so far can be set back.
+    /// The maximum so far can be reset.
     pub(crate) fn reset_graph_attribute(&mut self, attribute: u32) -> Result {
         let at = match attribute {
             USED_HIGH => 0,

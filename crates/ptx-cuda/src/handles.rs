@@ -1,4 +1,4 @@
-//! Numbers that programs hold in place of pointers to what is theirs.
+//! Numbers that programs hold in place of pointers to their objects.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::context::current;
 use crate::error::{Error, Result};
 
-/// Numbers are never given twice, whatever they are for: a stale one is noticed.
+/// Numbers are never reused, for any kind of object, so that stale ones are noticed.
 static NEXT: AtomicUsize = AtomicUsize::new(0x1000);
 
 /// A number that no other handle has. It is a multiple of 16, as a pointer would be.
@@ -14,7 +14,7 @@ pub(crate) fn fresh() -> usize {
     NEXT.fetch_add(16, Relaxed)
 }
 
-/// Things of one kind by their handles, each with the context it was made in.
+/// Objects of one kind by their handles, each with the context it was made in.
 pub(crate) struct Handles<T>(HashMap<usize, (usize, T)>);
 
 impl<T> Default for Handles<T> {
@@ -45,7 +45,7 @@ impl<T> Handles<T> {
         found.ok_or(Error::INVALID_HANDLE)
     }
 
-    /// Those that were made in a context.
+    /// The objects made in a context.
     pub(crate) fn of(&self, context: usize) -> Vec<usize> {
         let of = self
             .0

@@ -13,18 +13,18 @@ use crate::report;
 use crate::say::{say, say_once};
 use crate::state::Device;
 
-/// Clusters of a launch whose every access is remembered, when hazards are looked for.
+/// Clusters of a launch with full checks, if hazards are looked for.
 const WATCHED: u64 = 64;
 
-/// A kernel and all it is launched with.
+/// A kernel with its arguments and launch shape.
 #[derive(Debug)]
 pub(crate) struct KernelCall {
-    /// How the program names it.
+    /// The program's handle of it.
     pub(crate) handle: usize,
     pub(crate) function: Function,
     pub(crate) shape: Shape,
     params: Vec<Vec<u8>>,
-    /// Where these lie.
+    /// Their offsets.
     places: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl KernelCall {
         }
     }
 
-    /// What the driver checks before a launch, and when one is captured.
+    /// The driver's checks before a launch, and when one is captured.
     pub(crate) fn check(&self) -> Result {
         self.check_limits()?;
         let Function { module, name, .. } = &self.function;
@@ -53,14 +53,14 @@ impl KernelCall {
         fits.map(drop).map_err(|error| refuse_launch(name, &error))
     }
 
-    /// Checks what the emulator does not: what a program must ask for before.
+    /// Checks what the emulator does not: attributes that a program must set before.
     fn check_limits(&self) -> Result {
         self.check_shared()?;
         let cluster = self.shape.cluster.or(self.function.kernel()?.cluster);
         cluster.map_or(Ok(()), |cluster| self.check_cluster(cluster))
     }
 
-    /// Clusters of the launch; a CTA without one counts as one.
+    /// Clusters of the launch; without clusters each CTA counts as one.
     fn clusters(&self) -> u64 {
         let own = self
             .function
@@ -105,13 +105,13 @@ impl KernelCall {
         Err(Error::INVALID_CLUSTER)
     }
 
-    /// A pointer to each parameter, as launches take them. They are valid as long as this is.
+    /// A pointer to each parameter, as launches need them. Valid as long as `self` is.
     pub(crate) fn args(&self) -> *const *const c_void {
         self.places.as_ptr().cast()
     }
 }
 
-/// How many threads, and what they share.
+/// The number of threads, and their shared memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) grid: [u32; 3],
@@ -140,7 +140,7 @@ impl Shape {
     }
 }
 
-/// Copies the parameters of a kernel from where `args` points.
+/// Copies the parameters of a kernel from the places that `args` points to.
 ///
 /// # Safety
 /// `args` must have a pointer to each parameter.
@@ -167,10 +167,10 @@ pub(crate) unsafe fn gather(
     Ok(params)
 }
 
-/// Cuts the parameters of a kernel out of the buffer that `extra` names.
+/// Copies the parameters of a kernel from the buffer that `extra` names.
 ///
 /// # Safety
-/// `extra` must be a list as `cuLaunchKernel` takes it.
+/// `extra` must be a list in the format of `cuLaunchKernel`.
 pub(crate) unsafe fn gather_extra(
     function: &Function,
     extra: *const *mut c_void,
@@ -205,7 +205,7 @@ pub(crate) unsafe fn gather_extra(
 }
 
 impl Device {
-    /// Runs a kernel. What goes wrong inside shows in later calls, as on a device.
+    /// Runs a kernel. Its errors show in later calls, as on a device.
     pub(crate) fn launch(&mut self, call: &KernelCall) -> Result {
         let Function { module, name, .. } = &call.function;
         let shape = &call.shape;
@@ -263,7 +263,7 @@ impl Device {
         result
     }
 
-    /// What the driver does about a kernel that failed.
+    /// The driver's reaction to a failed kernel.
     fn fault(&mut self, kernel: &str, fault: &Fault) -> Result {
         print(&fault.printed);
         let code = match &fault.kind {
@@ -297,7 +297,7 @@ impl Device {
     }
 }
 
-/// Gives what kernels printed to the program's own standard output, so that lines stay in order.
+/// Writes the kernels' output to the program's own standard output, so that lines stay in order.
 fn print(printed: &[Print]) {
     if printed.is_empty() {
         return;
@@ -319,19 +319,19 @@ fn print(printed: &[Print]) {
     }
 }
 
-/// Sizes that are too large stay so.
+/// Saturates.
 fn product(sides: [u32; 3]) -> u64 {
     let sides = sides.into_iter().map(u64::from);
     sides.fold(1, u64::saturating_mul)
 }
 
-/// Tells the user about a launch that does not begin.
+/// Reports a launch that does not begin.
 fn say_of(kernel: &str, text: &str) {
     say_once(text);
     report::fault(kernel, text);
 }
 
-/// Tells why a launch does not begin; the code for it.
+/// Reports why a launch does not begin; returns its code.
 fn refuse_launch(kernel: &str, error: &LaunchError) -> Error {
     say_of(kernel, &error.to_string());
     match error {
@@ -348,7 +348,7 @@ fn refuse_launch(kernel: &str, error: &LaunchError) -> Error {
     }
 }
 
-/// Runs on this thread, or on another if the values that this one keeps are destroyed already: the
+/// Runs on this thread, or on another if this one's thread-local values are already destroyed: the
 /// emulator has some, and destructors of a program's globals may launch.
 fn on_whole_thread<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     struct Whole;

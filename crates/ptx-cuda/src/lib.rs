@@ -1,14 +1,14 @@
 //! Stands in for `libcuda.so.1` and `libcudart.so`: CUDA programs run on the emulator, without a
 //! GPU.
 //!
-//! A program is started with this library in its way: [`library::prepare`] fills a folder for
-//! `LD_LIBRARY_PATH`. The environment chooses the device ([`TARGET`]), the seed ([`SEED`]), the
-//! hazard detector ([`SANITIZE`]), modelled times ([`TIME`]), whether kernels run at all ([`SKIP`]),
-//! and a folder for what was run ([`report`]).
+//! A program is started with this library in its search path: [`library::prepare`] fills a folder
+//! for `LD_LIBRARY_PATH`. The environment sets the device ([`TARGET`]), the seed ([`SEED`]), the
+//! hazard detector ([`SANITIZE`]), modelled times ([`TIME`]), whether kernels run at all
+//! ([`SKIP`]), and a folder for reports ([`report`]).
 //!
-//! One core in Rust does the work; `driver` and `runtime` are the two faces that programs see, which
-//! the core does not know, and `refused` has the names of what is missing. Kernels run when they are
-//! launched: every stream is in order, and nothing is ever pending.
+//! One core in Rust does the work; `driver` and `runtime` are the two APIs that programs see, of
+//! which the core knows nothing, and `refused` lists the missing functions. Kernels run when they
+//! are launched: every stream is in order, and nothing is ever pending.
 
 mod array;
 mod attributes;

@@ -1,19 +1,19 @@
-//! The folder that programs find the libraries in.
+//! The folder in which programs find the libraries.
 //!
-//! This library exports both APIs, and lies there as `libcuda.so.1`. Programs that nvcc linked
-//! want symbols of a version named `libcudart.so.13` from a file of that name. That file has no
-//! code: it defines the version and needs `libcuda.so.1`, where the loader then finds the symbols,
-//! which have none. A file for NVRTC does the same, and needs NVRTC itself as well: of both, the
-//! loader takes this library's `nvrtcGetCUBIN`.
+//! This library exports both APIs and lies there as `libcuda.so.1`. Programs linked by nvcc want
+//! symbols with the version `libcudart.so.13` from a file of that name. That file has no code: it
+//! defines the version and depends on `libcuda.so.1`, where the loader finds the unversioned
+//! symbols. A file for NVRTC does the same and depends on NVRTC itself too; the loader takes
+//! `nvrtcGetCUBIN` from this library.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Runtimes that can be stood in for.
+/// Runtimes that this library can replace.
 const RUNTIMES: [&str; 2] = ["libcudart.so.12", "libcudart.so.13"];
 /// Compilers whose machine code is replaced by PTX.
 pub(crate) const COMPILERS: [&str; 2] = ["libnvrtc.so.13", "libnvrtc.so.12"];
-/// The library itself; `LD_PRELOAD` of its path serves programs with a runtime of their own.
+/// The library itself; programs with a static runtime need its path in `LD_PRELOAD`.
 pub const DRIVER: &str = "libcuda.so.1";
 
 /// Fills a folder for `LD_LIBRARY_PATH`, given the bytes of this library.
@@ -88,7 +88,7 @@ const SYMBOLS: u64 = HASH + 24;
 const VERSIONS: u64 = SYMBOLS + 24;
 const DEFINITIONS: u64 = VERSIONS + 8;
 const DYNAMIC: u64 = DEFINITIONS + 2 * 28;
-/// Entries of the dynamic section beside those of needed files.
+/// Entries of the dynamic section besides those of needed files.
 const ENTRIES: u64 = 10;
 
 const LOAD: u32 = 1;
@@ -131,8 +131,8 @@ fn stub(name: &str, needed: &[&str]) -> Vec<u8> {
     file.u32(&[1, 1, 0, 0, 0, 0])
         .u64(&[0, 0, 0])
         .u16(&[0, 0, 0, 0]);
-    // The file's own name, then the version: revision, flags, index, count, hash, where its name
-    // and the next definition are; then the name.
+    // The file's own name, then the version: revision, flags, index, count, hash, the offsets of
+    // its name and of the next definition; then the name.
     for (flags, index, next) in [(1, 1, 28), (0, 2, 0)] {
         file.u16(&[1, flags, index, 1]).u32(&[hash(name), 20, next]);
         file.u32(&[own as u32, 0]);

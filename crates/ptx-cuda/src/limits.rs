@@ -1,9 +1,9 @@
-//! Limits of the device that programs set and ask for.
+//! Limits of the device that programs set and query.
 
 use crate::call::refuse_part;
 use crate::error::{Error, Result};
 
-/// A limit's value before it is set: stack, printf's buffer, heap, depth, calls, L2's granularity.
+/// The default of a limit: stack, printf's buffer, heap, depth, calls, L2's granularity.
 pub(crate) fn limit(limit: u32) -> Result<usize> {
     match limit {
         0 => Ok(1024),
@@ -18,10 +18,10 @@ pub(crate) fn limit(limit: u32) -> Result<usize> {
 }
 
 const HEAP: u32 = 2;
-/// The most that kernels can allocate: half of the emulator's heap, whose blocks are rounded up.
+/// Maximum that kernels can allocate: half of the emulator's heap, whose blocks are rounded up.
 const MOST_HEAP: usize = 128 << 20;
 
-/// Checks a limit that is set.
+/// Checks the new value of a limit.
 pub(crate) fn check_limit(which: u32, value: usize) -> Result {
     match limit(which) {
         Ok(_) if which == HEAP && value > MOST_HEAP => {

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use crate::error::{Error, Result};
 use crate::say::say;
 
-/// Texts that are being linked, and what came of them.
+/// Texts that are being linked, and the result.
 #[derive(Default)]
 pub(crate) struct Link {
     texts: Vec<String>,
@@ -33,8 +33,8 @@ impl Link {
     }
 }
 
-/// One text of several: what only the first line up to each may say is said once, and the numbers
-/// of source files, which each counts for itself, are left out with the lines that use them.
+/// Joins several texts: directives that may occur only once are kept once, and the numbers of
+/// source files, which differ from text to text, are left out with the lines that use them.
 fn join(texts: &[String]) -> String {
     let [only] = texts else {
         let header = [".version", ".target", ".address_size"];

@@ -1,10 +1,10 @@
-//! What else the process has loaded.
+//! Other libraries that the process has loaded.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 
-/// Whether the program was linked with the runtime of CUDA 12: some functions have other
-/// parameters there, under the same name.
+/// Whether the program was linked with the runtime of CUDA 12: some functions there have other
+/// parameters under the same name.
 pub(crate) fn is_twelve() -> bool {
     static TWELVE: OnceLock<bool> = OnceLock::new();
     *TWELVE.get_or_init(|| {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::registration::registered;
 use crate::state::Device;
 
-/// Whose memory an allocation is.
+/// The kind of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `cudaMalloc`
@@ -40,13 +40,13 @@ pub(crate) struct Block {
 const ATTACH_GLOBAL: u32 = 1;
 const ATTACH_HOST: u32 = 2;
 
-/// Bytes that rows are apart by a multiple of.
+/// The distance of rows is a multiple of this.
 pub(crate) const PITCH: usize = 512;
 
-/// Flags of pinned memory: for all contexts, mapped, written in bursts.
+/// Flags of pinned memory: for all contexts, mapped, write-combined.
 const PINNED_FLAGS: u32 = 7;
 
-/// Alignment of pinned memory, that of pages.
+/// Alignment of pinned memory: a page.
 const PAGE: usize = 4096;
 
 fn pinned_layout(bytes: u64) -> Result<Layout> {
@@ -63,7 +63,7 @@ fn refused(error: MemoryError) -> Error {
     }
 }
 
-/// Rows of rows of bytes: where they begin and how far they lie apart.
+/// Rows and slices of bytes: their start and distances.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rows {
     pub(crate) start: u64,
@@ -77,7 +77,7 @@ impl Rows {
         Self::planar(start, 0)
     }
 
-    /// Rows that lie apart.
+    /// Rows with a pitch.
     pub(crate) fn planar(start: u64, pitch: u64) -> Self {
         Self {
             start,
@@ -102,7 +102,7 @@ impl Rows {
         place().ok_or(Error::INVALID_VALUE)
     }
 
-    /// Checks that so many bytes have addresses, and that rows do not overlap.
+    /// Checks that all bytes have addresses, and that rows do not overlap.
     fn check(&self, extent: Extent) -> Result {
         let [bytes, rows, slices] = extent;
         let end = || {
@@ -136,7 +136,7 @@ impl Device {
         }
     }
 
-    /// Allocates memory in the order of a stream, which a capture sees.
+    /// Allocates in stream order, which a capture can record.
     pub(crate) fn allocate_in_order(&mut self, kind: Kind, bytes: u64, flags: u32) -> Result<u64> {
         let name = match kind {
             Kind::Managed => "managed memory",
@@ -161,7 +161,7 @@ impl Device {
         self.blocks.insert(ptr, block);
     }
 
-    /// Allocates host memory that kernels reach.
+    /// Allocates host memory that kernels can reach.
     pub(crate) fn allocate_pinned(&mut self, bytes: u64, flags: u32) -> Result<u64> {
         if bytes == 0 || flags & !PINNED_FLAGS != 0 {
             return Err(Error::INVALID_VALUE);
@@ -186,7 +186,7 @@ impl Device {
     /// Lets kernels reach memory of the program.
     ///
     /// # Safety
-    /// It must be the program's, until it is unregistered.
+    /// It must be the program's memory until it is unregistered.
     pub(crate) unsafe fn register(&mut self, ptr: *mut u8, bytes: u64, flags: u32) -> Result {
         let ptr = NonNull::new(ptr).ok_or(Error::INVALID_VALUE)?;
         let end = (ptr.addr().get() as u64).checked_add(bytes);
@@ -204,8 +204,8 @@ impl Device {
         self.give_back(ptr, kinds)
     }
 
-    /// Gives an allocation of one of these kinds back to its graph, or to the device and the pool
-    /// that counts it.
+    /// Returns an allocation of one of these kinds to its graph, or to the device and the pool that
+    /// counts it.
     pub(crate) fn give_back(&mut self, ptr: u64, kinds: &[Kind]) -> Result {
         let block = *self.blocks.get(&ptr).ok_or(Error::INVALID_VALUE)?;
         if !kinds.contains(&block.kind) {
@@ -221,7 +221,7 @@ impl Device {
         Ok(())
     }
 
-    /// Frees an allocation, whatever it is.
+    /// Frees an allocation of any kind.
     pub(crate) fn release(&mut self, ptr: u64) -> Result {
         let block = self.blocks.remove(&ptr).ok_or(Error::INVALID_VALUE)?;
         self.freed_last.retain(|(last, _)| *last != ptr);
@@ -235,20 +235,20 @@ impl Device {
         Ok(())
     }
 
-    /// Bytes that are free, and all.
+    /// Free bytes, and all bytes.
     pub(crate) fn free_bytes(&self) -> (u64, u64) {
         let limit = self.memory.limit();
         let used = self.memory.used() + self.virtual_memory.bytes();
         (limit.saturating_sub(used), limit)
     }
 
-    /// The allocation of the program that holds an address, and where it begins.
+    /// The program's allocation at an address, and its start.
     pub(crate) fn block(&self, ptr: u64) -> Option<(u64, Block)> {
         let (&start, &block) = self.blocks.range(..=ptr).next_back()?;
         (ptr - start < block.bytes).then_some((start, block))
     }
 
-    /// Whose memory kernels use at an address, if any: of an allocation or a variable.
+    /// The kind of memory at an address that kernels can use, if any: an allocation or a variable.
     pub(crate) fn kind(&self, ptr: u64) -> Option<Kind> {
         match self.block(ptr) {
             Some((_, block)) => Some(block.kind),
@@ -263,7 +263,7 @@ impl Device {
         self.memory.allocation(DevicePtr(ptr)).is_some()
     }
 
-    /// Where the host reaches bytes that a program names: of one allocation, or its own.
+    /// The host's pointer to bytes that a program names: in one allocation, or its own memory.
     fn reach(&self, ptr: u64, bytes: u64) -> Result<*mut u8> {
         if bytes == 0 {
             return Ok(std::ptr::dangling_mut());
@@ -281,7 +281,7 @@ impl Device {
     /// Copies rows of bytes.
     ///
     /// # Safety
-    /// What is not an allocation must be valid memory of the program.
+    /// Addresses outside allocations must be valid memory of the program.
     pub(crate) unsafe fn copy(&self, to: Rows, from: Rows, extent: Extent) -> Result {
         if extent.contains(&0) {
             return Ok(());
@@ -336,7 +336,7 @@ impl Device {
         Ok(())
     }
 
-    /// Checks the direction that a copy of the runtime API names.
+    /// Checks the declared direction of a runtime copy.
     pub(crate) fn check_direction(&self, kind: i32, to: u64, from: u64) -> Result {
         let fits = match kind {
             0 | 4 => true,

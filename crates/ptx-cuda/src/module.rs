@@ -1,4 +1,4 @@
-//! Modules: PTX made ready to run, from whatever a program hands over.
+//! Modules: prepares the PTX that a program passes, in any form, for execution.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{CStr, c_char, c_void};
@@ -20,7 +20,7 @@ use crate::time::Timer;
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: Error,
-    /// For the user, if the code does not say it all.
+    /// For the user, if the code is not sufficient.
     pub(crate) text: String,
 }
 
@@ -32,7 +32,7 @@ impl From<Error> for Refusal {
 }
 
 impl From<Refusal> for Error {
-    /// Tells the user.
+    /// Reports it to the user.
     fn from(refusal: Refusal) -> Self {
         if !refusal.text.is_empty() {
             say(&refusal.text);
@@ -41,15 +41,15 @@ impl From<Refusal> for Error {
     }
 }
 
-/// An image that can be loaded.
+/// A loaded image, or why it is refused.
 type Image = std::result::Result<Arc<Loaded>, Refusal>;
 
 /// A loaded module.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) emu: Module,
-    /// The architecture it was compiled for: 90 for `sm_90a`. The API calls it the version of the
-    /// PTX, and CUB chooses its kernels by it.
+    /// The architecture it was compiled for: 90 for `sm_90a`. The API calls it the PTX version, and
+    /// CUB chooses its kernels by it.
     pub(crate) ptx_version: i32,
     /// Models the time of its kernels.
     pub(crate) timer: Option<Timer>,
@@ -58,7 +58,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Makes PTX ready.
+    /// Prepares PTX for execution.
     pub(crate) fn of_ptx(text: &str) -> Image {
         let emu = Module::load(text).map_err(|error| Refusal {
             text: format!("the PTX cannot be loaded: {error}"),
@@ -84,7 +84,7 @@ impl Loaded {
         }))
     }
 
-    /// Makes the PTX of a fat binary's container ready.
+    /// Prepares the PTX of a fat binary's container.
     pub(crate) fn of_container(container: &[u8]) -> Image {
         let profile = &settings().config.profile;
         match fatbin::ptx(container, |target| profile.runs(target)) {
@@ -93,10 +93,10 @@ impl Loaded {
         }
     }
 
-    /// Makes a container ready, given itself or its wrapper.
+    /// Prepares a container, given itself or its wrapper.
     ///
     /// # Safety
-    /// `image` must begin as one of these.
+    /// `image` must begin like one of these.
     pub(crate) unsafe fn of_fat_binary(image: *const c_void) -> Image {
         // SAFETY: by this function's contract.
         match unsafe { container(image) } {
@@ -105,7 +105,7 @@ impl Loaded {
         }
     }
 
-    /// Reads what `cuModuleLoadData` was given: PTX text, a container, or the wrapper of one.
+    /// Reads the argument of `cuModuleLoadData`: PTX text, a container, or the wrapper of one.
     ///
     /// # Safety
     /// `image` must be one of these, whole.
@@ -133,20 +133,20 @@ impl Loaded {
     /// Reads a file of PTX or a fat binary.
     pub(crate) fn of_file(path: &Path) -> Image {
         let mut bytes = std::fs::read(path).map_err(|_| Error::FILE_NOT_FOUND)?;
-        // Room for the end of text, and for whoever looks at the first words.
+        // Room for the end of text, and for reading the first words.
         bytes.extend([0; 64]);
         if bytes.starts_with(&fatbin::CONTAINER.to_le_bytes()) {
             return Self::of_container(&bytes[..bytes.len() - 64]);
         }
         if bytes.starts_with(&fatbin::WRAPPER.to_le_bytes()) {
-            // It would hold an address, which means nothing in a file.
+            // A wrapper contains an address, which means nothing in a file.
             return Err(Error::INVALID_IMAGE.into());
         }
         // SAFETY: text that ends, or an image that is refused by its first word.
         unsafe { Self::of_image(bytes.as_ptr().cast()) }
     }
 
-    /// A kernel, or why there is none.
+    /// A kernel, or the error.
     pub(crate) fn kernel(&self, name: &str) -> Result<Kernel<'_>> {
         if let Some(kernel) = self.emu.kernel(name) {
             return Ok(kernel);
@@ -178,8 +178,8 @@ impl Loaded {
     }
 }
 
-/// Fails for what no compiler of PTX accepts. Kernels that only the emulator refuses fail when they
-/// are used, so that others of their module run.
+/// Refuses modules that no PTX compiler accepts. Kernels that only the emulator refuses fail when
+/// they are used, so that others of their module run.
 fn refused_by_ptxas(module: &Module) -> std::result::Result<(), Refusal> {
     let refuse = |text: String| {
         let code = Error::INVALID_PTX;
@@ -212,7 +212,7 @@ fn refused_by_ptxas(module: &Module) -> std::result::Result<(), Refusal> {
 /// # Safety
 /// `image` must begin with one of the two magic words.
 unsafe fn container<'b>(image: *const c_void) -> Option<&'b [u8]> {
-    /// What nvcc's host code registers.
+    /// The struct that nvcc's host code registers.
     #[repr(C)]
     struct Wrapper {
         magic: u32,
@@ -240,7 +240,7 @@ unsafe fn container<'b>(image: *const c_void) -> Option<&'b [u8]> {
     }
 }
 
-/// Whether a process has all of these bytes: a damaged header may name more.
+/// Whether all of these bytes are mapped: a damaged header may claim more.
 fn is_mapped(start: *const c_void, bytes: usize) -> bool {
     const PAGE: usize = 4096;
     let before = start.addr() % PAGE;
@@ -252,7 +252,7 @@ fn is_mapped(start: *const c_void, bytes: usize) -> bool {
     unsafe { libc::msync(first, bytes, libc::MS_ASYNC) == 0 }
 }
 
-/// What to do about a fat binary, and the code that the driver gives.
+/// The remedy for a fat binary, and the driver's code.
 fn explain(problem: &Problem) -> Refusal {
     let capability = settings().properties.capability;
     let remedy =
@@ -287,12 +287,12 @@ fn explain(problem: &Problem) -> Refusal {
     Refusal { code, text }
 }
 
-/// A kernel of a module, and what programs set for it.
+/// A kernel of a module, and the attributes that programs set for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
     pub(crate) module: Arc<Loaded>,
     pub(crate) name: Arc<str>,
-    /// Dynamic shared bytes that launches may ask for.
+    /// Dynamic shared bytes that launches may request.
     pub(crate) max_dynamic_shared: u32,
     pub(crate) carveout: i32,
     /// Clusters of more than eight blocks.
@@ -316,7 +316,7 @@ impl Function {
     }
 }
 
-/// Functions of modules that were asked for, one handle for each.
+/// Functions of modules that were requested, one handle for each.
 #[derive(Default)]
 pub(crate) struct Functions {
     by_name: HashMap<(*const Loaded, Arc<str>), usize>,
@@ -342,7 +342,7 @@ impl Functions {
         Ok(handle)
     }
 
-    /// Forgets what an unloaded module had; its handles are no longer valid.
+    /// Forgets the functions of an unloaded module; its handles become invalid.
     pub(crate) fn forget(
         &mut self,
         handles: &mut crate::handles::Handles<Function>,
@@ -365,7 +365,7 @@ impl Device {
         self.function_names.find(&mut self.functions, &loaded, name)
     }
 
-    /// Where a variable of a module lies, and its bytes.
+    /// The address of a module's variable, and its bytes.
     pub(crate) fn module_variable(&mut self, module: usize, name: &str) -> Result<(u64, u64)> {
         let loaded = self.modules.get(module)?.clone();
         let bytes = loaded.variable(name).ok_or(Error::NOT_FOUND)?;
@@ -373,7 +373,7 @@ impl Device {
         Ok((ptr.ok_or(Error::OUT_OF_MEMORY)?.0, bytes))
     }
 
-    /// Unloads a module: its functions and variables are gone.
+    /// Unloads a module with its functions and variables.
     pub(crate) fn unload(&mut self, module: usize) -> Result {
         let loaded = self.modules.remove(module)?;
         self.function_names.forget(&mut self.functions, &loaded);
@@ -381,7 +381,7 @@ impl Device {
     }
 }
 
-/// A function's name as C text. It lives as long as the process, which the API promises.
+/// A function's name as C text. It lives as long as the process, as the API promises.
 pub(crate) fn lasting_name(name: &str) -> *const c_char {
     use std::collections::BTreeMap;
     use std::ffi::CString;

@@ -1,4 +1,4 @@
-//! NVRTC's machine code, which cannot run: programs that ask for it get the PTX it was made of.
+//! NVRTC's machine code, which cannot run here: programs that ask for it get the PTX instead.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 

@@ -1,5 +1,5 @@
-//! How much of a kernel fits on the device at once. PTX does not say how many registers the
-//! machine code takes, so they limit nothing here.
+//! How many CTAs of a kernel fit on the device at once. PTX does not state the register count of
+//! the machine code, so registers limit nothing here.
 
 use ptx_emu::Kernel;
 
@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::launch::Shape;
 use crate::module::Function;
 
-/// Registers per thread that functions report: those alive at once in the PTX.
+/// Registers per thread that functions report: the maximum live at once in the PTX.
 pub(crate) fn registers(kernel: &Kernel<'_>) -> i32 {
     (kernel.registers_32 + 2 * kernel.registers_64).clamp(8, 255) as i32
 }
 
-/// Threads of a block, at most.
+/// Maximum threads of a block.
 pub(crate) fn max_threads(kernel: &Kernel<'_>) -> i32 {
     let limit = kernel
         .max_block
@@ -51,7 +51,7 @@ pub(crate) fn blocks(function: &Function, threads: i32, shared: usize) -> Result
     Ok(resident.map_or(0, |(blocks, _)| blocks as i32))
 }
 
-/// The smallest grid that fills the device, and the block size it has.
+/// The smallest grid that fills the device, and its block size.
 pub(crate) fn best_block(
     function: &Function,
     limit: i32,
@@ -121,7 +121,7 @@ pub(crate) fn set_attribute(function: &mut Function, attribute: i32, value: i32)
             if bytes.saturating_add(fixed) > settings().properties.shared_per_block {
                 return Err(Error::INVALID_VALUE);
             }
-            // Programs also set less than they use later, which the driver does not hold them to.
+            // Programs also set less than they use later, which the driver allows.
             let plain = crate::device::SHARED_PLAIN.saturating_sub(fixed);
             function.max_dynamic_shared = bytes.max(plain);
         }

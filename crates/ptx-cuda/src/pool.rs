@@ -1,5 +1,5 @@
-//! Memory pools: allocations in the order of streams. Work is done as it is submitted, so a pool is
-//! a name, a count and its attributes.
+//! Memory pools: stream-ordered allocations. Work is done when it is submitted, so a pool is a
+//! name, a count and its attributes.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -18,7 +18,7 @@ pub(crate) struct Pool {
     pub(crate) attributes: BTreeMap<u32, u64>,
     pub(crate) used: u64,
     pub(crate) most: u64,
-    /// Bytes that it may have.
+    /// Maximum bytes.
     limit: Option<u64>,
 }
 
@@ -57,8 +57,8 @@ const RESERVED_HIGH: u32 = 6;
 const USED_CURRENT: u32 = 7;
 const USED_HIGH: u32 = 8;
 
-/// Frees in the order of a stream. What a captured stream frees stays as long as the graph can be
-/// launched, which finds it at the same address.
+/// Frees in stream order. An allocation that a captured stream frees is kept as long as the graph
+/// can be launched, which needs it at the same address.
 pub(crate) fn free_async(mut locked: Locked, stream: usize, ptr: u64) -> Result {
     if locked.streams.get(stream)?.capture.is_none() {
         return submit(locked, stream, Work::Free(ptr));
@@ -67,7 +67,7 @@ pub(crate) fn free_async(mut locked: Locked, stream: usize, ptr: u64) -> Result 
     locked.note_work(stream, work)
 }
 
-/// Allocates in the order of a stream. What a captured stream allocates is its graph's.
+/// Allocates in stream order. An allocation of a captured stream belongs to its graph.
 pub(crate) fn allocate_async(
     mut locked: Locked,
     stream: usize,
@@ -86,7 +86,7 @@ pub(crate) fn allocate_async(
 }
 
 impl Properties {
-    /// Of memory of the one device.
+    /// For memory of the one device.
     pub(crate) fn of_device() -> Self {
         Self {
             kind: PINNED,
@@ -127,7 +127,7 @@ impl Device {
             .get_or_insert_with(|| pools.add(Pool::default()))
     }
 
-    /// The pool that allocations come from which name none.
+    /// The pool for allocations that name none.
     pub(crate) fn pool(&mut self) -> usize {
         match self.current_pool {
             Some(pool) => pool,
@@ -150,7 +150,7 @@ impl Device {
         }))
     }
 
-    /// The device's own pool stays, and takes the place of one that was current.
+    /// The device's own pool stays, and becomes current again if the destroyed one was.
     pub(crate) fn destroy_pool(&mut self, pool: usize) -> Result {
         if self.own_pool == Some(pool) {
             return Err(Error::INVALID_VALUE);
@@ -191,12 +191,12 @@ impl Device {
         Ok(ptr)
     }
 
-    /// Frees in the order of a stream.
+    /// Frees in stream order.
     pub(crate) fn free_in_order(&mut self, ptr: u64) -> Result {
         self.give_back(ptr, &[Kind::Device, Kind::Managed])
     }
 
-    /// Frees what graphs freed that are gone.
+    /// Frees allocations that destroyed graphs had freed.
     pub(crate) fn free_last(&mut self) -> Result {
         let gone = |(_, keeper): &&(u64, Weak<u64>)| keeper.strong_count() == 0;
         let gone = self.freed_last.iter().filter(gone);

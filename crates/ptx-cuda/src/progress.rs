@@ -4,16 +4,16 @@ use std::io::{IsTerminal, Write, stderr};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A launch this long is worth a line.
+/// A launch that takes longer gets a line.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two lines.
+/// Time between two lines.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A launch that runs.
 struct Running {
     kernel: String,
     ctas: u64,
-    /// CTAs that had ended in this process before.
+    /// CTAs that had already ended in this process.
     before: u64,
     began: Instant,
 }
@@ -32,7 +32,7 @@ impl Running {
 #[derive(Default)]
 struct Shown {
     running: Option<Running>,
-    /// Whether a line stands on the terminal.
+    /// Whether there is a line on the terminal.
     line: bool,
 }
 
@@ -43,11 +43,11 @@ fn shown() -> MutexGuard<'static, Shown> {
     SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows how far a launch is until it is dropped.
+/// Shows the progress of a launch until it is dropped.
 pub(crate) struct Progress(());
 
 impl Progress {
-    /// Of a launch that begins; nothing where nobody would see it.
+    /// For a launch that begins; `None` if there is no terminal.
     pub(crate) fn of(kernel: &str, ctas: u64) -> Option<Self> {
         static WATCHED: LazyLock<bool> = LazyLock::new(|| {
             let thread = std::thread::Builder::new().name("dgx progress".to_owned());
@@ -72,13 +72,13 @@ impl Drop for Progress {
         let mut shown = shown();
         shown.running = None;
         if std::mem::take(&mut shown.line) {
-            // A terminal that is gone loses the line, not the program.
+            // A closed terminal loses the line, but does not stop the program.
             let _ = write!(stderr(), "\r\x1b[K");
         }
     }
 }
 
-/// Starts a thread that takes no signals, which are for the program's threads.
+/// Starts a thread without signals, which are for the program's threads.
 fn without_signals(start: impl FnOnce() -> bool) -> bool {
     let mut all = std::mem::MaybeUninit::uninit();
     let mut before = std::mem::MaybeUninit::uninit();

@@ -1,5 +1,5 @@
 //! Functions of both APIs that are missing: programs that name them still start, and a call is
-//! refused by name.
+//! refused with the function's name.
 
 macro_rules! refused {
     ($($name:ident)+) => {

@@ -18,18 +18,18 @@ pub(crate) struct Variable {
     pub(crate) binary: usize,
     pub(crate) name: String,
     pub(crate) bytes: u64,
-    /// Where the program keeps the address of a managed one.
+    /// The program's pointer to a managed one.
     managed: Option<usize>,
 }
 
-/// What was registered, by the addresses of the host's shadows.
+/// All registrations, by the addresses of the host's shadows.
 #[derive(Default)]
 pub(crate) struct Registered {
     /// Images of fat binaries, by handle.
     binaries: HashMap<usize, usize>,
     kernels: HashMap<usize, (usize, String)>,
     variables: HashMap<usize, Variable>,
-    /// Fat binaries that are gone, and may still be loaded.
+    /// Unregistered fat binaries, which may still be loaded.
     removed: Vec<usize>,
 }
 
@@ -79,7 +79,7 @@ impl Registered {
         self.variables.insert(place, variable);
     }
 
-    /// Whether a managed variable that was loaded lies at an address.
+    /// Whether an address belongs to a loaded managed variable.
     pub(crate) fn is_managed(&self, ptr: u64) -> bool {
         self.variables.values().any(|variable| {
             let place = variable
@@ -103,13 +103,13 @@ impl Registered {
 #[derive(Default)]
 pub(crate) struct Registry {
     loaded: HashMap<usize, Result<Arc<Loaded>>>,
-    /// By fat binary and address: a library that is loaded later may lie at the address of one
-    /// that is gone.
+    /// By fat binary and address: a library that is loaded later may have the address of an
+    /// unloaded one.
     functions: HashMap<(usize, usize), Function>,
 }
 
 impl Registry {
-    /// Frees the variables of registered modules; the next use binds them anew.
+    /// Frees the variables of registered modules; the next use allocates them again.
     pub(crate) fn unbind(&mut self, memory: &mut Memory) -> Result {
         for module in self.loaded.values().flatten() {
             memory.unbind(&module.emu).map_err(|_| Error::UNKNOWN)?;
@@ -121,7 +121,7 @@ impl Registry {
 }
 
 impl Device {
-    /// Frees what fat binaries had that were unregistered.
+    /// Frees the resources of unregistered fat binaries.
     pub(crate) fn drop_unregistered(&mut self) -> Result {
         let removed = std::mem::take(&mut registered().removed);
         for binary in removed {
@@ -134,7 +134,7 @@ impl Device {
         Ok(())
     }
 
-    /// Loads a registered fat binary, once, and tells the program where its managed variables are.
+    /// Loads a registered fat binary, once, and writes the addresses of its managed variables.
     pub(crate) fn load_registered(&mut self, binary: usize) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.registry.loaded.get(&binary) {
             return loaded.clone();
@@ -179,11 +179,11 @@ impl Device {
             .ok_or(Error::INVALID_FUNCTION)
     }
 
-    /// Where a registered variable lies, and its bytes.
+    /// The address of a registered variable, and its bytes.
     pub(crate) fn symbol(&mut self, shadow: usize) -> Result<(u64, u64)> {
         let mut found = registered().variables.get(&shadow).cloned();
         if found.is_none() {
-            // A managed variable may also be named by the address it has.
+            // A managed variable may also be named by its address.
             let named = |variable: &&Variable| {
                 variable.managed.is_some_and(|place| {
                     // SAFETY: the program registered it as the place of the address.

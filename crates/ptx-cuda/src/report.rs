@@ -1,7 +1,7 @@
-//! What a process tells of its run while it runs, so that nothing is lost however it ends.
+//! The report of a process, written while it runs so that nothing is lost however it ends.
 //!
-//! The environment names a folder; every process writes one file there, a JSON object a line. The
-//! line of a kernel is written over when a launch ends, and when one begins that may take long.
+//! The environment names a folder; each process writes one file there, one JSON object a line. The
+//! line of a kernel is rewritten when a launch ends, and when one begins that may take long.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use crate::say::say_once;
 use crate::time::Modelled;
 
-/// Names the folder.
+/// The variable with the folder.
 pub const REPORT: &str = "DGX_RUN_REPORT";
 
-/// A file there that a process removes if it cannot write all it should: a full disk allows that.
+/// A file there that a process removes if it cannot write its whole report: that works on a full
+/// disk.
 pub const WHOLE: &str = "whole";
 
 /// One line of a report.
@@ -28,7 +29,7 @@ pub const WHOLE: &str = "whole";
 pub enum Line {
     /// A kernel that was launched.
     Kernel(Kernel),
-    /// What was right by luck.
+    /// An access that was correct by luck.
     Hazard {
         /// Name in the PTX.
         kernel: String,
@@ -44,7 +45,7 @@ pub enum Line {
         /// What happened.
         text: String,
     },
-    /// What a kernel is made of, by what is known of it.
+    /// The instructions of a kernel, by how well they were verified.
     Forms(Forms),
     /// A launch whose time is not known.
     Untimed {
@@ -67,7 +68,7 @@ pub struct Kernel {
     pub kernel: String,
     /// Launches that began.
     pub launches: u64,
-    /// Launches that ended as they should.
+    /// Launches that ended normally.
     pub ended: u64,
     /// CTAs of all launches.
     pub ctas: u64,
@@ -79,15 +80,15 @@ pub struct Kernel {
     pub timed: u64,
     /// Nanoseconds of these.
     pub modelled_nanos: u64,
-    /// Nanoseconds of the longest, and what binds it.
+    /// Nanoseconds of the longest, and what limits it.
     pub longest: Option<(u64, String)>,
     /// Clusters of the launches that were watched for hazards.
     #[serde(default)]
     pub clusters: u64,
-    /// Clusters among these whose every access was remembered.
+    /// Clusters among these with full checks.
     #[serde(default)]
     pub remembered: u64,
-    /// Bytes of memory that were not watched, in the launch with most.
+    /// Bytes of memory that were not watched, in the launch with the most.
     #[serde(default)]
     pub unwatched: u64,
 }
@@ -97,11 +98,11 @@ pub struct Kernel {
 pub struct Forms {
     /// Name in the PTX.
     pub kernel: String,
-    /// Compared bit for bit with results of a card.
+    /// Compared bit for bit with a card's results.
     pub exact: BTreeSet<String>,
     /// Compared within the error that the PTX ISA allows.
     pub near: BTreeSet<String>,
-    /// By the PTX ISA alone.
+    /// Written from the PTX ISA alone.
     pub documents: BTreeSet<String>,
 }
 
@@ -130,13 +131,13 @@ enum Written<'k> {
     Kernel(&'k Kernel),
 }
 
-/// Bytes that the numbers of a kernel take, at most.
+/// Maximum bytes of a kernel's numbers.
 const NUMBERS: usize = 600;
 
-/// Nanoseconds of a launch that is worth a line before it ends.
+/// A launch of more nanoseconds than this gets a line before it ends.
 const LONG: u64 = 1_000_000;
 
-/// A kernel and its line: where that is, and its bytes.
+/// A kernel and its line: its position, and its bytes.
 struct Entry {
     kernel: Kernel,
     at: u64,
@@ -145,10 +146,10 @@ struct Entry {
 
 #[derive(Default)]
 struct Writer {
-    /// The process it writes for: one that was made by a fork writes a file of its own.
+    /// The process it writes for: a forked child writes its own file.
     process: u32,
     file: Option<File>,
-    /// Where the next line goes.
+    /// The position of the next line.
     end: u64,
     kernels: HashMap<String, Entry>,
     said: BTreeSet<String>,
@@ -157,7 +158,7 @@ struct Writer {
 
 static WRITER: LazyLock<Mutex<Writer>> = LazyLock::new(Mutex::default);
 
-/// A file for a process. Its number may have had one: of a program that it was before it executed
+/// A file for a process. Its number may already have one: of the program before it executed
 /// another, or of a process that has ended.
 fn create(process: u32) -> Option<File> {
     let folder = std::env::var_os(REPORT).filter(|folder| !folder.is_empty())?;
@@ -175,7 +176,7 @@ fn create(process: u32) -> Option<File> {
     None
 }
 
-/// Notes that a part of the report is lost. The program goes on.
+/// Records that a part of the report is lost. The program continues.
 fn lose(error: &std::io::Error) {
     let folder = PathBuf::from(std::env::var_os(REPORT).unwrap_or_default());
     // Another process may have removed it.
@@ -215,7 +216,7 @@ impl Writer {
         self.end += text.len() as u64;
     }
 
-    /// The numbers of a kernel, which gets a line.
+    /// The numbers of a kernel, which then has a line.
     fn kernel(&mut self, name: &str) -> &mut Kernel {
         if !self.kernels.contains_key(name) {
             let width = serde_json::to_string(name).map_or(0, |name| name.len()) + NUMBERS;
@@ -254,12 +255,13 @@ impl Writer {
     }
 }
 
-/// A kernel of a module is launched for the first time. Other modules may have others of its name.
+/// A kernel of a module is launched for the first time. Other modules may have kernels of the same
+/// name.
 pub(crate) fn forms(kernel: &ptx_emu::Kernel<'_>) {
     with(|writer| writer.once(&Line::Forms(Forms::of(kernel))));
 }
 
-/// A launch begins. It is written down now if those before it took long, or there were none.
+/// A launch begins. It is written now if earlier ones took long, or if there were none.
 pub(crate) fn begun(name: &str, ctas: u64) {
     with(|writer| {
         writer.began = Some(std::time::Instant::now());
@@ -281,7 +283,7 @@ pub(crate) fn taken_back(name: &str, ctas: u64) {
     });
 }
 
-/// It has ended as it should, and would take so long on the device.
+/// It has ended normally, and would take this long on the device.
 pub(crate) fn ended(
     name: &str,
     warp_instructions: u64,
@@ -311,7 +313,7 @@ pub(crate) fn ended(
     });
 }
 
-/// It was watched for hazards: so many of its clusters in all they did. Its end follows.
+/// It was watched for hazards, this many of its clusters with full checks. Its end follows.
 pub(crate) fn watched(name: &str, clusters: u64, remembered: u64, unwatched: u64) {
     with(|writer| {
         let kernel = writer.kernel(name);
@@ -321,7 +323,7 @@ pub(crate) fn watched(name: &str, clusters: u64, remembered: u64, unwatched: u64
     });
 }
 
-/// It was right by luck.
+/// It was correct by luck.
 pub(crate) fn hazard(kernel: &str, finding: &Finding) {
     with(|writer| {
         writer.once(&Line::Hazard {

@@ -1,4 +1,4 @@
-//! Sentences for the user, on standard error.
+//! Messages for the user, on standard error.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,7 +10,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "dgx: {text}");
 }
 
-/// Says a sentence once in a process.
+/// Prints a sentence once per process.
 pub(crate) fn say_once(text: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut said = SAID

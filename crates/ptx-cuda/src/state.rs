@@ -1,4 +1,4 @@
-//! Everything a process has on its device, behind one lock.
+//! The whole state of a process's device, behind one lock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -23,10 +23,10 @@ use crate::say::say;
 use crate::stream::Streams;
 use crate::virtual_memory::Virtual;
 
-/// The context of what was made without one.
+/// The context of objects that were made without one.
 pub(crate) const NONE: usize = 0;
 
-/// The device and what programs made on it.
+/// The device and the objects that programs made on it.
 pub(crate) struct Device {
     pub(crate) memory: Memory,
     /// Allocations of the program, by address.
@@ -39,25 +39,25 @@ pub(crate) struct Device {
     pub(crate) streams: Streams,
     pub(crate) events: Handles<Event>,
     pub(crate) graphs: Handles<Graph>,
-    /// Which node of a graph became which of its clone.
+    /// The node of a clone for each node of its graph.
     pub(crate) clones: HashMap<usize, HashMap<usize, usize>>,
     pub(crate) executables: Handles<Executable>,
     pub(crate) pools: Handles<Pool>,
-    /// The device's own pool, and the one that it was given.
+    /// The device's own pool, and the current one.
     pub(crate) own_pool: Option<usize>,
     pub(crate) current_pool: Option<usize>,
-    /// Allocations that graphs free, with what keeps them.
+    /// Allocations that graphs free, with the graphs that keep them.
     pub(crate) freed_last: Vec<(u64, Weak<u64>)>,
-    /// Allocations of graphs, and their bytes at most: owned, and kept.
+    /// Allocations of graphs, and the maximum of their bytes: owned, and kept.
     pub(crate) graph_memory: BTreeMap<u64, Owned>,
     pub(crate) graph_memory_most: [u64; 2],
     pub(crate) arrays: Arrays,
     pub(crate) limits: BTreeMap<u32, usize>,
     pub(crate) virtual_memory: Virtual,
     pub(crate) links: Handles<Link>,
-    /// Launches so far, which seed the next.
+    /// Launches so far; the number seeds the next.
     pub(crate) launches: u64,
-    /// What a kernel or a panic did to the context: every later call fails like this.
+    /// The error of a kernel or a panic that ended the context: every later call fails with it.
     pub(crate) sticky: Option<Error>,
 }
 
@@ -80,7 +80,7 @@ impl std::ops::DerefMut for Locked {
     }
 }
 
-/// The device, whatever happened to its context.
+/// The device, whatever the state of its context.
 pub(crate) fn lock() -> Result<Locked> {
     check_process()?;
     lock_in(&DEVICE)
@@ -92,7 +92,7 @@ fn lock_in(cell: &'static Mutex<Option<Device>>) -> Result<Locked> {
         *guard = Some(Device::new()?);
     }
     let mut locked = Locked(guard);
-    // A panic while it was locked left it half changed: it is lost as after a fault.
+    // A panic while it was locked left it half changed: the context is lost, as after a fault.
     if cell.is_poisoned() {
         locked.sticky.get_or_insert(Error::UNKNOWN);
     }
@@ -151,7 +151,7 @@ impl Device {
         })
     }
 
-    /// Releases what was made in a context.
+    /// Releases the objects that were made in a context.
     pub(crate) fn release_of(&mut self, context: usize) -> Result {
         let made_in = |(_, block): &(&u64, &Block)| block.context == context;
         let blocks: Vec<u64> = self
@@ -177,7 +177,7 @@ impl Device {
         Ok(())
     }
 
-    /// Ends the primary context. Registered kernels stay, and what other contexts have.
+    /// Ends the primary context. Registered kernels and the objects of other contexts stay.
     pub(crate) fn reset(&mut self) -> Result {
         let primary = self.contexts.primary();
         for context in [primary, NONE] {
@@ -193,7 +193,7 @@ impl Device {
         self.own_pool = None;
         self.current_pool = None;
         self.limits.clear();
-        // What a kernel did to the context stays: the process must end.
+        // A kernel's damage to the context stays: the process must end.
         self.sticky.map_or(Ok(()), Err)
     }
 }

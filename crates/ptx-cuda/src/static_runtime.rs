@@ -1,9 +1,9 @@
 //! Programs that contain the CUDA runtime, as nvcc links them unless it is given `-cudart shared`.
 //!
-//! Such a runtime talks to the driver through private tables and checks whose driver it is. It is
-//! not needed: its functions do what those of this library do, and a program that is not stripped
-//! lists where they are. Before the program's own constructors run, a jump to this library is
-//! written at the beginning of each.
+//! Such a runtime talks to the driver through private tables and checks which driver it is. It is
+//! not needed: this library has the same functions, and a program that is not stripped lists their
+//! addresses. Before the program's own constructors run, a jump to this library is written at the
+//! beginning of each.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::entry;
 use crate::say::say;
 
-/// What the host code of every CUDA program calls first.
+/// The function that the host code of every CUDA program calls first.
 const FIRST: &str = "__cudaRegisterFatBinary";
 
-/// What the runtime of CUDA 12 has, and that of 13 has not.
+/// A function that the runtime of CUDA 12 has, and that of 13 lacks.
 const TWELVE: &str = "cudaGetDeviceProperties_v2";
 
 static IS_TWELVE: AtomicBool = AtomicBool::new(false);
@@ -30,14 +30,14 @@ pub(crate) fn is_twelve() -> bool {
     IS_TWELVE.load(Relaxed)
 }
 
-/// Runs when the loader is done with this library, before any other constructor, even those of the
-/// C library: see `build.rs`.
+/// Runs when the loader has loaded this library, before any other constructor, even those of the C
+/// library: see `build.rs`.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = begin;
 
 /// # Safety
-/// The environment must be texts, the last one null.
+/// The environment must be a list of texts that ends with null.
 unsafe extern "C" fn begin(
     _count: c_int,
     _args: *const *const c_char,
@@ -64,7 +64,7 @@ fn replace_all() {
         if !theirs.iter().any(|(name, _)| name == FIRST) {
             continue;
         }
-        // The loader's own search would let the C library begin before it is given its environment.
+        // The loader's own search would initialise the C library before it has its environment.
         let ours = ours.get_or_insert_with(|| {
             let own = own.iter().flat_map(|own| own.functions(EXPORTED));
             own.collect::<HashMap<String, usize>>()
@@ -79,14 +79,14 @@ fn replace_all() {
     }
 }
 
-/// Lets functions of a runtime jump to ours.
+/// Makes functions of a runtime jump to ours.
 fn replace(theirs: &[(String, usize)], ours: &HashMap<String, usize>) -> io::Result<()> {
     if theirs.iter().any(|(name, _)| name == TWELVE) {
         IS_TWELVE.store(true, Relaxed);
     }
     let both = |(name, place): &(String, usize)| Some((*place, *ours.get(name)?));
     let jumps: Vec<(usize, usize)> = theirs.iter().filter_map(both).collect();
-    // A runtime is replaced whole, or not at all.
+    // A runtime is replaced completely, or not at all.
     jumps
         .iter()
         .try_for_each(|(place, _)| check_place(*place))?;
@@ -100,7 +100,7 @@ fn replace(theirs: &[(String, usize)], ours: &HashMap<String, usize>) -> io::Res
 }
 
 /// Whether the loader was told to load this library before the program. Otherwise the program's
-/// kernels are registered already.
+/// kernels are already registered.
 ///
 /// # Safety
 /// As for `begin`.
@@ -120,7 +120,7 @@ unsafe fn is_preloaded(environment: *const *const c_char) -> bool {
 /// A program or a library in this process.
 struct Object {
     path: PathBuf,
-    /// What its addresses are relative to.
+    /// The base of its addresses.
     base: usize,
 }
 
@@ -155,7 +155,8 @@ fn objects() -> Vec<Object> {
 }
 
 impl Object {
-    /// Functions of the runtime in one of its lists, by address. The kernel's own object has no file.
+    /// Functions of the runtime in one of its lists, by address. The kernel's own object has no
+    /// file.
     fn functions(&self, list: u64) -> Vec<(String, usize)> {
         let file = File::open(&self.path).ok();
         let found = file.and_then(|file| functions(&file, list));
@@ -179,11 +180,11 @@ fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// Kinds of sections: all symbols, which a stripped object has not, and those that others can use.
+/// Kinds of sections: all symbols, which a stripped object lacks, and the exported ones.
 const SYMBOLS: u64 = 2;
 const EXPORTED: u64 = 11;
 
-/// Functions of the runtime that an ELF file lists, and where they are.
+/// Functions of the runtime that an ELF file lists, with their addresses.
 fn functions(file: &File, list: u64) -> Option<Vec<(String, u64)>> {
     const SECTION: usize = 64;
     const SYMBOL: usize = 24;
@@ -209,7 +210,7 @@ fn functions(file: &File, list: u64) -> Option<Vec<(String, u64)>> {
     Some(found.collect())
 }
 
-/// Whether a jump can be written. Functions of the runtime are aligned to 16 bytes, so it
+/// Whether a jump can be written here. Functions of the runtime are aligned to 16 bytes, so it
 /// overwrites no other.
 fn check_place(place: usize) -> io::Result<()> {
     if !cfg!(target_arch = "x86_64") {
@@ -224,9 +225,9 @@ fn check_place(place: usize) -> io::Result<()> {
 /// Writes a jump over the beginning of a function.
 ///
 /// # Safety
-/// The function must not be running, and its place be one that `check_place` accepts.
+/// The function must not be running, and `check_place` must accept its address.
 unsafe fn jump(place: *mut u8, to: usize) -> io::Result<()> {
-    // jmp [rip], then where to.
+    // jmp [rip], then the target.
     let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
     code.extend(to.to_le_bytes());
     // SAFETY: no memory is touched.

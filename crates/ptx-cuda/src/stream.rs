@@ -1,6 +1,6 @@
 //! Streams. Work is done when it is submitted, in the order of the host's calls, which is one of
-//! the orders that every program must allow for. Streams therefore differ by name, and by what
-//! they capture.
+//! the orders every program must allow for. So streams differ only in name and in what they
+//! capture.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ pub(crate) struct Stream {
 pub(crate) struct Streams {
     made: Handles<Stream>,
     legacy: Stream,
-    /// By thread, of those that captured theirs.
+    /// By thread, for those that have captured theirs.
     per_thread: HashMap<u64, Stream>,
     pub(crate) captures: Handles<Capture>,
 }
@@ -80,7 +80,7 @@ impl Streams {
         self.leave_captures();
     }
 
-    /// Lets streams leave captures that are gone.
+    /// Removes streams from captures that no longer exist.
     pub(crate) fn leave_captures(&mut self) {
         let captures = &self.captures;
         let streams = self.made.values_mut().chain(self.per_thread.values_mut());
@@ -93,7 +93,7 @@ impl Streams {
     pub(crate) fn get(&self, stream: usize) -> Result<&Stream> {
         match resolve(stream) {
             LEGACY => Ok(&self.legacy),
-            // One that was never captured is like the legacy one, which never is.
+            // A per-thread stream that was never captured is like the legacy one, which never is.
             PER_THREAD => Ok(self.per_thread.get(&thread()).unwrap_or(&self.legacy)),
             _ => self.made.get(stream),
         }
@@ -107,7 +107,7 @@ impl Streams {
         }
     }
 
-    /// Sets an attribute by its number: windows of L2, policies and domains only advise.
+    /// Sets an attribute by its number: windows of L2, policies and domains are only hints.
     pub(crate) fn set_attribute(&mut self, stream: usize, attribute: i32, value: i32) -> Result {
         let stream = self.get_mut(stream)?;
         match attribute {
@@ -118,7 +118,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Gives a stream the attributes of another: the one that is kept.
+    /// Copies the one attribute that is stored from another stream.
     pub(crate) fn copy_attributes(&mut self, to: usize, from: usize) -> Result {
         let priority = self.get(from)?.priority;
         self.get_mut(to)?.priority = priority;
@@ -129,7 +129,7 @@ impl Streams {
         self.made.values().chain(self.per_thread.values())
     }
 
-    /// Ruins captures, which fail when they are ended.
+    /// Invalidates captures, which then fail when they are ended.
     pub(crate) fn invalidate(&mut self, captures: &[usize]) {
         for &capture in captures {
             if let Ok(capture) = self.captures.get_mut(capture) {
@@ -138,7 +138,7 @@ impl Streams {
         }
     }
 
-    /// Fails for the legacy stream while one is captured that waits for it.
+    /// Fails for the legacy stream while a stream that waits for it is captured.
     fn check_use(&mut self, stream: usize) -> Result {
         self.get(stream)?;
         if resolve(stream) != LEGACY || self.captures.is_empty() {
@@ -156,7 +156,7 @@ impl Streams {
     }
 }
 
-/// Does a piece of work in a stream, or writes it down if the stream is captured.
+/// Executes work in a stream, or records it if the stream is captured.
 pub(crate) fn submit(mut locked: Locked, stream: usize, work: Work) -> Result {
     locked.streams.check_use(stream)?;
     match locked.streams.get(stream)?.capture.is_some() {
@@ -166,7 +166,7 @@ pub(crate) fn submit(mut locked: Locked, stream: usize, work: Work) -> Result {
 }
 
 impl Device {
-    /// Records an event in a stream. One that is external to a capture is recorded by the graph.
+    /// Records an event in a stream. An event external to a capture is recorded by the graph.
     pub(crate) fn record_in(&mut self, stream: usize, event: usize, flags: u32) -> Result {
         self.streams.check_use(stream)?;
         self.events.get(event)?;
@@ -186,7 +186,7 @@ impl Device {
         (events.iter()).try_for_each(|&event| self.record_in(stream, event, 0))
     }
 
-    /// Lets a stream wait for an event: what is done is done, but captures are joined.
+    /// Makes a stream wait for an event: all work is already done, but captures are joined.
     pub(crate) fn wait_in(&mut self, stream: usize, event: usize, flags: u32) -> Result {
         self.streams.check_use(stream)?;
         let captured = self.events.get(event)?.captured.clone();
@@ -200,7 +200,7 @@ impl Device {
         let captured = captured.filter(|(capture, _)| captures.contains(*capture));
         let part = &mut self.streams.get_mut(stream)?.capture;
         match (captured, part) {
-            // A graph cannot wait for what it does not know.
+            // A graph cannot wait for unknown work.
             (None, Some(part)) if is_recorded => {
                 let capture = part.capture;
                 self.streams.invalidate(&[capture]);
@@ -225,7 +225,7 @@ impl Device {
         }
     }
 
-    /// Everything submitted is done; waiting for a capture makes no sense and ruins it.
+    /// All submitted work is done; waiting for a capture makes no sense and invalidates it.
     pub(crate) fn wait_for_stream(&mut self, stream: usize) -> Result {
         self.streams.check_use(stream)?;
         match &self.streams.get(stream)?.capture {

@@ -6,7 +6,7 @@ use crate::call::refuse_part;
 use crate::error::{Error, Result};
 use crate::say::say;
 
-/// What both encoders take.
+/// The common arguments of both encoders.
 pub(crate) struct Tensor<'a> {
     pub(crate) element: i32,
     pub(crate) address: u64,

@@ -1,7 +1,7 @@
-//! How long kernels would take on the device: some CTAs of a launch are traced and replayed with the
+//! The time of kernels on the device: some CTAs of a launch are traced and replayed with the
 //! machine code that ptxas makes of the module.
 //!
-//! The first launch of a kernel in each shape is modelled; later ones are taken to be as long.
+//! The first launch of a kernel in each shape is modelled; later ones are assumed to take as long.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 use crate::device::settings;
 use crate::launch::Shape;
 
-/// Models time: JSON of [`Timing`].
+/// The variable that turns modelled times on: JSON of [`Timing`].
 pub const TIME: &str = "DGX_RUN_TIME";
 
-/// What a modelled time is made with.
+/// What a modelled time is computed with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// The numbers of the device.
@@ -35,7 +35,7 @@ const WATCHED: u64 = 6;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Modelled {
     pub(crate) nanos: u64,
-    /// What most of the time goes to.
+    /// The cause of most of the time.
     pub(crate) bound: &'static str,
 }
 
@@ -53,7 +53,7 @@ fn assemble(ptx: &str, ptxas: &Path) -> Result<Assembled, String> {
     let (source, cubin) = (folder.0.join("in.ptx"), folder.0.join("out.cubin"));
     std::fs::write(&source, ptx).map_err(failed)?;
     let capability = settings().properties.capability;
-    // Code of its own architecture is made of PTX for the family, too.
+    // Machine code for the device's own architecture is also made from PTX for the family.
     let suffix = if capability >= 90 { "a" } else { "" };
     let out = Command::new(ptxas)
         .args(["-v", "-lineinfo"])
@@ -76,7 +76,7 @@ fn assemble(ptx: &str, ptxas: &Path) -> Result<Assembled, String> {
     })
 }
 
-/// A folder that is removed with what is in it.
+/// A folder that is removed with its contents.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -98,7 +98,7 @@ impl Drop for Folder {
     }
 }
 
-/// Registers of each kernel, by what ptxas says with `-v`.
+/// Registers of each kernel, from the log of ptxas `-v`.
 fn registers(log: &str) -> BTreeMap<String, u32> {
     let mut found = BTreeMap::new();
     let mut kernel = None;
@@ -117,7 +117,7 @@ fn registers(log: &str) -> BTreeMap<String, u32> {
     found
 }
 
-/// What is known of the times of a module's kernels.
+/// The known times of a module's kernels.
 #[derive(Debug)]
 pub(crate) struct Timer {
     timing: &'static Timing,
@@ -127,14 +127,14 @@ pub(crate) struct Timer {
     known: Mutex<HashMap<(String, Shape), Option<Modelled>>>,
 }
 
-/// What a launch gave, and how long it would take or why that is not known.
+/// The result of a launch, with its modelled time or the reason why that is unknown.
 pub(crate) type Timed = (
     Result<Report, LaunchError>,
     Option<Result<Modelled, String>>,
 );
 
 impl Timer {
-    /// For a module of this text, if times are asked for.
+    /// For a module with this text, if times are wanted.
     pub(crate) fn new(ptx: &str) -> Option<Self> {
         settings().time.as_ref().map(|timing| Self {
             timing,
@@ -180,7 +180,7 @@ impl Timer {
     }
 }
 
-/// A sample of a launch's CTAs: evenly spread, the first and the last of them.
+/// A sample of a launch's CTAs: evenly spread, including the first and the last.
 fn watch(shape: &Shape) -> Watch {
     let last = shape.ctas().saturating_sub(1);
     let count = WATCHED.min(last + 1);

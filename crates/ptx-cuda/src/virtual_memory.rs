@@ -1,7 +1,7 @@
-//! Virtual memory management: addresses reserved, memory created, and the one mapped to the other.
+//! Virtual memory management: reserves addresses, creates memory, and maps one to the other.
 //!
-//! Addresses are the host's. Memory is a file of the kernel that has no name, so that one may be
-//! mapped in several places; kernels reach what access was set for.
+//! Addresses are the host's. Memory is an anonymous file of the operating system, so that it can be
+//! mapped in several places; kernels reach only ranges whose access was set.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::handles::Handles;
 use crate::state::Device;
 
-/// What addresses and sizes are multiples of.
+/// Addresses and sizes are multiples of this.
 pub(crate) const GRANULARITY: u64 = 2 << 20;
 
-/// Memory of the device without an address.
+/// Device memory without an address.
 struct Created {
     file: File,
     bytes: u64,
@@ -27,7 +27,7 @@ struct Created {
     places: u32,
 }
 
-/// A piece of a reservation that has memory.
+/// A mapped piece of a reservation.
 #[derive(Debug, Clone, Copy)]
 struct Mapped {
     bytes: u64,
@@ -35,11 +35,11 @@ struct Mapped {
     accessible: bool,
 }
 
-/// Addresses that were reserved.
+/// A reserved range of addresses.
 struct Reserved {
     bytes: u64,
     mapped: BTreeMap<u64, Mapped>,
-    /// Runs of accessible pieces: where they begin.
+    /// Starts of the runs of accessible pieces.
     lent: Vec<u64>,
 }
 
@@ -57,7 +57,7 @@ fn check_size(bytes: u64) -> Result {
     }
 }
 
-/// Takes the memory away from pages of the host, or sets them aside anywhere.
+/// Unmaps pages of the host, or reserves new ones.
 fn set_aside(at: u64, bytes: u64) -> Result<u64> {
     let place = std::ptr::with_exposed_provenance_mut(at as usize);
     let fixed = if at == 0 { 0 } else { libc::MAP_FIXED };
@@ -146,7 +146,7 @@ impl Virtual {
         self.drop_unused(memory)
     }
 
-    /// Gives memory back that has neither a handle nor a place.
+    /// Frees memory that has neither a handle nor a mapping.
     fn drop_unused(&mut self, memory: usize) -> Result {
         let Created {
             handles, places, ..
@@ -157,7 +157,7 @@ impl Virtual {
         }
     }
 
-    /// The memory of an address, with one more handle.
+    /// The memory at an address, with one more handle.
     pub(crate) fn retain(&mut self, ptr: u64) -> Result<usize> {
         let (_, reserved) = self.around(ptr, 1)?;
         let (&at, piece) = reserved
@@ -173,7 +173,7 @@ impl Virtual {
         Ok(memory)
     }
 
-    /// The reservation around some bytes.
+    /// The reservation that contains some bytes.
     fn around(&mut self, ptr: u64, bytes: u64) -> Result<(u64, &mut Reserved)> {
         let found = self.reserved.range_mut(..=ptr).next_back();
         let (&start, reserved) = found.ok_or(Error::INVALID_VALUE)?;
@@ -217,7 +217,7 @@ impl Virtual {
         Ok(())
     }
 
-    /// Whether kernels reach an address.
+    /// Whether kernels can reach an address.
     pub(crate) fn accessible(&mut self, ptr: u64) -> Result<bool> {
         let (_, reserved) = self.around(ptr, 1)?;
         let piece = reserved.mapped.range(..=ptr).next_back();
@@ -240,7 +240,7 @@ impl Reserved {
 }
 
 impl Device {
-    /// Memory without an address, as long as the device has as much.
+    /// Memory without an address, if the device has that much.
     pub(crate) fn create_memory(&mut self, bytes: u64) -> Result<usize> {
         match bytes <= self.free_bytes().0 {
             true => self.virtual_memory.create(bytes),
@@ -248,7 +248,7 @@ impl Device {
         }
     }
 
-    /// Lets kernels reach some mapped bytes, or no longer.
+    /// Lets kernels reach some mapped bytes, or not any more.
     pub(crate) fn set_access(&mut self, ptr: u64, bytes: u64, access: bool) -> Result {
         let (start, reserved) = self.virtual_memory.around(ptr, bytes)?;
         let end = ptr + bytes;
@@ -279,19 +279,19 @@ impl Device {
         set_aside(ptr, bytes).map(drop)
     }
 
-    /// Gives everything back.
+    /// Frees everything.
     pub(crate) fn forget_virtual(&mut self) {
         let all = std::mem::take(&mut self.virtual_memory);
         for (start, reserved) in all.reserved {
             for lent in reserved.lent {
-                // Lent by `lend_again`, and not ended since.
+                // Lent by `lend_again`, and still valid.
                 let _ = self.memory.free(DevicePtr(lent));
             }
             give_back(start, reserved.bytes);
         }
     }
 
-    /// Tells the emulator which addresses of a reservation kernels reach.
+    /// Passes the addresses of a reservation that kernels can reach to the emulator.
     fn lend_again(&mut self, start: u64) -> Result {
         let reserved = self.virtual_memory.reserved.get_mut(&start);
         let reserved = reserved.ok_or(Error::INVALID_VALUE)?;

@@ -1,4 +1,4 @@
-//! What a stream can be asked to do, now or when a graph is launched.
+//! Work that a stream can execute, now or when a graph is launched.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::launch::KernelCall;
 use crate::memory::{Extent, Rows};
 use crate::state::{Device, Locked, device};
 
-/// A function of the program, and what it is given.
+/// A function of the program, and its argument.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostCall {
     pub(crate) function: unsafe extern "C" fn(*mut c_void),
@@ -74,19 +74,19 @@ pub(crate) enum Work {
     Copy(Copy),
     Fill(Fill),
     Host(HostCall),
-    /// An event is recorded.
+    /// Records an event.
     Record(usize),
-    /// An event is waited for, which was recorded by work that is done.
+    /// Waits for an event, whose work is already done.
     Wait,
-    /// Nothing: joins others.
+    /// Does nothing: joins others.
     Nothing,
-    /// Work in an order that keeps its dependencies.
+    /// Work in an order that respects its dependencies.
     Graph(Arc<Vec<Work>>),
-    /// A graph allocates what lies at this address.
+    /// A graph allocates the memory at this address.
     Allocate(Arc<u64>),
     /// Frees an allocation.
     Free(u64),
-    /// An allocation that a graph frees: it goes with all that may replay the graph.
+    /// An allocation that a graph frees: it is kept until nothing can replay the graph.
     FreeLast(Arc<u64>),
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn kind(work: &Work) -> c_int {
     }
 }
 
-/// Does a piece of work. The device is not locked while a function of the program runs.
+/// Executes work. The device is not locked while a function of the program runs.
 pub(crate) fn perform(mut locked: Locked, work: &Work) -> Result {
     match work {
         Work::Host(call) => {

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::{files, record};
 
-/// No text that names a run is larger.
+/// Larger files are not searched for names of runs.
 const LARGEST: u64 = 1 << 20;
-/// A folder with more files is not a project's.
+/// A folder with more files is not a project.
 const MOST: usize = 50_000;
-/// Folders that hold what tools made.
+/// Folders of generated files.
 const MADE: [&str; 3] = ["target", "node_modules", "__pycache__"];
-/// Folders that are looked into though their names begin with a dot.
+/// Folders that are searched although their names begin with a dot.
 const DOTTED: [&str; 4] = [".ci", ".circleci", ".github", ".gitlab"];
 
 /// For each of these runs the first file that names it.
@@ -44,7 +44,7 @@ pub(super) fn mentions(
             }
         }
     }
-    // Runs outside of the project name one another as well.
+    // Runs outside the project may name each other too.
     for place in record::runs_in(results) {
         let header = record::header(&place).ok();
         let parts = header.iter().flat_map(|header| &header.parts);
@@ -65,7 +65,7 @@ fn read(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Every file of the project, but for what tools made.
+/// Every file of the project, except generated ones.
 fn project() -> Result<Vec<PathBuf>, CommandError> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::from(".")];
@@ -99,7 +99,7 @@ fn project() -> Result<Vec<PathBuf>, CommandError> {
     Ok(found)
 }
 
-/// Whether a text has this name as a word of its own.
+/// Whether a text contains this name as a whole word.
 fn names(text: &str, name: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || "-_".contains(c);
     let mut found = text.match_indices(name);

@@ -1,4 +1,4 @@
-//! What lies in `results/`, and what of it may go.
+//! The files in `results/`, and which of them may be removed.
 
 mod mentions;
 mod prune;
@@ -60,7 +60,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// A file by the name of a run.
+/// A file that has the name of a run.
 #[derive(Debug, Serialize)]
 struct RunEntry {
     file: PathBuf,
@@ -141,7 +141,7 @@ fn length(path: &Path) -> u64 {
     about.map_or(0, |about| about.len())
 }
 
-/// Those of sweeps and of `dgx watch`, the one last written first.
+/// The runs of sweeps and of `dgx watch`, the last written first.
 fn entries(results: &Path) -> Vec<RunEntry> {
     let folders = [results, &results.join("watch")];
     let paths = record::newest_first(&folders);

@@ -91,7 +91,7 @@ pub(super) fn run(
 }
 
 impl Rule {
-    /// The same command, in earnest.
+    /// The same command with --yes.
     fn command(&self, results: &Path) -> String {
         let mut words = format!("dgx results prune --keep {}", self.keep);
         if let Some(days) = self.older_than {
@@ -103,14 +103,14 @@ impl Rule {
         words + " --yes"
     }
 
-    /// Runs beyond those that stay of each round and device.
+    /// The runs beyond those that are kept of each round and device.
     fn old<'a>(&self, results: &Path, entries: &'a [RunEntry]) -> Vec<&'a RunEntry> {
         let mut seen: BTreeMap<_, (usize, bool)> = BTreeMap::new();
         let mut old = Vec::new();
         let here = entries.iter().filter(|e| e.file.parent() == Some(results));
         for entry in here.filter(|entry| entry.round.is_some()) {
             let timing = entry.timing.map(|timing| timing.as_str());
-            // The parts of a round belong together: none takes the place of another.
+            // The parts of a round belong together: none replaces another.
             let of = seen.entry((&entry.round, &entry.device, timing, entry.shard));
             let (count, complete) = of.or_default();
             let newest_complete = entry.is_complete() && !*complete;
@@ -126,12 +126,12 @@ impl Rule {
     fn is_due(&self, entry: &RunEntry) -> bool {
         let least = self.older_than.unwrap_or(0);
         let least = Duration::from_secs(86_400 * u64::from(least));
-        // What was written in the future is not old.
+        // A file with a date in the future is not old.
         entry.written.elapsed().is_ok_and(|age| age >= least)
     }
 }
 
-/// Why a run stays, though it is old.
+/// Why an old run is kept.
 fn kept(entry: &RunEntry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> {
     if let Some(place) = named.get(&entry.file) {
         let place = printable_line(&place.display().to_string());
@@ -155,8 +155,8 @@ fn kept(entry: &RunEntry, named: &BTreeMap<PathBuf, PathBuf>) -> Option<String> 
     }
 }
 
-/// Removes a run and the machine code beside it, while no sweep can take it up;
-/// why it stays, if it does.
+/// Removes a run and the machine code beside it, while no sweep can continue it; returns the reason
+/// if the run is kept.
 fn removed(entry: &RunEntry) -> Result<Option<String>, CommandError> {
     let held = OpenOptions::new().append(true).open(&entry.file);
     let held = held.map_err(|error| irremovable(&entry.file, &error))?;
@@ -166,7 +166,7 @@ fn removed(entry: &RunEntry) -> Result<Option<String>, CommandError> {
     for file in code(&entry.file).iter().chain([&entry.file]) {
         std::fs::remove_file(file).map_err(|error| irremovable(file, &error))?;
     }
-    // One that holds something else stays.
+    // A folder that contains something else stays.
     let _ = std::fs::remove_dir(entry.file.with_extension("cubins"));
     Ok(None)
 }

@@ -1,5 +1,5 @@
-//! The part of `dgx explain` that the time model answers: what binds, and what
-//! each removal would give at most.
+//! The part of `dgx explain` that comes from the time model: what limits a call, and how much
+//! removing each limit would save at most.
 
 use crate::present::{Align, Column, Style, Table, belief_again, percent};
 use dgx_core::domain::{BackendKind, Device, Micros};
@@ -61,8 +61,8 @@ fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
     )
 }
 
-/// The way goes through whoever the last warp had to wait for; two things at
-/// once may save more than each alone, and one alone less than its way.
+/// The critical path goes through whatever the last warp had to wait for. Removing two causes may
+/// save more than the sum of both, and removing one less than its share of the path.
 fn table(whole: Micros, savings: &[Saving]) -> Table {
     let mut grid = Table::new(vec![
         Column::new("", Align::Left, 9),

@@ -32,9 +32,9 @@ enum Action {
 struct Part {
     name: &'static str,
     limit: Option<Bytes>,
-    /// Whether dgx wrote what lies there.
+    /// Whether dgx wrote the files there.
     is_ours: fn(&Path) -> bool,
-    /// Whether all of it is gone.
+    /// Removes the part; whether all of it is gone.
     remove: fn(&Path) -> io::Result<bool>,
 }
 
@@ -50,14 +50,14 @@ const PARTS: [Part; 2] = [
         limit: Some(Bytes(ANSWERS_LIMIT)),
         is_ours,
         remove: |path| match fs::remove_file(path) {
-            // Another may have removed it first.
+            // Another process may have removed it first.
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(true),
         },
     },
 ];
 
-/// Says how large the cache is, or empties it.
+/// Prints the size of the cache, or empties it.
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();
     let root = cache_root(&here);
@@ -93,7 +93,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     Ok(Exit::Done)
 }
 
-/// What lies behind a link is not known to be the cache: it may be anything.
+/// The target of a link may not be a cache: it may be anything.
 fn refuse_links(root: &Path) -> Result<(), CommandError> {
     let above = root.parent().filter(|_| root.ends_with(".dgx/cache"));
     let parts = PARTS.map(|part| root.join(part.name));

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     compile: machine::CompileLimits,
 }
 
-/// Operators lie in folders of that name, or have an output.
+/// Operators lie in folders of that name, or define an output.
 fn is_operator(path: &Path) -> bool {
     let folder = path.parent().and_then(Path::file_name);
     let has_output = || {
@@ -50,7 +50,7 @@ fn is_operator(path: &Path) -> bool {
     folder.is_some_and(|folder| folder == "operators") || has_output()
 }
 
-/// Reads, resolves and evaluates everything a sweep would, and runs nothing.
+/// Reads, resolves and evaluates everything that a sweep would, but runs nothing.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (operators, rounds): (Vec<&PathBuf>, Vec<&PathBuf>) =
         args.rounds.iter().partition(|path| is_operator(path));
@@ -114,7 +114,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(exit)
 }
 
-/// What a sound round is for, or how to check one again that is not.
+/// The next command: what a valid round is for, or how to check an invalid one again.
 fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
     let rounds = args.rounds.iter().map(typed);
     let folders = Folders::named(&globals.variants).flags();
@@ -134,7 +134,7 @@ fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
     )
 }
 
-/// Python is no data once it is compiled.
+/// Warns that compiling Python files runs code.
 fn warn_of_python(plan: &Plan) {
     let python = |build: &&BuildSpec| build.language == Language::Triton;
     let mut files: Vec<String> = (plan.builds.iter().filter(python))
@@ -147,7 +147,7 @@ fn warn_of_python(plan: &Plan) {
     }
 }
 
-/// Shows what is wrong with variants that would cost their rows in a sweep.
+/// Prints the mistakes of variants that would fail their rows in a sweep.
 pub(super) fn print_mistakes(plan: &Plan) -> Exit {
     let mistakes = plan.mistakes();
     for mistake in &mistakes {
@@ -216,7 +216,7 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
     surprised
 }
 
-/// What a device would refuse, as far as the plan alone shows.
+/// The launches that a device would refuse, as far as the plan alone shows.
 fn unlaunchable(plan: &Plan) -> Vec<RefusedCell> {
     let limits = &plan.device.limits;
     let cells = plan.cells.iter().filter_map(|cell| match &cell.work {
@@ -241,8 +241,8 @@ fn unlaunchable(plan: &Plan) -> Vec<RefusedCell> {
         .collect()
 }
 
-/// Prints what a device would refuse to launch, once for each contender and
-/// reason; true if one was not declared.
+/// Prints the launches that a device would refuse, once for each contender and reason; true if one
+/// was not declared.
 fn report_refusals(plan: &Plan, refused: &[RefusedCell]) -> bool {
     let mut surprised = false;
     let mut told = Vec::new();
@@ -266,7 +266,7 @@ fn report_refusals(plan: &Plan, refused: &[RefusedCell]) -> bool {
     surprised
 }
 
-/// A gate on contenders that do not compete would never be judged.
+/// Refuses a gate on contenders that do not compete, since it would never be judged.
 fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
     let Some(gate) = &plan.round.gate else {
         return Ok(());
@@ -294,8 +294,8 @@ fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// In a sweep this is a row. A specialist may leave shapes to others, but a
-/// contender that can run none is a mistake in the round.
+/// In a sweep this is a row. A specialised contender may skip shapes, but one that can run none is
+/// a mistake in the round.
 fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
     let unsupported = |cell: &Cell| matches!(cell.work, Work::Unsupported { .. });
     let mut idle = vec![true; plan.contenders.len()];
@@ -362,8 +362,8 @@ fn source_for(variant: &Path, target: &str) -> PathBuf {
     folder.join(target).join(name)
 }
 
-/// Lineage and claims name other variants; a name that means nothing is no
-/// reason not to run, and worth a word.
+/// Lineage and claims name other variants; an unknown name does not prevent a run, but deserves a
+/// warning.
 fn warn_of_unknown_names(plan: &Plan, catalog: &Catalog) {
     let mut told = Vec::new();
     for contender in &plan.contenders {

@@ -1,4 +1,4 @@
-//! Flags and endings that sweeping on a cluster and attaching to it share.
+//! Flags and final messages that sweeping on a cluster and attaching to it share.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ impl SlurmFlags {
     }
 }
 
-/// Prints what was merged; of which round, where the command was told.
+/// Prints the merged run; with the path of its round, if the command knows it.
 pub(super) fn ending(
     followed: &Followed,
     round: Option<&Path>,

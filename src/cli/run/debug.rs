@@ -80,7 +80,7 @@ const DEBUGGING: Words = Words {
     second: "ended",
 };
 
-/// Judges one cell and tells everything that is known of it.
+/// Judges one cell and prints everything known about it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (round, run) = subject(args.of.as_deref(), &args.contender)?;
     let case = Case::new(&args, globals, round, run.as_ref())?;
@@ -125,7 +125,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         let shape = &plan.shapes[0];
         let (cell, compiler) = (&cell, &compiler);
         let (account, log) = thread::scope(|scope| {
-            // The cache keeps images, not what the compiler said of them.
+            // The cache keeps images, not the compiler's messages about them.
             let wanted = cell.image().is_none() || speech::level() >= Level::Verbose;
             let log = scope.spawn(move || match place {
                 0 if wanted => cell.log(compiler),
@@ -164,12 +164,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
 }
 
-/// What is looked into, and how.
+/// The cell to debug, and the settings for it.
 struct Case {
     round: Round,
     settings: Settings,
     time_limit: Duration,
-    /// As a command names it.
+    /// The round or run, as a command names it.
     of: PathBuf,
     /// The file of the round.
     config: String,
@@ -216,7 +216,7 @@ impl Case {
     }
 }
 
-/// The first shape that a contender of this name failed on.
+/// The first shape on which a contender of this name failed.
 fn first_failure(run: &Run, name: &str) -> Option<String> {
     let meant = Pattern::new(name);
     let ids = run.header.contenders.iter().map(|c| &c.id);
@@ -230,8 +230,8 @@ fn first_failure(run: &Run, name: &str) -> Option<String> {
     Some(shape.name.clone())
 }
 
-/// Backends to ask, each with its target: the one that was named, or a GPU and
-/// the emulator, as far as both are there.
+/// The backends to use, each with its target: the one that was named, or a GPU and the emulator, as
+/// far as both are available.
 fn backends(
     args: &Args,
     run: Option<&Run>,
@@ -240,7 +240,7 @@ fn backends(
     let target = args.target.clone().or_else(of_run);
     let emulated = (BackendChoice::Emu, target.clone());
     if let Some(word) = &target {
-        // A mistake in it is the user's, and no worker's.
+        // A mistake in the target is the user's, not a worker's.
         target::find(word)?;
     }
     match args.backend {

@@ -93,7 +93,7 @@ fn gpu() -> Result<String, String> {
     ))
 }
 
-/// How many sources there are for which chips.
+/// The number of sources for each chip.
 fn variants(globals: &Globals) -> String {
     let Ok(catalog) = Catalog::open(&globals.variants) else {
         return "none here".to_owned();
@@ -110,7 +110,7 @@ fn variants(globals: &Globals) -> String {
     counts.join(", ")
 }
 
-/// What can be emulated by name.
+/// The targets that can be emulated by name.
 fn targets() -> String {
     let named = target::built_in().map(|(name, device)| format!("{name} ({})", device.chip));
     named.collect::<Vec<_>>().join(", ")

@@ -52,7 +52,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
     args.shapes.keep_in_round(&mut round)?;
     let catalog = Catalog::open(&globals.variants)?;
-    // Times of another device would say nothing of this one.
+    // Times of another device do not apply to this one.
     let run = run.filter(|_| args.target.is_none());
     let device = match &run {
         Some(run) => runs::device_of(run)?,
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// What the least times are made of where no run says it, and by whose word.
+/// The numbers behind the minimum times if no run gives them, each with its source.
 fn assumed(device: &Device) -> String {
     let by = |key: &str| device.origins.get(key).map_or("unknown", String::as_str);
     let Device { name, peaks, .. } = device;
@@ -108,7 +108,7 @@ fn assumed(device: &Device) -> String {
     )
 }
 
-/// The round with nobody in it but the contender asked for.
+/// A plan of the round with only this contender.
 pub(super) fn plan_for(
     name: &str,
     round: Round,
@@ -202,7 +202,7 @@ fn show(
     say!("");
 }
 
-/// What the emulator counted of it, shape by shape, where the run was emulated.
+/// The emulator's counters of the contender, shape by shape, if the run was emulated.
 fn print_counters(run: &Run, contender: &ContenderId, style: &Style) {
     let shapes = run.header.shapes.iter();
     let rows: Vec<CounterRow> = shapes
@@ -253,7 +253,7 @@ fn kernel_table(kernels: &[KernelFit]) -> Table {
     grid
 }
 
-/// What the least times assume, where the samples say it.
+/// The clock that the minimum times assume, if the samples have it.
 fn clocks<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed>) -> Option<String> {
     let read = calls.iter().filter_map(|c| measured(&c.shape)?.clock_mhz);
     let clocks: Vec<f64> = read.collect();

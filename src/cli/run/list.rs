@@ -26,7 +26,7 @@ pub(crate) struct Args {
     operators: bool,
 }
 
-/// Prints the variants there are, or what a round would run.
+/// Prints all variants, or the contents of a round.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let style = runs::style(globals);
     if args.operators {
@@ -110,9 +110,9 @@ fn list_all(catalog: &Catalog, here: &Device, style: &Style) -> Result<Exit, Com
     Ok(exit)
 }
 
-/// A broken variant is a row like any other, so that one mistake does not hide
-/// the rest; each is then told with its remedy, and the exit code still tells.
-/// Below the `first` table it says what the others have in common with it.
+/// A broken variant is a row like any other, so that one mistake does not hide the rest; each is
+/// then reported with its remedy, and the exit code shows it too. The hint on -v is printed only
+/// below the `first` table.
 fn list_variants(
     catalog: &Catalog,
     here: &Device,
@@ -132,7 +132,7 @@ fn list_variants(
     let verbose = speech::level() >= Level::Verbose;
     for name in catalog.names() {
         let sources: Result<Vec<_>, _> = catalog.sources(name).into_iter().collect();
-        // What runs here speaks first, and alone unless all are asked for.
+        // The source for this device comes first, and alone unless all are wanted.
         let sources = sources.map(|mut sources| {
             sources.sort_by_key(|source| here.chip.refuses(&source.arch).is_some());
             let archs: Vec<&str> = sources.iter().map(|source| &*source.arch).collect();
@@ -219,7 +219,7 @@ fn span_of(values: &[i64]) -> String {
     }
 }
 
-/// Contenders that run on none of the shapes on this device, and why not.
+/// Contenders that run on none of the shapes on this device, with the reason.
 fn idle(plan: &Plan) -> Vec<(&ContenderId, &str)> {
     let mut idle = Vec::new();
     for (index, contender) in plan.contenders.iter().enumerate() {
@@ -257,7 +257,7 @@ fn list_round(plan: &Plan, style: &Style) {
     say!("{}\n", grid.render(style));
     let prose = |title| Column::new(title, Align::Left, 8).wraps();
     let operator = &round.operator;
-    // A size of one's own may be called so too.
+    // An operator may have a size of this name too.
     let grouped = plan.shapes.iter().any(|shape| shape.groups.len() > 1);
     let mut columns = vec![Column::key("shape")];
     columns.extend(grouped.then(|| Column::new("groups", Align::Right, 8)));
@@ -280,7 +280,7 @@ fn list_round(plan: &Plan, style: &Style) {
     say!("{}", grid.render(style));
 }
 
-/// Operations in billions; never 0.0 where there are some.
+/// Operations in billions; never 0.0 unless there are none.
 fn gflop(operations: f64) -> String {
     match operations / 1e9 {
         giga if giga >= 0.1 || giga == 0.0 => format!("{giga:.1}"),

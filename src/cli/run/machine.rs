@@ -1,4 +1,4 @@
-//! What there is to run on here, and to compile with.
+//! The devices and compilers of this machine.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use dgx_run::backend::cuda::CudaBackend;
 use dgx_run::compile::{Compiler, Limits, cache_root};
 use dgx_run::sweep::{BackendChoice, choose};
 
-/// What a sweep would run on: the target that was named, the card here where
-/// `choice` allows one, or else what is usually emulated.
+/// The device of a sweep: the named target, the card here if `choice` allows one, or else the usual
+/// emulated device.
 pub(super) fn device(
     target: Option<&str>,
     choice: BackendChoice,
@@ -27,9 +27,8 @@ pub(super) fn device(
     Ok((device, Some(chip)))
 }
 
-/// What to emulate: the target that was named, one like the card here, or else
-/// the usual one. A sweep takes the sources of the card, so whatever else is
-/// asked about them must take the same.
+/// The device to emulate: the named target, one like the card here, or else the usual one. A sweep
+/// uses the sources for the card, so every other command about them must use the same.
 pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
     let (device, card) = device(target, BackendChoice::Auto)?;
     let alike = || target::like(&device.name, card).unwrap_or(target::usual());
@@ -39,13 +38,13 @@ pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
     })
 }
 
-/// NVRTC and the cache of this folder, for commands that compile and run nothing.
+/// NVRTC and the cache of this folder, for commands that compile but run nothing.
 pub(super) fn compiler(limits: Limits) -> Result<Compiler, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();
     Ok(Compiler::new(&cache_root(&here), limits)?)
 }
 
-/// What compiling may take.
+/// Limits of compiling.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct CompileLimits {
     /// Limit for compiling one image, in seconds of processor time

@@ -101,7 +101,7 @@ impl Args {
     }
 }
 
-/// Looks for what a right result does not show, and says where it is.
+/// Finds hazards that a correct result does not show, and prints where they are.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let config = match args.of {
@@ -173,7 +173,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     examine(&args, &tasks, &compiler, &again, globals)
 }
 
-/// Examines the cells, keeps what is found in files, and prints it.
+/// Examines the cells, writes the findings to files, and prints them.
 fn examine(
     args: &Args,
     tasks: &[Task],
@@ -188,11 +188,11 @@ fn examine(
     };
     let progress = Progress::begin();
     let bar = progress.slow("sanitize", tasks.len());
-    // What is no file takes all of it at once.
+    // An output that is not a file gets everything at once.
     let file = args.export_json.as_deref();
     let keep = file.filter(|path| export::replaces(path)).map(|path| {
         |report: &SanitizeReport| {
-            // It is written once more in the end, and then it must succeed.
+            // It is written once more at the end, and then it must succeed.
             let _ = export::write(path, &hazards::json(report, &settings, again));
         }
     });
@@ -232,8 +232,8 @@ fn shape_names(tasks: &[Task]) -> String {
     }
 }
 
-/// The round a contender is examined by, and the run it is of: what is named,
-/// or what is usual.
+/// The round that defines a contender's examination, and the run it is from: the named one, or the
+/// usual one.
 fn reference_round(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandError> {
     match &args.of {
         Some(path) => subject(Some(path), &args.subject).map(Some),
@@ -247,7 +247,7 @@ fn is_sizes(word: &str) -> bool {
     parts.all(|part| part.trim().parse::<u32>().is_ok())
 }
 
-/// Those of a variant that are meant.
+/// The selected contenders of a variant.
 fn contenders_of(
     args: &Args,
     catalog: &Catalog,
@@ -272,7 +272,7 @@ fn contenders_of(
     }
 }
 
-/// Where they are sent, if the command line says it.
+/// The shapes of the command line, if it names any, with their device.
 fn cases(
     args: &Args,
     round: &Round,
@@ -321,7 +321,7 @@ fn named_shapes(words: &[Names], round: &Round, of_round: bool) -> Result<Vec<Sh
     Ok(shapes)
 }
 
-/// Shapes that nobody takes are the user's mistake.
+/// Shapes that no contender supports are the user's mistake.
 fn refuse_if_none_runs(tasks: &[Task]) -> Result<(), CommandError> {
     let refusals: Option<Vec<&str>> = tasks.iter().map(Task::refusal).collect();
     match refusals.as_deref() {
@@ -344,7 +344,7 @@ fn refuse_if_none_runs(tasks: &[Task]) -> Result<(), CommandError> {
     }
 }
 
-/// What was asked for.
+/// The command line, as typed.
 fn asked(args: &Args, globals: &Globals) -> String {
     let mut words = vec![format!("dgx sanitize {}", typed(&args.subject))];
     words.extend(args.of.as_ref().map(typed));
@@ -361,8 +361,8 @@ fn asked(args: &Args, globals: &Globals) -> String {
     words.join(" ") + &Folders::named(&globals.variants).flags()
 }
 
-/// What is found, to be read elsewhere; only on the screen a command is to be
-/// pasted here.
+/// The findings as a page to be read elsewhere. Paths in it are made portable, since only commands
+/// on the screen are pasted on this machine.
 fn page(
     args: &Args,
     report: &SanitizeReport,
@@ -383,7 +383,7 @@ fn page(
     )
 }
 
-/// What else of a command line changes what is found.
+/// The other flags that change the findings.
 fn manner(args: &Args) -> Vec<String> {
     let mut words = Vec::new();
     let target = args.target.as_ref();
@@ -395,7 +395,7 @@ fn manner(args: &Args) -> Vec<String> {
     words
 }
 
-/// The command that shows a cell's odd schedule again.
+/// The command that repeats a cell's deviating schedule.
 fn again(
     cell: &SanitizedCell,
     of_round: bool,
@@ -404,7 +404,7 @@ fn again(
     globals: &Globals,
 ) -> String {
     let contender = cell.contender.typed();
-    // A round has tolerances of its own.
+    // A round has its own tolerances.
     let mut words = vec![match of_round {
         true => format!("dgx sanitize {} --only {contender}", typed(&args.subject)),
         false => format!("dgx sanitize {contender}"),

@@ -1,5 +1,4 @@
-//! Which round a contender is looked into on: `explain`, `profile`, `debug` and
-//! `sanitize` agree on it.
+//! Chooses the round in which `explain`, `profile`, `debug` and `sanitize` examine a contender.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use dgx_core::operators;
 use dgx_core::record::{self, Run};
 use dgx_run::catalog::Catalog;
 
-/// The round that is named or usual, and the run it is of, if it is one's.
+/// The named or usual round, and its run if it comes from one.
 pub(super) fn subject(
     of: Option<&Path>,
     contender: &str,
@@ -24,9 +23,9 @@ pub(super) fn subject(
     }
 }
 
-/// The round a contender is looked into on unless one is named: that of the
-/// newest run where it is in it, or its own, for the shapes of others may be
-/// far too large for it, or that of the newest run. Says which.
+/// The round used to examine a contender unless one is named: that of the newest run if the
+/// contender is in it, else the contender's own, since shapes of other rounds may be far too large
+/// for it, else that of the newest run. Prints the choice.
 pub(super) fn usual(contender: &str) -> Result<Option<(Round, Option<Run>)>, CommandError> {
     let newest = runs::newest().ok();
     let meant = Pattern::new(contender);
@@ -71,12 +70,12 @@ fn read(path: &Path) -> Result<(Round, Option<Run>), CommandError> {
         return Err(InputError::new(message, "name a round, or a run file of `dgx sweep`").into());
     }
     let round = run.header.config.round()?;
-    // Scripted times bound nothing.
+    // Scripted times are no evidence.
     let run = Some(run).filter(|run| run.timing() != Timing::Scripted);
     Ok((round, run))
 }
 
-/// The round that `dgx new` wrote for a variant, while it is in it.
+/// The round that `dgx new` wrote for a variant, if it still contains the variant.
 fn own_round(contender: &str) -> Option<PathBuf> {
     let variant = Selection::parse(contender, 0..0).ok()?.variant;
     let path = Path::new(named::CONFIGS).join(format!("{variant}.toml"));
@@ -85,8 +84,7 @@ fn own_round(contender: &str) -> Option<PathBuf> {
     has.then_some(path)
 }
 
-/// A word that may be a contender's name or a round's: the round, where there is
-/// no such variant.
+/// A word that may name a contender or a round: the round, unless there is a variant of that name.
 pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option<PathBuf> {
     let path = Path::new(word);
     if path.extension().is_some_and(|found| found == "toml") {
@@ -96,8 +94,8 @@ pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option
     named::round_file(&word.into()).ok().filter(|_| unknown)
 }
 
-/// The operator of a design that no round names: the usual one, or the only one
-/// that has a design of that name.
+/// The operator of a design that no round names: the usual one, or the only one that has a design
+/// of that name.
 pub(super) fn operator_of(name: &str, catalog: &Catalog) -> Result<Arc<Operator>, CommandError> {
     let found: Vec<Option<&str>> = catalog.operators_of(name).collect();
     match found.as_slice() {

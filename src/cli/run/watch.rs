@@ -40,8 +40,7 @@ pub(crate) struct Args {
     sweep: Vec<String>,
 }
 
-/// How often files are looked at, and for how long they must be left alone
-/// before they count as saved.
+/// How often files are checked, and how long they must stay unchanged before they count as saved.
 const LOOK: Duration = Duration::from_millis(200);
 
 const WATCHING: Words = Words {
@@ -49,7 +48,7 @@ const WATCHING: Words = Words {
     second: "ended",
 };
 
-/// Sweeps what changed whenever a file of the round does.
+/// Sweeps the changed contenders whenever a file of the round changes.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Round::read(&args.round)?;
     interrupt::install(WATCHING);
@@ -83,11 +82,11 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// What each contender is made of, by its name; the round itself under none.
-/// One that cannot be read is told by the sweep.
+/// A hash of the sources of each contender, by its name; that of the round has an empty name. A
+/// contender that cannot be read is reported by the sweep.
 type Fingerprints = BTreeMap<String, String>;
 
-/// With them, where their headers outside of the folders of variants lie.
+/// The fingerprints, and the headers outside the folders of variants.
 fn fingerprints(path: &Path, globals: &Globals) -> (Fingerprints, BTreeSet<PathBuf>) {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut headers = BTreeSet::new();
@@ -102,14 +101,14 @@ fn fingerprints(path: &Path, globals: &Globals) -> (Fingerprints, BTreeSet<PathB
             found.insert(contender.id.as_str().to_owned(), hash);
             let variant = &contender.variant;
             headers.extend(variant.headers.found().map(Path::to_owned));
-            // A file that is still missing may be put there.
+            // A missing file may still be created there.
             headers.extend(variant.include.iter().cloned());
         }
     }
     (found, headers)
 }
 
-/// Who is not as he was; nobody by name where the round is another one.
+/// The contenders that changed; if the round itself changed, its empty name is among them.
 fn changed(known: &Fingerprints, now: &Fingerprints) -> BTreeSet<String> {
     let differs = |name: &&String| known.get(*name) != now.get(*name);
     let names = known.keys().chain(now.keys());
@@ -127,7 +126,7 @@ fn announced(changed: &BTreeSet<String>, runs: u32) -> String {
     }
 }
 
-/// Runs a sweep to its end, or until a file changes meanwhile; its exit code.
+/// Runs a sweep to its end, or until a file changes; returns its exit code.
 fn sweep(
     args: &Args,
     globals: &Globals,
@@ -174,7 +173,7 @@ fn sweep(
             return Ok(status.code());
         }
         if interrupt::requested() {
-            // It has had the same signal where it came from the terminal.
+            // It has received the same signal if that came from the terminal.
             end(&mut child);
             return Ok(None);
         }
@@ -187,7 +186,7 @@ fn sweep(
     }
 }
 
-/// Ends a sweep that nobody waits for any more.
+/// Ends a sweep whose result is no longer needed.
 fn end(child: &mut Child) {
     if let Ok(pid) = i32::try_from(child.id()) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
@@ -203,7 +202,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Files whose change may matter, and when each last did.
+/// Files whose change may matter, with the time of the last change.
 type Stamps = BTreeMap<PathBuf, (SystemTime, u64)>;
 
 /// A round file, and the folders its variants and their headers are in.
@@ -214,7 +213,7 @@ struct Watched {
     headers: BTreeSet<PathBuf>,
 }
 
-/// Folders below those of variants that are looked into, and files in all.
+/// How deep the folders of variants are searched, and for how many files in all.
 const DEPTH: usize = 8;
 const FILES: usize = 10_000;
 
@@ -222,7 +221,7 @@ impl Watched {
     fn new(round: &Path, variants: &[PathBuf]) -> Self {
         let mut folders = variants.to_vec();
         let usual = PathBuf::from(DEFAULT_FOLDER);
-        // Its headers are everybody's.
+        // All variants may include these headers.
         if !folders.contains(&usual) {
             folders.push(usual);
         }
@@ -263,7 +262,7 @@ impl Watched {
         stamps
     }
 
-    /// What the files are like once nobody writes to them.
+    /// The state of the files once nothing writes to them.
     fn settled(&self) -> Stamps {
         let mut before = self.stamps();
         while !interrupt::requested() {
@@ -277,7 +276,7 @@ impl Watched {
         before
     }
 
-    /// Waits until a file is not as it was seen, or the user has enough.
+    /// Waits until a file changes, or the user stops.
     fn wait(&self, seen: &Stamps) {
         while !interrupt::requested() && self.stamps() == *seen {
             thread::sleep(LOOK);

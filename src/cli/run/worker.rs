@@ -24,8 +24,8 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> {
-    // A signal to everybody (a batch system's, a closed session's) is for the
-    // supervisor to act on: a worker that died of it would look crashed.
+    // The supervisor reacts to signals that go to all processes (from a batch system or a closed
+    // session): a worker that died of one would look crashed.
     let _ = ctrlc::set_handler(|| {});
     if let Some(core) = args.core {
         step_aside(core).map_err(|e| {

@@ -12,26 +12,26 @@ use dgx_core::gate::{Finding, GateReport, Ruling};
 #[cfg(test)]
 mod tests;
 
-/// What `dgx gate --export-json` writes.
+/// The JSON that `dgx gate --export-json` writes.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "dgx gate export")]
 pub(crate) struct GateExport {
     version: u32,
-    /// The last line of the screen.
+    /// The last line on the screen.
     outcome: String,
     /// The exit code.
     exit: u8,
     run: String,
-    /// What it was held against.
+    /// What the run was compared with.
     over: String,
     across_devices: Option<String>,
-    /// What kept the run from being judged as a whole.
+    /// Why the run could not be judged as a whole.
     incomplete: Vec<String>,
     findings: Vec<FindingExport>,
     notes: Vec<String>,
 }
 
-/// A finding as programs read it.
+/// A finding, for programs.
 #[derive(Serialize, JsonSchema)]
 struct FindingExport {
     rule: String,
@@ -59,7 +59,7 @@ impl FindingExport {
     }
 }
 
-/// What it says, for those who read it.
+/// The schema of the export.
 pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<GateExport>()
 }
@@ -81,8 +81,7 @@ pub(crate) fn json(report: &GateReport) -> String {
     serde_json::to_string_pretty(&export).unwrap_or_default() + "\n"
 }
 
-/// JUnit XML: a test case per finding; an undecided one is an error, and so is
-/// half a run.
+/// JUnit XML: a test case per finding; an undecided one is an error, and so is half a run.
 pub(crate) fn junit(report: &GateReport) -> String {
     let mut cases = Vec::new();
     if !report.incomplete.is_empty() {

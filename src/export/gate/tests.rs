@@ -117,12 +117,12 @@ fn a_counter_the_baseline_has_none_of_must_stay_at_none() {
     };
     let mut report = over_run(&worse, &run, &gate);
     (report.run, report.over) = ("later.jsonl".to_owned(), "earlier.jsonl".to_owned());
-    // How far off the model is changes with every calibration.
+    // The model's error changes with every calibration.
     report.notes.clear();
     insta::assert_snapshot!(text(&report));
 }
 
-/// Half a run is an error to whoever collects tests, and the last line says why.
+/// Half a run is an error for test collectors, and the last line gives the reason.
 #[test]
 fn half_a_run_is_told() {
     let whole = Synthetic::round4();

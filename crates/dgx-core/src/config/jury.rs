@@ -1,4 +1,4 @@
-//! Scores a jury gave before anything was measured.
+//! A jury's scores, given before anything was measured.
 
 use super::limits::SCORE;
 use super::round::{Juror, Jury};

@@ -1,5 +1,5 @@
-//! What a round file may say, in numbers: for the reader, which refuses what is
-//! beyond them, and for the schema, by which editors do.
+//! Numeric limits of a round file: the reader refuses values beyond them, and the schema lets
+//! editors do so too.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ macro_rules! allowed {
 pub const FACTOR: RangeInclusive<f64> = 1e-3..=1e3;
 
 allowed! {
-    /// Looser than this and wrong kernels pass.
+    /// With a larger tolerance wrong kernels pass.
     Tolerance: f64 = 0.0..=0.1;
     /// Seconds; a day at most.
     Timeout: f64 = 0.1..=86_400.0;
@@ -46,7 +46,7 @@ allowed! {
 
 pub(super) const SCORE: RangeInclusive<f64> = 0.0..=10.0;
 
-/// What a size may be, one by itself: for the schema.
+/// The range of a single size, for the schema.
 pub(super) fn size() -> Schema {
     json_schema!({ "type": "integer", "minimum": 1, "maximum": EXTENT })
 }
@@ -69,7 +69,7 @@ pub(super) fn grids(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// What may have been meant by a name that is no counter's.
+/// A remedy for a word that is not the name of a counter.
 pub fn counter_remedy(name: &str) -> String {
     let names = Counter::names();
     let list = || format!("use one of {}", names.join(", "));

@@ -1,5 +1,5 @@
-//! A round: the question asked, who competes, on what, and how it is judged.
-//! Read from TOML and checked once; what leaves here is right in itself.
+//! A round: its question, contenders, shapes and rules. Read from TOML and checked once; a
+//! [`Round`] is consistent in itself.
 
 mod jury;
 mod limits;
@@ -18,7 +18,7 @@ pub use round::{
 };
 pub use slurm::{Array, Slurm};
 
-/// What a round file may say, for editors and other programs.
+/// The schema of a round file, for editors and other programs.
 pub fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<wire::RoundFile>()
 }
@@ -26,12 +26,12 @@ pub fn schema(generator: SchemaGenerator) -> Schema {
 /// Where the keys of a round are explained.
 const GUIDE: &str = "`dgx schema round` lists the keys";
 
-/// The default of what is done unless a file says otherwise.
+/// The default of settings that are on unless a file turns them off.
 fn yes() -> bool {
     true
 }
 
-/// Names that go into tables and file names.
+/// Whether a name is suitable for tables and file names.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && !name.contains("..")

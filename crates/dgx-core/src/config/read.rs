@@ -1,5 +1,5 @@
-//! From a round file as written to a [`Round`] that is right in itself.
-//! Whether its names exist is the plan's to find out.
+//! Turns a round file as written into a consistent [`Round`]. The plan checks whether its names
+//! exist.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,7 +22,7 @@ impl Round {
         Self::from_source(file)
     }
 
-    /// Checks a round file that was read already.
+    /// Checks a round file that is already in memory.
     pub fn from_source(file: SourceFile) -> Result<Self, InputError> {
         let document = Document::whole(&file, GUIDE);
         let wire: wire::RoundFile = document.parse()?;
@@ -55,8 +55,8 @@ impl Round {
 }
 
 impl Selection {
-    /// A contender's name, or a variant's for all its contenders, written at
-    /// `span` of a round file (or nowhere, for one from the command line).
+    /// A contender's name, or a variant's for all its contenders, written at `span` of a round file
+    /// (or nowhere, if it is from the command line).
     pub fn parse(text: &str, span: Range<usize>) -> Result<Self, String> {
         let (variant, params) = ContenderId::parts(text)?;
         Ok(Self {
@@ -116,7 +116,7 @@ impl Reader<'_> {
     fn operator(&self, name: Option<&Spanned<String>>) -> Result<Arc<Operator>, InputError> {
         let named = name.map(|name| name.get_ref().as_str());
         operators::named(named).map_err(|error| match name {
-            // One that is there and wrong says itself where.
+            // An error in an existing value has its own location.
             Some(name) if error.location().is_none() => {
                 self.document
                     .error(name.span(), error.message(), error.remedy())

@@ -16,24 +16,24 @@ use crate::operator::Operator;
 /// A round file, resolved: defaults filled in, shapes expanded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
-    /// The file's stem unless the file says otherwise.
+    /// The file's stem unless the file gives a name.
     pub name: String,
     pub question: String,
     pub file: SourceFile,
     pub contenders: Vec<Selection>,
-    /// Names and patterns of those that were asked for; empty for all.
+    /// Names and patterns of the selected contenders; empty for all.
     pub only: Vec<String>,
     pub baseline: Baseline,
-    /// What is timed beside the contenders.
+    /// The reference that is timed beside the contenders.
     pub yardstick: Option<Yardstick>,
-    /// What is computed.
+    /// The computation.
     pub operator: Arc<Operator>,
     pub shapes: Vec<Shape>,
     /// Where each shape stands in the file, for errors about it.
     pub shape_spans: Vec<Range<usize>>,
     pub validation: Validation,
     pub measurement: Measurement,
-    /// How its shards are submitted, where it says.
+    /// How its shards are submitted, if it says so.
     pub slurm: Slurm,
     pub gate: Option<Gate>,
     pub jury: Option<Jury>,
@@ -45,7 +45,7 @@ pub struct Round {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Yardstick {
-    /// The product by cuBLASLt, its operands in 16 bits beforehand.
+    /// The product by cuBLASLt, with its operands converted to 16 bits beforehand.
     Cublas,
     /// A copy that moves as many bytes as the operator must.
     Copy,
@@ -66,7 +66,7 @@ impl Yardstick {
         ContenderId::from_text(self.name())
     }
 
-    /// The one that an operator has unless its round says otherwise.
+    /// The default for an operator.
     pub fn of(operator: &Operator) -> Self {
         match operator.product() {
             Some(_) => Self::Cublas,
@@ -76,15 +76,15 @@ impl Yardstick {
 }
 
 impl Round {
-    /// What an element may be off by, relative and absolute: as the round says,
-    /// or as its first output does.
+    /// The allowed error of an element, relative and absolute: the round's, or that of its first
+    /// output.
     pub fn tolerance(&self) -> (f64, f64) {
         let (rtol, atol) = self.operator.outputs[0].tolerance();
         let Validation { rtol: own, .. } = self.validation;
         (own.unwrap_or(rtol), self.validation.atol.unwrap_or(atol))
     }
 
-    /// Whether it says which data it is validated on.
+    /// Whether it names the data for validation.
     pub fn names_data(&self) -> bool {
         let round = self.file.text.parse::<toml_edit::DocumentMut>();
         let validate = round.ok().and_then(|round| {
@@ -94,7 +94,7 @@ impl Round {
         validate.is_some()
     }
 
-    /// Leaves out the shapes that are not to be kept.
+    /// Removes the shapes that are not kept.
     pub fn keep(&mut self, kept: impl Fn(&Shape) -> bool) {
         let (shapes, spans) = (&mut self.shapes, &mut self.shape_spans);
         let both = std::mem::take(shapes)
@@ -108,7 +108,7 @@ impl Round {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     pub variant: String,
-    /// Parameters that are fixed; the others take every value.
+    /// Fixed parameters; the others take every value.
     pub params: BTreeMap<String, i64>,
     pub span: Range<usize>,
 }
@@ -123,12 +123,11 @@ pub enum Baseline {
     },
 }
 
-/// What is right.
+/// How results are checked.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Validation {
-    /// An element passes if its error is at most atol + rtol·|expected|.
-    /// The operator's where there is none.
+    /// An element passes if its error is at most atol + rtol·|expected|. Default: the operator's.
     #[serde(deserialize_with = "perhaps::<Tolerance, _>")]
     #[schemars(with = "Within<Tolerance>")]
     pub rtol: Option<f64>,
@@ -136,12 +135,12 @@ pub struct Validation {
     #[serde(deserialize_with = "perhaps::<Tolerance, _>")]
     #[schemars(with = "Within<Tolerance>")]
     pub atol: Option<f64>,
-    /// Data it is checked on. Where there is none: benchmark, full and corner,
-    /// and exact for operators other than nvfp4-dual-gemm that have them.
+    /// Data for the check. Default: benchmark, full and corner, and exact for operators other than
+    /// nvfp4-dual-gemm that have them.
     #[serde(deserialize_with = "distributions")]
     #[schemars(extend("minItems" = 1, "uniqueItems" = true))]
     pub distributions: Vec<Distribution>,
-    /// Fixed data; without it every run draws afresh.
+    /// Seed of the data; without it every run draws its own.
     #[serde(deserialize_with = "seed")]
     pub seed: Option<u64>,
     /// Seconds until a contender counts as hung.
@@ -188,7 +187,7 @@ fn seed<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<u64>, D::Error> {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Measurement {
-    /// Blocks per shape before anything may count as decided.
+    /// Blocks per shape before a result may count as decided.
     #[serde(with = "Within::<MinBlocks>")]
     pub min_blocks: u32,
     /// Time limit per shape.
@@ -219,38 +218,38 @@ impl Default for Measurement {
     }
 }
 
-/// What a run must show. A rule that is absent is not asked.
+/// Rules that a run must meet. An absent rule is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {
-    /// Whom the rules are about; all but the baseline where there is none.
+    /// The contenders that are judged. Default: all but the baseline.
     #[serde(default)]
     pub contenders: Vec<String>,
-    /// A contender, or a run file; the baseline where there is none.
+    /// A contender, or a run file. Default: the baseline.
     pub over: Option<String>,
-    /// Least geometric-mean speedup.
+    /// Minimum geometric-mean speedup.
     #[serde(default, deserialize_with = "perhaps::<Factor, _>")]
     #[schemars(with = "Within<Factor>")]
     pub min_geomean: Option<f64>,
-    /// Least speedup on every single shape.
+    /// Minimum speedup on every single shape.
     #[serde(default, deserialize_with = "perhaps::<Factor, _>")]
     #[schemars(with = "Within<Factor>")]
     pub min_shape: Option<f64>,
-    /// Not slower by more than can be told, in the mean and on every shape.
+    /// Not slower by more than the run can detect, in the mean and on every shape.
     #[serde(default)]
     pub not_slower: bool,
-    /// Every cell is ok; over an earlier run, every one that was.
+    /// Every cell is ok; over an earlier run, every cell that was ok there.
     #[serde(default = "super::yes")]
     pub correct: bool,
-    /// Most shared memory of a kernel, bytes.
+    /// Maximum shared memory of a kernel, bytes.
     #[serde(default, deserialize_with = "bytes")]
     #[schemars(with = "Within<Smem>")]
     pub max_smem: Option<Bytes>,
-    /// Most registers of a thread.
+    /// Maximum number of registers of a thread.
     #[serde(default, deserialize_with = "perhaps::<Registers, _>")]
     #[schemars(with = "Within<Registers>")]
     pub max_registers: Option<u32>,
-    /// Least share of an SM's warps resident, 0 to 1.
+    /// Minimum share of an SM's warps that are resident, 0 to 1.
     #[serde(default, deserialize_with = "perhaps::<Occupancy, _>")]
     #[schemars(with = "Within<Occupancy>")]
     pub min_occupancy: Option<f64>,
@@ -275,11 +274,11 @@ fn bytes<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Bytes>, D::Error> 
 }
 
 impl Gate {
-    /// With names in the spelling of tables and run files.
+    /// With names spelt as in tables and run files.
     pub(super) fn written(self) -> Self {
         Self {
             contenders: self.contenders.iter().map(|name| written(name)).collect(),
-            // A run file may stand there as well.
+            // `over` may also be a run file.
             over: self.over.map(|over| match over.ends_with(".jsonl") {
                 true => over,
                 false => written(&over),
@@ -289,7 +288,7 @@ impl Gate {
     }
 }
 
-/// A contender's name in the spelling of tables and run files.
+/// A contender's name, spelt as in tables and run files.
 fn written(name: &str) -> String {
     printable_line(ContenderId::written(name).as_str())
 }
@@ -297,8 +296,8 @@ fn written(name: &str) -> String {
 /// Scores given before anything was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Jury {
-    /// Who was pitched, in the order of every score list; names may be
-    /// contenders, or designs that were never built.
+    /// The pitched designs, in the order of every score list; names may be contenders, or designs
+    /// that were never built.
     pub candidates: Vec<String>,
     pub jurors: Vec<Juror>,
 }
@@ -310,20 +309,20 @@ pub struct Juror {
     pub criteria: Vec<(String, f64)>,
     /// One list of scores (a score per criterion) for each candidate.
     pub scores: Vec<Vec<f64>>,
-    /// Totals as they were announced, where they were.
+    /// Totals as announced, if they were.
     pub announced: Vec<Option<f64>>,
-    /// Candidate the juror voted for, where it is on record.
+    /// The candidate the juror voted for, if it was recorded.
     pub vote: Option<String>,
 }
 
-/// A design as it was proposed, and what became of it.
+/// A design as it was proposed, and its outcome.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pitch {
     pub design: String,
-    /// The variant built from it, where its name differs.
+    /// The variant built from it, if its name differs.
     pub contender: Option<String>,
-    /// Least and most speedup promised.
+    /// Lowest and highest speedup promised.
     #[serde(default, deserialize_with = "ClaimedRange::deserialize")]
     #[schemars(with = "ClaimedRange")]
     pub claim: Option<(f64, f64)>,
@@ -332,7 +331,7 @@ pub struct Pitch {
 }
 
 impl Pitch {
-    /// As tables can show it.
+    /// With harmful characters made visible.
     pub(super) fn printable(self) -> Self {
         Self {
             design: printable_line(&self.design),

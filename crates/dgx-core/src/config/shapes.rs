@@ -1,5 +1,5 @@
-//! Shapes as written become shapes as run: lists broadcast, grids multiplied
-//! out, and every extent held against what the operator is defined for.
+//! Turns shapes as written into shapes as run: broadcasts lists, expands grids, and checks every
+//! extent against the limits of the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::operator::{Operator, Requirement};
 const MAX_EXTENT: i64 = bounds::EXTENT as i64;
 const MAX_SHAPES: usize = 1024;
 
-/// Every shape of the file with the place that gave it.
+/// Every shape of the file with its place there.
 pub(super) fn read(
     document: &Document<'_>,
     operator: &Operator,
@@ -133,7 +133,7 @@ impl Reader<'_> {
                     .copied()
                     .chain(sizes.iter().map(String::as_str))
             };
-            // Short names are all alike.
+            // Very short names are all similar to each other.
             let close = nearest(key.get_ref(), known()).filter(|close| close.len() > 2);
             let remedy = match close {
                 Some(close) => format!("did you mean `{close}`? ({GUIDE})"),
@@ -195,7 +195,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Lists of one length make groups; a single number serves them all.
+    /// Lists of equal length make groups; a single number applies to all of them.
     fn broadcast(&self, sizes: &wire::Grid) -> Result<(Vec<Group>, bool), InputError> {
         let mut count: Option<usize> = None;
         for name in &self.operator.sizes {
@@ -229,7 +229,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// Every combination of a grid's sizes, the last changing fastest.
+    /// Every combination of a grid's sizes; the last size changes fastest.
     fn grid(&self, grid: &Spanned<wire::Grid>) -> Result<Vec<Shape>, InputError> {
         self.known(grid.get_ref().keys(), &[])?;
         let lists = self.operator.sizes.iter().map(|name| {
@@ -256,8 +256,7 @@ impl Reader<'_> {
         Ok(shapes)
     }
 
-    /// A group whose sizes are given one by one, held against what the
-    /// operator requires.
+    /// A group whose sizes are given one by one, checked against the operator's requirements.
     fn group(
         &self,
         given: impl Fn(&str) -> Result<Extent, InputError>,
@@ -292,8 +291,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What is wrong with sizes that do not meet a requirement, at the first
-    /// size it names.
+    /// The error for sizes that do not meet a requirement, at the first size it names.
     fn unmet(&self, unmet: &Requirement, given: &[Extent]) -> InputError {
         if let Some((size, of)) = unmet.condition.multiple() {
             let (value, span) = &given[size];

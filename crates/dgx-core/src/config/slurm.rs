@@ -1,5 +1,4 @@
-//! How shards become jobs: a `[slurm]` table, in a round or in what a user
-//! keeps for all rounds.
+//! How shards become jobs: a `[slurm]` table, in a round or in a user's settings for all rounds.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,10 +13,10 @@ use crate::document::{Document, Value, Within, perhaps, refused};
 use crate::home::user_folder;
 
 const GUIDE: &str = "docs/cluster.md lists the keys";
-/// More tasks than any cluster takes in one array.
+/// More tasks than any cluster accepts in one array.
 const MOST: u32 = 100_000;
 
-/// What is asked of Slurm; what is absent is left to it, or to dgx.
+/// Options for Slurm; absent ones are left to Slurm, or to dgx.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Slurm {
@@ -27,18 +26,18 @@ pub struct Slurm {
     /// Partition to submit to.
     #[serde(deserialize_with = "line::<String, _>")]
     pub partition: Option<String>,
-    /// What each task gets; empty for none.
+    /// Resources of each task; empty for none.
     #[serde(deserialize_with = "line::<String, _>")]
     pub gres: Option<String>,
-    /// Time limit of a task, as sbatch takes it.
+    /// Time limit of a task, in sbatch's format.
     #[serde(deserialize_with = "line::<Value, _>")]
     #[schemars(with = "Option<Value>")]
     pub time: Option<String>,
-    /// How often a task that failed is submitted again.
+    /// How often a failed task is submitted again.
     #[serde(deserialize_with = "perhaps::<Retries, _>")]
     #[schemars(with = "Within<Retries>")]
     pub retries: Option<u32>,
-    /// Further words for sbatch.
+    /// Further arguments for sbatch.
     #[serde(deserialize_with = "lines")]
     pub sbatch_args: Vec<String>,
 }
@@ -63,7 +62,7 @@ fn lines<'de, D: Deserializer<'de>>(wire: D) -> Result<Vec<String>, D::Error> {
     Ok(lines.into_iter().filter_map(|line| line.0).collect())
 }
 
-/// `N`, or `N%M`: so many shards, so many at once.
+/// `N`, or `N%M`: the number of shards, and how many run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
     pub shards: u32,
@@ -94,7 +93,7 @@ impl<'de> Deserialize<'de> for Array {
 }
 
 impl Slurm {
-    /// What this leaves open as `base` has it.
+    /// These options, with missing ones taken from `base`.
     pub fn over(self, base: Self) -> Self {
         Self {
             array: self.array.or(base.array),
@@ -102,13 +101,13 @@ impl Slurm {
             gres: self.gres.or(base.gres),
             time: self.time.or(base.time),
             retries: self.retries.or(base.retries),
-            // Later words win with sbatch.
+            // Later arguments override earlier ones in sbatch.
             sbatch_args: [base.sbatch_args, self.sbatch_args].concat(),
         }
     }
 
-    /// What the user keeps for all rounds: `$DGX_CONFIG`, else
-    /// `~/.config/dgx/config.toml`, if there is one.
+    /// The user's settings for all rounds: `$DGX_CONFIG`, else `~/.config/dgx/config.toml`, if
+    /// there is one.
     pub fn of_user() -> Result<Self, InputError> {
         let named = std::env::var_os("DGX_CONFIG").filter(|v| !v.is_empty());
         let named = named.map(PathBuf::from);

@@ -1,5 +1,5 @@
-//! A round file as it is written. Numbers are signed and lists unchecked here,
-//! so that what is wrong with them is said in our words: see [`super::read`].
+//! A round file as it is written. Numbers are signed and lists unchecked here, so that
+//! [`super::read`] can explain mistakes in our own words.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,8 +20,7 @@ pub(super) enum AskedYardstick {
     Named(Yardstick),
 }
 
-/// A round of dgx: a question, who competes, on which shapes, and how it is
-/// judged.
+/// A round of dgx: a question, the contenders, the shapes, and the rules.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "dgx round")]
@@ -30,21 +29,20 @@ pub(super) enum AskedYardstick {
     { "required": ["grid"], "properties": { "grid": { "minItems": 1 } } },
 ]))]
 pub(super) struct RoundFile {
-    /// Names the run file; the file's stem where there is none.
+    /// Names the run file. Default: the file's stem.
     pub name: Option<Spanned<String>>,
     /// One line, printed above the tables.
     pub question: Spanned<String>,
-    /// What is computed: the stem of a file in `operators/`; `nvfp4-dual-gemm`
-    /// where there is none.
+    /// The computation: the stem of a file in `operators/`. Default: `nvfp4-dual-gemm`.
     pub operator: Option<Spanned<String>>,
     /// Variants: `pipelined` for every combination of its parameters,
     /// `pipelined:STAGES=2` for one.
     #[schemars(extend("minItems" = 1))]
     pub contenders: Spanned<Vec<Spanned<String>>>,
-    /// What speedups are over; competes even if not listed.
+    /// The contender that speedups are over; competes even if not listed.
     pub baseline: Spanned<Baseline>,
-    /// What is timed beside the contenders on a GPU: `cublas` or `copy`; `true`
-    /// for cuBLAS where the operator is a product that it has, else a copy.
+    /// The reference timed beside the contenders on a GPU: `cublas` or `copy`; `true` means cuBLAS
+    /// if it has the operator's product, else a copy.
     pub yardstick: Option<Spanned<AskedYardstick>>,
     /// Problems, dense or grouped.
     #[serde(default)]
@@ -53,7 +51,7 @@ pub(super) struct RoundFile {
     #[serde(default)]
     #[schemars(schema_with = "limits::grids")]
     pub grid: Vec<Spanned<Grid>>,
-    /// What is right.
+    /// How results are checked.
     #[serde(default)]
     pub validate: Validation,
     /// How long to measure.
@@ -62,7 +60,7 @@ pub(super) struct RoundFile {
     /// How shards become jobs.
     #[serde(default)]
     pub slurm: Slurm,
-    /// What a run must show.
+    /// Rules that a run must meet.
     pub gate: Option<Gate>,
     /// Scores given before anything was measured.
     pub jury: Option<Jury>,
@@ -71,10 +69,10 @@ pub(super) struct RoundFile {
     pub pitch: Vec<Pitch>,
 }
 
-/// A problem of one group or several. Which sizes there are, the operator says.
+/// A problem of one group or several. The operator defines the sizes.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// What tables call it; dense ones are named by their sizes.
+    /// Its name in tables; dense ones are named by their sizes.
     pub name: Option<Spanned<String>>,
     /// Groups, each spelt out, in place of sizes.
     pub groups: Option<Spanned<Vec<Spanned<Group>>>>,
@@ -146,7 +144,7 @@ impl JsonSchema for Shape {
     }
 }
 
-/// What a user keeps for all rounds.
+/// A user's settings for all rounds.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UserFile {
@@ -157,9 +155,9 @@ pub(super) struct UserFile {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Jury {
-    /// Who was pitched.
+    /// The pitched designs.
     pub candidates: Spanned<Vec<String>>,
-    /// Who scored them.
+    /// The jurors.
     pub juror: Spanned<Vec<Juror>>,
 }
 
@@ -178,7 +176,7 @@ pub(super) struct Juror {
     pub vote: Option<Spanned<String>>,
 }
 
-/// A contender's name, or the round whose winner is meant.
+/// A contender's name, or the round whose winner it is.
 #[derive(Debug, JsonSchema)]
 #[schemars(untagged)]
 pub(super) enum Baseline {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::{KEY, Spanned, refused};
 use crate::domain::short;
 
-/// A number as TOML has it, and what is read from it.
+/// A number as TOML has it, and its Rust type.
 pub trait Number: Copy + PartialOrd + fmt::Display + Serialize {
     type Written: DeserializeOwned + Copy;
     const SCHEMA_TYPE: &str;
@@ -44,13 +44,13 @@ impl Number for u32 {
     }
 }
 
-/// What the number of some keys may be.
+/// The allowed range of a number.
 pub trait Allowed {
     type Number: Number;
     const RANGE: RangeInclusive<Self::Number>;
 }
 
-/// Reads a number that is allowed, and describes it: for `#[serde(with = …)]`.
+/// Reads a number within its range, and describes it: for `#[serde(with = …)]`.
 pub struct Within<A>(PhantomData<A>);
 
 impl<A: Allowed> Within<A> {
@@ -94,7 +94,7 @@ impl<A: Allowed> JsonSchema for Within<A> {
     }
 }
 
-/// As [`Within`], of a key that may be left out.
+/// Like [`Within`], for an optional key.
 pub fn perhaps<'de, A: Allowed, D: Deserializer<'de>>(
     wire: D,
 ) -> Result<Option<A::Number>, D::Error> {
@@ -118,7 +118,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What can stand alone or in a list.
+/// A value that can stand alone or in a list.
 pub trait Single: DeserializeOwned {
     const CALLED: &str;
 }

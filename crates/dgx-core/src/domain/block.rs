@@ -9,7 +9,7 @@ pub struct Block {
     pub shape: String,
     pub process: u32,
     pub block: u32,
-    /// The uuid of the card it ran on, where that has one.
+    /// The uuid of the card it ran on, if that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
     /// In the order they ran.
@@ -23,6 +23,6 @@ pub struct Sample {
     /// 0, or 1 for the baseline's second entry (the A/A arm).
     pub arm: u32,
     pub micros: Micros,
-    /// SM clock during the sample, where it was read.
+    /// SM clock during the sample, if it was read.
     pub clock_mhz: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! What configs, variants and run files may say. One set for those who write
-//! a run file and those who read it, so that none is written in vain.
+//! Limits of configs, variants and run files. Writers and readers of run files share them, so that
+//! no run file is written that cannot be read.
 
 use std::ops::RangeInclusive;
 
@@ -7,18 +7,18 @@ use std::ops::RangeInclusive;
 pub const NAME: usize = 200;
 /// Microseconds that a call can take: from less than a clock cycle to a quarter of an hour.
 pub const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
-/// A speedup that somebody may claim.
+/// Plausible claimed speedups.
 pub const CLAIM: RangeInclusive<f64> = 1e-3..=1e3;
 pub const CONTENDERS: usize = 2000;
 /// Contenders times shapes.
 pub const CELLS: usize = 250_000;
-/// Terms of a cost: fitting tries every choice of those that are zero.
+/// Terms of a cost: fitting tries every subset of non-zero ones.
 pub const TERMS: usize = 10;
 pub const GROUPS: usize = 4096;
 /// Far beyond any memory, small enough that sizes in bytes fit 64 bits.
 pub(crate) const EXTENT: u32 = 1 << 30;
 
-/// Whether a `what` may be called `name`, or why not.
+/// Refuses a name that a `what` may not have.
 pub fn name(what: &str, name: &str) -> Result<(), String> {
     let one_line = !name.trim().is_empty() && !name.contains(['\n', '\t']);
     if one_line && name.chars().count() <= NAME {

@@ -16,8 +16,8 @@ impl Chip {
         Some(chip)
     }
 
-    /// A target's chip, and whether it is for that chip alone (`a`), for its
-    /// family (`f`), or for all that follow.
+    /// A target's chip, and whether it is for that chip alone (`a`), for its family (`f`), or for
+    /// all later ones.
     fn split(arch: &str) -> Option<(Self, &str)> {
         let rest = arch.strip_prefix("sm_")?;
         let digits = rest.strip_suffix(['a', 'f']).unwrap_or(rest);
@@ -32,13 +32,12 @@ impl Chip {
         Some((chip, &rest[digits.len()..]))
     }
 
-    /// Whether its tensor cores take block-scaled fp4 as it is.
+    /// Whether its tensor cores multiply block-scaled fp4 directly.
     pub fn multiplies_fp4(self) -> bool {
         self.major >= 10
     }
 
-    /// The compile target with all this chip can do: from 9.0 on a chip has
-    /// instructions of its own.
+    /// The compile target with all instructions of this chip: from 9.0 on a chip has its own.
     pub fn target(self) -> String {
         match self.major {
             0..9 => self.to_string(),
@@ -46,9 +45,9 @@ impl Chip {
         }
     }
 
-    /// Why code for `arch` does not run here. PTX runs on its own chip and all
-    /// later ones, but what was made for one chip or one family stays there. A
-    /// word that names no chip is left to the compiler to refuse.
+    /// Why code for `arch` does not run here. PTX runs on its own chip and all later ones, but code
+    /// for one chip or one family runs only there. A word that names no chip is left for the
+    /// compiler to refuse.
     pub fn refuses(self, arch: &str) -> Option<String> {
         let (chip, suffix) = Self::split(arch)?;
         let family = chip.major == self.major && chip.minor <= self.minor;

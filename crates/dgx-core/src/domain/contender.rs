@@ -3,9 +3,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The printed name of one contender: a variant with its parameters chosen,
-/// `interleaved` or `pipelined[STAGES=3]`. Whoever types one may write
-/// `pipelined:STAGES=3`, which no shell takes for a pattern.
+/// The printed name of a contender: a variant with its parameters, `interleaved` or
+/// `pipelined[STAGES=3]`. Users may also write `pipelined:STAGES=3`, which no shell reads as a
+/// pattern.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContenderId(String);
@@ -25,8 +25,8 @@ impl ContenderId {
         Self(text.into())
     }
 
-    /// A name as somebody wrote it, in either spelling and with its parameters
-    /// in any order. What is no such name stays as it is, and will not be found.
+    /// A name as a user wrote it, in either spelling and with its parameters in any order. Other
+    /// text stays unchanged, and will not be found.
     pub fn written(text: &str) -> Self {
         match Self::parts(text) {
             Ok((variant, params)) => Self::new(&variant, &params),
@@ -39,7 +39,7 @@ impl ContenderId {
     pub fn parts(text: &str) -> Result<(String, BTreeMap<String, i64>), String> {
         let text = text.trim();
         let (variant, list, comma) = match (text.split_once('['), text.split_once(':')) {
-            // A shell has sets of characters; names have none.
+            // A shell has sets of characters; names do not.
             (Some((before, rest)), Some(_)) if before.contains(':') => {
                 return Err(format!(
                     "`[{rest}` is not a pattern: use `*` and `?`, and separate several by commas"
@@ -68,7 +68,7 @@ impl ContenderId {
         Ok((variant.trim().to_owned(), params))
     }
 
-    /// As one types it: `pipelined:STAGES=3`.
+    /// As a user types it: `pipelined:STAGES=3`.
     pub fn typed(&self) -> String {
         let plain = self.0.replacen('[', ":", 1).replace(',', ":");
         super::typed(plain.strip_suffix(']').unwrap_or(&self.0))
@@ -78,7 +78,7 @@ impl ContenderId {
         &self.0
     }
 
-    /// The variant's name: what stands before the bracket.
+    /// The variant's name: the part before the bracket.
     pub fn variant(&self) -> &str {
         self.0.split('[').next().unwrap_or(&self.0)
     }

@@ -1,6 +1,5 @@
-//! What the emulator counts, as a reader of tables, a gate and an export name
-//! it: one name for one thing. A counter is one number of the run file, or the
-//! sum of several that belong together.
+//! The emulator's counters, with one name each for tables, gates and exports. A counter is one
+//! number of the run file, or the sum of several that belong together.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::Bytes;
 
-/// What a counter is counted in.
+/// The unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Unit {
     Count,
@@ -20,11 +19,11 @@ enum Unit {
 pub struct Counter {
     name: &'static str,
     unit: Unit,
-    /// Names in the run file whose sum it is.
+    /// Names in the run file, whose values it sums.
     pub of: &'static [&'static str],
 }
 
-/// Counters that are read together.
+/// Counters that are shown together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panel {
     pub title: &'static str,
@@ -58,7 +57,7 @@ const fn bytes(name: &'static str, of: &'static [&'static str]) -> Counter {
     Counter { name, unit, of }
 }
 
-/// Everything that is counted, in the order it is shown.
+/// All counters, in the order in which they are shown.
 pub const PANELS: [Panel; 3] = [
     Panel {
         title: "work",
@@ -133,7 +132,7 @@ impl Counter {
         self.name
     }
 
-    /// Its name as the head of a narrow column: `bank-\nconflicts`.
+    /// Its name as the heading of a narrow column: `bank-\nconflicts`.
     pub fn title(self) -> String {
         let (first, rest) = self.name.split_once('-').unwrap_or((self.name, ""));
         match rest {
@@ -142,12 +141,12 @@ impl Counter {
         }
     }
 
-    /// Its value; `None` where the record lacks a part of it.
+    /// Its value; `None` if the record lacks a part of it.
     pub fn value(self, counters: &BTreeMap<String, f64>) -> Option<f64> {
         self.of.iter().map(|name| counters.get(*name)).sum()
     }
 
-    /// A value as a reader wants it: three digits and a prefix.
+    /// A value for reading: three digits and a prefix.
     pub fn text(self, value: f64) -> String {
         match self.unit {
             Unit::Bytes => Bytes(value.max(0.0) as u64).to_string(),
@@ -195,8 +194,7 @@ mod tests {
         assert_eq!(Counter::named("bank_conflicts"), None);
     }
 
-    /// The head of a column is the name a gate takes, and names are names of
-    /// one thing.
+    /// The heading of a column is the name in a gate, and each name means one counter.
     #[test]
     fn titles_are_the_names() {
         let mut seen = std::collections::BTreeSet::new();

@@ -7,24 +7,23 @@ use serde::{Deserialize, Serialize};
 use super::roofline::Ceiling;
 use super::{Bytes, Chip, Timing, content_hash};
 
-/// A GPU in numbers: which code it runs, how much there is of everything, and
-/// how fast that is. Read from `configs/targets/`; on a card, what its driver
-/// tells replaces what the file says.
+/// A GPU in numbers: the code it runs, its resources, and its speed. Read from `configs/targets/`;
+/// on a card, the driver's numbers replace those of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// As its driver gives it, e.g. `NVIDIA H200`.
+    /// As its driver reports it, e.g. `NVIDIA H200`.
     pub name: String,
     pub chip: Chip,
     pub limits: Limits,
     pub peaks: Peaks,
-    /// What modelled times are made of; where nobody knows it, there are none.
+    /// The numbers behind modelled times; without them there are no modelled times.
     pub model: Option<Machine>,
-    /// How true they are, as far as anybody compared.
+    /// The error of modelled times, if they were compared with measured ones.
     pub calibration: Option<Calibration>,
-    /// Where each number is from, by its key, e.g. `limits.sms`.
+    /// The source of each number, by its key, e.g. `limits.sms`.
     pub origins: BTreeMap<String, String>,
-    /// The one that is here, where one is.
+    /// The card of this machine, if there is one.
     pub card: Option<Card>,
 }
 
@@ -36,7 +35,7 @@ pub struct Card {
     pub driver: Option<String>,
 }
 
-/// How much a device has, and how much of it one block may take.
+/// The resources of a device, and the share of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
@@ -46,9 +45,9 @@ pub struct Limits {
     pub memory: Bytes,
     pub l2: Bytes,
     pub shared_per_sm: Bytes,
-    /// Static and dynamic together, with the attribute that allows so much.
+    /// Static and dynamic together, with the attribute that allows this maximum.
     pub shared_per_block: Bytes,
-    /// What the system keeps for itself in every block.
+    /// Shared memory that the system reserves in every block.
     pub shared_reserved: Bytes,
     pub registers_per_sm: u32,
     /// Registers are handed out to warps in units of this many.
@@ -60,7 +59,7 @@ pub struct Limits {
     pub blocks_per_cluster: u32,
 }
 
-/// The most it can do, which no measurement may beat.
+/// Its peak rates, which no measurement may exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Peaks {
@@ -68,33 +67,32 @@ pub struct Peaks {
     pub clock_mhz: f64,
     /// Bytes per second of device memory.
     pub bandwidth: f64,
-    /// Dense tensor operations per clock and SM in fp4 where the chip multiplies
-    /// it, else in fp16. No driver tells.
+    /// Dense tensor operations per clock and SM, in fp4 if the chip multiplies it, else in fp16. No
+    /// driver reports it.
     pub tensor_flops: Option<f64>,
 }
 
-/// How far modelled times were from measured ones: shares of the measured.
+/// Errors of modelled times, as shares of the measured times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// The device that was measured; for another, it is what the same model was
-    /// worth where somebody looked.
+    /// The device that was measured; for another device, these are the errors of the same model on
+    /// this one.
     pub device: String,
-    /// The run it was compared with, or the rounds of several.
+    /// The run that was compared, or the rounds of several.
     pub run: String,
     pub median: f64,
-    /// Nine of ten cells are no farther off.
+    /// Nine of ten cells have at most this error.
     pub p90: f64,
     pub worst: f64,
     pub cells: u32,
-    /// The operators of these cells; without any, the dual GEMM alone.
+    /// The operators of these cells; if empty, the dual GEMM alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<String>,
 }
 
 impl Device {
-    /// The least that times of this kind can be held to; `None` where nobody
-    /// knows what the device can do.
+    /// The peak rates that bound times of this kind; `None` if they are not known.
     pub fn ceiling(&self, timing: Timing) -> Option<Ceiling> {
         match timing {
             Timing::Modelled => {
@@ -116,17 +114,17 @@ impl Device {
         }
     }
 
-    /// What tells the numbers of one model from another's.
+    /// A hash that identifies the numbers of a model.
     pub(crate) fn model_digest(&self) -> Option<String> {
         let model = self.model.as_ref()?;
-        // Who has no tensor memory has the same numbers as before there was any.
+        // Devices without tensor memory keep the digest from before it was modelled.
         let number = |name: &&str| Some(format!("{name}={:?}", Some(model.number(name)?)));
         let mut digest = content_hash(Machine::NAMES.iter().filter_map(number));
         digest.truncate(12);
         Some(digest)
     }
 
-    /// What tells its numbers, those of the model and the limits, from another's.
+    /// A hash that identifies its numbers, those of the model and the limits.
     pub fn digest(&self) -> String {
         let model = self.model_digest().unwrap_or_default();
         let mut digest = content_hash([model, format!("{:?} {:?}", self.chip, self.limits)]);
@@ -134,7 +132,7 @@ impl Device {
         digest
     }
 
-    /// Notes that the numbers under these keys are somebody else's word.
+    /// Records `by` as the source of the numbers under these keys.
     pub fn told(&mut self, by: &str, keys: &[&str]) {
         let told = keys.iter().map(|key| ((*key).to_owned(), by.to_owned()));
         self.origins.extend(told);

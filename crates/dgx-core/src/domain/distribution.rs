@@ -9,20 +9,19 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
-    /// The public benchmark's: |v| ≤ 1.5, scales in [0, 1). Used for timing,
-    /// because values change power draw and so clocks.
+    /// The public benchmark's: |v| ≤ 1.5, scales in [0, 1). Used for timing, because values affect
+    /// power draw and thus clocks.
     Benchmark,
-    /// Every e2m1 code and every finite positive e4m3 code, zero and
-    /// subnormals included, rows of zeros among the others, balanced so that
-    /// C stays inside fp16.
+    /// Every e2m1 code and every finite positive e4m3 code, including zero and subnormals, with
+    /// rows of zeros among the others, balanced so that C stays within fp16.
     Full,
-    /// As `Full`, and some rows with a scale that is NaN or negative, with
-    /// products beyond fp16, or with a C below its normal numbers.
+    /// Like `Full`, with some rows that have a NaN or negative scale, products beyond fp16, or a C
+    /// below its normal numbers.
     Corner,
     /// The same without negative scales, which ue4m3 does not have.
     CornerUnsigned,
-    /// Every partial sum is exact in fp32 and far larger than the result: a
-    /// term that was dropped or rounded is seen. Not every operator has them.
+    /// Every partial sum is exact in fp32 and far larger than the result: a dropped or rounded term
+    /// shows. Not every operator has such data.
     Exact,
 }
 
@@ -34,7 +33,7 @@ impl Distribution {
         Self::CornerUnsigned,
         Self::Exact,
     ];
-    /// What a validation draws from unless its round says otherwise.
+    /// The default data of a validation.
     pub const USUAL: [Self; 3] = [Self::Benchmark, Self::Full, Self::Corner];
 
     pub fn as_str(self) -> &'static str {
@@ -47,8 +46,7 @@ impl Distribution {
         }
     }
 
-    /// What is drawn in its place where the hardware reads scales as ue4m3, or
-    /// does not.
+    /// Its replacement for hardware that reads scales as ue4m3, or does not.
     pub fn with_scales(self, unsigned: bool) -> Self {
         match self {
             Self::Corner if unsigned => Self::CornerUnsigned,

@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 
-/// How a command ends. The one definition of the exit codes that scripts rely on.
+/// The result of a command. The one definition of the exit codes that scripts rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done, and everything was as expected.
@@ -11,10 +11,10 @@ pub enum Exit {
     Usage = 2,
     /// A contender's verdict differs from what its variant declares.
     Unexpected = 3,
-    /// Could not run (no compiler, no backend, a worker lost, a full disk), or
-    /// could not say what it found.
+    /// The run failed (no compiler, no backend, a lost worker, a full disk), or its output could
+    /// not be written.
     CouldNotRun = 4,
-    /// The data cannot answer the question that was asked.
+    /// The data cannot answer the question.
     Inconclusive = 5,
 }
 

@@ -11,8 +11,7 @@ pub fn content_hash<S: AsRef<[u8]>>(parts: impl IntoIterator<Item = S>) -> Strin
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// A bijection of 64-bit words that leaves no pattern (the finaliser of
-/// SplitMix64).
+/// A bijection of 64-bit words without visible patterns (the finaliser of SplitMix64).
 pub fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -44,26 +44,26 @@ impl fmt::Display for Watch {
     }
 }
 
-/// What a run that happens to be right does not show: two accesses that
-/// nothing orders, something used before anybody wrote it, ….
+/// An error that a run with a correct result does not show: two accesses that nothing orders, a
+/// value used before it was written, ….
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Hazard {
     /// Its kind, by a short name: `race`, `proxy-fence`, ….
     pub kind: String,
-    /// What the accesses met at: a tensor and the place in it, a shared
-    /// variable, a barrier, a register.
+    /// The location of the accesses: a tensor and the place in it, a shared variable, a barrier, a
+    /// register.
     pub at: String,
-    /// The access that was noticed.
+    /// The access at which it was detected.
     pub here: Access,
-    /// The other one, where there are two.
+    /// The other access, if there are two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub there: Option<Access>,
     /// What is missing between them.
     pub missing: String,
-    /// What is usually done about it.
+    /// The usual remedy.
     pub remedy: String,
-    /// How often these two lines met.
+    /// How often these two lines conflicted.
     pub times: u64,
 }
 
@@ -71,13 +71,13 @@ pub struct Hazard {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// Who did what: `a thread writes`, `a bulk copy reads`, ….
+    /// The access in words: `a thread writes`, `a bulk copy reads`, ….
     pub deed: String,
-    /// Where in the source: `file:line`, and what inlined it, outwards.
+    /// Source lines: `file:line`, then the lines it was inlined into, outwards.
     pub lines: Vec<String>,
     pub ptx_line: u32,
     pub kernel: String,
-    /// None where the code shows it by itself, whoever runs it.
+    /// None if the code alone shows the hazard, in any CTA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cta: Option<[u32; 3]>,
     pub warp: u32,
@@ -86,8 +86,8 @@ pub struct Access {
 }
 
 impl Hazard {
-    /// What makes it the same hazard, wherever and how often it is met, and
-    /// whichever of the two came first.
+    /// Identifies the hazard, wherever and however often it occurs, and whichever of the two
+    /// accesses came first.
     pub fn key(&self) -> (&str, String, Option<String>) {
         let (here, there) = (self.here.chain(), self.there.as_ref().map(Access::chain));
         match there {
@@ -98,8 +98,8 @@ impl Hazard {
 }
 
 impl Hazard {
-    /// The two lines it is about: both ways in as far as they are one, and a
-    /// line more. What helpers do below them is the same slip.
+    /// The two lines it is about: the common part of both inlining chains, and one line more.
+    /// Differences further inside helpers belong to the same mistake.
     pub fn pair(&self) -> (String, String) {
         let way = |access: &'_ Access| access.lines.iter().rev().cloned().collect();
         let here: Vec<String> = way(&self.here);
@@ -117,7 +117,7 @@ impl Hazard {
     }
 }
 
-/// Adds one that was met to those there were, each told once.
+/// Adds a hazard, or counts it if it is already there.
 pub fn add_hazard(all: &mut Vec<Hazard>, met: Hazard) {
     match all.iter_mut().find(|known| known.key() == met.key()) {
         Some(known) => known.times += met.times,
@@ -125,7 +125,7 @@ pub fn add_hazard(all: &mut Vec<Hazard>, met: Hazard) {
     }
 }
 
-/// A hazard of a contender, on all shapes it was met on.
+/// A hazard of a contender, with all shapes on which it occurred.
 #[derive(Debug)]
 pub struct Found<'h> {
     pub contender: &'h ContenderId,
@@ -133,8 +133,7 @@ pub struct Found<'h> {
     pub shapes: Vec<&'h str>,
 }
 
-/// What was met on which shapes, each hazard of a contender once, in the order
-/// they came.
+/// Each hazard of a contender once, with its shapes, in the order in which they came.
 pub fn each_once<'h>(
     met: impl Iterator<Item = (&'h ContenderId, &'h str, &'h Hazard)>,
 ) -> Vec<Found<'h>> {
@@ -161,7 +160,7 @@ impl fmt::Display for Access {
 }
 
 impl fmt::Display for Hazard {
-    /// In one line, without the remedy.
+    /// On one line, without the remedy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             kind,
@@ -179,7 +178,7 @@ impl fmt::Display for Hazard {
 }
 
 impl Hazard {
-    /// The whole of it, in lines.
+    /// The whole text, in several lines.
     pub fn story(&self) -> String {
         let Self {
             kind,
@@ -199,14 +198,13 @@ impl Hazard {
 }
 
 impl Access {
-    /// Its line in the variant first, then what was inlined there.
+    /// Its line in the variant first, then the inlined ones.
     pub fn chain(&self) -> String {
         let lines: Vec<&str> = self.lines.iter().rev().map(String::as_str).collect();
         lines.join(" > ")
     }
 
-    /// Whether its own line, or what inlined it, is of a variant and not of a
-    /// header.
+    /// Whether its own line, or one it was inlined into, is in a variant and not in a header.
     pub fn is_in_variant(&self) -> bool {
         self.lines.iter().any(|line| line.contains(".cu:"))
     }
@@ -215,7 +213,7 @@ impl Access {
         format!("{self} ({})", self.who())
     }
 
-    /// Kernel, and CTA, warp and lanes if any have been there.
+    /// Kernel, and CTA, warp and lanes if known.
     pub fn who(&self) -> String {
         let Self {
             kernel, warp, cta, ..
@@ -231,7 +229,7 @@ impl Access {
     }
 }
 
-/// Lanes as one reads them: `lane 3`, `lanes 0-7,16`.
+/// Lanes for reading: `lane 3`, `lanes 0-7,16`.
 fn listed(lanes: u32) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {

@@ -1,5 +1,5 @@
-//! The nouns everyone shares: shapes, statuses, units, exit codes.
-//! Nothing here reads a file, prints, or knows a backend.
+//! The nouns that all modules share: shapes, statuses, units, exit codes. Nothing here reads a
+//! file, prints, or knows a backend.
 
 mod block;
 pub mod bounds;

@@ -4,7 +4,7 @@ use wildmatch::WildMatch;
 
 use super::ContenderId;
 
-/// A name, or many of them by `*` and `?`.
+/// A name, or a pattern with `*` and `?`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     text: String,
@@ -29,8 +29,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a contender is meant: by its name, in either spelling, or by
-    /// its variant's.
+    /// Whether it matches a contender: by its name, in either spelling, or by its variant's.
     pub fn picks(&self, id: &ContenderId) -> bool {
         let exact = !self.is_wild() && ContenderId::written(&self.text) == *id;
         let spellings = [id.as_str(), &id.typed(), id.variant()];

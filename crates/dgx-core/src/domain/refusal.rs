@@ -1,9 +1,8 @@
-/// What somebody is told to do whose source does not declare a kernel as it is
-/// launched.
+/// The remedy for a source that does not declare a kernel as it is launched.
 pub const DECLARE: &str = "declare it";
 
-/// Whether a launch was refused for its source, and not for what the device
-/// has. A run file has the words of a refusal, and no more.
+/// Whether a launch was refused because of its source, not because of the device. A run file
+/// contains only the text of a refusal.
 pub fn is_undeclared(refusal: &str) -> bool {
     let signs = [
         DECLARE,

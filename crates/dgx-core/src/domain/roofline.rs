@@ -6,14 +6,14 @@ use ptx_machine::Machine;
 
 use super::Micros;
 
-/// What work keeps busy.
+/// A resource that work occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     Tensor,
     Memory,
 }
 
-/// Tensor cores have one rate for each of these types.
+/// Types with their own tensor-core rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rate {
     E2m1,
@@ -25,10 +25,9 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// The least time of an operation, in operations of fp16. NVIDIA's data
-    /// sheets: twice the rate at half the width, on Hopper and Blackwell. What a
-    /// chip has no unit for is counted as fp16. For f64 a chip has 1/16 of fp16's
-    /// rate at most, but products of i8 can stand in for it: half of that.
+    /// The minimum time of an operation, in operations of fp16. NVIDIA's data sheets: twice the
+    /// rate at half the width, on Hopper and Blackwell. Types without a unit on a chip count as
+    /// fp16. f64 has at most 1/16 of fp16's rate, but can be emulated with products of i8: 1/8.
     fn in_fp16(self, fp4: bool) -> f64 {
         match self {
             Self::E2m1 if fp4 => 0.25,
@@ -40,7 +39,7 @@ impl Rate {
     }
 }
 
-/// What is asked of each resource.
+/// The demand on each resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// Operations of matrix products, a multiply-add counted as two.
@@ -54,12 +53,12 @@ impl Work {
     }
 }
 
-/// The most a device does of each.
+/// The peak rate of each resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ceiling {
     pub clock_mhz: f64,
-    /// Per clock, all SMs together, in the narrowest float of the tensor cores
-    /// that `fp4` allows: fp4, or fp16.
+    /// Per clock, all SMs together, in the narrowest float of the tensor cores that `fp4` allows:
+    /// fp4, or fp16.
     pub tensor_flops: f64,
     /// Whether the chip multiplies fp4.
     pub fp4: bool,
@@ -68,14 +67,14 @@ pub struct Ceiling {
 }
 
 impl Ceiling {
-    /// `None` where one of the figures is not known.
+    /// `None` if one of the figures is not known.
     pub fn known(self) -> Option<Self> {
         let known = self.tensor_flops * self.clock_mhz > 0.0 && self.bandwidth > 0.0;
         known.then_some(self)
     }
 
-    /// What modelled times are held to: what they are made of, at the clock
-    /// that is left when the tensor cores never rest.
+    /// The bound of modelled times: the numbers they are computed from, at the clock that remains
+    /// while the tensor cores are always busy.
     pub fn modelled(machine: &Machine) -> Self {
         Self {
             clock_mhz: machine.clock_mhz - machine.clock_drop_mhz,
@@ -85,7 +84,7 @@ impl Ceiling {
         }
     }
 
-    /// The same with SMs that do so many operations in fp4 a clock.
+    /// The same with SMs that execute this many fp4 operations a clock.
     pub(crate) fn with_fp4(self, sms: u32, tensor_flops: f64) -> Self {
         Self {
             tensor_flops: f64::from(sms) * tensor_flops,
@@ -94,7 +93,7 @@ impl Ceiling {
         }
     }
 
-    /// The same at another SM clock, where one is given.
+    /// The same at another SM clock, if one is given.
     pub fn at(self, clock_mhz: Option<f64>) -> Self {
         Self {
             clock_mhz: clock_mhz.unwrap_or(self.clock_mhz),
@@ -102,7 +101,7 @@ impl Ceiling {
         }
     }
 
-    /// Operations a clock of tensor cores that do this work.
+    /// Operations per clock of the tensor cores on this work.
     pub fn tensor_rate(&self, work: &Work) -> f64 {
         let peak = match self.fp4 {
             true => Rate::E2m1,
@@ -117,7 +116,7 @@ impl Ceiling {
         }
     }
 
-    /// How long the resource that is busy longest needs, and which it is.
+    /// The time of the resource that is busy longest, and which it is.
     pub fn floor(&self, work: &Work) -> (Micros, Resource) {
         let memory = work.memory_bytes / self.bandwidth * 1e6;
         let tensor = work.tensor_flops() / (self.tensor_rate(work) * self.clock_mhz);
@@ -128,14 +127,13 @@ impl Ceiling {
     }
 }
 
-/// Dense fp16 operations a clock of a machine's SM: those of a column of a
-/// wgmma m64k16 over its cycles.
+/// Dense fp16 operations per clock of a machine's SM: those of a column of a wgmma m64k16 over its
+/// cycles.
 pub fn tensor_flops(machine: &Machine) -> f64 {
     f64::from(2 * 64 * 16) / machine.wgmma_column
 }
 
-/// Dense fp4 operations a clock of its SM: those of a column of tensor memory
-/// over its cycles.
+/// Dense fp4 operations per clock of its SM: those of a column of tensor memory over its cycles.
 pub(crate) fn tmem_flops(machine: &Machine) -> Option<f64> {
     Some(f64::from(2 * 128 * 64) / machine.tmem?.tmem_product_column)
 }
@@ -151,7 +149,7 @@ mod tests {
         bandwidth: 4.8e12,
     };
 
-    /// Of two products of 4-bit numbers with their scales.
+    /// The work of two products of 4-bit numbers with their scales.
     fn dense(m: u32, n: u32, k: u32) -> Work {
         let [m, n, k] = [m, n, k].map(f64::from);
         Work {

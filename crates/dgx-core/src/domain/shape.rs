@@ -6,8 +6,7 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-/// One problem of a call: its sizes by name, in the operator's order. On the
-/// wire it is a map.
+/// One problem of a call: its sizes by name, in the operator's order. It is serialised as a map.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group(Vec<(String, u32)>);
 
@@ -31,7 +30,7 @@ impl Group {
         self.0.iter().map(|(name, size)| (name.as_str(), *size))
     }
 
-    /// Puts sizes in the order of `names`; others come behind.
+    /// Puts sizes in the order of `names`; others follow.
     pub fn order_by(&mut self, names: &[String]) {
         let place = |name: &str| names.iter().position(|other| other == name);
         self.0
@@ -53,7 +52,7 @@ impl Group {
     }
 }
 
-/// How a shape of one group is called: `256x4096x7168`.
+/// The name of a shape of one group: `256x4096x7168`.
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.sizes().map(|size| size.to_string()).collect();

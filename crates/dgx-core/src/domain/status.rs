@@ -3,7 +3,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of a cell (one contender on one shape).
+/// The result of a cell (one contender on one shape).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -13,8 +13,8 @@ pub enum Status {
     Ok,
     /// Ran to the end, and a check failed.
     Wrong,
-    /// Ran to the end and computed what it should, by luck: nothing orders two
-    /// of its accesses, or it used what nobody had written.
+    /// Ran to the end with the right result, by luck: nothing orders two of its accesses, or it
+    /// used memory that was never written.
     Racy,
     /// NVRTC or ptxas refused it.
     CompileError,
@@ -24,10 +24,10 @@ pub enum Status {
     Crashed,
     /// Did not return within its time or step limit.
     Hung,
-    /// The variant's own `requires` rule this shape out, or it needs what the
-    /// device or dgx does not have.
+    /// The variant's own `requires` rule this shape out, or it needs something that the device or
+    /// dgx lacks.
     Unsupported,
-    /// Nobody looked at what it computes: only its time was asked for.
+    /// The result was not checked: only the time was asked for.
     NotValidated,
 }
 
@@ -44,7 +44,7 @@ impl Status {
         Self::NotValidated,
     ];
 
-    /// Whether a time may stand for it: nothing was found wrong.
+    /// Whether it may have a time: no mistake was found.
     pub fn may_be_timed(self) -> bool {
         matches!(self, Self::Ok | Self::NotValidated)
     }

@@ -1,4 +1,4 @@
-//! Small words of every message.
+//! Helpers for the text of messages.
 
 use std::ffi::OsStr;
 
@@ -10,7 +10,7 @@ pub fn counted(number: usize, noun: &str) -> String {
     }
 }
 
-/// Each once, in the order in which they first come.
+/// Each value once, in the order of first occurrence.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for one in all {
@@ -21,7 +21,7 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     found
 }
 
-/// As one word of a shell: commands that are printed can be pasted.
+/// Quoted as one word of a shell, so that printed commands can be pasted.
 pub fn typed(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,%+@".contains(c);
@@ -31,8 +31,7 @@ pub fn typed(word: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// A number as one would write it: 1e308 has three hundred digits, and so has
-/// 1e-308.
+/// A number in readable form: 1e308 has three hundred digits, and so has 1e-308.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     match value.is_finite() && (size >= 1e16 || (size < 1e-6 && size > 0.0)) {

@@ -6,23 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use super::Micros;
 
-/// Where times come from. They are never mixed in one table.
+/// The source of times. Different sources never share a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
-    /// CUDA events on a GPU, by this tool.
+    /// Measured by this tool, with CUDA events on a GPU.
     Measured,
-    /// Replayed from what the emulator's warps did.
+    /// Replayed from the actions of the emulator's warps.
     Modelled,
-    /// Numbers taken down elsewhere, without samples.
+    /// Recorded elsewhere, without samples.
     Recorded,
-    /// Read from a script, to try the measuring itself: they say nothing about
-    /// any design.
+    /// Read from a script, to test the measuring itself: they prove nothing about any design.
     Scripted,
 }
 
 impl Timing {
-    /// The word every table of such times carries.
+    /// The word in every table of such times.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Measured => "measured",
@@ -32,7 +31,7 @@ impl Timing {
         }
     }
 
-    /// Whether times come as samples, in blocks.
+    /// Whether times are samples in blocks.
     pub fn sampled(self) -> bool {
         match self {
             Self::Measured | Self::Scripted => true,
@@ -41,7 +40,7 @@ impl Timing {
     }
 }
 
-/// What runs contenders.
+/// The backend that runs contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
@@ -49,7 +48,7 @@ pub enum BackendKind {
     Cuda,
     /// The PTX emulator.
     Emu,
-    /// A script that answers as a GPU would, to try the measuring itself.
+    /// A script that answers like a GPU, to test the measuring itself.
     Fake,
     /// Nothing here: the numbers were recorded elsewhere.
     None,
@@ -68,7 +67,7 @@ impl BackendKind {
         }
     }
 
-    /// What its times are: no backend has a choice.
+    /// The kind of its times, which is fixed for each backend.
     pub fn timing(self) -> Timing {
         match self {
             Self::Cuda => Timing::Measured,
@@ -94,7 +93,7 @@ impl fmt::Display for BackendKind {
     }
 }
 
-/// When a kernel of a call runs.
+/// The start and duration of a kernel within a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelTime {

@@ -2,13 +2,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Micros;
 
-/// How the yardstick computes one shape: found once in a run, before its first
-/// block there, and kept by all its processes, so that its times repeat.
+/// How the yardstick computes one shape: chosen once per run, before the first block, and used by
+/// all its processes, so that its times repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tuning {
     pub shape: String,
-    /// Name and version; an algorithm means nothing to another library.
+    /// Name and version; an algorithm is valid only for its library.
     pub library: String,
     /// One for each group of the shape, in its order.
     pub gemms: Vec<Algorithm>,
@@ -17,7 +17,7 @@ pub struct Tuning {
 /// Hexadecimal digits of an algorithm's code: cuBLASLt's eight words of 64 bits.
 pub const ALGORITHM_DIGITS: usize = 128;
 
-/// One of the library's ways to multiply, the fastest of those it offered.
+/// One of the library's algorithms, the fastest of those it offered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Algorithm {

@@ -19,7 +19,7 @@ impl fmt::Display for Micros {
     }
 }
 
-/// A size in bytes. Its prefixes are binary and say so: a plain M is a million.
+/// A size in bytes. Prefixes are binary and written so: a plain M would be a million.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{ContenderId, Distribution, Hazard, Status};
 
-/// Hazards of one cell that are recorded; its reason has their number.
+/// Maximum number of recorded hazards per cell; the reason contains their number.
 const MOST_HAZARDS: usize = 64;
 
-/// What validation found for one cell. A later verdict on the same cell
-/// replaces an `ok` (a timed output can still turn out wrong), and only that.
+/// The result of validating one cell. A later verdict on the same cell replaces an `ok` (a timed
+/// output can still turn out wrong), and only that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
@@ -17,27 +17,27 @@ pub struct Verdict {
     pub status: Status,
     /// One line for the table: why it is not ok.
     pub reason: Option<String>,
-    /// The whole story: places, patterns, fault with source line.
+    /// All details: places, patterns, fault with source line.
     pub detail: Option<String>,
-    /// Largest error seen over the tolerance allowed there; ≤ 1 passes.
+    /// Largest error over the tolerance there; ≤ 1 passes.
     pub worst: Option<f64>,
     pub millis: f64,
-    /// What the contender's kernels printed, up to a limit.
+    /// The output of the contender's kernels, up to a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub printed: Option<String>,
     /// Emulator counters, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, f64>,
-    /// What the emulator found that a result does not show.
+    /// Hazards that the emulator found and a result does not show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hazards: Vec<Hazard>,
-    /// Data of the round that no call of it saw, for its calls take long.
+    /// Data of the round that no call used, because its calls take long.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<Distribution>,
 }
 
 impl Verdict {
-    /// What became of a cell; the rest is for whoever knows it.
+    /// A verdict with this status; callers fill in the rest.
     pub fn new(contender: &ContenderId, shape: &str, status: Status) -> Self {
         Self {
             contender: contender.clone(),
@@ -54,8 +54,7 @@ impl Verdict {
         }
     }
 
-    /// Adds what was found to what is known already: as the reason of what is
-    /// right in spite of it, as the likely cause of what is not.
+    /// Adds hazards: as the reason if the result is correct, as the likely cause if it is wrong.
     pub fn blame(&mut self, mut hazards: Vec<Hazard>) {
         let Some(first) = hazards.first() else {
             return;

@@ -7,7 +7,7 @@ use super::{Binary, CALL_NAMES, ExprError, Function, Kind, Node, Unary};
 use crate::diagnostic::did_you_mean;
 use crate::domain::Group;
 
-/// Steps that evaluating may still take: sums inside sums multiply.
+/// Steps that an evaluation may still take: nested sums multiply.
 #[derive(Clone, Debug)]
 pub struct Steps(Cell<u64>);
 
@@ -29,7 +29,7 @@ impl Steps {
         self.take_many(1, node.span.clone())
     }
 
-    /// For work that an expression asks for beside its own evaluation.
+    /// For other work that an expression requires.
     pub fn take_many(&self, steps: u64, span: Range<usize>) -> Result<(), ExprError> {
         let left = self.0.get().checked_sub(steps).ok_or_else(|| {
             ExprError::new(
@@ -50,18 +50,18 @@ impl Default for Steps {
     }
 }
 
-/// What names mean where an expression is evaluated.
+/// The meaning of names during an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     /// Parameters and constants.
     pub constants: &'a BTreeMap<String, i64>,
-    /// What `let` defines: a value for each group.
+    /// The names defined by `let`: a value for each group.
     pub lets: &'a BTreeMap<String, Vec<i64>>,
     pub groups: &'a [Group],
     /// Tiles of each group, once they are known.
     pub tiles: Option<&'a [i64]>,
-    /// The group meant by a bare size, `tiles` or `let`; none where no group
-    /// is meant, and then all groups must agree.
+    /// The group meant by a bare size, `tiles` or `let`; `None` if no group is meant, and then all
+    /// groups must agree.
     pub group: Option<usize>,
     pub sms: u32,
     pub steps: &'a Steps,
@@ -97,8 +97,8 @@ impl Scope<'_> {
         node: &Node,
     ) -> Result<i64, ExprError> {
         let a = self.eval(left)?;
-        // The right side is not looked at where the left decides, so that a
-        // guard (`b != 0 && a / b > 1`) guards.
+        // The right side is not evaluated if the left decides, so that a guard (`b != 0 && a / b >
+        // 1`) works.
         match operator {
             Binary::Or if a != 0 => return Ok(1),
             Binary::And if a == 0 => return Ok(0),
@@ -203,7 +203,7 @@ impl Scope<'_> {
                 )
             })?;
             let at = &mut weights[set.trailing_zeros() as usize];
-            // A member counts even where nothing is lost by raising it.
+            // A member counts even if raising it costs nothing.
             *at = at.saturating_add(weight.max(1));
         }
         let most = self.eval(&args[2])?;
@@ -287,7 +287,7 @@ impl Scope<'_> {
     }
 }
 
-/// The error for a name nobody defined, with the nearest that somebody did.
+/// The error for an undefined name, with the nearest defined one.
 pub fn unknown<'a>(
     name: &str,
     span: &Range<usize>,
@@ -299,7 +299,7 @@ pub fn unknown<'a>(
     ExprError::new(span.clone(), format!("unknown name `{name}`"), remedy)
 }
 
-/// The error for a name that means something only later.
+/// The error for a name that gets its meaning only later.
 pub fn not_yet(name: &str, span: &Range<usize>) -> ExprError {
     let remedy = match name {
         "tiles" => "give the variant a `tiles` expression, and use it only after that",
@@ -317,7 +317,7 @@ fn ambiguous(name: &str, span: &Range<usize>, one: i64, other: i64) -> ExprError
     )
 }
 
-/// The set that holds `value` alone; the sign bit stays out of use.
+/// The set of `value` alone; the sign bit is not used.
 fn bit(value: i64, node: &Node) -> Result<i64, ExprError> {
     if (0..=62).contains(&value) {
         return Ok(1 << value);

@@ -1,13 +1,13 @@
-//! Few values in place of many: each is raised to one that is kept.
+//! Reduces many values to a few levels: each value is raised to the next level.
 
-/// Values that a set can hold: the bits of an `i64` but its sign.
+/// Values that a set can contain: the bits of an `i64` without its sign.
 pub(super) const SET: usize = 63;
 
-/// The set of at most `most` values to keep. Value v weighs `weights[v]`, 0 where it
-/// does not occur; of all choices this one raises the least weight by the least.
+/// The best set of at most `most` values. Value v has the weight `weights[v]`, 0 if it does not
+/// occur; this set minimises the sum of each weight times the distance it is raised.
 pub(super) fn levels(weights: &[u64; SET], most: usize) -> i64 {
     let values: Vec<usize> = (0..SET).filter(|v| weights[*v] > 0).collect();
-    // Of the first i values: what raising them costs, and the set that is kept.
+    // For the first i values: the cost of raising them, and the set.
     let mut best: Vec<(u128, i64)> = vec![(u128::MAX, 0); values.len() + 1];
     best[0] = (0, 0);
     for _ in 0..most.min(values.len()) {

@@ -14,8 +14,8 @@ pub use eval::{Scope, Steps};
 pub use eval::{not_yet, unknown};
 pub(crate) use token::{scan, word_len};
 
-/// Names that mean something to every expression, beside the operator's sizes,
-/// and so can be neither of them nor constants.
+/// Names with a meaning in every expression, besides the operator's sizes; neither sizes nor
+/// constants may use them.
 pub const CALL_NAMES: [&str; 3] = ["tiles", "groups", "sms"];
 
 /// Functions and the number of arguments each takes.
@@ -100,7 +100,7 @@ pub struct Expr {
     root: Node,
 }
 
-/// What is wrong with an expression, at which bytes of it, and what would be right.
+/// The mistake in an expression, its bytes there, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ExprError {

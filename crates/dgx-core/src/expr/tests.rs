@@ -88,7 +88,7 @@ fn levels_are_few_and_raise_the_least_weight() {
 }
 
 proptest! {
-    /// No other choice of as many values raises less weight.
+    /// No other set of as many values raises less weight.
     #[test]
     fn levels_are_the_best_choice(
         weights in proptest::collection::vec(0_u64..9, 9),

@@ -47,8 +47,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError
     })
 }
 
-/// Words are names; `other` reads what is none, from the rest of the text, its
-/// place and its first character, and says how long it is.
+/// Splits a text into tokens. Words are names; `other` reads all other tokens, from the rest of the
+/// text, its place and its first character, and returns the length.
 pub(crate) fn scan<T>(
     text: &str,
     name: impl Fn(String) -> T,

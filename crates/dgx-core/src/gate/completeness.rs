@@ -1,5 +1,5 @@
-//! What a run lacks, by itself and beside an earlier one. A gate that looked
-//! away would pass a contender that was dropped or never timed.
+//! What a run lacks, by itself and compared with an earlier one. A gate that ignored this would
+//! pass a contender that was dropped or never timed.
 
 use super::gap::{Gap, Impossible};
 use super::judge::GateError;
@@ -9,7 +9,7 @@ use crate::domain::{ContenderId, Shape, Status, Timing};
 use crate::rank::Ranking;
 use crate::record::Run;
 
-/// Why a run is not whole; empty where it is.
+/// Why a run is incomplete; empty if it is complete.
 pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let recorded = run.timing() == Timing::Recorded;
@@ -64,9 +64,8 @@ pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
     gaps
 }
 
-/// Times below what the device on record needs at its highest clock. A sweep
-/// rejects them; a file that has them was changed, or its device is not the one
-/// that it names.
+/// Times below the minimum that the recorded device needs at its highest clock. A sweep rejects
+/// them; a file that has them was edited, or names another device than its own.
 pub fn impossible(run: &Run, ranking: &Ranking) -> Vec<Impossible> {
     let ceiling = run.header.device.ceiling();
     let Some(ceiling) = ceiling.filter(|_| run.timing() != Timing::Scripted) else {
@@ -85,11 +84,11 @@ pub fn impossible(run: &Run, ranking: &Ranking) -> Vec<Impossible> {
     cells.collect()
 }
 
-/// Blocks of a process that counts: its time limit ends it after two at the earliest.
+/// The fewest blocks with which a process counts: its time limit ends it after two at the earliest.
 const FEWEST: u64 = 2;
 
-/// Shapes that were timed in fewer processes than the run set out to: with
-/// less of what differs between processes, everything would look surer.
+/// Shapes that were timed in fewer processes than planned: with less variation between processes,
+/// all results would look more certain.
 fn thin(run: &Run) -> Option<Gap> {
     if !run.timing().sampled() {
         return None;
@@ -120,7 +119,7 @@ fn thin(run: &Run) -> Option<Gap> {
     })
 }
 
-/// Blocks that somebody deleted: what is left may be what suits them.
+/// Blocks that were deleted: the rest may be a selection.
 pub fn holes(run: &Run) -> Option<Gap> {
     let names = run.header.shapes.iter().map(|shape| &shape.name);
     let holes: Vec<(String, u64)> = names

@@ -1,5 +1,5 @@
-//! Rules about what the emulator counted. Counters repeat exactly, so there is
-//! no interval and nothing is too small to see.
+//! Rules about the emulator's counters. Counters repeat exactly, so there is no interval, and no
+//! difference is too small.
 
 use super::judge::{Case, Over};
 use super::ruling::{Finding, Rule, Ruling};
@@ -18,7 +18,7 @@ pub(super) fn judge(gate: &Gate, case: &Case, over: Over) -> Vec<Finding> {
 }
 
 impl Case<'_> {
-    /// One finding for each shape that does not pass, or one that all do.
+    /// One finding for each shape that does not pass, or a single one if all pass.
     fn counter(&self, counter: Counter, factor: f64, over: Over) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut worst = (0.0, None);

@@ -19,7 +19,7 @@ use crate::record::Run;
 use crate::record::schema::ContenderRecord;
 use crate::stats::LogEstimate;
 
-/// What a run is held against.
+/// What a run is compared with.
 #[derive(Clone, Copy)]
 pub enum Over<'a> {
     Contender(&'a ContenderId),
@@ -33,7 +33,7 @@ pub enum GateError {
     NoContender {
         name: String,
         file: String,
-        /// Those it has.
+        /// The run's contenders.
         known: Vec<String>,
     },
     #[error("no contender is left to judge: {0}")]
@@ -68,8 +68,8 @@ impl From<GateError> for CommandError {
     }
 }
 
-/// A run beside itself that has nothing else to be judged by: a run compared
-/// with itself always passes.
+/// The report of a run that has only itself as a baseline: a run compared with itself always
+/// passes.
 pub fn unheld(run: &Run) -> GateReport {
     let path = run.path.display().to_string();
     GateReport {
@@ -82,7 +82,7 @@ pub fn unheld(run: &Run) -> GateReport {
     }
 }
 
-/// One contender under judgement.
+/// One contender to be judged.
 pub(super) struct Case<'a> {
     pub run: &'a Run,
     pub ranking: &'a Ranking,
@@ -90,8 +90,8 @@ pub(super) struct Case<'a> {
     pub over: Over<'a>,
 }
 
-/// Judges the contenders the gate names: by default all but the baseline, and
-/// over an earlier run all that both have.
+/// Judges the contenders that the gate names: by default all but the baseline, and over an earlier
+/// run all that both have.
 pub fn judge(
     run: &Run,
     ranking: &Ranking,
@@ -168,7 +168,7 @@ fn gaps(whose: Whose, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (Who
     gaps.map(move |gap| (whose, gap))
 }
 
-/// Tolerances and data that are not what rounds ask for by default.
+/// Tolerances and data that differ from the defaults of rounds.
 pub fn loose(run: &Run) -> Option<Vec<String>> {
     let recorded = run.tool.is_some() || run.timing() == Timing::Recorded;
     let validated = !recorded && !run.header.settings.time_only;
@@ -179,10 +179,10 @@ pub fn loose(run: &Run) -> Option<Vec<String>> {
     (validated && !loose.is_empty()).then_some(loose)
 }
 
-/// A design that declares its failure is in the round to show it.
+/// A design that declares its failure takes part to show it.
 fn exempt(run: &Run, gate: &Gate, over: Over) -> Vec<Note> {
     let Over::Contender(base) = over else {
-        // Over an earlier run only what became worse counts.
+        // Over an earlier run only deteriorations count.
         return Vec::new();
     };
     let fails = |c: &&ContenderRecord| c.id != *base && c.expect != Status::Ok;
@@ -210,7 +210,7 @@ fn describe(over: Over) -> String {
     }
 }
 
-/// The contenders the rules are about.
+/// The contenders that the rules apply to.
 fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateError> {
     let records = &run.header.contenders;
     let base = match over {
@@ -256,14 +256,14 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
     }
 }
 
-/// A contender beside what it is held against, shape by shape.
+/// A contender compared with the other side, shape by shape.
 struct Beside<'a> {
     comparison: Option<Comparison>,
-    /// Shapes that are to be judged.
+    /// The shapes to be judged.
     asked: Vec<&'a str>,
-    /// Those the contender has no valid time on.
+    /// Shapes on which the contender has no valid time.
     own_lacks: Vec<&'a str>,
-    /// Those the other side has no valid time on.
+    /// Shapes on which the other side has no valid time.
     other_lacks: Vec<&'a str>,
 }
 
@@ -307,8 +307,8 @@ impl Case<'_> {
         }
     }
 
-    /// Over a contender every shape is asked for; over an earlier run those it
-    /// was timed on there, for on others there is nothing to be held against.
+    /// Over a contender every shape is judged; over an earlier run only those timed there, since
+    /// the others have nothing to be compared with.
     fn beside(&self) -> Beside<'_> {
         let timed = |ranking: &Ranking, id: &ContenderId, shape: &str| {
             ranking.cell(id, shape).is_some_and(|c| c.time.is_some())
@@ -339,7 +339,7 @@ impl Case<'_> {
         }
     }
 
-    /// Why there is no ratio on these shapes: the contender's own fault, or not.
+    /// Why there is no ratio on these shapes: because of the contender itself, or not.
     fn no_ratio(&self, rule: Rule, wanted: String, beside: &Beside) -> Finding {
         let of = beside.asked.len();
         let invalid = beside.own_lacks.iter().filter(|shape| self.invalid(shape));
@@ -367,7 +367,7 @@ impl Case<'_> {
         }
     }
 
-    /// Whether a verdict says so: a cell that the run did not get to is neither.
+    /// Whether the verdict is a failure: a cell without a verdict is neither valid nor invalid.
     fn invalid(&self, shape: &str) -> bool {
         let status = self.run.status(self.contender, shape);
         status.is_some_and(|status| !matches!(status, Status::Ok | Status::NotValidated))
@@ -386,8 +386,8 @@ impl Case<'_> {
         }
     }
 
-    /// One finding for each cell that is not ok, or one that all are. Over an
-    /// earlier run only cells that were ok there are asked for.
+    /// One finding for each cell that is not ok, or a single one if all are. Over an earlier run
+    /// only cells that were ok there are judged.
     fn correct(&self) -> Vec<Finding> {
         let asked = |shape: &&crate::domain::Shape| match self.over {
             Over::Contender(_) => true,
@@ -427,7 +427,7 @@ impl Case<'_> {
                 ..self.plain(Rule::Correct, None)
             });
         }
-        // Alike on every shape is one finding, not eight.
+        // The same finding on every shape is reported once.
         let alike = |f: &Finding| f.found == findings[0].found && f.reason == findings[0].reason;
         if findings.len() == asked.len() && findings.iter().all(alike) {
             findings.truncate(1);
@@ -436,7 +436,7 @@ impl Case<'_> {
         findings
     }
 
-    /// None where an earlier run has nothing to hold the contender against.
+    /// `None` if an earlier run has nothing to compare the contender with.
     fn geomean(&self, least: f64, beside: &Beside) -> Option<Finding> {
         let wanted = format!("≥ {}", threshold(least));
         if beside.asked.is_empty() {
@@ -546,7 +546,7 @@ impl Case<'_> {
         other && has(self.run, self.ranking)
     }
 
-    /// Over an earlier run the same model speaks of the same design twice.
+    /// Over an earlier run, both times of a design come from the same model.
     fn doubt(&self) -> Doubt {
         match self.over {
             Over::Contender(_) => Doubt::within(self.run),

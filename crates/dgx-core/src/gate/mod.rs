@@ -1,6 +1,6 @@
-//! Rules a run is held against. Every rule ends in one of four rulings, and
-//! none passes for want of data: what cannot be judged is said to be so, and half a
-//! run is neither passed nor failed. Findings are numbers; `present` has the words.
+//! Rules that a run must meet. Each rule ends in one of four rulings, and none passes for lack of
+//! data: a rule that cannot be judged is reported as such, and half a run neither passes nor fails.
+//! Findings are numbers; `present` has the words.
 
 mod completeness;
 mod counters;

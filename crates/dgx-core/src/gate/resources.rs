@@ -1,4 +1,4 @@
-//! Rules about what a kernel takes of an SM.
+//! Rules about the resources that a kernel takes on an SM.
 
 use super::judge::Case;
 use super::ruling::{Finding, Rule, Ruling};
@@ -70,10 +70,10 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
     findings
 }
 
-/// A plain answer to a rule; what is not on record is none.
+/// A plain answer to a rule; a missing record is no answer.
 struct Answer {
     rule: Rule,
-    /// None where the baseline has no such figure.
+    /// `None` if the baseline has no such figure.
     wanted: Option<String>,
     found: Option<String>,
     ok: Option<bool>,
@@ -82,7 +82,7 @@ struct Answer {
 }
 
 impl Case<'_> {
-    /// No answer is undecided.
+    /// No answer means undecided.
     fn finding(&self, answer: Answer) -> Finding {
         let (ruling, reason) = match answer.ok {
             Some(true) => (Ruling::Passed, None),

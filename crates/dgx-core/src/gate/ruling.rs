@@ -4,7 +4,7 @@ use super::gap::Gap;
 use crate::domain::{ContenderId, Counter, Exit, Interval, Status};
 use crate::rank::Mismatch;
 
-/// What can be asked of a run.
+/// The rules of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     MinGeomean,
@@ -17,9 +17,9 @@ pub enum Rule {
     OccupancyNotWorse,
     SpillsNotWorse,
     ClaimsMet,
-    /// Goes by the counter's own name.
+    /// Named after the counter.
     MaxCounter(Counter),
-    /// Every shape and contender of a baseline run is in the run.
+    /// The run has every shape and contender of a baseline run.
     Complete,
 }
 
@@ -52,9 +52,9 @@ impl fmt::Display for Rule {
 pub enum Ruling {
     Passed,
     Failed,
-    /// The answer hangs on less than the run can see.
+    /// The answer depends on a smaller difference than the run can detect.
     Refused,
-    /// The interval holds the threshold, or the record lacks what was asked.
+    /// The interval contains the threshold, or the record lacks the data.
     Undecided,
 }
 
@@ -63,42 +63,40 @@ pub enum Ruling {
 pub struct Finding {
     pub rule: Rule,
     pub contender: ContenderId,
-    /// `None` where the rule is about all shapes together.
+    /// `None` if the rule is about all shapes together.
     pub shape: Option<String>,
     pub ruling: Ruling,
     pub wanted: String,
-    /// What the run has of it.
+    /// The run's value.
     pub found: String,
-    /// The speedup that was judged, where the rule is about one.
+    /// The judged speedup, if the rule is about one.
     pub speedup: Option<Interval>,
     /// By how much it failed, or why it cannot be judged.
     pub reason: Option<String>,
 }
 
-/// What else a reader must know.
+/// Further facts that a reader must know.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     /// The runs come from two cards of one kind.
     OtherCard,
-    /// The baseline run has nothing to hold it against.
+    /// The baseline run lacks this contender.
     New(ContenderId),
-    /// Not judged, for it declares that it fails.
+    /// Not judged, since it declares that it fails.
     Exempt {
         contender: ContenderId,
         declared: Status,
     },
-    /// In what the run was validated less strictly than by default.
+    /// The settings in which the run was validated less strictly than by default.
     Loose(Vec<String>),
-    /// Times are modelled for this device, off by this share in the median as
-    /// far as anybody compared.
+    /// Times are modelled for this device, with this median error as far as they were compared.
     Modelled {
         device: String,
         error: Option<f64>,
-        /// The operators it was compared on, where this run's is not among them.
+        /// The operators that were compared, if this run's is not among them.
         others: Option<String>,
     },
-    /// Another tool timed it, in so many processes; none where it kept no
-    /// samples.
+    /// Another tool timed it, in this many processes; 0 if it kept no samples.
     Foreign {
         whose: Whose,
         tool: String,
@@ -106,7 +104,7 @@ pub enum Note {
     },
 }
 
-/// Which run lacks something.
+/// The run that lacks something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     Run,
@@ -118,10 +116,9 @@ pub enum Whose {
 pub struct GateReport {
     pub run: String,
     pub over: String,
-    /// Set where the two sides come from different devices.
+    /// Set if the two sides come from different devices.
     pub across_devices: Option<Mismatch>,
-    /// What keeps the run from being judged as a whole: half a run neither
-    /// passes nor fails.
+    /// Why the run cannot be judged as a whole: half a run neither passes nor fails.
     pub incomplete: Vec<(Whose, Gap)>,
     pub findings: Vec<Finding>,
     pub notes: Vec<Note>,
@@ -132,7 +129,7 @@ impl GateReport {
         self.findings.iter().filter(|f| f.ruling == ruling).count()
     }
 
-    /// How many contenders are not judged, for they declare that they fail.
+    /// The number of contenders that are not judged because they declare that they fail.
     pub fn exempt(&self) -> usize {
         let exempt = |note: &&Note| matches!(note, Note::Exempt { .. });
         self.notes.iter().filter(exempt).count()

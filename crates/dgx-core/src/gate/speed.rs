@@ -23,7 +23,7 @@ pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<String> {
     lone.then(|| ONE_PROCESS.to_owned())
 }
 
-/// Why a ratio so far from a threshold, as a logarithm, decides nothing.
+/// Why a ratio at this distance (a logarithm) from a threshold decides nothing.
 fn doubted(doubt: Doubt, distance: f64) -> Option<String> {
     let reason = match doubt {
         Doubt::No => return None,
@@ -42,8 +42,8 @@ fn doubted(doubt: Doubt, distance: f64) -> Option<String> {
     (distance.abs() < doubt.share().ln_1p()).then_some(reason)
 }
 
-/// A ratio near equal, judged by a threshold near equal, in a run whose baseline
-/// was not timed against itself: no one knows which differences it can show.
+/// Refuses a ratio near 1 with a threshold near 1, in a run whose baseline was not timed against
+/// itself: the smallest detectable difference is unknown.
 pub(super) fn uncontrolled(estimate: &LogEstimate, threshold: f64) -> Option<Judged> {
     let near = |log: f64| log.abs() < GRAVE.ln_1p();
     let sampled = estimate.se.is_some() && !estimate.is_of_one_process();
@@ -58,7 +58,7 @@ pub(super) fn uncontrolled(estimate: &LogEstimate, threshold: f64) -> Option<Jud
     })
 }
 
-/// Holds an estimated speedup against a threshold.
+/// Compares an estimated speedup with a threshold.
 pub(super) fn judge(
     estimate: &LogEstimate,
     threshold: f64,
@@ -78,9 +78,8 @@ pub(super) fn judge(
     if let Some(why) = doubted(doubt, estimate.mean - threshold.ln()) {
         return judged(Ruling::Undecided, Some(why));
     }
-    // A threshold of exactly 1 asks which side of equal a design is on, which
-    // needs no resolution of its own. One that is finer than the run can see
-    // matters only to a design that is as near to it.
+    // A threshold of exactly 1 only asks for the sign of a difference, which needs no minimum
+    // resolution. A threshold finer than the run can detect matters only to designs close to it.
     let asked = threshold.ln().abs();
     if let Some(limit) = detectable
         && estimate.se.is_some()
@@ -111,8 +110,8 @@ pub(super) fn judge(
     }
 }
 
-/// Slower only where the whole interval lies below what can be told from equal;
-/// an interval that cannot rule out a grave loss is too wide to pass.
+/// Slower only if the whole interval lies below the undetectable range around 1; an interval that
+/// includes a grave loss is too wide to pass.
 pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> Judged {
     let ratio = estimate.ratio(CONFIDENCE);
     let slower = || format!("{} slower", percent(1.0 / ratio.estimate - 1.0));
@@ -187,8 +186,7 @@ mod tests {
         assert_eq!(ruling(1.0, 0.98), Ruling::Passed);
     }
 
-    /// The whole table of docs/methodology.md: every ratio beside every
-    /// threshold, by the run's own words.
+    /// The whole table of docs/methodology.md: every ratio with every threshold.
     #[test]
     fn a_rule_is_refused_only_where_its_fineness_matters() {
         let seen = detectable(estimate(1.0, 0.002)).unwrap();
@@ -234,7 +232,7 @@ mod tests {
         for (ratio, se, same, other) in [
             (1.2, 0.001, Ruling::Passed, Ruling::Passed),
             (1.0, 0.001, Ruling::Passed, Ruling::Passed),
-            // Below equal by more than its interval, by less than both can tell.
+            // Below 1 by more than its interval, but by less than both can detect.
             (0.996, 0.001, Ruling::Passed, Ruling::Passed),
             (0.98, 0.001, Ruling::Failed, Ruling::Undecided),
             (0.90, 0.001, Ruling::Failed, Ruling::Failed),

@@ -1,5 +1,5 @@
-//! The JSON of Google Benchmark, and of tools that write alike: a line for
-//! every repetition of every benchmark, named `benchmark/arguments`.
+//! The JSON of Google Benchmark and of tools with the same format: an entry for every repetition of
+//! every benchmark, named `benchmark/arguments`.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ struct Benchmark {
 }
 
 impl Benchmark {
-    /// Whether it is told of others; old versions say so in its name alone.
+    /// Whether it is computed from others; old versions show that only in its name.
     fn is_aggregate(&self) -> bool {
         const ENDINGS: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
         match &self.run_type {
@@ -86,7 +86,7 @@ pub(super) fn read(report: Report) -> Result<Foreign, String> {
     }
     let cells = order.into_iter().filter_map(|key| {
         let times = match found.remove(&key)? {
-            // One repetition has no scatter to speak of.
+            // One repetition has no meaningful scatter.
             Ok(samples) if samples.len() == 1 => Times::Mean(samples[0].0),
             Ok(samples) => Times::Samples(samples),
             Err(why) => Times::Skipped(why),
@@ -111,7 +111,7 @@ pub(super) fn read(report: Report) -> Result<Foreign, String> {
     })
 }
 
-/// Its time, or why it has none.
+/// Its time, or the reason why it has none.
 fn sample(benchmark: &Benchmark) -> Result<Result<f64, String>, String> {
     if benchmark.error_occurred {
         let why = benchmark.error_message.clone();

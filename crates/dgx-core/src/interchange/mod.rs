@@ -17,17 +17,17 @@ use crate::domain::bounds::{CELLS, CONTENDERS};
 use crate::files;
 use crate::record::{Foreign, ForeignCell, Run, Times};
 
-/// Samples of a run at most: all are held at once, 24 bytes each.
+/// Maximum number of samples of a run: all are in memory at once, 24 bytes each.
 const MOST_SAMPLES: usize = 16 << 20;
 /// No JSON that a benchmark writes is larger.
 const LARGEST_JSON: u64 = 256 << 20;
 
-/// Times outside are no times of a kernel: a nanosecond to a thousand seconds.
+/// Plausible times of a kernel: a nanosecond to a thousand seconds.
 const MICROS: RangeInclusive<f64> = 1e-3..=1e9;
-/// A clock outside was not read.
+/// Plausible clocks; others were not read.
 const CLOCK_MHZ: RangeInclusive<f64> = 1.0..=20_000.0;
 
-/// Whether a path is to be read here: a `.json` file, or a folder with some.
+/// Whether a path is of another tool: a `.json` file, or a folder with some.
 pub fn is_foreign(path: &Path) -> bool {
     match path.is_dir() {
         true => !members(path).is_empty(),
@@ -102,14 +102,14 @@ pub fn read(path: &Path) -> Result<Run, InputError> {
     Ok(Run::foreign(path.to_owned(), whole))
 }
 
-/// The process before this one that took the same times to the last bit.
+/// An earlier process with the same times to the last bit.
 fn copied(one: &Foreign, before: Option<&Foreign>) -> Option<usize> {
     let timed = |cell: &ForeignCell| !matches!(cell.times, Times::Skipped(_));
     let mut earlier = before?.processes.iter();
     earlier.position(|process| process.iter().any(timed) && one.processes.contains(process))
 }
 
-/// By which keys a document is known; their values may be null.
+/// The keys by which a document is recognised; their values may be null.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Known {
@@ -138,8 +138,7 @@ fn one(path: &Path) -> Result<Foreign, InputError> {
     found.map_err(|why| refused(path, &why))
 }
 
-/// Straight into the type: a tree in between would keep the last of two equal
-/// keys in silence.
+/// Parsed directly into the type: a tree in between would silently keep the last of two equal keys.
 fn parsed<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, InputError> {
     serde_json::from_str(text).map_err(|error| {
         let at = format!("{}:{}", path.display(), error.line());
@@ -158,11 +157,11 @@ fn too_many_samples() -> String {
     format!("with it there are more than {MOST_SAMPLES} samples: time less in one run")
 }
 
-/// A time in microseconds, if it is one.
+/// A time in microseconds, if it is plausible.
 fn micros(time: f64, of: &str) -> Result<f64, String> {
     match MICROS.contains(&time) {
         true => Ok(time),
-        // Not all 300 digits of it.
+        // Without all 300 digits of it.
         false if time != 0.0 && !(1e-6..1e15).contains(&time.abs()) => {
             Err(format!("{of} has a time of {time:e} µs"))
         }

@@ -12,8 +12,8 @@ use super::{CLOCK_MHZ, MOST_SAMPLES, micros, too_many_samples};
 use crate::files;
 use crate::record::{Foreign, ForeignCell, Times};
 
-/// The summaries with the file of samples and with their mean: of the GPU, or of
-/// a benchmark that runs on the CPU alone.
+/// The summaries with the file of samples and with their mean: of the GPU, or of a benchmark that
+/// runs on the CPU alone.
 const TIMES: [(&str, &str); 2] = [
     ("nv/json/bin:nv/cold/sample_times", "nv/cold/time/gpu/mean"),
     (
@@ -67,7 +67,7 @@ struct Benchmark {
 
 #[derive(Deserialize)]
 struct State {
-    /// None where it runs on the CPU alone.
+    /// `None` if it runs on the CPU alone.
     #[serde(default)]
     device: Option<i64>,
     #[serde(default)]
@@ -150,8 +150,8 @@ pub(super) fn read(path: &Path, report: Report) -> Result<Foreign, String> {
     })
 }
 
-/// The axis values of a state, in their order, after the device where there are
-/// several: what ran on one is not compared with what ran on another.
+/// The axis values of a state, in their order, after the device if there are several: times on
+/// different devices are not compared.
 fn shape(state: &State, several: bool) -> String {
     let device = state.device.filter(|_| several);
     let device = device.map(|id| format!("Device={id}"));
@@ -204,7 +204,7 @@ fn times(path: &Path, of: &str, state: &State) -> Result<Times, String> {
     Ok(Times::Mean(micros(seconds * 1e6, of)?))
 }
 
-/// The numbers of a binary file; none where NVBench could not write it.
+/// The numbers of a binary file; `None` if NVBench could not write it.
 fn floats(path: &Path, summary: &Summary) -> Result<Option<Vec<f64>>, String> {
     let named = |name: &str| summary.data.iter().find(|d| d.name == name);
     let Some(file) = named("filename").map(Named::text) else {
@@ -231,8 +231,8 @@ fn floats(path: &Path, summary: &Summary) -> Result<Option<Vec<f64>>, String> {
     Ok(Some(floats.collect()))
 }
 
-/// Where a file of samples lies: beside the JSON. Older files name it as it
-/// was from where NVBench ran; nothing outside the folder is read.
+/// The path of a file of samples: beside the JSON. Older files give it relative to the folder in
+/// which NVBench ran; nothing outside the folder is read.
 fn beside(path: &Path, file: &str) -> Result<PathBuf, String> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let named = Path::new(file);

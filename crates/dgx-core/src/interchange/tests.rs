@@ -132,7 +132,7 @@ fn every_process_is_heard_even_with_a_single_repetition() {
     assert_eq!(time(&two), (0, 20.0), "the mean of both, not the first");
     let four = google(&[&A[..1], &A[1..2], &A[2..3], &A[3..]]);
     assert_eq!(time(&four), (4, 20.0));
-    // One that failed takes nothing from those that did not.
+    // A failed one does not affect the others.
     let failed = google(&[&[FAILED], &A[2..3]]);
     assert_eq!(time(&failed), (0, 20.0));
     let none = google(&[&[FAILED], &[FAILED]]);
@@ -207,7 +207,7 @@ fn what_cannot_be_read_says_why() {
     }
 }
 
-/// As NVBench runs them unless it is told otherwise: on every device.
+/// NVBench's default: on every device.
 #[test]
 fn states_of_several_devices_are_cells_of_their_own() {
     let folder = folder(20e-6, 10);
@@ -242,8 +242,7 @@ fn what_ran_on_the_cpu_alone_has_its_time() {
     assert!((cell.time.as_ref().unwrap().estimate().0 - 1000.0).abs() < 1e-6);
 }
 
-/// Google Benchmark writes a time of 0 for what was skipped, and fits of its
-/// complexity without a time.
+/// Google Benchmark writes a time of 0 for skipped entries, and complexity fits without a time.
 #[test]
 fn skipped_and_fitted_entries_keep_no_file_from_being_read() {
     let text = r#"{"context": {"date": "d"}, "benchmarks": [
@@ -330,11 +329,11 @@ fn repetitions_of_google_benchmark_are_samples() {
     assert_eq!(time("gemm", "64/manual_time"), Some((3, 100.0)));
     assert_eq!(time("sort", "all"), Some((0, 30.0)));
     assert_eq!(time("bad", "1"), None);
-    // Told by its name alone, as old versions do.
+    // Recognised by its name alone, as in old versions.
     assert_eq!(run.header.contenders.len(), 3);
 }
 
-/// A time nobody can mean is told in a few digits.
+/// An implausible time is printed with few digits.
 #[test]
 fn absurd_times_are_told_shortly() {
     for (time, told) in [
@@ -348,7 +347,7 @@ fn absurd_times_are_told_shortly() {
     }
 }
 
-/// serde_json's own tree would keep the last of them in silence.
+/// serde_json's own tree would silently keep the last of them.
 #[test]
 fn a_key_that_occurs_twice_is_refused_with_its_line() {
     let google = |entry: &str| {

@@ -1,5 +1,5 @@
-//! Which file each shape is taken from. No clock is asked: those of two nodes
-//! may be apart.
+//! Chooses the file from which each shape is taken. Timestamps are not used: the clocks of two
+//! nodes may differ.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::domain::{ContenderId, Status};
 use crate::record::schema::Header;
 use crate::record::{Run, read};
 
-/// A run file, and how far it has come on each of its shapes.
+/// A run file, and its progress on each of its shapes.
 #[derive(Debug)]
 pub(super) struct Source {
     pub path: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct Source {
     shapes: BTreeMap<String, Standing>,
 }
 
-/// What a file has of a shape.
+/// The data of a file on a shape.
 #[derive(Debug)]
 struct Standing {
     finished: bool,
@@ -30,28 +30,28 @@ struct Standing {
     cells: BTreeMap<ContenderId, Known>,
 }
 
-/// What a file has of a cell.
+/// The data of a file on a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub status: Option<Status>,
     /// The emulator watched it for hazards.
     pub examined: bool,
-    /// ln(µs), where it was timed.
+    /// ln(µs), if it was timed.
     pub log_micros: Option<f64>,
 }
 
-/// Hazards that were found come first: one who did not look cannot deny them.
-/// Then how far a file has come.
+/// Hazards come first: a file whose sweep did not look for them cannot disprove them. Then the
+/// progress of a file.
 type Weight = (usize, (bool, u64, usize, usize));
 
 impl Standing {
-    /// The greater is the one to take.
+    /// The file with the greater weight is taken.
     fn weight(&self) -> Weight {
         let done = (self.finished, self.blocks, self.verdicts, self.examined);
         (self.racy, done)
     }
 
-    /// Of equals, the slower times: no file's name makes a run faster.
+    /// Of equal files the slower times count, so that no choice of file makes a run faster.
     fn slowness(&self) -> i64 {
         let times = self.cells.values().filter_map(|cell| cell.log_micros);
         (1e9 * times.sum::<f64>()) as i64
@@ -81,8 +81,8 @@ impl Source {
         cells.map(|(id, known)| (id, *known))
     }
 
-    /// Whether this is a whole that took a shape from the other, which may have
-    /// gone on since: a shape that is timed can still turn out racy.
+    /// Whether this is a merged run that took a shape from the other, which may have continued
+    /// since: a timed shape can still turn out racy.
     pub(super) fn is_before(&self, other: &Self, shape: &str) -> bool {
         let file = other.path.file_name().unwrap_or_default().to_string_lossy();
         let secret = other.header.settings.secret;
@@ -94,14 +94,14 @@ impl Source {
         })
     }
 
-    /// Whether this one is taken before the other, whatever they are called.
+    /// Whether this one is preferred to the other, whatever their names.
     pub(super) fn outweighs(&self, other: &Self, shape: &str) -> bool {
         let weight = |source: &Self| source.shapes.get(shape).map(Standing::weight);
         weight(self) > weight(other)
     }
 
-    /// Whether a run has as much of a shape as this one had; a sweep may have
-    /// gone on meanwhile.
+    /// Whether a run has at least as much of a shape as this one had; a sweep may have continued in
+    /// the meantime.
     pub(super) fn is_in(&self, run: &Run, shape: &str) -> bool {
         self.shapes.get(shape).is_none_or(|s| {
             run.blocks_of(shape) >= s.blocks && run.verdicts_of(shape) >= s.verdicts
@@ -138,7 +138,7 @@ fn known(run: &Run, id: &ContenderId, shape: &str) -> Known {
     }
 }
 
-/// In an order that does not depend on how they were named on a command line.
+/// In an order that does not depend on the command line.
 pub(super) fn sort(sources: &mut [Source]) {
     let number = |source: &Source| source.header.shard.as_ref().map(|s| (s.of, s.number));
     sources.sort_by_cached_key(|source| {
@@ -147,18 +147,17 @@ pub(super) fn sort(sources: &mut [Source]) {
     });
 }
 
-/// The file of each shape that any has.
+/// The file that each shape is taken from.
 #[derive(Debug)]
 pub(super) struct Choice {
-    /// Shapes by the place of their file, in the round's order.
+    /// Shapes by the index of their file, in the round's order.
     taken: Vec<Vec<String>>,
 }
 
 impl Choice {
-    /// The one with more racy cells, then one that finished the shape before one
-    /// that did not, then the one with more blocks, more verdicts, more cells
-    /// examined; then one that the other was merged from, then the one with
-    /// slower times; then the first in order.
+    /// The one with more racy cells, then one that finished the shape before one that did not, then
+    /// the one with more blocks, more verdicts, more examined cells; then one that the other was
+    /// merged from, then the one with slower times; then the first in order.
     pub(super) fn among(sources: &[Source]) -> Self {
         let mut taken = vec![Vec::new(); sources.len()];
         for shape in sources[0].header.round_shapes() {
@@ -182,14 +181,14 @@ impl Choice {
         &self.taken[source]
     }
 
-    /// Shapes that nobody has anything of.
+    /// Shapes that no file has any data on.
     pub(super) fn absent<'a>(&self, header: &'a Header) -> Vec<&'a String> {
         let taken = |name: &String| self.taken.iter().any(|names| names.contains(name));
         let names = header.shapes.iter().map(|s| &s.name);
         names.filter(|name| !taken(name)).collect()
     }
 
-    /// The card of every shape that is taken and was timed.
+    /// The card of every timed shape that is taken.
     pub(super) fn cards<'a>(
         &'a self,
         sources: &'a [Source],
@@ -200,7 +199,7 @@ impl Choice {
             let cards = standings
                 .filter(|s| s.blocks > 0)
                 .map(|s| s.card.as_deref());
-            // Where nothing is timed, the one that it ran on.
+            // If nothing is timed, the card that it ran on.
             let ran = source.header.device.uuid.as_deref();
             let silent = names.iter().filter(|n| source.shapes[*n].blocks == 0);
             cards.chain(silent.map(move |_| ran))

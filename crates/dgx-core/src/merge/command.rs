@@ -1,4 +1,4 @@
-//! The commands that complete a run, as somebody can paste them.
+//! The commands that complete a run, ready to be pasted.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use crate::domain::{BackendKind, typed};
 use crate::record::ELIDED;
 use crate::record::schema::Header;
 
-/// Sweeps shard `number` as the one that `argv` swept: a part that was swept
-/// with other flags would not be merged. `None` where that does not tell all.
+/// The command that sweeps shard `number` like the one that `argv` swept: a part swept with other
+/// flags could not be merged. `None` if `argv` lacks information.
 pub(super) fn like(argv: &[String], (number, of): (u32, u32), into: &Path) -> Option<String> {
     let (mut words, mut named) = (Vec::new(), false);
     let mut rest = argv.iter();
@@ -23,7 +23,7 @@ pub(super) fn like(argv: &[String], (number, of): (u32, u32), into: &Path) -> Op
                 words.extend(["--into".to_owned(), typed(into)]);
                 named = true;
             }
-            // Of the other.
+            // These are of the other shard.
             "--into" | "--results" => {}
             "--resume" => return None,
             _ if word.contains(ELIDED) => return None,
@@ -39,14 +39,13 @@ pub(super) fn like(argv: &[String], (number, of): (u32, u32), into: &Path) -> Op
     named.then(|| words.join(" "))
 }
 
-/// The file for a shard that is missing, beside the whole.
+/// The file for a missing shard, beside the merged run.
 pub(super) fn shard_file(whole: &Path, (number, of): (u32, u32)) -> PathBuf {
     let stem = whole.file_stem().unwrap_or_default().to_string_lossy();
     whole.with_file_name(format!("{stem}-shard-{number}-of-{of}.jsonl"))
 }
 
-/// Goes on with the whole itself, which knows how it was swept, but not where
-/// everything lay.
+/// The command that continues the merged run, which records its settings, but not all paths.
 pub(super) fn resume(whole: &Path, header: &Header) -> String {
     let mut lost: Vec<&str> = Vec::new();
     for pair in header.argv.windows(2) {
@@ -67,7 +66,7 @@ pub(super) fn resume(whole: &Path, header: &Header) -> String {
     format!("dgx sweep --resume {}{backend}{note}", typed(whole))
 }
 
-/// What makes one run of it when the commands of all that is missing have run.
+/// The command that joins everything once all missing parts are swept.
 pub fn then(missing: &[Missing], whole: &Path) -> Option<String> {
     let files: Vec<String> = missing.iter().flat_map(|m| &m.files).map(typed).collect();
     let whole = typed(whole);
@@ -105,7 +104,7 @@ mod tests {
         assert_eq!(said.as_deref(), Some(due));
         assert_eq!(like(&["dgx", "sweep", "--resume", "1.jsonl"]), None);
         assert_eq!(like(&["dgx", "sweep", "a.toml"]), None);
-        // Where it lay is not known any more.
+        // Its path is not recorded.
         assert_eq!(like(&["dgx", "sweep", "…/a.toml", "--shard=1/2"]), None);
     }
 }

@@ -5,8 +5,7 @@ use super::choice::{Known, Source};
 use crate::diagnostic::CommandError;
 use crate::domain::{Exit, Micros, Status};
 
-/// Times of one cell that are farther apart are not of one kernel on one kind
-/// of card, as a share.
+/// Times of one cell that differ by more than this share are not of one kernel on one kind of card.
 const APART: f64 = 0.25;
 
 /// Refuses files that contradict each other.
@@ -51,7 +50,7 @@ fn compare(sources: [&Source; 2], shape: &str) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Whether one found hazards where the other did not look, and is the one taken.
+/// Whether one file has hazards that the other did not look for, and is the preferred one.
 fn found_since(sources: [&Source; 2], known: [Known; 2], shape: &str) -> bool {
     [(0, 1), (1, 0)].into_iter().any(|(racy, ok)| {
         known[racy].status == Some(Status::Racy)

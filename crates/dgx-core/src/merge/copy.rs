@@ -7,8 +7,8 @@ use serde::Deserialize;
 use crate::files;
 use crate::record::schema::{Build, End, Line};
 
-/// Copies every line about these shapes as it stands, but for builds that
-/// serve others too; seconds by stage of what the file says it took.
+/// Copies every line about these shapes unchanged, except builds that also serve others; returns
+/// the recorded seconds by stage.
 pub(super) fn lines(
     path: &Path,
     shapes: &BTreeSet<&str>,
@@ -17,7 +17,7 @@ pub(super) fn lines(
     let mut file = BufReader::with_capacity(1 << 20, files::open(path)?);
     let mut seconds = BTreeMap::new();
     let mut line = Vec::new();
-    // The header is another one now.
+    // The merged run has its own header.
     file.read_until(b'\n', &mut line)?;
     loop {
         line.clear();
@@ -30,7 +30,7 @@ pub(super) fn lines(
             }
             continue;
         }
-        // Only the last can be half written, and the reader passed it over too.
+        // Only the last line can be half written, and the reader skipped it too.
         let Ok(about) = serde_json::from_slice::<About>(&line) else {
             continue;
         };
@@ -72,8 +72,8 @@ fn copy(line: &[u8], out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// The shape of a block as sweeps write them, whole and without escapes:
-/// nearly all of a file, and most of the time it takes.
+/// The shape of a block in the usual form, whole and without escapes: nearly all of a file, and
+/// most of the time.
 fn plain_block(line: &[u8]) -> Option<&str> {
     const BLOCK: &[u8] = b"{\"type\":\"block\",\"shape\":\"";
     let rest = line.strip_prefix(BLOCK)?;
@@ -82,7 +82,7 @@ fn plain_block(line: &[u8]) -> Option<&str> {
     (line.ends_with(b"}\n") && !name.contains('\\')).then_some(name)
 }
 
-/// As much of a line as tells whether it is wanted.
+/// The part of a line that decides whether it is copied.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 enum About {

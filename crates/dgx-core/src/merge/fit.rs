@@ -1,8 +1,7 @@
 use crate::domain::Timing;
 use crate::record::schema::{ContenderRecord, Header, Settings};
 
-/// Why two run files are not parts of one round, swept alike; `None` where
-/// they are.
+/// Why two run files are not parts of one round with the same settings; `None` if they are.
 pub(super) fn unlike(one: &Header, other: &Header) -> Option<String> {
     round(one, other)
         .or_else(|| contenders(one, other))

@@ -1,7 +1,6 @@
-//! Joins the run files of one round, swept in parts, into one. A shape is taken
-//! whole from one file, so that what is compared ran on one card; whatever
-//! belongs to another round is named and refused, and so are files that
-//! contradict each other.
+//! Joins the run files of one round, swept in parts. A shape is taken whole from one file, so that
+//! all times that are compared come from one card. Files of another round and files that contradict
+//! each other are named and refused.
 
 mod choice;
 mod command;
@@ -20,32 +19,32 @@ use crate::record::{Run, Slot, read};
 use choice::{Choice, Source};
 pub use command::then;
 
-/// What became of a merge.
+/// The result of a merge.
 #[derive(Debug)]
 pub struct Merged {
     pub run: Run,
-    /// What is missing, and the commands that complete it; empty where nothing is.
+    /// The missing parts, and the commands that complete them; empty if nothing is missing.
     pub missing: Vec<Missing>,
 }
 
-/// Shapes that nobody has finished.
+/// Shapes that no file has finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     pub what: String,
     pub commands: Vec<String>,
-    /// Where they leave it, if not in the whole itself.
+    /// The files the commands write, unless they continue the merged run itself.
     pub files: Vec<PathBuf>,
 }
 
-/// What differs from the header of the parts in that of the whole.
+/// The header fields of the merged run that differ from those of the parts.
 #[derive(Clone, Debug, Default)]
 pub struct Title {
     pub argv: Vec<String>,
-    /// Where the round lies, if not where the parts found it.
+    /// The path of the round, if it differs from that of the parts.
     pub config: Option<String>,
 }
 
-/// Joins `files` into `slot`, with what is in it already.
+/// Merges `files` into `slot`, with the run already there.
 pub fn merge(files: &[PathBuf], slot: Slot, title: Title) -> Result<Merged, CommandError> {
     let mut sources = Vec::new();
     let before = slot.has_a_run().then(|| slot.path().to_owned());
@@ -78,16 +77,16 @@ fn refused(one: &Path, other: &Path, why: &str) -> CommandError {
     )
 }
 
-/// The header of the whole.
+/// The header of the merged run.
 fn header(sources: &[Source], choice: &Choice, title: Title) -> Header {
     let mut header = sources[0].header.clone();
     header.shapes = header.round_shapes().to_vec();
     header.shard = None;
-    // None of its parts is newer than the whole.
+    // None of its parts is newer than the merged run.
     let starts = sources.iter().map(|source| &source.header.started);
     header.started = starts.max().cloned().unwrap_or_default();
     header.argv = title.argv;
-    // Whoever looks into the whole needs the variants of its parts.
+    // Commands on the merged run need the variants of its parts.
     if header.named_folders().next().is_none() {
         let folders = sources[0].header.named_folders();
         let words = folders.flat_map(|folder| ["--variants".to_owned(), folder.to_owned()]);
@@ -112,7 +111,7 @@ fn parts(sources: &[Source], choice: &Choice) -> Vec<Part> {
         let (shapes, unfinished): (Vec<&String>, Vec<&String>) =
             taken.iter().partition(|name| source.finished(name));
         let file = source.path.file_name().unwrap_or_default();
-        // What was merged before says itself where it is from.
+        // A merged run lists its own parts.
         let earlier = &source.header.parts;
         for part in earlier {
             let kept = |names: &[String], of: &[&String]| -> Vec<String> {
@@ -143,7 +142,7 @@ fn parts(sources: &[Source], choice: &Choice) -> Vec<Part> {
     parts
 }
 
-/// What is not finished: in a file that has begun it, or in none.
+/// The unfinished shapes: begun in some file, or in none.
 fn missing(header: &Header, sources: &[Source], choice: &Choice, whole: &Path) -> Vec<Missing> {
     let mut missing = Vec::new();
     for (index, source) in sources.iter().enumerate() {
@@ -170,8 +169,8 @@ fn missing(header: &Header, sources: &[Source], choice: &Choice, whole: &Path) -
     missing
 }
 
-/// Shapes that no file has anything of: the shards that would, where all the
-/// files are shards of one deal.
+/// Shapes without any data: with the shards that contain them, if all files are shards of one
+/// division.
 fn unswept(header: &Header, sources: &[Source], absent: &[&String], whole: &Path) -> Missing {
     let shards: Vec<(u32, u32)> = sources
         .iter()
@@ -180,7 +179,7 @@ fn unswept(header: &Header, sources: &[Source], absent: &[&String], whole: &Path
         .collect();
     let of: BTreeSet<u32> = shards.iter().map(|(_, of)| *of).collect();
     let lacking: Vec<u32> = match of.into_iter().collect::<Vec<_>>().as_slice() {
-        // There are no more shards than shapes, whatever a file says.
+        // There are never more shards than shapes, whatever a file says.
         [of] if *of as usize <= header.shapes.len() => (1..=*of)
             .filter(|number| !shards.contains(&(*number, *of)))
             .collect(),
@@ -233,8 +232,7 @@ fn named(shapes: &[&String]) -> String {
     format!("{noun} {} {verb}", list.join(", "))
 }
 
-/// Writes the whole beside its place, reads it as anybody would, and puts it
-/// there.
+/// Writes the merged run to a draft, reads it back, and moves it into place.
 fn write(
     header: &Header,
     sources: &[Source],
@@ -291,7 +289,7 @@ fn write(
         decision: Some(decision).filter(|d| !d.is_empty()),
     };
     line(draft.as_file_mut(), &Line::End(end.clone())).map_err(io)?;
-    // As it would be read again.
+    // The path under which it will be read.
     run.path = slot.fill(draft).map_err(|e| CommandError::from(&e))?;
     run.end = Some(end);
     Ok(run)

@@ -98,7 +98,7 @@ impl Parts {
         merge(files, slot, Title::default())
     }
 
-    /// The run as one machine would have swept it.
+    /// The run as swept by a single machine.
     fn single(&self) -> Run {
         crate::record::read_text(Path::new("x.jsonl"), text(&self.whole).as_bytes()).unwrap()
     }
@@ -152,7 +152,7 @@ fn what_is_missing_is_named_and_can_be_added() {
     assert_eq!(partly.missing[0].commands, [command]);
     let merged = format!("dgx merge {file} --force -o {whole}");
     assert_eq!(then(&partly.missing, &partly.run.path), Some(merged));
-    // More shards than shapes are no list to print.
+    // A list of more shards than shapes is not printed.
     let many = parts.path("many.jsonl");
     let deal = |h: &mut Header| h.shard.as_mut().unwrap().of = u32::MAX;
     std::fs::write(&many, text(&parts.lines(1, 3, deal))).unwrap();
@@ -161,7 +161,7 @@ fn what_is_missing_is_named_and_can_be_added() {
     let resume = format!("dgx sweep --resume {}", many.run.path.display());
     assert_eq!(many.missing[0].commands, [resume]);
     assert_eq!(then(&many.missing, &many.run.path), None);
-    // What is there already is merged too.
+    // The existing run is merged too.
     let whole = parts.merge(&[parts.shard(2, 3)]).unwrap();
     assert_eq!(whole.missing, []);
     same(&whole.run, &parts.single());
@@ -175,8 +175,7 @@ fn what_is_missing_is_named_and_can_be_added() {
 fn of_two_files_with_a_shape_the_one_that_came_further_counts() {
     let parts = Parts::of(&Synthetic::round4());
     let (one, two) = (parts.shard(1, 2), parts.shard(2, 2));
-    // Cut off in the middle of a block, on another card, under a name that
-    // comes first.
+    // Cut off in the middle of a block, on another card, under a name that sorts first.
     let elsewhere = |header: &mut Header| header.device.uuid = Some("GPU-9".to_owned());
     let cut = text(&parts.lines(2, 2, elsewhere));
     let torn = parts.path("a.jsonl");
@@ -193,7 +192,7 @@ fn of_two_files_with_a_shape_the_one_that_came_further_counts() {
     assert!(!whole.run.cards().contains("GPU-9"));
 }
 
-/// Of two that came as far names decide: no uuid, which nobody can see, and no
+/// Of two equally advanced files names decide: not the uuid, which users do not see, and not the
 /// clock, which may be wrong.
 #[test]
 fn of_equals_the_first_by_shard_and_name_counts() {
@@ -220,7 +219,7 @@ fn of_equals_the_first_by_shard_and_name_counts() {
 fn a_shard_cut_off_at_any_byte_is_merged_as_far_as_it_came() {
     for synthetic in [Synthetic::round4(), Synthetic::round4().modelled()] {
         let mut parts = Parts::of(&synthetic);
-        // As a sweep writes them: the verdict on a cell says that it is finished.
+        // In a sweep's order: the verdict on a cell comes when it is finished.
         parts.whole.sort_by_key(|line| match line {
             Line::Header(_) | Line::Build(_) => 0,
             Line::Estimate(_) => 1,
@@ -236,7 +235,7 @@ fn a_shard_cut_off_at_any_byte_is_merged_as_far_as_it_came() {
         for line in whole.split_inclusive(|b| *b == b'\n') {
             let kind = line.iter().take(24).copied().collect::<Vec<u8>>();
             let wide = line.iter().position(|b| !b.is_ascii()).map(|i| i + 1);
-            // After the header: without one it is no run file.
+            // After the header: without one it is not a run file.
             if kinds.insert(kind) && at > 0 {
                 let within = [0, 1, line.len() / 2, line.len() - 2, line.len() - 1];
                 cuts.extend(within.into_iter().chain(wide).map(|i| at + i));
@@ -328,7 +327,7 @@ fn a_shape_is_timed_on_one_card_until_that_is_void() {
         reason: "the card is gone".to_owned(),
     };
     lines.insert(first + 1, Line::Void(void));
-    // The same block is taken again, on the other card.
+    // The same block, timed again on the other card.
     let mut again = Line::Block(lost);
     on(&mut again, "GPU-a");
     lines.insert(first + 2, again);
@@ -353,7 +352,7 @@ fn the_whole_knows_the_folders_of_its_parts() {
     assert_eq!(merged.run.header.folders(), [Some("mine"), None]);
 }
 
-/// Parts with the same shapes that differ in what `change` does to a line.
+/// Parts with the same shapes that differ by what `change` does to a line.
 fn contradicting(
     synthetic: &Synthetic,
     change: impl Fn(&mut Line),
@@ -407,8 +406,7 @@ fn parts_that_contradict_each_other_are_refused_whatever_they_are_called() {
             assert_eq!(error.exit(), Exit::Usage);
             assert!(error.to_string().contains(" µs in the first"), "{error}");
         }
-        // Two cards of a kind may differ a little: the slower one counts, by
-        // whatever name.
+        // Two cards of a kind may differ a little: the slower one counts, whatever its name.
         let runs = faster(0.99).map(|merged| merged.unwrap().run);
         for run in &runs {
             same(run, &Parts::of(&synthetic).single());
@@ -448,8 +446,7 @@ fn a_whole_gives_way_to_the_part_it_took_an_unfinished_shape_from() {
     assert_eq!(merged.missing, []);
 }
 
-/// The lines of a shard that are written once `interleaved` was examined on a
-/// shape.
+/// The lines of a shard once `interleaved` was examined on a shape.
 fn found(shard: &[Line], hazards: bool) -> Vec<Line> {
     let verdict = shard.iter().find_map(|line| match line {
         Line::Verdict(v) if v.contender.as_str() == "interleaved" => Some(v.clone()),

@@ -1,4 +1,4 @@
-//! Operators that dgx brings along, so that it works from any folder.
+//! The operators built into dgx, so that it works from any folder.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -37,12 +37,12 @@ static BUILT_IN: LazyLock<Vec<Operator>> = LazyLock::new(|| {
     COMMITTED.iter().map(read).collect()
 });
 
-/// The names of all that are built in, the usual one first.
+/// The names of all built-in operators, the usual one first.
 pub fn names() -> impl Iterator<Item = &'static str> {
     COMMITTED.iter().map(|(name, _)| *name)
 }
 
-/// The operator that is built in under a name.
+/// The built-in operator of this name.
 pub fn built_in(name: &str) -> Option<&'static Operator> {
     BUILT_IN.iter().find(|operator| operator.name == name)
 }
@@ -55,8 +55,7 @@ pub fn local_names() -> Vec<String> {
     own.map(str::to_owned).collect()
 }
 
-/// An operator by its name: `operators/NAME.toml` of this folder, or one that
-/// is built in.
+/// An operator by its name: `operators/NAME.toml` in this folder, or a built-in one.
 pub fn find(name: &str) -> Result<Operator, InputError> {
     let local = Path::new("operators").join(format!("{name}.toml"));
     if is_name(name) && local.is_file() {

@@ -1,5 +1,5 @@
-//! Whole numbers made of sizes: extents of tensors, bounds of slices, what an
-//! operator requires. Python's rules: `//` rounds down, `%` has the divisor's sign.
+//! Whole numbers computed from sizes: extents of tensors, bounds of slices, requirements of an
+//! operator. Python's rules: `//` rounds down, `%` has the divisor's sign.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Extent {
         Self::Of(op, Arc::new((left, right)))
     }
 
-    /// The size, and what it must be a multiple of, where this says no more.
+    /// The size and its divisor, if this is exactly the condition `size % divisor == 0`.
     pub fn multiple(&self) -> Option<(usize, i64)> {
         let Self::Of(BinaryOp::Equal, equal) = self else {
             return None;
@@ -44,8 +44,8 @@ impl Extent {
         }
     }
 
-    /// The value for `sizes`, which are in the operator's order; none on
-    /// overflow and on division by zero.
+    /// The value for `sizes`, which are in the operator's order; `None` on overflow and on division
+    /// by zero.
     pub fn eval(&self, sizes: &[u64]) -> Option<i64> {
         let (op, of) = match self {
             Self::Number(value) => return Some(*value),
@@ -93,7 +93,7 @@ impl Extent {
         }
     }
 
-    /// As it is written, of sizes called `names`.
+    /// As text, with sizes called `names`.
     pub fn shown(&self, names: &[String]) -> String {
         let (op, of) = match self {
             Self::Number(value) => return value.to_string(),

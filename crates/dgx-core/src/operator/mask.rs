@@ -1,25 +1,25 @@
-//! Elements that a `where` on indices alone leaves out, counted.
+//! Counts the elements that a `where` on indices alone leaves out.
 
 use std::collections::BTreeSet;
 
 use super::work::Steps;
 use super::{BinaryOp, NodeId, Op, UnaryOp};
 
-/// Elements of a row that are looked at, where all would have to be.
+/// Elements of a row that are evaluated if all would have to be.
 const MAX_POINTS: u64 = 4096;
 /// Steps that counting may take for one problem; a mask takes a quarter at most.
 pub(super) const BUDGET: u64 = 1 << 24;
 
-/// A condition on indices, and whether elements where it holds are kept.
+/// A condition on indices, and whether the elements that meet it are kept.
 pub(super) struct Mask {
     condition: NodeId,
     keeps: bool,
-    /// The `where` itself: its extents are those that are counted over.
+    /// The `where` itself: its extents are counted over.
     at: NodeId,
 }
 
 impl Mask {
-    /// What decides which elements of a product are used.
+    /// The condition that selects the used elements of a product.
     pub(super) fn on(steps: &Steps<'_>, product: NodeId) -> Option<Self> {
         let mut id = product;
         loop {
@@ -44,7 +44,7 @@ impl Mask {
         }
     }
 
-    /// What decides which elements of an operand are not zero.
+    /// The condition that selects the non-zero elements of an operand.
     pub(super) fn of(steps: &Steps<'_>, operand: NodeId) -> Option<Self> {
         let (mut id, mut nothing) = (operand, 0.0);
         loop {
@@ -71,7 +71,7 @@ impl Mask {
         }
     }
 
-    /// The part of all elements that is kept.
+    /// The share of elements that are kept.
     pub(super) fn share(&self, steps: &Steps<'_>) -> f64 {
         let program = needed(steps, self.condition);
         let axes: BTreeSet<usize> = program.iter().filter_map(|id| axis(steps, *id)).collect();
@@ -100,7 +100,7 @@ impl Mask {
         }
         let mut held = 0.0;
         for sample in 0..taken {
-            // The middle of each of `taken` equal parts; each row, where all are taken.
+            // The middle of each of `taken` equal parts; every row, if all are taken.
             let middle = (2 * u128::from(sample) + 1) * u128::from(rows) / (2 * u128::from(taken));
             let mut rest = middle as u64;
             for axis in outer {
@@ -132,7 +132,7 @@ fn axis(steps: &Steps<'_>, id: NodeId) -> Option<usize> {
     }
 }
 
-/// Whether a condition is known from indices, sizes and constants.
+/// Whether a condition depends only on indices, sizes and constants.
 fn is_index(steps: &Steps<'_>, condition: NodeId) -> bool {
     needed(steps, condition)
         .iter()
@@ -144,8 +144,8 @@ fn is_index(steps: &Steps<'_>, condition: NodeId) -> bool {
         })
 }
 
-/// Whether what is compared grows evenly along `axis`, so that each comparison
-/// changes in few places.
+/// Whether the compared values are linear along `axis`, so that each comparison changes in few
+/// places.
 fn is_linear(steps: &Steps<'_>, program: &[NodeId], along: usize) -> bool {
     let mut depends = vec![false; steps.nodes.len()];
     for id in program {
@@ -190,7 +190,7 @@ impl Row<'_> {
         points.max(1) * self.program.len() as u64
     }
 
-    /// Elements of the row for which the condition holds.
+    /// Elements of the row that meet the condition.
     fn held(&mut self) -> u64 {
         let ends = match self.linear {
             true => self.changes(),
@@ -214,7 +214,7 @@ impl Row<'_> {
         self.values[self.condition] != 0.0
     }
 
-    /// Where stretches end on which no comparison changes.
+    /// The ends of the stretches on which no comparison changes.
     fn changes(&mut self) -> BTreeSet<u64> {
         let mut ends = BTreeSet::from([self.length]);
         let differences = |row: &Self| -> Vec<f64> {

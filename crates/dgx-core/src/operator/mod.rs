@@ -1,5 +1,5 @@
-//! An operator: what is computed, as one file of TOML says it. Read and
-//! checked here; nothing is evaluated.
+//! An operator: the computation, defined by one TOML file. Read and checked here; nothing is
+//! evaluated.
 
 mod built_in;
 mod extent;
@@ -23,10 +23,10 @@ pub use types::{ElementType, Number, Scale};
 pub use value::{BinaryOp, Node, NodeId, Op, ReduceOp, UnaryOp, Value};
 pub use work::Work;
 
-/// Axes that a tensor has at most.
+/// Maximum number of axes of a tensor.
 pub const MAX_RANK: usize = 5;
 
-/// An operator whose file was read and is right in itself.
+/// An operator, read from its file and consistent.
 #[derive(Clone, Debug)]
 pub struct Operator {
     /// The stem of its file.
@@ -35,23 +35,23 @@ pub struct Operator {
     /// Content hash of the text.
     pub digest: String,
     pub summary: String,
-    /// What a shape gives, in the order of its name.
+    /// The sizes of a shape, in the order of its name.
     pub sizes: Vec<String>,
     /// Whether a shape may list several problems.
     pub groups: bool,
     pub requires: Vec<Requirement>,
-    /// Sizes to prove things on, each in the order of `sizes`; never empty.
+    /// Sizes for checks, each in the order of `sizes`; never empty.
     pub small: Vec<Vec<u64>>,
     pub constants: Vec<(String, f64)>,
     /// In the order of the file, as are outputs.
     pub inputs: Vec<Tensor>,
     pub outputs: Vec<Output>,
     pub mistakes: Vec<Mistake>,
-    /// Operations of one problem, where the file says so.
+    /// Operations of one problem, if the file gives them.
     pub flops: Option<Extent>,
 }
 
-/// What sizes must meet: not 0.
+/// A condition on sizes: its value must not be 0.
 #[derive(Clone, Debug)]
 pub struct Requirement {
     pub text: String,
@@ -64,13 +64,13 @@ pub struct Tensor {
     pub element: ElementType,
     /// First axis first; one to five.
     pub extents: Vec<Extent>,
-    /// Least and most that data may be, where the file says so.
+    /// Minimum and maximum of the data, if the file gives them.
     pub range: Option<(Limit, Limit)>,
     /// Its name in the file.
     pub place: Range<usize>,
 }
 
-/// The least or the most that data may be.
+/// The minimum or the maximum of the data.
 #[derive(Clone, Debug)]
 pub enum Limit {
     Number(f64),
@@ -81,7 +81,7 @@ pub enum Limit {
 pub struct Output {
     pub tensor: Tensor,
     pub value: Value,
-    /// None where it follows from the type.
+    /// `None` if it follows from the type.
     pub atol: Option<f64>,
     pub rtol: Option<f64>,
     /// The input whose contents it has before the call.
@@ -90,7 +90,7 @@ pub struct Output {
     pub place: Range<usize>,
 }
 
-/// What a wrong kernel may have computed in place of an output.
+/// A value that a wrong kernel may have computed in place of an output.
 #[derive(Clone, Debug)]
 pub struct Mistake {
     pub name: String,
@@ -101,7 +101,7 @@ pub struct Mistake {
 }
 
 impl Operator {
-    /// The sizes of a problem in this operator's order; none where one is missing.
+    /// The sizes of a problem in this operator's order; `None` if one is missing.
     pub fn sizes_of(&self, size: impl Fn(&str) -> Option<u64>) -> Option<Vec<u64>> {
         self.sizes.iter().map(|name| size(name)).collect()
     }
@@ -111,8 +111,8 @@ impl Operator {
         read::trial::unmet(&self.requires, sizes)
     }
 
-    /// Why no problem of these sizes can be laid out, and the remedy; the
-    /// sizes meet what the operator requires.
+    /// Why no problem of these sizes can be laid out, and the remedy; the sizes meet the operator's
+    /// requirements.
     pub fn misfit(&self, sizes: &[u64]) -> Option<(String, String)> {
         let outputs = self.outputs.iter().map(|output| &output.tensor);
         let mut tensors = self.inputs.iter().chain(outputs);
@@ -144,7 +144,7 @@ impl Tensor {
         self.extents.iter().map(extent).collect()
     }
 
-    /// Least and most that data may be, where the file says so.
+    /// Minimum and maximum of the data, if the file gives them.
     pub fn range(&self, sizes: &[u64]) -> Option<(f64, f64)> {
         let limit = |limit: &Limit| match limit {
             Limit::Number(value) => Some(*value),
@@ -195,7 +195,7 @@ impl Tensor {
         None
     }
 
-    /// Bytes with scales; none where they do not fit 63 bits.
+    /// Bytes with scales; `None` if they do not fit 63 bits.
     pub fn bytes(&self, sizes: &[u64]) -> Option<u64> {
         let extents = self.extents(sizes)?;
         let (columns, leading) = extents.split_last()?;

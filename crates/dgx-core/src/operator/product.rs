@@ -1,9 +1,8 @@
-//! Values that a vendor's library multiplies.
+//! Values that a vendor's library can multiply.
 
 use super::{BinaryOp, ElementType, NodeId, Op, Operator, UnaryOp, Value};
 
-/// `left @ right.T`, or `silu(left @ right.T) * (left @ other.T)`, of inputs by
-/// their places.
+/// `left @ right.T`, or `silu(left @ right.T) * (left @ other.T)`, of inputs by their indices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Product {
     pub left: usize,
@@ -11,8 +10,8 @@ pub struct Product {
 }
 
 impl Operator {
-    /// The product that is all of its value, where cuBLAS has one of its types:
-    /// NVFP4 as fp16, fp16 or bf16.
+    /// The product, if the whole value is one and cuBLAS supports its types: NVFP4 as fp16, fp16 or
+    /// bf16.
     pub fn product(&self) -> Option<Product> {
         let [output] = &self.outputs[..] else {
             return None;
@@ -30,7 +29,7 @@ impl Operator {
             let batch = input.extents[..axes - 2] == output.tensor.extents[..axes - 2];
             input.element == element && input.extents.len() == axes && batch
         });
-        // Two right operands are put one above the other as they are made fp16.
+        // Two right operands are stacked while they are converted to fp16.
         let joined = product.rights.len() == 1 || (element == ElementType::Nvfp4 && axes == 2);
         let fits = alike && joined && (2..=3).contains(&axes) && output.tensor.element == wanted;
         fits.then_some(product)

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What one element of a tensor is. A type with a scale stores its elements as
+/// The type of a tensor's elements. A type with a scale stores its elements as
 /// [`ElementType::element`] and one scale for each block along the last axis.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -27,7 +27,7 @@ pub enum ElementType {
     I8,
     U8,
     Bool,
-    /// A power of two: only the scale of another type.
+    /// A power of two: used only as the scale of another type.
     #[serde(skip)]
     E8m0,
 }
@@ -40,7 +40,7 @@ pub struct Scale {
     pub block: u64,
 }
 
-/// What arithmetic may be done with a value.
+/// The arithmetic that a value allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Number {
     Real,
@@ -48,9 +48,8 @@ pub enum Number {
     Truth,
 }
 
-/// Facts of a type: its name, bits of an element, bits of its mantissa that are
-/// stored (none for integers), the least and the most it can be, infinity
-/// aside. In the order of the types.
+/// Facts of a type: its name, bits of an element, stored bits of its mantissa (none for integers),
+/// its minimum and maximum without infinity. In the order of the types.
 type Facts = (&'static str, u64, Option<i32>, f64, f64);
 const FACTS: [Facts; 15] = [
     ("f64", 64, Some(52), f64::MIN, f64::MAX),
@@ -73,7 +72,7 @@ const BF16_MAX: f64 = f32::from_bits(0x7f7f_0000) as f64;
 const E8M0_MAX: f64 = f32::from_bits(0x7f00_0000) as f64;
 
 impl ElementType {
-    /// Those a file may name.
+    /// The types that a file may name.
     pub const ALL: [Self; 14] = {
         use ElementType::*;
         [
@@ -89,12 +88,12 @@ impl ElementType {
         self.facts().0
     }
 
-    /// The type a file calls `name`.
+    /// The type of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.name() == name)
     }
 
-    /// How the elements themselves are stored, the scale aside.
+    /// The type of the stored elements, without the scale.
     pub fn element(self) -> Self {
         match self {
             Self::Nvfp4 | Self::Mxfp4 => Self::E2m1,
@@ -103,7 +102,7 @@ impl ElementType {
         }
     }
 
-    /// The scale that blocks along the last axis have.
+    /// The scale of blocks along the last axis.
     pub fn scale(self) -> Option<Scale> {
         let (element, block) = match self {
             Self::Nvfp4 => (Self::E4m3, 16),
@@ -118,7 +117,7 @@ impl ElementType {
         self.facts().1
     }
 
-    /// Whether some bits mean "not a number", so that poison can be seen.
+    /// Whether some bit patterns mean "not a number", so that poison is visible.
     pub fn has_nan(self) -> bool {
         self.number() == Number::Real && self.element() != Self::E2m1
     }
@@ -129,7 +128,7 @@ impl ElementType {
         stored.map_or(0.0, |bits| 0.5_f64.powi(bits + 1))
     }
 
-    /// The distance of the two floats next to 0; 0 for integers.
+    /// The distance of the floats next to 0; 0 for integers.
     pub fn least_step(self) -> f64 {
         let exponent = match self.element() {
             Self::F64 => -1074,
@@ -144,7 +143,7 @@ impl ElementType {
         2f64.powi(exponent)
     }
 
-    /// The least and the most an element can be, infinity aside.
+    /// The minimum and the maximum of an element, without infinity.
     pub fn limits(self) -> (f64, f64) {
         (self.facts().3, self.facts().4)
     }
@@ -157,8 +156,8 @@ impl ElementType {
         }
     }
 
-    /// Bytes of `rows` rows of `columns` elements each, scales included; none
-    /// where they do not fit 63 bits.
+    /// Bytes of `rows` rows of `columns` elements each, including scales; `None` if they do not fit
+    /// 63 bits.
     pub fn bytes(self, rows: u64, columns: u64) -> Option<u64> {
         let elements = columns.checked_mul(self.bits())?.div_ceil(8);
         let scales = self

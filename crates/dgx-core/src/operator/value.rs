@@ -1,15 +1,14 @@
-//! A checked expression, as evaluators, generators and counters read it.
+//! A checked expression, for evaluators, generators and counters.
 
 use std::ops::Range;
 
 use super::{ElementType, Extent, Number};
 
-/// The place of a node in [`Value::nodes`].
+/// The index of a node in [`Value::nodes`].
 pub type NodeId = usize;
 
-/// What is computed: a graph in which a part that occurs twice stands once.
-/// Every node comes after its inputs. Its root may have extents of 1, or fewer
-/// axes, where the output has more: it is stretched as in any broadcast.
+/// The computation: a graph in which equal parts occur once. Every node comes after its inputs. Its
+/// root may have extents of 1, or fewer axes, where the output has more: it is broadcast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
     pub nodes: Vec<Node>,
@@ -21,28 +20,28 @@ pub struct Value {
 pub struct Node {
     pub op: Op,
     pub inputs: Vec<NodeId>,
-    /// First axis first; empty for a number. Operands of elementwise steps
-    /// meet aligned at the last axis, and an extent of 1 is stretched.
+    /// First axis first; empty for a number. Operands of elementwise steps are aligned at the last
+    /// axis, and an extent of 1 is stretched.
     pub extents: Vec<Extent>,
     pub number: Number,
-    /// Where it stands in the operator's file.
+    /// Its place in the operator's file.
     pub span: Range<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
-    /// An input, by its place in the file.
+    /// An input, by its index in the file.
     Input(usize),
-    /// What the kernel wrote to an output above.
+    /// The kernel's contents of an earlier output.
     Output(usize),
     Constant(f64),
-    /// A size, by its place in the operator's list.
+    /// A size, by its index in the operator's list.
     Size(usize),
     /// The index along an axis; the extents of the others are 1.
     Index(usize),
     Unary(UnaryOp),
     Binary(BinaryOp),
-    /// Condition, value where it holds, value elsewhere.
+    /// Condition, value if it is true, value otherwise.
     Where,
     /// Of the last two axes; those before them are broadcast.
     MatMul,
@@ -63,11 +62,11 @@ pub enum Op {
     Cumsum(usize),
     /// Indices that sort ascending; equal elements keep their order.
     Argsort(usize),
-    /// Inputs: x, index. Element by element, the index replaces the one along
-    /// the axis; along the other axes x and index are broadcast.
+    /// Inputs: x, index. Element by element, the index replaces the one along the axis; along the
+    /// other axes x and index are broadcast.
     Take(usize),
-    /// Rounded to the type: floats to nearest even, integers towards zero,
-    /// both saturating where the type has no infinity.
+    /// Rounded to the type: floats to nearest even, integers towards zero, both saturating if the
+    /// type has no infinity.
     Cast(ElementType),
 }
 
@@ -128,7 +127,7 @@ pub enum ReduceOp {
 }
 
 impl BinaryOp {
-    /// As it is written.
+    /// Its symbol in the language.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -165,7 +164,7 @@ impl Value {
         &self.nodes[id]
     }
 
-    /// The place of a slice that is empty, or not within its axis, for `sizes`.
+    /// The place of a slice that is empty, or outside its axis, for `sizes`.
     pub(super) fn cut_short(&self, sizes: &[u64]) -> Option<Range<usize>> {
         let cut = |node: &&Node| {
             let Op::Slice { axis, begin, end } = &node.op else {
@@ -181,7 +180,7 @@ impl Value {
         self.nodes.iter().find(cut).map(|node| node.span.clone())
     }
 
-    /// Whether both take the same steps, wherever they are written.
+    /// Whether both have the same steps, wherever they are written.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let mut pairs = self.nodes.iter().zip(&other.nodes);
         self.nodes.len() == other.nodes.len()
@@ -190,8 +189,8 @@ impl Value {
 }
 
 impl Node {
-    /// Extents as numbers, first axis first. `sizes` are in the operator's
-    /// order and meet what it requires; then every extent is at least 1.
+    /// Extents as numbers, first axis first. `sizes` are in the operator's order and meet its
+    /// requirements; then every extent is at least 1.
     pub fn extents(&self, sizes: &[u64]) -> Option<Vec<u64>> {
         let extent = |extent: &Extent| u64::try_from(extent.eval(sizes)?).ok();
         self.extents.iter().map(extent).collect()

@@ -1,5 +1,5 @@
-//! What a problem takes at least: operations by the unit that does them, and
-//! bytes. A roofline and the floor under measured times are made of these.
+//! The minimum work of a problem: operations by the unit that executes them, and bytes. The
+//! roofline and the lower bound of measured times are computed from these.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use super::{ElementType, Node, NodeId, Op, Operator};
 use crate::domain::roofline::Rate;
 
 impl Rate {
-    /// The fastest unit that multiplies elements of a type; none for i32 and bool.
+    /// The fastest unit that multiplies elements of a type; `None` for i32 and bool.
     pub fn of(element: ElementType) -> Option<Self> {
         match element.element() {
             ElementType::E2m1 => Some(Self::E2m1),
@@ -28,15 +28,14 @@ impl Rate {
 pub struct Work {
     /// Operations of matrix products, a multiply-add counted as two.
     pub products: BTreeMap<Rate, f64>,
-    /// All other operations, one for each element and step. Not a bound: a
-    /// kernel may do without some.
+    /// All other operations, one for each element and step. Not a bound: a kernel may avoid some.
     pub other: f64,
     /// Inputs and their scales read once, outputs written once.
     pub bytes: u64,
 }
 
 impl Work {
-    /// Operations that a rate is stated in: of products, where there are any.
+    /// The operations that rates are stated in: those of products, if there are any.
     pub fn flops(&self) -> f64 {
         match self.products.is_empty() {
             true => self.other,
@@ -44,7 +43,7 @@ impl Work {
         }
     }
 
-    /// As if all of it were `flops` operations.
+    /// Scales all work to `flops` operations.
     fn scaled_to(&mut self, flops: f64) {
         let before = self.flops();
         match self.products.is_empty() || before == 0.0 {
@@ -58,7 +57,7 @@ impl Work {
 }
 
 impl Operator {
-    /// The work of one problem; `sizes` meet what is required.
+    /// The work of one problem; `sizes` meet the requirements.
     pub fn work(&self, sizes: &[u64]) -> Work {
         let steps = Steps::of(self, sizes);
         let mut work = steps.operations();
@@ -75,14 +74,14 @@ impl Operator {
     }
 }
 
-/// The steps of all outputs; those that several take stand once.
+/// The steps of all outputs; common ones occur once.
 pub(super) struct Steps<'a> {
     operator: &'a Operator,
     pub(super) sizes: &'a [u64],
     pub(super) nodes: Vec<(&'a Node, Vec<NodeId>)>,
     /// Extents as numbers, first axis first.
     pub(super) extents: Vec<Vec<u64>>,
-    /// The steps that use each, with the place of the input there.
+    /// The users of each step, with the index of the input there.
     pub(super) users: Vec<Vec<(NodeId, usize)>>,
     pub(super) roots: Vec<NodeId>,
     /// Steps left for counting masks.
@@ -138,7 +137,7 @@ impl<'a> Steps<'a> {
         let elements = self.elements();
         for (id, (node, inputs)) in self.nodes.iter().enumerate() {
             let steps = match node.op {
-                // The index alone is known before anything runs.
+                // An index alone is known before anything runs.
                 _ if elements[id].is_empty() => 0.0,
                 Op::Unary(_) | Op::Binary(_) | Op::Where => self.count(id),
                 Op::Reduce(..) | Op::Cumsum(_) | Op::Argsort(_) => self.count(inputs[0]),
@@ -180,8 +179,8 @@ impl<'a> Steps<'a> {
         elements
     }
 
-    /// The rate of a product. What was computed can be rounded to the type of
-    /// the tensor it meets, and no finer than the narrowest it was made of.
+    /// The rate of a product. A computed operand can be rounded to the type of the tensor it is
+    /// multiplied with; without a tensor, to the narrowest type it was computed from.
     fn rate(&self, inputs: &[NodeId], elements: &[Vec<ElementType>]) -> Option<Rate> {
         let stored = |id: &NodeId| -> Option<ElementType> {
             let (node, from) = &self.nodes[*id];
@@ -209,7 +208,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// The part of a product that anything comes of.
+    /// The share of a product that is used.
     fn share(&self, id: NodeId) -> f64 {
         let (_, inputs) = &self.nodes[id];
         let masks = [Mask::on(self, id)].into_iter().flatten();
@@ -217,8 +216,7 @@ impl<'a> Steps<'a> {
         masks.next().map_or(1.0, |mask| mask.share(self))
     }
 
-    /// Bytes of an input that must be read: all, unless it is only gathered
-    /// from or sliced.
+    /// Bytes of an input that must be read: all, unless it is only gathered from or sliced.
     fn bytes_read(&self, input: usize) -> u64 {
         let tensor = &self.operator.inputs[input];
         let whole = tensor.bytes(self.sizes).unwrap_or(0);

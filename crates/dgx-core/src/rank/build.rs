@@ -1,4 +1,4 @@
-//! From a run to its ranking.
+//! Builds the ranking of a run.
 
 use std::collections::HashSet;
 
@@ -38,8 +38,8 @@ impl Ranking {
         ranking
     }
 
-    /// Contenders that are valid and timed on every shape: only these can be
-    /// ranked, because a mean over other shapes is a mean of another thing.
+    /// Contenders that are valid and timed on every shape: only these can be ranked, because means
+    /// over different shapes cannot be compared.
     fn complete(&self, run: &Run) -> Vec<ContenderId> {
         let contenders = run.header.contenders.iter().map(|c| &c.id);
         contenders
@@ -86,7 +86,7 @@ impl Ranking {
         }
     }
 
-    /// The status that speaks for all of a contender's cells.
+    /// The gravest status of a contender's cells.
     fn gravest(&self, contender: &ContenderId) -> Option<Status> {
         const GRAVITY: [Status; 9] = [
             Status::Wrong,
@@ -130,7 +130,7 @@ impl Ranking {
                     b: run.arm(b)?,
                     ratio,
                     p: ratio.p_value(),
-                    // One measured block tells nobody apart.
+                    // One measured block distinguishes nothing.
                     differ: ratio.blocks == 0 && ratio.mean.abs() > self.blur,
                 })
             })
@@ -139,23 +139,23 @@ impl Ranking {
         let raw: Vec<f64> = sampled.iter().filter_map(|&i| pairs[i].p).collect();
         for (&index, p) in sampled.iter().zip(holm(&raw)) {
             pairs[index].p = Some(p);
-            // Two arms of one contender may differ by the noise: a difference
-            // below it is one of order or place, not of the designs.
+            // Two arms of one contender may differ by the noise: a smaller difference comes from
+            // order or place, not from the designs.
             pairs[index].differ =
                 p < 1.0 - CONFIDENCE && pairs[index].ratio.mean.abs() > self.noise().ln_1p();
         }
         pairs
     }
 
-    /// What this run cannot tell from nothing, as a share: what its baseline
-    /// differs from itself by, or the error of the model.
+    /// The difference, as a share, that this run cannot detect: that of its baseline from itself,
+    /// or the error of the model.
     pub fn noise(&self) -> f64 {
         let measured = self.detectable.as_ref().map(|d| d.noise);
         measured.unwrap_or(self.blur.exp_m1())
     }
 
-    /// Sorts the rows (ranked and yardstick by speed, the rest after, as
-    /// entered) and gives out places.
+    /// Sorts the rows (ranked and yardstick by speed, the rest after, as entered) and assigns
+    /// places.
     fn order(&mut self, run: &Run, complete: &[ContenderId]) {
         let speed = |row: &Row| match &self.reference {
             Some(reference) if row.contender == *reference => Some(0.0),
@@ -220,9 +220,9 @@ impl Ranking {
     }
 }
 
-/// Modelled times within the error of the model are a tie, and so is what
-/// another tool timed in one process; what was taken down elsewhere only where
-/// it is equal, and what is modelled for a device that nobody compared.
+/// The distance within which times without intervals are ties: the error of the model, or, for
+/// another tool's times from one process, the grave difference. Recorded times, and times modelled
+/// for a device without calibration, tie only if they are equal.
 fn blur(run: &Run) -> f64 {
     const EQUAL: f64 = 1e-9;
     let known = run.header.device.calibration.as_ref();

@@ -12,7 +12,7 @@ pub struct Cell {
     /// `None`: not known yet, or (for recorded numbers) never checked.
     pub status: Option<Status>,
     pub reason: Option<String>,
-    /// Present only where the cell is valid.
+    /// Present only if the cell is valid.
     pub time: Option<Timed>,
 }
 
@@ -22,18 +22,18 @@ pub struct Timed {
     /// ln(µs).
     pub log: LogEstimate,
     pub samples: usize,
-    /// Samples far out.
+    /// The number of far outliers.
     pub outliers: usize,
-    /// There were too many samples to keep, and outliers are counted in a fair
-    /// choice of them and scaled up.
+    /// There were too many samples to keep; outliers are counted in a random selection and scaled
+    /// up.
     pub outliers_scaled: bool,
     /// Median SM clock of its samples.
     pub clock_mhz: Option<f64>,
-    /// Least possible time over this time, at the clock of the samples.
+    /// Minimum possible time over this time, at the clock of the samples.
     pub roofline: Option<f64>,
-    /// What bounds a modelled time.
+    /// What limits a modelled time.
     pub bound: Option<String>,
-    /// The least on its shape among contenders.
+    /// The lowest on its shape among contenders.
     pub best: bool,
 }
 
@@ -61,8 +61,8 @@ pub(super) fn cells(run: &Run) -> Vec<Cell> {
 
 fn cell(run: &Run, contender: &ContenderId, shape: &str) -> Cell {
     let status = run.status(contender, shape);
-    // The yardstick is checked like any contender where it has a verdict; and
-    // numbers taken down elsewhere are all there is to go by.
+    // A yardstick with a verdict counts as checked like any contender; and recorded numbers are all
+    // that is available.
     let unchecked =
         status.is_none() && (run.is_yardstick(contender) || run.timing() == Timing::Recorded);
     let valid = status.is_some_and(Status::may_be_timed) || unchecked;
@@ -107,8 +107,8 @@ fn timed(run: &Run, contender: &ContenderId, shape: &str) -> Option<Timed> {
     })
 }
 
-/// Marks the least time of each shape; modelled times can be exactly equal,
-/// and then each of them is the least.
+/// Marks the lowest time of each shape; modelled times can be exactly equal, and then each of them
+/// is marked.
 fn mark_best(run: &Run, cells: &mut [Cell]) {
     let shapes = run.header.shapes.len();
     let ranked = shapes * run.header.contenders.len();
@@ -129,8 +129,7 @@ fn mark_best(run: &Run, cells: &mut [Cell]) {
     }
 }
 
-/// The least time the shape can take over the time taken: 1 is the best there
-/// can be.
+/// The minimum time of the shape over the time taken: 1 is the best possible.
 fn share(
     run: &Run,
     (contender, shape): (&ContenderId, &str),
@@ -148,7 +147,7 @@ mod tests {
     use crate::rank::Ranking;
     use crate::record::synthetic::Synthetic;
 
-    /// What is left of a run is what a round of those shapes alone would show.
+    /// The rest of a run equals a round of only those shapes.
     #[test]
     fn shapes_that_are_left_out_leave_nothing_behind() {
         let all = Synthetic::round4().run();

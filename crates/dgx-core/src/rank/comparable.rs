@@ -1,4 +1,4 @@
-//! Whether the times of two runs may stand in one table at all.
+//! Whether the times of two runs may stand in one table.
 
 use std::fmt;
 
@@ -6,18 +6,17 @@ use crate::record::Run;
 
 const OPERATORS: &str = "are of different operators";
 
-/// Why the times of two runs mean different things.
+/// Why the times of two runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     pub base: String,
     pub candidate: String,
-    /// What is not the same.
+    /// What differs.
     differs: &'static str,
 }
 
 impl Mismatch {
-    /// Whether the runs can be set side by side all the same, labelled: both
-    /// computed the same.
+    /// Whether the runs can still be shown side by side, labelled: both computed the same.
     pub fn is_of_devices(&self) -> bool {
         self.differs != OPERATORS
     }
@@ -45,8 +44,8 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// `None` where both runs timed the same kind of device in the same way, and
-/// modelled times are made of the same numbers.
+/// `None` if both runs timed the same kind of device in the same way, and modelled times use the
+/// same numbers.
 pub fn mismatch(base: &Run, candidate: &Run) -> Option<Mismatch> {
     if base.operator != candidate.operator {
         return Some(Mismatch {
@@ -84,8 +83,7 @@ pub fn describe(run: &Run) -> String {
     format!("{} ({}, {timing})", device.name, device.backend)
 }
 
-/// Whether two runs timed the very same cards; `None` where it is not on
-/// record, or nothing was timed.
+/// Whether two runs timed the same cards; `None` if that is not recorded, or nothing was timed.
 pub fn same_card(base: &Run, candidate: &Run) -> Option<bool> {
     let cards = |run: &Run| {
         let cards: Vec<String> = run.cards().into_iter().map(str::to_owned).collect();

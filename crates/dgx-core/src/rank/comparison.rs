@@ -5,23 +5,23 @@ use crate::domain::ContenderId;
 use crate::record::Run;
 use crate::stats::{Contrast, Estimates, LogEstimate, unpaired};
 
-/// ln(time of base / time of candidate): positive where the candidate is faster.
+/// ln(time of base / time of candidate): positive if the candidate is faster.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     pub shapes: Vec<(String, LogEstimate)>,
     pub geomean: LogEstimate,
-    /// What it takes to tell the sides apart in the mean, and on each shape.
+    /// The smallest detectable difference in the mean, and on each shape.
     pub slack: Slack,
     slacks: Vec<Slack>,
 }
 
 impl Comparison {
-    /// What the mean says.
+    /// The judgement of the mean.
     pub fn judgement(&self) -> Judgement {
         self.slack.judge(&self.geomean)
     }
 
-    /// Each shape, its ratio, and what that says.
+    /// Each shape, its ratio, and the judgement of it.
     pub fn judged(&self) -> impl Iterator<Item = (&str, &LogEstimate, Judgement)> {
         let each = self.shapes.iter().zip(&self.slacks);
         each.map(|((shape, estimate), slack)| (shape.as_str(), estimate, slack.judge(estimate)))
@@ -33,8 +33,8 @@ impl Comparison {
 }
 
 impl Ranking {
-    /// `candidate` over `base`, on the shapes where both are valid; `None`
-    /// where there is no such shape.
+    /// `candidate` over `base`, on the shapes where both are valid; `None` if there is no such
+    /// shape.
     pub fn compare(
         &self,
         run: &Run,
@@ -56,7 +56,7 @@ impl Ranking {
         })
     }
 
-    /// The same by the shapes' numbers.
+    /// The same by the shapes' indices.
     pub(super) fn paired(
         &self,
         run: &Run,
@@ -76,13 +76,13 @@ impl Ranking {
             .iter()
             .map(|s| run.tally.ratios(*s, arms.0, arms.1))
             .collect();
-        // Without a block in common on some shape there is nothing to pair.
+        // Without common blocks on some shape nothing can be paired.
         let estimates = Estimates::of(&contrasts).or_else(|| of_points(points))?;
         Some((shapes, estimates))
     }
 }
 
-/// Of numbers without samples; `None` where there are none.
+/// From numbers without samples; `None` if there are none.
 fn of_points(shapes: Vec<LogEstimate>) -> Option<Estimates> {
     let sum: f64 = shapes.iter().map(|s| s.mean).sum();
     let mean = sum / shapes.len() as f64;
@@ -100,9 +100,8 @@ pub struct Side<'a> {
     pub contender: &'a ContenderId,
 }
 
-/// Across two runs: nothing pairs their blocks, so each side's noise counts in
-/// full and drift between the runs is not removed. Shapes are matched by name
-/// and must have the same groups.
+/// Across two runs: their blocks cannot be paired, so each side's noise counts in full and drift
+/// between the runs is not removed. Shapes are matched by name and must have the same groups.
 pub fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
     let mut shapes = Vec::new();
     let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -146,8 +145,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The mean over shapes, from samples where every shape has them; `None`
-/// where there are no shapes.
+/// The mean over shapes, from samples if every shape has them; `None` without shapes.
 fn overall(shapes: &[(Contrast, LogEstimate)]) -> Option<LogEstimate> {
     let contrasts: Vec<Contrast> = shapes.iter().map(|(c, _)| c.clone()).collect();
     let points = || of_points(shapes.iter().map(|(_, e)| *e).collect());

@@ -1,6 +1,5 @@
-//! Who is right, who is fastest, and how surely: one run judged whole.
-//! Everything a table, export, gate or report shows is read from here, so
-//! they cannot disagree.
+//! Judges a whole run: which contenders are correct, which is fastest, and how certain that is.
+//! Every table, export, gate and report reads its results from here, so they cannot disagree.
 
 mod build;
 mod cell;
@@ -28,27 +27,27 @@ pub use slack::{GRAVE, Judgement, limit};
 /// One run, judged.
 #[derive(Clone, Debug)]
 pub struct Ranking {
-    /// What speedups are over: the baseline, or the first valid contender
-    /// where the baseline is not valid.
+    /// The contender that speedups are over: the baseline, or the first valid contender if the
+    /// baseline is not valid.
     pub reference: Option<ContenderId>,
     /// The reference is the baseline the run named.
     pub baseline_valid: bool,
     /// Ranked contenders and the yardstick by speed, then the others.
     pub rows: Vec<Row>,
-    /// Entrants in the header's order, the shapes of each in the header's.
+    /// Entrants in the header's order, the shapes of each in the header's order.
     pub cells: Vec<Cell>,
     /// Every pair of ranked contenders, Holm-corrected.
     pub pairs: Vec<Pair>,
-    /// How near, in logarithms, two times without samples are a tie.
+    /// The distance, in logarithms, within which two times without samples tie.
     pub blur: f64,
-    /// What the A/A arm says the run can tell apart, for the geometric mean.
+    /// The difference that the run can detect, by its A/A arm, for the geometric mean.
     pub detectable: Option<Detectable>,
     /// The same for each shape, in the header's order.
     pub shape_detectable: Vec<Option<Detectable>>,
     index: Index,
 }
 
-/// Where entrants and shapes stand in the table of cells.
+/// The places of entrants and shapes in the table of cells.
 #[derive(Clone, Debug, Default)]
 struct Index {
     entrants: HashMap<ContenderId, usize>,
@@ -77,9 +76,9 @@ pub enum Kind {
 pub struct Row {
     pub contender: ContenderId,
     pub kind: Kind,
-    /// `None` for the yardstick and for whoever is not ok on every shape.
+    /// `None` for the yardstick and for contenders that are not ok on every shape.
     pub place: Option<Place>,
-    /// The gravest of its cells; `None` while some are unknown, or unchecked.
+    /// The gravest status of its cells; `None` while some are unknown, or unchecked.
     pub status: Option<Status>,
     pub expect: Status,
     /// Shapes on which it is valid and timed.
@@ -87,12 +86,12 @@ pub struct Row {
     /// Over the reference, on the shapes where both are valid.
     pub speedup: Option<LogEstimate>,
     pub over_yardstick: Option<LogEstimate>,
-    /// Geometric mean over shapes of the least possible time over the time taken.
+    /// Geometric mean over shapes of the minimum possible time over the time taken.
     pub roofline: Option<f64>,
     pub resources: Option<Resources>,
 }
 
-/// Two ranked contenders against each other, by their numbers in the header.
+/// Two ranked contenders against each other, by their indices in the header.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     pub a: usize,
@@ -129,7 +128,7 @@ impl Ranking {
             .find(|r| r.place.is_some() && r.kind == Kind::Contender)
     }
 
-    /// Everyone who shares first place.
+    /// All contenders that share first place.
     pub fn winners(&self) -> impl Iterator<Item = &Row> {
         let first = |r: &&Row| r.place.is_some_and(|p| p.rank == 1);
         self.rows.iter().filter(first)
@@ -141,7 +140,7 @@ impl Row {
         Some(self.speedup?.ratio(crate::stats::CONFIDENCE))
     }
 
-    /// Its verdict is not the one its variant declares.
+    /// Whether its verdict differs from the one its variant declares.
     pub fn unexpected(&self) -> bool {
         let looked = self.status.filter(|s| *s != Status::NotValidated);
         looked.is_some_and(|s| s != self.expect)

@@ -1,4 +1,4 @@
-//! One round run twice: do both runs say the same?
+//! One round run twice: whether both runs agree.
 
 use std::cmp::Ordering;
 
@@ -11,9 +11,9 @@ use crate::stats::{LogEstimate, Place, unpaired};
 #[derive(Clone, Debug)]
 pub struct Repeat {
     pub reference: ContenderId,
-    /// Everyone ranked in both, in the second run's order.
+    /// All contenders ranked in both, in the second run's order.
     pub entries: Vec<Repeated>,
-    /// Pairs that one run ties or orders otherwise than the other.
+    /// Pairs that the two runs order or tie differently.
     pub disputes: Vec<Dispute>,
 }
 
@@ -26,9 +26,9 @@ pub struct Repeated {
     pub speedups: [LogEstimate; 2],
     /// The second speedup over the first.
     pub change: LogEstimate,
-    /// What it takes to tell that from none, besides its interval.
+    /// The smallest detectable change, besides its interval.
     slack: Slack,
-    /// Its source is not the same in both.
+    /// Whether its source differs between the runs.
     pub edited: bool,
 }
 
@@ -36,13 +36,12 @@ pub struct Repeated {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispute {
     pub pair: [ContenderId; 2],
-    /// Of the first of the pair beside the second: `Less` is ranked before,
-    /// `Equal` tied.
+    /// Of the first of the pair against the second: `Less` is ranked before, `Equal` tied.
     pub orders: [Ordering; 2],
 }
 
-/// How far two runs lie apart, over the contenders they share: what no
-/// interval of either run holds, because each is about its own card and hour.
+/// How far two runs differ, over the contenders they share. No interval of either run contains
+/// this, because each covers only its own card and hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Contenders with a difference and its interval.
@@ -50,13 +49,12 @@ pub struct Spread {
     /// Half of them differ by more than this, as a share.
     pub median: f64,
     pub most: f64,
-    /// How many differ by more than the runs can tell from none.
+    /// How many differ by more than the runs can detect.
     pub beyond: usize,
 }
 
 impl Spread {
-    /// Of differences, each with what it takes to tell it; `None` without
-    /// intervals.
+    /// From differences, each with its detectable minimum; `None` without intervals.
     pub fn of(changes: impl IntoIterator<Item = (LogEstimate, Slack)>) -> Option<Self> {
         let judged = changes
             .into_iter()
@@ -74,16 +72,16 @@ impl Spread {
 }
 
 impl Repeated {
-    /// The two speedups differ by no more than the interval of their
-    /// difference allows; `None` without an interval.
+    /// Whether the two speedups agree within the interval of their difference; `None` without an
+    /// interval.
     pub fn agrees(&self) -> Option<bool> {
         self.slack.holds(&self.change)
     }
 }
 
 impl Repeat {
-    /// `None` where the runs cannot repeat each other: other references,
-    /// other shapes, or nobody but the reference ranked in both.
+    /// `None` if the runs cannot repeat each other: other references, other shapes, or only the
+    /// reference ranked in both.
     pub fn of(first: (&Run, &Ranking), second: (&Run, &Ranking)) -> Option<Self> {
         let reference = second.1.reference.as_ref()?;
         if first.1.reference.as_ref() != Some(reference)
@@ -121,13 +119,13 @@ impl Repeat {
         })
     }
 
-    /// Everyone but the reference, which is 1 in both by definition.
+    /// All but the reference, which is 1 in both by definition.
     pub fn challengers(&self) -> impl Iterator<Item = &Repeated> {
         let other = |e: &&Repeated| e.contender != self.reference;
         self.entries.iter().filter(other)
     }
 
-    /// How far the speedups lie apart, of contenders that are the same in both.
+    /// How far the speedups differ, for contenders that are the same in both.
     pub fn spread(&self) -> Option<Spread> {
         let same = self.challengers().filter(|e| !e.edited);
         Spread::of(same.map(|e| (e.change, e.slack)))

@@ -1,5 +1,5 @@
-//! What a ratio of two times says: faster, slower, or that it cannot be told.
-//! Whoever compares, ranks or rules asks here, so they cannot disagree.
+//! Classifies a ratio of two times: faster, slower, or not distinguishable. Comparisons, ranks and
+//! gates all use it, so they cannot disagree.
 
 use std::fmt;
 
@@ -8,35 +8,33 @@ use crate::domain::Timing;
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
-/// A difference nobody would call noise: cards of one kind differ by less, and
-/// so do processes.
+/// A difference that is never noise: cards of one kind differ by less, and so do processes.
 pub const GRAVE: f64 = 0.05;
 
-/// Modelled times repeat but for rounding.
+/// Modelled times repeat except for rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// What other data alone may do to a modelled time: a kernel may branch on them.
+/// The effect that other data alone may have on a modelled time: a kernel may branch on them.
 const DATA: f64 = 0.01;
 
-/// How far a ratio can be off, besides its interval.
+/// The error of a ratio that its interval does not include.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doubt {
-    /// Measured; or one design by one model, which errs alike on both sides.
+    /// Measured; or one design with one model, whose error is the same on both sides.
     No,
-    /// Modelled: so much of it in the median of those compared with a card.
+    /// Modelled: the median error of cells that were compared with a card.
     Model(f64),
-    /// Modelled for what nobody compared.
+    /// Modelled for a device or operator that was never compared.
     Uncalibrated,
-    /// Modelled twice, each time on data of its own.
+    /// Modelled twice, on different data.
     Data,
-    /// Timed by another tool in one process: what differs from process to
-    /// process is in no interval, and no second entry of a baseline says how
-    /// much that is.
+    /// Timed by another tool in one process: the variation between processes is in no interval, and
+    /// no second entry of a baseline shows its size.
     OneProcess,
 }
 
 impl Doubt {
-    /// Of two contenders of a run.
+    /// For two contenders of a run.
     pub fn within(run: &Run) -> Self {
         match run.timing() {
             Timing::Modelled => {
@@ -47,7 +45,7 @@ impl Doubt {
         }
     }
 
-    /// Of one contender in two runs.
+    /// For one contender in two runs.
     pub fn between(base: &Run, candidate: &Run) -> Self {
         let lone = |run: &Run| run.tool.is_some() && run.tally.process_count() < 2;
         let modelled = |run: &Run| run.timing() == Timing::Modelled;
@@ -59,8 +57,8 @@ impl Doubt {
         }
     }
 
-    /// What is nearer than this share cannot be told apart. What nobody
-    /// compared has none: there nothing can be told, however far.
+    /// Differences below this share cannot be detected. `Uncalibrated` has no such share: no
+    /// difference can be detected, however large.
     pub fn share(self) -> f64 {
         match self {
             Self::No | Self::Uncalibrated => 0.0,
@@ -78,23 +76,23 @@ fn same_data(base: &Run, candidate: &Run) -> bool {
     shapes.all(|name| base.shape(name).is_none() || seed(base, name) == seed(candidate, name))
 }
 
-/// What a ratio says.
+/// The judgement of a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Faster,
     Slower,
     Equal,
-    /// Its interval holds equal.
+    /// Its interval contains 1.
     Open,
-    /// Its interval does not, but it is nearer to equal than can be told.
+    /// Its interval does not contain 1, but it is closer to 1 than can be detected.
     Doubtful,
-    /// Beyond both, on another card, and by no more than cards differ.
+    /// Beyond both, but on another card, and by no more than cards differ.
     OtherCard,
-    /// Measured, but once: whatever it shows may be chance.
+    /// Measured only once: the result may be chance.
     OneBlock,
-    /// Measured in one process: what differs between them is not in it.
+    /// Measured in one process: the variation between processes is not in it.
     OneProcess,
-    /// Modelled for what nobody compared.
+    /// Modelled for a device or operator that was never compared.
     Uncalibrated,
 }
 
@@ -112,7 +110,7 @@ impl Judgement {
         }
     }
 
-    /// Whether times differ; `None` where that cannot be told.
+    /// Whether times differ; `None` if that is not known.
     pub fn differs(self) -> Option<bool> {
         match self {
             Self::Faster | Self::Slower | Self::OtherCard => Some(true),
@@ -128,21 +126,21 @@ impl fmt::Display for Judgement {
     }
 }
 
-/// How near to equal is as good as equal.
+/// How close to 1 a ratio counts as 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slack {
-    /// What can be told apart, as a share.
+    /// The smallest detectable difference, as a share.
     pub share: f64,
     pub doubt: Doubt,
     pub other_card: bool,
     timing: Timing,
-    /// All of an interval has to be farther than that, not its middle alone.
+    /// The whole interval must lie beyond that, not only its middle.
     whole: bool,
 }
 
 impl Slack {
-    /// Two contenders of a run, timed side by side: the noise its baseline
-    /// shows beside itself, as for ranks.
+    /// Two contenders of a run, timed side by side: the noise of its baseline against itself, as
+    /// for ranks.
     pub(super) fn within(run: &Run, ranking: &Ranking, shape: Option<&str>) -> Self {
         let doubt = Doubt::within(run);
         let noise = limit(run, ranking, shape).map_or(0.0, |found| found.noise);
@@ -155,8 +153,7 @@ impl Slack {
         }
     }
 
-    /// A contender in two runs: each sees so much, and what lies within both
-    /// is nothing.
+    /// A contender in two runs: a difference within the detectable minimum of both counts as none.
     pub fn between(
         base: (&Run, &Ranking),
         candidate: (&Run, &Ranking),
@@ -173,7 +170,7 @@ impl Slack {
         }
     }
 
-    /// By what such runs can tell apart.
+    /// From the smallest differences that such runs can detect.
     pub fn of(limits: [Option<&Detectable>; 2], doubt: Doubt, timing: Timing) -> Self {
         let seen = limits.iter().flatten().map(|limit| limit.effect.ln_1p());
         Self {
@@ -185,8 +182,7 @@ impl Slack {
         }
     }
 
-    /// Whether a difference lies within its interval and the slack; `None`
-    /// without an interval.
+    /// Whether a difference lies within its interval and the slack; `None` without an interval.
     pub fn holds(&self, difference: &LogEstimate) -> Option<bool> {
         let half = difference.half_width(CONFIDENCE)?;
         Some(difference.mean.abs() <= half + self.share.ln_1p())
@@ -218,7 +214,7 @@ impl Slack {
     }
 }
 
-/// What the A/A arm says of a shape, or of the mean.
+/// The result of the A/A arm for a shape, or for the mean.
 pub fn limit<'a>(run: &Run, ranking: &'a Ranking, shape: Option<&str>) -> Option<&'a Detectable> {
     let Some(shape) = shape else {
         return ranking.detectable.as_ref();

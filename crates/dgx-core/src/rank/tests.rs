@@ -1,7 +1,6 @@
-//! The statistics against a known truth: simulated experiments, many of them,
-//! whose every difference is planted. What judges them is what judges a run:
-//! [`Estimates`], and, in the last test, everything from the text of a run
-//! file to the row of its table.
+//! The statistics against a known truth: many simulated experiments with planted differences. They
+//! are judged by the code that judges a run: [`Estimates`], and, in the last test, the whole way
+//! from the text of a run file to a row of its table.
 
 use rayon::prelude::*;
 
@@ -10,17 +9,17 @@ use crate::domain::ContenderId;
 use crate::record::synthetic::Synthetic;
 use crate::stats::{CONFIDENCE, Contrast, Estimates, LogEstimate, Moments, detectable};
 
-/// How an experiment is laid out and how noisy it is.
+/// The layout and the noise of an experiment.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     shapes: usize,
     processes: u32,
     blocks: usize,
-    /// Go on past `blocks` while the pair is open, to this many.
+    /// Continues past `blocks` while the pair is open, up to this many.
     at_most: usize,
-    /// Of one sample; a log ratio has √2 of it.
+    /// Of one sample; a log ratio has √2 times as much.
     noise: f64,
-    /// What a process does to one shape, and what it does to all of them.
+    /// The effect of a process on one shape, and on all of them.
     between: f64,
     common: f64,
     /// Share of samples that stall, and by how much (log).
@@ -42,7 +41,7 @@ const DEFAULT: Layout = Layout {
 /// A rate of 5 % is known to 0.2 percentage points.
 const EXPERIMENTS: u64 = 10_000;
 
-/// SplitMix64: hundreds of millions of draws, in a build that is hardly optimised.
+/// SplitMix64: hundreds of millions of draws, in a build with little optimisation.
 struct Draw(u64);
 
 impl Draw {
@@ -79,8 +78,8 @@ impl Layout {
         (0..self.shapes).map(|_| shape(&mut rng)).collect()
     }
 
-    /// One process's blocks of one shape, sampled on while they leave it open
-    /// who is faster, as the sweep does.
+    /// One process's blocks of one shape, sampled until the faster contender is known, as in a
+    /// sweep.
     fn blocks(&self, effect: f64, rng: &mut Draw) -> Moments {
         let mut values = Moments::default();
         let most = |n: u64| n < self.at_most as u64;
@@ -107,7 +106,7 @@ impl Layout {
             .collect()
     }
 
-    /// Share of geometric-mean and of shape intervals that hold the truth.
+    /// Share of geometric-mean and of shape intervals that contain the truth.
     fn coverage(&self, truth: f64) -> (f64, f64) {
         let judged = self.judged(truth);
         let holds = |e: &LogEstimate| holds(e, truth);
@@ -120,7 +119,7 @@ impl Layout {
         )
     }
 
-    /// Share of experiments in which the contenders are told apart.
+    /// Share of experiments in which the contenders are distinguished.
     fn told_apart(&self, truth: f64) -> f64 {
         let judged = self.judged(truth);
         let told = |b: &&Estimates| b.geomean.p_value().unwrap() < 1.0 - CONFIDENCE;
@@ -198,8 +197,8 @@ fn intervals_cover_when_sampling_goes_on_until_decided() {
     .assert_covers();
 }
 
-/// Fewer than four processes are judged by their blocks, which holds as long
-/// as no process does the same thing to all shapes.
+/// Fewer than four processes are judged by their blocks, which is valid if no process has the same
+/// effect on all shapes.
 #[test]
 fn intervals_of_two_processes_cover_what_differs_by_shape() {
     for between in [0.0, 0.002] {
@@ -265,8 +264,8 @@ fn detectable_effects_are_detected() {
     assert!((0.75..0.95).contains(&power), "{power}");
 }
 
-/// From the text of a run file to the interval of a row: nothing between the
-/// samples and the table may lose what the estimates are worth.
+/// From the text of a run file to the interval of a row: nothing between the samples and the table
+/// may degrade the estimates.
 #[test]
 fn the_intervals_of_a_table_cover() {
     let field = Synthetic {

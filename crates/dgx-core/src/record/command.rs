@@ -7,7 +7,7 @@ pub fn stamp() -> String {
     Zoned::now().strftime("%Y%m%d-%H%M").to_string()
 }
 
-/// The command line, without where on this machine anything lies.
+/// The command line, without the paths of this machine.
 pub fn argv() -> Vec<String> {
     let project = std::env::current_dir().unwrap_or_default();
     let words = std::env::args_os().skip(1);

@@ -1,23 +1,22 @@
-//! Lines that contradict themselves or their header: no sweep writes them.
+//! Refuses lines that contradict themselves or their header: no sweep writes such lines.
 
 use toml_edit::{DocumentMut, Item};
 
 use super::schema::{End, Estimate, Header, Settings};
 use crate::domain::{Distribution, Status, Timing, Verdict};
 
-/// A modelled time may be shorter than its kernels by this share: numbers are
-/// rounded.
+/// A modelled time may end before its last kernel by this share, because of rounding.
 const ROUNDING: f64 = 1e-6;
 
 type Refusal = Result<(), String>;
 
-/// What the round on record says of a setting that no flag changes.
+/// Compares settings that no flag changes with the recorded round.
 pub(super) fn header(header: &Header) -> Refusal {
     let settings = &header.settings;
     if header.device.timing == Timing::Recorded {
         return Ok(());
     }
-    // Whether it is a round is asked where its rules are needed.
+    // Whether it is a valid round is checked where its rules are needed.
     let Ok(round) = header.config.text.parse::<DocumentMut>() else {
         return Ok(());
     };
@@ -52,7 +51,7 @@ fn agree<T: PartialEq + std::fmt::Display>(key: &str, says: T, has: T) -> Refusa
     }
 }
 
-/// Nobody is right beyond the tolerance, or right unseen.
+/// Refuses `ok` beyond the tolerance, or without a check.
 pub(super) fn verdict(verdict: &Verdict, settings: &Settings) -> Refusal {
     if verdict.status != Status::Ok {
         return Ok(());

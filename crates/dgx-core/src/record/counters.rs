@@ -1,4 +1,4 @@
-//! What the emulator counted of a run, cell by cell.
+//! The emulator's counters of a run, cell by cell.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,13 @@ use crate::domain::ContenderId;
 pub type Counts = BTreeMap<String, f64>;
 
 impl Run {
-    /// A contender's counters on one shape; `None` where nothing was emulated.
+    /// A contender's counters on one shape; `None` if nothing was emulated.
     pub fn counts(&self, contender: &ContenderId, shape: &str) -> Option<&Counts> {
         let counts = &self.verdict(contender, shape)?.counters;
         (!counts.is_empty()).then_some(counts)
     }
 
-    /// Its counters summed over those of `shapes` that have any, and how many
-    /// of them do.
+    /// Its counters summed over those of `shapes` that have any, and the number of these shapes.
     pub fn summed_counts<'s>(
         &self,
         contender: &ContenderId,

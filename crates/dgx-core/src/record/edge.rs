@@ -1,6 +1,6 @@
-//! What a run file may say. A number that no GPU, clock or author could mean
-//! would be printed as surely as a good one, and sizes beyond these would let
-//! a small file ask for any memory; so both are refused where they enter.
+//! Limits of a run file. A number that no GPU, clock or author can have meant would be printed like
+//! a good one, and larger sizes would let a small file demand any amount of memory; so both are
+//! refused on input.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -39,13 +39,13 @@ fn within(range: &RangeInclusive<f64>, value: f64, what: &str, unit: &str) -> Re
     })
 }
 
-/// A time that a kernel can take: a zero would win every ranking, and its
-/// logarithm would poison every mean.
+/// A plausible time of a kernel: a zero would win every ranking, and its logarithm would spoil
+/// every mean.
 pub(super) fn time(Micros(micros): Micros) -> Refusal {
     within(&MICROS, micros, "a time", " µs")
 }
 
-/// When kernels of a call start, and what they take: nothing, in the extreme.
+/// The start and duration of a call's kernels; both may be 0.
 pub(super) fn kernels(kernels: &[KernelTime]) -> Refusal {
     let mut times = kernels.iter().flat_map(|k| [k.start, k.micros]);
     times
@@ -169,7 +169,7 @@ fn device(device: &DeviceRecord) -> Refusal {
         let (says, are) = (timing.as_str(), backend.timing().as_str());
         format!("the header calls the times of backend `{backend}` {says}: they are {are}")
     })?;
-    // Nought is "not on record", and then there is no roofline.
+    // 0 means "not recorded", and then there is no roofline.
     let figures = [
         ("clock_mhz", device.clock_mhz, *CLOCK_MHZ.end()),
         ("bandwidth", device.bandwidth, 1e16),
@@ -202,7 +202,7 @@ pub(super) fn build(build: &Build) -> Refusal {
         .try_for_each(|share| within(&(0.0..=1.0), share, "an occupancy", ""))
 }
 
-/// What would be handed to the library when the run is resumed.
+/// The values that would be passed to the library when the run is resumed.
 pub(super) fn tuning(tuning: &Tuning, groups: usize) -> Refusal {
     let (shape, gemms) = (&tuning.shape, tuning.gemms.len());
     refuse(gemms != groups, || {

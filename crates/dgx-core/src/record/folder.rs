@@ -1,5 +1,4 @@
-//! Which of the run files in some folders is the newest, and what a search for
-//! it passed over.
+//! Finds the newest run file in some folders, and lists the files that the search skipped.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -12,15 +11,15 @@ use super::schema::{End, Header};
 use super::{ReadError, end, header, runs_in};
 use crate::domain::{Timing, printable_line, typed};
 
-/// Every run file directly in these folders, the one last swept or merged first.
+/// Every run file directly in these folders, the last swept or merged first.
 pub fn newest_first(folders: &[&Path]) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = folders.iter().flat_map(|folder| runs_in(folder)).collect();
     paths.sort_by_cached_key(|path| std::cmp::Reverse((age(path), path.clone())));
     paths
 }
 
-/// What orders runs: when it was made, as its name and header say, which a copy
-/// keeps; a whole before its parts; and when the file was written.
+/// The order of runs: when it was made, by its name and header, which a copy keeps; a merged run
+/// before its parts; and when the file was written.
 fn age(path: &Path) -> (DateTime, bool, SystemTime) {
     let header = header(path).ok();
     let started = header.as_ref().and_then(|header| {
@@ -32,7 +31,7 @@ fn age(path: &Path) -> (DateTime, bool, SystemTime) {
     let written = written.unwrap_or(SystemTime::UNIX_EPOCH);
     let made = match (stamp(path), started) {
         (Some(minute), Some(started)) if (minute..end_of(minute)).contains(&started) => started,
-        // It may be as late as that, and is named if it cannot be read.
+        // It may be that late, and is reported if it cannot be read.
         (Some(minute), _) => end_of(minute),
         (None, Some(started)) => started,
         (None, None) => Timestamp::try_from(written)
@@ -46,8 +45,7 @@ fn end_of(minute: DateTime) -> DateTime {
     minute.saturating_add(Span::new().seconds(60))
 }
 
-/// The local time, to the minute, in a name that sweeps give:
-/// `ROUND-20260131-2359`.
+/// The local time, to the minute, in the name that a sweep gives: `ROUND-20260131-2359`.
 fn stamp(path: &Path) -> Option<DateTime> {
     let parts: Vec<&str> = path.file_stem()?.to_str()?.split('-').collect();
     let mut pairs = parts.windows(2);
@@ -61,14 +59,14 @@ fn stamp(path: &Path) -> Option<DateTime> {
     })
 }
 
-/// The run that a search ended with, and the newer files it passed over.
+/// The run that a search found, and the newer files it skipped.
 #[derive(Clone, Debug)]
 pub struct Newest {
     pub path: PathBuf,
     pub passed_over: Vec<PassedOver>,
 }
 
-/// A file that is not the run meant.
+/// A file that the search skipped.
 #[derive(Clone, Debug)]
 pub struct PassedOver {
     pub path: PathBuf,
@@ -80,16 +78,16 @@ pub struct PassedOver {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A run, though not a whole one.
+    /// A run, but not a complete one.
     Partial,
-    /// It would have been the run meant, if it could be read.
+    /// It would have been chosen if it could be read.
     Unreadable,
-    /// It cannot be read, and nothing says of which round it is.
+    /// It cannot be read, and nothing shows its round.
     Stranger,
 }
 
 impl PassedOver {
-    /// Whether it would have been the run meant.
+    /// Whether it would have been chosen.
     pub fn is_newer_run(&self) -> bool {
         self.kind != Kind::Stranger
     }
@@ -103,7 +101,7 @@ impl PassedOver {
 /// Which runs a search accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// Complete ones; a partial one where there is nothing else.
+    /// Complete runs; a partial one if there is nothing else.
     Whole,
     /// Complete or not.
     Any,
@@ -118,7 +116,7 @@ impl Newest {
         }
     }
 
-    /// The path, after a warning for every file that was passed over.
+    /// The path, after a warning for every skipped file.
     pub fn announced(self) -> PathBuf {
         self.passed_over.iter().for_each(PassedOver::announce);
         if !self.passed_over.is_empty() {
@@ -170,8 +168,8 @@ pub fn newest(
             (Err(error), _) => passed_over.push(unreadable(path, &error, Kind::Unreadable)),
         }
     }
-    // Where no run is whole, a partial one is meant; where none can be read,
-    // whoever reads the first says why.
+    // If no run is complete, a partial one is chosen; if none can be read, reading the first
+    // reports the error.
     let first = |kind: Kind| passed_over.iter().position(|file| file.kind == kind);
     let at = first(Kind::Partial).or_else(|| first(Kind::Unreadable))?;
     let path = passed_over.swap_remove(at).path;
@@ -179,7 +177,7 @@ pub fn newest(
     Some(Newest { path, passed_over })
 }
 
-/// Whether a sweep or a merge of this round would give its file such a name.
+/// Whether a sweep or a merge of this round would name its file so.
 pub fn is_called_after(path: &Path, round: &str) -> bool {
     let stem = path.file_stem().and_then(|stem| stem.to_str());
     let rest = stem.and_then(|stem| stem.strip_prefix(round));
@@ -196,7 +194,7 @@ fn unreadable(path: PathBuf, error: &ReadError, kind: Kind) -> PassedOver {
     }
 }
 
-/// What keeps a run from being whole, and what completes it.
+/// Why a run is incomplete, and what completes it.
 pub fn missing(header: &Header, end: Option<&End>, path: &Path) -> Option<(String, String)> {
     if header.device.timing == Timing::Recorded {
         return None;
@@ -226,8 +224,8 @@ mod tests {
     use super::*;
     use crate::record::synthetic::Synthetic;
 
-    /// Which file is newest of those with these names and starts, written one
-    /// after the other, if the last is the one written first.
+    /// The newest of files with these names and starts, written one after the other, the last one
+    /// first.
     fn newest_of(files: &[(&str, Option<&str>)]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
@@ -261,7 +259,7 @@ mod tests {
             ("round4-20261115-0914.jsonl", Some(LATE)),
         ];
         assert_eq!(newest_of(&names), names[1].0);
-        // By header, where the name says nothing.
+        // By header, if the name has no time.
         let names = [("copy.jsonl", Some(EARLY)), ("b.jsonl", Some(LATE))];
         assert_eq!(newest_of(&names), "b.jsonl");
         let names = [
@@ -284,7 +282,7 @@ mod tests {
             ("round4-20261115-0914.jsonl", None),
         ];
         assert_eq!(newest_of(&names), names[1].0);
-        // Where nothing is on record, the file's own time counts.
+        // If nothing is recorded, the file's own time counts.
         let names = [("a.jsonl", None), ("b.jsonl", Some(LATE))];
         assert_eq!(newest_of(&names), "a.jsonl");
     }

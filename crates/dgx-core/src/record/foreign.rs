@@ -1,6 +1,5 @@
-//! A run that another tool timed. It has no oracle, no blocks and no second
-//! entry of a baseline: its cells are unchecked, and its processes are all
-//! that intervals can be made of.
+//! A run that another tool timed. It has no oracle, no blocks and no second entry of a baseline:
+//! its cells are unchecked, and intervals come from its processes alone.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,15 +13,15 @@ use crate::domain::{
 };
 use crate::stats::{PROCESSES, Sampled};
 
-/// What another tool found, process by process.
+/// The results of another tool, process by process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Foreign {
     /// e.g. `NVBench 1.2.0`.
     pub tool: String,
-    /// What it ran on.
+    /// The device it ran on.
     pub device: String,
     pub sms: u32,
-    /// As it says it, where it does.
+    /// As the tool reports it, if it does.
     pub started: String,
     pub processes: Vec<Vec<ForeignCell>>,
 }
@@ -37,11 +36,11 @@ pub struct ForeignCell {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Times {
-    /// Microseconds, and MHz where they were read; in the order they were taken.
+    /// Microseconds, and MHz if they were read; in the order they were taken.
     Samples(Vec<(f64, Option<f64>)>),
     /// A mean without its samples, microseconds.
     Mean(f64),
-    /// Why there are none.
+    /// The reason why there are none.
     Skipped(String),
 }
 
@@ -60,7 +59,7 @@ impl Foreign {
         cells.map(ForeignCell::samples).sum()
     }
 
-    /// How many contenders it has, and how many shapes.
+    /// Its numbers of contenders and shapes.
     pub fn extent(&self) -> (usize, usize) {
         let cells = || self.processes.iter().flatten();
         (
@@ -71,7 +70,7 @@ impl Foreign {
 }
 
 impl Run {
-    /// The run a foreign one amounts to.
+    /// Converts it to a run.
     pub fn foreign(path: PathBuf, found: Foreign) -> Self {
         let cells = || found.processes.iter().flatten();
         let contenders = distinct(cells().map(|cell| cell.contender.as_str()));
@@ -115,7 +114,7 @@ impl Run {
         }
     }
 
-    /// Nothing pairs samples of different benchmarks: each is by itself.
+    /// Samples of different benchmarks are not paired: each is by itself.
     fn sample(
         &mut self,
         (arm, shape): CellPlace,
@@ -132,8 +131,8 @@ impl Run {
         self.tally.add(shape, process, &[sample]);
     }
 
-    /// What several processes say of a cell, a mean each, are samples as soon as
-    /// an interval over processes can be made of them.
+    /// Means of a cell from several processes count as samples if there are enough processes for an
+    /// interval.
     fn take_means(&mut self, means: BTreeMap<CellPlace, Vec<(u32, f64)>>) {
         for (place, means) in means {
             let (arm, shape) = place;
@@ -155,7 +154,7 @@ impl Run {
         }
     }
 
-    /// Benchmarks need not have the same arguments: what is not there is no gap.
+    /// Benchmarks need not have the same arguments: a missing cell is not a gap.
     fn mark_absent(&mut self, skipped: &BTreeMap<CellPlace, String>) {
         for (arm, contender) in self.header.contenders.iter().enumerate() {
             for (number, shape) in self.header.shapes.iter().enumerate() {
@@ -177,12 +176,12 @@ impl Run {
 /// A contender's number and a shape's.
 type CellPlace = (usize, usize);
 
-/// What can be judged only once every process has been heard.
+/// Data that can be judged only once every process has been read.
 #[derive(Default)]
 struct Untold {
     /// Means without samples, by process, in microseconds.
     means: BTreeMap<CellPlace, Vec<(u32, f64)>>,
-    /// The first reason why a process has no time; it counts where none has one.
+    /// The first reason why a process has no time; it counts if no process has one.
     skipped: BTreeMap<CellPlace, String>,
 }
 

@@ -11,14 +11,14 @@ const PIECE: u64 = 4 << 20;
 /// Why reading stopped before the end.
 pub(super) enum Stopped<E> {
     Io(io::Error),
-    /// This line is longer than any that is written.
+    /// This line is longer than any that dgx writes.
     TooLong(usize),
-    /// By the taker's own choice.
+    /// The callback refused a line.
     Refused(E),
 }
 
-/// Hands over the lines of `source` piece by piece, each with the number of
-/// its first line. Only the last line may lack its newline.
+/// Passes on the lines of `source` piece by piece, each with the number of its first line. Only the
+/// last line may lack its newline.
 pub(super) fn pieces<E>(
     mut source: impl Read,
     mut take: impl FnMut(usize, &[u8]) -> Result<(), E>,

@@ -1,5 +1,5 @@
-//! Line by line into a [`Run`], refusing what one sweep cannot have written:
-//! the same block twice would count as new evidence.
+//! Adds lines to a [`Run`] and refuses what one sweep cannot have written: a block that occurs
+//! twice would count as new evidence.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use crate::domain::{Status, Tuning, Verdict};
 /// Lines parsed at a time by one core.
 const SHARE: usize = 256;
 
-/// A line's number and what is wrong with it.
+/// A line's number and its error.
 pub(super) struct Refused {
     pub line: usize,
     pub message: String,
@@ -22,12 +22,11 @@ pub(super) struct Refused {
 
 pub(super) struct Loading {
     run: Run,
-    /// The blocks each process has of each shape.
+    /// The blocks of each process on each shape.
     blocks: HashMap<(usize, u32), Blocks>,
     /// The line on which each arm was last timed.
     timed: Vec<usize>,
-    /// Lines on which cells were built, estimated, and got the verdict they
-    /// have.
+    /// Lines on which cells were built, estimated, and got their current verdict.
     built: HashMap<(usize, usize), usize>,
     estimated: HashMap<(usize, usize), usize>,
     judged: HashMap<(usize, usize), usize>,
@@ -50,7 +49,7 @@ impl Loading {
         }
     }
 
-    /// Takes in whole lines, the first of which has this number.
+    /// Adds whole lines, the first of which has this number.
     pub(super) fn take(&mut self, first: usize, text: &[u8]) -> Result<(), Refused> {
         let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
         let names = &self.run.names;
@@ -65,8 +64,7 @@ impl Loading {
             match event {
                 None => {}
                 Some(Ok(event)) => self.event(line, event).map_err(refused)?,
-                // Only the last line can lack its newline, and only a kill
-                // leaves it so.
+                // Only the last line can lack its newline, and only after a kill.
                 Some(Err(Flaw::Unreadable(_))) if !lines[index].ends_with(b"\n") => {
                     self.run.torn = true;
                 }
@@ -86,7 +84,7 @@ impl Loading {
         Ok(self.run)
     }
 
-    /// Every process numbers its blocks from nought on.
+    /// Every process numbers its blocks from 0 on.
     fn note_holes(&mut self) {
         for ((shape, _), blocks) in &self.blocks {
             let holes = blocks.holes();
@@ -96,8 +94,8 @@ impl Loading {
         }
     }
 
-    /// A cell that was `ok` and has hazards becomes `racy`, however the sweep
-    /// that found them ended.
+    /// A cell that was `ok` and has hazards becomes `racy`, however the sweep that found them
+    /// ended.
     fn blame(&mut self) {
         for (cell, examined) in &self.run.examined {
             let verdict = self.run.verdicts.get_mut(cell);
@@ -107,8 +105,8 @@ impl Loading {
         }
     }
 
-    /// No two processes take the same times to the last bit: whose did is the
-    /// same process under another number, and would count as new evidence.
+    /// No two processes measure the same times to the last bit: such a copy is the same process
+    /// under another number, and would count as new evidence.
     fn unlike(&self) -> Result<(), Refused> {
         let mut whole: Vec<_> = (self.blocks.iter())
             .filter(|(_, blocks)| blocks.count > 1)
@@ -148,7 +146,7 @@ impl Loading {
                 Line::Tuning(tuning) => self.tuning(line, tuning),
                 Line::Void(void) => self.void(&void),
                 Line::End(end) => self.end(line, end),
-                // Both are events of their own.
+                // Blocks are another event, and the header comes before all lines.
                 Line::Header(_) | Line::Block(_) => Ok(()),
             },
         }
@@ -171,7 +169,7 @@ impl Loading {
                 self.run.timing().as_str()
             ));
         }
-        // They are compared with each other, and cards differ.
+        // The times of a block are compared with each other, and cards differ.
         let card = block.card.as_ref().or(header.device.uuid.as_ref());
         let first = self.run.cards.entry(shape).or_insert_with(|| card.cloned());
         if first.as_ref() != card {
@@ -229,9 +227,8 @@ impl Loading {
         let before = self.judged.insert(cell, line);
         if let (Some(earlier), Some(first)) = (self.run.verdicts.get(&cell), before) {
             let (earlier, now) = (earlier.status, verdict.status);
-            // What was right can turn out wrong while it is timed; who was not
-            // right is not looked at again, but for the yardstick, which every
-            // process times anew.
+            // A correct cell can turn out wrong while it is timed; a wrong one is not judged again,
+            // except the yardstick, which every process times anew.
             let yardstick = self.run.header.yardstick.as_ref() == Some(&verdict.contender);
             let possible = now != Status::Ok && (earlier == Status::Ok || yardstick);
             if !possible {
@@ -271,7 +268,7 @@ impl Loading {
         Ok(())
     }
 
-    /// A resumed run may have examined what it had left out before.
+    /// A resumed run may have examined cells that it skipped before.
     fn examined(&mut self, examined: Examined) -> Result<(), String> {
         let cell = self.cell(examined.contender.as_str(), &examined.shape)?;
         self.run.examined.insert(cell, examined);
@@ -343,16 +340,16 @@ impl Loading {
     }
 }
 
-/// Numbers of blocks and the lines they stand on. Blocks are written one after
-/// the other, so runs of both are all there is to remember.
+/// Numbers of blocks and their lines. Blocks are written one after the other, so only runs of
+/// consecutive ones are stored.
 #[derive(Default)]
 struct Blocks {
-    /// First block → how many follow each other, and the line of the first.
+    /// First block → the number of consecutive blocks, and the line of the first.
     runs: BTreeMap<u32, (u32, usize)>,
     count: u32,
-    /// The line of the one that stands first.
+    /// The line of the first block in the file.
     line: usize,
-    /// What their times come to, whatever their order and numbers.
+    /// A hash of their times that ignores their order and numbers.
     print: u64,
 }
 
@@ -365,7 +362,7 @@ impl Blocks {
         self.print = self.print.wrapping_add(print);
     }
 
-    /// How many are missing before the last.
+    /// The number of missing blocks before the last.
     fn holes(&self) -> u64 {
         let last = self.runs.last_key_value();
         let all = last.map_or(0, |(first, (count, _))| {
@@ -374,7 +371,7 @@ impl Blocks {
         all - u64::from(self.count)
     }
 
-    /// The line the block stands on already, if it does.
+    /// The line on which the block already is, if there is one.
     fn insert(&mut self, block: u32, line: usize) -> Option<usize> {
         let before = self.runs.range_mut(..=block).next_back();
         if let Some((first, (count, begun))) = before {

@@ -1,13 +1,12 @@
-//! One writer at a time: an advisory lock that is held as long as the file is
-//! open for writing and dies with its process, however that ends. Readers do
-//! not ask for it.
+//! One writer at a time: an advisory lock, held while the file is open for writing and released
+//! when its process ends in any way. Readers do not need it.
 
 use std::fs::{File, TryLockError};
 
-/// Whether the file is ours alone now.
+/// Whether this process now has the file to itself.
 pub enum Claim {
     Ours,
-    /// By this process, where the system says which.
+    /// Another process has it: this one, if the system reports it.
     Taken(Option<u32>),
     /// The file system has no locks.
     Unknown,

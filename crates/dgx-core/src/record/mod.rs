@@ -1,5 +1,5 @@
-//! The run file: what a sweep saw, one JSON object a line, appended as it is
-//! known. Everything right of it in the pipeline reads only this.
+//! The run file: the observations of a sweep, one JSON object a line, appended as they are made.
+//! All later stages of the pipeline read only this file.
 
 mod command;
 mod contradiction;

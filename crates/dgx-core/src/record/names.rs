@@ -3,8 +3,8 @@ use std::collections::HashMap;
 use super::schema::Header;
 use crate::domain::ContenderId;
 
-/// The names a header introduces, numbered: contenders in its order, then the
-/// yardstick, then the baseline's second entry, which has no name of its own.
+/// The names in a header, numbered: contenders in its order, then the yardstick, then the
+/// baseline's second entry, which has no name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Names {
     entrants: HashMap<String, usize>,

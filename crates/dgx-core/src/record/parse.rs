@@ -1,5 +1,5 @@
-//! One line into one event. Blocks are nearly all of a file, so they have a
-//! way of their own that copies no text and leaves names as numbers.
+//! Parses one line into one event. Most lines are blocks, so these have a fast path that copies no
+//! text and keeps names as numbers.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,29 +13,29 @@ use crate::decode::plain_in_line;
 use crate::domain::{Block, Micros, bounds};
 use crate::stats::Sampled;
 
-/// A line that was understood.
+/// A parsed line.
 pub(super) enum Event {
     Block(Timed),
     /// Anything but a block.
     Other(Line),
 }
 
-/// A block with its names looked up and its times in logarithms.
+/// A block with its names resolved and its times as logarithms.
 pub(super) struct Timed {
     pub shape: usize,
     pub process: u32,
     pub block: u32,
     pub card: Option<String>,
     pub samples: Vec<Sampled>,
-    /// What its times come to, in whatever order they stand.
+    /// A hash of its times that ignores their order.
     pub print: u64,
 }
 
-/// Why a line was not.
+/// Why a line was refused.
 pub(super) enum Flaw {
-    /// It is not JSON of the schema, and may only be half a line.
+    /// It is not JSON of the schema, and may be only half a line.
     Unreadable(String),
-    /// It says something that cannot be.
+    /// Its contents are impossible.
     Impossible(String),
 }
 
@@ -61,7 +61,7 @@ pub(super) fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
     }
 }
 
-/// [`Block`] and its samples, with text left where it lies.
+/// [`Block`] and its samples, with text borrowed from the line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BlockLine<'a> {

@@ -1,18 +1,17 @@
-//! Paths as a run file writes them, and a page. They travel: where a project lay
-//! on the machine that made them is nobody's business, and means nothing
-//! elsewhere.
+//! Paths as run files and pages contain them. Both travel, so the folder of the project on the
+//! machine that made them is left out: it is private, and means nothing elsewhere.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Stands for the folders that are not told.
+/// Replaces the folders that are left out.
 pub(crate) const ELIDED: char = '…';
 
-/// Whether only the name of a path is on record.
+/// Whether only the last part of a path is recorded.
 pub fn is_elided(path: &str) -> bool {
     path.starts_with(ELIDED)
 }
 
-/// The path from the project's folder; of one that lies elsewhere, its name.
+/// The path relative to the project's folder; outside it, only the name.
 pub fn portable(path: &Path, project: &Path) -> String {
     let whole = normal(&project.join(path));
     let inside = whole.strip_prefix(normal(project)).ok().map(Path::to_owned);
@@ -28,8 +27,8 @@ pub fn portable(path: &Path, project: &Path) -> String {
     }
 }
 
-/// A word of a command line, with a path that leads out of the project, alone
-/// or after `--flag=`, written as a run file does.
+/// A word of a command line, with a path outside the project, alone or after `--flag=`, shortened
+/// as in a run file.
 pub fn portable_word(word: &str, project: &Path) -> String {
     let (flag, value) = match word.split_once('=') {
         Some((flag, value)) if flag.starts_with("--") => (&word[..=flag.len()], value),
@@ -43,12 +42,12 @@ pub fn portable_word(word: &str, project: &Path) -> String {
     }
 }
 
-/// Files and folders that a text may name, and how one that travels writes them.
+/// Files and folders that a text may name, and their form in files that travel.
 #[derive(Debug)]
 pub struct Portable(Vec<(String, String)>);
 
 impl Portable {
-    /// Only those that are absolute tell where on this machine they lie.
+    /// Only absolute paths reveal where they lie on this machine.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>, project: &Path) -> Self {
         let absolute = paths
             .into_iter()
@@ -60,7 +59,7 @@ impl Portable {
                 (written, portable(path, project))
             })
             .collect();
-        // A folder in another one is told as itself.
+        // A folder within another one is replaced first.
         all.sort_by_key(|(written, _)| std::cmp::Reverse(written.len()));
         Self(all)
     }
@@ -73,7 +72,7 @@ impl Portable {
     }
 }
 
-/// Without `.` and `..`, by the letters alone.
+/// Without `.` and `..`, by the text alone.
 fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

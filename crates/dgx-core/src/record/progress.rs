@@ -1,12 +1,12 @@
-//! How far a run has come, by its file alone.
+//! The progress of a run, from its file alone.
 
 use super::run::Run;
 use crate::domain::{ContenderId, Shape, Status};
 use crate::stats::decision::{Rule, decide};
 
 impl Run {
-    /// Whether the ranking over all shapes is settled, and if not, what it
-    /// takes, when measuring took this long; nothing where nothing was timed.
+    /// Whether the ranking over all shapes is settled, and if not, the time it still needs, given
+    /// the time so far; empty if nothing was timed.
     pub fn decision(&self, seconds: f64) -> String {
         if self.tally.is_empty() {
             return String::new();
@@ -24,7 +24,7 @@ impl Run {
         decide(&self.tally, &arms, &Rule::default()).summary(per_block)
     }
 
-    /// Whether nothing is left to do on a shape.
+    /// Whether a shape is finished.
     pub fn finished(&self, shape: &str) -> bool {
         let whole = self.end.as_ref().is_some_and(|end| end.complete);
         let taken_whole = || {
@@ -34,7 +34,7 @@ impl Run {
         whole || taken_whole() || (self.judged(shape) && self.timed(shape))
     }
 
-    /// Whether anything is known of a shape but how it compiles.
+    /// Whether a shape has any results, besides builds.
     pub(crate) fn begun_on(&self, shape: &str) -> bool {
         let known = |id: &ContenderId| {
             self.verdict(id, shape).is_some() || self.estimate(id, shape).is_some()
@@ -42,14 +42,14 @@ impl Run {
         self.entrants().any(known) || self.blocks_of(shape) > 0
     }
 
-    /// Blocks on record of a shape.
+    /// Recorded blocks of a shape.
     pub fn blocks_of(&self, shape: &str) -> u64 {
         let place = self.names.shape(shape);
         let processes = place.into_iter().flat_map(|s| self.tally.processes(s));
         processes.map(|(_, blocks)| u64::from(blocks)).sum()
     }
 
-    /// Verdicts on record of a shape.
+    /// Recorded verdicts of a shape.
     pub(crate) fn verdicts_of(&self, shape: &str) -> usize {
         let contenders = self.header.contenders.iter();
         contenders
@@ -61,7 +61,7 @@ impl Run {
         self.verdicts_of(shape) == self.header.contenders.len()
     }
 
-    /// Whether every process has had its share of blocks, where blocks are taken.
+    /// Whether every process has its share of blocks, if blocks are taken.
     fn timed(&self, shape: &str) -> bool {
         let right = |id: &ContenderId| self.status(id, shape) == Some(Status::Ok);
         let mut contenders = self.header.contenders.iter().map(|c| &c.id);

@@ -1,7 +1,6 @@
-//! Loads a run file. The last line may be half written, because a sweep can be
-//! killed at any byte; anything else that is out of order is refused with its
-//! line, since a table made from half-understood records would look just as
-//! sure as one made from good ones.
+//! Loads a run file. The last line may be half written, because a sweep can be killed at any byte;
+//! any other disorder is refused with its line, since a table from half-understood records would
+//! look as reliable as one from good ones.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -42,7 +41,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What an I/O error of this file is.
+    /// Turns an I/O error of this file into a `ReadError`.
     pub fn io(path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
         move |source| Self::Io {
             path: path.to_owned(),
@@ -77,8 +76,8 @@ pub fn read(path: &Path) -> Result<Run, ReadError> {
     read_from(path, file)
 }
 
-/// Whatever is directly in `dir` by the name of a run file, in the order of
-/// names; nothing where it cannot be listed.
+/// All files directly in `dir` that have the name of a run file, sorted by name; empty if `dir`
+/// cannot be listed.
 pub fn runs_in(dir: &Path) -> Vec<PathBuf> {
     files::ending_in(dir, "jsonl")
 }
@@ -140,7 +139,7 @@ fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
         .map_err(|refused| corrupt(refused.line, refused.message))
 }
 
-/// Just enough of a first line to know whose file it is and of which version.
+/// The part of a first line that shows the file's tool and version.
 #[derive(Deserialize)]
 struct Peek {
     #[serde(rename = "type")]

@@ -1,5 +1,5 @@
-//! A run file that is replaced whole, by one process at a time: who reads it
-//! meanwhile has the old one or the new one.
+//! Replaces a run file as a whole, one process at a time: a reader sees either the old file or the
+//! new one.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -12,11 +12,11 @@ use super::lock::{Claim, claim};
 use super::writer::{fresh, locked};
 use crate::files;
 
-/// The place of a run file, held until it is replaced or given up.
+/// The place of a run file, locked until it is replaced or given up.
 #[derive(Debug)]
 pub struct Slot {
     path: PathBuf,
-    /// Whoever comes next finds it locked, or another file in its place.
+    /// Another process finds it locked, or another file in its place.
     held: File,
     /// The file system has locks.
     locked: bool,
@@ -24,7 +24,7 @@ pub struct Slot {
     new: bool,
 }
 
-/// Between the name of a run file and what makes the name of its draft unique.
+/// Separates the name of a run file from the unique part of its draft's name.
 const DRAFT: &str = ".merge-";
 
 impl Slot {
@@ -42,10 +42,10 @@ impl Slot {
         })
     }
 
-    /// The file named, there or not.
+    /// The named file, whether it exists or not.
     pub fn at(path: &Path) -> Result<Self, WriteError> {
         let error = WriteError::file(path);
-        // A pipe would wait for somebody to read it.
+        // Opening a pipe would wait for a reader.
         let odd = path.metadata().is_ok_and(|about| !about.is_file());
         if odd {
             return Err(error(std::io::Error::other("it is not a regular file")));
@@ -58,7 +58,7 @@ impl Slot {
                 .map_err(error)?;
             let locked = locked(&held, path)?;
             let about = held.metadata().map_err(error)?;
-            // Somebody may have replaced it before it was ours.
+            // Another process may have replaced it before we locked it.
             let same = path
                 .metadata()
                 .is_ok_and(|now| (now.dev(), now.ino()) == (about.dev(), about.ino()));
@@ -77,13 +77,12 @@ impl Slot {
         &self.path
     }
 
-    /// Whether it holds a run already.
+    /// Whether it already contains a run.
     pub(crate) fn has_a_run(&self) -> bool {
         !self.new
     }
 
-    /// A file beside it to write the new run to. Those of others that were
-    /// killed over theirs go.
+    /// A file beside it for the new run. Drafts of processes that were killed are removed.
     pub(crate) fn draft(&self) -> Result<NamedTempFile, WriteError> {
         let folder = files::folder_of(&self.path);
         if self.locked {
@@ -97,7 +96,7 @@ impl Slot {
         draft.map_err(WriteError::folder(folder))
     }
 
-    /// Puts the draft in its place, on disk before it is seen.
+    /// Moves the draft into place, after it is on disk.
     pub fn fill(mut self, draft: NamedTempFile) -> Result<PathBuf, WriteError> {
         let written = draft.as_file().sync_all();
         let placed = written.and_then(|()| draft.persist(&self.path).map_err(|e| e.error));
@@ -107,8 +106,8 @@ impl Slot {
     }
 }
 
-/// Removes drafts in this folder of run files that nobody holds: whoever wrote
-/// them is gone, whatever their clock says. `held` is our own, and has none yet.
+/// Removes drafts in this folder whose run file is not locked: their process is gone, whatever the
+/// clock says. `held` is our own, and has none yet.
 fn remove_left_drafts(folder: &Path, held: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
@@ -130,28 +129,28 @@ fn remove_left_drafts(folder: &Path, held: &Path) {
             continue;
         }
         let _ = std::fs::remove_file(entry.path());
-        // It was made only to be held.
+        // It was created only to be locked.
         if there.is_some_and(|file| file.metadata().is_ok_and(|about| about.len() == 0)) {
             let _ = std::fs::remove_file(&run);
         }
     }
 }
 
-/// The name of the run file that a draft is of.
+/// The name of a draft's run file.
 fn of_draft(name: &str) -> Option<&str> {
     let (run, unique) = name.strip_prefix('.')?.rsplit_once(DRAFT)?;
     let random = unique.len() == 6 && unique.bytes().all(|b| b.is_ascii_alphanumeric());
     (random && !run.is_empty()).then_some(run)
 }
 
-/// As a file is that a sweep writes; a temporary one would be the owner's only.
+/// The permissions of a sweep's file; a temporary one would be readable only by its owner.
 fn readable() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o644)
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // An empty file is no run, and was made only to be held.
+        // An empty file is no run, and was created only to be locked.
         let empty = self.held.metadata().is_ok_and(|about| about.len() == 0);
         if self.new && empty {
             let _ = std::fs::remove_file(&self.path);

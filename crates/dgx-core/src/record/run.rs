@@ -1,5 +1,5 @@
-//! A run file in memory, with its loose ends tied: the last verdict of a cell
-//! wins, and every name an event uses is one the header introduced.
+//! A run file in memory, made consistent: the last verdict of a cell counts, and every name in an
+//! event is one from the header.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -22,21 +22,21 @@ use crate::stats::{Contrast, Reservoir, Tally};
 pub struct Run {
     pub path: PathBuf,
     pub header: Header,
-    /// What its shapes are sizes of.
+    /// The operator of its shapes.
     pub operator: Arc<Operator>,
     pub builds: Vec<Build>,
-    /// What the blocks come to, by the numbers of shapes and arms.
+    /// Statistics of the blocks, by the numbers of shapes and arms.
     pub tally: Tally,
     pub end: Option<End>,
-    /// The tool that timed it, where that was not dgx.
+    /// The tool that timed it, if that was not dgx.
     pub tool: Option<String>,
     /// The last line was half written (the run was killed) and is not counted.
     pub torn: bool,
-    /// By the number of a shape: blocks that are missing between others.
+    /// By the number of a shape: blocks missing between others.
     pub(super) holes: HashMap<usize, u64>,
     pub(super) names: Names,
-    /// By the numbers of entrant and shape, as are verdicts and estimates:
-    /// which of the builds serves a cell.
+    /// By the numbers of entrant and shape, like verdicts and estimates: the build that serves a
+    /// cell.
     pub(super) built: HashMap<(usize, usize), usize>,
     pub(super) verdicts: HashMap<(usize, usize), Verdict>,
     pub(super) estimates: HashMap<(usize, usize), Estimate>,
@@ -45,11 +45,11 @@ pub struct Run {
     pub(super) examined: HashMap<(usize, usize), Examined>,
     /// By the number of the shape.
     pub(super) tunings: HashMap<usize, Tuning>,
-    /// By the number of a shape that was timed: its card, where that is known.
+    /// By the number of a timed shape: its card, if known.
     pub(super) cards: HashMap<usize, Option<String>>,
 }
 
-/// What a contender's kernels take of an SM: the worst over its kernels and shapes.
+/// The resources that a contender's kernels take on an SM: the maximum over its kernels and shapes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resources {
     pub registers: u32,
@@ -60,7 +60,7 @@ pub struct Resources {
 }
 
 impl Run {
-    /// Nothing but a header yet.
+    /// A run with only a header.
     pub(super) fn begun(path: PathBuf, header: Header) -> Self {
         let names = Names::of(&header);
         Self {
@@ -86,8 +86,7 @@ impl Run {
         }
     }
 
-    /// Forgets all shapes but those of these names, as if none else had been
-    /// in the round.
+    /// Drops all shapes but those of these names, as if the round had no others.
     pub fn keep_shapes(&mut self, kept: impl Fn(&str) -> bool) {
         let shapes = std::mem::take(&mut self.header.shapes);
         let (places, shapes): (Vec<usize>, Vec<Shape>) = (shapes.into_iter().enumerate())
@@ -120,18 +119,17 @@ impl Run {
         self.header.shapes.get(self.names.shape(name)?)
     }
 
-    /// What no design can do without on a shape.
+    /// The minimum work of any design on a shape.
     pub fn least_work(&self, contender: &ContenderId, shape: &str) -> Option<Work> {
         let mut work = self.operator.least_work(self.shape(shape)?);
-        // A copy moves what the operator must, and multiplies nothing.
+        // A copy moves the operator's bytes, and multiplies nothing.
         if *contender == Yardstick::Copy.id() {
             work.products.clear();
         }
         Some(work)
     }
 
-    /// The number of a contender's (or the yardstick's) first entry, the one
-    /// all estimates use.
+    /// The number of a contender's (or the yardstick's) first entry, which all estimates use.
     pub fn arm(&self, id: &ContenderId) -> Option<usize> {
         self.names.entrant(id.as_str())
     }
@@ -140,14 +138,13 @@ impl Run {
         Some((self.arm(contender)?, self.names.shape(shape)?))
     }
 
-    /// ln(µs) of a contender on a shape, for comparisons no block can pair.
+    /// ln(µs) of a contender on a shape, for comparisons without common blocks.
     pub fn times(&self, contender: &ContenderId, shape: &str) -> Contrast {
         let cell = self.cell(contender, shape);
         cell.map_or_else(Contrast::default, |(arm, s)| self.tally.times(s, arm))
     }
 
-    /// The baseline over itself: its first entry over its second, on the shape
-    /// of this number.
+    /// The baseline over itself: its first entry over its second, on the shape of this number.
     pub fn control(&self, shape: usize) -> Contrast {
         let first = self.arm(&self.header.baseline);
         first.map_or_else(Contrast::default, |first| {
@@ -155,7 +152,7 @@ impl Run {
         })
     }
 
-    /// Samples of a contender on a shape; `None` where it was not timed.
+    /// Samples of a contender on a shape; `None` if it was not timed.
     pub fn samples(&self, contender: &ContenderId, shape: &str) -> Option<&Reservoir> {
         let (arm, shape) = self.cell(contender, shape)?;
         self.tally.samples(shape, arm)
@@ -179,7 +176,7 @@ impl Run {
         self.estimates.get(&self.cell(contender, shape)?)
     }
 
-    /// What each kernel of a call takes, in their order, where that is known.
+    /// The time of each kernel of a call, in order, if known.
     pub fn kernels(&self, contender: &ContenderId, shape: &str) -> &[KernelTime] {
         let measured = self
             .cell(contender, shape)
@@ -188,8 +185,8 @@ impl Run {
         measured.or_else(modelled).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the emulator watched a cell for hazards: in its own runs as they
-    /// are set, in measured ones where it had the time.
+    /// Whether the emulator watched a cell for hazards: in emulated runs by the settings, in
+    /// measured ones if there was time.
     pub fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
         if self.header.device.backend == BackendKind::Emu {
             return self.header.settings.hazards != Watch::Off;
@@ -199,12 +196,12 @@ impl Run {
         examined.is_some_and(|examined| examined.left_out.is_none())
     }
 
-    /// How the yardstick computes a shape, where it was tuned for it.
+    /// How the yardstick computes a shape, if it was tuned for it.
     pub fn tuning(&self, shape: &str) -> Option<&Tuning> {
         self.tunings.get(&self.names.shape(shape)?)
     }
 
-    /// The card a shape was timed on, where it was and the card is known.
+    /// The card a shape was timed on, if it was and the card is known.
     pub fn card(&self, shape: &str) -> Option<&str> {
         self.cards.get(&self.names.shape(shape)?)?.as_deref()
     }
@@ -214,7 +211,7 @@ impl Run {
         self.cards.values().flatten().map(String::as_str).collect()
     }
 
-    /// How many blocks of a shape are missing between others.
+    /// The number of blocks of a shape that are missing between others.
     pub fn missing_blocks(&self, shape: &str) -> u64 {
         let place = self.names.shape(shape);
         place
@@ -222,12 +219,11 @@ impl Run {
             .unwrap_or(0)
     }
 
-    /// Whether both files hold one run: the one is a copy of the other, or of
-    /// its beginning.
+    /// Whether both files have one run: one is a copy of the other, or of its beginning.
     pub fn is_same_as(&self, other: &Self) -> bool {
         let (a, b) = (&self.header, &other.header);
         if self.tool.is_some() {
-            // Whatever another tool says, no two runs take the same times.
+            // Whatever another tool reports, no two runs measure the same times.
             return self.tool == other.tool
                 && a.contenders == b.contenders
                 && a.shapes == b.shapes
@@ -239,7 +235,7 @@ impl Run {
         one.secret == two.secret && a.shard == b.shard && (drawn || begun)
     }
 
-    /// What became of a cell; `None` while nothing is known of it.
+    /// The status of a cell; `None` while it is unknown.
     pub fn status(&self, contender: &ContenderId, shape: &str) -> Option<Status> {
         if let Some(verdict) = self.verdict(contender, shape) {
             return Some(verdict.status);
@@ -248,7 +244,7 @@ impl Run {
             .map(|_| Status::CompileError)
     }
 
-    /// One line saying why a cell is not ok.
+    /// One line with the reason why a cell is not ok.
     pub fn reason(&self, contender: &ContenderId, shape: &str) -> Option<&str> {
         match self.verdict(contender, shape) {
             Some(verdict) => verdict.reason.as_deref(),
@@ -261,7 +257,7 @@ impl Run {
         self.builds.get(*build).filter(|b| !b.ok)
     }
 
-    /// `None` where nothing of the contender was built.
+    /// `None` if nothing of the contender was built.
     pub fn resources(&self, contender: &ContenderId) -> Option<Resources> {
         let built = |b: &&Build| b.contender == *contender && b.ok;
         let kernels = self.builds.iter().filter(built).flat_map(|b| &b.kernels);

@@ -54,24 +54,23 @@ pub struct Header {
     pub git: Option<GitState>,
     pub host: Host,
     pub device: DeviceRecord,
-    /// e.g. `NVRTC 13.0`; none for numbers recorded elsewhere.
+    /// e.g. `NVRTC 13.0`; `None` for numbers recorded elsewhere.
     pub compiler: Option<String>,
     pub config: ConfigText,
-    /// What was computed; none for the operator that dgx began with.
+    /// The computation; `None` for the operator that dgx began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<OperatorRecord>,
     pub baseline: ContenderId,
-    /// The yardstick's name where one was timed, e.g. `cublas`.
+    /// The yardstick's name if one was timed, e.g. `cublas`.
     pub yardstick: Option<ContenderId>,
     pub contenders: Vec<ContenderRecord>,
     pub shapes: Vec<Shape>,
     pub settings: Settings,
-    /// How the run departs from the round as its config says it, e.g. `--only
-    /// sequential`; such a run promotes nobody.
+    /// How the run departs from the round in its config, e.g. `--only sequential`; such a run
+    /// promotes no design.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub departures: Vec<String>,
-    /// Which part of the round it is, where it is not the whole: its shapes are
-    /// those of the part.
+    /// Which part of the round it is, if it is not the whole: its shapes are those of the part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
     /// The run files it was merged from.
@@ -80,7 +79,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// What its shapes are sizes of, or why its text is no operator.
+    /// The operator of its shapes, or why its text is not an operator.
     pub fn operator(&self) -> Result<Arc<Operator>, String> {
         match &self.operator {
             Some(record) => record.read(),
@@ -102,7 +101,7 @@ impl Header {
         self.shard.as_ref().map_or(&self.shapes, |s| &s.shapes)
     }
 
-    /// What the data of a shape were drawn by.
+    /// The seed of a shape's data.
     pub fn data_seed(&self, shape: &str) -> u64 {
         let of = |part: &&Part| {
             let mut names = part.shapes.iter().chain(&part.unfinished);
@@ -116,7 +115,7 @@ impl Header {
     }
 }
 
-/// One part of a round that was dealt out by shape.
+/// One part of a round that was divided by shape.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shard {
@@ -133,11 +132,11 @@ pub struct Shard {
 pub struct Part {
     /// Its name, without the folder.
     pub file: String,
-    /// e.g. `2/4`, where it was a shard.
+    /// e.g. `2/4`, if it was a shard.
     pub shard: Option<String>,
-    /// Names of the shapes that came from it and that it had finished.
+    /// Names of the finished shapes that came from it.
     pub shapes: Vec<String>,
-    /// Those that it had begun only.
+    /// Names of the unfinished ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
     /// Its own.
@@ -161,15 +160,15 @@ pub struct Host {
     pub cores: u32,
 }
 
-/// What a reader must know of where it ran.
+/// The device, as far as a reader needs it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceRecord {
     /// `none` for recorded numbers.
     pub backend: BackendKind,
-    /// What [`BackendKind::timing`] says: files are read without knowing that.
+    /// Equals [`BackendKind::timing`], so that files can be read without knowing backends.
     pub timing: Timing,
-    /// e.g. `NVIDIA H200`; for the emulator, the profile times are modelled for.
+    /// e.g. `NVIDIA H200`; for the emulator, the modelled device.
     pub name: String,
     pub uuid: Option<String>,
     pub driver: Option<String>,
@@ -186,11 +185,10 @@ pub struct DeviceRecord {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fp4: bool,
     pub smem_per_block: Bytes,
-    /// How true modelled times are, as far as anybody compared.
+    /// The error of modelled times, if they were compared with measured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
-    /// Digest of the numbers that modelled times are made of; runs from before
-    /// the replay have none.
+    /// Digest of the numbers behind modelled times; runs from before the replay have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -199,7 +197,7 @@ impl DeviceRecord {
     pub fn new(backend: BackendKind, device: &Device) -> Self {
         let Device { limits, peaks, .. } = device;
         let card = device.card.clone().unwrap_or_default();
-        // Modelled times are held to what they are made of.
+        // Modelled times are bounded by the model's own numbers.
         let ceiling = device.ceiling(backend.timing());
         Self {
             backend,
@@ -226,13 +224,13 @@ impl DeviceRecord {
         }
     }
 
-    /// How far off modelled times are, where somebody compared this device.
+    /// The error of modelled times, if this device was compared.
     pub fn model_error(&self) -> Option<f64> {
         let known = self.calibration.as_ref().filter(|_| self.calibrated());
         known.map(|known| known.median)
     }
 
-    /// Whether it is this very device that modelled times were compared on.
+    /// Whether modelled times were compared on exactly this device.
     pub fn calibrated(&self) -> bool {
         let known = self.calibration.as_ref();
         known.is_some_and(|known| known.device == self.name)
@@ -248,12 +246,12 @@ impl DeviceRecord {
         }
     }
 
-    /// Whether modelled times of this operator were compared on this very device.
+    /// Whether modelled times of this operator were compared on exactly this device.
     pub fn calibrated_for(&self, operator: &str) -> bool {
         self.calibrated() && self.compared_operators().contains(&operator)
     }
 
-    /// The most it can do; `None` where the record does not say.
+    /// Its peak rates; `None` if the record lacks them.
     pub fn ceiling(&self) -> Option<Ceiling> {
         Ceiling {
             clock_mhz: self.clock_mhz,
@@ -295,22 +293,21 @@ pub struct ContenderRecord {
     pub expect: Status,
     /// SHA-256 of the source with its headers.
     pub hash: String,
-    /// What that source is compiled for; empty in files from before there was
-    /// a choice.
+    /// The target that the source is compiled for; empty in files from before there was a choice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arch: String,
 }
 
 impl Header {
-    /// Folders of variants that its command named; none for one outside of the
-    /// project, of which only the last part is known still.
+    /// Folders of variants that its command named; `None` for one outside the project, of which
+    /// only the last part is recorded.
     pub fn folders(&self) -> Vec<Option<&str>> {
         self.named_folders()
             .map(|folder| (!is_elided(folder)).then_some(folder))
             .collect()
     }
 
-    /// The same as they are on record.
+    /// The same as recorded.
     pub(crate) fn named_folders(&self) -> impl Iterator<Item = &str> {
         let next = self.argv.iter().skip(1).map(Some).chain([None]);
         self.argv.iter().zip(next).filter_map(|(word, next)| {
@@ -323,18 +320,17 @@ impl Header {
     }
 }
 
-/// What is asked of a run: how its data are drawn, and how cells are validated,
-/// timed and emulated. The command line makes it, the header records it, and
-/// workers get it with every request.
+/// The settings of a run: how its data are drawn, and how cells are validated, timed and emulated.
+/// The command line makes them, the header records them, and workers get them with every request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     pub seed: u64,
-    /// Drawn from the operating system when the run began: data, and which calls
-    /// are made, follow from both. Files from before have none.
+    /// Random, from the operating system when the run began: data and calls follow from it and the
+    /// seed. Older files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<u64>,
-    /// It was not drawn but given: the data could be known beforehand.
+    /// Whether it was given instead of drawn: then the data could be known beforehand.
     #[serde(default, skip_serializing_if = "is_default")]
     pub secret_given: bool,
     pub rtol: f64,
@@ -344,19 +340,18 @@ pub struct Settings {
     pub max_seconds: f64,
     pub processes: u32,
     pub cold_l2: bool,
-    /// What the emulator was asked for, where it was not the usual.
+    /// Settings of the emulator that differ from the usual.
     #[serde(default, skip_serializing_if = "is_default")]
     pub schedule: u64,
     #[serde(default, skip_serializing_if = "is_default")]
     pub exact_sums: bool,
-    /// Only the CTAs that times are told by ran, and nothing was validated.
+    /// Only the CTAs that times are modelled from ran, and nothing was validated.
     #[serde(default, skip_serializing_if = "is_default")]
     pub time_only: bool,
-    /// How closely calls were watched for what results do not show; files from
-    /// before have none.
+    /// How closely calls were watched for hazards; older files have none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub hazards: Watch,
-    /// The target as it was asked for, where it was.
+    /// The target as the user gave it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
 }
@@ -370,7 +365,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Settings {
-    /// What a round asks for, on the data of this seed.
+    /// The settings of a round, with data of this seed.
     pub fn of(round: &Round, seed: u64) -> Self {
         let (validation, measurement) = (&round.validation, &round.measurement);
         let (rtol, atol) = round.tolerance();
@@ -387,7 +382,7 @@ impl Settings {
         }
     }
 
-    /// What data, calls and their order are drawn by.
+    /// The seed of data, calls and their order.
     pub fn data_seed(&self) -> u64 {
         mixed(self.seed, self.secret)
     }
@@ -403,8 +398,8 @@ impl Settings {
     }
 }
 
-/// A cell that the emulator watched for hazards while a card measured, or why
-/// it did not. A cell that was `ok` and has hazards is `racy`.
+/// A cell that the emulator watched for hazards while a card measured, or the reason why not. A
+/// cell that was `ok` and has hazards is `racy`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Examined {
@@ -425,14 +420,14 @@ pub struct Build {
     pub shapes: Vec<String>,
     pub constants: BTreeMap<String, i64>,
     pub ok: bool,
-    /// The compiler's message where it failed.
+    /// The compiler's message if it failed.
     pub message: Option<String>,
     pub kernels: Vec<KernelResources>,
     /// ptxas remarks that mean lost speed: spills, serialised wgmma, ignored setmaxnreg.
     pub remarks: Vec<String>,
     pub cached: bool,
     pub millis: f64,
-    /// Names its machine code in the folder `RUN.cubins` beside the run file.
+    /// The name of its machine code in the folder `RUN.cubins` beside the run file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
 }
@@ -448,12 +443,12 @@ pub struct KernelResources {
     pub threads: u32,
     /// Resident warps over the most an SM can hold.
     pub occupancy: f64,
-    /// Columns of tensor memory a block asks for.
+    /// Columns of tensor memory that a block allocates.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tensor_columns: u32,
 }
 
-/// All that was timed of a shape so far counts no more.
+/// Discards all times of a shape so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Void {
@@ -461,22 +456,22 @@ pub struct Void {
     pub reason: String,
 }
 
-/// A time without samples: modelled by the emulator, or taken down elsewhere.
+/// A time without samples: modelled by the emulator, or recorded elsewhere.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
     pub contender: ContenderId,
     pub shape: String,
     pub micros: Micros,
-    /// What bounds a modelled time (`tensor cores`, `issue`, `launch`, …).
+    /// What limits a modelled time (`tensor cores`, `issue`, `launch`, …).
     pub bound: Option<String>,
     /// The kernels of a modelled call, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernels: Vec<KernelTime>,
 }
 
-/// What each kernel of a measured call takes, in their order. Nothing is ranked
-/// by it: it comes from calls of its own, in which no kernel overlaps the next.
+/// The time of each kernel of a measured call, in order. It is not used for ranking: it comes from
+/// separate calls, in which no kernel overlaps the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallKernels {
@@ -490,10 +485,10 @@ pub struct CallKernels {
 #[serde(deny_unknown_fields)]
 pub struct End {
     pub complete: bool,
-    /// Why it stopped early, where it did.
+    /// Why it stopped early, if it did.
     pub reason: Option<String>,
     /// Seconds by stage: compile, oracle, validate, measure, other.
     pub seconds: BTreeMap<String, f64>,
-    /// `decided`, or what would be needed to decide.
+    /// `decided`, or what a decision would need.
     pub decision: Option<String>,
 }

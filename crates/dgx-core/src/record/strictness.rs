@@ -1,12 +1,11 @@
-//! How strictly a run was judged: against another run, and against what rounds
-//! ask for unless they say otherwise.
+//! How strictly a run was validated, compared with another run and with the defaults of rounds.
 
 use super::schema::Settings;
 use crate::config::Validation;
 use crate::domain::Distribution;
 
 impl Settings {
-    /// In what this was validated less strictly than `other`, or timed otherwise.
+    /// The settings in which this was validated less strictly than `other`, or timed differently.
     pub fn looser_than(&self, other: &Self) -> Vec<String> {
         let mut found = self.more_tolerant(other.rtol, other.atol, &other.distributions);
         if self.hazards < other.hazards {
@@ -23,8 +22,8 @@ impl Settings {
         found
     }
 
-    /// In what this was validated less strictly than by default, where the
-    /// operator allows this relative and absolute error.
+    /// The settings in which this was validated less strictly than by default, given the operator's
+    /// relative and absolute tolerance.
     pub fn looser_than_usual(&self, (rtol, atol): (f64, f64)) -> Vec<String> {
         self.more_tolerant(rtol, atol, &Validation::default().distributions)
     }

@@ -1,5 +1,5 @@
-//! Files that no sweep writes: refused with their lines, and never able to
-//! make a reader panic, hang or print a number that is none.
+//! Files that no sweep writes: they are refused with their lines, and never make a reader panic,
+//! hang or print something that is not a number.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn read(text: &str) -> Result<Run, String> {
     read_text(Path::new("x.jsonl"), text.as_bytes()).map_err(|e| e.to_string())
 }
 
-/// What is said of the run after a change to its lines.
+/// The error after a change to the run's lines.
 fn refused(change: impl Fn(&mut Vec<Value>)) -> String {
     let mut lines = lines(&small());
     change(&mut lines);
@@ -115,7 +115,7 @@ fn nothing_is_written_twice_by_one_sweep() {
     }
 }
 
-/// How the yardstick does a shape of [`small`].
+/// The yardstick's tuning for a shape of [`small`].
 fn tuning(shape: &str) -> Value {
     let algorithm = json!({
         "code": "42".repeat(64), "text": "id 66, tile 20", "micros": 47.1, "candidates": 16
@@ -235,7 +235,7 @@ fn scripted() -> Synthetic {
     }
 }
 
-/// What a backend's times are is not for a file to say otherwise.
+/// A file cannot change the kind of a backend's times.
 #[test]
 fn a_scripted_run_cannot_call_itself_measured() {
     let headed = |run: &Synthetic, key: &str, word: &str| {
@@ -255,9 +255,8 @@ fn a_scripted_run_cannot_call_itself_measured() {
     assert!(said.contains("unknown value `gpu`"), "{said}");
 }
 
-/// A run in which a contender's first cell gets these verdicts one after the
-/// other, the first where it stands and the others before the end; what comes
-/// of it, and the line of the first.
+/// A run in which a contender's first cell gets these verdicts one after the other, the first at
+/// its place and the others before the end; the result, and the line of the first.
 fn judged(contender: &str, statuses: &[&str]) -> (Result<Run, String>, usize) {
     let mut lines = lines(&small());
     let at = first(&lines, "verdict");
@@ -277,8 +276,8 @@ fn judged(contender: &str, statuses: &[&str]) -> (Result<Run, String>, usize) {
     (read(&text), at + 1)
 }
 
-/// The only change a sweep can find is what timing shows of an `ok`; a cell
-/// that somebody else turns right, or judges a third time, is refused.
+/// A sweep can only find that an `ok` is wrong while timing; a cell that becomes correct, or is
+/// judged a third time, is refused.
 #[test]
 fn a_verdict_changes_once_and_only_from_right() {
     for allowed in [vec!["ok"], vec!["ok", "wrong"], vec!["ok", "crashed"]] {
@@ -439,7 +438,7 @@ fn sizes_that_would_take_any_memory_are_refused() {
     );
 }
 
-/// Run files of earlier releases and of this one say the same of a shape.
+/// Run files of earlier releases and of this one have the same form of shape.
 #[test]
 fn a_shape_on_record_is_a_map_of_sizes() {
     let shape = super::synthetic::grouped("g2", &[80, 176], 4096, 7168);
@@ -493,7 +492,7 @@ fn settings_unlike_the_round_on_record_are_refused() {
         assert!(said.starts_with("x.jsonl:1: "), "{said}");
         assert!(said.contains(key), "{said}");
     }
-    // Flags may change these, and what is no TOML says nothing.
+    // Flags may change these, and text that is not TOML is ignored.
     for text in [
         "[measure]\nmin_blocks = 7\n[validate]\nseed = 9\n",
         "rubbish [",
@@ -544,7 +543,7 @@ fn a_copy_is_the_same_run() {
     };
     assert!(!again(&|h| h.started.push('1')));
     assert!(!again(&|h| h.settings.secret = Some(1)));
-    // What was drawn is drawn once; what was given may be given again.
+    // A drawn secret is drawn once; a given one may be given again.
     let [mut one, mut two] = [run.clone(), run.clone()];
     for run in [&mut one, &mut two] {
         run.header.settings.secret = Some(7);

@@ -2,9 +2,9 @@ use super::Run;
 use super::schema::ContenderRecord;
 use crate::domain::{Exit, Status};
 
-/// Whether every contender did what its variant declares. A contender may leave
-/// shapes to others as `unsupported`, but not all of them; a design expected to
-/// fail must fail somewhere, and in no other way.
+/// Whether every contender has the status its variant declares. A contender may be `unsupported` on
+/// some shapes, but not on all; a design that declares a failure must have it on some shape, and no
+/// other.
 pub fn verdict_exit(run: &Run) -> Exit {
     let mut contenders = run.header.contenders.iter();
     let expected = contenders.all(|contender| as_declared(run, contender));
@@ -23,7 +23,7 @@ fn as_declared(run: &Run, contender: &ContenderRecord) -> bool {
     let statuses: Vec<Status> = statuses(run, contender).collect();
     let harmless = [Status::Ok, Status::Unsupported, Status::NotValidated];
     let allowed = |s: &Status| *s == contender.expect || harmless.contains(s);
-    // Where nobody looked, nobody can have failed as declared.
+    // Without an examination for hazards, a declared hazard cannot show.
     let unlooked = contender.expect == Status::Racy && !looked(run, contender);
     let shown = contender.expect == Status::Ok
         || unlooked
@@ -32,14 +32,14 @@ fn as_declared(run: &Run, contender: &ContenderRecord) -> bool {
     statuses.iter().all(allowed) && shown
 }
 
-/// Whether anything of a contender was examined for hazards.
+/// Whether any cell of a contender was examined for hazards.
 fn looked(run: &Run, contender: &ContenderRecord) -> bool {
     let mut shapes = run.header.shapes.iter();
     shapes.any(|shape| run.was_examined(&contender.id, &shape.name))
 }
 
-/// Whether a contender that should run, or every candidate, runs on no shape:
-/// nothing of it was tested. One part of a round does not tell.
+/// Whether a contender that should run, or every candidate, runs on no shape: then nothing of it
+/// was tested. One part of a round does not show this.
 fn idle(run: &Run) -> bool {
     let header = &run.header;
     if header.shard.is_some() {
@@ -48,8 +48,8 @@ fn idle(run: &Run) -> bool {
     let ran = |c: &ContenderRecord| statuses(run, c).any(|s| s != Status::Unsupported);
     let judged = |c: &ContenderRecord| statuses(run, c).next().is_some();
     let idle = |c: &ContenderRecord| judged(c) && !ran(c) && c.expect != Status::Unsupported;
-    // A round is written once, for whatever machine: a contender that has no
-    // source for this one is left out, as `dgx check` does.
+    // A round is written once, for all machines: a contender without a source for this one is left
+    // out, as in `dgx check`.
     let left_out = |c: &ContenderRecord| {
         let mut runners = header.contenders.iter().filter(|c| ran(c));
         c.id != header.baseline && !runners.any(|other| other.arch == c.arch)
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(declared(&mut run, 3, Status::Ok), Exit::Unexpected);
         assert_eq!(declared(&mut run, 3, Status::Wrong), Exit::Done);
         assert_eq!(declared(&mut run, 0, Status::Hung), Exit::Unexpected);
-        // Beside a card nobody may have had the time to look for races.
+        // Beside a card there may have been no time to look for races.
         assert_eq!(declared(&mut run, 0, Status::Racy), Exit::Done);
         run.header.settings.hazards = Watch::Some;
         assert_eq!(verdict_exit(&run), Exit::Done);
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(with_idle(&["sequential"], elsewhere), Exit::Done);
         let both = with_idle(&["sequential", "interleaved"], elsewhere);
         assert_eq!(both, Exit::Unexpected);
-        // As it declares.
+        // As declared.
         let declared = with_idle(&["sequential"], |header| {
             for contender in &mut header.contenders {
                 if contender.variant == "sequential" {
@@ -129,7 +129,7 @@ mod tests {
             }
         });
         assert_eq!(declared, Exit::Done);
-        // Shapes that were picked by hand may leave a specialist out.
+        // Shapes picked by hand may exclude a specialised design.
         let picked = |header: &mut crate::record::schema::Header| {
             header.departures.push("--shape 256x*".to_owned());
         };

@@ -1,4 +1,4 @@
-//! Writes a run file so that whatever was finished survives being killed.
+//! Writes a run file so that finished work survives a kill.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use crate::diagnostic::CommandError;
 use crate::domain::Exit;
 use crate::files;
 
-/// Why nothing can be recorded.
+/// Why a run cannot be recorded.
 #[derive(Debug, Error)]
 pub enum WriteError {
     #[error("cannot write in {}: {source}", folder.display())]
@@ -26,7 +26,7 @@ pub enum WriteError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// Nothing of the run is in it.
+    /// The file has nothing of the run.
     #[error("cannot write {}: {source}", path.display())]
     NewFile {
         path: PathBuf,
@@ -48,7 +48,7 @@ fn who(holder: Option<u32>) -> String {
 }
 
 impl WriteError {
-    /// What an I/O error of this file is.
+    /// Turns an I/O error of this file into a `WriteError`.
     pub(super) fn file(path: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
         move |source| Self::File {
             path: path.to_owned(),
@@ -56,7 +56,7 @@ impl WriteError {
         }
     }
 
-    /// What an I/O error of this folder is.
+    /// Turns an I/O error of this folder into a `WriteError`.
     pub(super) fn folder(folder: &Path) -> impl Fn(std::io::Error) -> Self + Copy {
         move |source| Self::Folder {
             folder: folder.to_owned(),
@@ -78,8 +78,7 @@ impl WriteError {
     }
 }
 
-/// A wrong place is the user's mistake; a disk that fills up, or a file that
-/// somebody else writes, is not.
+/// A wrong path is the user's mistake; a full disk, or a file that another process writes, is not.
 impl From<&WriteError> for CommandError {
     fn from(error: &WriteError) -> Self {
         let exit = match error {
@@ -92,22 +91,22 @@ impl From<&WriteError> for CommandError {
     }
 }
 
-/// An open run file, and no other process has it. Each line is one write,
-/// unbuffered: once `append` returns, not even `kill -9` takes the line back.
+/// An open run file that no other process has. Each line is one write, unbuffered: once `append`
+/// returns, not even `kill -9` loses the line.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     file: File,
-    /// Bytes in whole lines.
+    /// Length of all whole lines, in bytes.
     whole: u64,
-    /// Whether the file ends in half a line all the same.
+    /// Whether the file still ends in half a line.
     spoilt: bool,
     locked: bool,
 }
 
 impl Writer {
-    /// Starts `folder/NAME-TIME.jsonl` with its header, if the reader would
-    /// take it: what cannot be read again must not be run first.
+    /// Starts `folder/NAME-TIME.jsonl` with its header, if the reader would accept it: a run that
+    /// cannot be read again must not be started.
     pub fn create(folder: &Path, header: &Header, stamp: &str) -> Result<Self, WriteError> {
         edge::header(header).map_err(WriteError::Limits)?;
         let folder_error = WriteError::folder(folder);
@@ -121,7 +120,7 @@ impl Writer {
     pub fn keep_code(&self, key: &str, cubin: &[u8]) -> Result<(), WriteError> {
         let folder = self.path.with_extension("cubins");
         let path = folder.join(format!("{key}.cubin"));
-        // One that was cut off is written anew.
+        // An incomplete one is written again.
         let whole = |about: std::fs::Metadata| about.len() == cubin.len() as u64;
         if path.metadata().is_ok_and(whole) {
             return Ok(());
@@ -131,7 +130,7 @@ impl Writer {
             .map_err(|source| WriteError::File { path, source })
     }
 
-    /// Starts the very file named, which must not be there.
+    /// Starts exactly the named file, which must not exist.
     pub fn begin(path: &Path, header: &Header) -> Result<Self, WriteError> {
         edge::header(header).map_err(WriteError::Limits)?;
         let error = |source| WriteError::NewFile {
@@ -147,7 +146,7 @@ impl Writer {
     }
 
     fn start(path: PathBuf, file: File, header: &Header) -> Result<Self, WriteError> {
-        // Somebody may be looking whether it can be resumed; not for long.
+        // Another process may be checking whether it can be resumed, briefly.
         let locked = file.lock().is_ok();
         let mut writer = Self {
             path,
@@ -158,7 +157,7 @@ impl Writer {
         };
         let begun = writer.append(&Line::Header(Box::new(header.clone())));
         if let Err(error) = begun.and_then(|()| writer.sync()) {
-            // What has no header is no run file.
+            // A file without a header is not a run file.
             let _ = std::fs::remove_file(&writer.path);
             return Err(match error {
                 WriteError::File { path, source } => WriteError::NewFile { path, source },
@@ -168,8 +167,8 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Opens a run to go on with it, if nobody else is writing it. Nothing is
-    /// changed before [`Writer::mend`].
+    /// Opens a run to continue it, if no other process writes it. Nothing is changed before
+    /// [`Writer::mend`].
     pub fn reopen(path: &Path) -> Result<(Self, Run), WriteError> {
         let unreadable = ReadError::io(path);
         files::open(path).map_err(unreadable)?;
@@ -191,8 +190,8 @@ impl Writer {
         Ok((writer, run))
     }
 
-    /// Makes the file end in a whole line: one that was half written is cut
-    /// off, one that lacks only its newline gets it.
+    /// Makes the file end in a whole line: a half-written one is cut off, one that lacks only its
+    /// newline gets it.
     pub fn mend(&mut self, torn: bool) -> Result<(), WriteError> {
         let length = self.file.metadata().map_err(|e| self.error(e))?.len();
         if length == self.whole {
@@ -206,7 +205,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether a run file could be made in `folder`, found out before any work.
+    /// Checks before any work that a run file can be made in `folder`.
     pub fn probe(folder: &Path) -> Result<(), WriteError> {
         let folder_error = WriteError::folder(folder);
         std::fs::create_dir_all(folder).map_err(folder_error)?;
@@ -219,8 +218,7 @@ impl Writer {
         &self.path
     }
 
-    /// Whether other writers are surely kept out: not every network file
-    /// system can.
+    /// Whether other writers are certainly kept out: not every network file system can do that.
     pub fn is_locked(&self) -> bool {
         self.locked
     }
@@ -236,8 +234,8 @@ impl Writer {
             return Err(self.error(std::io::Error::other("an earlier line is half written")));
         }
         if let Err(error) = self.file.write_all(&text) {
-            // Half a line may only ever be the last: on a full disk it goes
-            // again, and the file stays readable.
+            // Only the last line may ever be incomplete: on a full disk it is removed again, so
+            // that the file stays readable.
             self.spoilt = self.file.set_len(self.whole).is_err();
             return Err(self.error(error));
         }
@@ -255,7 +253,7 @@ impl Writer {
     }
 }
 
-/// Where the last whole line of a file ends.
+/// The end of the last whole line of a file.
 fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     let mut end = file.seek(SeekFrom::End(0))?;
     let mut piece = vec![0; 1 << 16];
@@ -272,8 +270,8 @@ fn whole_lines(file: &mut File) -> std::io::Result<u64> {
     Ok(0)
 }
 
-/// Whether a run was begun in this file: one that was killed before its header
-/// was whole has left nothing, and goes.
+/// Whether a run was begun in this file: one killed before its header was complete has left
+/// nothing, and is removed.
 pub fn begun(path: &Path) -> Result<bool, WriteError> {
     let error = WriteError::file(path);
     if !path.try_exists().map_err(error)? {
@@ -301,12 +299,12 @@ fn starts_a_header(file: &mut File) -> bool {
     read.is_ok() && HEADER.starts_with(&first)
 }
 
-/// Whether a run file says at its end that it is complete.
+/// Whether a run file ends with a line that says it is complete.
 pub fn ended(path: &Path) -> bool {
     end(path).is_some_and(|end| end.complete)
 }
 
-/// What a run file ends with, if it ended, without reading the rest of it.
+/// The last line of a run file, if it ended, without reading the rest of it.
 pub fn end(path: &Path) -> Option<End> {
     const TAIL: u64 = 64 << 10;
     let last = || -> std::io::Result<Vec<u8>> {
@@ -325,7 +323,7 @@ pub fn end(path: &Path) -> Option<End> {
     }
 }
 
-/// Claims the file for this process: true where a lock proves it.
+/// Claims the file for this process: true if a lock guarantees it.
 pub(super) fn locked(file: &File, path: &Path) -> Result<bool, WriteError> {
     match claim(file) {
         Claim::Ours => Ok(true),
@@ -337,7 +335,7 @@ pub(super) fn locked(file: &File, path: &Path) -> Result<bool, WriteError> {
     }
 }
 
-/// A file that was not there: two sweeps in one minute must not share one.
+/// Creates a new file: two sweeps in one minute must not share one.
 pub(super) fn fresh(folder: &Path, stem: &str) -> std::io::Result<(PathBuf, File)> {
     let mut number = 1;
     loop {
@@ -433,7 +431,7 @@ mod tests {
             let own = format!("process {}", std::process::id());
             assert!(error.to_string().ends_with(&own), "{error}");
         }
-        // Who only reads is let in.
+        // Readers are not locked out.
         assert!(read(&path).is_ok());
         drop(writer);
         let (first, _) = Writer::reopen(&path).unwrap();

@@ -1,6 +1,5 @@
-//! Which pairs of contenders more blocks would still help to tell apart, and
-//! about how long that takes. Asked between blocks, by the estimates that are
-//! printed in the end.
+//! Which pairs of contenders more blocks could still separate, and about how long that takes. Used
+//! between blocks, with the same estimates that are printed at the end.
 
 use super::{CONFIDENCE, Contrast, Estimates, LogEstimate, Tally, holm};
 use crate::domain::Interval;
@@ -9,8 +8,8 @@ use crate::domain::Interval;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
     pub confidence: f64,
-    /// Contenders whose ratio is surely within this share of 1 are equal for
-    /// all purposes; without it two identical kernels would be timed for ever.
+    /// Contenders whose ratio is certainly within this share of 1 count as equal; without it two
+    /// identical kernels would be timed for ever.
     pub indifference: f64,
 }
 
@@ -23,7 +22,7 @@ impl Default for Rule {
     }
 }
 
-/// A pair that is neither told apart nor surely equal.
+/// A pair that is neither distinguished nor certainly equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenPair {
     /// The two arms.
@@ -31,11 +30,11 @@ pub struct OpenPair {
     pub b: usize,
     /// Time of `a` over time of `b`, so far.
     pub ratio: Interval,
-    /// Blocks of every shape that would settle it if the noise stays as it is.
+    /// Blocks of every shape that would settle it if the noise stays the same.
     pub more_blocks: u32,
 }
 
-/// What is open after these blocks.
+/// What is still open after these blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
     pub open: Vec<OpenPair>,
@@ -46,7 +45,7 @@ impl Decision {
         self.open.is_empty()
     }
 
-    /// Arms of open pairs, each once: the ones worth timing further.
+    /// Arms of open pairs, each once: the ones worth further timing.
     pub fn contested(&self) -> Vec<usize> {
         let mut all: Vec<_> = self.open.iter().flat_map(|p| [p.a, p.b]).collect();
         all.sort_unstable();
@@ -127,8 +126,7 @@ fn open_pair(
     if distance + half <= margin {
         return None;
     }
-    // Either way out will do: an interval that clears zero, or one that fits
-    // inside the margin.
+    // Either result settles it: an interval that excludes zero, or one inside the margin.
     let target = distance.max(margin - distance);
     let factor = (half / target).powi(2) - 1.0;
     let more = (estimate.blocks as f64 * factor).ceil().max(1.0);

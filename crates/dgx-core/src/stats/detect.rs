@@ -1,5 +1,5 @@
-//! What this machine can see: the baseline timed against itself in the same
-//! blocks shows differences where there are none.
+//! The smallest difference that this machine can detect: the baseline, timed against itself in the
+//! same blocks, shows differences where there are none.
 
 use super::estimate::quantile;
 use super::{CONFIDENCE, LogEstimate};
@@ -7,23 +7,23 @@ use super::{CONFIDENCE, LogEstimate};
 /// Chance of finding a difference of exactly the minimum detectable effect.
 const POWER: f64 = 0.8;
 
-/// The least difference a run can tell from none, as a share (0.003 = 0.3 %).
+/// The smallest difference that a run can detect, as a share (0.003 = 0.3 %).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Detectable {
     pub effect: f64,
-    /// What the baseline may differ from itself by, as a share: a contender
-    /// that differs from another by less is tied with it, however small its p.
+    /// How much the baseline may differ from itself, as a share: contenders that differ by less are
+    /// tied, however small p is.
     pub noise: f64,
     /// The baseline over itself: its distance from 1 is bias.
     pub control: LogEstimate,
 }
 
-/// From the A/A arm's estimate; `None` where it has no spread to go by.
+/// From the A/A arm's estimate; `None` if it has no spread.
 ///
-/// A true difference δ is found with probability 0.8 (`POWER`) when
-/// δ = (t₀.₉₇₅ + t₀.₈)·se·(1 + 1/4ν), the last because the root of a variance
-/// from ν degrees of freedom comes out too small by that on average. A bias of the arm itself beyond that is added
-/// evidence that small differences mean nothing here, so the larger counts.
+/// A true difference δ is found with probability 0.8 (`POWER`) when δ = (t₀.₉₇₅ + t₀.₈)·se·(1 +
+/// 1/4ν); the last factor, because the root of a variance from ν degrees of freedom is too small by
+/// that on average. A larger bias of the arm itself is further evidence that small differences mean
+/// nothing here, so the larger counts.
 pub fn detectable(control: LogEstimate) -> Option<Detectable> {
     let se = control.se?;
     let unbiased = se * (1.0 + 0.25 / control.df);

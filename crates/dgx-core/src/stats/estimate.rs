@@ -1,31 +1,30 @@
-//! A mean of logarithms and how sure it is.
+//! A mean of logarithms and its uncertainty.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::domain::Interval;
 
-/// A mean of logarithms and how sure it is.
+/// A mean of logarithms and its uncertainty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogEstimate {
     pub mean: f64,
-    /// `None` where there is nothing to estimate it from: one block, or a
-    /// point estimate.
+    /// `None` if it cannot be estimated: one block, or a point estimate.
     pub se: Option<f64>,
     pub df: f64,
     pub blocks: usize,
-    /// Of the shape that has fewest. What differs between processes is in the
-    /// error only where there are two.
+    /// Of the shape with the fewest. The error includes the variation between processes only if
+    /// there are at least two.
     pub processes: usize,
 }
 
 impl LogEstimate {
-    /// Whether its error lacks what differs between processes: the fewer there
-    /// were, the surer it would look.
+    /// Whether its error lacks the variation between processes: the fewer there were, the more
+    /// certain it would look.
     pub(crate) fn is_of_one_process(&self) -> bool {
         self.se.is_some() && self.processes < 2
     }
 
-    /// A number that came without samples.
+    /// A number without samples.
     pub fn point(mean: f64) -> Self {
         Self {
             mean,
@@ -51,7 +50,7 @@ impl LogEstimate {
         }
     }
 
-    /// Two-sided probability of a mean this far from zero were the truth zero.
+    /// Two-sided probability of a mean this far from zero if the truth were zero.
     pub(crate) fn p_value(&self) -> Option<f64> {
         let se = self.se?;
         if se == 0.0 {
@@ -62,8 +61,8 @@ impl LogEstimate {
     }
 }
 
-/// Student's t at `df`; statrs wants finite degrees, and past a million the
-/// difference from the normal is below printing.
+/// Student's t at `df`; statrs needs finite degrees, and beyond a million the difference from the
+/// normal distribution is too small to print.
 fn student(df: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, df.clamp(1.0, 1e6)).ok()
 }

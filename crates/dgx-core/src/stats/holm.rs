@@ -1,5 +1,5 @@
-/// Holm's correction: p-values multiplied so that the chance of even one false
-/// difference among all comparisons stays at the level of one. Order is kept.
+/// Holm's correction: p-values multiplied so that the probability of even one false difference
+/// among all comparisons stays at the level of one. Order is kept.
 pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));

@@ -1,18 +1,16 @@
-//! How sure a mean of log ratios is, in closed form: Student's t over the
-//! means of processes, or, where these are too few, over blocks with the
-//! variance components of both. Every interval that is printed, and every
-//! decision to go on sampling, comes from here.
+//! The uncertainty of a mean of log ratios, in closed form: Student's t over the means of
+//! processes, or, where these are too few, over blocks with the variance components of both. Every
+//! printed interval, and every decision to go on sampling, comes from here.
 
 use super::{LogEstimate, Moments};
 
-/// From this many on, each process counts as one observation, and Student's t
-/// over processes needs no assumption about what they do. With fewer, t would
-/// be too wide to be of use (12.7 standard errors for two), and the ratio of
-/// the two variances is pooled over the shapes instead.
+/// From this many on, each process counts as one observation, and Student's t over processes needs
+/// no assumption about their effects. With fewer, t would be too wide to be useful (12.7 standard
+/// errors for two), and the ratio of the two variances is pooled over the shapes instead.
 pub(crate) const PROCESSES: usize = 4;
 
-/// Few processes can agree by luck. Their variance is not taken to be less
-/// than this share of what the scatter of their blocks alone explains.
+/// Few processes can agree by chance. Their variance is assumed to be at least this share of what
+/// the scatter of their blocks alone explains.
 const FLOOR: f64 = 0.2;
 
 /// Values of one shape by process, in the order of the processes' ids: a
@@ -83,7 +81,7 @@ impl Contrast {
         self.blocks() - self.processes.len() as f64
     }
 
-    /// Mean square within processes; 0 where every process has one block.
+    /// Mean square within processes; 0 if every process has one block.
     fn within(&self) -> f64 {
         match self.within_df() {
             df if df > 0.0 => self.each().map(|m| m.squares).sum::<f64>() / df,
@@ -102,15 +100,15 @@ impl Contrast {
         }
     }
 
-    /// Variance of the mean of process means where their mean square is `f` times that of
-    /// blocks. Sampling goes on longer in one process than in another, so each process counts
-    /// once: by blocks, what a process does to all contenders would look like a difference
+    /// Variance of the mean of process means if their mean square is `f` times that of blocks.
+    /// Sampling goes on longer in one process than in another, so each process counts once:
+    /// weighted by blocks, a process's effect on all contenders would look like a difference
     /// between them.
     fn variance(&self, f: f64) -> f64 {
         let (count, blocks) = (self.processes.len() as f64, self.blocks());
         let inverse: f64 = self.each().map(|m| 1.0 / m.count as f64).sum();
         let squares: f64 = self.each().map(|m| (m.count as f64).powi(2)).sum();
-        // Blocks of a process, as an analysis of variance of an uneven layout counts them.
+        // Blocks of a process, as the analysis of variance of an uneven layout counts them.
         let each = match self.between_df() {
             df if df > 0.0 => (blocks - squares / blocks) / df,
             _ => blocks,
@@ -118,9 +116,8 @@ impl Contrast {
         self.within() / count * (inverse / count + (f - 1.0) / each)
     }
 
-    /// The processes, those first that timed every shape: what one process does
-    /// to all shapes must meet in one sum. (A process that was lost is replaced
-    /// by one of another number.)
+    /// The processes, those first that timed every shape: a process's effect on all shapes must be
+    /// in one sum. (A lost process is replaced by one of another number.)
     fn led_by(&self, common: &[u32]) -> impl Iterator<Item = &Moments> {
         let all = common.len() == self.processes.len();
         let everywhere = move |id: &u32| all || common.binary_search(id).is_ok();
@@ -136,9 +133,9 @@ impl Contrast {
     }
 }
 
-/// Each process gives one number per shape, and their mean one for the
-/// geometric mean: independent draws, whatever a process does to its blocks
-/// or to all shapes at once, and however long it went on sampling.
+/// Each process gives one number per shape, and their mean one for the geometric mean: independent
+/// draws, whatever the effect of a process on its blocks or on all shapes, and however long it
+/// sampled.
 fn by_process(contrasts: &[Contrast], fewest: usize) -> Estimates {
     let student = |mean: f64, numbers: Moments, noise: f64, blocks: usize| LogEstimate {
         mean,
@@ -191,8 +188,8 @@ fn common(contrasts: &[Contrast]) -> Vec<u32> {
     common
 }
 
-/// Blocks are the observations; how much more the process means scatter than
-/// block noise explains is pooled over the shapes.
+/// Blocks are the observations; the excess scatter of the process means over block noise is pooled
+/// over the shapes.
 fn by_block(contrasts: &[Contrast]) -> Estimates {
     let (f, f_df) = pooled_f(contrasts);
     let share = (f - 1.0) / f;
@@ -209,8 +206,8 @@ fn by_block(contrasts: &[Contrast]) -> Estimates {
     let shapes: Vec<LogEstimate> = contrasts.iter().map(one).collect();
     let count = shapes.len() as f64;
     let variances: Option<f64> = shapes.iter().map(|s| Some(s.se?.powi(2))).sum();
-    // The mean's share between processes has only the processes themselves as
-    // degrees: what they do may be common to all shapes.
+    // The variance between processes has only the processes themselves as degrees of freedom: their
+    // effect may be common to all shapes.
     let between_df = contrasts
         .iter()
         .map(Contrast::between_df)
@@ -228,8 +225,8 @@ fn by_block(contrasts: &[Contrast]) -> Estimates {
     }
 }
 
-/// How much more the process means scatter than block noise explains, pooled
-/// over the shapes, and its degrees: 1 where processes make no difference.
+/// The scatter of the process means over that explained by block noise, pooled over the shapes, and
+/// its degrees: 1 if processes make no difference.
 fn pooled_f(contrasts: &[Contrast]) -> (f64, f64) {
     let usable = contrasts.iter().filter(|c| c.within() > 0.0);
     let (sum, df) = usable.fold((0.0, 0.0), |(sum, df), c| {
@@ -306,8 +303,8 @@ mod tests {
         assert!(width(&shifted) > 10.0 * width(calm));
     }
 
-    /// Two contenders that take 1 % apart in both processes, of which one is slow: how long
-    /// each was sampled there makes no difference.
+    /// Two contenders that differ by 1 % in both processes, one of which is slow: how long each was
+    /// sampled there makes no difference.
     #[test]
     fn a_slow_process_slows_every_contender_alike() {
         let time = |process: &[(f64, usize)]| {
@@ -323,14 +320,14 @@ mod tests {
             time(&[(2.14, 10), (2.01, 200)]),
         );
         assert!((other.mean - one.mean - 0.01).abs() < 1e-12);
-        // An even layout has the variance of its blocks, times what processes add to it.
+        // An even layout has the variance of its blocks, times the contribution of processes.
         let even = contrast(&[(0, &[1.0, 2.0]), (1, &[5.0, 6.0])]);
         let by_blocks = even.f() * even.within() / even.blocks();
         assert!((even.variance(even.f()) - by_blocks).abs() < 1e-12);
     }
 
-    /// A process that is slow on every shape must count once, also where
-    /// another shape lost a process and has a later one in its place.
+    /// A process that is slow on every shape must count once, even if another shape lost a process
+    /// and has a later one in its place.
     #[test]
     fn a_process_meets_itself_on_every_shape() {
         let slow = |id: u32| if id == 3 { [0.1, 0.1] } else { [0.0, 0.0] };

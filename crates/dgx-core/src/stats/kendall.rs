@@ -1,5 +1,5 @@
-/// Kendall's τ-b between two scorings of the same things: 1 when they order
-/// them alike, −1 when opposite. `None` where either ties everything.
+/// Kendall's τ-b between two scorings of the same things: 1 if their order is the same, −1 if
+/// opposite. `None` if either ties everything.
 pub fn kendall_tau(x: &[f64], y: &[f64]) -> Option<f64> {
     let n = x.len().min(y.len());
     let (mut score, mut untied_x, mut untied_y) = (0i64, 0u64, 0u64);

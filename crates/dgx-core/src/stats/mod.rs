@@ -1,6 +1,6 @@
-//! What samples can and cannot say. Pure functions on numbers: nothing here
-//! reads a file, prints, or knows what a kernel is. `docs/methodology.md`
-//! explains the choices; the formulas stand beside the code.
+//! What samples can and cannot show. Pure functions on numbers: nothing here reads a file, prints,
+//! or knows kernels. `docs/methodology.md` explains the choices; the formulas stand beside the
+//! code.
 
 pub mod decision;
 mod detect;

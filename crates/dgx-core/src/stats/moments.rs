@@ -1,5 +1,5 @@
-/// Count, mean and scatter of numbers seen one at a time (Welford's method):
-/// all that a process's blocks are asked for, however many they are.
+/// Count, mean and scatter of numbers seen one at a time (Welford's method): all that is needed of
+/// a process's blocks, however many there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
     pub count: u64,
@@ -16,7 +16,7 @@ impl Moments {
         self.squares += before * (value - self.mean);
     }
 
-    /// Of the same numbers with their signs turned.
+    /// Of the same numbers with opposite signs.
     pub(crate) fn negated(self) -> Self {
         Self {
             mean: -self.mean,
@@ -24,7 +24,7 @@ impl Moments {
         }
     }
 
-    /// Variance of the mean of these numbers; 0 where there is only one.
+    /// Variance of the mean of these numbers; 0 if there is only one.
     pub(crate) fn mean_variance(&self) -> f64 {
         match self.count as f64 {
             n if n > 1.0 => self.squares / (n - 1.0) / n,

@@ -1,6 +1,6 @@
-/// How many values lie outside Tukey's far fences (three interquartile ranges
-/// beyond the quartiles). They are counted and shown, never dropped: a design
-/// that stalls one launch in fifty is slower, and its mean should say so.
+/// The number of values outside Tukey's far fences (three interquartile ranges beyond the
+/// quartiles). They are counted and shown, never dropped: a design that stalls one launch in fifty
+/// is slower, and its mean should show it.
 pub fn outliers(values: &[f64]) -> usize {
     if values.len() < 4 {
         return 0;

@@ -1,18 +1,18 @@
 use super::outliers;
 use super::tally::Sampled;
 
-/// Samples of a cell that are kept for medians, outliers and plots.
+/// Maximum number of samples of a cell that are kept for medians, outliers and plots.
 const KEPT: usize = 2048;
 
-/// A cell's samples, or, where there are many, a fair choice of them: every
-/// sample had the same chance, and the same file always keeps the same ones.
+/// A cell's samples, or, if there are many, a uniform selection of them. The same file always keeps
+/// the same ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reservoir {
     seen: u64,
     kept: Vec<Drawn>,
 }
 
-/// One of the samples that were kept.
+/// One of the kept samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drawn {
     /// ln(µs).
@@ -40,36 +40,36 @@ impl Reservoir {
         }
     }
 
-    /// How many there were.
+    /// How many there were in all.
     pub fn seen(&self) -> usize {
         self.seen as usize
     }
 
-    /// Whether some were left out.
+    /// Whether some were dropped.
     pub fn chosen(&self) -> bool {
         self.seen > KEPT as u64
     }
 
-    /// ln(µs) of those that were kept.
+    /// ln(µs) of the kept ones.
     pub fn logs(&self) -> impl Iterator<Item = f64> + '_ {
         self.kept.iter().map(|kept| f64::from(kept.log))
     }
 
-    /// Those that were kept, process by process in the order they were taken.
+    /// The kept ones, process by process in the order they were taken.
     pub fn in_order(&self) -> Vec<Drawn> {
         let mut kept = self.kept.clone();
         kept.sort_by_key(|kept| (kept.process, kept.number));
         kept
     }
 
-    /// Samples far out: all of them counted, or scaled up from the chosen.
+    /// Far outliers: all of them counted, or scaled up from the kept ones.
     pub fn outliers(&self) -> usize {
         let logs: Vec<f64> = self.logs().collect();
         let share = outliers(&logs) as f64 / logs.len().max(1) as f64;
         (share * self.seen as f64).round() as usize
     }
 
-    /// Median SM clock, where it was read.
+    /// Median SM clock, if it was read.
     pub fn clock_mhz(&self) -> Option<f64> {
         let mut clocks: Vec<f32> = self.kept.iter().filter_map(|kept| kept.clock_mhz).collect();
         clocks.sort_by(f32::total_cmp);

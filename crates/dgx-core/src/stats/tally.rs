@@ -1,18 +1,17 @@
-//! What is kept of the blocks of a run: enough for every estimate and nothing
-//! that grows with the number of blocks.
+//! The data kept of a run's blocks: enough for every estimate, and nothing that grows with the
+//! number of blocks.
 //!
-//! Estimates compare two arms within the blocks that timed both, process by
-//! process, so a process keeps count, mean and scatter of every arm and of
-//! every pair's log ratio. Few blocks of many arms are smaller as they are; a
-//! process keeps its rows until the table of pairs would be the smaller one.
-//! Either way gives the same numbers, to the last bit.
+//! Estimates compare two arms within the blocks that timed both, process by process, so a process
+//! keeps count, mean and scatter of every arm and of every pair's log ratio. With few blocks and
+//! many arms the rows themselves are smaller; a process keeps its rows until the table of pairs is
+//! smaller. Both give the same numbers, to the last bit.
 
 use std::collections::BTreeMap;
 
 use super::reservoir::Reservoir;
 use super::{Contrast, Moments};
 
-/// One entry of a block. Arms are numbered by whoever fills the tally.
+/// One entry of a block. The caller numbers the arms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
     pub arm: usize,
@@ -31,7 +30,7 @@ pub struct Tally {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct OneShape {
-    /// By id, so that the same place in two shapes is the same process.
+    /// By id, so that the same index in two shapes is the same process.
     processes: BTreeMap<u32, Process>,
     cells: BTreeMap<usize, Reservoir>,
 }
@@ -63,7 +62,7 @@ impl Tally {
         }
     }
 
-    /// Takes in one block: each arm at most once.
+    /// Adds one block: each arm at most once.
     pub fn add(&mut self, shape: usize, process: u32, block: &[Sampled]) {
         self.blocks += 1;
         let shape = &mut self.shapes[shape];
@@ -88,7 +87,7 @@ impl Tally {
         self.blocks -= blocks.sum::<usize>();
     }
 
-    /// Keeps these shapes alone, under new numbers: their places in the list.
+    /// Keeps only these shapes, renumbered by their index in the list.
     pub fn keep(&mut self, kept: &[usize]) {
         self.shapes = kept.iter().map(|s| self.shapes[*s].clone()).collect();
         let processes = self.shapes.iter().flat_map(|s| s.processes.values());
@@ -138,19 +137,18 @@ impl Tally {
         ids.collect::<std::collections::BTreeSet<_>>().len()
     }
 
-    /// Samples of one arm on a shape, or a fair choice of them.
+    /// Samples of one arm on a shape, or a uniform selection of them.
     pub fn samples(&self, shape: usize, arm: usize) -> Option<&Reservoir> {
         self.shapes.get(shape)?.cells.get(&arm)
     }
 
-    /// ln(µs) of one arm, for comparisons that no block can pair.
+    /// ln(µs) of one arm, for comparisons without common blocks.
     pub fn times(&self, shape: usize, arm: usize) -> Contrast {
         self.contrast(shape, |process| process.times(arm))
     }
 
-    /// ln(`base` / `candidate`): positive where the candidate is faster. Only
-    /// blocks that timed both count, because the pairing is what removes clock
-    /// drift and temperature from the comparison.
+    /// ln(`base` / `candidate`): positive if the candidate is faster. Only blocks that timed both
+    /// count, because the pairing removes clock drift and temperature from the comparison.
     pub fn ratios(&self, shape: usize, base: usize, candidate: usize) -> Contrast {
         self.contrast(shape, |process| process.ratios(base, candidate))
     }
@@ -159,7 +157,7 @@ impl Tally {
         let Some(OneShape { processes, .. }) = self.shapes.get(shape) else {
             return Contrast::default();
         };
-        // Asked for every pair on every shape: room for all of them at once.
+        // Called for every pair on every shape: allocates for all of them at once.
         let mut moments = Vec::with_capacity(processes.len());
         let each = processes.iter().map(|(id, process)| (*id, of(process)));
         moments.extend(each.filter(|(_, m)| m.count > 0));
@@ -198,12 +196,11 @@ impl Process {
     }
 }
 
-/// Blocks as they came.
+/// The blocks as they were added.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Rows {
     entries: Vec<LoggedTime>,
-    /// Where each arm's entries begin, and the end; empty while they are not
-    /// sorted by arm.
+    /// Where each arm's entries begin, and the end; empty until they are sorted by arm.
     starts: Vec<u32>,
 }
 
@@ -237,7 +234,7 @@ impl Rows {
         }
     }
 
-    /// One arm's entries by row, where they are sorted.
+    /// One arm's entries by row, if they are sorted.
     fn sorted(&self, arm: usize) -> Option<&[LoggedTime]> {
         let ends = self.starts.get(arm..arm + 2)?;
         Some(&self.entries[ends[0] as usize..ends[1] as usize])
@@ -251,7 +248,7 @@ impl Rows {
 
     fn ratios(&self, base: usize, candidate: usize) -> Moments {
         let mut moments = Moments::default();
-        // Most blocks time everybody: then there is nothing to look for.
+        // Most blocks time all arms: then no search is needed.
         if let (Some(bases), Some(others)) = (self.sorted(base), self.sorted(candidate))
             && bases.len() == others.len()
             && bases.iter().zip(others).all(|(b, o)| b.row == o.row)
@@ -289,7 +286,7 @@ struct Pairs {
     ratios: Vec<Moments>,
 }
 
-/// The place of a pair, `low` below `high`, in a triangle.
+/// The index of a pair, `low` below `high`, in a triangle.
 fn place(low: usize, high: usize) -> usize {
     high * (high - 1) / 2 + low
 }
@@ -373,7 +370,7 @@ mod tests {
         fn pairs_are_what_their_common_blocks_say(blocks in runs(), again in runs()) {
             let mut tally = Tally::new(1, ARMS);
             let mut all = Vec::new();
-            // Settled half way, as nobody forbids.
+            // Settled half-way, which is allowed.
             for part in [blocks, again] {
                 for (process, block) in &part {
                     tally.add(0, *process, block);

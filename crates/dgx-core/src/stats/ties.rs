@@ -1,8 +1,8 @@
-//! Ranks that do not pretend: contenders that cannot be told apart share one.
+//! Honest ranks: contenders that cannot be distinguished share one.
 
 use std::fmt;
 
-/// A place in a ranking: `1`, or `2=` where several share it.
+/// A place in a ranking: `1`, or `2=` if several share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub rank: usize,
@@ -19,9 +19,9 @@ impl fmt::Display for Place {
     }
 }
 
-/// Places for entrants sorted best first. A group runs on while its members
-/// cannot be told from its *first*: chaining neighbour to neighbour would let
-/// a long row of small steps tie the best with the worst.
+/// Places for entrants sorted best first. A group goes on while its members cannot be distinguished
+/// from its *first*: comparing neighbours only would let a long row of small steps tie the best
+/// with the worst.
 pub fn places(count: usize, differ: impl Fn(usize, usize) -> bool) -> Vec<Place> {
     let mut places = Vec::with_capacity(count);
     let mut first = 0;

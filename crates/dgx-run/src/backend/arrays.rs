@@ -1,6 +1,5 @@
-//! Arguments of kernels with signatures of their own, bound to addresses. Where
-//! a call has several problems, what is one value for one is an array in
-//! memory, with an entry for each.
+//! Arguments of kernels with their own signatures, bound to addresses. If a call has several
+//! problems, each per-problem value is an array in memory with one entry per problem.
 
 use super::RunFailure;
 use super::tables::Addresses;
@@ -40,7 +39,7 @@ fn padded(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGN)
 }
 
-/// Binds the arguments of launches one after the other, and fills the arrays.
+/// Binds the arguments of launches in order, and fills the arrays.
 pub(super) struct Binder<'a> {
     pub addresses: &'a Addresses,
     /// Of all maps, group by group.
@@ -65,7 +64,7 @@ impl Binder<'_> {
         parameters(kernel, args, |arg| self.place(arg, args.arrays)).map_err(RunFailure::refused)
     }
 
-    /// The bytes of an argument that lies in memory.
+    /// The bytes of an argument in memory.
     fn place(&mut self, arg: &Argument, arrays: bool) -> Vec<u8> {
         let groups = 0..self.addresses.groups.len();
         let address = |at: u64| at.to_le_bytes().to_vec();

@@ -5,21 +5,21 @@ use crate::operator::{Operands, Oracle};
 use crate::validate::{Passed, Subject, Tolerance, UsedProof};
 use dgx_core::domain::{ContenderId, KernelTime, Micros, Shape, Tuning};
 
-/// Where a bench is set up: one shape, in one process of a sweep.
+/// The setting of a bench: one shape, in one process of a sweep.
 #[derive(Clone, Copy)]
 pub struct BenchSetup<'a> {
     pub shape: &'a Shape,
-    /// Data to change between from call to call. A backend that has no room
-    /// for all of them takes the first few.
+    /// Data sets that calls alternate between. A backend without room for all of them takes the
+    /// first few.
     pub sets: &'a [Set<'a>],
-    /// Hides the answers on the device from who looks for them.
+    /// The key that hides expected results on the device from kernels that look for them.
     pub seal: u64,
-    /// Whether every timed call finds an L2 without its operands.
+    /// Whether operands are flushed from L2 before every timed call.
     pub cold_l2: bool,
     pub process: u32,
 }
 
-/// Operands and the answer to them.
+/// Operands and the expected result.
 #[derive(Clone, Copy)]
 pub struct Set<'a> {
     pub name: &'a str,
@@ -27,7 +27,7 @@ pub struct Set<'a> {
     pub oracle: &'a Oracle,
 }
 
-/// The data of one call: which set, and what makes this call unlike the others.
+/// The data of one call: its set, and the salt that makes it unlike other calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallData {
     pub set: usize,
@@ -38,25 +38,23 @@ pub struct CallData {
 #[derive(Debug, PartialEq)]
 pub struct Timed {
     pub micros: Micros,
-    /// Mean SM clock over the call, where it could be read.
+    /// Mean SM clock over the call, if it could be read.
     pub clock_mhz: Option<f64>,
-    /// What is left of the proof the call was timed with.
+    /// The remainder of the proof that the call consumed.
     pub spent: UsedProof,
 }
 
-/// Calls contenders of one shape, again and again, and times them. Every call
-/// finds its memory laid out anew, with its own data, and has its
-/// output judged before the next.
+/// Calls the contenders of one shape repeatedly, and times them. Every call gets freshly prepared
+/// memory with its own data, and its output is judged before the next.
 pub trait Bench {
     /// How many data sets there are.
     fn sets(&self) -> usize;
 
-    /// Makes a contender ready for calls; what a proof for it must be about.
+    /// Prepares a contender for calls; returns the subject that a proof must name.
     fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure>;
 
-    /// The same for the yardstick of this name, done as it was kept or as is
-    /// fastest; and how it is done, where there is a choice. On the data of the
-    /// call made last.
+    /// The same for the yardstick of this name, with the kept algorithms or the fastest ones;
+    /// returns the choice, if there is one. Uses the data of the last call.
     fn enter_yardstick(
         &mut self,
         name: &ContenderId,
@@ -64,17 +62,16 @@ pub trait Bench {
         tolerance: Tolerance,
     ) -> Result<(Subject, Option<Tuning>), String>;
 
-    /// Calls without looking at the clock, and says whether the device has
-    /// doubts about what the call did. What earlier calls left in the
-    /// variables of its module stays there.
+    /// Calls without timing, and returns whether the device suspects an error. Values that earlier
+    /// calls left in the module's variables stay there.
     fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure>;
 
-    /// Times one call of whoever the proof is for, and uses the proof up.
-    /// Errors say whether the device survived.
+    /// Times one call of the proof's subject, and consumes the proof. Errors say whether the device
+    /// survived.
     fn time(&mut self, passed: Passed, data: CallData) -> Result<Timed, RunFailure>;
 
-    /// What each kernel of one more call takes, where that can be told: the
-    /// kernels wait for one another, so this is not how the call is timed.
+    /// The time of each kernel of one more call, if it can be measured: the kernels wait for one
+    /// another, so the call itself is not timed this way.
     fn kernels(
         &mut self,
         _passed: &Passed,
@@ -83,11 +80,11 @@ pub trait Bench {
         Ok(Vec::new())
     }
 
-    /// Reads back what the call just made left in memory.
+    /// Reads back memory after the last call.
     fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure>;
 }
 
-/// The entry a proof is for: nobody else's can be timed with it.
+/// The entry that a proof is for: no other can be timed with it.
 pub(crate) fn proven<'a, E>(
     entries: &'a [E],
     subject_of: impl Fn(&E) -> &Subject,

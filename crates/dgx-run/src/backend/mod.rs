@@ -1,9 +1,7 @@
-//! Where a compiled contender runs, and is timed. One trait, and for each way
-//! to run one implementation: `cuda` on a GPU, `emu` on the CPU; and `fake`
-//! by a script, which runs nothing and is for tests. The first two obey the
-//! same [`OperatorCall`], in memory that is guarded by canaries and poisoned,
-//! and hand back what a validator needs. Nothing here works out what a right
-//! answer is.
+//! Backends, which run and time compiled contenders. One trait with an implementation for each:
+//! `cuda` on a GPU, `emu` on the CPU, and `fake`, which runs nothing and is for tests. The first
+//! two execute the same [`OperatorCall`], in memory that is poisoned and guarded by canaries, and
+//! return what a validator needs. Nothing here computes expected results.
 
 mod arrays;
 mod bench;
@@ -41,52 +39,52 @@ pub use salt::Salt;
 /// Width of the zone before and after every buffer.
 pub(crate) const GUARD: u64 = 16 * 1024;
 
-/// A place to run contenders.
+/// Runs contenders.
 pub trait Backend {
     fn kind(&self) -> BackendKind;
 
-    /// What it runs on, or as.
+    /// The device it runs on or emulates.
     fn device(&self) -> &Device;
 
-    /// Makes one contender ready for calls on one shape, its module as new.
+    /// Prepares one contender for calls on one shape, with its module freshly loaded.
     fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure>;
 
-    /// Whether a device computes answers, quicker than the CPU.
+    /// Whether the device computes expected results, faster than the CPU.
     fn answers(&self) -> bool {
         false
     }
 
-    /// The right answer by that device, or why it has none.
+    /// The expected result from that device, or the reason why it has none.
     fn answer(&mut self, _operands: &Operands) -> Result<Oracle, String> {
         Err("there is no device that computes answers".to_owned())
     }
 
-    /// Sets up a stopwatch, where this backend has a clock.
+    /// Sets up timing, if this backend has a clock.
     fn bench<'a>(&'a mut self, _course: &BenchSetup<'_>) -> Result<Box<dyn Bench + 'a>, String> {
         Err(format!("the {} backend has no clock", self.kind()))
     }
 
-    /// cuBLAS's name and version, or why there is none.
+    /// cuBLAS's name and version, or the reason why it is missing.
     fn yardstick(&self) -> Result<String, String> {
         Err("the yardstick needs a GPU".to_owned())
     }
 }
 
-/// A contender that can be called more than once. What its calls leave in the
-/// variables of their module stays, as it does for whoever uses a kernel.
+/// A contender that can be called more than once. Values that its calls leave in the module's
+/// variables stay, as for any user of a kernel.
 pub trait Loaded {
-    /// Runs the operator call once and reports everything it did to memory.
-    /// All of it is laid out before, and compared after.
+    /// Runs the operator call once and reports everything it did to memory, which is prepared
+    /// before and compared after.
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure>;
 
-    /// What lies now in the buffers whose names are wanted, byte by byte as
-    /// the last call left them; or why nobody can tell.
+    /// The contents of the wanted buffers after the last call, byte by byte; or the reason why they
+    /// are not known.
     fn buffers(&mut self, _wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>, String> {
         Err("memory cannot be read on this backend".to_owned())
     }
 
-    /// Makes such a call once more to see who does what, where that can be told;
-    /// `element` is a group, and the place of an element in its C.
+    /// Repeats such a call to find out which instructions touch what, if the backend can; `element`
+    /// is a group, and the index of an element in its C.
     fn search(
         &mut self,
         _data: &Data<'_>,
@@ -96,10 +94,10 @@ pub trait Loaded {
     }
 }
 
-/// Who does what in a call, in words.
+/// Which instructions touch what in a call, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
-    /// Who writes the element that was asked about.
+    /// The instructions that write the given element.
     pub writers: Option<String>,
     /// Reads outside of all buffers.
     pub strays: Vec<String>,
@@ -111,47 +109,45 @@ pub(crate) type Buffer = (String, Vec<u8>);
 /// One contender on one shape.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// Whose it is: a name, which changes nothing about how it runs.
+    /// A name, which does not affect how it runs.
     pub contender: &'a ContenderId,
     pub image: &'a Image,
     pub call: &'a OperatorCall,
 }
 
-/// What one call is made with.
+/// The data and settings of one call.
 #[derive(Clone, Copy)]
 pub struct Data<'a> {
     pub operands: &'a Operands,
-    /// Names the operands (shape, distribution, seed): a backend may keep what
-    /// it uploaded for the next call with the same name.
+    /// Names the operands (shape, distribution, seed): a backend may keep its copy of them for the
+    /// next call with the same name.
     pub key: &'a str,
     pub salt: Salt,
-    /// How long the call may take. A backend that can stop a kernel does so,
-    /// and says where it was; the supervisor ends the others with their process.
+    /// Time limit of the call. A backend that can stop a kernel does so, and reports where it was;
+    /// the supervisor ends the others with their process.
     pub time_limit: Duration,
-    /// Whether the emulator models how long the call would take.
+    /// Whether the emulator models the time of the call.
     pub timed: bool,
     pub emulation: Emulation,
 }
 
-/// What the emulator may choose and a GPU may not. None of it changes what a
-/// correct kernel computes beyond the rounding of sums.
+/// Options of the emulator that a GPU does not have. None of them changes a correct kernel's result
+/// beyond the rounding of sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Emulation {
-    /// Which of the legal orders of warps and copies to take.
+    /// Which of the legal orders of warps and copies to use.
     pub schedule: u64,
-    /// Sum products as the chip's tensor cores do, bit for bit, not in plain
-    /// fp32: slower, and shows what alignment and truncation cost.
+    /// Sums products as the chip's tensor cores do, bit for bit, not in plain fp32: slower, and
+    /// shows the effect of alignment and truncation.
     pub exact_sums: bool,
-    /// Run only the CTAs that a time is told by; what is computed is worth
-    /// nothing.
+    /// Runs only the CTAs that a time is modelled from; the results are incomplete.
     pub time_only: bool,
-    /// Look for what a result does not show.
+    /// Looks for hazards, which results do not show.
     pub watch: Watch,
-    /// Run only the CTAs that are watched for that; what is computed is worth
-    /// nothing.
+    /// Runs only the CTAs that are watched for hazards; the results are incomplete.
     pub alone: bool,
-    /// Place buffers in the opposite order, so that no result depends on which
-    /// of two lies first. A call that is timed has them in the usual one.
+    /// Places buffers in the opposite order, so that no result depends on which of two lies first.
+    /// A timed call uses the usual order.
     pub mirrored: bool,
 }
 
@@ -168,34 +164,33 @@ impl From<&Settings> for Emulation {
     }
 }
 
-/// What a run left behind.
+/// The result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// Outputs of each group in the shape's order. The answer is that to the
-    /// shuffled operands.
+    /// Outputs of each group in the shape's order. The expected result is that for the shuffled
+    /// operands.
     pub outputs: Vec<Written>,
-    /// Memory that changed and should not have; empty for a well-behaved run.
+    /// Memory that changed and should not have; empty for a correct kernel.
     pub trespasses: Vec<Trespass>,
-    /// Of a copy, which has no outputs: whether it is like its source.
+    /// For a copy, which has no outputs: whether it equals its source.
     pub copied: Option<bool>,
-    /// The first thing read before it had arrived, where the backend can tell:
-    /// the likely cause if the answer is wrong.
+    /// The first value read before it had arrived, if the backend detects that: the likely cause of
+    /// a wrong result.
     pub read_early: Option<String>,
-    /// What the kernels printed, where the backend has it.
+    /// The kernels' output, if the backend has it.
     pub printed: String,
     /// Emulator counters, by name.
     pub counters: BTreeMap<String, f64>,
-    /// The emulator's time for this call, or why there is none, where it was
-    /// asked for.
+    /// The emulator's time for this call, or the reason why there is none, if it was wanted.
     pub modelled: Option<Result<Modelled, String>>,
-    /// What was found that the output does not show, where it was looked for.
+    /// Hazards that the output does not show, if they were looked for.
     pub hazards: Vec<Hazard>,
-    /// Global memory that nobody watched meanwhile, for want of memory.
+    /// Global memory that was not watched, for lack of memory.
     pub unwatched: Bytes,
 }
 
 impl Observation {
-    /// What of it is judged.
+    /// The part of it that is judged.
     pub(crate) fn exhibit(&self) -> Exhibit<'_> {
         Exhibit {
             outputs: &self.outputs,
@@ -205,19 +200,19 @@ impl Observation {
     }
 }
 
-/// A time replayed from what warps did.
+/// A time replayed from the warps' traces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Modelled {
     pub micros: Micros,
-    /// What most of the way to its end goes through: `tensor cores`, `issue`, …
+    /// The cause of most of the critical path: `tensor cores`, `issue`, …
     pub bound: String,
     /// Its kernels, in their order.
     pub kernels: Vec<KernelTime>,
-    /// What a reader of this time should know.
+    /// A remark for readers of this time.
     pub remark: Option<String>,
 }
 
-/// Memory a kernel had no business changing.
+/// A forbidden change of memory by a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trespass {
     /// e.g. `c of group 2`.
@@ -225,7 +220,7 @@ pub struct Trespass {
     pub kind: TrespassKind,
     /// First changed byte, counted from the buffer's start; negative before it.
     pub offset: i64,
-    /// Which instruction of whom did it, where the backend can tell.
+    /// The instruction and the thread that did it, if the backend knows.
     pub by: Option<String>,
 }
 
@@ -236,7 +231,7 @@ pub enum TrespassKind {
     OutOfBounds,
     /// Changed an input.
     InputChanged,
-    /// Left scratch dirty that it promised to leave cleared.
+    /// Left scratch dirty that it should have left cleared.
     NotCleared,
 }
 
@@ -267,22 +262,22 @@ pub struct RunFailure {
     pub status: Status,
     /// One line: the call that failed and the device's name for the error.
     pub message: String,
-    /// The whole story, where there is more to tell.
+    /// All details, if there are more.
     pub detail: Option<String>,
     /// The backend can run nothing more: its process must be replaced.
     pub fatal: bool,
-    /// What was found before it failed, where it was looked for.
+    /// The hazards found before it failed, if they were looked for.
     #[serde(default)]
     pub hazards: Vec<Hazard>,
-    /// What the kernels printed until then, where the backend has it.
+    /// The kernels' output until then, if the backend has it.
     pub printed: Box<str>,
-    /// The harness failed, and not the contender.
+    /// The harness failed, not the contender.
     #[serde(default)]
     pub harness: bool,
 }
 
 impl RunFailure {
-    /// One line, and a backend that is still usable.
+    /// A failure with one line, after which the backend is still usable.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -300,7 +295,7 @@ impl RunFailure {
         Self::new(Status::LaunchError, message)
     }
 
-    /// This backend cannot run it, or not fairly.
+    /// This backend cannot run it, or cannot time it fairly.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(Status::Unsupported, message)
     }
@@ -321,7 +316,7 @@ impl RunFailure {
         }
     }
 
-    /// The harness could not do its part: nothing is known of the contender.
+    /// The harness failed: nothing is known of the contender.
     pub fn harness(message: impl Into<String>) -> Self {
         Self {
             harness: true,

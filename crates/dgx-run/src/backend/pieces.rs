@@ -1,6 +1,6 @@
-//! What lies where before a call, piece by piece, and what must still lie
-//! there after it. One description for every backend: the emulator carries it
-//! out on the CPU with the code here, a GPU with the kernels of tools.cu.
+//! The contents of memory before a call, piece by piece, and the bytes that must be unchanged after
+//! it. One description for all backends: the emulator applies it on the CPU with the code here, a
+//! GPU with the kernels of tools.cu.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use dgx_core::operator::{ElementType, Operator};
 /// Bytes laid at a time.
 const STRETCH: u64 = 1 << 20;
 
-/// A stretch of memory and what is put there before each call.
+/// A stretch of memory and its contents before each call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub at: u64,
@@ -27,29 +27,28 @@ pub(super) struct Piece {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Between buffers; nobody may write there.
+    /// Between buffers; no kernel may write there.
     Canary,
-    /// Output: poison of its type, to be overwritten.
+    /// An output: poison of its type, to be overwritten.
     Poison(ElementType),
-    /// Scratch: poison of any type, to be used at will.
+    /// Scratch: poison of any type, for free use.
     Scratch,
     /// Bytes that differ from address to address.
     Noise,
-    /// Scratch that is clear before and must be after.
+    /// Scratch that is clear before and must be clear after.
     Zero,
     /// An input or a table, to be read only.
     Same(Source),
-    /// An input, likewise, shuffled: on the CPU before it comes here, on a GPU
-    /// as it is laid.
+    /// An input, likewise, shuffled: on the CPU beforehand, on a GPU while it is written.
     Shuffled { source: Source, of: Shuffled },
-    /// An output that begins as an input does, to be overwritten.
+    /// An output that begins with the contents of an input, to be overwritten.
     Begun { source: Source, of: Shuffled },
-    /// A variable of the module: put back to what it was when loaded. Also an
-    /// output that begins as an input does which no call shuffles.
+    /// A variable of the module: restored to its initial value. Also an output that begins with the
+    /// contents of an input that no call shuffles.
     Variable(Source),
 }
 
-/// What calls change in an input.
+/// The changes that calls make to an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shuffled {
     pub form: Form,
@@ -57,7 +56,7 @@ pub(super) struct Shuffled {
 }
 
 impl Shuffled {
-    /// A field of group `index`, where calls of the operator shuffle it.
+    /// A field of group `index`, if calls of the operator shuffle it.
     fn new(operator: &Operator, field: &Field, index: usize, group: &Group) -> Option<Self> {
         let tensor = operator.tensor(field);
         let extents = tensor.extents(&operator.sizes_in(group)?)?;
@@ -90,7 +89,7 @@ pub(super) enum Source {
     Maps,
     Deal,
     Arrays,
-    /// A variable of the module, by its place.
+    /// A variable of the module, by its index.
     Variable(usize),
 }
 
@@ -105,12 +104,12 @@ impl What {
         }
     }
 
-    /// Whether a call may count on what it finds there.
+    /// Whether a call may rely on the contents.
     pub(super) fn promised(self) -> bool {
         self.source().is_some() || self == Self::Zero
     }
 
-    /// What it means that such a piece changed; nothing where it may.
+    /// The meaning of a change of such a piece; `None` if it may change.
     pub(super) fn broken(self) -> Option<TrespassKind> {
         match self {
             Self::Canary => Some(TrespassKind::OutOfBounds),
@@ -123,8 +122,8 @@ impl What {
 }
 
 impl Piece {
-    /// The bytes this piece has before a call, those in `range`. `source` holds
-    /// the whole of what it comes from.
+    /// The bytes of this piece before a call, those in `range`. `source` is the whole of its
+    /// source.
     pub(super) fn laid<'a>(
         &self,
         salt: Salt,
@@ -161,8 +160,7 @@ impl Piece {
         starts.map(move |start| start..(start + STRETCH).min(bytes))
     }
 
-    /// The first byte of `now` that is not what was laid there, if the piece
-    /// had to be left alone.
+    /// The first byte of `now` that changed, if the piece had to stay unchanged.
     pub(super) fn first_change(&self, salt: Salt, source: &[u8], now: &[u8]) -> Option<u64> {
         self.what.broken()?;
         self.stretches().find_map(|stretch| {
@@ -178,7 +176,7 @@ impl Piece {
     }
 }
 
-/// Poison as it lies in eight bytes of memory.
+/// Poison in eight bytes of memory.
 pub(super) fn poison_word(salt: Salt, element: ElementType) -> u64 {
     let poison = salt.poison(element);
     let bits = element.bits();
@@ -204,7 +202,7 @@ fn piece(zones: &Zones, base: u64, zone: usize, what: What) -> Piece {
     }
 }
 
-/// Every group's operands, guards and all.
+/// All groups' operands, with their guards.
 pub(super) fn inputs(
     zones: &Zones,
     base: u64,
@@ -224,8 +222,7 @@ pub(super) fn inputs(
     some(canaries(zones, base).chain(tensors))
 }
 
-/// The outputs of every group; those that begin as an input does have what is
-/// laid there, by `inputs`.
+/// The outputs of every group; those that begin with an input's contents get them from `inputs`.
 pub(super) fn outputs(
     zones: &Zones,
     base: u64,
@@ -253,7 +250,7 @@ pub(super) fn outputs(
     some(canaries(zones, base).chain(c))
 }
 
-/// Scratch, and the tables a kernel is given.
+/// Scratch, and the tables for a kernel.
 pub(super) fn private(private: &Private, base: u64) -> Vec<Piece> {
     let zones = &private.zones;
     let scratch = private.scratch.iter().map(|s| {
@@ -275,8 +272,8 @@ fn some(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
     pieces.filter(|p| p.bytes > 0).collect()
 }
 
-/// What a changed byte at `address` means; `arenas` are the allocations it can
-/// be in, each with its base.
+/// The meaning of a changed byte at `address`; `arenas` are the allocations it can be in, each with
+/// its base.
 pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) -> Trespass {
     let hit = pieces
         .iter()
@@ -321,7 +318,7 @@ mod tests {
             assert_eq!(piece.first_change(SALT, &source, &now), None);
             now[77] ^= 0x10;
             assert_eq!(piece.first_change(SALT, &source, &now), Some(77));
-            // What an earlier call found there is no longer right.
+            // Contents that an earlier call found there are wrong now.
             if what == What::Canary {
                 let earlier = piece.laid(Salt(1), &source, 0..256);
                 assert!(piece.first_change(SALT, &source, &earlier).is_some());

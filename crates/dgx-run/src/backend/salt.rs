@@ -5,16 +5,14 @@ use crate::operator::{Shuffle, Written, encode};
 use dgx_core::domain::mix;
 use dgx_core::operator::ElementType;
 
-/// What outputs and scratch hold before a call. One kind would hide what reads
-/// them: a maximum passes over NaN, `x != 0` takes NaN for set, a sum does not
-/// show zeros.
+/// The contents of outputs and scratch before a call. A single kind would hide some reads of them:
+/// a maximum ignores NaN, `x != 0` treats NaN as set, a sum does not show zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Poison {
-    /// A NaN that arithmetic does not make, where the type has one; else any
-    /// bits.
+    /// A NaN that arithmetic does not produce, if the type has one; else any bits.
     Nan,
     Zero,
-    /// Above what kernels compute, and finite.
+    /// Finite, and larger than kernels' results.
     Large,
     /// The same, negative.
     Low,
@@ -22,7 +20,7 @@ pub(crate) enum Poison {
 }
 
 impl Poison {
-    /// Those a validation makes calls with beside NaN.
+    /// The kinds of poison that a validation uses besides NaN.
     pub(crate) const OTHERS: [Self; 4] = [Self::Zero, Self::Large, Self::Low, Self::One];
 
     /// By the last three bits of a salt. tools.cu has the same order.
@@ -37,13 +35,13 @@ impl Poison {
         Self::One,
     ];
 
-    /// Elements of a type; `random` chooses between those that will do.
+    /// Elements of a type; `random` chooses among suitable ones.
     fn element(self, element: ElementType, random: u64) -> u64 {
         let element = element.element();
         let sign = 1u64 << (element.bits() - 1);
         match self {
             Self::Nan => nan(element, random),
-            // Neither true nor false, in calls of either kind.
+            // Neither true nor false, in either kind of call.
             Self::Large | Self::Low if element == ElementType::Bool => nan(element, random),
             Self::Zero => 0,
             Self::Large => large(element, random),
@@ -54,9 +52,9 @@ impl Poison {
     }
 }
 
-/// What no arithmetic makes.
+/// A value that arithmetic does not produce.
 fn nan(element: ElementType, random: u64) -> u64 {
-    // Processors answer with all ones, or the first bit alone, to 0/0.
+    // Processors return all ones, or only the first bit, for 0/0.
     let nan = |exponent: u64, bits: u32| {
         let quiet = 1 << (bits - 1);
         let payload = 1 + random % ((1 << bits) - 3);
@@ -69,7 +67,7 @@ fn nan(element: ElementType, random: u64) -> u64 {
         ElementType::F64 => nan(0x7ff0 << 48, 52),
         ElementType::E4m3 => 0xff,
         ElementType::E5m2 => 0xfd + random % 2,
-        // One byte of them, so that no value is poison in every call.
+        // Random bits, so that no value is poison in every call.
         ElementType::E2m1 => random & 15,
         ElementType::I32 => random & 0xffff_ffff,
         ElementType::Bool => 2 + random % 0xfe,
@@ -77,7 +75,7 @@ fn nan(element: ElementType, random: u64) -> u64 {
     }
 }
 
-/// Of the largest numbers of a type, one of many where it has many.
+/// One of the largest numbers of a type.
 fn large(element: ElementType, random: u64) -> u64 {
     match element {
         ElementType::F16 => 0x7800 + random % 0x400,
@@ -92,16 +90,15 @@ fn large(element: ElementType, random: u64) -> u64 {
     }
 }
 
-/// What makes the memory of one call unlike that of any other: how operands are
-/// shuffled, what poisons outputs and scratch, what canaries look like. Whatever
-/// a kernel kept of an earlier call is wrong in this one. tools.cu computes the
-/// same.
+/// Makes the memory of one call unlike that of any other: how operands are shuffled, the poison of
+/// outputs and scratch, the pattern of canaries. Data that a kernel kept from an earlier call are
+/// wrong in this one. tools.cu computes the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Salt(pub u64);
 
 impl Salt {
-    /// The salt of a validation's call: the same in every sweep of that seed,
-    /// so that a verdict repeats.
+    /// The salt of a validation's call: the same in every sweep with that seed, so that a verdict
+    /// repeats.
     pub fn of_call(seed: u64, call: u64) -> Self {
         Self(mix(seed ^ mix(call + 1))).with(Poison::Nan)
     }
@@ -116,13 +113,13 @@ impl Salt {
         Poison::BY_BITS[(self.0 & 7) as usize]
     }
 
-    /// What elements of a type hold before a call.
+    /// The contents of elements of a type before a call.
     pub(crate) fn poison(self, element: ElementType) -> u64 {
         self.kind().element(element, mix(self.0))
     }
 
-    /// An output as a call left it, all poison the same. Numbers may as well
-    /// have been written: only a call with NaN shows that an element was not.
+    /// An output after a call, with all poison normalised. Other poison may as well have been
+    /// written: only a call with NaN shows that an element was not.
     pub fn written(self, element: ElementType, bytes: Vec<u8>) -> Written {
         match self.kind() {
             Poison::Nan => Written::new(element, bytes, self.poison(element)).settled(),
@@ -130,18 +127,17 @@ impl Salt {
         }
     }
 
-    /// Which problem is made of a data set.
+    /// The shuffle that makes a problem of a data set.
     pub(crate) fn shuffle(self) -> Shuffle {
         Shuffle::new(self.0)
     }
 
-    /// What canaries are from an address on: NaN as e4m3, and two as fp16.
+    /// The canaries from an address on: NaN as e4m3, and two as fp16.
     pub(crate) fn canaries(self, from: u64, bytes: &mut [u8]) {
         self.fill(from, bytes, |bit, _| 0x7f | bit << 7);
     }
 
-    /// Bytes that differ from address to address: NaN as fp16, bf16, fp32 and
-    /// fp8.
+    /// Bytes that differ from address to address: NaN as fp16, bf16, fp32 and fp8.
     pub(crate) fn noise(self, from: u64, bytes: &mut [u8]) {
         self.fill(from, bytes, |bit, at| match at % 2 {
             0 => 0xff,
@@ -149,8 +145,8 @@ impl Salt {
         });
     }
 
-    /// What scratch holds from an address on, whose type nobody knows: the same
-    /// kind of number as fp16, bf16, fp32 and fp8; ones are integers.
+    /// The contents of scratch from an address on, whose type is not known: the same kind of number
+    /// as fp16, bf16, fp32 and fp8; ones are integers.
     pub fn scratch(self, from: u64, bytes: &mut [u8]) {
         match self.kind() {
             Poison::Nan => self.noise(from, bytes),
@@ -161,8 +157,8 @@ impl Salt {
         }
     }
 
-    /// `byte` makes each byte of a bit and of its place in sixteen. One hash
-    /// has the bits of sixteen: there can be gigabytes.
+    /// `byte` makes each byte from a random bit and its index modulo sixteen. One hash gives the
+    /// bits for sixteen bytes, because there can be gigabytes.
     fn fill(self, from: u64, bytes: &mut [u8], byte: impl Fn(u8, u64) -> u8) {
         let (mut address, mut rest) = (from, bytes);
         while !rest.is_empty() {
@@ -234,9 +230,8 @@ mod tests {
         assert_ne!(pattern(0), pattern(1));
     }
 
-    /// What a maximum, a minimum, a sum or a test for zero passes over in one
-    /// call it meets in another, and no element is right in all of them unless
-    /// somebody wrote it.
+    /// Poison that a maximum, a minimum, a sum or a test for zero ignores in one call, it notices
+    /// in another, and no element is right in all of them unless it was written.
     #[test]
     fn poison_is_zero_one_large_and_low_in_other_calls() {
         let salt = Salt(0xfeed_5eed_1234_5678);

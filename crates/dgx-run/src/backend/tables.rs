@@ -1,5 +1,5 @@
-//! What every backend puts before a kernel: the groups' operands, the tensor
-//! maps and the scratch of an [`OperatorCall`], as addresses.
+//! The addresses that every backend passes to a kernel: the groups' operands, the tensor maps and
+//! the scratch of an [`OperatorCall`].
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub(crate) fn input_fields(operator: &Operator) -> Vec<Field> {
     fields
 }
 
-/// Places for all inputs of a shape, and the bytes that go there.
+/// Zones for all inputs of a shape, and their bytes.
 pub(super) fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>) {
     let fields = input_fields(&operands.operator);
     let mut zones = Zones::default();
@@ -52,7 +52,7 @@ pub(super) fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>)
     (zones, tensors)
 }
 
-/// Places for the outputs of every group, in the shape's order.
+/// Zones for the outputs of every group, in the shape's order.
 pub(super) fn reserve_outputs(operator: &Operator, groups: &[Group]) -> Zones {
     let mut fields = operator.fields();
     fields.retain(|field| field.form == Form::Output);
@@ -66,8 +66,8 @@ pub(super) fn reserve_outputs(operator: &Operator, groups: &[Group]) -> Zones {
     zones
 }
 
-/// Every output in a copy of the allocation: those of the first group, of the
-/// second, and so on.
+/// Every output in a copy of the allocation: those of the first group, then of the second, and so
+/// on.
 pub(super) fn split_outputs(
     operator: &Operator,
     zones: &Zones,
@@ -98,7 +98,7 @@ pub(super) struct ScratchZone {
     pub zero: bool,
 }
 
-/// Places for a call's scratch and for the tables its kernels read.
+/// Zones for a call's scratch and for the tables its kernels read.
 #[derive(Debug)]
 pub(super) struct Private {
     pub zones: Zones,
@@ -106,7 +106,7 @@ pub(super) struct Private {
     pub groups_zone: usize,
     pub maps_zone: usize,
     pub deal_zone: usize,
-    /// Of the arrays that arguments are, where there are any.
+    /// Of the arrays of arguments, if there are any.
     pub arrays_zone: Option<usize>,
     /// For each scratch layout, its zones: one per kernel group, or one in all.
     pub slots: Vec<Vec<usize>>,
@@ -164,7 +164,7 @@ pub(super) struct Bases {
     pub private: u64,
 }
 
-/// What the kernels are handed.
+/// The data passed to kernels.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// In global memory, as are maps and deal.
@@ -176,7 +176,7 @@ pub(super) struct Tables {
     pub params: Vec<Vec<Vec<u8>>>,
 }
 
-/// Where operands and scratch of the kernel's groups lie.
+/// Addresses of operands and scratch of the kernel's groups.
 #[derive(Debug, Default)]
 pub(super) struct Addresses {
     pub groups: Vec<abi::Group>,
@@ -196,8 +196,8 @@ impl Addresses {
 }
 
 impl Tables {
-    /// `shape` is the shape's groups; `encode` makes one tensor map of a name,
-    /// a geometry and the tensor's address.
+    /// `shape` is the shape's groups; `encode` makes one tensor map from a name, a geometry and the
+    /// tensor's address.
     pub(super) fn build(
         (call, image): (&OperatorCall, &Image),
         (operator, shape): (&Operator, &[Group]),
@@ -250,7 +250,7 @@ impl Tables {
     }
 }
 
-/// Where everything of a call lies, group by group in the kernel's order.
+/// All addresses of a call, group by group in the kernel's order.
 fn addresses(
     call: &OperatorCall,
     (operator, shape): (&Operator, &[Group]),
@@ -281,7 +281,7 @@ fn addresses(
     addresses
 }
 
-/// Addresses of a group's inputs, by its place in the shape.
+/// Addresses of a group's inputs, by its index in the shape.
 pub(super) fn group_inputs(
     operator: &Operator,
     place: usize,

@@ -1,5 +1,5 @@
-//! Where buffers lie in an allocation, with a guard of canaries before, between
-//! and after them. Only arithmetic: whose memory it is, each backend knows.
+//! The layout of buffers in an allocation, with canaries before, between and after them. Only
+//! arithmetic: each backend owns its memory.
 
 use super::GUARD;
 
@@ -14,8 +14,7 @@ pub(super) struct Zone {
     pub bytes: u64,
 }
 
-/// Buffers by the order they were reserved in, which need not be that of their
-/// addresses.
+/// Buffers in the order in which they were reserved, which may differ from that of their addresses.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Zones {
     zones: Vec<Zone>,
@@ -23,7 +22,7 @@ pub(super) struct Zones {
 }
 
 impl Zones {
-    /// Reserves a buffer and says which it is.
+    /// Reserves a buffer and returns its index.
     pub(super) fn add(&mut self, name: impl Into<String>, bytes: u64) -> usize {
         let offset = (self.end + GUARD).next_multiple_of(ALIGN);
         self.end = offset + bytes;
@@ -46,7 +45,7 @@ impl Zones {
         mirrored
     }
 
-    /// Size of the allocation, its last guard included.
+    /// Size of the allocation, including its last guard.
     pub(super) fn bytes(&self) -> u64 {
         (self.end + GUARD).next_multiple_of(ALIGN)
     }
@@ -59,7 +58,7 @@ impl Zones {
         &self.zones[index]
     }
 
-    /// Stretches between the buffers: everything no kernel may write.
+    /// Stretches between the buffers, which no kernel may write.
     pub(super) fn guards(&self) -> impl Iterator<Item = (u64, u64)> {
         let mut zones: Vec<&Zone> = self.zones.iter().collect();
         zones.sort_by_key(|zone| zone.offset);
@@ -72,8 +71,7 @@ impl Zones {
         pairs.collect::<Vec<_>>().into_iter()
     }
 
-    /// The buffer nearest to `offset`, and how far into it that is: negative
-    /// before it.
+    /// The buffer nearest to `offset`, and the offset within it: negative before it.
     pub(super) fn nearest(&self, offset: u64) -> (String, i64) {
         let distance = |zone: &&Zone| {
             let end = zone.offset + zone.bytes;

@@ -1,5 +1,5 @@
-//! `args`: what a kernel with a signature of its own is given. Whether that is
-//! what it declares, the compiled kernel says.
+//! `args`: the arguments of a kernel with its own signature. They are compared with its declaration
+//! after it is compiled.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use dgx_core::diagnostic::{InputError, nearest};
 use dgx_core::document::{Spanned, Value};
 use dgx_core::domain::printable_line;
 
-/// More than a kernel takes.
+/// More than any kernel has.
 const MAX_ARGS: usize = 256;
 /// Bytes of a kernel's parameters.
 const MAX_BYTES: u32 = 32_764;
-/// Makes arrays of tensors and sizes.
+/// The argument that turns tensors and sizes into arrays.
 const GROUPS: &str = "groups";
 
 /// What names may mean besides numbers.
@@ -102,7 +102,7 @@ impl Reader<'_> {
         Err(self.document.error(span.clone(), message, remedy))
     }
 
-    /// Where the text of an argument stands inside another.
+    /// The place of an argument's text inside another.
     fn within(&self, arg: &wire::Arg, span: &Range<usize>) -> Range<usize> {
         let wire::Arg::Text(text) = arg else {
             return span.clone();
@@ -116,7 +116,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What a name stands for; what is no name is an expression.
+    /// The meaning of a name; other text is an expression.
     fn named(
         &self,
         text: &str,
@@ -162,7 +162,7 @@ impl Reader<'_> {
         Ok(Arg::Number(self.number(&arg, span)?))
     }
 
-    /// Refuses a name that stands for two things.
+    /// Refuses a name with two meanings.
     fn one_meaning(
         &self,
         name: &str,
@@ -222,7 +222,7 @@ impl Reader<'_> {
     }
 }
 
-/// Enough of an argument to know it by, on one line.
+/// The beginning of an argument, enough to recognise it, on one line.
 fn shortened(text: &str) -> String {
     const ENOUGH: usize = 40;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

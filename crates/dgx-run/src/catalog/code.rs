@@ -1,4 +1,4 @@
-//! What the compiler is given of a source: its text, and what it may include.
+//! The compiler's input for a source: its text, and the files it may include.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::operator::Operator;
 use dgx_core::operators;
 
-/// What kernels include to know what they are given.
+/// The header that declares a kernel's parameters.
 const ABI: &str = "dgx/abi.cuh";
 
-/// Makes what NVRTC takes of a file that was written for nvcc.
+/// Adapts a file that was written for nvcc to NVRTC.
 pub(super) fn adapt(variant: &mut Variant, file: &SourceFile, library: &Library) {
     let prelude = format!("#include <{}>\n", standins::PRELUDE);
     let mut headers = Headers::of(&format!("{prelude}{}", file.text), library);
@@ -27,8 +27,8 @@ pub(super) fn adapt(variant: &mut Variant, file: &SourceFile, library: &Library)
     variant.flags.push("-default-device".to_owned());
 }
 
-/// What a source of `operator` may include: the library's own files, which are
-/// copied only where something is added to them.
+/// The files that a source of `operator` may include: the library's own, copied only if something
+/// is added to them.
 pub(super) fn shown<'l>(
     library: &'l Library,
     operator: &Operator,
@@ -48,7 +48,7 @@ pub(super) fn shown<'l>(
 }
 
 impl Reader<'_> {
-    /// The folders it names, as seen from its own; then those of the variant it
+    /// The include folders that it names, relative to its own; then those of the variant it
     /// extends.
     pub(super) fn include(&self, wire: &FrontMatter) -> Result<Vec<PathBuf>, InputError> {
         let here = self.file.path.parent().unwrap_or(Path::new(""));

@@ -1,5 +1,4 @@
-//! The kernels that a source declares, as far as its text tells: for those who
-//! bring one in.
+//! The kernels that a source declares, as far as its text shows: for users who import one.
 
 use super::includes::without_comments;
 
@@ -7,10 +6,10 @@ use super::includes::without_comments;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     pub name: String,
-    /// It has no instance until somebody names one.
+    /// It has no instance until one is named.
     pub is_template: bool,
     pub params: Vec<Declaration>,
-    /// The most threads it is compiled for, where that is written as a number.
+    /// The maximum number of threads it is compiled for, if that is written as a number.
     pub threads: Option<u32>,
 }
 
@@ -23,7 +22,7 @@ pub struct Declaration {
     pub is_pointer: bool,
 }
 
-/// Words before a kernel's name that take arguments.
+/// Words before a kernel's name that have arguments.
 const ATTRIBUTES: [&str; 4] = [
     "__launch_bounds__",
     "__cluster_dims__",
@@ -76,7 +75,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Where the bracket closes that was opened before.
+/// The position of the bracket that closes an already opened one.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 1;
     let places = text.char_indices();

@@ -1,6 +1,5 @@
-//! The names a front matter defines: parameters, tuned choices, constants and
-//! values of each group. A name that an extended variant has too takes the
-//! place of the one there, whatever it was.
+//! The names that a front matter defines: parameters, tuned choices, constants and values of each
+//! group. A name replaces the same name of an extended variant, of whatever kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,15 +11,15 @@ use dgx_core::document::{Spanned, Table, Value};
 use dgx_core::domain::ContenderId;
 use dgx_core::domain::bounds;
 
-/// More contenders from one file than anyone meant to run.
+/// More contenders from one file than any user wants to run.
 const MAX_COMBINATIONS: usize = 256;
 
 type Choices = BTreeMap<String, Vec<i64>>;
 
-/// What a variant's expressions may name.
+/// The names that a variant's expressions may use.
 pub(super) struct Defined {
     pub(super) params: Choices,
-    /// What is tuned.
+    /// The tuned constants.
     pub(super) choose: Choices,
     /// In the order in which they become known.
     pub(super) definitions: Vec<Definition>,
@@ -73,7 +72,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Every name defined here, each for the first time.
+    /// Every name defined here, each once.
     fn own_names(&self, wire: &FrontMatter) -> Result<BTreeSet<String>, InputError> {
         let mut own = BTreeSet::new();
         let choose = wire.tune.iter().flat_map(|tune| tune.choose.keys());
@@ -91,7 +90,7 @@ impl Reader<'_> {
         Ok(own)
     }
 
-    /// Whether a new name may be this one.
+    /// Refuses an unsuitable new name.
     fn check_name(&self, key: &Spanned<String>) -> Result<(), InputError> {
         let name = key.get_ref();
         let error =
@@ -116,8 +115,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `params`, and the choices of `tune`: lists of values, beside those that
-    /// there are.
+    /// `params`, and the choices of `tune`: lists of values, besides the inherited ones.
     fn choices(
         &self,
         mut choices: Choices,
@@ -147,9 +145,8 @@ impl Reader<'_> {
         Ok(choices)
     }
 
-    /// A table's formulas in the order written, over those of its kind that are
-    /// inherited: each in the place of the one it replaces, new ones last.
-    /// Their names are not looked at yet.
+    /// A table's formulas in the order written, on top of inherited ones of its kind: each replaces
+    /// the one of its name, new ones come last. Names in them are not checked yet.
     fn laid_over(
         &self,
         table: Table<Spanned<Value>>,
@@ -179,14 +176,14 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Each as soon as all that it names is known, whatever the order written.
+    /// Orders definitions so that each comes after all that it names.
     fn in_order(
         &mut self,
         mut waiting: Vec<Definition>,
         tiles: bool,
     ) -> Result<Vec<Definition>, InputError> {
         self.later = waiting.iter().map(|d| d.name.clone()).collect();
-        // Tiles are counted when all definitions are known.
+        // Tiles are counted once all definitions are known.
         self.later.extend(tiles.then(|| "tiles".to_owned()));
         for Definition { formula, .. } in &waiting {
             self.checked_for(formula, |n| self.knows(n) || self.later.contains(n))?;
@@ -205,7 +202,7 @@ impl Reader<'_> {
             }
             definitions.push(next);
         }
-        // Others may only wait for one that names what is never known here.
+        // Others may only wait for one that names something that is never known here.
         let hopeless = |d: &&Definition| d.formula.expr.names().iter().any(|(n, _)| *n == "tiles");
         match waiting.iter().find(hopeless).or(waiting.first()) {
             Some(stuck) => self.checked(&stuck.formula).map(|()| definitions),

@@ -1,6 +1,6 @@
-//! `extend`: front matter laid over another variant's. What the host does is
-//! taken over unless it is said anew; what tells of the design (summary, round,
-//! claim, what to expect) is everybody's own.
+//! `extend`: front matter on top of another variant's. The settings of the host are inherited
+//! unless they are given again; the description of the design (summary, round, claim, expectation)
+//! is not inherited.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::wire::FrontMatter;
 use dgx_core::diagnostic::InputError;
 use dgx_core::document::{Formula, Spanned, Value};
 
-/// More than anyone would want to look through.
+/// More than any reader would follow.
 const MOST_GENERATIONS: usize = 8;
 
 impl Reader<'_> {
@@ -25,7 +25,7 @@ impl Reader<'_> {
             Err(self.document.error(extend.span(), message, remedy))
         };
         if !wire.pick.is_empty() {
-            // Said with its reason where picks are read.
+            // Reported with its reason where picks are read.
             return Ok(None);
         }
         let mut heirs = self.lookup.heirs.clone();
@@ -45,7 +45,7 @@ impl Reader<'_> {
             let (message, remedy) = missing.explain();
             return error(message, &remedy);
         }
-        // From a source of the same kind: what the host does differs by chip.
+        // From a source for the same chip: the host's part differs by chip.
         let lookup = Lookup {
             heirs,
             beside: self.lookup.beside.clone(),
@@ -64,12 +64,12 @@ impl Reader<'_> {
         Ok(Some(found))
     }
 
-    /// A mistake in another file, with what it has to do with this one.
+    /// A mistake in another file, with its relation to this one.
     fn inherited_mistake(&self, why: InputError) -> InputError {
         why.noting(&format!("`{}` extends it", self.name))
     }
 
-    /// The formula as it stands, which every name must still mean something in.
+    /// Checks that every name in an inherited formula still has a meaning.
     pub(super) fn checked(&self, formula: &Formula) -> Result<(), InputError> {
         self.checked_for(formula, |name| self.knows(name))
     }
@@ -97,7 +97,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// What is written here, else what is inherited.
+    /// The value written here, else the inherited one.
     pub(super) fn either(
         &self,
         own: Option<&Spanned<Value>>,

@@ -1,12 +1,12 @@
-//! `flags`: what NVRTC is given besides.
+//! `flags`: additional options for NVRTC.
 
 use super::front_matter::Reader;
 use super::wire::FrontMatter;
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::printable_line;
 
-/// Those that change how a source is read or what code is made of it. Others
-/// reach for files, make no image, or change what dgx itself asks for.
+/// Flags that change how a source is read or compiled. Others access files, make no image, or
+/// change dgx's own flags.
 const ALLOWED: [&str; 22] = [
     "D",
     "U",
@@ -43,7 +43,7 @@ fn name(flag: &str) -> &str {
 }
 
 impl Reader<'_> {
-    /// Those it names, else those of the variant it extends.
+    /// The flags it names, else those of the variant it extends.
     pub(super) fn flags(&self, wire: &FrontMatter) -> Result<Vec<String>, InputError> {
         let Some(flags) = &wire.flags else {
             let parent = self.parent.as_ref();

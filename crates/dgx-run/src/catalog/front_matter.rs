@@ -1,6 +1,6 @@
-//! From the front matter as written to a [`Variant`] in which every name is
-//! known, every expression parsed and every count right. What depends on the
-//! shape is left to the plan.
+//! Turns the front matter as written into a [`Variant`] in which every name is known, every
+//! expression parsed and every count checked. The plan handles everything that depends on the
+//! shape.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,11 +23,10 @@ use dgx_core::operators;
 const GUIDE: &str = "`dgx schema variant` lists the keys";
 /// `Group::scratch` and `Args::scratch` have this many slots.
 const SCRATCH_SLOTS: usize = 8;
-/// More entries of one kind than anyone wrote by hand.
+/// More entries of one kind than anyone writes by hand.
 pub(super) const MAX_ENTRIES: usize = 256;
 
-/// Reads the front matter of `file`, whose stem is `name`: it stands there, or in
-/// `beside`.
+/// Reads the front matter of `file`, whose stem is `name`, from the file itself or from `beside`.
 pub(super) fn read(
     name: &str,
     (file, beside): (SourceFile, Option<SourceFile>),
@@ -93,7 +92,7 @@ pub(super) fn read(
     })
 }
 
-/// The chip that PTX names.
+/// The target that PTX names.
 fn ptx_target(file: &SourceFile) -> Option<String> {
     if Language::of(&file.path) != Some(Language::Ptx) {
         return None;
@@ -144,23 +143,23 @@ pub(super) struct Reader<'a> {
     pub(super) name: &'a str,
     pub(super) document: &'a Document<'a>,
     pub(super) file: &'a SourceFile,
-    /// Whose front matter this one is laid over.
+    /// The variant whose front matter this one extends.
     pub(super) parent: Option<Arc<Variant>>,
-    /// Own names that are known so far.
+    /// Own names known so far.
     pub(super) names: BTreeSet<String>,
     /// Those of them that have a value for each group.
     pub(super) lets: BTreeSet<String>,
-    /// Names that will be known further down.
+    /// Names that become known further down.
     pub(super) later: BTreeSet<String>,
     /// Whether `tiles` is known.
     pub(super) has_tiles: bool,
-    /// Where others are found.
+    /// Where other variants are found.
     pub(super) catalog: &'a Catalog,
     pub(super) lookup: &'a Lookup,
-    /// What it computes.
+    /// The computation.
     pub(super) operator: Arc<Operator>,
     pub(super) language: Language,
-    /// What its PTX is for.
+    /// The target of its PTX.
     pub(super) target: Option<String>,
 }
 
@@ -240,7 +239,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The operator it names, or its folder does, or the variant it extends.
+    /// The operator that it names, or its folder, or the variant it extends.
     fn operator(&self, wire: &FrontMatter) -> Result<Arc<Operator>, InputError> {
         match (&wire.operator, &self.lookup.operator, &self.parent) {
             (Some(name), Some(folder), _) if name.get_ref() != folder => Err(self.document.error(
@@ -262,8 +261,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether NVRTC knows a target is its own to say: what it refuses is this
-    /// variant's row.
+    /// NVRTC itself decides whether it knows a target: a refusal is a compile error of this
+    /// variant.
     fn arch(&self, wire: &FrontMatter) -> Result<String, InputError> {
         if let (Some(arch), Some(target)) = (&wire.arch, &self.target)
             && arch.get_ref() != target
@@ -312,7 +311,7 @@ impl Reader<'_> {
         self.with_makespan(dealt, |reader| reader.inherit(own))
     }
 
-    /// Only what is minimised may name it, and only where tiles are dealt.
+    /// Only `minimise` may name it, and only if tiles are dealt.
     fn with_makespan(
         &mut self,
         dealt: bool,
@@ -372,7 +371,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Parses an expression and checks that every name in it means something here.
+    /// Parses an expression and checks that every name in it has a meaning here.
     pub(super) fn formula(&self, value: &Spanned<Value>) -> Result<Formula, InputError> {
         self.formula_at(value.get_ref(), value.span())
     }
@@ -422,7 +421,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether `name` means something of every shape: a size, or what the plan knows.
+    /// Whether `name` is defined for every shape: a size, or a value of the plan.
     pub(super) fn is_of_shape(&self, name: &str) -> bool {
         CALL_NAMES.contains(&name) || self.operator.sizes.iter().any(|size| size == name)
     }
@@ -510,7 +509,7 @@ impl Reader<'_> {
         Ok(scratch)
     }
 
-    /// Refuses labels that cannot become part of a macro, or come twice.
+    /// Refuses labels that cannot become part of a macro, or occur twice.
     pub(super) fn new_label(
         &self,
         label: &Spanned<String>,
@@ -536,8 +535,8 @@ impl Reader<'_> {
     }
 }
 
-/// Where `name` stands among `names`. They become macros in capitals, so what
-/// differs in case alone is the same.
+/// The index of `name` among `names`. They become macros in capitals, so names that differ only in
+/// case are the same.
 pub(super) fn position<'a>(mut names: impl Iterator<Item = &'a str>, name: &str) -> Option<usize> {
     names.position(|other| other.eq_ignore_ascii_case(name))
 }

@@ -6,33 +6,32 @@ use super::includes::wishes;
 use super::library::{BESIDE, Header, Library, MAX_BYTES, MAX_FILES};
 use super::standins;
 
-/// The files one source is compiled with. The compiler is shown these and
-/// nothing else, so they are all that can take part: what it is not shown it
-/// cannot open, wherever it lies and however its name is put together.
+/// The files one source is compiled with. The compiler gets these and nothing else, so no other
+/// file can take part: it cannot open any other, wherever that lies and however its name is
+/// composed.
 ///
-/// It looks headers up by the name as written, whoever asks and in whatever
-/// brackets. So each name is given the one meaning it has where it is written,
-/// and one with several is refused rather than guessed.
+/// The compiler looks headers up by the name as written, from any file and in any brackets. So each
+/// name gets the one meaning it has where it is written, and a name with several is refused rather
+/// than guessed.
 ///
-/// Preprocessor conditions are not evaluated: a header behind an `#if` counts.
-/// Where a name is made by macros, every file of the library is shown.
+/// Preprocessor conditions are not evaluated: a header behind an `#if` counts. If a macro composes
+/// a name, the compiler gets every file of the library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
     /// By their names in the library.
     files: BTreeMap<String, Header>,
-    /// What a name means, by file: all meanings it has in different places,
-    /// `None` where there is no such file.
+    /// The files that a name means, in different places; `None` if there is no such file.
     meanings: BTreeMap<String, BTreeSet<Option<String>>>,
-    /// Names that are there and may not be included, and why.
+    /// Names of files that may not be included, with the reason.
     left_out: BTreeMap<String, String>,
     variants: PathBuf,
     include: Vec<PathBuf>,
-    /// Names that macros make in folders too large to show all of.
+    /// Names composed by macros, in folders too large to pass completely.
     computed: BTreeSet<String>,
     bytes: usize,
 }
 
-/// What the compiler is given under one name.
+/// The compiler's input under one name.
 enum Shown<'a> {
     File(&'a Header),
     /// Another name of a file.
@@ -42,7 +41,7 @@ enum Shown<'a> {
 }
 
 impl Headers {
-    /// What `source` may reach in `library`.
+    /// The headers that `source` may reach in `library`.
     pub fn of(source: &str, library: &Library) -> Self {
         let mut headers = Self {
             left_out: library.left_out.clone(),
@@ -74,7 +73,7 @@ impl Headers {
         }
     }
 
-    /// Takes in what macros that are defined as names make.
+    /// Adds the files whose names are composed by macros.
     fn compute(&mut self, library: &Library) {
         let computed = std::mem::take(&mut self.computed);
         let own = self.files.values().filter(|header| !header.of_toolkit);
@@ -107,8 +106,8 @@ impl Headers {
         }
     }
 
-    /// Takes in what the text of the file `asker` asks for; whether it computes
-    /// names that may be any file's.
+    /// Adds the files that the text of `asker` includes; returns whether it composes names that may
+    /// be any file's.
     fn follow(&mut self, text: &str, asker: &str, library: &Library) -> bool {
         let asked = wishes(text);
         let of_toolkit = (self.files.get(asker)).is_some_and(|header| header.of_toolkit);
@@ -129,7 +128,7 @@ impl Headers {
                 (found, _) => self.mean(&wish.name, found.as_deref()),
             }
         }
-        // A toolkit's headers compute names for hosts alone.
+        // A toolkit's headers compose names only for hosts.
         let owns = library.owns(asker);
         let is_computed = !asked.computed.is_empty();
         if !owns && !of_toolkit {
@@ -138,8 +137,7 @@ impl Headers {
         is_computed && owns
     }
 
-    /// Blanks the host code of `source`, whose headers these are, and of the
-    /// files beside it.
+    /// Blanks the host code of `source`, whose headers these are, and of the files beside it.
     pub(super) fn without_host_code(&mut self, source: &str) -> String {
         let own = self.files.values().filter(|header| !header.of_toolkit);
         let texts = own.map(|header| &*header.text).chain([source]);
@@ -152,12 +150,12 @@ impl Headers {
         words.without_host_code(source)
     }
 
-    /// Shows the file `name`, if there is one.
+    /// Adds the file `name`, if there is one.
     fn take(&mut self, name: &str, library: &Library) -> bool {
         if self.files.contains_key(name) {
             return true;
         }
-        // What is searched for is bounded as what is gathered is.
+        // Searched files have the same limits as gathered ones.
         if self.files.len() >= MAX_FILES || self.bytes > MAX_BYTES {
             let why = format!("{name} is not included: the source includes too much");
             self.left_out.insert(name.to_owned(), why);
@@ -171,7 +169,7 @@ impl Headers {
         is_there
     }
 
-    /// Lets `name` mean `file`, which is shown.
+    /// Records that `name` means `file`.
     fn mean(&mut self, name: &str, file: Option<&str>) {
         for name in std::iter::once(name).chain(file) {
             let meanings = self.meanings.entry(name.to_owned()).or_default();
@@ -191,8 +189,7 @@ impl Headers {
         })
     }
 
-    /// Name and text of each as the compiler is given them: lines are counted
-    /// in the file as the user has it.
+    /// Name and text of each in the compiler's form: with the line numbers of the user's file.
     pub fn texts(&self) -> impl Iterator<Item = (&str, String)> {
         self.shown().map(|(name, shown)| {
             let text = match shown {
@@ -221,9 +218,8 @@ impl Headers {
         }
     }
 
-    /// Names and texts of the files that take part and lie among the variants,
-    /// those beside them under their own names: none of a toolkit, of a folder
-    /// that is searched, or of dgx.
+    /// Names and texts of the files that take part and lie among the variants, those beside them
+    /// under their own names: without those of a toolkit, of a searched folder, or of dgx.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         let made = |name: &str, file: &Header| file.path.as_os_str() == name;
         let files = self
@@ -233,12 +229,12 @@ impl Headers {
         files.map(|(name, file)| (name.strip_prefix(BESIDE).unwrap_or(name), &*file.text))
     }
 
-    /// The files that were found in folders the user named.
+    /// The files found in folders that the user named.
     pub fn found(&self) -> impl Iterator<Item = &Path> {
         self.files.values().filter_map(|file| file.found.as_deref())
     }
 
-    /// What the files hold, wherever they lie: names and texts.
+    /// The contents of all files: names and texts.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.shown().flat_map(|(name, shown)| {
             let content = match shown {
@@ -250,7 +246,7 @@ impl Headers {
         })
     }
 
-    /// Why an `#include` of `name` failed, and what to do.
+    /// Why an `#include` of `name` failed, and the remedy.
     pub fn remedy(&self, name: &str) -> String {
         let beside = neighbour(BESIDE, name).and_then(|name| self.left_out.get(&name));
         let why = beside.or_else(|| self.left_out.get(&join("", name)?));
@@ -277,7 +273,7 @@ impl Headers {
     }
 }
 
-/// The library's name of what the file `asker` calls `name` in quotes.
+/// The library's name of the file that `asker` includes as `name` in quotes.
 fn neighbour(asker: &str, name: &str) -> Option<String> {
     match asker.strip_prefix(BESIDE) {
         Some(_) => join("", name).map(|name| format!("{BESIDE}{name}")),
@@ -288,7 +284,7 @@ fn neighbour(asker: &str, name: &str) -> Option<String> {
     }
 }
 
-/// `name` as seen from `folder`, if it stays inside.
+/// `name` relative to `folder`, if it stays inside.
 fn join(folder: &str, name: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     if name.starts_with('/') {
@@ -445,7 +441,7 @@ mod tests {
         let text = text_of(&headers, "tile.cuh");
         assert!(text.starts_with("#error tile.cuh may be "), "{text}");
         assert!(text.contains("include/dgx/tile.cuh\""), "{text}");
-        // Nobody asks for the other one.
+        // No file includes the other one.
         let headers = folder.headers("#include \"tile.cuh\"\n");
         assert_eq!(names(&headers), ["./tile.cuh", "tile.cuh"]);
     }

@@ -1,13 +1,12 @@
-//! Files that nvcc compiles for host and GPU, as NVRTC takes them: what is for
-//! the host is blanked, and every line keeps its number.
+//! Prepares files that nvcc compiles for host and GPU for NVRTC: host code is blanked, and every
+//! line keeps its number.
 //!
-//! Tokens and brackets are read here, not C++. A macro that opens a brace, or
-//! branches of an `#if` that each open one, lead it astray; then the compiler
-//! complains.
+//! This reads tokens and brackets, not C++. A macro that opens a brace, or branches of an `#if`
+//! that each open one, mislead it; then the compiler reports an error.
 
 use std::collections::BTreeSet;
 
-/// Words that keep a declaration.
+/// Words by which a declaration is kept.
 const DEVICE: [&str; 11] = [
     "__device__",
     "__global__",
@@ -22,7 +21,7 @@ const DEVICE: [&str; 11] = [
     "concept",
 ];
 
-/// Words whose brackets hold no parameters of a function.
+/// Words whose brackets are not a parameter list.
 const ATTRIBUTES: [&str; 5] = [
     "alignas",
     "__align__",
@@ -31,12 +30,12 @@ const ATTRIBUTES: [&str; 5] = [
     "decltype",
 ];
 
-/// The words that keep a declaration, among them macros that stand for one.
+/// The words by which a declaration is kept, including macros that stand for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeviceWords(BTreeSet<String>);
 
 impl DeviceWords {
-    /// As the macros of `texts` have it.
+    /// With the macros of `texts`.
     pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut words: BTreeSet<String> = DEVICE.map(str::to_owned).into();
         let macros: Vec<(&str, &str)> = texts.flat_map(definitions).collect();
@@ -53,7 +52,7 @@ impl DeviceWords {
         }
     }
 
-    /// `text` with blanks for functions and variables of the host.
+    /// `text` with functions and variables of the host blanked.
     pub(super) fn without_host_code(&self, text: &str) -> String {
         let text = text.trim_start_matches('\u{feff}');
         let mut filter = Filter {
@@ -114,7 +113,7 @@ fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// Kind and length of what `text` begins with.
+/// Kind and length of the first token of `text`.
 fn first_token(text: &str, line_start: bool) -> Option<(Kind, usize)> {
     let first = text.chars().next()?;
     let length_of = |more: fn(char) -> bool| text.find(|c| !more(c)).unwrap_or(text.len());
@@ -147,7 +146,7 @@ fn first_token(text: &str, line_start: bool) -> Option<(Kind, usize)> {
     Some((Kind::Code, len))
 }
 
-/// To the end of the line, and of those it goes on in.
+/// The length of a line, including those it continues on.
 fn line(text: &str) -> usize {
     let ends = text.match_indices('\n').map(|(at, _)| at);
     let mut last = ends.filter(|at| !text[..*at].trim_end_matches('\r').ends_with('\\'));
@@ -182,18 +181,18 @@ struct Filter<'a> {
     out: String,
 }
 
-/// What comes of a declaration.
+/// What happens to a declaration.
 enum Fate {
     Keep,
     Blank,
-    /// Its body has declarations of its own: members, or those of a namespace.
+    /// Its body has its own declarations: members, or those of a namespace.
     Enter {
         members: bool,
     },
 }
 
 impl<'a> Filter<'a> {
-    /// Takes over the declarations of a namespace or of a class.
+    /// Processes the declarations of a namespace or of a class.
     fn scope(&mut self, range: std::ops::Range<usize>, members: bool) {
         let mut at = range.start;
         while at < range.end {
@@ -208,7 +207,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Takes over one declaration; where the next one begins.
+    /// Processes one declaration; returns where the next one begins.
     fn declaration(&mut self, start: usize, end: usize, members: bool) -> usize {
         let (words, stop) = self.head(start, end);
         let words = without_template(&words);
@@ -237,8 +236,8 @@ impl<'a> Filter<'a> {
         after
     }
 
-    /// The words of a declaration up to its `;` or `{`, and the place of that.
-    /// Parameters are `()`; what brackets hold else is left out.
+    /// The words of a declaration up to its `;` or `{`, and the position of that. Parameters become
+    /// `()`; the contents of other brackets are left out.
     fn head(&self, start: usize, end: usize) -> (Vec<&'a str>, usize) {
         let mut words = Vec::new();
         let mut at = start;
@@ -260,13 +259,13 @@ impl<'a> Filter<'a> {
         (words, at)
     }
 
-    /// Of a declaration without a body.
+    /// For a declaration without a body.
     fn keeps_statement(&self, words: &[&str], members: bool) -> bool {
         let has = |word| words.contains(&word);
         let is_function = has("()") && !has("=");
         match words.first() {
             None => true,
-            // An instance that host code asks for.
+            // An instance that host code needs.
             Some(&"template") => false,
             Some(&("namespace" | "friend")) => true,
             _ if self.words.keep(words) => true,
@@ -276,7 +275,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Of a declaration with a body, and whether a `;` ends it.
+    /// For a declaration with a body, and whether a `;` ends it.
     fn fate(&self, words: &[&str], members: bool) -> (Fate, bool) {
         let has = |word| words.contains(&word);
         let keep_if = |keep| match keep {
@@ -304,8 +303,7 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// Behind a function's body, which may come after members that a
-    /// constructor sets in braces.
+    /// The end of a function's body, which may follow members that a constructor sets in braces.
     fn end_of_function(&self, close: usize, end: usize) -> usize {
         let mut close = close;
         loop {
@@ -327,7 +325,7 @@ impl<'a> Filter<'a> {
         (from..end).find(is_it).unwrap_or(end)
     }
 
-    /// Where the bracket at `open` is closed.
+    /// The position of the bracket that closes the one at `open`.
     fn closing(&self, open: usize, end: usize) -> usize {
         let pair = match self.tokens.get(open).map(|token| token.text) {
             Some("(") => ("(", ")"),
@@ -368,7 +366,7 @@ fn blank(c: char) -> char {
     }
 }
 
-/// What follows `template <…>`.
+/// The words after `template <…>`.
 fn without_template<'w, 'a>(words: &'w [&'a str]) -> &'w [&'a str] {
     if !matches!(words, ["template", "<", ..]) {
         return words;
@@ -391,7 +389,7 @@ fn without_template<'w, 'a>(words: &'w [&'a str]) -> &'w [&'a str] {
 mod tests {
     use super::*;
 
-    /// What is left of a text, without the blanks.
+    /// The rest of a text, without blanks.
     fn left(text: &str) -> String {
         let whole = DeviceWords::of([text].into_iter()).without_host_code(text);
         assert_eq!(whole.matches('\n').count(), text.matches('\n').count());

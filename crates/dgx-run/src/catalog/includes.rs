@@ -1,23 +1,23 @@
-//! What a source asks the preprocessor to open, as far as its text tells.
+//! The files that a source includes, as far as its text shows.
 
-/// A file asked for.
+/// A file to include.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     pub name: String,
-    /// `"name"`, which is looked for beside the file that asks first.
+    /// `"name"`, which is first looked for beside the including file.
     pub quoted: bool,
 }
 
-/// The wishes of one text.
+/// The includes of one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wishes {
     pub wishes: Vec<Wish>,
-    /// Names that macros make, as written: only the preprocessor knows them.
+    /// Names composed by macros, as written: only the preprocessor knows them.
     pub computed: Vec<String>,
 }
 
-/// Every `include` and `__has_include` of a text, whatever its form:
-/// splices, comments, `%:` and spaces are seen through, conditions are not.
+/// Every `include` and `__has_include` of a text, in any form: splices, comments, `%:` and spaces
+/// are handled, conditions are not.
 pub(super) fn wishes(text: &str) -> Wishes {
     let mut found = Wishes::default();
     for line in without_comments(&spliced(text)).lines() {
@@ -64,15 +64,14 @@ fn spliced(text: &str) -> String {
     out
 }
 
-/// Comments replaced by a space. Strings are passed over, to the end of their
-/// line at most.
+/// Replaces comments by a space. Strings are skipped, to the end of their line at most.
 pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut quote = None;
     while let Some(c) = rest.chars().next() {
         if quote.is_none() && rest.starts_with('<') && asks(&out) {
-            // A name in angle brackets is no code: `//` in it is no comment.
+            // A name in angle brackets is not code: `//` in it is not a comment.
             let line = rest.lines().next().unwrap_or_default();
             let name = line.find('>').map_or(1, |end| end + 1);
             out.push_str(&rest[..name]);
@@ -105,8 +104,7 @@ pub(super) fn without_comments(text: &str) -> String {
     out
 }
 
-/// Whether what stands before is an `include` or `__has_include` that waits
-/// for its name.
+/// Whether the preceding text is an `include` or `__has_include` that expects a name.
 fn asks(before: &str) -> bool {
     let before = before.trim_end_matches([' ', '\t', '(']);
     before.trim_end_matches("_next").ends_with("include")

@@ -1,4 +1,4 @@
-//! `[[launch]]`: the kernels of a call, with their grids and what they are given.
+//! `[[launch]]`: the kernels of a call, with their grids and arguments.
 
 use super::Language;
 use super::args::Buffers;

@@ -6,7 +6,7 @@ use dgx_core::files;
 
 use super::standins;
 
-/// Bounds on what is taken in from folders that may hold anything.
+/// Limits of what is read from folders with arbitrary contents.
 pub(super) const MAX_FILES: usize = 4096;
 pub(super) const MAX_BYTES: usize = 64 << 20;
 const MAX_DEPTH: usize = 16;
@@ -17,14 +17,14 @@ pub(super) struct Header {
     /// As a user would type it.
     pub path: PathBuf,
     pub text: String,
-    /// A toolkit's: what it asks for besides is for hosts.
+    /// Whether it is a toolkit's, whose other includes are for hosts.
     pub of_toolkit: bool,
-    /// Where it was found, if it was searched for in a folder of the user's.
+    /// Its path, if it was searched for in one of the user's folders.
     pub found: Option<PathBuf>,
 }
 
 impl Header {
-    /// One that has no file of the user's.
+    /// A header without a file.
     pub(super) fn made(name: &str, text: String) -> Self {
         Self {
             path: PathBuf::from(name),
@@ -35,34 +35,33 @@ impl Header {
     }
 }
 
-/// Everything the variants of one folder may include: the files beside them and
-/// all below the include folders, read once; and what they ask for by name of
-/// folders too large for that, such as a toolkit's. What is not in here does not
-/// exist for the compiler.
+/// Everything the variants of one folder may include: the files beside them and all below the
+/// include folders, read once; and, by name, files of folders too large for that, such as a
+/// toolkit's. For the compiler no other file exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Library {
-    /// By the name under its include folder; where two folders have it, the
-    /// first's. Those beside the variants begin with [`BESIDE`].
+    /// By the name under its include folder; if two folders have it, the first one's. Those beside
+    /// the variants begin with [`BESIDE`].
     pub(super) files: BTreeMap<String, Header>,
-    /// Names that are there and may not be included, and why.
+    /// Names of files that may not be included, with the reason.
     pub(super) left_out: BTreeMap<String, String>,
     /// The folders, for messages.
     pub(super) variants: PathBuf,
     pub(super) include: Vec<PathBuf>,
-    /// Folders that are searched for what is in none of the files.
+    /// Folders that are searched for files that are in none of the above.
     searched: Vec<PathBuf>,
-    /// A toolkit's, which come last.
+    /// A toolkit's folders, which come last.
     toolkit: Vec<PathBuf>,
     bytes: usize,
 }
 
-/// Before the names of files beside the variants, which none of an include
-/// folder begins with: the two may be called alike.
+/// Prefix of the names of files beside the variants, which no name in an include folder has: the
+/// two may have the same name.
 pub(super) const BESIDE: &str = "./";
 
 impl Library {
-    /// Reads the files right beside the variants of `variants`, and the whole
-    /// of the `include` folders. What cannot be read is left out with its reason.
+    /// Reads the files directly beside the variants of `variants`, and all of the `include`
+    /// folders. Unreadable files are left out with the reason.
     pub(crate) fn gather(variants: &Path, include: &[PathBuf]) -> Self {
         let mut library = Self {
             variants: variants.to_owned(),
@@ -76,7 +75,7 @@ impl Library {
         library
     }
 
-    /// The same with another text under a name.
+    /// The same with this text under a name.
     pub(super) fn with(&self, name: &str, text: String) -> Self {
         let mut other = self.clone();
         other
@@ -85,8 +84,8 @@ impl Library {
         other
     }
 
-    /// The same with folders that are searched after its own, before those that
-    /// it searches already.
+    /// The same with folders that are searched after its own, before those that it already
+    /// searches.
     pub(super) fn searching(mut self, folders: &[PathBuf]) -> Self {
         self.searched.splice(0..0, folders.iter().cloned());
         self
@@ -100,8 +99,8 @@ impl Library {
         }
     }
 
-    /// The file that is included as `name`. One that is searched for is called by
-    /// its name: wherever a toolkit lies, it makes the same image.
+    /// The file that is included as `name`. A searched file keeps that name: a toolkit gives the
+    /// same image wherever it lies.
     pub(super) fn find(&self, name: &str) -> Option<Header> {
         if let Some(header) = self.files.get(name) {
             return Some(header.clone());
@@ -130,8 +129,8 @@ impl Library {
         })
     }
 
-    /// The file `name` in the first folder that is searched and has it. A variant
-    /// is no header, whichever folder is named.
+    /// The file `name` in the first searched folder that has it. A variant is never a header,
+    /// whichever folder is named.
     fn searched(&self, name: &str) -> Option<PathBuf> {
         let variants = self.variants.canonicalize().ok();
         let mut paths = self.searched.iter().map(|folder| folder.join(name));
@@ -143,12 +142,12 @@ impl Library {
         })
     }
 
-    /// Whether `asker` is a variant or one of the files, not one searched for.
+    /// Whether `asker` is a variant or one of the gathered files, not a searched one.
     pub(super) fn owns(&self, asker: &str) -> bool {
         asker == BESIDE || self.files.contains_key(asker)
     }
 
-    /// Headers that dgx itself carries, by the names they are included by.
+    /// Headers that are part of dgx, by their include names.
     pub fn carried(headers: &[(&str, &str)]) -> Self {
         let header = |(name, text): &(&str, &str)| {
             let header = Header::made(name, (*text).to_owned());

@@ -1,4 +1,4 @@
-//! Tensor maps of the front matter: on which operand, in which dimensions and boxes.
+//! Tensor maps of the front matter: their operand, dimensions and boxes.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ impl Reader<'_> {
             None => Vec::new(),
         };
         let default_type = match self.field(operand) {
-            // A box has 256 elements a side at most: an atom of 512 bytes.
+            // A box has at most 256 elements a side: an atom of 512 bytes.
             Some(field) if field.form == Form::Atoms => MapType::U16,
             Some(field) if field.form == Form::Scales => MapType::U8,
             Some(field) => MapType::of(self.operator.tensor(&field).element),

@@ -1,9 +1,8 @@
-//! The variants that exist: found by globbing, read on demand, their front
-//! matter checked. A broken file hurts only those who name it.
+//! The variants that exist: found by globbing, read on demand, their front matter checked. A broken
+//! file affects only rounds that name it.
 //!
-//! A variant may have a source for each kind of chip: `NAME.cu`, and
-//! `sm_100a/NAME.cu` in a folder named after a compile target. The name is one,
-//! whoever runs it; which source it means, the device decides.
+//! A variant may have a source for each kind of chip: `NAME.cu`, and `sm_100a/NAME.cu` in a folder
+//! named after a compile target. Both have one name; the device decides which source is used.
 
 mod args;
 mod code;
@@ -58,24 +57,22 @@ use dgx_core::operators;
 /// Where variants are looked for by default.
 pub const DEFAULT_FOLDER: &str = "variants";
 
-/// The `.cu` files of one or more folders, by name; of each the one for no
-/// chip in particular first.
+/// The `.cu` files of one or more folders, by name; the source for no particular chip comes first.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     files: BTreeMap<String, Vec<Source>>,
-    /// The same of folders that are named after an operator, by its name.
+    /// The same for folders named after an operator, by its name.
     of_operators: BTreeMap<String, BTreeMap<String, Vec<Source>>>,
     folders: Vec<Folder>,
     include: Vec<PathBuf>,
-    /// What lies among the variants, looks like one and is none: why, and what
-    /// to do about it.
+    /// Files among the variants that look like one but are not: the reason, and the remedy.
     passed_over: Vec<InputError>,
 }
 
 #[derive(Clone, Debug)]
 struct Folder {
     path: PathBuf,
-    /// Read when a variant of the folder first is.
+    /// Read when a variant of the folder is first read.
     library: OnceLock<Library>,
 }
 
@@ -91,22 +88,21 @@ impl Folder {
 #[derive(Clone, Debug)]
 struct Source {
     path: PathBuf,
-    /// `NAME.toml`, where that names the source.
+    /// `NAME.toml`, if that names the source.
     matter: Option<PathBuf>,
-    /// Place among the folders.
+    /// Index among the folders.
     folder: usize,
     /// The compile target its folder is named after.
     arch: Option<String>,
     /// The operator its folder is named after.
     operator: Option<String>,
-    /// Why nobody can name it, where that is so.
+    /// Why it cannot be named, if so.
     refused: Option<InputError>,
 }
 
 impl Catalog {
-    /// Looks into `folders`, or into `variants` where none is given. A file
-    /// that cannot be a variant is kept with its reason: it concerns only
-    /// those who name it.
+    /// Searches `folders`, or `variants` if none is given. A file that cannot be a variant is kept
+    /// with the reason: it affects only rounds that name it.
     pub fn open(folders: &[PathBuf]) -> Result<Self, InputError> {
         let default = PathBuf::from(DEFAULT_FOLDER);
         let folders = match folders {
@@ -243,12 +239,12 @@ impl Catalog {
             operator: operator.map(str::to_owned),
             refused,
         });
-        // Of two folders the second may have the one for no chip in particular.
+        // Of two folders the second may have the one for no particular chip.
         sources.sort_by_key(|entry| entry.arch.is_some());
     }
 
-    /// As a round of `operator` sees it: names of its folder come before those
-    /// of no folder.
+    /// The catalog for a round of `operator`: names of its folder take precedence over those of no
+    /// folder.
     pub fn of(&self, operator: &Operator) -> Self {
         let mut seen = self.clone();
         if let Some(own) = self.of_operators.get(&operator.name) {
@@ -257,8 +253,8 @@ impl Catalog {
         seen
     }
 
-    /// The operators in whose folders there is a design `name`; none for a file
-    /// that lies in no such folder, which comes first.
+    /// The operators whose folders have a design `name`; `None` for a file in no such folder, which
+    /// comes first.
     pub fn operators_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Option<&'a str>> {
         let common = self.files.contains_key(name).then_some(None);
         let folders = self.of_operators.iter();
@@ -273,7 +269,7 @@ impl Catalog {
         self.of_operators.keys().map(String::as_str)
     }
 
-    /// The designs of one operator's folder alone.
+    /// Only the designs of one operator's folder.
     pub fn folder_of(&self, operator: &str) -> Self {
         Self {
             files: self.of_operators.get(operator).cloned().unwrap_or_default(),
@@ -283,7 +279,7 @@ impl Catalog {
         }
     }
 
-    /// What lies among the variants and is none, though it looks like one.
+    /// Files among the variants that look like one but are not.
     pub fn passed_over(&self) -> &[InputError] {
         &self.passed_over
     }
@@ -293,15 +289,13 @@ impl Catalog {
         self.files.keys().map(String::as_str)
     }
 
-    /// Reads the variant `name`, those it extends and those it picks from, for
-    /// no chip in particular.
+    /// Reads the variant `name`, those it extends and those it picks from, for no particular chip.
     #[cfg(test)]
     pub fn variant(&self, name: &str) -> Result<Arc<Variant>, InputError> {
         self.read(name, &Lookup::default())
     }
 
-    /// The source of `name` that runs on `chip`; where none does, one that says
-    /// what it is for.
+    /// The source of `name` that runs on `chip`; if none does, one that names its own chip.
     pub fn variant_on(&self, name: &str, chip: Chip) -> Result<Arc<Variant>, InputError> {
         let lookup = Lookup {
             chip: Some(chip),
@@ -318,9 +312,8 @@ impl Catalog {
             .collect()
     }
 
-    /// [`Self::variant_on`] for those who name it in a round: a file that
-    /// cannot be used has somebody to stand for it. A name that means no one
-    /// file is nobody's.
+    /// [`Self::variant_on`] for a name in a round: an unusable file becomes a broken variant, which
+    /// fails only its own row. A name without a single file is an error.
     pub fn entrant(&self, name: &str, chip: Chip) -> Result<Arc<Variant>, InputError> {
         let why = match self.variant_on(name, chip) {
             Ok(variant) => return Ok(variant),
@@ -389,8 +382,8 @@ impl Catalog {
         self.entry(name, None, None).map(|_| ())
     }
 
-    /// The source of `name` in the folder of the target `beside`, else for
-    /// `chip`, else for none in particular, else any.
+    /// The source of `name` in the folder of the target `beside`, else for `chip`, else for no
+    /// particular chip, else any.
     fn entry(
         &self,
         name: &str,
@@ -407,8 +400,8 @@ impl Catalog {
             let chip = chip.filter(|_| beside.is_none())?;
             chip.refuses(arch).is_none().then(|| Chip::parse(arch))?
         };
-        // Of several that run, the one for the latest chip; for it alone, if
-        // there is one (`sm_100a` sorts before `sm_100f`).
+        // Of several that run, the one for the latest chip; the one for that chip alone, if there
+        // is one (`sm_100a` sorts before `sm_100f`).
         let own = || {
             let fit = sources
                 .iter()
@@ -424,19 +417,19 @@ impl Catalog {
     }
 }
 
-/// On whose behalf a variant is read.
+/// The context in which a variant is read.
 #[derive(Clone, Debug, Default)]
 struct Lookup {
-    /// What it is to run on.
+    /// The chip that it is to run on.
     chip: Option<Chip>,
-    /// The target's folder whose sources come first: those of who extends it,
-    /// then its own.
+    /// The target folder whose sources come first: that of the variant that extends it, then its
+    /// own.
     beside: Option<String>,
     /// The operator its folder is named after.
     operator: Option<String>,
-    /// Somebody picks it, so it may not pick others.
+    /// It is picked by another variant, so it may not pick others.
     picked: bool,
-    /// Those that extend it, the last first.
+    /// The variants that extend it, the last first.
     heirs: Vec<String>,
 }
 
@@ -485,7 +478,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     if name.starts_with('-') {
         return Err("a name that begins with - reads as a flag".to_owned());
     }
-    // However it is spelt: a reader must not take one for the other.
+    // In any spelling: readers must not confuse the two.
     let letters = |c: &char| c.is_ascii_alphanumeric();
     let spelling: String = name.chars().filter(letters).collect();
     let is_yardstick = |y: Yardstick| spelling.eq_ignore_ascii_case(y.name());
@@ -495,7 +488,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What front matter may say, for other programs.
+/// The schema of front matter, for other programs.
 pub fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<wire::FrontMatter>()
 }

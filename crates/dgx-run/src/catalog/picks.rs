@@ -1,4 +1,4 @@
-//! `[[pick]]`: a variant that is others, each on the shapes it is meant for.
+//! `[[pick]]`: a variant that dispatches to others, each for the shapes it suits.
 
 use super::Lookup;
 use super::front_matter::Reader;
@@ -44,7 +44,7 @@ impl Reader<'_> {
         wire.pick.iter().map(|pick| self.pick(pick)).collect()
     }
 
-    /// The cost of calling `variant`, by whose names it may be reckoned.
+    /// The cost of calling `variant`, in terms of its names.
     fn cost(&self, terms: &[wire::Term], variant: &Variant) -> Result<Vec<Term>, InputError> {
         if let Some(extra) = terms.get(TERMS) {
             let message = format!("a cost of {} terms, {TERMS} at most", terms.len());

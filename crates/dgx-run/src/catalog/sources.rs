@@ -1,4 +1,4 @@
-//! Which files of a folder are variants, and where their front matter stands.
+//! Which files of a folder are variants, and where their front matter is.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -11,9 +11,9 @@ use dgx_core::domain::printable_line;
 use dgx_core::files;
 use dgx_core::operators;
 
-/// Editors leave hidden files beside those they edit. A `.cu` is always meant to
-/// be a variant, PTX and Python only with front matter: their own, or a
-/// `NAME.toml` that is not that of a `.cu`.
+/// Whether a file is a source. Editors leave hidden files, which are not. A `.cu` is always a
+/// variant; PTX and Python only with front matter: their own, or a `NAME.toml` that does not belong
+/// to a `.cu`.
 pub(super) fn is_source(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let has_matter = |language: Language| {
@@ -27,7 +27,7 @@ pub(super) fn is_source(path: &Path) -> bool {
             .is_some_and(|language| language == Language::Cuda || has_matter(language))
 }
 
-/// As much of a file as front matter can open in: PTX may be large.
+/// The beginning of a file, as much as front matter can be in: PTX may be large.
 fn beginning(path: &Path) -> Option<String> {
     const MOST: u64 = 64 << 10;
     let file = path.is_file().then(|| std::fs::File::open(path))?.ok()?;
@@ -40,8 +40,8 @@ pub(super) fn sidecar(source: &Path) -> PathBuf {
     source.with_extension("toml")
 }
 
-/// The file that the `source` of a `NAME.toml` names, before anything else of
-/// it is read: what is wrong there is for those who name the variant.
+/// The file that the `source` of a `NAME.toml` names, before the rest is read: other mistakes there
+/// affect only rounds that name the variant.
 pub(super) fn named_source(matter: &Path) -> Option<PathBuf> {
     let text = files::read_text(matter, files::LARGEST).ok();
     let text = text.filter(|_| matter.extension() == Some(OsStr::new("toml")))?;
@@ -57,7 +57,7 @@ pub(super) fn named_source(matter: &Path) -> Option<PathBuf> {
     values.next()
 }
 
-/// The error of a `NAME.toml` whose `source` is not there.
+/// The error of a `NAME.toml` whose `source` is missing.
 pub(super) fn lost_source(matter: &Path, source: &Path) -> InputError {
     let text = files::read_text(matter, files::LARGEST).unwrap_or_default();
     let key = match text.starts_with("source") {
@@ -78,7 +78,7 @@ pub(super) fn lost_source(matter: &Path, source: &Path) -> InputError {
     file.error(place, message, remedy)
 }
 
-/// `NAME.toml` of a source that has no front matter of its own.
+/// `NAME.toml` of a source that has no front matter itself.
 pub(super) fn beside(file: &SourceFile, path: PathBuf) -> Result<Option<SourceFile>, InputError> {
     let own = front_matter::locate(file);
     match (path.is_file(), own) {
@@ -101,7 +101,7 @@ pub(super) fn beside(file: &SourceFile, path: PathBuf) -> Result<Option<SourceFi
     }
 }
 
-/// Why a path among the variants is none, where somebody may have meant it to be.
+/// Why a path among the variants is not one, if it may have been meant to be.
 pub(super) fn passed_over(path: &Path) -> Option<InputError> {
     let name = path.file_name()?.as_encoded_bytes();
     if name.starts_with(b".") || name == b"include" {

@@ -1,8 +1,8 @@
-//! Headers that nvcc finds and NVRTC does not: of the standard library what
-//! device code needs, of the host's libraries nothing. Other people's files
-//! include them; the code that relies on the rest of them is blanked.
+//! Substitutes for headers that nvcc finds and NVRTC does not: the parts of the standard library
+//! that device code needs, and empty files for host libraries. Imported files include them; code
+//! that needs the rest of them is blanked.
 
-/// What nvcc includes before the first line of a file.
+/// The header that nvcc includes before the first line of a file.
 pub(super) const PRELUDE: &str = "dgx/nvcc.h";
 
 /// Host libraries, whose own headers NVRTC cannot read.
@@ -33,7 +33,7 @@ const OF_CCCL: [&str; 10] = [
     "utility",
 ];
 
-/// What is only for hosts.
+/// Headers that are only for hosts.
 const EMPTY: [&str; 27] = [
     "arpa/inet.h",
     "atomic",
@@ -64,7 +64,7 @@ const EMPTY: [&str; 27] = [
     "unistd.h",
 ];
 
-/// Types that members and signatures of hosts name.
+/// Types used by members and signatures of host code.
 const TYPES: [(&str, &str); 7] = [
     ("map", "template <class...> class map {};"),
     (
@@ -109,7 +109,7 @@ template <class T> __device__ constexpr void swap(T& a, T& b) { T c = a; a = b; 
 }
 ",
     ),
-    // NVRTC has it.
+    // NVRTC defines it.
     ("assert.h", ""),
     (
         "cmath",
@@ -211,7 +211,7 @@ typedef unsigned long ulong;
         "cuda.h",
         "typedef struct alignas(64) CUtensorMap_st { unsigned long long opaque[16]; } CUtensorMap;\n",
     ),
-    // CUB's whole launches kernels, too.
+    // The whole of CUB also launches kernels.
     (
         "cub/cub.cuh",
         "#include <cub/block/block_exchange.cuh>
@@ -226,12 +226,12 @@ typedef unsigned long ulong;
     ),
 ];
 
-/// Whether the stand-in comes before a toolkit's own header.
+/// Whether the stand-in takes precedence over a toolkit's own header.
 pub(super) fn comes_first(name: &str) -> bool {
     OF_HOSTS.contains(&name) || ["cub/cub.cuh", "cuda.h"].contains(&name)
 }
 
-/// What stands in for the header `name`.
+/// The stand-in for the header `name`.
 pub(super) fn text(name: &str) -> Option<String> {
     let once = |text: &str| format!("#pragma once\n{text}");
     if let Some((_, text)) = TEXTS.iter().find(|(own, _)| *own == name) {

@@ -223,7 +223,7 @@ fn a_pick_names_one_contender_that_picks_nobody() {
     assert_eq!(picker.picks[0].contender.id.as_str(), "x[BN=64,STAGES=3]");
 }
 
-/// `x` is GOOD, and `y` extends it so.
+/// `x` is GOOD, and `y` extends it with `more`.
 fn extending(more: &str) -> Result<Arc<Variant>, InputError> {
     let child = format!("/*dgx\nsummary = \"y\"\nextend = \"x\"\n{more}*/\n");
     let folder = folder(&[("x.cu", GOOD), ("y.cu", &child)]);
@@ -460,7 +460,7 @@ fn what_cannot_be_a_variant_is_kept_with_its_reason() {
     assert!(catalog.variant("y").is_ok());
 }
 
-/// Front matter with an arch of its own, or that of its folder.
+/// Front matter with its own arch, or that of its folder.
 fn source(arch: &str, more: &str) -> String {
     let launch = "[[launch]]\nkernel = \"go\"\ngrid = 1\nblock = 32\n";
     let launch = if more.contains("extend") { "" } else { launch };
@@ -494,7 +494,7 @@ fn the_device_decides_which_source_a_name_means() {
     assert_eq!(arch("x", HOPPER), "sm_90a");
     assert_eq!(arch("x", BLACKWELL), "sm_100a");
     assert_eq!(arch("x", ULTRA), "sm_100f");
-    // Who has none for the chip says what it is for; the plan has the reason.
+    // A variant without a source for the chip names its own; the plan has the reason.
     assert_eq!(arch("only", HOPPER), "sm_100a");
     let names: Vec<&str> = catalog.names().collect();
     assert_eq!(names, ["only", "x"]);

@@ -17,26 +17,25 @@ pub struct Variant {
     pub name: String,
     /// Path and whole text, front matter included (it is a comment to the compiler).
     pub file: SourceFile,
-    /// `NAME.toml`, where the front matter stands there.
+    /// `NAME.toml`, if the front matter is there.
     pub beside: Option<SourceFile>,
     pub language: Language,
-    /// What the compiler is given of it.
+    /// The compiler's input.
     pub code: Arc<str>,
-    /// Flags of its own for NVRTC.
+    /// Its own flags for NVRTC.
     pub flags: Vec<String>,
     /// All that it may include.
     pub headers: Arc<Headers>,
-    /// Folders it names to search for headers, its own before those of the
-    /// variant it extends.
+    /// Folders it names for headers, its own before those of the variant it extends.
     pub include: Vec<PathBuf>,
-    /// What it computes.
+    /// The computation.
     pub operator: Arc<Operator>,
     pub summary: String,
     pub parent: Option<String>,
     pub round: Option<u32>,
     pub claim: Option<Claim>,
     pub arch: String,
-    /// What its author says becomes of it.
+    /// The status that its author expects.
     pub expect: Status,
     pub params: BTreeMap<String, Vec<i64>>,
     /// Constants and `let`s, each after those it names.
@@ -49,7 +48,7 @@ pub struct Variant {
     pub scratch: Vec<Scratch>,
     pub maps: Vec<TensorMap>,
     pub launches: Vec<Launch>,
-    /// A variant that only dispatches has these and nothing of its own.
+    /// A variant that only dispatches has these and nothing else.
     pub picks: Vec<Pick>,
     /// The front matter of those it extends, the nearest first.
     pub extended: Vec<String>,
@@ -57,34 +56,34 @@ pub struct Variant {
     pub broken: Option<InputError>,
 }
 
-/// A name and what it stands for.
+/// A name and its meaning.
 #[derive(Clone, Debug)]
 pub struct Definition {
     pub name: String,
     pub formula: Formula,
-    /// A value for each group, which no compiler is told.
+    /// A value for each group, which is not passed to the compiler.
     pub per_group: bool,
 }
 
-/// Another contender, to be called instead where `when` is not zero.
+/// Another contender, called instead if `when` is not zero.
 #[derive(Clone, Debug)]
 pub struct Pick {
     pub contender: Contender,
-    /// Always, where there is none.
+    /// Always, if there is none.
     pub when: Option<Formula>,
-    /// What a call takes, as a sum; empty where the first pick that applies is taken.
+    /// The cost of a call, as a sum; empty if the first pick that applies is used.
     pub cost: Vec<Term>,
 }
 
 /// A part of a cost.
 #[derive(Clone, Debug)]
 pub struct Term {
-    /// For each of what `of` counts.
+    /// Per unit of `of`.
     pub nanos: f64,
     pub of: Formula,
 }
 
-/// In a cost: the least value of `minimise`, which the contender's constants were chosen by.
+/// In a cost: the lowest value of `minimise`, by which the contender's constants were chosen.
 pub(crate) const MINIMUM: &str = "minimum";
 
 /// Constants picked per shape.
@@ -94,14 +93,14 @@ pub struct Tune {
     pub minimise: Formula,
 }
 
-/// In `minimise`: when the last CTA is done with the tiles it is dealt.
+/// In `minimise`: when the last CTA finishes its dealt tiles.
 pub(crate) const MAKESPAN: &str = "makespan";
 
 /// How the host deals tiles out to CTAs.
 #[derive(Clone, Debug)]
 pub struct Deal {
     pub workers: Formula,
-    /// Of one tile of a group.
+    /// The cost of one tile of a group.
     pub cost: Formula,
 }
 
@@ -122,7 +121,7 @@ pub struct TensorMap {
     pub dtype: MapType,
     /// Innermost first.
     pub dims: Vec<Formula>,
-    /// Dense where empty.
+    /// Dense if empty.
     pub strides: Vec<Formula>,
     pub box_dims: Vec<Formula>,
     pub swizzle: Swizzle,
@@ -137,7 +136,7 @@ pub struct Launch {
     pub cluster: Vec<Formula>,
     pub smem: Option<Formula>,
     pub pdl: bool,
-    /// One `dgx::Args` where there are none.
+    /// One `dgx::Args` if there are none.
     pub args: Option<Args>,
     /// For Triton's compiler, by name.
     pub options: Vec<(String, Formula)>,
@@ -157,7 +156,7 @@ pub enum LaunchKey {
 }
 
 impl LaunchKey {
-    /// What helps where a device refuses its value.
+    /// The remedy if a device refuses its value.
     fn remedy(self) -> &'static str {
         match self {
             Self::Kernel => "name a __global__ function of this file",
@@ -171,7 +170,7 @@ impl LaunchKey {
 }
 
 impl Launch {
-    /// The error of a launch that a device refuses, at the key that is the cause.
+    /// The error of a launch that a device refuses, at the key that causes it.
     pub fn error(&self, key: LaunchKey, message: String) -> InputError {
         let (file, kernel, args) = &self.written;
         let extent = match key {
@@ -191,12 +190,12 @@ impl Launch {
     }
 }
 
-/// What the parameters of a kernel are given.
+/// The arguments of a kernel.
 #[derive(Clone, Debug)]
 pub struct Args {
     /// Tensors and sizes are arrays with an entry for each group.
     pub arrays: bool,
-    /// As they are written.
+    /// As written.
     pub texts: Vec<String>,
     pub list: Vec<Arg>,
 }
@@ -207,7 +206,7 @@ pub enum Arg {
     Operand(OperandRef),
     /// A scratch buffer of the call, by its slot.
     CallScratch(usize),
-    /// A tensor map, by its place.
+    /// A tensor map, by its index.
     Map(usize),
     Number(Number),
     /// A value of each group.
@@ -227,7 +226,7 @@ pub enum Number {
 }
 
 impl Arg {
-    /// What is evaluated for it.
+    /// The formulas it contains.
     pub(super) fn formulas(&self) -> Vec<&Formula> {
         match self {
             Self::Number(Number::Integer(formula))
@@ -240,8 +239,8 @@ impl Arg {
 }
 
 impl Variant {
-    /// Stands for a file whose front matter cannot be used, so that it costs
-    /// those who name it a row and not the round.
+    /// Represents a file whose front matter cannot be used, so that it fails its own row and not
+    /// the round.
     pub(super) fn broken(name: &str, file: SourceFile, why: InputError) -> Self {
         Self {
             name: name.to_owned(),
@@ -283,8 +282,8 @@ impl Variant {
         }
     }
 
-    /// Every combination of parameters that agrees with `fixed`, in the order
-    /// the front matter lists the values; of a broken one, what was asked for.
+    /// Every combination of parameters that agrees with `fixed`, in the order of the values in the
+    /// front matter; for a broken variant, the requested one.
     pub fn contenders(self: &Arc<Self>, fixed: &BTreeMap<String, i64>) -> Vec<Contender> {
         let choices = match self.broken {
             Some(_) => vec![fixed.clone()],
@@ -302,7 +301,7 @@ impl Variant {
     }
 }
 
-/// The cartesian product, the last key varying fastest.
+/// The cartesian product; the last key varies fastest.
 pub fn combinations(choices: &BTreeMap<String, Vec<i64>>) -> Vec<BTreeMap<String, i64>> {
     let mut all = vec![BTreeMap::new()];
     for (key, values) in choices {
@@ -320,7 +319,7 @@ pub fn combinations(choices: &BTreeMap<String, Vec<i64>>) -> Vec<BTreeMap<String
     all
 }
 
-/// A variant with its parameters chosen: what competes.
+/// A variant with its parameters chosen, as it competes.
 #[derive(Clone, Debug)]
 pub struct Contender {
     pub id: ContenderId,

@@ -1,4 +1,4 @@
-//! The words front matter has for tensors and how they are copied.
+//! The words of front matter for tensors and the ways to copy them.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use dgx_core::operator::ElementType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperandRef {
-    /// One of the operator's, by its place among the fields of a group.
+    /// One of the operator's, by its index among the fields of a group.
     Field(usize),
     /// Per-group scratch, by its slot.
     Scratch(usize),
@@ -32,16 +32,14 @@ pub enum MapType {
     F64,
     /// Two to a byte, in both memories.
     U4,
-    /// The same in global memory; in shared memory sixteen take 16 bytes, of
-    /// which 8 are padding.
+    /// The same in global memory; in shared memory sixteen take 16 bytes, 8 of them padding.
     U4Align16,
-    /// Packed in global memory; sixteen take 16 bytes of shared memory, of
-    /// which 4 are padding.
+    /// Packed in global memory; in shared memory sixteen take 16 bytes, 4 of them padding.
     U6Align16,
 }
 
 impl MapType {
-    /// That of a tensor of `element`s, of which two may share a byte.
+    /// The type for a tensor of `element`s, two of which may share a byte.
     pub(super) fn of(element: ElementType) -> Self {
         match element.element() {
             ElementType::F64 => Self::F64,
@@ -78,7 +76,7 @@ pub enum Swizzle {
     B128,
 }
 
-/// What TMA supplies for elements outside the tensor.
+/// The value that TMA supplies for elements outside the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fill {
@@ -86,7 +84,7 @@ pub enum Fill {
     Nan,
 }
 
-/// What a number is passed as.
+/// The type in which a number is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NumberType {
@@ -129,7 +127,7 @@ impl NumberType {
     }
 }
 
-/// What a source is written in.
+/// The language of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     Cuda,
@@ -155,8 +153,8 @@ impl Language {
         Self::ALL.into_iter().find(|l| ending == l.ending())
     }
 
-    /// Bytes at the top of a text that front matter may come after: in Python also
-    /// comments, of which the first may name the interpreter.
+    /// Bytes at the top of a text that may precede front matter: in Python also comments, the first
+    /// of which may name the interpreter.
     pub(super) fn skipped(self, text: &str) -> usize {
         let mut rest = text.trim_start_matches('\u{feff}').trim_start();
         while self == Self::Triton && rest.starts_with('#') {
@@ -167,7 +165,7 @@ impl Language {
         text.len() - rest.len()
     }
 
-    /// What front matter stands between at the top of a file.
+    /// The delimiters of front matter at the top of a file.
     pub(super) fn comment(self) -> (&'static str, &'static str) {
         match self {
             Self::Cuda | Self::Ptx => ("/*dgx", "*/"),

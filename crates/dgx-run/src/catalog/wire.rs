@@ -1,5 +1,4 @@
-//! The front matter as it is written. Nothing leaves this file unchecked: see
-//! [`mod@super::front_matter`].
+//! The front matter as it is written. [`mod@super::front_matter`] checks all of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -9,44 +8,42 @@ use dgx_core::document::{OneOrMany, Spanned, Table, Value};
 use dgx_core::domain::Status;
 use dgx_core::domain::bounds::CLAIM;
 
-/// What a variant's first comment says of it, in TOML.
+/// The description of a variant in its first comment, in TOML.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "dgx front matter")]
 pub(super) struct FrontMatter {
     /// The design's idea in one line.
     pub summary: Spanned<String>,
-    /// What it computes, where its folder does not say: the stem of a file in
-    /// `operators/`.
+    /// The computation, unless its folder gives it: the stem of a file in `operators/`.
     pub operator: Option<Spanned<String>>,
-    /// The variant whose front matter this one is laid over.
+    /// The variant whose front matter this one extends.
     pub extend: Option<Spanned<String>>,
-    /// The variant it is a change to.
+    /// The variant it was made from.
     pub parent: Option<String>,
     /// The contest round it is from.
     pub round: Option<u32>,
     /// The speedup its author promises.
     pub claim: Option<Spanned<Claim>>,
-    /// What it is compiled for, e.g. sm_90a.
+    /// The compile target, e.g. sm_90a.
     pub arch: Option<Spanned<String>>,
-    /// Folders of headers, seen from this file's.
+    /// Folders of headers, relative to this file's.
     #[serde(default)]
     pub include: Vec<Spanned<String>>,
-    /// Headers of hosts that are taken as empty.
+    /// Headers of hosts that are treated as empty.
     #[serde(default)]
     pub empty: Vec<String>,
-    /// What NVRTC is given besides, e.g. --std=c++20.
+    /// Additional options for NVRTC, e.g. --std=c++20.
     pub flags: Option<Vec<Spanned<String>>>,
-    /// In NAME.toml: the file below its folder that has the code, where that is
-    /// not NAME.cu beside it.
+    /// In NAME.toml: the file below its folder that has the code, unless it is NAME.cu beside it.
     pub source: Option<Spanned<String>>,
-    /// What its author says becomes of it, where that is not ok.
+    /// The status its author expects, if it is not ok.
     #[serde(default, deserialize_with = "expectation")]
     pub expect: Option<Status>,
     /// Parameters and their values; every combination is a contender.
     #[serde(default)]
     pub params: Table<Spanned<Vec<i64>>>,
-    /// Constants the compiler is told.
+    /// Constants for the compiler.
     #[serde(default, rename = "const")]
     pub constants: Table<Spanned<Value>>,
     /// Names for expressions, evaluated for each group.
@@ -54,7 +51,7 @@ pub(super) struct FrontMatter {
     pub lets: Table<Spanned<Value>>,
     /// Constants picked per shape.
     pub tune: Option<Tune>,
-    /// What a shape must satisfy.
+    /// Conditions on a shape.
     pub requires: Option<Vec<Spanned<Value>>>,
     /// Tiles of a group.
     pub tiles: Option<Spanned<Value>>,
@@ -71,12 +68,12 @@ pub(super) struct FrontMatter {
     /// Kernels of one call, in order.
     #[serde(default)]
     pub launch: Vec<Launch>,
-    /// Other contenders, each on the shapes it is meant for.
+    /// Other contenders, each for the shapes it suits.
     #[serde(default)]
     pub pick: Vec<Pick>,
 }
 
-/// What a validation can find.
+/// A status that a validation can give.
 fn expectation<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Status>, D::Error> {
     match Status::deserialize(wire)? {
         Status::NotValidated => Err(serde::de::Error::custom(
@@ -90,9 +87,9 @@ fn expectation<'de, D: Deserializer<'de>>(wire: D) -> Result<Option<Status>, D::
 #[serde(deny_unknown_fields)]
 pub(super) struct Pick {
     pub contender: Spanned<String>,
-    /// An expression; always where there is none.
+    /// An expression. Default: always.
     pub when: Option<Spanned<Value>>,
-    /// What a call takes: of those that apply, the cheapest is picked.
+    /// The cost of a call: of the picks that apply, the cheapest is used.
     #[serde(default)]
     pub cost: Vec<Term>,
 }
@@ -101,7 +98,7 @@ pub(super) struct Pick {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Term {
-    /// Nanoseconds for each of what `of` counts.
+    /// Nanoseconds per unit of `of`.
     pub ns: Spanned<f64>,
     /// An expression over the shape and the constants of the contender.
     pub of: Spanned<Value>,
@@ -113,7 +110,7 @@ pub(super) struct Claim {
     /// The geometric mean claimed, e.g. 1.4.
     #[schemars(extend("minimum" = CLAIM.start(), "maximum" = CLAIM.end()))]
     pub geomean: f64,
-    /// Over whom: a contender, a variant or cublas.
+    /// The contender, variant or cublas that the claim is over.
     pub over: String,
     /// The reasoning.
     pub why: Option<String>,
@@ -124,7 +121,7 @@ pub(super) struct Claim {
 pub(super) struct Tune {
     /// Candidates for each constant.
     pub choose: Table<Spanned<Vec<i64>>>,
-    /// What the best of them has least of.
+    /// The expression that the best choice minimises.
     pub minimise: Spanned<Value>,
 }
 
@@ -133,7 +130,7 @@ pub(super) struct Tune {
 pub(super) struct Deal {
     /// CTAs the tiles are dealt to.
     pub workers: Spanned<Value>,
-    /// Of one tile of a group.
+    /// The cost of one tile of a group.
     pub cost: Spanned<Value>,
 }
 
@@ -168,20 +165,20 @@ pub(super) struct Map {
     pub name: Spanned<String>,
     /// The operand, or a scratch buffer.
     pub tensor: Spanned<String>,
-    /// What one copy takes, innermost first.
+    /// The extents of one copy, innermost first.
     #[serde(rename = "box")]
     #[schemars(extend("minItems" = 1, "maxItems" = RANK))]
     pub box_dims: Spanned<Vec<Spanned<Value>>>,
     pub swizzle: Swizzle,
     #[serde(rename = "type")]
     pub dtype: Option<MapType>,
-    /// Extents, innermost first; the tensor's own where there are none.
+    /// Extents, innermost first. Default: the tensor's own.
     #[schemars(extend("minItems" = 1, "maxItems" = RANK))]
     pub dims: Option<Spanned<Vec<Spanned<Value>>>>,
-    /// Bytes from row to row, outwards; dense where there are none.
+    /// Bytes from row to row, outwards. Default: dense.
     #[schemars(extend("maxItems" = RANK - 1))]
     pub strides: Option<Spanned<Vec<Spanned<Value>>>>,
-    /// What stands for elements outside the tensor.
+    /// The value of elements outside the tensor.
     pub fill: Option<Fill>,
 }
 
@@ -192,11 +189,11 @@ pub(super) struct Launch {
     pub kernel: Spanned<String>,
     /// CTAs.
     pub grid: Spanned<Extent>,
-    /// Threads of a CTA; for Triton 32 × num_warps where there is none.
+    /// Threads of a CTA; for Triton 32 × num_warps by default.
     pub block: Option<Spanned<Extent>>,
-    /// What its parameters are given, in order; one dgx::Args where there is none.
+    /// The arguments, in order. Default: one dgx::Args.
     pub args: Option<Spanned<Vec<Spanned<Arg>>>>,
-    /// What Triton's compiler is given besides, e.g. num_warps.
+    /// Additional options for Triton's compiler, e.g. num_warps.
     #[serde(default)]
     pub options: Table<Spanned<Value>>,
     /// CTAs of a cluster.
@@ -214,7 +211,7 @@ pub(super) const AXES: usize = 3;
 /// A value, or a list of up to three.
 pub(super) type Extent = OneOrMany<Value, AXES>;
 
-/// What a parameter is given.
+/// An argument of a kernel.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,
@@ -225,11 +222,11 @@ pub(super) enum Arg {
     Real(f64),
     /// A tensor, a scratch buffer, a map, a constant of the operator, or an expression.
     Text(String),
-    /// What the kernel's own declaration does not settle.
+    /// A value whose form the kernel's own declaration does not determine.
     Composed(Composed),
 }
 
-/// A number of a type, members of a struct, or a place among them.
+/// A number of a type, members of a struct, or an offset among them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Composed {

@@ -1,4 +1,4 @@
-//! How each compiler makes an image of a unit, and what that depends on.
+//! How each compiler makes an image of a unit, and what that image depends on.
 
 use super::process::{NoImage, Process};
 use super::serve::{Delivery, Order};
@@ -10,11 +10,11 @@ use crate::plan::TritonRequest;
 use crate::toolkit;
 use dgx_core::domain::content_hash;
 
-/// What came of compiling.
+/// The result of compiling.
 pub(super) enum Built {
-    /// The compiler's word: it would say the same again.
+    /// The compiler's answer: it would be the same again.
     Said(Result<Image, String>),
-    /// It gave up, or was made to.
+    /// The compiler gave up, or was stopped.
     Gave(String),
     Stopped,
 }
@@ -35,7 +35,7 @@ impl Compiler {
         content_hash(&parts)
     }
 
-    /// The compiler of a unit, and what it is asked for besides the flags.
+    /// The compiler of a unit, and its options besides the flags.
     fn identity(&self, unit: &Unit) -> String {
         match &unit.compiler {
             CompilerKind::Nvrtc => self.nvrtc.identity(),
@@ -134,8 +134,8 @@ impl Compiler {
             return Ok(Built::Stopped);
         };
         let mut made = process.make(&order, time, stop);
-        // A used process has its predecessors' heap as well, and anybody can
-        // kill one: neither is the unit's doing before a fresh one fails too.
+        // A used process also has the heap of earlier units, and any process can be killed from
+        // outside: the unit is to blame only if a fresh one fails too.
         let perhaps_innocent = match &made {
             Ok((delivery, _)) => used && delivery.gave_up(),
             Err(NoImage::Died(_)) => used,
@@ -185,8 +185,7 @@ impl Compiler {
         diagnostics::error_message(log, ptx, &unit.name, &unit.headers)
     }
 
-    /// A process that is ready and has compiled nothing yet; none if the user
-    /// asked to stop.
+    /// A ready process that has compiled nothing yet; `None` if the user asked to stop.
     pub(super) fn fresh(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Process>, Error> {
         let reason = match Process::start(&self.program, &self.limits, stop) {
             Ok(process) => return Ok(Some(process)),
@@ -203,8 +202,8 @@ pub(super) fn stopped_after(spent: &str) -> String {
     format!("the compiler was stopped after {spent}; --compile-timeout SECONDS allows more")
 }
 
-/// The image of machine code and PTX, by what the log and the PTX say of it;
-/// `lowered` are the entries of what is instantiated.
+/// The image of machine code and PTX, with the properties from the log and the PTX; `lowered` are
+/// the entries of the instances.
 fn image(
     unit: &Unit,
     key: &str,
@@ -236,9 +235,9 @@ pub(super) fn order(unit: &Unit) -> Order {
     }
 }
 
-/// Source files named as a user would type them. NVRTC writes the folder it
-/// ran in before every relative name; an image must not depend on where the
-/// repository lay when it was made.
+/// Replaces names of source files by those a user would type. NVRTC writes its working folder
+/// before every relative name; an image must not depend on where the repository was when it was
+/// made.
 fn relative(ptx: String) -> String {
     match std::env::current_dir() {
         Ok(here) => ptx.replace(&format!("\"{}/", here.display()), "\""),

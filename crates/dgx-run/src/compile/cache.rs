@@ -17,8 +17,8 @@ use dgx_core::home::user_folder;
 /// No part of an entry is larger, bytes.
 const LARGEST_PART: u64 = 256 << 20;
 
-/// Where dgx keeps what it can make again: `$DGX_CACHE`, else `.dgx/cache` of
-/// the checkout around `start`, else the user's cache folder.
+/// The folder of reproducible files: `$DGX_CACHE`, else `.dgx/cache` of the checkout around
+/// `start`, else the user's cache folder.
 pub fn cache_root(start: &Path) -> PathBuf {
     if let Some(set) = std::env::var_os("DGX_CACHE").filter(|v| !v.is_empty()) {
         return PathBuf::from(set);
@@ -36,16 +36,15 @@ fn is_checkout(folder: &Path) -> bool {
     folder.join("Cargo.toml").is_file() && folder.join("variants").is_dir()
 }
 
-/// Compiled images by content key, one folder each. An entry appears whole, by
-/// rename, and carries a checksum over its key and all its parts: one that was
-/// torn, edited or moved is made again and never used.
+/// Compiled images by content key, one folder each. An entry appears whole, by rename, and has a
+/// checksum over its key and all its parts: one that was torn, edited or moved is made again and
+/// never used.
 ///
-/// Any number of nodes may write to one on a shared file system. Nobody takes
-/// a lock, which a dead node would keep: whoever finds no entry makes it, and
-/// of several who do the first is kept, since all made the same.
+/// Any number of nodes may write to one on a shared file system. There are no locks, which a dead
+/// node would keep: a process that finds no entry makes it, and of several the first is kept, since
+/// all made the same.
 ///
-/// Where it cannot be written, images lie in a folder that goes with this
-/// process, and are made again in the next.
+/// If it cannot be written, images are kept in a temporary folder of this process.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
@@ -91,7 +90,7 @@ impl Report {
 #[derive(Debug, PartialEq)]
 pub enum Cached {
     Absent,
-    /// Something that is not what was published.
+    /// An entry that differs from the published one.
     Damaged,
     Whole(Result<Image, String>),
 }
@@ -111,7 +110,7 @@ impl Cache {
         Ok(cache)
     }
 
-    /// The folder of an entry. Workers are handed this, and read it themselves.
+    /// The folder of an entry. Workers get this path and read the entry themselves.
     pub fn folder(&self, key: &str) -> PathBuf {
         let spare = self.spare.get().map(|spare| spare.path().join(key));
         spare
@@ -119,7 +118,7 @@ impl Cache {
             .unwrap_or_else(|| self.root.join(key))
     }
 
-    /// Where entries lie once the cache could not be written; says so once.
+    /// The folder of entries once the cache could not be written; reports that once.
     fn spare(&self, source: io::Error) -> Result<&Path, Error> {
         if self.spare.get().is_none() {
             let failed = |source| Error::Cache {
@@ -148,8 +147,8 @@ impl Cache {
         }
     }
 
-    /// Reads an entry that was seen before. Where it is being replaced, or a
-    /// network file system has not heard of it yet, it is there a moment later.
+    /// Reads an entry that was seen before. If it is being replaced, or a network file system has
+    /// not noticed it yet, it appears a moment later.
     pub(crate) fn fetch(folder: &Path) -> io::Result<Result<Image, String>> {
         for pause in PAUSES {
             if let Ok(entry) = Self::read(folder) {
@@ -201,7 +200,7 @@ impl Cache {
     }
 }
 
-/// An entry of `root` that is nowhere yet.
+/// A new entry of `root`, not yet published.
 fn staged(root: &Path, key: &str, outcome: &Result<Image, String>) -> io::Result<TempDir> {
     let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(root)?;
     let [cubin, ptx, report] = PARTS.map(|name| staging.path().join(name));
@@ -221,10 +220,9 @@ fn write(root: &Path, key: &str, outcome: &Result<Image, String>) -> io::Result<
         let _published = staging.keep();
         return Ok(());
     }
-    // Another process published the same content first (or this one did,
-    // and a network file system lost the answer), or what is there is
-    // damaged: only then it gives way, in one step where the file system
-    // knows how, so that nobody meets a gap.
+    // Another process published the same content first (or this one did, and a network file system
+    // lost the answer), or the entry there is damaged: only then it is replaced, in one step if the
+    // file system can, so that no reader meets a gap.
     if Cache::read(&target).is_ok() {
         return Ok(());
     }
@@ -235,13 +233,13 @@ fn write(root: &Path, key: &str, outcome: &Result<Image, String>) -> io::Result<
     set_aside(root, staging, &target)
 }
 
-/// In two steps where there is no exchange, as on NFS. Nothing is removed
-/// in its place: files that somebody has open would keep the folder there.
+/// In two steps if there is no exchange, as on NFS. Nothing is deleted in place: files that are
+/// open elsewhere would keep the folder there.
 fn set_aside(root: &Path, staging: TempDir, target: &Path) -> io::Result<()> {
     for _ in 0..ATTEMPTS {
         let name = format!("{STAGING}{:016x}", rand::random::<u64>());
         let aside = root.join(name);
-        // What is not there any more need not go.
+        // A missing entry need not be moved.
         if fs::rename(target, &aside).is_ok() {
             discard(&aside);
         }
@@ -249,7 +247,7 @@ fn set_aside(root: &Path, staging: TempDir, target: &Path) -> io::Result<()> {
             let _published = staging.keep();
             return Ok(());
         }
-        // Somebody else was faster, which is as good.
+        // Another process was faster, which is as good.
         if Cache::read(target).is_ok() {
             return Ok(());
         }
@@ -257,9 +255,9 @@ fn set_aside(root: &Path, staging: TempDir, target: &Path) -> io::Result<()> {
     fs::rename(staging.path(), target)
 }
 
-/// Tries to replace a damaged entry while others do as well.
+/// Attempts to replace a damaged entry while others do as well.
 const ATTEMPTS: usize = 10;
-/// Before an entry that was seen is looked for again.
+/// Pauses before looking again for an entry that was seen.
 const PAUSES: [Duration; 3] = [
     Duration::from_millis(10),
     Duration::from_millis(100),
@@ -374,7 +372,7 @@ mod tests {
         assert_eq!(fs::read_dir(root.path().join("images")).unwrap().count(), 1);
     }
 
-    /// As where the file system cannot exchange two folders in one step.
+    /// As if the file system could not exchange two folders in one step.
     #[test]
     fn a_damaged_entry_is_replaced_by_many_at_once_without_an_exchange() {
         let root = tempfile::tempdir().unwrap();
@@ -383,7 +381,7 @@ mod tests {
         for _ in 0..20 {
             cache.publish("k", &Ok(image("k"))).unwrap();
             fs::write(folder.join("image.ptx"), "torn").unwrap();
-            // Somebody reads it all the while.
+            // A reader has it open all the while.
             let _open = fs::File::open(folder.join("image.cubin")).unwrap();
             std::thread::scope(|scope| {
                 for _ in 0..4 {

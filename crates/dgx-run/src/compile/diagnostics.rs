@@ -1,4 +1,4 @@
-//! Reads what NVRTC and ptxas print.
+//! Parses the output of NVRTC and ptxas.
 
 use super::KernelReport;
 use crate::catalog::Headers;
@@ -41,9 +41,8 @@ pub(super) fn resources(log: &str) -> (Vec<KernelReport>, Vec<String>) {
     (kernels, remarks)
 }
 
-/// ptxas codes of the C75xx family (serialised wgmma, ignored setmaxnreg) and
-/// its warnings, without the prefix every line has; warnings about the source
-/// with their place.
+/// ptxas codes of the C75xx family (serialised wgmma, ignored setmaxnreg) and its warnings, without
+/// the prefix of every line; warnings about the source with their place.
 fn remark(line: &str) -> Option<String> {
     if line.contains("): warning ") {
         return Some(line.trim().to_owned());
@@ -67,9 +66,9 @@ fn number_before(line: &str, unit: &str) -> u32 {
     digits.parse().unwrap_or(0)
 }
 
-/// The compiler's message as a person would want it: paths as the repository
-/// has them, ptxas complaints carried back from the PTX line, which nobody
-/// has, to the `.cu` line, and a remedy where a file cannot be included.
+/// The compiler's message in readable form: paths as in the repository, ptxas errors mapped from
+/// the PTX line, which the user does not have, to the `.cu` line, and a remedy if a file cannot be
+/// included.
 pub(super) fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers) -> String {
     let text = log_message(log, ptx, name, headers);
     match text.lines().any(says_error) {
@@ -78,7 +77,7 @@ pub(super) fn error_message(log: &str, ptx: &str, name: &str, headers: &Headers)
     }
 }
 
-/// The whole log, likewise.
+/// The same for the whole log.
 pub(super) fn log_message(log: &str, ptx: &str, name: &str, headers: &Headers) -> String {
     let here = std::env::current_dir()
         .map(|folder| format!("{}/", folder.display()))
@@ -107,8 +106,8 @@ pub(super) fn log_message(log: &str, ptx: &str, name: &str, headers: &Headers) -
     printable(&lines.join("\n"))
 }
 
-/// The log with what NVRTC says of an instance in the words of `kernel`, which
-/// names it; the `#pragma` that NVRTC made of it is nobody's.
+/// The log with NVRTC's messages about an instance rewritten in terms of `kernel`, which names it;
+/// the `#pragma` that NVRTC made is hidden.
 fn instances(log: &str, name: &str) -> String {
     let mut plain = String::new();
     let mut lines = log.lines();
@@ -136,17 +135,17 @@ fn instances(log: &str, name: &str) -> String {
     plain
 }
 
-/// Whether a line of a compiler's log says what is wrong, and does not only warn.
+/// Whether a line of a compiler's log is an error, not only a warning.
 pub(crate) fn says_error(line: &str) -> bool {
     let mild = |word| line.contains(word);
     line.contains("error") && !["warning", "remark", "Remark"].iter().any(mild)
 }
 
-/// Shared memory of a CTA at most, of Hopper and of Blackwell: 227 KiB.
+/// Maximum shared memory of a CTA on Hopper and Blackwell: 227 KiB.
 const MOST_SHARED: u32 = 227 * 1024;
 
-/// ptxas can refuse a kernel, say one with too much shared memory, and leave
-/// only what it uses in the log.
+/// ptxas can refuse a kernel, for example one with too much shared memory, and log only its
+/// resources.
 fn unexplained(log: &str, name: &str) -> String {
     let shared = log.lines().map(|line| number_before(line, " bytes smem"));
     if let Some(shared) = shared.max().filter(|shared| *shared > MOST_SHARED) {
@@ -162,8 +161,8 @@ fn unexplained(log: &str, name: &str) -> String {
     format!("{name}: error: no code came of it, and the compiler gives no reason{uses}")
 }
 
-/// A complaint about a file that cannot be included, without the reason the
-/// system gave: the process that compiles can open none at all.
+/// An error about a file that cannot be included, without the system's reason: the compiling
+/// process can open no file at all.
 fn unopened(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = line.split_once("open source file \"")?;
     let (file, reason) = rest.split_once('"')?;

@@ -1,9 +1,9 @@
-//! What the PTX says of each kernel: its parameters, the blocks it was compiled
-//! for, and the tensor memory it asks for.
+//! Properties of each kernel from its PTX: its parameters, the block size it was compiled for, and
+//! the tensor memory it allocates.
 
 use super::{KernelReport, Param, ParamKind};
 
-/// Adds what the PTX declares to what ptxas reported.
+/// Adds the declarations of the PTX to ptxas's report.
 pub(super) fn describe(kernels: &mut [KernelReport], ptx: &str) {
     let says_pointers = ptx.contains(" .ptr");
     for kernel in kernels {
@@ -32,8 +32,8 @@ pub(super) fn describe(kernels: &mut [KernelReport], ptx: &str) {
     }
 }
 
-/// Gives each kernel the name it is launched by: as it was instantiated, or as
-/// the source has it where one entry alone is the mangled form of that.
+/// Gives each kernel the name it is launched by: that of its instance, or that in the source if
+/// exactly one entry is its mangled form.
 pub(super) fn name(kernels: &mut [KernelReport], asked: &[String], lowered: &[(String, String)]) {
     for name in asked {
         let is_plain = |k: &KernelReport| k.entry == *name;
@@ -83,8 +83,8 @@ fn columns(line: &str) -> Option<u32> {
     count.trim().parse().ok()
 }
 
-/// `.param .align 8 .b8 k_param_0[1440]` → 1440 bytes in a block. Where the PTX
-/// does not say which numbers are pointers, those of their size may be.
+/// `.param .align 8 .b8 k_param_0[1440]` → 1440 bytes in a block. If the PTX does not mark
+/// pointers, numbers of their size may be pointers.
 fn param(text: &str, says_pointers: bool) -> Param {
     const SIZES: [(&str, u32); 4] = [("8", 1), ("16", 2), ("32", 4), ("64", 8)];
     let mut words = text.split_whitespace().filter_map(|w| w.strip_prefix('.'));

@@ -1,4 +1,4 @@
-//! What a device refuses to launch, told before anything is launched.
+//! Detects launches that the device would refuse, before anything is launched.
 
 use super::KernelReport;
 use super::occupancy::residency;
@@ -12,7 +12,7 @@ use dgx_core::domain::{Bytes, DECLARE, Limits};
 const BLOCK: [u32; 3] = [1024, 1024, 64];
 const GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
-/// Why a launch would be refused, and which of its keys is the cause.
+/// Why a launch would be refused, and which of its keys causes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub key: LaunchKey,
@@ -25,8 +25,7 @@ impl Refusal {
     }
 }
 
-/// Why this launch of one of `kernels` would be refused. One without arguments
-/// of its own is given `args` bytes.
+/// Why this launch of one of `kernels` would be refused. A kernel without `args` gets `args` bytes.
 pub fn refusal(
     limits: &Limits,
     kernels: &[KernelReport],
@@ -45,7 +44,7 @@ pub fn refusal(
     })
 }
 
-/// That no kernel has this name, and which there are.
+/// The error that no kernel has this name, with a list of the kernels.
 fn missing(kernels: &[KernelReport], name: &str) -> String {
     let overloads = kernels.iter().filter(|kernel| kernel.is_overload_of(name));
     let overloads: Vec<&str> = overloads.map(|kernel| &*kernel.entry).collect();
@@ -77,7 +76,7 @@ fn unmangled(name: &str) -> &str {
     plain.unwrap_or(name)
 }
 
-/// As far as it can be told without the compiled kernel.
+/// As far as it is known without the compiled kernel.
 pub fn geometry(limits: &Limits, launch: &LaunchGeometry) -> Option<Refusal> {
     let LaunchGeometry {
         grid,
@@ -201,7 +200,7 @@ mod tests {
     use dgx_core::config::target::usual;
     use dgx_core::domain::is_undeclared;
 
-    /// A change for the worse, and what is told of it.
+    /// A change that breaks a launch, and the message about it.
     type Case<T> = (fn(&mut T), &'static str);
 
     fn param(bytes: u32) -> Param {

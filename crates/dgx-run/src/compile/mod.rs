@@ -1,11 +1,10 @@
 //! From a source to a cubin and PTX, once per content: CUDA C++ by NVRTC, PTX by
 //! ptxas, Python by Triton.
 //!
-//! A compile error is a result here, not a failure of dgx, and so is a source
-//! that crashes the compiler or never ends it: compilers run in processes of
-//! their own. NVRTC's are given a source with everything it may include and can
-//! open no file; Python runs with the user's rights. Only a missing NVRTC is an
-//! [`Error`]. Nothing in this room touches a device; of its limits it is told.
+//! A compile error is a result here, not a failure of dgx, and so is a source that crashes the
+//! compiler or never ends it: compilers run in their own processes. NVRTC's process gets a source
+//! with everything it may include and can open no file; Python runs with the user's rights. Only a
+//! missing NVRTC is an [`Error`]. No code in this module touches a device; callers pass its limits.
 
 mod build;
 mod cache;
@@ -108,7 +107,7 @@ impl From<Error> for CommandError {
 /// One thing to compile: a source with its constants fixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
-    /// How messages name the file, e.g. `variants/interleaved.cu`.
+    /// The file's name in messages, e.g. `variants/interleaved.cu`.
     pub name: String,
     pub source: Arc<str>,
     /// NVRTC target, e.g. `sm_90a`.
@@ -120,11 +119,11 @@ pub struct Unit {
     /// All that it may include.
     pub headers: Arc<Headers>,
     pub compiler: CompilerKind,
-    /// Those that are launched, as the source or its front matter calls them.
+    /// The launched kernels, by their names in the source or its front matter.
     pub kernels: Vec<String>,
 }
 
-/// What compiles a unit.
+/// The compiler of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CompilerKind {
     #[default]
@@ -150,7 +149,7 @@ impl Unit {
     }
 }
 
-/// What ptxas and the PTX say of one kernel.
+/// Properties of one kernel from ptxas and the PTX.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelReport {
@@ -161,29 +160,29 @@ pub struct KernelReport {
     pub registers: u32,
     pub spill_bytes: u32,
     pub static_smem: u32,
-    /// Dynamic shared memory that its compiler asks for.
+    /// Dynamic shared memory that its compiler requests.
     pub dynamic_smem: u32,
     pub params: Vec<Param>,
-    /// How many of the last are its compiler's own, and null.
+    /// How many of the last ones are its compiler's own, and null.
     pub hidden_params: u32,
-    /// Most threads of a block it was compiled for.
+    /// Maximum threads of a block it was compiled for.
     pub max_threads: Option<u32>,
     /// The only block, and the only cluster, it was compiled for.
     pub block: Option<[u32; 3]>,
     pub cluster: Option<[u32; 3]>,
-    /// Columns of tensor memory a block asks for at once, at most.
+    /// Maximum columns of tensor memory that a block allocates at once.
     pub tensor_columns: u32,
 }
 
 impl KernelReport {
-    /// Whether it is a function of this name, mangled by its parameters: in any
-    /// namespace, unless the name says which.
+    /// Whether it is a function of this name, mangled with its parameters: in any namespace, unless
+    /// the name gives one.
     fn is_overload_of(&self, name: &str) -> bool {
         let wanted: Vec<&str> = name.split("::").map(str::trim).collect();
         entries::scopes(&self.entry).is_some_and(|scopes| scopes.ends_with(&wanted))
     }
 
-    /// What a launch has in all.
+    /// The dynamic shared memory of a launch in all.
     pub fn dynamic_smem(&self, launch: &LaunchGeometry) -> u32 {
         launch.smem.saturating_add(self.dynamic_smem)
     }
@@ -194,7 +193,7 @@ impl KernelReport {
 #[serde(deny_unknown_fields)]
 pub struct Param {
     pub bytes: u32,
-    /// What a struct is aligned to.
+    /// The alignment of a struct.
     pub align: u32,
     pub kind: ParamKind,
 }
@@ -204,7 +203,7 @@ pub struct Param {
 pub enum ParamKind {
     Pointer,
     Integer,
-    /// An integer or a pointer: the PTX does not say.
+    /// An integer or a pointer: the PTX does not distinguish them.
     Either,
     Float,
     /// A struct by value.
@@ -214,7 +213,7 @@ pub enum ParamKind {
 /// A compiled unit: machine code for the GPU, PTX for the emulator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Image {
-    /// Names the content: equal keys mean equal source, headers, flags and compiler.
+    /// Identifies the content: equal keys mean equal source, headers, flags and compiler.
     pub key: String,
     pub cubin: Vec<u8>,
     pub ptx: String,
@@ -230,7 +229,7 @@ impl Image {
     }
 }
 
-/// What became of one unit.
+/// The result of one unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {
     /// The image, or the compiler's message with the `.cu` lines in it.
@@ -243,12 +242,12 @@ pub struct Compiled {
 pub struct Compiler {
     nvrtc: &'static Nvrtc,
     cache: Cache,
-    /// The dgx that compiling processes run.
+    /// The dgx binary that compiling processes run.
     program: PathBuf,
     limits: Limits,
-    /// Compiling processes that have nothing to do.
+    /// Idle compiling processes.
     idle: Mutex<Vec<Process>>,
-    /// Looked for when the first Triton kernel is compiled.
+    /// Found when the first Triton kernel is compiled.
     python: OnceLock<Result<Python, String>>,
 }
 
@@ -277,7 +276,7 @@ impl Compiler {
         &self.cache
     }
 
-    /// Refuses units whose compiler is not installed: that is no fault of theirs.
+    /// Refuses units whose compiler is not installed: the units are not at fault.
     pub(crate) fn can_compile(&self, units: &[Unit]) -> Result<(), Error> {
         let is_triton = |unit: &&Unit| matches!(unit.compiler, CompilerKind::Triton(_));
         let Some(unit) = units.iter().find(is_triton) else {
@@ -297,9 +296,9 @@ impl Compiler {
         })
     }
 
-    /// Compiles all units on all cores, in the order given; `done` hears of
-    /// each as it ends, from whichever thread it ended on. Once `stop` says so
-    /// no other is begun, and those that were not are `None`.
+    /// Compiles all units on all cores, in the order given; `done` is called for each as it ends,
+    /// on the thread it ended on. Once `stop` returns true no further unit is begun, and those are
+    /// `None`.
     pub fn compile_all(
         &self,
         units: &[Unit],
@@ -328,7 +327,7 @@ impl Compiler {
                 scope.spawn(work);
             }
         });
-        // They hold memory that what comes next may need.
+        // They hold memory that later stages may need.
         if let Ok(mut idle) = self.idle.lock() {
             idle.clear();
         }
@@ -336,7 +335,7 @@ impl Compiler {
         taken.map(|result| result.unwrap_or(Ok(None))).collect()
     }
 
-    /// Nothing if the user asked to stop.
+    /// `None` if the user asked to stop.
     fn compile_unless(
         &self,
         unit: &Unit,
@@ -366,7 +365,7 @@ impl Compiler {
                 self.cache.publish(&key, &outcome)?;
                 outcome
             }
-            // Not the same every time: the next try may be luckier.
+            // Not deterministic: the next attempt may succeed.
             Built::Gave(reason) if reason.starts_with(&unit.name) => Err(printable(&reason)),
             Built::Gave(reason) => Err(printable(&format!("{}: error: {reason}", unit.name))),
             Built::Stopped => return Ok(None),
@@ -374,8 +373,8 @@ impl Compiler {
         Ok(compiled(outcome, false))
     }
 
-    /// Everything the compiler says of a unit, which the cache does not keep:
-    /// warnings with their places, and what each kernel uses.
+    /// The compiler's whole log of a unit, which the cache does not keep: warnings with their
+    /// places, and the resources of each kernel.
     pub fn log(&self, unit: &Unit) -> Result<String, Error> {
         let never = || false;
         if unit.compiler != CompilerKind::Nvrtc {
@@ -404,12 +403,12 @@ impl Compiler {
     }
 }
 
-/// Where PTX is compiled.
+/// The ptxas that compiles PTX.
 pub fn ptxas() -> Result<String, String> {
     ptxas::find().map(|program| program.display().to_string())
 }
 
-/// What compiles Triton's kernels.
+/// The Python that compiles Triton's kernels.
 pub fn triton() -> Result<String, String> {
     Python::find(&Limits::default()).map(|python| python.described)
 }

@@ -16,18 +16,18 @@ pub struct Nvrtc {
     pub found: Found,
 }
 
-/// What one compilation gave. Without a cubin it failed, and the log says why.
+/// The result of one compilation. Without a cubin it failed, and the log has the reason.
 pub struct Output {
     pub cubin: Option<Vec<u8>>,
     pub ptx: String,
     pub log: String,
-    /// What each instance is called in the PTX.
+    /// The name of each instance in the PTX.
     pub lowered: Vec<(String, String)>,
 }
 
 impl Nvrtc {
-    /// Finds and loads NVRTC: `$DGX_NVRTC`, the loader's path, a CUDA toolkit,
-    /// the checkout's `.dgx/nvrtc`, a Python environment, in this order.
+    /// Finds and loads NVRTC: `$DGX_NVRTC`, the loader's path, a CUDA toolkit, the checkout's
+    /// `.dgx/nvrtc`, a Python environment, in this order.
     pub fn find() -> Result<&'static Self, Error> {
         static NVRTC: OnceLock<Nvrtc> = OnceLock::new();
         if let Some(found) = NVRTC.get() {
@@ -90,8 +90,8 @@ impl Nvrtc {
         })
     }
 
-    /// Compiles `source`, which messages call `name`, with `headers` by name
-    /// and text. An error is NVRTC's or its caller's, not the source's.
+    /// Compiles `source`, called `name` in messages, with `headers` by name and text. An error is
+    /// NVRTC's or its caller's, not the source's.
     pub fn compile(
         &self,
         name: &str,
@@ -236,7 +236,7 @@ impl Program {
         made.map_err(|e| format!("nvrtcCreateProgram: {e}"))
     }
 
-    /// Asks for the instance of a template, or a kernel in a namespace.
+    /// Requests the instance of a template, or a kernel in a namespace.
     fn instantiate(&self, expression: &CStr) -> Result<(), String> {
         // SAFETY: the program lives, and copies the text.
         let status = unsafe { sys::nvrtcAddNameExpression(self.0, expression.as_ptr()) };
@@ -244,7 +244,7 @@ impl Program {
         added.map_err(|e| format!("nvrtcAddNameExpression: {e}"))
     }
 
-    /// What it is called in the PTX, if it compiled.
+    /// Its name in the PTX, if it compiled.
     fn lowered(&self, expression: &CStr) -> Option<String> {
         let mut name = std::ptr::null();
         // SAFETY: the program lives; the name is its own, and is copied.

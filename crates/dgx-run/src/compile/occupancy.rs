@@ -1,13 +1,12 @@
 use dgx_core::domain::{Bytes, Limits};
 
 const WARP: u32 = 32;
-/// Parts of an SM that a warp's registers must all come from, on every chip
-/// since sm_50.
+/// Parts of an SM: a warp's registers must all come from one, on every chip since sm_50.
 const SCHEDULERS: u32 = 4;
 /// Shared memory is handed out to blocks in units of this many bytes.
 const SHARED_UNIT: u64 = 128;
 
-/// How many blocks of a kernel fit on an SM, and what keeps out the next.
+/// How many blocks of a kernel fit on an SM, and what limits the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Residency {
     pub blocks: u32,
@@ -18,8 +17,7 @@ pub struct Residency {
 const TENSOR_COLUMNS: u32 = 512;
 
 impl Residency {
-    /// Where each block asks for so many columns of tensor memory, which it
-    /// waits for until they are free.
+    /// With blocks that allocate this many columns of tensor memory, and wait until they are free.
     pub(crate) fn with_columns(self, columns: u32) -> Self {
         match TENSOR_COLUMNS.checked_div(columns) {
             Some(blocks) if blocks < self.blocks => Self {
@@ -52,7 +50,7 @@ pub fn residency(limits: &Limits, registers: u32, threads: u32, smem: Bytes) -> 
     Residency { blocks, limit }
 }
 
-/// What one block of a kernel asks of an SM.
+/// The resources of one block of a kernel on an SM.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Footprint {
     pub registers: u32,
@@ -61,7 +59,7 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// Registers, shared memory, warps, and itself.
+    /// Registers, shared memory, warps, and one block.
     fn takes(&self, limits: &Limits) -> [u64; 4] {
         let warps = self.threads.div_ceil(WARP).max(1);
         let registers = (self.registers.max(1) * WARP).next_multiple_of(limits.register_unit);
@@ -69,7 +67,7 @@ impl Footprint {
         [u64::from(registers * warps), smem, u64::from(warps), 1]
     }
 
-    /// Whether an SM with so many blocks of another kernel has room for one.
+    /// Whether an SM with this many blocks of another kernel has room for one.
     pub(crate) fn fits_beside(&self, limits: &Limits, other: &Self, count: u32) -> bool {
         let has = [
             u64::from(limits.registers_per_sm),
@@ -83,7 +81,7 @@ impl Footprint {
     }
 }
 
-/// Resident warps of a kernel over the most an SM can hold.
+/// Resident warps of a kernel over the maximum of an SM.
 pub fn occupancy(limits: &Limits, threads: u32, residency: Residency) -> f64 {
     let warps = threads.div_ceil(WARP).max(1);
     f64::from(residency.blocks * warps) / f64::from(limits.threads_per_sm / WARP)

@@ -11,16 +11,15 @@ use super::serve::{Delivery, Order};
 use crate::child::{self, Child, Silence};
 use dgx_core::domain::Bytes;
 
-/// Loading the compiler may take this long on a busy machine; no unit's time.
+/// Time limit for loading the compiler on a busy machine; not counted for any unit.
 const START: Duration = Duration::from_secs(120);
-/// A compiler that computes less than a tenth of the time is stuck, or its
-/// machine is.
+/// A compiler that computes less than a tenth of the time is stuck, or its machine is.
 const STUCK: u32 = 10;
 
-/// What compiling one unit may take.
+/// Limits for compiling one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of computing: what else a busy machine does meanwhile is no unit's doing.
+    /// CPU time: other work on a busy machine does not count.
     pub time: Duration,
     pub memory: Bytes,
 }
@@ -34,13 +33,13 @@ impl Default for Limits {
     }
 }
 
-/// Why nothing came back.
+/// Why there is no image.
 pub(super) enum NoImage {
-    /// Ended by itself: how, and its last words.
+    /// Ended by itself: how, and its last output.
     Died(String),
     /// Killed from outside: the unit may be innocent.
     Killed(String),
-    /// Stopped because its time was up: after how much.
+    /// Stopped because its time was up, with the time it took.
     TimedOut(String),
     /// The user asked to stop.
     Stopped,
@@ -82,7 +81,7 @@ impl Process {
         }
     }
 
-    /// Hands over one unit and waits for what becomes of it.
+    /// Sends one unit and waits for the result.
     pub(super) fn make(
         &mut self,
         order: &Order,
@@ -138,8 +137,7 @@ fn listen(child: &mut Child) -> Receiver<(Delivery, Vec<u8>)> {
             let mut stdout = BufReader::new(stdout);
             let mut line = Vec::new();
             while matches!(stdout.read_until(b'\n', &mut line), Ok(1..)) {
-                // What is no delivery ends the conversation: nothing after it
-                // could be trusted.
+                // Any other line ends the exchange: nothing after it could be trusted.
                 let Ok(delivery) = serde_json::from_slice(&line) else {
                     return;
                 };

@@ -1,4 +1,4 @@
-//! PTX to machine code, by the ptxas of a toolkit, of a wheel or of Triton.
+//! PTX to machine code, by the ptxas of a toolkit, a wheel or Triton.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use super::process::NoImage;
 use super::tool;
 use crate::toolkit;
 
-/// What is said where there is none.
+/// The message if there is none.
 const MISSING: &str = "there is no ptxas here to compile PTX with: pip install nvidia-cuda-nvcc \
     fetches one; a CUDA toolkit on PATH or in CUDA_HOME has one too";
 
-/// What came of it.
+/// The result of assembling.
 pub(super) struct Assembled {
-    /// None where the PTX is at fault; then the log says why.
+    /// `None` if the PTX is at fault; then the log has the reason.
     pub cubin: Option<Vec<u8>>,
     pub log: String,
 }
@@ -25,7 +25,7 @@ pub fn find() -> Result<PathBuf, String> {
     toolkit::program("ptxas").ok_or_else(|| MISSING.to_owned())
 }
 
-/// Assembles `ptx`, which messages call `name`, for a chip and with more flags.
+/// Assembles `ptx`, called `name` in messages, for a chip and with further flags.
 pub(super) fn assemble(
     program: &Path,
     (name, ptx): (&str, &str),
@@ -59,7 +59,7 @@ pub(super) fn assemble(
     Ok(Assembled { cubin, log })
 }
 
-/// Whether a log says that PTX is of a later version than its ptxas knows.
+/// Whether a log says that PTX has a later version than its ptxas supports.
 pub(super) fn is_too_old(log: &str) -> bool {
     log.contains(TOO_OLD)
 }

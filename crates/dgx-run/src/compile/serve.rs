@@ -1,6 +1,6 @@
-//! The compiling process's side: one unit after another, shut off from the
-//! file system, within its limits. A source that crashes, floods or never ends
-//! the compiler takes this process with it and nothing else.
+//! The compiling process: compiles one unit after another, without access to the file system and
+//! within its limits. A source that crashes, floods or never ends the compiler ends only this
+//! process.
 
 use std::io::{self, BufRead, Write};
 
@@ -11,28 +11,27 @@ use super::nvrtc::{Nvrtc, Output};
 use crate::child::end_with_supervisor;
 use dgx_core::config::target::usual;
 
-/// More of a log than anybody reads.
+/// More of a log than a user reads.
 const MAX_LOG: usize = 64 << 10;
-/// A larger image is a mistake, and would be held several times over.
+/// A larger image is a mistake, and would be in memory several times.
 const MAX_IMAGE: usize = 256 << 20;
-/// Compiled once before the files are closed off: NVRTC opens its own parts
-/// when they are first needed.
+/// Compiled once before the files are closed off: NVRTC opens its own parts when they are first
+/// needed.
 const FIRST: &str = "extern \"C\" __global__ void dgx_first() {}";
 
-/// One unit as the supervisor sends it, on a line of its own.
+/// One unit as the supervisor sends it, on one line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub name: String,
     pub source: String,
     pub flags: Vec<String>,
-    /// Name and text of everything that can be included.
+    /// Name and text of every file that can be included.
     pub headers: Vec<(String, String)>,
     /// Kernels by name expression.
     pub instances: Vec<String>,
 }
 
-/// What comes back on a line of its own, before as many bytes of machine code
-/// as it says.
+/// The answer, on one line, followed by the given number of bytes of machine code.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Delivery {
@@ -42,18 +41,18 @@ pub(super) enum Delivery {
         cubin: usize,
         ptx: String,
         log: String,
-        /// What each instance is called in the PTX.
+        /// The name of each instance in the PTX.
         #[serde(default)]
         lowered: Vec<(String, String)>,
     },
-    /// The source's fault.
+    /// The source is at fault.
     Refused { ptx: String, log: String },
-    /// NVRTC's, or nobody's.
+    /// NVRTC is at fault, or nothing is.
     Failed { reason: String },
 }
 
 impl Delivery {
-    /// Whether the compiler gave up, and with more memory perhaps would not have.
+    /// Whether the compiler gave up, perhaps for lack of memory.
     pub(super) fn gave_up(&self) -> bool {
         match self {
             Self::Compiled { .. } => false,
@@ -66,7 +65,7 @@ impl Delivery {
     }
 }
 
-/// Answers orders until there are no more.
+/// Compiles units until there are no more.
 pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
     end_with_supervisor();
     let nvrtc = Nvrtc::find().map_err(io::Error::other)?;
@@ -74,13 +73,13 @@ pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> i
     nvrtc
         .compile("first.cu", FIRST, &flags, &[])
         .map_err(io::Error::other)?;
-    // What the compiler has taken so far differs by machine (a heap for every
-    // core) and is no unit's doing. Address space would count reservations too.
+    // The compiler's memory so far differs by machine (a heap for every core) and is not the
+    // unit's. Address space would count reservations too.
     limit(Resource::Data, data_in_use()?.saturating_add(memory))?;
-    // No file can be opened from here on, whatever it is and wherever it lies:
-    // a unit is made from what came with its order.
+    // From here on no file can be opened at all: a unit is compiled only from the contents of its
+    // order.
     limit(Resource::Nofile, 0)?;
-    // A crash is expected of some sources, and of no use on disk.
+    // Some sources crash the compiler, and a core file would be useless.
     limit(Resource::Core, 0)?;
     send(&mut deliveries, &Delivery::Ready, &[])?;
     for line in orders.lines() {
@@ -98,7 +97,7 @@ fn send(deliveries: &mut impl Write, delivery: &Delivery, cubin: &[u8]) -> io::R
     deliveries.flush()
 }
 
-/// Bytes of private, writable memory this process has.
+/// Bytes of private, writable memory of this process.
 fn data_in_use() -> io::Result<u64> {
     const DATA: usize = 5;
     let pages = std::fs::read_to_string("/proc/self/statm")?;
@@ -158,7 +157,7 @@ fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
     }
 }
 
-/// A long log without its middle: what went wrong is told first or last.
+/// A long log without its middle: errors are at the beginning or at the end.
 fn shortened(log: String) -> String {
     if log.len() <= MAX_LOG {
         return log;

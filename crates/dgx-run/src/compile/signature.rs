@@ -1,4 +1,4 @@
-//! What a call gives a kernel, against what the kernel declares.
+//! Compares the arguments of a call with the parameters that the kernel declares.
 
 use half::{bf16, f16};
 
@@ -12,8 +12,8 @@ const MAP: u32 = abi::TENSOR_MAP as u32;
 /// Bytes of an address.
 const ADDRESS: u32 = 8;
 
-/// The bytes of each parameter of `kernel`; `memory` gives those of an argument
-/// that lies in memory: its address, or a tensor map itself.
+/// The bytes of each parameter of `kernel`; `memory` gives those of an argument in memory: its
+/// address, or a tensor map itself.
 pub(crate) fn parameters(
     kernel: &KernelReport,
     args: &Arguments,
@@ -46,7 +46,7 @@ pub(crate) fn parameters(
     Ok(all)
 }
 
-/// Why the call would be a wrong one.
+/// Why the arguments do not match.
 pub(super) fn mismatch(kernel: &KernelReport, args: &Arguments) -> Option<String> {
     let blank = |arg: &Argument| match (arg, args.arrays) {
         (Argument::Map(_), false) => vec![0; MAP as usize],
@@ -73,7 +73,7 @@ fn described(param: &Param) -> String {
     }
 }
 
-/// The bytes of one parameter, or what it is given instead.
+/// The bytes of one parameter, or why the argument does not fit.
 fn encode(
     arg: &Argument,
     param: &Param,
@@ -114,7 +114,7 @@ fn encode(
     }
 }
 
-/// A number in the form that is declared.
+/// A number in the declared form.
 fn plain(number: Number, param: &Param) -> Result<Vec<u8>, String> {
     let Param { bytes, kind, .. } = *param;
     let of = match (kind, bytes, number) {
@@ -151,7 +151,7 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
     if rounded.is_infinite() && real.is_finite() {
         return Err(format!("{real}, which is too large for {}", of.name()));
     }
-    // Signed or not, the bits are the same.
+    // Signed or unsigned, the bits are the same.
     let fits = |bits: u32, value: i64| {
         -(1_i128 << (bits - 1)) <= value.into() && i128::from(value) < 1_i128 << bits
     };
@@ -172,9 +172,8 @@ fn typed(of: NumberType, number: Number) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Members one after the other as C++ lays them, or at the places they are
-/// given, and how the whole is aligned.
-/// A tensor map is aligned as its struct is: to 64 or to 128, by the header.
+/// Members one after the other as in C++, or at given offsets, and the alignment of the whole. A
+/// tensor map is aligned like its struct: to 64 or to 128, by the header.
 fn laid(
     members: &[Argument],
     whole: usize,
@@ -306,7 +305,7 @@ mod tests {
         );
         assert!(encoded(&whole, 24, ParamKind::Block).is_err());
         assert!(encoded(&Argument::Struct(vec![X]), 8, ParamKind::Pointer).is_err());
-        // Places leave zeros between members, and may not go back.
+        // Offsets leave zeros between members, and may not go back.
         let at = Argument::At;
         let whole = Argument::Struct(vec![at(4), byte(), at(16), X, at(40)]);
         let bytes = encoded(&whole, 40, ParamKind::Block).unwrap();
@@ -319,7 +318,7 @@ mod tests {
         let back = Argument::Struct(vec![X, at(4), byte()]);
         let why = encoded(&back, 16, ParamKind::Block).unwrap_err();
         assert_eq!(why, "whose members before `{ at = 4 }` end at byte 8");
-        // A number after a place that does not suit it would lie elsewhere.
+        // A number after an unsuitable offset would be placed elsewhere.
         let askew = Argument::Struct(vec![at(4), X]);
         let why = encoded(&askew, 16, ParamKind::Block).unwrap_err();
         assert_eq!(why, "whose member at byte 4 is aligned to 8");

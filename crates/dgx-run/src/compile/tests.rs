@@ -1,4 +1,4 @@
-//! Compiling processes that are used again, played by a script.
+//! Compiling processes that are reused, simulated by a script.
 
 use std::fs;
 use std::io::Write;
@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use super::*;
 
-/// Answers every order, one that says `waits` late and without computing, one
-/// that says `spins` never; a process that has served before has no memory left
-/// for a source that says `large`, dies of one that says `fatal`, and nobody
-/// has enough for one that says `bomb`.
+/// Answers every order: one with `waits` late and without computing, one with `spins` never. A
+/// process that has served before has no memory left for a source with `large` and dies of one with
+/// `fatal`; no process has enough for one with `bomb`.
 const SCRIPT: &str = r#"#!/bin/sh
 echo started >> "$0.log"
 echo '"ready"'
@@ -32,8 +31,8 @@ done
 
 fn compiler(folder: &Path) -> Compiler {
     let program = folder.join("compiler");
-    // Written by another process: one that is forked here meanwhile would
-    // hold the file open for writing, and it could not be run.
+    // Written by another process: a child forked here in the meantime would hold the file open for
+    // writing, and it could not be run.
     let mut writing = Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod +x \"$0\""])
         .arg(&program)
@@ -68,8 +67,7 @@ fn outcome(compiler: &Compiler, source: &str) -> Result<(), String> {
     compiler.compile(&unit).unwrap().outcome.map(|_| ())
 }
 
-/// A machine that is busy with others is no source's fault: what counts is how
-/// long the compiler computes.
+/// A busy machine is not the source's fault: the CPU time of the compiler counts.
 #[test]
 fn the_time_limit_counts_computing_and_says_how_to_raise_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -81,8 +79,7 @@ fn the_time_limit_counts_computing_and_says_how_to_raise_it() {
     assert_eq!(outcome(&compiler, "spins"), Err(told.to_owned()));
 }
 
-/// How many processes these sources take one after the other, and what became
-/// of the last.
+/// How many processes these sources need one after the other, and the result of the last.
 fn after_others(sources: &[&str]) -> (usize, Result<(), String>) {
     let folder = tempfile::tempdir().unwrap();
     let compiler = compiler(folder.path());
@@ -100,14 +97,14 @@ fn a_unit_does_not_pay_for_its_predecessors() {
     for needy in ["large", "fatal", "picky"] {
         assert_eq!(after_others(&["one", needy]), (2, Ok(())), "{needy}");
     }
-    // A fresh process has nobody else's heap: its word holds.
+    // A fresh process has no earlier heap: its answer counts.
     let (processes, bomb) = after_others(&["bomb"]);
     assert!(bomb.unwrap_err().contains("out of memory"));
     assert_eq!(processes, 1);
     let (processes, bomb) = after_others(&["one", "bomb"]);
     assert!(bomb.unwrap_err().contains("out of memory"));
     assert_eq!(processes, 2);
-    // And what is wrong is wrong in any process.
+    // An error is an error in any process.
     let (processes, wrong) = after_others(&["one", "wrong"]);
     assert!(wrong.is_err());
     assert_eq!(processes, 1);

@@ -1,5 +1,5 @@
-//! Programs that make images besides NVRTC: ptxas, and a Python with Triton.
-//! Each runs in a process group that ends when it does, whatever it started.
+//! Other programs that make images: ptxas, and a Python with Triton. Each runs in a process group
+//! that ends with it, including any children.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -17,30 +17,30 @@ use rustix::process::{
 use super::Limits;
 use super::process::NoImage;
 
-/// Between two looks at whether it has ended.
+/// Time between two checks whether it has ended.
 const GLANCE: Duration = Duration::from_millis(10);
-/// What it writes last may be on its way this long.
+/// How long its last output may take to arrive.
 const HEARING: Duration = Duration::from_secs(2);
-/// More of a log than anybody reads.
+/// More of a log than a user reads.
 const MOST_WORDS: u64 = 256 << 10;
-/// The largest file it may write: a log that never ends is none.
+/// The largest file it may write, against endless logs.
 const LARGEST_FILE: u64 = 64 << 20;
-/// Others may keep the machine busy: it may take so many times its limit.
+/// Because the machine may be busy, it may take this many times its limit.
 const PATIENCE: u32 = 2;
 
-/// That a program's folder, or a file in it, cannot be had.
+/// The error that a program's folder, or a file in it, cannot be made.
 pub(super) fn no_room(error: std::io::Error) -> NoImage {
     NoImage::Died(format!("there is no room to compile in: {error}"))
 }
 
-/// How a program ended, and what it wrote to stdout and stderr.
+/// How a program ended, and its output on stdout and stderr.
 pub(super) struct Ran {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// Runs a program to its end, or until its time is up or `stop` says so.
+/// Runs a program to its end, or until its time is up or `stop` returns true.
 pub(super) fn run(
     command: &mut Command,
     input: Vec<u8>,
@@ -50,7 +50,7 @@ pub(super) fn run(
     let name = command.get_program().to_string_lossy().into_owned();
     let memory = limits.memory.0;
     let within_limits = move || {
-        // It ends with dgx, also where dgx is killed.
+        // It ends with dgx, even if dgx is killed.
         set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         for (resource, most) in [(Resource::Data, memory), (Resource::Fsize, LARGEST_FILE)] {
             let most = Rlimit {
@@ -72,7 +72,7 @@ pub(super) fn run(
         .map_err(|e| NoImage::Died(format!("{name} cannot be started: {e}")))?;
     let group = Pid::from_raw(child.id() as i32);
     if let Some(mut stdin) = child.stdin.take() {
-        // One that never reads must not keep this thread.
+        // A program that never reads must not block this thread.
         thread::spawn(move || stdin.write_all(&input));
     }
     let heard = [
@@ -91,8 +91,8 @@ pub(super) fn run(
             false => thread::sleep(GLANCE),
         }
     };
-    // What it left behind would go on, and hold its output open. The group is its
-    // own as long as it is not reaped.
+    // Its remaining children would go on, and hold its output open. The group id stays its own
+    // until it is reaped.
     let _ = killpg(group, Signal::SIGKILL);
     let status = child.wait().map_err(|e| NoImage::Died(e.to_string()))?;
     let [stdout, stderr] = heard.map(|words| words.map_or_else(String::new, hear));
@@ -106,7 +106,7 @@ pub(super) fn run(
     }
 }
 
-/// Whether a child has ended; it stays to be waited for.
+/// Whether a child has ended; it is not reaped.
 fn has_ended(child: u32) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     let Some(pid) = rustix::process::Pid::from_raw(child as i32) else {
@@ -115,7 +115,7 @@ fn has_ended(child: u32) -> bool {
     !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
-/// Takes in all that is written, and keeps the first of it.
+/// Reads all output, and keeps the beginning.
 fn overhear(mut words: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, kept) = channel();
     thread::spawn(move || {
@@ -174,12 +174,12 @@ mod tests {
             shell("sleep 600", 0.05),
             Err(NoImage::TimedOut(_))
         ));
-        // A child that holds on to its output does not hold us.
+        // A child that keeps its output open does not block us.
         let began = Instant::now();
         let ran = shell("sleep 600 & echo $!", 60.0).ok().unwrap();
         assert!(began.elapsed() < Duration::from_secs(30));
         let left = format!("/proc/{}/stat", ran.stdout.trim());
-        // A process that is killed closes its files before it is gone.
+        // A killed process closes its files before it is gone.
         let alive = || std::fs::read_to_string(&left).is_ok_and(|stat| !stat.contains(") Z"));
         while alive() {
             assert!(began.elapsed() < Duration::from_secs(60));

@@ -1,5 +1,5 @@
-//! Triton and Gluon: a script asks the user's Python to compile a kernel ahead
-//! of time, without a GPU, and hands back its PTX.
+//! Triton and Gluon: a script makes the user's Python compile a kernel ahead of time, without a
+//! GPU, and returns its PTX.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use dgx_core::domain::content_hash;
 
 const SCRIPT: &str = include_str!("triton.py");
 
-/// The Python that compiles.
+/// The Python that compiles Triton's kernels.
 #[derive(Clone, Debug)]
 pub(super) struct Python {
     program: PathBuf,
-    /// Names the compiler: what it makes depends on it.
+    /// Identifies the compiler, on which its output depends.
     pub identity: String,
     /// For people.
     pub described: String,
@@ -81,8 +81,8 @@ impl Python {
         }
     }
 
-    /// What may assemble its PTX: Triton's own, of which the second knows later
-    /// PTX, else that of this machine.
+    /// Programs that may assemble its PTX: Triton's own, the second of which supports later PTX,
+    /// else that of this machine.
     fn assemblers(&self) -> Result<Vec<PathBuf>, String> {
         let own = [&self.ptxas, &self.ptxas.with_file_name("ptxas-blackwell")];
         let own = own.into_iter().filter(|path| path.is_file());
@@ -94,7 +94,7 @@ impl Python {
     }
 }
 
-/// Runs the script with nothing in the environment that could change what it makes.
+/// Runs the script without environment variables that could change its output.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.args(["-c", SCRIPT]).env_clear();
@@ -112,7 +112,7 @@ fn command(program: &Path) -> Command {
     command
 }
 
-/// A kernel as Triton made it.
+/// A kernel as Triton compiled it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Kernel {
@@ -122,11 +122,11 @@ pub(super) struct Kernel {
     /// Bytes of dynamic shared memory.
     pub shared: u32,
     warnings: Vec<String>,
-    /// Made of that very PTX, here: the file shares a process with Triton, and
-    /// may change what it hands back.
+    /// Made from exactly that PTX, here: the file shares a process with Triton, and may change
+    /// Triton's answer.
     #[serde(skip)]
     pub cubin: Vec<u8>,
-    /// What ptxas said of it.
+    /// ptxas's messages about it.
     #[serde(skip)]
     pub log: String,
 }
@@ -137,7 +137,7 @@ enum Answer {
     Refused {
         refused: String,
         line: Option<u32>,
-        /// Whether the file is at fault, and not what is installed.
+        /// Whether the file is at fault, not the installation.
         lasting: bool,
     },
     Made {
@@ -145,17 +145,16 @@ enum Answer {
     },
 }
 
-/// What became of a kernel.
+/// The result for a kernel.
 pub(super) enum Outcome {
     Made(Box<Kernel>),
     Refused { message: String, lasting: bool },
 }
 
-/// Parameters that Triton adds at the end, and which are null where they are
-/// not used.
+/// Parameters that Triton adds at the end, which are null if unused.
 pub(super) const HIDDEN: u32 = 2;
 
-/// The kernel, or what is wrong with it.
+/// The kernel, or its error.
 pub(super) fn compile(
     python: &Python,
     unit: &Unit,
@@ -215,8 +214,7 @@ pub(super) fn compile(
     })
 }
 
-/// A kernel with machine code for it, as Triton would have it made: by the first
-/// program that knows its PTX.
+/// A kernel with machine code, made as Triton would: by the first program that supports its PTX.
 fn assembled(
     (programs, flags): (&[PathBuf], &[String]),
     unit: &Unit,
@@ -250,7 +248,7 @@ fn assembled(
     })))
 }
 
-/// Why nothing came back, as a clause.
+/// Why there is no image, as a clause.
 fn reason(why: NoImage) -> String {
     match why {
         NoImage::TimedOut(spent) => format!("was stopped after {spent}"),

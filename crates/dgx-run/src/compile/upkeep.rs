@@ -1,5 +1,4 @@
-//! Which files in a cache are images of ours, and how they are removed: what
-//! else lies there belongs to someone else and stays.
+//! Which files in a cache are dgx's images, and how they are removed; other files there stay.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,9 +9,9 @@ use std::time::Duration;
 pub const IMAGES: &str = "images";
 /// The files of an entry.
 pub(super) const PARTS: [&str; 3] = ["image.cubin", "image.ptx", "report.json"];
-/// What is being written begins so; nobody looks for it.
+/// Prefix of entries that are being written; readers ignore them.
 pub(super) const STAGING: &str = ".new-";
-/// Nobody takes so long to write an entry, by whatever clock.
+/// Writing an entry never takes this long, by any clock.
 pub(super) const ABANDONED: Duration = Duration::from_secs(2 * 86_400);
 
 /// Whether this is the folder of an image, or one that is being written.
@@ -23,8 +22,8 @@ pub fn is_image(path: &Path) -> bool {
     folder && (key || name.starts_with(STAGING))
 }
 
-/// Removes what a cache wrote in the folder of an image, and the folder if
-/// nothing else is in it; whether it is gone.
+/// Removes the cache's files in the folder of an image, and the folder if nothing else is in it;
+/// returns whether it is gone.
 pub fn remove_image(folder: &Path) -> io::Result<bool> {
     for name in PARTS {
         let part = folder.join(name);
@@ -37,8 +36,8 @@ pub fn remove_image(folder: &Path) -> io::Result<bool> {
     absent_or(fs::remove_dir(folder))
 }
 
-/// Whether it is gone: another may have removed it first, and a folder that
-/// holds something else stays.
+/// Whether it is gone: another process may have removed it first, and a folder with other contents
+/// stays.
 fn absent_or(removed: io::Result<()>) -> io::Result<bool> {
     match removed {
         Ok(()) => Ok(true),
@@ -48,18 +47,17 @@ fn absent_or(removed: io::Result<()>) -> io::Result<bool> {
     }
 }
 
-/// Removes what stood in an entry's place, whatever it is; a folder only as far
-/// as it is ours.
+/// Removes whatever was in an entry's place; of a folder only our own files.
 pub(super) fn discard(path: &Path) {
     let folder = path.symlink_metadata().is_ok_and(|about| about.is_dir());
-    // What cannot be removed now is found again, by its age.
+    // Whatever cannot be removed now is found again later, by its age.
     let _ = match folder {
         true => remove_image(path),
         false => fs::remove_file(path).map(|()| true),
     };
 }
 
-/// Removes what somebody who was killed has left half written.
+/// Removes half-written entries of killed processes.
 pub(super) fn clear_away(root: &Path) {
     let old = |entry: &fs::DirEntry| {
         let written = entry.metadata().and_then(|about| about.modified());

@@ -1,4 +1,4 @@
-//! Tensors and scratch of a call as files, as they lay in its memory.
+//! Writes tensors and scratch of a call to files, with the bytes of its memory.
 
 use std::fmt::Write;
 use std::fs;
@@ -25,7 +25,7 @@ pub enum Form {
     Text,
 }
 
-/// A buffer by name, and what its bytes are to be read as.
+/// A buffer by name, and the type its bytes are read as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpItem {
     pub name: String,
@@ -50,12 +50,12 @@ impl FromStr for DumpItem {
     }
 }
 
-/// What the oracle has to say, beside what lay in memory.
+/// The oracle's result, besides the contents of memory.
 const EXPECTED: &str = "expected";
-/// What the host hands over.
+/// Tables that the host writes.
 const TABLES: [&str; 3] = ["groups", "maps", "deal"];
 
-/// What to dump, and where.
+/// The buffers to dump, and the folder.
 #[derive(Clone, Debug)]
 pub struct Dump {
     requests: Vec<DumpItem>,
@@ -64,7 +64,7 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// What the call has to dump is known before it runs; its folder is made now.
+    /// The buffers of a call are known before it runs; the folder is made now.
     pub fn new(
         requests: Vec<DumpItem>,
         folder: PathBuf,
@@ -80,7 +80,7 @@ impl Dump {
         let scratch: Vec<&str> = call.map_or(Vec::new(), |call| {
             call.scratch.iter().map(|s| s.name.as_str()).collect()
         });
-        // Outputs first: they are what most ask for.
+        // Outputs first: they are requested most often.
         let mut fields = operator.fields();
         fields.sort_by_key(|field| field.form != fields::Form::Output);
         let known = || {
@@ -111,13 +111,13 @@ impl Dump {
         })
     }
 
-    /// What a backend must keep for it.
+    /// The buffers that a backend must keep for it.
     pub fn buffers(&self) -> Vec<String> {
         let names = self.requests.iter().map(|r| r.name.clone());
         names.filter(|name| name != EXPECTED).collect()
     }
 
-    /// Writes what a call left; the files, in the order asked for.
+    /// Writes the buffers of a call; returns the files, in the requested order.
     pub fn write(&self, call: &Call) -> Result<Vec<PathBuf>, CommandError> {
         let mut files = Vec::new();
         for request in &self.requests {
@@ -190,7 +190,7 @@ fn divided(name: &str, bytes: usize, kind: Element) -> CommandError {
     )
 }
 
-/// What the right answer to this very call is.
+/// The expected result of exactly this call.
 fn expected(call: &Call, group: usize) -> Array {
     let answer = &call.oracle.groups[group];
     let value = |index: usize| answer.c(index) as f32;
@@ -203,7 +203,7 @@ fn expected(call: &Call, group: usize) -> Array {
     }
 }
 
-/// How a buffer lies, as far as its name says; else it is bytes.
+/// The layout of a buffer, if its name gives it; otherwise bytes.
 fn layout(
     operator: &Operator,
     name: &str,
@@ -248,7 +248,7 @@ impl Element {
         Self("f64", "<f8"),
     ];
 
-    /// How NumPy holds it; bits where it has no such type.
+    /// NumPy's type for it; an integer of the same bits if NumPy has none.
     fn of(element: ElementType) -> Self {
         match element {
             ElementType::F64 => Self("f64", "<f8"),
@@ -298,7 +298,7 @@ struct Array {
     data: Vec<u8>,
 }
 
-/// Numbers in a line of text, where there is no row to go by.
+/// Numbers per line of text, if there is no row.
 const PER_LINE: usize = 16;
 
 impl Array {
@@ -306,7 +306,7 @@ impl Array {
         npy(self.kind.1, &self.shape, &self.data)
     }
 
-    /// A row a line, behind its number.
+    /// One row per line, after its number.
     fn text(&self) -> String {
         let (per_line, what) = match self.shape.as_slice() {
             [_, columns] => ((*columns).max(1), "row"),

@@ -1,4 +1,4 @@
-//! The code of a contender as files.
+//! Writes the code of a contender to files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,15 +31,15 @@ impl Kind {
     }
 }
 
-/// What was written, and what could not be.
+/// The files written, and the error for those that could not be.
 #[derive(Debug, Default)]
 pub struct Emission {
     pub files: Vec<PathBuf>,
     pub missing: Option<CommandError>,
 }
 
-/// Writes a contender's code into a folder that is there. That no disassembler is there is
-/// told when all the rest is written.
+/// Writes a contender's code into an existing folder. A missing disassembler is reported after
+/// everything else is written.
 pub fn emit(
     image: &Image,
     contender: &ContenderId,
@@ -76,7 +76,7 @@ fn stem(contender: &ContenderId) -> String {
     contender.as_str().chars().filter_map(kept).collect()
 }
 
-/// Programs that disassemble, and the flags each needs.
+/// Disassemblers, and the flags each needs.
 const DISASSEMBLERS: [(&str, &[&str]); 2] = [
     ("nvdisasm", &["--print-code", "--print-line-info"]),
     ("cuobjdump", &["--dump-sass"]),

@@ -1,6 +1,6 @@
-//! One cell, everything known: how a call is wrong and where, what it left in
-//! memory, and the code that did it. Findings are gathered here; `present` makes
-//! words of them, `dump` and `emit` make files.
+//! Everything known about one cell: how and where a call is wrong, its memory afterwards, and its
+//! code. This module gathers the findings; `present` puts them in words, `dump` and `emit` write
+//! files.
 
 mod dump;
 mod emit;
@@ -25,21 +25,20 @@ use dgx_core::record::schema::Settings;
 pub use dump::{Dump, DumpItem, Form};
 pub use emit::{Kind, emit};
 
-/// What one backend shows of a cell.
+/// The findings of one backend on a cell.
 pub struct Diagnosis {
     pub backend: BackendKind,
     pub device: Device,
     pub verdict: Verdict,
-    /// The call that decided, and what is known of it.
+    /// The call that decided the verdict.
     pub call: Option<Call>,
-    /// How it fares on each distribution alone, where the verdict came before
-    /// all were tried.
+    /// The verdict on each distribution alone, if the cell's verdict came before all were tried.
     pub others: Vec<(Distribution, Verdict)>,
-    /// Holds what the call left, as long as somebody may ask for it.
+    /// Keeps the files of the call as long as they may be needed.
     pub folder: TempDir,
 }
 
-/// A call, and what it left.
+/// A call, and its buffers.
 pub struct Call {
     pub kept: Kept,
     pub operands: Operands,
@@ -48,20 +47,19 @@ pub struct Call {
     pub story: Option<Story>,
 }
 
-/// A cell to look into, and how.
+/// A cell to debug, and the settings.
 pub struct Investigation<'a> {
     pub cell: &'a CompiledCell<'a>,
     pub compiler: &'a Compiler,
     pub cache: &'a Path,
     pub settings: &'a Settings,
     pub time_limit: Duration,
-    /// Buffers to keep beside C.
+    /// Buffers to keep besides C.
     pub buffers: Vec<String>,
 }
 
 impl Investigation<'_> {
-    /// Judges the cell on one backend and looks into what it did. No diagnosis if
-    /// the user asked to stop.
+    /// Judges the cell on one backend and analyses the result. `None` if the user asked to stop.
     pub fn diagnose(&self, runner: &mut Runner) -> Result<Option<Diagnosis>, CommandError> {
         let alone = match self.settings.distributions.len() {
             0 | 1 => 0,
@@ -158,7 +156,7 @@ impl Investigation<'_> {
     }
 }
 
-/// The outputs that were kept, group by group.
+/// The kept outputs, group by group.
 fn written(operator: &Operator, kept: &Kept) -> std::io::Result<Vec<Written>> {
     let mut all = Vec::new();
     for (place, output) in operator.outputs.iter().enumerate() {
@@ -183,7 +181,7 @@ fn scratch_lost(error: &std::io::Error) -> CommandError {
     )
 }
 
-/// Makes the folder that files are asked for in, before there is any work.
+/// Makes the folder for the requested files, before any work.
 pub fn make_folder(folder: &Path) -> Result<(), CommandError> {
     std::fs::create_dir_all(folder).map_err(|e| unwritten(folder, &e))
 }

@@ -1,6 +1,5 @@
-//! NumPy's file format, as far as arrays of numbers need it: a magic word, the
-//! version, a line of Python that says type and shape, and the bytes.
-//! (numpy.org, "NEP 1", version 1.0.)
+//! NumPy's file format, as far as arrays of numbers need it: a magic word, the version, a line of
+//! Python with type and shape, and the bytes. (numpy.org, "NEP 1", version 1.0.)
 
 /// Bytes before the data are a multiple of this.
 const ALIGN: usize = 64;

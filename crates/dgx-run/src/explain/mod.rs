@@ -1,7 +1,6 @@
-//! What can be known of a contender's speed without a profiler: what its
-//! kernels take of an SM, how its grid falls into waves, how much of its work
-//! is padding, how many K steps feed its pipeline, and what bounds the shape
-//! itself. Pure arithmetic on a plan and its builds.
+//! Explains a contender's speed without a profiler: the resources its kernels take on an SM, the
+//! waves of its grid, the share of padding in its work, the K steps that feed its pipeline, and the
+//! bound of the shape itself. Pure arithmetic on a plan and its builds.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +11,9 @@ use dgx_core::domain::{Bytes, Limits, Micros, Shape};
 use dgx_core::operator::Operator;
 use dgx_core::record::schema::{Build, KernelResources};
 
-/// A launch that leaves more of the SMs idle than this is worth a word.
+/// A launch that leaves more of the SMs idle than this gets a remark.
 const IDLE: f64 = 0.25;
-/// So is padding beyond this share of the rows.
+/// So does padding beyond this share of the rows.
 const PADDING: f64 = 0.25;
 
 /// A kernel on an SM.
@@ -42,10 +41,10 @@ impl KernelFit {
 pub struct LaunchFit {
     pub kernel: String,
     pub blocks: u64,
-    /// Grids' worth of resident blocks; none where no block fits.
+    /// The grid in units of all resident blocks; `None` if no block fits.
     pub waves: Option<f64>,
-    /// Share of the resident places that have a block, over all waves; where
-    /// tiles are dealt to the blocks, as long as these have any.
+    /// Share of the resident places that have a block, over all waves; if tiles are dealt to the
+    /// blocks, as long as these have any.
     pub busy: Option<f64>,
 }
 
@@ -59,8 +58,7 @@ impl LaunchFit {
         let blocks: u64 = launch.grid.iter().map(|d| u64::from(*d)).product();
         let kernel = build.kernels.iter().find(|k| k.name == launch.kernel);
         let resident = kernel.map_or(0, |k| KernelFit::of(limits, k).residency.blocks);
-        // A block may also sit alone on its SM: with fewer blocks than SMs,
-        // that is how they are spread.
+        // A block may also be alone on its SM: with fewer blocks than SMs, they are spread so.
         let sms = limits.sms;
         let places = u64::from(sms) * u64::from(resident);
         let waves = (places > 0).then(|| blocks as f64 / places as f64);
@@ -84,20 +82,20 @@ impl LaunchFit {
 pub struct CallFit {
     pub shape: String,
     pub launches: Vec<LaunchFit>,
-    /// Rows computed for nothing over rows wanted, where `BM` tells.
+    /// Superfluous rows over wanted rows, if `BM` is known.
     pub padding: Option<f64>,
-    /// Fewest and most K steps of a tile, where `BK` tells.
+    /// Fewest and most K steps of a tile, if `BK` is known.
     pub k_steps: Option<(u32, u32)>,
     pub stages: Option<i64>,
-    /// The least time the device can take, as tables and reports have it, and
-    /// what bounds it; none where nobody knows the device.
+    /// The minimum time on the device, as in tables and reports, and what limits it; `None` if the
+    /// device is unknown.
     pub floor: Option<(Micros, Resource)>,
     /// Device memory beyond the operands.
     pub scratch: Bytes,
 }
 
 impl CallFit {
-    /// `ceiling` is at the clock its samples ran at, where it was timed.
+    /// `ceiling` is at the clock of its samples, if it was timed.
     pub fn of(
         (operator, shape): (&Operator, &Shape),
         call: &OperatorCall,
@@ -121,7 +119,7 @@ impl CallFit {
         }
     }
 
-    /// The launch that leaves most places without a block decides.
+    /// The launch that leaves most places without a block counts.
     fn least_busy(&self) -> Option<f64> {
         let busy = self.launches.iter().filter_map(|launch| launch.busy);
         busy.min_by(f64::total_cmp)
@@ -145,7 +143,7 @@ fn k_steps(operator: &Operator, shape: &Shape, step: i64) -> (u32, u32) {
     (steps.min().unwrap_or(0), most)
 }
 
-/// What stands out, in sentences with a next step.
+/// Remarkable facts, in sentences with a next step.
 pub fn remarks(kernels: &[KernelFit], calls: &[CallFit]) -> Vec<String> {
     let mut remarks = Vec::new();
     for kernel in kernels {

@@ -57,7 +57,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// With the first of `groups` again: parameters cost the kernel no load.
+    /// With the first of `groups` repeated: a kernel reads parameters without a load.
     pub(crate) fn bytes(&self, operator: &Operator, groups: &[Group]) -> Vec<u8> {
         let words = [self.groups, self.maps, self.deal];
         let words = words.iter().chain(&self.scratch);
@@ -70,7 +70,7 @@ impl Args {
     }
 }
 
-/// What kernels of `operator` include as `dgx/abi.cuh`.
+/// The text that kernels of `operator` include as `dgx/abi.cuh`.
 pub(crate) fn header(operator: &Operator) -> String {
     let (group, args) = (group_bytes(operator), args_bytes(operator));
     let mut members = String::new();
@@ -171,8 +171,8 @@ mod tests {
         assert_eq!([at(156), at(160), bytes.len() as u8], [24, 25, 168]);
     }
 
-    /// The header in the repository, which people read, is the generated one
-    /// but for its comments.
+    /// The header in the repository, which people read, equals the generated one except for its
+    /// comments.
     #[test]
     fn the_header_of_the_dual_gemm_is_the_one_in_the_repository() {
         let code = |text: &str| -> Vec<String> {

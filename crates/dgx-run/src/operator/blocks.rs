@@ -17,14 +17,14 @@ use super::operands::SCALE_BLOCK;
 /// Columns and rows whose sums are in registers together.
 const COLUMNS: usize = 32;
 const ROWS: usize = 4;
-/// Columns multiplied before any is put in its place: what bounds the memory this takes.
+/// Columns multiplied before any is copied to its place: this limits the memory.
 const AT_ONCE: usize = 4096;
 /// Words of four elements in a block.
 const WORDS: usize = SCALE_BLOCK / 4;
-/// Added to the elements of B, because one side of the instruction has no sign.
+/// Added to the elements of B, because one side of the instruction is unsigned.
 const OFFSET: i32 = 12;
 
-/// Whether this machine has what [`Left::multiply`] needs.
+/// Whether this machine has the instructions that [`Left::multiply`] needs.
 pub(super) fn available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
@@ -41,7 +41,7 @@ pub(super) struct Left {
     blocks: usize,
     /// Twice the elements, four to a word.
     words: Vec<[i32; WORDS]>,
-    /// What the offset of B adds to a block's product, negative.
+    /// The offset's contribution to a block's product, negated.
     excess: Vec<i32>,
     /// A quarter of the scale: both elements were doubled.
     scales: Vec<f64>,
@@ -59,7 +59,7 @@ struct Panel {
 /// Packed elements of a block.
 type Block = [u8; SCALE_BLOCK / 2];
 
-/// By packed byte, twice its two elements, plus something.
+/// For each packed byte, twice its two elements, plus a constant.
 struct Doubles([[u8; 2]; 256]);
 
 impl Doubles {
@@ -192,7 +192,7 @@ impl Left {
     }
 }
 
-/// B as it comes, and what its codes stand for.
+/// B as given, and the values of its codes.
 struct Right<'o> {
     elements: &'o [Block],
     scales: &'o [u8],

@@ -1,5 +1,5 @@
-//! Answers kept on disk. They depend only on sizes, distribution, seed and
-//! this code; a file that is torn, foreign or stale is computed again.
+//! Expected results kept on disk. They depend only on sizes, distribution, seed and this code; a
+//! file that is torn, foreign or stale is computed again.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -16,14 +16,14 @@ use dgx_core::operator::{Op, Operator};
 
 /// Raised by any change to how operands are drawn or answers computed.
 const VERSION: u32 = 9;
-/// The folder of the cache that answers are in.
+/// The cache's folder of expected results.
 pub const ANSWERS: &str = "oracles";
-/// What is being written begins so.
+/// Prefix of files that are being written.
 const STAGING: &str = ".new-";
-/// Bytes of answers that are kept.
+/// Maximum bytes of expected results that are kept.
 pub const ANSWERS_LIMIT: u64 = 4 << 30;
 
-/// A folder of answers, bounded in size.
+/// A folder of expected results, limited in size.
 #[derive(Clone, Debug)]
 pub struct OracleCache {
     folder: PathBuf,
@@ -31,7 +31,7 @@ pub struct OracleCache {
 }
 
 impl OracleCache {
-    /// Answers in `folder`, which is made when the first is kept.
+    /// Results in `folder`, which is made when the first is kept.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
@@ -45,9 +45,9 @@ impl OracleCache {
         Self { limit, ..self }
     }
 
-    /// The answer from disk, or computed and kept. `operands` must be those of
-    /// `shape`, `distribution` and `seed`. A cache that cannot be read or
-    /// written costs time, never the answer.
+    /// The result from disk, or computed and kept. `operands` must be those of `shape`,
+    /// `distribution` and `seed`. A cache that cannot be read or written costs time, but never the
+    /// result.
     pub fn answer(
         &self,
         shape: &Shape,
@@ -68,8 +68,8 @@ impl OracleCache {
         oracle
     }
 
-    /// Keeps an answer computed elsewhere. One that cannot be kept will be
-    /// computed again: losing the cache is no reason to lose the run.
+    /// Keeps a result computed elsewhere. If that fails it will be computed again: losing the cache
+    /// is no reason to lose the run.
     pub fn keep(
         &self,
         operator: &Operator,
@@ -86,7 +86,7 @@ impl OracleCache {
         self.folder.join(format!("{}.oracle", hex(key)))
     }
 
-    /// Whether the answer is on disk already, without reading it.
+    /// Whether the result is already on disk, without reading it.
     pub fn has(
         &self,
         operator: &Operator,
@@ -100,7 +100,7 @@ impl OracleCache {
                 .is_file()
     }
 
-    /// Written aside and renamed, so that no reader meets half a file.
+    /// Written to a temporary name and renamed, so that no reader meets half a file.
     fn write(&self, path: &Path, key: &[u8; 32], oracle: &Oracle) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let mut file = tempfile::Builder::new()
@@ -124,7 +124,7 @@ impl OracleCache {
             put(&bytes)?;
         }
         file.write_all(&sum.0.to_le_bytes())?;
-        // One that holds something is someone else's: the answer is not kept then.
+        // A folder with contents is not the cache's: then the result is not kept.
         if path.is_dir() {
             fs::remove_dir(path)?;
         }
@@ -132,7 +132,7 @@ impl OracleCache {
         self.evict(path)
     }
 
-    /// Removes what was used longest ago until the rest fits, sparing `newest`.
+    /// Removes the least recently used until the rest fits, except `newest`.
     fn evict(&self, newest: &Path) -> io::Result<()> {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -158,7 +158,7 @@ impl OracleCache {
     }
 }
 
-/// Names do not matter: two shapes of the same groups share an answer.
+/// Names do not matter: two shapes with the same groups share a result.
 fn key(operator: &Operator, shape: &Shape, distribution: Distribution, seed: u64) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(VERSION.to_le_bytes());
@@ -171,7 +171,7 @@ fn key(operator: &Operator, shape: &Shape, distribution: Distribution, seed: u64
     hash.finalize().into()
 }
 
-/// Whether this is a file of an answer, or one that is being written.
+/// Whether this is a file of a result, or one that is being written.
 pub fn is_ours(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     is_answer(path) || (name.starts_with(STAGING) && is_file(path))
@@ -250,14 +250,14 @@ fn extents(operands: &Operands) -> Vec<(usize, usize)> {
     operands.groups.iter().flat_map(of).collect()
 }
 
-/// Whether an answer is worth keeping: it has a product in it.
+/// Whether a result is worth keeping: it contains a product.
 fn is_costly(operator: &Operator) -> bool {
     let mut nodes = operator.outputs.iter().flat_map(|o| &o.value.nodes);
     nodes.any(|node| node.op == Op::MatMul)
 }
 
-/// Against torn writes and flipped bits, not against malice: a cryptographic
-/// hash would take longer than reading the file.
+/// Against torn writes and flipped bits, not against malice: a cryptographic hash would take longer
+/// than reading the file.
 #[derive(Default)]
 struct Checksum(u64);
 
@@ -282,7 +282,7 @@ mod tests {
         grouped("t", &[5, 5], 128, 256)
     }
 
-    /// Answers kept by an earlier dgx are those of other data.
+    /// Results kept by an earlier dgx are those of other data.
     #[test]
     fn the_version_is_raised_with_the_data() {
         let shape = shape();

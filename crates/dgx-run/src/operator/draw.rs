@@ -1,6 +1,5 @@
-//! Random operands. Each tensor of each group has its own stream of one
-//! generator, cut into chunks of rows, so that the data depend on the seed
-//! alone and not on the number of cores.
+//! Random operands. Each tensor of each group has its own stream of one generator, cut into chunks
+//! of rows, so that the data depend on the seed alone and not on the number of cores.
 
 use std::sync::LazyLock;
 
@@ -19,14 +18,14 @@ pub(super) mod plain;
 /// Rows drawn by one generator.
 const CHUNK_ROWS: usize = 32;
 
-/// On which side of a product a tensor stands, and which it is there.
+/// The side of a product that a tensor is on, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
     Right(usize),
 }
 
-/// Which of a group's random streams is meant.
+/// One of a group's random streams.
 #[derive(Clone, Copy, Debug)]
 enum Stream {
     Levels = 0,
@@ -54,14 +53,14 @@ impl Side {
     }
 }
 
-/// What draws the operands of one group.
+/// Draws the operands of one group.
 pub(super) struct Draw {
     seed: u64,
     group: usize,
     distribution: Distribution,
-    /// For each block of 16 along K, the exponent around which A's scales lie;
-    /// B's lie around [`LEVEL`] less that. With scales over 18 binades on both
-    /// sides, most products would leave fp16 unless large ones met small ones.
+    /// For each block of 16 along K, the exponent around which A's scales lie; B's lie around
+    /// [`LEVEL`] minus that. With scales over 18 binades on both sides, most products would leave
+    /// fp16 unless large ones are paired with small ones.
     levels: Vec<i32>,
     /// A block where A's scales are the largest, and one where B's are.
     high: usize,
@@ -74,12 +73,11 @@ pub(super) struct Draw {
     top_row: u32,
 }
 
-/// Exponent of the product of two scales that meet in a block.
+/// Exponent of the product of two paired scales.
 const LEVEL: i32 = -8;
-/// Where one side's exponent is within this of [`LEVEL`], the other may peak.
+/// If one side's exponent is within this of [`LEVEL`], the other may peak.
 const PEAK_REACH: i32 = 1;
-/// Of 256 blocks of a row so many are peaks, where they may, and as many have a
-/// tiny scale.
+/// Of 256 blocks of a row this many are peaks, where allowed, and as many have a tiny scale.
 const SELDOM: u32 = 8;
 const TWICE_SELDOM: u32 = 2 * SELDOM;
 
@@ -108,7 +106,7 @@ impl Draw {
         let exponents = LEVEL.unsigned_abs() + 1;
         let mut level = || LEVEL + (rng.next_u32() % exponents) as i32;
         draw.levels = (0..blocks).map(|_| level()).collect();
-        // Even the shortest K sees the top binades on both sides.
+        // Even the shortest K contains the top binades on both sides.
         draw.high = rng.next_u32() as usize % blocks;
         draw.low = (draw.high + 1 + rng.next_u32() as usize % (blocks - 1).max(1)) % blocks;
         draw.runs = [[(); 2]; 2].map(|run| run.map(|()| rng.next_u32()));
@@ -166,7 +164,7 @@ impl Draw {
                 Side::Left => *e,
                 Side::Right(_) => LEVEL - e,
             };
-            // What a scale is says nothing about its neighbours.
+            // Each scale is independent of its neighbours.
             *scale = match random >> 24 {
                 0..SELDOM if own >= -PEAK_REACH => {
                     only_one(elements, random >> 16);

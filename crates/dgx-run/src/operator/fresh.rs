@@ -1,6 +1,5 @@
-//! What the calls of an operator change in its tensors, axis by axis: pieces of
-//! an axis change places, and some indices change the sign. tools.cu does the
-//! same on a device.
+//! The changes that each call makes to an operator's tensors, axis by axis: pieces of an axis are
+//! permuted, and some indices change the sign. tools.cu does the same on a device.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,18 +19,17 @@ pub(crate) struct Axis {
     pub extent: u32,
     /// Indices that move together.
     pub unit: u32,
-    /// Pieces of a unit that change places; none where the axis stays.
+    /// Pieces of a unit that are permuted; 0 if the axis is not.
     pub count: u32,
-    /// What their order is drawn by.
+    /// The number that their order is drawn from.
     pub order: u32,
-    /// What signs are drawn by, a bit each.
+    /// The number that signs are drawn from, a bit each.
     pub signs: u32,
 }
 
-/// What the symmetries of an operator are drawn by, from here on; fewer are of
-/// gated products.
+/// The first number for symmetries of an operator; smaller ones are for gated products.
 const FIRST: u32 = 8;
-/// How many symmetries are used: each has a bit.
+/// Maximum number of symmetries used: each has a bit.
 const MOST: usize = 24;
 
 impl Axis {
@@ -56,7 +54,7 @@ impl Axis {
         self.count == 0 && self.signs == 0
     }
 
-    /// From where each index comes.
+    /// The source of each index.
     fn sources(&self, shuffle: Shuffle, group: usize) -> Vec<u32> {
         let order = shuffle.order(self.order, group, self.count as usize);
         let moved = order.iter().flat_map(|piece| {
@@ -77,7 +75,7 @@ impl Axis {
     }
 }
 
-/// What a call changes in a tensor of a group; `Moves` of tools.cu.
+/// The changes of a call to a tensor of a group; `Moves` of tools.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, NoUninit)]
 pub(crate) struct Moves {
@@ -117,8 +115,7 @@ pub(crate) fn input_axes(operator: &Operator, input: usize, extents: &[usize]) -
     axes(operator, &operator.inputs[input], extents, negated)
 }
 
-/// Of an output, where the operator is no gated product: of such a one both
-/// products change.
+/// Of an output, if the operator is not a gated product, for which both products change.
 pub(crate) fn output_axes(operator: &Operator, output: usize, extents: &[usize]) -> Vec<Axis> {
     let negated = |symmetry: &Symmetry| matches!(symmetry, Symmetry::Negate { outputs, .. } if outputs.contains(&output));
     axes(operator, &operator.outputs[output].tensor, extents, negated)
@@ -167,8 +164,8 @@ fn known(operator: &Operator) -> Arc<[Symmetry]> {
     Arc::clone(found)
 }
 
-/// The same for the scales of a tensor, one for each `block` along its last
-/// axis: they move with their block, and have no part in its sign.
+/// The same for the scales of a tensor, one for each `block` along its last axis: they move with
+/// their block, and do not change its sign.
 pub(crate) fn of_scales(axes: &[Axis], block: u32) -> Vec<Axis> {
     let mut axes: Vec<Axis> = axes.iter().map(|axis| Axis { signs: 0, ..*axis }).collect();
     if let Some(last) = axes.last_mut() {
@@ -178,9 +175,9 @@ pub(crate) fn of_scales(axes: &[Axis], block: u32) -> Vec<Axis> {
     axes
 }
 
-/// Where the elements of a tensor come from in one call.
+/// The sources of a tensor's elements in one call.
 struct Origins {
-    /// All axes but the last: from which row, and whether its sign changes.
+    /// For all axes but the last: the source row, and whether its sign changes.
     rows: Vec<(usize, bool)>,
     /// The last.
     columns: Vec<(usize, bool)>,
@@ -213,7 +210,7 @@ impl Origins {
         }
     }
 
-    /// Where elements went. The sign is that of the place they went to.
+    /// The destinations of elements. The sign is that of the destination.
     fn inverted(&self) -> Self {
         let inverted = |from: &[(usize, bool)]| {
             let mut to = vec![(0, false); from.len()];
@@ -229,7 +226,7 @@ impl Origins {
     }
 }
 
-/// An input as a call has it.
+/// An input as changed for a call.
 pub(crate) fn moved(tensor: &Tensor, axes: &[Axis], shuffle: Shuffle, group: usize) -> Tensor {
     let mut moved = tensor.clone();
     if axes.iter().all(Axis::is_still) {
@@ -246,13 +243,12 @@ pub(crate) fn moved(tensor: &Tensor, axes: &[Axis], shuffle: Shuffle, group: usi
     moved
 }
 
-/// Packed rows of a tensor, and where they come from.
+/// Packed rows of a tensor, and their sources.
 struct Rows {
     origins: Origins,
     bits: usize,
     row_bytes: usize,
-    /// Bytes that stay together, and share their sign; none where single
-    /// elements have signs.
+    /// Bytes that stay together, and share their sign; `None` if single elements have signs.
     piece: Option<usize>,
 }
 
@@ -326,7 +322,7 @@ impl Rows {
     }
 }
 
-/// An output of a call as it would be of the data before they moved.
+/// An output of a call, changed back to that for the original data.
 pub(crate) fn moved_back(
     output: &Written,
     axes: &[Axis],
@@ -341,7 +337,7 @@ pub(crate) fn moved_back(
     output.with_bytes(bytes)
 }
 
-/// The elements of an output as a call should leave them.
+/// The expected elements of an output of a call.
 pub(crate) fn moved_values(
     values: &[f64],
     axes: &[Axis],

@@ -1,12 +1,11 @@
-//! Two products of block-scaled operands that share their left one, the first
-//! gating the second: what today's oracle, shuffles, device judging and
-//! explanations are for.
+//! Two products of block-scaled operands with a common left operand, where the first gates the
+//! second: the form that the oracle, shuffles, device judging and explanations handle specially.
 
 use super::{GroupOperands, Tensor};
 use dgx_core::domain::Group;
 use dgx_core::operator::{ElementType, Operator, Product, Tensor as Input};
 
-/// Rows and columns of the output, and how long the sums are.
+/// Rows and columns of the output, and the length of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extents {
     pub rows: usize,

@@ -1,5 +1,5 @@
-//! What follows from an operator: number formats, data, the f64 answer to
-//! them, and how all of it is handed to a kernel. Knows nothing of designs.
+//! What follows from an operator: number formats, data, expected results in f64, and the parameters
+//! of kernels. This module knows no designs.
 //!
 //! | from the file | where | becomes |
 //! |---|---|---|

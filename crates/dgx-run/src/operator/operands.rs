@@ -24,7 +24,7 @@ impl GroupOperands {
     /// Group `index` of a shape, drawn from `distribution` by `seed`.
     ///
     /// # Panics
-    /// If exact data are asked for where there are none: a plan refuses that.
+    /// If exact data are requested but do not exist: a plan refuses that.
     pub fn draw(
         operator: &Operator,
         group: &Group,
@@ -111,7 +111,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// What they take on a device, the blocked scales not counted.
+    /// Their size on a device, without blocked scales.
     pub fn bytes(&self) -> u64 {
         let inputs = self.groups.iter().flat_map(|group| &group.inputs);
         inputs
@@ -119,7 +119,7 @@ impl Operands {
             .sum()
     }
 
-    /// Zeros of the same sizes: for a call whose time alone is asked for.
+    /// Zeros of the same sizes: for a call of which only the time is wanted.
     pub fn blank(operator: &Arc<Operator>, shape: &Shape) -> Self {
         let groups = shape.groups.iter();
         Self {
@@ -179,8 +179,8 @@ mod tests {
         }
     }
 
-    /// A kernel that looks at one scale learns nothing of the others, and there
-    /// are tokens that are padding.
+    /// A kernel that looks at one scale learns nothing about the others, and some tokens are
+    /// padding.
     #[test]
     fn full_has_no_place_of_its_own_for_anything() {
         let (mut peaks, mut empty) = (BTreeSet::new(), BTreeSet::new());

@@ -1,7 +1,6 @@
-//! The right answer, on the CPU: multiply on all cores, summing in f64, and keep
-//! both products, because how a wrong output relates to them says what went
-//! wrong. An answer from elsewhere is held against the definition before it is
-//! used.
+//! The expected result, on the CPU: multiplies on all cores, sums in f64, and keeps both products,
+//! because the relation of a wrong output to them shows the mistake. A result from another source
+//! is checked against the definition before it is used.
 
 use gemm_common::Parallelism;
 use rand::{Rng, RngExt};
@@ -12,7 +11,7 @@ use super::operands::{GroupOperands, Operands, SCALE_BLOCK};
 use super::{Arithmetic, Evaluator, Extents, Tensor, Written, is_gated};
 use dgx_core::operator::{Op, Operator};
 
-/// Rows dequantised at a time: what bounds the memory of the oracle.
+/// Rows dequantised at a time: limits the memory of the oracle.
 const N_BLOCK: usize = 512;
 const M_BLOCK: usize = 1024;
 /// Elements of each product, or output, of a group that a spot check computes.
@@ -23,7 +22,7 @@ pub(crate) fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// The answer for a whole shape.
+/// The expected result of a whole shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Oracle {
     pub groups: Vec<GroupOracle>,
@@ -39,8 +38,7 @@ pub struct GroupOracle {
     pub gate: Vec<f32>,
     /// A·B2ᵀ
     pub up: Vec<f32>,
-    /// The output itself, where the operator is no gated product; then both
-    /// products are empty.
+    /// The output itself, if the operator is not a gated product; then both products are empty.
     pub values: Vec<f64>,
 }
 
@@ -56,7 +54,7 @@ impl GroupOracle {
         }
     }
 
-    /// Whether both products are there.
+    /// Whether it has both products.
     pub fn is_gated(&self) -> bool {
         self.values.is_empty()
     }
@@ -92,10 +90,9 @@ impl Oracle {
         }
     }
 
-    /// Compares an answer computed elsewhere with the definition: at the corners
-    /// and a few places `rng` chooses. Sums of nvfp4 products fit f64 and have
-    /// no order, so their bits must agree; others may differ by 2^-40 of what
-    /// their terms are.
+    /// Compares a result computed elsewhere with the definition: at the corners and a few places
+    /// that `rng` chooses. Sums of nvfp4 products are exact in f64 in any order, so their bits must
+    /// agree; others may differ by 2^-40 of the size of their terms.
     pub(crate) fn spot_check(
         &self,
         operands: &Operands,
@@ -172,8 +169,8 @@ fn spots(rows: usize, columns: usize, rng: &mut impl Rng) -> Vec<(usize, usize)>
     corners.into_iter().chain(drawn).collect()
 }
 
-/// Every output of a group by the definition. One that is named by a later one
-/// is taken as rounded to its type.
+/// Every output of a group by the definition. An output that a later one names is rounded to its
+/// type there.
 fn evaluated(operator: &Operator, operands: &GroupOperands) -> Vec<GroupOracle> {
     let mut kept = Vec::new();
     let mut answers = Vec::new();
@@ -196,8 +193,7 @@ fn evaluated(operator: &Operator, operands: &GroupOperands) -> Vec<GroupOracle> 
     answers
 }
 
-/// The first outputs of a problem as a kernel writes them: what the value of the
-/// next may read.
+/// The first outputs of a problem as a kernel writes them, for the value of the next to read.
 pub(crate) fn written_outputs(
     operator: &Operator,
     sizes: &[u64],
@@ -211,8 +207,7 @@ pub(crate) fn written_outputs(
     written.collect()
 }
 
-/// An output as a kernel would have written these values; without them where no later output
-/// names it.
+/// An output as a kernel would have written these values; empty if no later output names it.
 pub(super) fn written_output(
     operator: &Operator,
     place: usize,
@@ -237,7 +232,7 @@ pub(super) fn written_output(
     }
 }
 
-/// An element of an answer that is not what the definition gives.
+/// An element of a result that differs from the definition.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error(
     "{of} of group {group} at row {row}, column {column} is {found:e}, by the definition {wanted:e}"
@@ -322,7 +317,7 @@ impl Room {
     }
 }
 
-/// As [`Room::solve_in_f64`], by whole numbers.
+/// Like [`Room::solve_in_f64`], by whole numbers.
 #[cfg(target_arch = "x86_64")]
 fn solve_by_blocks(operands: &GroupOperands) -> GroupOracle {
     let extents = operands.extents();

@@ -10,15 +10,14 @@ use super::{GroupOperands, GroupOracle, Operands, Oracle, Written, is_gated};
 use dgx_core::domain::{Group, mix};
 use dgx_core::operator::Operator;
 
-/// Another problem of the same numbers. Of gated products, the rows of A, those
-/// of B1 and B2 together, and the blocks along K change places, and whole rows
-/// change their sign: the answer follows from the products of the first, but
-/// not from its C, as silu(-x) is not -silu(x). Of others, whatever the
-/// symmetries of the operator allow. tools.cu does the same on a device.
+/// Another problem with the same numbers. For gated products, the rows of A, those of B1 and B2
+/// together, and the blocks along K are permuted, and whole rows change their sign: the result
+/// follows from the products of the first problem, but not from its C, as silu(-x) is not -silu(x).
+/// For others, whatever the symmetries of the operator allow. tools.cu does the same on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shuffle(u64);
 
-/// What is drawn by a key.
+/// The values drawn from a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drawn {
     SignsOfA = 0,
@@ -29,7 +28,7 @@ pub(super) enum Drawn {
     Blocks = 5,
 }
 
-/// Keeps all this apart from addresses in what is hashed.
+/// Separates these hashes from those of addresses.
 const SHUFFLE: u64 = 1 << 63;
 
 impl Shuffle {
@@ -42,7 +41,7 @@ impl Shuffle {
         self.hash(signs, group, row) & 1 == 1
     }
 
-    /// From where each of so many comes.
+    /// The sources of a permutation of `count` items.
     pub(crate) fn order(self, of: u32, group: usize, count: usize) -> Vec<u32> {
         let permutation = Permutation::new(self.hash(of, group, 0), count as u32);
         (0..count as u32)
@@ -56,8 +55,8 @@ impl Shuffle {
     }
 }
 
-/// A permutation of the numbers below a count, one at a time: rounds of a
-/// bijection of the next power of two, until a number is below the count.
+/// A permutation of the numbers below a count, one at a time: rounds of a bijection of the next
+/// power of two, until a number is below the count.
 struct Permutation {
     count: u32,
     mask: u32,
@@ -94,14 +93,14 @@ impl Permutation {
     }
 }
 
-/// What is drawn for something of this name: the same in every process that has the seed.
+/// A generator for this name: the same in every process with the seed.
 pub fn drawing(seed: u64, name: &str) -> ChaCha8Rng {
     let hash = Sha256::new().chain_update(seed.to_le_bytes());
     ChaCha8Rng::from_seed(hash.chain_update(name).finalize().into())
 }
 
 impl Drawn {
-    /// Which signs of the input at `place` change, and which of its rows change places.
+    /// The keys for the signs of the input at `place`, and for the order of its rows.
     pub(crate) fn of_input(place: usize) -> (Self, Self) {
         match place {
             0 => (Self::SignsOfA, Self::RowsOfA),
@@ -139,7 +138,7 @@ impl GroupOperands {
 }
 
 impl Oracle {
-    /// The answer to the shuffled operands of `groups`.
+    /// The expected result for the shuffled operands of `groups`.
     pub(crate) fn shuffled(&self, shuffle: Shuffle, operator: &Operator, groups: &[Group]) -> Self {
         let outputs = operator.outputs.len();
         let answers = self.groups.iter().enumerate();
@@ -160,8 +159,8 @@ impl Oracle {
     }
 }
 
-/// Outputs of a call as they would be of the data before they were shuffled,
-/// where that is one to one: every element was written, and is an output's.
+/// Outputs of a call, changed back to those for the unshuffled data, if that is one to one: every
+/// element was written, and belongs to an output.
 pub(crate) fn unshuffled(
     outputs: &[Written],
     shuffle: Shuffle,
@@ -179,7 +178,7 @@ pub(crate) fn unshuffled(
     Some(moved.collect())
 }
 
-/// What calls change in an output of a group.
+/// The changes of calls to an output of a group.
 pub(crate) fn axes_of(operator: &Operator, output: usize, group: &Group) -> Vec<Axis> {
     let sizes = operator.sizes_in(group).unwrap_or_default();
     let extents = operator.outputs[output].tensor.extents(&sizes);
@@ -255,8 +254,7 @@ mod tests {
         assert!(counts.iter().all(|n| (100..320).contains(n)), "{seen:?}");
     }
 
-    /// The products are those of the operands, and C is not what it was with
-    /// another sign.
+    /// The products are those of the operands, and C differs from that with another sign.
     #[test]
     fn the_answer_to_shuffled_operands_is_the_shuffled_answer() {
         let groups = [(3, 128, 256), (37, 144, 512)].map(|(m, n, k)| group(m, n, k));

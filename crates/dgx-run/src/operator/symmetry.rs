@@ -1,6 +1,6 @@
-//! What may be done to the data of a call so that the result is another one,
-//! known from the first: sizes permuted, signs changed. Each is tried on an operator's small shapes, by evaluation;
-//! those that hold there are returned.
+//! Changes of a call's data whose effect on the result is known: permuted sizes, changed signs.
+//! Each candidate is tried on an operator's small shapes, by evaluation; those that hold there are
+//! returned.
 
 use dgx_core::operator::{ElementType, Extent, Number, Operator, Tensor};
 use rand::RngExt;
@@ -11,16 +11,15 @@ use rand_chacha::rand_core::SeedableRng;
 use super::evaluate::{Evaluator, Problem};
 use super::format::Packed;
 
-/// A change of the inputs that changes the outputs in a known way. Sizes,
-/// inputs and outputs are named by their places in the operator.
+/// A change of the inputs that changes the outputs in a known way. Sizes, inputs and outputs are
+/// given by their indices in the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Symmetry {
-    /// The indices of a size permuted in every tensor that has it, inputs and
-    /// outputs alike, in pieces of `unit`: blocks that share a scale, or a
-    /// byte, stay together.
+    /// The indices of a size are permuted in every tensor that has it, inputs and outputs alike, in
+    /// pieces of `unit`: blocks that share a scale, or a byte, stay together.
     Permute { size: usize, unit: u64 },
-    /// These inputs negated at some indices of a size. So are those outputs;
-    /// the other outputs stay.
+    /// These inputs are negated at some indices of a size, and so are those outputs; the other
+    /// outputs stay the same.
     Negate {
         size: usize,
         inputs: Vec<usize>,
@@ -28,14 +27,13 @@ pub(super) enum Symmetry {
     },
 }
 
-/// Data that a symmetry must hold on, for each small shape.
+/// Data sets on which a symmetry must hold, for each small shape.
 const TRIALS: u64 = 2;
-/// How far results that are the same may be apart, for the largest of them.
+/// Tolerance for equal results, relative to the largest of them.
 const SAME: f64 = 1e-11;
 
-/// The symmetries of an operator that hold on its small shapes. Those of
-/// single tensors come before those of two, and what follows from them is left
-/// out.
+/// The symmetries of an operator that hold on its small shapes. Those of single tensors come before
+/// those of two, and combinations of others are left out.
 pub(super) fn symmetries(operator: &Operator) -> Vec<Symmetry> {
     let Some(trials) = trials(operator) else {
         return Vec::new();
@@ -49,7 +47,7 @@ pub(super) fn symmetries(operator: &Operator) -> Vec<Symmetry> {
     found
 }
 
-/// The permutation of a size, unless some extent has it as a part.
+/// The permutation of a size, unless an extent is computed from it.
 fn permutation(operator: &Operator, size: usize) -> Option<Symmetry> {
     let outputs = operator.outputs.iter().map(|output| &output.tensor);
     let tensors: Vec<&Tensor> = operator.inputs.iter().chain(outputs).collect();
@@ -78,7 +76,7 @@ fn mentions(extent: &Extent, size: usize) -> bool {
     }
 }
 
-/// Negations along a size of one input, and of two where neither alone holds.
+/// Negations along a size of one input, and of two if neither holds alone.
 fn negations(operator: &Operator, trials: &[Trial], size: usize) -> Vec<Symmetry> {
     let has = |tensor: &Tensor| tensor.extents.contains(&Extent::Size(size));
     let signed: Vec<usize> = (0..operator.inputs.len())
@@ -88,7 +86,7 @@ fn negations(operator: &Operator, trials: &[Trial], size: usize) -> Vec<Symmetry
         .filter(|o| has(&operator.outputs[*o].tensor) && is_signed(&operator.outputs[*o].tensor))
         .collect();
     let try_inputs = |inputs: Vec<usize>| {
-        // All outputs that can, or none: more would be as many as subsets.
+        // All outputs that can, or none: testing every subset would be too much.
         let signs = [outputs.clone(), Vec::new()];
         let negations = signs.map(|outputs| Symmetry::Negate {
             size,
@@ -113,7 +111,7 @@ fn negations(operator: &Operator, trials: &[Trial], size: usize) -> Vec<Symmetry
             found.extend(try_inputs(vec![*first, *second]));
         }
     }
-    // One input met by several others, as in two products of it.
+    // One input combined with several others, as in two products of it.
     if others.len() > 2 && !found.iter().any(is_pair) {
         found.extend(try_inputs(others));
     }
@@ -124,7 +122,7 @@ fn is_pair(symmetry: &Symmetry) -> bool {
     matches!(symmetry, Symmetry::Negate { inputs, .. } if inputs.len() == 2)
 }
 
-/// Whether a bit is the sign, and either sign may occur.
+/// Whether one bit is the sign, and both signs may occur.
 fn is_signed(tensor: &Tensor) -> bool {
     tensor.element.number() == Number::Real && tensor.range.is_none()
 }
@@ -151,7 +149,7 @@ fn holds(operator: &Operator, trials: &[Trial], symmetry: &Symmetry) -> bool {
     trials.iter().all(|trial| changed(trial).is_some())
 }
 
-/// A drawn instance of a symmetry.
+/// A random instance of a symmetry.
 struct Change<'a> {
     symmetry: &'a Symmetry,
     size: usize,
@@ -166,7 +164,7 @@ impl<'a> Change<'a> {
             Symmetry::Negate { size, .. } => (*size, 1),
         };
         let extent = sizes[size] as usize;
-        // A piece that is not whole stays where it is.
+        // An incomplete piece stays in place.
         let mut pieces: Vec<usize> = (0..extent / unit).collect();
         pieces.shuffle(rng);
         let moved = pieces.iter().flat_map(|p| p * unit..(p + 1) * unit);
@@ -226,8 +224,8 @@ struct Trial {
     results: Vec<Vec<f64>>,
 }
 
-/// None if a small shape cannot be evaluated, or an output is all zeros or
-/// has nothing finite: then nothing can be learned from it.
+/// `None` if a small shape cannot be evaluated, or an output is all zeros or has no finite value:
+/// then it shows nothing.
 fn trials(operator: &Operator) -> Option<Vec<Trial>> {
     let mut trials = Vec::new();
     for sizes in &operator.small {
@@ -274,7 +272,7 @@ fn drawn(tensor: &Tensor, sizes: &[u64], rng: &mut ChaCha8Rng) -> f64 {
 }
 
 impl Trial {
-    /// All outputs; one that names another gets what was computed for it.
+    /// All outputs; one that names another reads its computed value.
     fn evaluate(&self, operator: &Operator, inputs: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
         let bytes =
             |numbers: &[f64]| -> Vec<u8> { numbers.iter().flat_map(|x| x.to_le_bytes()).collect() };
@@ -302,7 +300,7 @@ impl Trial {
     }
 }
 
-/// A tensor whose numbers are as they are, not rounded to its type.
+/// A tensor with its numbers as f64, not rounded to its type.
 fn as_f64<'b>(tensor: &Tensor, bytes: &'b [u8], sizes: &[u64]) -> Option<Packed<'b>> {
     let extents = tensor.extents(sizes)?;
     Some(Packed {

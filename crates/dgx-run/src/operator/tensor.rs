@@ -10,9 +10,9 @@ pub struct Tensor {
     pub element: ElementType,
     /// First axis first.
     pub extents: Vec<usize>,
-    /// Two of four bits to a byte, the even one in the low half.
+    /// Two 4-bit elements to a byte, the even one in the low half.
     pub elements: Vec<u8>,
-    /// Row-major, one for each block along the last axis; empty where the type has none.
+    /// Row-major, one for each block along the last axis; empty if the type has none.
     pub scales: Vec<u8>,
 }
 
@@ -20,7 +20,7 @@ impl Tensor {
     /// Zeros.
     ///
     /// # Panics
-    /// If `group` has not the operator's sizes.
+    /// If `group` does not have the operator's sizes.
     pub(super) fn blank(operator: &Operator, tensor: &operator::Tensor, group: &Group) -> Self {
         let sizes = operator.sizes_in(group);
         let extents = sizes.and_then(|sizes| tensor.extents(&sizes));

@@ -3,14 +3,14 @@ use rayon::prelude::*;
 use super::format::{decode, encode};
 use dgx_core::operator::ElementType;
 
-/// What a call left in an output of a group, element by element.
+/// The contents of an output of a group after a call, element by element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub element: ElementType,
     /// Packed as in memory.
     bytes: Vec<u8>,
-    /// What an element holds before the call: a NaN that arithmetic does not
-    /// make, where the type has one.
+    /// The value of an element before the call: a NaN that arithmetic does not produce, if the type
+    /// has one.
     poison: u64,
 }
 
@@ -19,7 +19,7 @@ pub struct Written {
 pub struct Found {
     pub element: ElementType,
     pub bits: u64,
-    /// Whether it is no longer what it held before the call.
+    /// Whether it differs from its value before the call.
     pub written: bool,
 }
 
@@ -42,7 +42,7 @@ impl Written {
         }
     }
 
-    /// Of which no element counts as unwritten.
+    /// An output without unwritten elements.
     pub fn whole(element: ElementType, bytes: Vec<u8>) -> Self {
         Self::new(element, bytes, poison_kept(element))
     }
@@ -124,7 +124,7 @@ impl Written {
         &self.bytes
     }
 
-    /// Changes an element, as a script or a test wants it.
+    /// Changes an element, for a script or a test.
     #[cfg(any(test, feature = "fake"))]
     pub fn set(&mut self, index: usize, bits: u64) {
         let width = self.element.bits() as usize / 8;
@@ -132,7 +132,7 @@ impl Written {
         word.copy_from_slice(&bits.to_le_bytes()[..width]);
     }
 
-    /// With one poison for all calls, so that two calls can be compared.
+    /// With the same poison for all calls, so that two calls can be compared.
     pub(crate) fn settled(mut self) -> Self {
         let kept = poison_kept(self.element);
         if self.element.has_nan() && self.poison != kept && self.element.bits() >= 8 {
@@ -149,8 +149,8 @@ impl Written {
     }
 }
 
-/// What stands for an element that nobody wrote once the call is over: a NaN
-/// where the type has one, else what no element is.
+/// Replaces unwritten elements once the call is over: a NaN if the type has one, else a value that
+/// no element has.
 fn poison_kept(element: ElementType) -> u64 {
     match element.element() {
         ElementType::F16 => 0x7e5a,

@@ -1,6 +1,6 @@
-//! What the host does for one operator call, as numbers: every expression of
-//! the front matter evaluated for one shape on one device. Plain data: it is
-//! sent to worker processes as JSON, and both backends obey it alike.
+//! The host's part of one operator call, as numbers: every expression of the front matter evaluated
+//! for one shape on one device. Plain data: it is sent to worker processes as JSON, and all
+//! backends execute it alike.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +14,32 @@ use crate::catalog::{Fill, MapType, NumberType, OperandRef, Swizzle};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorCall {
-    /// `group_order[i]` is the place in the shape of the kernel's group i.
+    /// `group_order[i]` is the index in the shape of the kernel's group i.
     pub group_order: Vec<usize>,
     /// Tiles of all groups before this one.
     pub tile_begin: Vec<u32>,
     pub tile_count: u32,
-    /// Where the host deals the tiles out.
+    /// Set if the host deals the tiles.
     pub deal: Option<TileLists>,
     pub scratch: Vec<ScratchLayout>,
     pub maps: Vec<MapLayout>,
     pub launches: Vec<LaunchGeometry>,
 }
 
-/// Tiles dealt out to CTAs: worker w's tiles after its first, which is tile w,
-/// are `tiles[w]`, `tiles[workers + w]`, … up to one that is no tile.
+/// Tiles dealt to CTAs: worker w's tiles after its first, which is tile w, are `tiles[w]`,
+/// `tiles[workers + w]`, … up to one that is no tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TileLists {
     pub workers: u32,
     pub tiles: Vec<u32>,
-    /// Cost of all tiles together, and of the worker who has most.
+    /// Cost of all tiles together, and of the worker with the most.
     pub cost: u64,
     pub makespan: u64,
 }
 
 impl TileLists {
-    /// Lays out the workers' lists, `end` where there is no more.
+    /// Lays out the workers' lists, ended by `end`.
     pub(super) fn new(hands: &Hands, end: u32) -> Self {
         let rows = hands.tiles.iter().map(Vec::len).max().unwrap_or(1);
         let row = |i: usize| {
@@ -54,7 +54,7 @@ impl TileLists {
         }
     }
 
-    /// Share of the workers' time, until the last is done, that they work.
+    /// The share of time that workers work, until the last is done.
     pub(crate) fn evenness(&self) -> f64 {
         match self.makespan {
             0 => 1.0,
@@ -63,7 +63,7 @@ impl TileLists {
     }
 }
 
-/// Device memory of the variant's own.
+/// The variant's own device memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScratchLayout {
@@ -129,7 +129,7 @@ pub struct LaunchGeometry {
     pub smem: u32,
     /// Programmatic dependent launch on the launch before.
     pub pdl: bool,
-    /// One `dgx::Args` where there are none.
+    /// One `dgx::Args` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Arguments>,
     /// For Triton's compiler.
@@ -137,13 +137,13 @@ pub struct LaunchGeometry {
     pub options: Option<BTreeMap<String, i64>>,
 }
 
-/// What the parameters of a kernel are given.
+/// The arguments of a kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
     /// Operands and maps are arrays with an entry for each group.
     pub arrays: bool,
-    /// As they are written.
+    /// As written.
     pub texts: Vec<String>,
     pub list: Vec<Argument>,
 }
@@ -154,9 +154,9 @@ pub enum Argument {
     Operand(OperandRef),
     /// By its slot in [`OperatorCall::scratch`].
     CallScratch(usize),
-    /// By its place in [`OperatorCall::maps`].
+    /// By its index in [`OperatorCall::maps`].
     Map(usize),
-    /// As wide as the kernel declares it.
+    /// With the width that the kernel declares.
     Number(Number),
     /// An array in memory, with an entry for each group.
     PerGroup(Vec<u32>),

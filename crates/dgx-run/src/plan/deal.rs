@@ -1,30 +1,29 @@
-//! Tiles dealt out to CTAs beforehand. A queue in the kernel hands out the
-//! next tile to whoever is free, which leaves the end to chance where tiles
-//! differ in length; the lengths are known here, so the end can be arranged.
+//! Assigns tiles to CTAs in advance. A queue in the kernel gives the next tile to the next free
+//! CTA, which leaves the end to chance if tiles differ in length; here the lengths are known, so
+//! the CTAs can be made to end together.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Exchanges looked at before the deal is good enough.
+/// Maximum number of exchanges that are examined.
 const PATIENCE: usize = 20_000_000;
-/// Tiles a worker may have for exchanges to be worth a look: with more, the
-/// end is within a few per cent of even as it is.
+/// Maximum tiles per worker for which exchanges are tried: with more, the workers end within a few
+/// per cent of each other anyway.
 const FEW: usize = 32;
 
 /// Tiles dealt out.
 pub(super) struct Hands {
-    /// The tiles of each worker, ascending. Worker w begins with tile w, so
-    /// that it need not be told.
+    /// The tiles of each worker, ascending. Worker w begins with tile w, which is not listed.
     pub(super) tiles: Vec<Vec<u32>>,
     /// When the last worker is done.
     pub(super) makespan: u64,
-    /// Of all tiles.
+    /// The cost of all tiles.
     pub(super) cost: u64,
-    /// Exchanges that were looked at.
+    /// The number of examined exchanges.
     pub(super) looked_at: usize,
 }
 
-/// Tile i takes `costs[i]`.
+/// Tile i costs `costs[i]`.
 pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
     let mut hands: Vec<Hand> = (0..workers.min(costs.len()))
         .map(|tile| Hand::new(tile, costs))
@@ -48,7 +47,7 @@ pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
 }
 
 struct Hand {
-    /// The first is the worker's own and stays.
+    /// The first is the worker's fixed one.
     tiles: Vec<u32>,
     load: u64,
 }
@@ -78,8 +77,8 @@ fn longest_first(hands: &mut [Hand], costs: &[u64]) {
     }
 }
 
-/// Moves a tile of the busiest worker elsewhere, or exchanges it for a shorter
-/// one, as long as that helps. How many exchanges that looked at.
+/// Moves a tile of the busiest worker to another, or exchanges it for a shorter one, as long as
+/// that helps. Returns the number of examined exchanges.
 fn even_out(hands: &mut [Hand], costs: &[u64]) -> usize {
     let mut looked_at = 0;
     while looked_at < PATIENCE {
@@ -103,7 +102,7 @@ fn even_out(hands: &mut [Hand], costs: &[u64]) -> usize {
     looked_at
 }
 
-/// Places among the tiles of the two workers.
+/// Indices among the tiles of the two workers.
 struct Trade {
     given: usize,
     to: usize,
@@ -182,7 +181,7 @@ mod tests {
 
     #[test]
     fn trades_beat_longest_first() {
-        // Eight groups of 64 tiles on 132 SMs, as long as their width makes them.
+        // Eight groups of 64 tiles on 132 SMs, whose width determines their cost.
         let widths = [248_u64, 176, 160, 128, 96, 80, 72, 64];
         let costs: Vec<u64> = widths
             .iter()

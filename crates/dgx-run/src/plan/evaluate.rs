@@ -1,5 +1,5 @@
-//! One contender on one shape: constants chosen, requirements asked, and every
-//! expression of the front matter turned into a number.
+//! One contender on one shape: chooses constants, checks requirements, and evaluates every
+//! expression of the front matter.
 
 use std::collections::BTreeMap;
 
@@ -18,26 +18,26 @@ use dgx_core::document::Formula;
 use dgx_core::domain::Shape;
 use dgx_core::expr::{ExprError, Scope, Steps};
 
-/// Tiles that are dealt out one by one, and entries of the table that says how.
+/// Maximum tiles that are dealt one by one, and entries of their table.
 const MAX_DEALT: usize = 1 << 20;
 const MAX_TABLE: usize = 1 << 24;
-/// Looking at so many exchanges takes about as long as a step of evaluating.
+/// Examining this many exchanges takes about as long as one evaluation step.
 const EXCHANGES_A_STEP: usize = 32;
 
 type Constants = BTreeMap<String, i64>;
 
-/// What a variant's own names mean on one shape.
+/// The values of a variant's names on one shape.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
     /// Parameters, tuned choices and constants.
     pub(super) constants: Constants,
     /// Of each group, in the shape's order.
     lets: BTreeMap<String, Vec<i64>>,
-    /// What `minimise` says of the choice, where something is tuned.
+    /// The value of `minimise` for the choice, if something is tuned.
     minimum: Option<i64>,
 }
 
-/// Whether `pick`, of `variant`, is meant for `shape`.
+/// Whether `pick`, of `variant`, applies to `shape`.
 pub(super) fn applies(
     pick: &Pick,
     variant: &Variant,
@@ -54,8 +54,8 @@ pub(super) fn applies(
     }
 }
 
-/// The values of the terms of a pick's cost and those of its contender's names, or why
-/// it rules the shape out.
+/// The values of the terms of a pick's cost and of its contender's names, or why it rules the shape
+/// out.
 pub(super) fn terms(
     pick: &Pick,
     shape: &Shape,
@@ -78,7 +78,7 @@ pub(super) fn terms(
     Ok(Ok((terms, values)))
 }
 
-/// What the names of `contender` mean on `shape`.
+/// The values of `contender`'s names on `shape`.
 pub(super) fn values(
     contender: &Contender,
     shape: &Shape,
@@ -122,7 +122,7 @@ pub(super) fn values(
             best = Some((cost, known));
         }
     }
-    // `choose` is never empty of values, so there is always a best.
+    // `choose` always has values, so there is always a best.
     Ok(best.map_or_else(Values::default, |(least, known)| Values {
         minimum: Some(least),
         ..known
@@ -190,7 +190,7 @@ impl<'a> Evaluator<'a> {
             .map_err(|error| self.at(formula, error))
     }
 
-    /// Where no group is meant.
+    /// For an expression without a group.
     fn call_value(&self, formula: &Formula) -> Result<i64, InputError> {
         self.value(formula, None)
     }
@@ -200,7 +200,7 @@ impl<'a> Evaluator<'a> {
         formula.error(&error)
     }
 
-    /// The value as an unsigned number of the width it is needed in.
+    /// The value as an unsigned number of the required width.
     fn fit<T: TryFrom<i64>>(
         &self,
         formula: &Formula,
@@ -216,7 +216,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    /// What `minimise` says of the constants as they are.
+    /// The value of `minimise` for the current constants.
     fn cost_of_choice(mut self, tune: &Tune) -> Result<i64, InputError> {
         self.count_tiles()?;
         let mut names = self.values.clone();
@@ -245,7 +245,7 @@ impl<'a> Evaluator<'a> {
         Ok(None)
     }
 
-    /// Why it cannot take a shape of several groups.
+    /// Why it does not support shapes of several groups.
     fn single_problem(&self) -> Option<String> {
         let of_one = |launch: &&Launch| launch.args.as_ref().is_some_and(|args| !args.arrays);
         let launch = self.variant.launches.iter().find(of_one)?;

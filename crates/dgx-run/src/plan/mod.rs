@@ -1,6 +1,5 @@
-//! A round and a catalog become a plan: which contenders meet which shapes,
-//! which images must be compiled for that, and every number of every launch.
-//! Nothing here compiles or runs.
+//! Turns a round and a catalog into a plan: which contenders run on which shapes, which images must
+//! be compiled, and every number of every launch. Nothing here compiles or runs.
 
 mod call;
 mod deal;
@@ -34,11 +33,11 @@ use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Bytes, ContenderId, Device, Shape};
 use dgx_core::expr::Steps;
 
-/// What a plan must fit.
+/// The limits of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
     pub device: &'a Device,
-    /// Memory of the host that data and answers must fit in, where it counts.
+    /// Memory of the host for data and expected results, if it is limited.
     pub host: Option<Bytes>,
 }
 
@@ -59,10 +58,10 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Everything a sweep will do, decided before anything is run.
+/// Everything that a sweep will do, decided before anything is run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What it is planned for.
+    /// The device it is planned for.
     pub device: Device,
     pub round: Round,
     pub baseline: ContenderId,
@@ -73,7 +72,7 @@ pub struct Plan {
     pub builds: Vec<BuildSpec>,
 }
 
-/// One contender on one shape, by their places in the plan.
+/// One contender on one shape, by their indices in the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     pub contender: usize,
@@ -84,13 +83,13 @@ pub struct Cell {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     Run {
-        /// Place in [`Plan::builds`].
+        /// Index in [`Plan::builds`].
         build: usize,
         call: OperatorCall,
     },
     /// The variant rules this shape out.
     Unsupported { reason: String },
-    /// The variant's front matter is no use, at all or on this shape.
+    /// The variant's front matter is invalid, in general or on this shape.
     Broken(InputError),
 }
 
@@ -113,20 +112,20 @@ pub struct BuildSpec {
     /// Kernels the launches name, in order, without repeats.
     pub kernels: Vec<String>,
     pub language: Language,
-    /// What Triton is asked for.
+    /// The request to Triton.
     pub triton: Option<TritonRequest>,
     /// Names of the shapes this image serves.
     pub shapes: Vec<String>,
 }
 
 impl Plan {
-    /// Resolves the round's names against the catalog and evaluates every cell.
-    /// A mistake in a variant costs its own cells, unless it is the baseline.
+    /// Resolves the round's names against the catalog and evaluates every cell. A mistake in a
+    /// variant fails its own cells, unless it is the baseline.
     pub fn new(round: Round, catalog: &Catalog, machine: &Machine) -> Result<Self, InputError> {
         Self::within(round, catalog, machine, Steps::MOST_IN_ALL)
     }
 
-    /// Evaluating may take every contender so many steps over all shapes.
+    /// Limits the evaluation steps of every contender over all shapes.
     fn within(
         mut round: Round,
         catalog: &Catalog,
@@ -175,7 +174,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether anybody runs on the shape at this place.
+    /// Whether any contender runs on the shape at this index.
     pub fn runs(&self, shape: usize) -> bool {
         let mut cells = self.cells.iter().filter(|cell| cell.shape == shape);
         cells.any(|cell| matches!(cell.work, Work::Run { .. }))
@@ -256,15 +255,14 @@ impl Plan {
         Ok(Work::Run { build, call })
     }
 
-    /// The place of `spec` among the builds, where shapes with the same
-    /// constants share one image.
+    /// The index of `spec` among the builds; shapes with the same constants share one image.
     fn share_build(&mut self, spec: BuildSpec, shape: String) -> usize {
         let same = |build: &BuildSpec| {
             build.path == spec.path
                 && build.constants == spec.constants
                 && build.triton == spec.triton
         };
-        // A contender's builds stand together, the newest last.
+        // A contender's builds are adjacent, the newest last.
         let own = self.builds.iter().rev();
         let own = own.take_while(|build| build.contender == spec.contender);
         let place = match own.clone().position(same) {

@@ -1,4 +1,4 @@
-//! Which contender a variant of `[[pick]]`s is on a shape.
+//! Chooses the contender that a variant of `[[pick]]`s uses on a shape.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use dgx_core::diagnostic::InputError;
 use dgx_core::domain::Shape;
 use dgx_core::expr::Steps;
 
-/// A pick that can run a shape, and what its cost there is a sum of.
+/// A pick that can run a shape, and the terms of its cost there.
 pub struct Offer<'a> {
     pub pick: &'a Pick,
     /// Values of the terms, in their order.
     pub terms: Vec<i64>,
-    /// What the names of its contender mean, where the terms took finding out.
+    /// The values of its contender's names, if they were needed for the terms.
     values: Option<Values>,
 }
 
@@ -36,8 +36,8 @@ impl Offer<'_> {
     }
 }
 
-/// The picks of `variant` that apply to `shape` and can run it on the device, or why
-/// the first that applies cannot.
+/// The picks of `variant` that apply to `shape` and can run it on the device, or why the first that
+/// applies cannot.
 pub fn offers<'a>(
     variant: &'a Variant,
     shape: &Shape,
@@ -52,7 +52,7 @@ pub fn offers<'a>(
         }
         let terms = match machine.refusal(&pick.contender.variant.arch) {
             Some(why) => Err(why),
-            // Without costs the first that applies is taken, whatever becomes of it.
+            // Without costs the first that applies is used, even if it fails.
             None if pick.cost.is_empty() => Ok((Vec::new(), None)),
             None => evaluate::terms(pick, shape, machine, steps)?
                 .map(|(terms, values)| (terms, Some(values))),
@@ -75,9 +75,9 @@ pub fn offers<'a>(
     })
 }
 
-/// Who runs where `contender` is asked to: itself, or the cheapest of its picks, the
-/// first where they have no cost; else why nobody does. With what its names mean, where
-/// that was found on the way.
+/// The contender that runs in place of `contender`: itself, or the cheapest of its picks, or the
+/// first if they have no cost; else the reason why none does. With the values of its names, if they
+/// were already computed.
 pub(super) fn picked<'a>(
     contender: &'a Contender,
     shape: &Shape,

@@ -1,5 +1,5 @@
-//! The round's names become contenders; its shapes are held against the
-//! device's memory. Errors point into the round file.
+//! Resolves the round's names to contenders and checks that its shapes fit the device's memory.
+//! Errors point into the round file.
 
 use crate::catalog::{Catalog, Contender, is_identifier};
 use dgx_core::config::{Baseline, Round, Selection};
@@ -12,12 +12,11 @@ use dgx_core::operators::usual;
 use super::Machine;
 use crate::operator::Recipe;
 
-/// More calls, group by group, than anybody waits for: contenders times the
-/// groups of all shapes.
+/// Maximum number of calls, counted by group: contenders times the groups of all shapes.
 const MAX_CALLS: usize = 1_000_000;
 
-/// The contenders in the round's order, and the baseline among them. A
-/// baseline that the round does not list competes too, at the end.
+/// The contenders in the round's order, and the baseline among them. A baseline that the round does
+/// not list is added at the end.
 pub(super) fn contenders(
     round: &Round,
     catalog: &Catalog,
@@ -35,7 +34,7 @@ pub(super) fn contenders(
     Ok((contenders, id))
 }
 
-/// The contenders in the round's order, or those that the command line asks for.
+/// The contenders in the round's order, or those that the command line selects.
 pub fn entrants(
     round: &Round,
     catalog: &Catalog,
@@ -65,8 +64,8 @@ fn listed(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contender>
     Ok(contenders)
 }
 
-/// Those the command line asks for: whom it names, and whom the round lists
-/// that its patterns pick.
+/// The contenders of the command line: those it names, and those of the round that match its
+/// patterns.
 fn asked_for(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contender>, InputError> {
     let mut contenders: Vec<Contender> = Vec::new();
     for word in &round.only {
@@ -80,7 +79,7 @@ fn asked_for(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Vec<Contend
             }
         };
         for contender in found {
-            // Two patterns may well pick the same.
+            // Two patterns may match the same contender.
             if contenders.iter().all(|other| other.id != contender.id) {
                 contenders.push(contender);
             }
@@ -129,7 +128,7 @@ fn baseline(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Contender, I
     }
 }
 
-/// Every contender a selection means; one at least.
+/// All contenders that a selection means, at least one.
 fn select(
     round: &Round,
     catalog: &Catalog,
@@ -138,7 +137,7 @@ fn select(
 ) -> Result<Vec<Contender>, InputError> {
     let error = |message: String, remedy: String| {
         Err(match selection.span.is_empty() {
-            // It stands on the command line, and nowhere in the file.
+            // It is on the command line, not in the file.
             true => InputError::new(message, remedy),
             false => round.file.error(selection.span.clone(), message, remedy),
         })
@@ -188,7 +187,7 @@ fn select(
     Ok(variant.contenders(&selection.params))
 }
 
-/// Whether a selection could be a contender's name, whatever its variant says.
+/// Whether a selection could be a contender's name, whatever its variant contains.
 fn plain(selection: &Selection) -> Result<(), String> {
     if let Some(key) = selection.params.keys().find(|key| !is_identifier(key)) {
         return Err(format!("`{key}` cannot be a parameter"));
@@ -216,7 +215,7 @@ pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), Input
     Ok(())
 }
 
-/// Refuses a round that is a product nobody meant.
+/// Refuses a round whose size cannot be intended.
 pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputError> {
     let groups: usize = round.shapes.iter().map(|shape| shape.groups.len()).sum();
     let calls = contenders.saturating_mul(groups);
@@ -240,10 +239,9 @@ pub(super) fn check_size(round: &Round, contenders: usize) -> Result<(), InputEr
     Err(round.file.error(span, message, remedy))
 }
 
-/// Host memory that judging one call of `shape` takes: three sets of operands
-/// and answers in the worker, the one that is posed, one in the making, and the
-/// worker's outputs, which the emulator holds in host memory with the operands
-/// again.
+/// Host memory for judging one call of `shape`: three sets of operands and expected results in the
+/// worker, the current one, one being made, and the worker's outputs, which the emulator keeps in
+/// host memory together with the operands again.
 pub(super) fn host_bytes(operator: &Operator, shape: &Shape) -> u128 {
     let output = |group: &Group| -> u128 {
         let extents =
@@ -256,7 +254,7 @@ pub(super) fn host_bytes(operator: &Operator, shape: &Shape) -> u128 {
     6 * operand_bytes(operator, shape) + 40 * outputs
 }
 
-/// Device memory the operands of `shape` take, both scale layouts included.
+/// Device memory of the operands of `shape`, including both scale layouts.
 pub(super) fn operand_bytes(operator: &Operator, shape: &Shape) -> u128 {
     let fields = operator.fields();
     let group_bytes = |group: &Group| -> u128 {
@@ -270,9 +268,9 @@ pub(super) fn operand_bytes(operator: &Operator, shape: &Shape) -> u128 {
     shape.groups.iter().map(group_bytes).sum()
 }
 
-/// Adds exact data to those of a round that names none, where its operator has
-/// them on all shapes; refuses a round that asks for them in vain. The usual
-/// operator is compared with runs that were recorded without.
+/// Adds exact data to those of a round that names none, if its operator has them on all shapes;
+/// refuses a round that requests them in vain. The usual operator gets none, since recorded runs
+/// have none.
 pub(super) fn exact_data(round: &mut Round) -> Result<(), InputError> {
     let named = &round.validation.distributions;
     let measured = round.measurement.distribution;
@@ -288,7 +286,7 @@ pub(super) fn exact_data(round: &mut Round) -> Result<(), InputError> {
             Err(round.file.error(at, why, remedy))
         }
         (None, false) => {
-            // The last is what hazards are looked for on.
+            // The last data are used to look for hazards.
             round
                 .validation
                 .distributions

@@ -1,5 +1,5 @@
-//! A round's shapes dealt out to shards or cards. Contenders of one shape are
-//! compared with each other and stay together.
+//! Distributes a round's shapes over shards or cards. All contenders of a shape stay together,
+//! since they are compared with each other.
 
 use std::cmp::Reverse;
 
@@ -7,11 +7,11 @@ use super::deal::deal;
 use dgx_core::domain::{Group, Shape, Timing};
 use dgx_core::operator::Operator;
 
-/// Rows a tile pads a group to.
+/// Rows to which a tile pads a group.
 const TILE_ROWS: usize = 64;
 
-/// About how long a contender takes on a shape beside the other shapes: by the
-/// products it forms, with the rows a tile pads, and something for every call.
+/// Approximate time of a contender on a shape, relative to other shapes: its products, with padded
+/// rows, and a constant for every call.
 pub fn cost(operator: &Operator, shape: &Shape, timing: Timing) -> f64 {
     let products = |group: &Group| {
         let work = operator.work_of(std::slice::from_ref(group));
@@ -22,9 +22,9 @@ pub fn cost(operator: &Operator, shape: &Shape, timing: Timing) -> f64 {
         let padded = work.tensor_flops() / 4.0 * rows.max(TILE_ROWS) as f64 / rows as f64;
         padded.max(work.memory_bytes)
     };
-    // Before a card is timed its operands are drawn and uploaded, its cache is
-    // flushed, its output compared: about a millisecond a call on an H200,
-    // which forms this many products meanwhile.
+    // Before a card is timed its operands are drawn and uploaded, its cache is flushed, its output
+    // compared: about a millisecond a call on an H200, which could compute this many products in
+    // that time.
     let call = match timing.sampled() {
         true => 6e10,
         false => 1e6,
@@ -32,9 +32,8 @@ pub fn cost(operator: &Operator, shape: &Shape, timing: Timing) -> f64 {
     shape.groups.iter().map(products).sum::<f64>() + call
 }
 
-/// The shapes of each of so many shards, by their places, in order; fewer
-/// shards where there are fewer shapes. It is a function of the shapes alone:
-/// every node that deals them finds the same.
+/// The shapes of each shard, by their indices, in order; fewer shards if there are fewer shapes.
+/// The result depends only on the shapes: every node computes the same.
 pub fn shards(
     operator: &Operator,
     shapes: &[Shape],
@@ -56,7 +55,7 @@ pub fn shards(
         .collect()
 }
 
-/// What the longest shard takes over what they take in the mean.
+/// The time of the longest shard over the mean.
 pub fn imbalance(
     operator: &Operator,
     shapes: &[Shape],
@@ -76,7 +75,7 @@ mod tests {
     use dgx_core::operators::usual;
     use dgx_core::record::synthetic::group;
 
-    /// Shapes as unlike as a field of them is: from a row to 8192, by turns.
+    /// Very different shapes: from one row to 8192, in turn.
     fn field(count: u32) -> Vec<Shape> {
         let shape = |i: u32| Shape {
             name: format!("s{i}"),

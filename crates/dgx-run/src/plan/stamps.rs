@@ -1,39 +1,39 @@
-//! A call whose kernels say when their warps began, waited and ended. The
-//! device's end is `variants/include/dgx/stamp.cuh`.
+//! A call whose kernels record when their warps began, waited and ended. The device side is
+//! `variants/include/dgx/stamp.cuh`.
 
 use super::call::{OperatorCall, ScratchLayout, ScratchSize};
 use dgx_core::domain::Bytes;
 
-/// What a warp writes first and last, and each time it has waited.
+/// Bytes that a warp writes first and last, and after each wait.
 pub(crate) const HEAD_BYTES: u64 = 64;
 pub(crate) const RECORD_BYTES: u64 = 8;
 
-/// The scratch buffer they are written to.
+/// The scratch buffer of stamps.
 pub(crate) const STAMPS: &str = "stamps";
 
-/// What all stamps of a call should take, and may take at most.
+/// The intended size of all stamps of a call, and the maximum.
 const ROOM: u64 = 768 << 20;
 const MOST_ROOM: u64 = 1 << 30;
-/// Records of a warp, few and many: two hundred tell a tile with a long K, and a
-/// persistent CTA has several.
+/// Minimum and maximum records of a warp: two hundred cover a tile with a long K, and a persistent
+/// CTA has several.
 const FEWEST: u64 = 16;
 const MOST: u64 = 4096;
-/// Places in `Args::scratch`.
+/// Slots in `Args::scratch`.
 const SLOTS: usize = 8;
 
-/// A call that stamps, and how to read what it leaves.
+/// A call with stamps, and how to read them.
 #[derive(Clone, Debug)]
 pub struct Stamping {
     pub call: OperatorCall,
     /// Records that a warp has room for.
     pub records: u64,
-    /// Warps of all launches before each, and of all in the end.
+    /// Warps of all launches before each, and in all.
     pub first_rows: Vec<u64>,
     slot: usize,
 }
 
 impl Stamping {
-    /// The same call with room for stamps, or why there is none.
+    /// The same call with room for stamps, or the reason why there is none.
     pub fn of(call: &OperatorCall) -> Result<Self, String> {
         let kernels = call.launches.iter().map(|launch| &launch.kernel);
         for (index, kernel) in kernels.clone().enumerate() {
@@ -71,7 +71,7 @@ impl Stamping {
             name: STAMPS.to_owned(),
             slot,
             size: ScratchSize::PerCall(bytes),
-            // What no warp has written is zero.
+            // Records that no warp has written are zero.
             zero: true,
         });
         Ok(Self {
@@ -86,7 +86,7 @@ impl Stamping {
         HEAD_BYTES + RECORD_BYTES * self.records
     }
 
-    /// What the compiler is told besides what it is always told.
+    /// Additional definitions for the compiler.
     pub fn defines(&self) -> Vec<(String, String)> {
         let mut defines = vec![
             ("DGX_STAMPS".to_owned(), self.records.to_string()),

@@ -133,8 +133,8 @@ fn tiles_are_dealt_by_their_cost() {
     assert_eq!(call.deal, Some(deal));
 }
 
-/// Dealing a million tiles once is nothing; a variant that asks for it again
-/// and again costs itself its cells, and not the user an evening.
+/// Dealing a million tiles once is cheap; a variant that requests it many times fails its own cells
+/// and does not take the user's evening.
 #[test]
 fn dealing_counts_as_steps() {
     let dealt = VARIANT
@@ -205,7 +205,7 @@ fn a_let_is_what_stands_in_its_place() {
     assert_eq!(reason, "requires rows < 2, but rows = 3 in group 1");
 }
 
-/// Of two picks the cheaper runs; one that a shape rules out offers nothing.
+/// Of two picks the cheaper runs; one that rules the shape out is not offered.
 #[test]
 fn a_picker_with_costs_runs_the_cheapest_that_can() {
     let picker = "/*dgx
@@ -250,7 +250,7 @@ cost      = [{ ns = 0, of = \"minimum\" }]
         _ => 0,
     });
     assert_eq!(stages.collect::<Vec<_>>(), [3, 1, 2]);
-    // What was compiled for another tiling is not what would run today.
+    // An image for another tiling is not what would run today.
     let variant = catalog.variant("p").unwrap();
     let offers = offers(&variant, &shape, &machine, &Steps::default()).unwrap();
     let last = offers.unwrap().pop().unwrap();
@@ -279,7 +279,7 @@ when      = \"groups == 1\"
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.cu"), VARIANT).unwrap();
     std::fs::write(folder.path().join("p.cu"), picker).unwrap();
-    // Who does not run on the device is passed over.
+    // A contender that does not run on the device is skipped.
     let other = VARIANT.replace("sm_90a", "sm_100a");
     std::fs::write(folder.path().join("y.cu"), other).unwrap();
     let catalog = Catalog::open(&[PathBuf::from(folder.path())]).unwrap();
@@ -470,7 +470,7 @@ mod mutated {
     use super::*;
     use dgx_core::diagnostic::render;
 
-    /// What somebody's cat might leave in a file.
+    /// Random text for a file.
     const SCRAPS: [&str; 24] = [
         "",
         "\"",

@@ -1,5 +1,5 @@
-//! What Triton is asked to compile for one contender on one shape. Its compiler
-//! specialises a kernel by the types of its arguments and by what divides them.
+//! The request to Triton for one contender on one shape. Its compiler specialises a kernel by the
+//! types of its arguments and their divisibility.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::catalog::{Contender, NumberType, OperandRef};
 use dgx_core::fields::Form;
 use dgx_core::operator::{ElementType, Operator};
 
-/// What Triton knows of a kernel besides its source.
+/// What Triton needs to know about a kernel besides its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TritonRequest {
     /// Of each runtime argument, in order: `*fp16:16`, `i32`.
@@ -19,7 +19,7 @@ pub struct TritonRequest {
 }
 
 impl TritonRequest {
-    /// Nothing of a contender in another language.
+    /// `None` for a contender in another language.
     pub(super) fn of(
         contender: &Contender,
         call: &OperatorCall,
@@ -71,7 +71,7 @@ fn type_of(arg: &Argument, operator: &Operator) -> String {
     }
 }
 
-/// Two e2m1 share a byte, which Triton has no name for.
+/// Two e2m1 share a byte, for which Triton has no name.
 fn element_name(element: ElementType) -> &'static str {
     match element.element() {
         ElementType::F64 => "fp64",

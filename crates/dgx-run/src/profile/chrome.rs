@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 use super::timeline::Piece;
 use super::{LaunchProfile, Profile, Sources, roles::spent_word};
 
-/// Events of a trace that a browser still opens in no time. Where there are
-/// more, each warp's row is told in pieces, by what most of each went to.
+/// Events that a browser still opens quickly. If there are more, each warp's row is divided into
+/// pieces, each named after the cause of most of its time.
 const MOST_EVENTS: usize = 200_000;
 
-/// Complete events in µs: a process for each CTA, a thread for each of its
-/// warps, and one process that has the stages of all launches. What came out
-/// of one line and went to one thing is one event. Several profiles of one
-/// cell stand below each other.
+/// Complete events in µs: a process for each CTA, a thread for each of its warps, and one process
+/// with the stages of all launches. Adjacent time of one source line and one cause is one event.
+/// Several profiles of one cell stand below each other.
 pub fn chrome(profiles: &[&Profile], sources: &Sources) -> String {
     let mut events = Vec::new();
     let mut about = Vec::new();
@@ -59,8 +58,8 @@ pub fn chrome(profiles: &[&Profile], sources: &Sources) -> String {
     text
 }
 
-/// The warps of a launch, from process `first` on, and how long pieces are
-/// where there was too much to tell all of it.
+/// The warps of a launch, from process `first` on, and the length of pieces if there were too many
+/// events.
 fn warps(
     launch: &LaunchProfile,
     timing: &str,
@@ -108,8 +107,8 @@ fn warps(
     (events, width)
 }
 
-/// Whole nanoseconds, which is what viewers keep: what is rounded apart would
-/// overlap. What is shorter is left out.
+/// Whole nanoseconds, the resolution of viewers: differently rounded events would overlap. Shorter
+/// events are left out.
 fn complete(pid: usize, tid: usize, name: &str, from: f64, to: f64) -> Option<Value> {
     let nanos = |micros: f64| (1e3 * micros).round();
     let (ts, dur) = (nanos(from) / 1e3, (nanos(to) - nanos(from)) / 1e3);
@@ -117,7 +116,7 @@ fn complete(pid: usize, tid: usize, name: &str, from: f64, to: f64) -> Option<Va
     (dur > 0.0).then_some(event)
 }
 
-/// A process and its place: viewers would sort them by how busy they are.
+/// A process and its sort index: viewers would sort processes by how busy they are.
 fn process(pid: usize, name: &str) -> [Value; 2] {
     let about =
         |key: &str, args: Value| json!({ "ph": "M", "pid": pid, "name": key, "args": args });

@@ -1,7 +1,6 @@
-//! Where the time of a call goes, told in stages, by what its warps do, and as
-//! a timeline: in virtual time, from a replay by `ptx-time` of what the
-//! emulator saw; on a GPU, from stamps in the kernels. Nothing here runs
-//! anything.
+//! Where the time of a call goes: by stage, by warp role, and as a timeline. In virtual time, from
+//! a replay by `ptx-time` of what the emulator recorded; on a GPU, from stamps in the kernels.
+//! Nothing here runs a kernel.
 
 mod chrome;
 mod page;
@@ -33,9 +32,9 @@ pub struct Profile {
     pub shape: String,
     /// From a replay, or from stamps.
     pub timing: Timing,
-    /// What it is modelled for, or was measured on.
+    /// The modelled device, or the one it was measured on.
     pub target: String,
-    /// How far modelled times are off, or what stamps cost, in words.
+    /// The error of modelled times, or the cost of stamps, in words.
     pub belief: String,
     pub micros: Micros,
     pub clock_mhz: f64,
@@ -52,25 +51,24 @@ pub struct LaunchProfile {
     pub start: Micros,
     pub micros: Micros,
     pub ctas: u64,
-    /// SMs that have anything to do, of all.
+    /// SMs that have work.
     pub active_sms: u64,
     pub sms: u64,
     /// CTAs of one SM, one after the other.
     pub rounds: u64,
-    /// Share of the SMs' time in which they have no CTA; modelled, were all as
-    /// long.
+    /// Share of the SMs' time without a CTA; modelled as if all were equally long.
     pub idle: f64,
     /// Share of the tensor cores' time on that SM.
     pub tensor: f64,
     pub stages: Vec<StageTime>,
     pub roles: Vec<RoleShare>,
-    /// Share of what warps did for which the cubin has no instruction.
+    /// Share of the warps' instructions that are not in the cubin.
     pub homeless: f64,
     #[serde(skip)]
     pub timeline: Timeline,
 }
 
-/// Whose profile it is.
+/// The cell of a profile.
 #[derive(Clone, Debug)]
 pub struct Subject<'a> {
     pub contender: &'a ContenderId,
@@ -83,12 +81,12 @@ pub struct Subject<'a> {
 }
 
 impl Profile {
-    /// From a replay that kept its spans, or from what stamps told.
+    /// From a replay that kept its spans, or from stamps.
     pub fn new(subject: Subject<'_>, call: Call, laid: &[Laid]) -> Self {
         let clock = call.clock_mhz;
         let ends = call.launches.iter().map(|l| l.start + l.cycles);
         let end = ends.fold(0.0, f64::max);
-        // What is outside of all launches comes first.
+        // The time outside all launches comes first.
         let mut all = vec![StageTime {
             stage: Stage::Launch,
             micros: Micros(call.micros - end / clock),
@@ -98,7 +96,7 @@ impl Profile {
         for (times, laid) in call.launches.into_iter().zip(laid) {
             let phases = stages::phases(&times);
             let whole = stages::sum(&phases, &times, f64::NEG_INFINITY, clock);
-            // Two launches may overlap: time is told once, and of the first.
+            // Launches that overlap: the common time counts once, for the first.
             stages::add(
                 &mut all,
                 Stage::Launch,
@@ -151,14 +149,14 @@ impl Profile {
         }
     }
 
-    /// The part of the whole that a stage takes.
+    /// The share of a stage in the whole.
     pub fn share(&self, stage: Stage) -> f64 {
         let found = self.stages.iter().find(|part| part.stage == stage);
         found.map_or(0.0, |part| part.micros.0 / self.micros.0)
     }
 }
 
-/// What `--json` writes, and `--over` reads again.
+/// The contents of `--json`, which `--over` reads again.
 pub fn json(profiles: &[&Profile]) -> String {
     let document = serde_json::json!({ "profiles": profiles });
     format!("{document:#}\n")

@@ -7,17 +7,17 @@ use super::{LaunchProfile, Profile, Sources, Stage, spent_word};
 use dgx_core::domain::counted;
 
 const STYLE: &str = include_str!("page.css");
-/// The width of a timeline, and what its names take of it.
+/// The width of a timeline, and of its names.
 const WIDTH: f64 = 1200.0;
 const NAMES: f64 = 200.0;
 const ROW: f64 = 14.0;
-/// Pieces of a row; what is shorter is told by what most of it went to.
+/// Pieces of a row; shorter spans are merged, by the cause of most of the time.
 const PIECES: usize = 600;
-/// CTAs of one SM that are drawn; more look alike.
+/// Maximum CTAs of one SM that are drawn; further ones look the same.
 const CTAS: usize = 4;
 
-/// The whole page, of one profile or of several of the same cell. `lines` are
-/// the sentences a terminal shows.
+/// The whole page, for one profile or for several of the same cell. `lines` are the sentences on a
+/// terminal.
 pub fn page(profiles: &[&Profile], sources: &Sources, lines: &[String]) -> String {
     let title = match profiles.first() {
         Some(first) => format!("{} on {}", first.contender, first.shape),
@@ -57,7 +57,7 @@ fn stage_class(stage: Stage) -> String {
     format!("s-{}", word.split(' ').next().unwrap_or(word))
 }
 
-/// On the timeline the main loop is not divided.
+/// On the timeline the main loop is one stage.
 fn timeline_class(stage: Stage) -> String {
     match stage {
         Stage::Waiting => "s-main".to_owned(),

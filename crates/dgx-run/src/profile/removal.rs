@@ -1,23 +1,23 @@
-//! What it would give at most to be rid of one thing: the same call replayed
-//! on a machine for which that thing costs nothing.
+//! The most that removing one cost could save: the same call replayed on a machine where that cost
+//! is zero.
 
 use ptx_time::{Call, Cause, Machine};
 use rayon::prelude::*;
 
 use dgx_core::domain::Micros;
 
-/// Something a machine does in no time.
+/// A cost that is set to zero.
 #[derive(Clone, Copy, Debug)]
 struct Removal {
     cause: Cause,
-    /// Names of the numbers that become nothing.
+    /// Names of the numbers that become 0.
     none: &'static str,
-    /// Names of the rates that become endless.
+    /// Names of the rates that become infinite.
     endless: &'static str,
 }
 
 impl Removal {
-    /// All but issuing: a warp's instructions take their turns on any machine.
+    /// All but issuing: a warp's instructions are issued one by one on any machine.
     const ALL: [Self; 8] = [
         Self {
             cause: Cause::Launch,
@@ -89,18 +89,18 @@ impl Removal {
     }
 }
 
-/// One thing on the way to a call's end, and what the call would be without.
+/// One cause on the critical path, and the time without it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saving {
     pub cause: Cause,
-    /// Of the way that decides the end.
+    /// Its part of the critical path.
     pub on_way: Micros,
-    /// Of the whole call, where it can be removed.
+    /// Saved of the whole call, if it can be removed.
     pub saved: Option<Micros>,
 }
 
-/// What each thing takes of the way to the end, and what its removal saves;
-/// what takes most comes first, and binds.
+/// The share of each cause in the critical path, and what its removal saves; the largest comes
+/// first, and is the limit.
 pub fn savings<E: Send>(
     machine: &Machine,
     replay: impl Fn(&Machine) -> Result<Call, E> + Sync,
@@ -108,7 +108,7 @@ pub fn savings<E: Send>(
     let whole = replay(machine)?;
     let one = |removal: &Removal| -> Result<(Cause, Micros), E> {
         let left = replay(&removal.of(machine))?;
-        // Who is early may be in another's way; that is no loss of it.
+        // Removing a cost can delay other work; that does not count as a loss.
         Ok((removal.cause, Micros((whole.micros - left.micros).max(0.0))))
     };
     let saved = Removal::ALL.par_iter().map(one);
@@ -149,8 +149,8 @@ mod tests {
         }
     }
 
-    /// What no removal takes away: how large the machine is and what it keeps, its
-    /// clocks, and what issuing takes.
+    /// Numbers that no removal changes: the size of the machine and its caches, its clocks, and the
+    /// cost of issuing.
     const KEPT: [&str; 14] = [
         "clock_mhz",
         "rested_clock_mhz",
@@ -200,7 +200,7 @@ mod tests {
         };
         let (whole, found) = savings(&machine, replay).unwrap();
         assert_eq!((whole, found.len()), (Micros(16.0), Cause::ALL.len()));
-        // Nothing is known of its launches: all of it is starting.
+        // Nothing is known of its launches: all of the time is starting.
         assert_eq!(
             (found[0].cause, found[0].on_way),
             (Cause::Launch, Micros(16.0))

@@ -1,20 +1,20 @@
-//! Warps by what they do, and what their time goes to.
+//! Warps by role, and how each role spends its time.
 
 use ptx_time::{LaunchTimes, Spent};
 use serde::{Serialize, Serializer};
 
 use crate::backend::emu::{Laid, Role};
 
-/// The warps of a launch that do the same.
+/// The warps of a launch with the same role.
 #[derive(Clone, Debug, Serialize)]
 pub struct RoleShare {
     pub role: Role,
     /// Of one CTA.
     pub warps: usize,
-    /// Shares of their CTAs' time, by what it went to.
+    /// Shares of their CTAs' time, by cause.
     #[serde(serialize_with = "named")]
     pub spent: [f64; Spent::ALL.len()],
-    /// They had ended, and their CTA had not.
+    /// They had ended, but their CTA had not.
     pub ended: f64,
 }
 
@@ -22,7 +22,7 @@ fn named<S: Serializer>(spent: &[f64; Spent::ALL.len()], serializer: S) -> Resul
     serializer.collect_map(Spent::ALL.map(spent_word).into_iter().zip(spent))
 }
 
-/// What a warp waits for, or does, in a word.
+/// What a warp waits for, or does, in one word.
 pub fn spent_word(spent: Spent) -> &'static str {
     match spent {
         Spent::Issuing => "issuing",

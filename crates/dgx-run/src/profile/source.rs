@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Which line of the source each line of a PTX text came from.
+/// The source line of each line of a PTX text.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// By line of the PTX, from 0: file and line.
@@ -11,8 +11,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Reads the `.loc` and `.file` directives that `-lineinfo` leaves. What
-    /// was inlined stands where it was called.
+    /// Reads the `.loc` and `.file` directives of `-lineinfo`. Inlined code counts at the place of
+    /// its call.
     pub fn read(ptx: &str) -> Self {
         let mut sources = Self::default();
         let mut here = None;

@@ -1,32 +1,32 @@
-//! The stages of a launch, as the SM that ends last goes through them.
+//! The stages of a launch on the SM that ends last.
 
 use ptx_time::{CtaTimes, Epilogue, LaunchTimes};
 use serde::{Deserialize, Serialize};
 
 use dgx_core::domain::Micros;
 
-/// What an SM is at.
+/// The stage of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
-    /// Outside of all kernels.
+    /// Outside all kernels.
     Launch,
-    /// Between a CTA's place being free and its first instruction.
+    /// Between a CTA's place becoming free and its first instruction.
     Start,
     /// From a CTA's first instruction to its first product.
     Fill,
-    /// In the main loop, as long as the tensor cores work.
+    /// In the main loop, while the tensor cores work.
     Computing,
     /// In the main loop, the rest of the time.
     Waiting,
-    /// All that multiply are between the last product and the last store of a tile.
+    /// All multiplying warps are between the last product and the last store of a tile.
     Epilogue,
-    /// In a kernel that has no products.
+    /// In a kernel without products.
     Other,
 }
 
 impl Stage {
-    /// All, in the order in which they are told.
+    /// All, in the order in which they are shown.
     pub const ALL: [Self; 7] = [
         Self::Launch,
         Self::Start,
@@ -57,7 +57,7 @@ pub struct StageTime {
     pub micros: Micros,
 }
 
-/// A piece of a launch, in cycles; the main loop is not yet divided.
+/// A part of a launch, in cycles; the main loop is not divided yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Phase {
     pub stage: Stage,
@@ -65,8 +65,8 @@ pub(super) struct Phase {
     pub to: f64,
 }
 
-/// A launch from its first CTA's place to its last CTA's end. Where CTAs share
-/// the SM, products of one hide what the others do.
+/// A launch from its first CTA's place to its last CTA's end. If CTAs share the SM, products of one
+/// hide the stages of the others.
 pub(super) fn phases(times: &LaunchTimes) -> Vec<Phase> {
     let hollows: Vec<Vec<(f64, f64)>> = (0..times.ctas.len())
         .map(|cta| hollows(times.epilogues.iter().filter(|e| e.cta == cta)))
@@ -95,7 +95,7 @@ pub(super) fn phases(times: &LaunchTimes) -> Vec<Phase> {
     phases
 }
 
-/// Where the CTAs of an SM are at different stages, the highest is told.
+/// If the CTAs of an SM are at different stages, the highest counts.
 fn rank(stage: Stage) -> u8 {
     match stage {
         Stage::Launch | Stage::Start => 0,
@@ -120,7 +120,7 @@ fn stage_of(cta: &CtaTimes, hollows: &[(f64, f64)], at: f64) -> Stage {
     }
 }
 
-/// When all warps of a CTA that multiply are between tiles, or have ended.
+/// When all multiplying warps of a CTA are between tiles, or have ended.
 fn hollows<'a>(epilogues: impl Iterator<Item = &'a Epilogue>) -> Vec<(f64, f64)> {
     let epilogues: Vec<&Epilogue> = epilogues.collect();
     let mut last: Vec<(usize, f64)> = Vec::new();
@@ -130,7 +130,7 @@ fn hollows<'a>(epilogues: impl Iterator<Item = &'a Epilogue>) -> Vec<(f64, f64)>
             None => last.push((epilogue.warp, epilogue.to)),
         }
     }
-    // A warp's last has no end: there is nothing it could multiply any more.
+    // A warp's last epilogue has no end: it multiplies nothing more.
     let open = |e: &Epilogue| last.contains(&(e.warp, e.to));
     let mut events: Vec<(f64, i64)> = Vec::new();
     for epilogue in &epilogues {
@@ -157,7 +157,7 @@ fn hollows<'a>(epilogues: impl Iterator<Item = &'a Epilogue>) -> Vec<(f64, f64)>
     found
 }
 
-/// What each stage takes of a launch, from a cycle of it on.
+/// The time of each stage in a launch, from a given cycle on.
 pub(super) fn sum(phases: &[Phase], times: &LaunchTimes, from: f64, clock: f64) -> Vec<StageTime> {
     let length = |p: &Phase, from: f64| (p.to - p.from.max(from)).max(0.0);
     let main = |from: f64| {
@@ -206,7 +206,7 @@ mod tests {
             from,
             to,
         };
-        // Warp 1 multiplies while warp 0 stores, and the other way round.
+        // Warp 1 multiplies while warp 0 stores, and vice versa.
         let in_turn = [
             epilogue(0, 100.0, 200.0),
             epilogue(1, 200.0, 300.0),

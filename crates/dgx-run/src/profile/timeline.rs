@@ -1,4 +1,4 @@
-//! Who did what when on the SM that ends last.
+//! The timeline of the SM that ends last: what each warp did when.
 
 use ptx_time::{Span, Spent};
 
@@ -19,7 +19,7 @@ pub struct Timeline {
     start: f64,
 }
 
-/// A stretch of a warp's time that went to one thing, or for the most part.
+/// A stretch of a warp's time, with the cause of all or most of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Piece {
     pub from: f64,
@@ -29,7 +29,7 @@ pub(super) struct Piece {
 }
 
 impl Timeline {
-    /// An empty one of a launch that starts so many cycles after the call's first CTA.
+    /// An empty timeline of a launch that starts this many cycles after the call's first CTA.
     pub(super) fn at_clock(clock_mhz: f64, start: f64) -> Self {
         Self {
             clock_mhz,
@@ -38,7 +38,7 @@ impl Timeline {
         }
     }
 
-    /// Takes what a replay kept of its warps, which took turns.
+    /// Adds the spans that a replay kept, in which warps alternate.
     pub(super) fn keep(&mut self, mut spans: Vec<Span>) {
         spans.sort_by_key(|span| (span.cta, span.warp));
         self.spans = spans;
@@ -56,7 +56,7 @@ impl Timeline {
         (self.start + cycles) / self.clock_mhz
     }
 
-    /// A warp's spans, those together that `same` says are.
+    /// A warp's spans, merged where `same` is true.
     pub(super) fn row(
         &self,
         warp: (usize, usize),
@@ -80,8 +80,7 @@ impl Timeline {
         pieces
     }
 
-    /// A warp's row in at most so many pieces: each is told by what most of it
-    /// went to.
+    /// A warp's row in at most `count` pieces, each named after the cause of most of its time.
     pub(super) fn coarse(
         &self,
         warp: (usize, usize),

@@ -1,6 +1,5 @@
-//! Whether contenders are right by luck: every call watched for hazards, in
-//! several legal orders of warps and copies, on small shapes. Nothing is timed
-//! and no run file written.
+//! Finds contenders that are correct only by luck: every call is watched for hazards, in several
+//! legal orders of warps and copies, on small shapes. Nothing is timed, and no run file is written.
 
 mod shapes;
 
@@ -33,7 +32,7 @@ use dgx_core::domain::Distribution;
 /// Data and canaries are the same in every schedule.
 const SEED: u64 = 1;
 
-/// A contender, and where it is sent.
+/// A contender, and the case it runs.
 #[derive(Debug)]
 pub struct Task {
     pub contender: Contender,
@@ -65,7 +64,7 @@ pub fn tasks(
 }
 
 impl Task {
-    /// Why the contender does not take the shape, if so.
+    /// Why the contender does not support the shape, if so.
     pub fn refusal(&self) -> Option<&str> {
         match &self.plan.cells[0].work {
             Work::Unsupported { reason } => Some(reason),
@@ -94,12 +93,11 @@ const EXAMINING: Words = Words {
     second: "ended; --export-json has the cells that were done",
 };
 
-/// Puts aside what there is so far.
+/// Saves the results so far.
 pub type Keep<'a> = dyn Fn(&SanitizeReport) + Sync + 'a;
 
-/// Compiles and examines them all, in their order, or as many as the user waits
-/// for. What there is of it is `kept` whenever there is more, lest it be lost
-/// with the process.
+/// Compiles and examines all tasks, in order, or as many as the user waits for. Intermediate
+/// results are passed to `kept`, so that they are not lost with the process.
 pub fn examine_all(
     tasks: &[Task],
     settings: &SanitizeSettings,
@@ -118,7 +116,7 @@ pub fn examine_all(
         let remedy = "`dgx doctor` shows what is installed and what is missing";
         CommandError::new(Exit::CouldNotRun, error.to_string(), remedy)
     })?;
-    // A task has one build at most.
+    // A task has at most one build.
     let mut images = compiled.into_iter();
     let images: Vec<Option<Result<Image, String>>> = tasks
         .iter()
@@ -130,15 +128,15 @@ pub fn examine_all(
     let ended: Vec<OnceLock<SanitizedCell>> = tasks.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let keeping = Mutex::new(());
-    // Threads of their own: one of rayon's that waits for the CTAs of a call
-    // could take up another cell meanwhile, and the call's time would run out.
+    // Separate threads: a rayon thread that waits for the CTAs of a call could start another cell
+    // in the meantime, and the call's time would run out.
     let work = || {
         while let index = next.fetch_add(1, Ordering::Relaxed)
             && let Some(task) = tasks.get(index)
             && !interrupt::requested()
         {
-            // Hundreds of cells: on a terminal a bar shows them, in a log nobody
-            // reads them unless they were asked for.
+            // Hundreds of cells: a terminal shows a bar; a log lists them only if the user asked
+            // for it.
             let (contender, shape) = (&task.contender.id, &task.case.shape.name);
             bar.at(format!("{contender} on {shape}"));
             let Some(examined) = examined(task, images[index].as_ref(), settings) else {
@@ -182,7 +180,7 @@ fn examined(
         Ok((_, call)) => call,
         Err(no) => return ended(no.status, &no.reason),
     };
-    // None where the user did not wait for it.
+    // `None` if the user did not wait for it.
     let compiled = image?;
     let image = match launchable(compiled, |image| &image.kernels, &task.plan, call) {
         Ok(image) => image,
@@ -249,7 +247,7 @@ fn explore(
     Some(log.ended(task))
 }
 
-/// What the schedules of one cell showed so far.
+/// The results of one cell's schedules so far.
 #[derive(Default)]
 struct Log {
     reference: Option<Vec<Written>>,
@@ -285,7 +283,7 @@ impl Log {
                 }
                 let failed = finding.err().map(|wrong| (Status::Wrong, wrong.reason));
                 if differs && failed.is_none() && self.deviation.is_none() {
-                    // Sums in another order are no mistake.
+                    // Sums in another order are not a mistake.
                     let what = "other bits, within tolerance".to_owned();
                     self.deviation = Some(Deviation { schedule, what });
                 }
@@ -319,7 +317,7 @@ impl Log {
     }
 }
 
-/// As far as they have ended.
+/// The report on the tasks that have ended.
 fn report_of(tasks: &[Task], ended: &[OnceLock<SanitizedCell>]) -> SanitizeReport {
     let mut report = SanitizeReport::default();
     for (task, ended) in tasks.iter().zip(ended) {

@@ -1,7 +1,6 @@
-//! Which small shapes reach every path of a contender: one tile, ragged
-//! groups, a K that goes round its ring more than once and ends in a tail, few
-//! tokens whose K a cluster may share, and many tiles for each CTA, which a
-//! device of few multiprocessors has at once.
+//! Small shapes that reach every path of a contender: one tile; ragged groups; a K that goes round
+//! the ring more than once and ends in a tail; few tokens, whose K a cluster may share; and many
+//! tiles per CTA, which a device with few multiprocessors gives at once.
 
 use crate::catalog::{Catalog, Contender};
 use crate::plan::{Machine, OperatorCall, Plan, Work};
@@ -11,18 +10,18 @@ use dgx_core::domain::{Device, Group, Shape};
 use dgx_core::operator::{Extent, Operator};
 use dgx_core::sanitize::SanitizeCase;
 
-/// Multiprocessors of a device that a few tiles keep busy: so few that every
-/// CTA has several, or room for a cluster of the largest usual size.
+/// Multiprocessors of a small device: so few that every CTA has several tiles, or enough for a
+/// cluster of the largest usual size.
 const FEW_SMS: [u32; 2] = [2, 8];
-/// Tiles for each CTA that go round whatever it keeps for the next ones:
-/// accumulators of two tiles, three teams.
+/// Tiles for each CTA that exceed whatever it keeps for later ones: accumulators of two tiles,
+/// three teams.
 const LAPS: u64 = 6;
 
-/// Sizes to try for a purpose, the cheapest first: who needs more than the
-/// first has gets one of the others.
+/// Sizes for a purpose, the cheapest first: a contender that the first does not suit gets one of
+/// the others.
 struct Purpose {
     reaches: &'static str,
-    /// Many tiles for each CTA of a device of few multiprocessors.
+    /// Many tiles for each CTA of a device with few multiprocessors.
     laps: bool,
     sizes: &'static [&'static [[u32; 3]]],
 }
@@ -82,7 +81,7 @@ const PURPOSES: [Purpose; 6] = [
     },
 ];
 
-/// The round that holds one contender and one shape.
+/// The plan of a round with one contender and one shape.
 pub(super) fn plan(
     round: &Round,
     contender: &Contender,
@@ -97,7 +96,7 @@ pub(super) fn plan(
         span: 0..0,
     };
     round.contenders = vec![selection.clone()];
-    // Whom the command line asks for has been picked by now.
+    // The command line's selection has been applied already.
     round.only.clear();
     round.baseline = Baseline::Contender(selection);
     round.shapes = vec![case.shape.clone()];
@@ -107,8 +106,7 @@ pub(super) fn plan(
     Plan::new(round, catalog, &Machine::of(&device))
 }
 
-/// The cases a contender can be sent over, each the cheapest of its purpose;
-/// why it takes none, where that is so.
+/// The cases that a contender can run, each the cheapest of its purpose; or why it can run none.
 pub(super) fn chosen(
     round: &Round,
     contender: &Contender,
@@ -123,7 +121,7 @@ pub(super) fn chosen(
         };
         let shapes = purpose.shapes.iter();
         let tries = shapes.flat_map(|shape| sms.iter().map(move |&sms| (shape, sms)));
-        // The first that does, or comes nearest.
+        // The first that does, or comes closest.
         let mut best: Option<(u64, SanitizeCase)> = None;
         for (shape, sms) in tries {
             let case = SanitizeCase {
@@ -151,7 +149,7 @@ pub(super) fn chosen(
     Ok(cases)
 }
 
-/// Tiles that a CTA of the last launch takes.
+/// Tiles of a CTA in the last launch.
 fn tiles_each(call: &OperatorCall) -> u64 {
     let last = call.launches.last();
     let ctas: u64 = last.map_or(1, |l| l.grid.iter().map(|&side| u64::from(side)).product());
@@ -165,8 +163,8 @@ struct Tried {
     shapes: Vec<Shape>,
 }
 
-/// What the shapes of an operator are for. Where nothing is known of how its
-/// designs cut them up, they are those that its file calls small.
+/// The purposes of an operator's shapes. If nothing is known about the tiles of its designs, the
+/// shapes are those that its file calls small.
 fn tried(operator: &Operator) -> Vec<Tried> {
     if !is_gemm(operator) {
         let small = operator.small.iter().map(|sizes| {
@@ -192,8 +190,7 @@ fn tried(operator: &Operator) -> Vec<Tried> {
     purposes.collect()
 }
 
-/// Whether its sizes are rows, columns and depth of products, as those of
-/// [`PURPOSES`] are.
+/// Whether its sizes are rows, columns and depth of products, like those of [`PURPOSES`].
 fn is_gemm(operator: &Operator) -> bool {
     let Some(product) = operator.product() else {
         return false;
@@ -216,7 +213,7 @@ fn shape(operator: &Operator, sizes: &[&[u32]]) -> Shape {
     }
 }
 
-/// A shape by its sizes, as `--shape` takes it.
+/// A shape by its sizes, in the form of `--shape`.
 pub fn spelt(groups: &[Group]) -> String {
     groups
         .iter()
@@ -245,7 +242,7 @@ pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
             Err(_) => return Err(wrong("a size is no number".to_owned())),
         }
     }
-    // What the operator is defined for, the reader of rounds knows.
+    // The reader of rounds checks the operator's requirements.
     let toml = format!("{{ name = \"s\", groups = [{}] }}", groups.join(", "));
     let round = round(operator, &toml).map_err(|e| {
         let message = format!("`{text}`: {}", e.message());
@@ -258,7 +255,7 @@ pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
     })
 }
 
-/// A round nobody wrote down, for all but its contenders and shapes.
+/// A default round, with everything except contenders and shapes.
 pub fn any_round(operator: &Operator) -> Result<Round, InputError> {
     let small = operator.small[0].iter().map(|size| *size as u32);
     let group = Group::new(operator.sizes.iter().cloned().zip(small));
@@ -328,12 +325,12 @@ mod tests {
         for name in ["sequential", "swap-ab", "decode", "grouped-scheduler"] {
             assert_eq!(reached(name), all, "{name}");
         }
-        // It takes no single token.
+        // It supports no single token.
         let several = [all[0], all[1], all[2], all[4], all[5]];
         assert_eq!(reached("token-major"), several);
-        // It takes no groups.
+        // It supports no groups.
         assert_eq!(reached("stream"), [all[0], all[2], all[3], all[4], all[5]]);
-        // It takes nothing else.
+        // It supports nothing else.
         assert_eq!(reached("experts"), [all[1], all[4], all[5]]);
         for name in ["grouped-scheduler", "swap-ab", "decode", "experts"] {
             let variant = catalog.variant_on(name, device.chip).unwrap();

@@ -16,8 +16,8 @@ use dgx_core::interrupt;
 use dgx_core::record::schema::{Build, KernelResources, Line};
 use dgx_core::record::{Run, Writer};
 
-/// Each build's image, or the compiler's message, once it is there: it is
-/// compiled beside the stages that ask for it.
+/// Each build's image, or the compiler's message, once it exists: compiling runs beside the stages
+/// that need it.
 pub(super) struct Images {
     state: Mutex<State>,
     news: Condvar,
@@ -27,9 +27,9 @@ type Outcome = Result<Built, String>;
 
 struct State {
     built: Vec<Option<Outcome>>,
-    /// No more will come.
+    /// No more images will come.
     ended: bool,
-    /// Nobody asks any more.
+    /// No stage needs more images.
     given_up: bool,
 }
 
@@ -45,14 +45,14 @@ impl Images {
         }
     }
 
-    /// The image of a build, waited for; none where it will not come.
+    /// Waits for the image of a build; `None` if it will not come.
     pub(super) fn wait(&self, build: usize) -> Option<Outcome> {
         let waiting = |state: &mut State| state.built[build].is_none() && !state.ended;
         let state = self.news.wait_while(self.state(), waiting);
         state.unwrap_or_else(|e| e.into_inner()).built[build].clone()
     }
 
-    /// Has the compiler stop.
+    /// Stops the compiler.
     pub(super) fn give_up(&self) {
         self.tell(|state| state.given_up = true);
     }
@@ -67,7 +67,7 @@ impl Images {
     }
 }
 
-/// Tells that no more images will come, however compiling ended.
+/// Announces that no more images will come, however compiling ended.
 struct Last<'a>(&'a Images);
 
 impl Drop for Last<'_> {
@@ -79,13 +79,13 @@ impl Drop for Last<'_> {
 /// An image that can be run.
 #[derive(Clone, Debug)]
 pub(super) struct Built {
-    /// Where the cache has it.
+    /// Its folder in the cache.
     pub folder: PathBuf,
     pub kernels: Vec<KernelReport>,
 }
 
-/// Why a device would refuse the call, as far as can be told before it, and the
-/// place of that launch in the call.
+/// Why a device would refuse the call, as far as known before it, and the index of that launch in
+/// the call.
 pub(super) fn refusal_of(
     plan: &Plan,
     kernels: &[KernelReport],
@@ -96,7 +96,7 @@ pub(super) fn refusal_of(
     launches.find_map(|(place, launch)| Some((place, refusal(limits, kernels, launch, args)?)))
 }
 
-/// Compiles what the plan needs, records each build once, and hands it out.
+/// Compiles what the plan needs, records each build once, and publishes it.
 pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result<(), CommandError> {
     let Sweep {
         plan,
@@ -149,8 +149,8 @@ pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result
     Ok(())
 }
 
-/// What of a build is not on record: in a merged run, its shapes may be spread
-/// over several.
+/// The part of a build that is not recorded yet: in a merged run, its shapes may be spread over
+/// several.
 fn unrecorded(run: &Run, build: Build) -> Option<Build> {
     let of = |known: &&Build| known.contender == build.contender;
     let known = |shape: &String| {
@@ -163,8 +163,8 @@ fn unrecorded(run: &Run, build: Build) -> Option<Build> {
     (!shapes.is_empty()).then_some(Build { shapes, ..build })
 }
 
-/// The machine code that was run belongs to the record: no compiler makes it
-/// again once it is replaced.
+/// The executed machine code belongs to the record: once the compiler is replaced, it cannot be
+/// reproduced.
 fn keep_code(writer: &Mutex<Writer>, compiled: &Compiled) -> Result<(), CommandError> {
     let Ok(image) = &compiled.outcome else {
         return Ok(());
@@ -180,12 +180,12 @@ pub struct RefusedCell {
     pub contender: usize,
     pub shape: usize,
     pub reason: String,
-    /// The launch, by its place in the call, and the key that is the cause.
+    /// The launch, by its index in the call, and the key that is the cause.
     pub launch: Option<(usize, LaunchKey)>,
 }
 
 impl RefusedCell {
-    /// What is refused of the cell of a plan.
+    /// The refusal of a plan's cell.
     pub fn of(cell: &Cell, (place, refusal): (usize, Refusal)) -> Self {
         Self {
             contender: cell.contender,
@@ -196,13 +196,13 @@ impl RefusedCell {
     }
 }
 
-/// What compiling a plan showed.
+/// The result of compiling a plan.
 pub struct Inspection {
     pub builds: Vec<Build>,
     pub refused: Vec<RefusedCell>,
 }
 
-/// Compiles what the plan needs and says what came of it, recording nothing.
+/// Compiles what the plan needs and returns the results, without recording anything.
 pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     compiler.can_compile(&units)?;
@@ -233,7 +233,7 @@ fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
     text
 }
 
-/// What the compiler is given for a build.
+/// The compiler's input for a build.
 pub fn unit(spec: &BuildSpec) -> Unit {
     Unit {
         name: spec.path.display().to_string(),
@@ -286,7 +286,7 @@ fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> B
     }
 }
 
-/// What each launched kernel takes of an SM; the largest launch speaks for all.
+/// The resources of each launched kernel on an SM; the largest launch counts.
 fn resources(
     limits: &Limits,
     image: &Image,

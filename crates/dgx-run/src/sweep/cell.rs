@@ -1,5 +1,5 @@
-//! One cell by itself: judged as a sweep would, traced for its time alone, or
-//! called on a GPU with stamps in its kernels.
+//! One cell by itself: judged as in a sweep, traced only for its time, or called on a GPU with
+//! stamps in its kernels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +19,16 @@ use dgx_core::diagnostic::{CommandError, InputError, render};
 use dgx_core::domain::{Chip, ContenderId, Distribution, Exit, Shape, Status, Verdict};
 use dgx_core::record::schema::Settings;
 
-/// What a call may take of the emulator.
+/// Time limit of a call in the emulator.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a GPU calls it, with stamps and without.
+/// Calls on a GPU, with stamps and without.
 const STAMPED_CALLS: usize = 20;
 
-/// What helps a variant that cannot be stamped.
+/// The remedy for a variant that cannot be stamped.
 const STAMPABLE: &str = "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see \
                          docs/profile.md; or add --backend emu";
 
-/// What is known of a cell before anything runs: that it cannot.
+/// Why a cell cannot run, known before anything runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Unrunnable {
     pub status: Status,
@@ -64,7 +64,7 @@ pub(crate) fn planned(work: &Work) -> Result<(usize, &OperatorCall), Unrunnable>
     }
 }
 
-/// What was compiled, if a device would take the call.
+/// The compiled code, if a device would accept the call.
 pub(crate) fn launchable<'a, T>(
     compiled: &'a Result<T, String>,
     kernels: impl Fn(&T) -> &[KernelReport],
@@ -81,7 +81,7 @@ pub(crate) fn launchable<'a, T>(
     }
 }
 
-/// The line of a compiler message that says what is wrong.
+/// The line of a compiler message with the error.
 fn first_error(message: &str) -> &str {
     let lines = || message.lines().filter(|l| !l.trim().is_empty());
     lines()
@@ -96,13 +96,12 @@ pub struct CompiledCell<'a> {
     contender: usize,
     work: &'a Work,
     pub shape: &'a Shape,
-    /// What the compiler got and what it made of it, where there is something
-    /// to compile.
+    /// The compiler's input and result, if there is something to compile.
     compiled: Option<(Unit, Result<Image, String>)>,
 }
 
 impl<'a> CompiledCell<'a> {
-    /// The cell at these places of a plan.
+    /// The cell at these indices of a plan.
     pub fn new(
         plan: &'a Plan,
         contender: usize,
@@ -129,7 +128,7 @@ impl<'a> CompiledCell<'a> {
         })
     }
 
-    /// The same, if a time can be had of it.
+    /// The same, if it can be timed.
     pub fn runnable(
         plan: &'a Plan,
         contender: usize,
@@ -156,7 +155,7 @@ impl<'a> CompiledCell<'a> {
         &self.plan.contenders[self.contender].id
     }
 
-    /// The image, where it compiles.
+    /// The image, if it compiles.
     pub fn image(&self) -> Option<&Image> {
         self.compiled.as_ref()?.1.as_ref().ok()
     }
@@ -170,7 +169,7 @@ impl<'a> CompiledCell<'a> {
         Ok((image, call))
     }
 
-    /// The same of one that is known to be [runnable](Self::runnable).
+    /// The job of a cell that is known to be [runnable](Self::runnable).
     fn job(&self) -> Result<Job<'_>, CommandError> {
         match (planned(self.work), self.image()) {
             (Ok((_, call)), Some(image)) => Ok(Job {
@@ -182,8 +181,7 @@ impl<'a> CompiledCell<'a> {
         }
     }
 
-    /// Everything the compiler says of it, warnings included; nothing where
-    /// there is nothing to compile.
+    /// The compiler's whole log, including warnings; `None` if there is nothing to compile.
     pub fn log(&self, compiler: &Compiler) -> Result<Option<String>, CommandError> {
         match &self.compiled {
             Some((unit, _)) => {
@@ -194,8 +192,8 @@ impl<'a> CompiledCell<'a> {
         }
     }
 
-    /// Judges it, and hands over what its last call left in `folder`; no verdict
-    /// if the user asked to stop.
+    /// Judges it, and returns the buffers of its last call in `folder`; no verdict if the user
+    /// asked to stop.
     pub fn judge(
         &self,
         runner: &mut Runner,
@@ -227,7 +225,7 @@ impl<'a> CompiledCell<'a> {
         Ok(judged.map(|(verdict, _)| (verdict, Kept::read(&folder))))
     }
 
-    /// Runs the CTAs that its time is modelled from, and hands on what they did.
+    /// Runs the CTAs that its time is modelled from, and passes on their traces.
     pub fn traced<T>(
         &self,
         then: impl FnOnce(&Traced<'_>) -> Result<T, String>,
@@ -282,7 +280,7 @@ impl<'a> CompiledCell<'a> {
         Ok((stamping, calls))
     }
 
-    /// Its call with room for stamps, and what to compile for it.
+    /// Its call with room for stamps, and the unit to compile for it.
     fn stamping(&self) -> Result<(Stamping, Unit), CommandError> {
         let id = self.id();
         let (build, call) = planned(self.work).map_err(|no| self.no_time(&no.reason))?;
@@ -373,7 +371,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
             .compile(&unit.name, &unit.source, &unit.flags(), &headers)
             .expect("a compiler");
         let mut remarks = vec!["Potential Performance Loss"];
-        // Hopper's swap-ab divides by zero where a shape is this small, in code never reached.
+        // Hopper's swap-ab divides by zero on such a small shape, in code that is never reached.
         if unit.flags().iter().any(|flag| flag.contains("sm_100")) {
             remarks.push("warning");
         }
@@ -401,8 +399,8 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
         }
     }
 
-    /// Beside a card only the CTAs of a sample run: of what the others do not do
-    /// nothing must be made.
+    /// Beside a card only the CTAs of a sample run: missing work of the others must not be
+    /// reported.
     #[test]
     fn a_sample_that_runs_alone_accuses_nobody() {
         let wide = ROUND.replace("n = 128, k = 512", "n = 2048, k = 256");

@@ -14,7 +14,7 @@ use dgx_core::record::schema::{
 };
 use dgx_core::record::{argv, portable};
 
-/// Everything the rest of the run file is read by.
+/// The header that the rest of the run file depends on.
 pub(super) fn header(
     plan: &Plan,
     settings: &Settings,
@@ -24,7 +24,7 @@ pub(super) fn header(
     let (round, runner) = (&plan.round, &runners[0]);
     let mut device = DeviceRecord::new(runner.kind(), runner.device());
     if runners.len() > 1 {
-        // Each block says which.
+        // Each block names its card.
         device.uuid = None;
     }
     let project = std::env::current_dir().unwrap_or_default();
@@ -57,12 +57,12 @@ pub(super) fn header(
     }
 }
 
-/// Now, as files tell it.
+/// The current time, in the format of run files.
 pub fn started() -> String {
     Zoned::now().strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
-/// A contender as run files tell of it.
+/// A contender's record in run files.
 pub fn contender_record(contender: &Contender) -> ContenderRecord {
     let variant = &contender.variant;
     let picks = variant.picks.iter().map(|pick| &pick.contender.variant);
@@ -74,7 +74,7 @@ pub fn contender_record(contender: &Contender) -> ContenderRecord {
             .map(|file| &*file.text);
         own.chain(extended).chain(v.headers.parts())
     });
-    // What is broken may be mended elsewhere than in its own file.
+    // A broken variant may be fixed in another file than its own.
     let broken = variant.broken.as_ref().map(ToString::to_string);
     let parts = parts.chain(broken.as_deref());
     ContenderRecord {

@@ -1,6 +1,5 @@
-//! Silicon hides most hazards. So while a card measures, cores that it leaves
-//! idle watch a sample of every cell's CTAs in the emulator, in processes that
-//! let everybody else go first.
+//! Silicon hides most hazards. So while a card measures, idle cores watch a sample of every cell's
+//! CTAs in the emulator, in processes of the lowest priority.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,14 +22,14 @@ use dgx_core::interrupt;
 use dgx_core::record::Run;
 use dgx_core::record::schema::{Examined, Line};
 
-/// How long the rest may take when everything else is done.
+/// Time limit for the remaining cells when everything else is done.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long one cell may take where a sample is watched.
+/// Time limit of one cell if a sample is watched.
 const LIMIT: Duration = Duration::from_secs(20);
 /// Drawing operands may take as long again.
 const PATIENCE: u32 = 2;
-/// Memory an emulator takes, over what the operands take: they are there as
-/// they were drawn, and as the call has them, beside what is remembered.
+/// Memory of an emulator, in multiples of the operands: it has them as drawn and as the call uses
+/// them, and records accesses.
 const COPIES: u64 = 4;
 
 const TOO_LATE: &str = "the sweep was over first";
@@ -39,31 +38,31 @@ const TOO_LATE: &str = "the sweep was over first";
 pub(super) struct Examination<'a> {
     sweep: &'a Sweep<'a>,
     cells: Vec<&'a Cell>,
-    /// Where the emulators run, one on each.
+    /// The cores that emulators run on, one on each.
     cores: Vec<usize>,
     starter: Option<Starter>,
     /// Why nothing is watched, if so.
     idle: Option<String>,
     bar: Option<Bar<'a>>,
     next: AtomicUsize,
-    /// When what is left is left out.
+    /// When the remaining cells are dropped.
     until: OnceLock<Instant>,
     /// Why no emulator starts, if so.
     broken: OnceLock<String>,
-    /// Nothing else is to be done, and nobody waits for anything else.
+    /// Nothing else is left to do, so the rest may take its time.
     alone: bool,
     tally: Mutex<Tally>,
 }
 
-/// What became of the cells.
+/// The results of the cells.
 #[derive(Default)]
 struct Tally {
     watched: usize,
-    /// Cells that were not, by the reason.
+    /// Cells that were not watched, by the reason.
     left: BTreeMap<String, usize>,
-    /// Cells that there is nothing to watch of.
+    /// Cells with nothing to watch.
     needless: usize,
-    /// What could not be put on record.
+    /// The error of a result that could not be recorded.
     lost: Option<CommandError>,
 }
 
@@ -77,14 +76,14 @@ impl<'a> Examination<'a> {
             let (contender, shape) = names(plan, cell);
             matches!(cell.work, Work::Run { .. }) && !begun.was_examined(contender, shape)
         });
-        // Their operands are drawn once for all of a shape that one emulator has.
+        // Operands are drawn once for all cells of a shape in one emulator.
         cells.sort_by_key(|cell| cell.shape);
         let starter = Starter::emulating(device, sweep.cache);
         let most = largest(plan, &cells).map_or(usize::MAX, |bytes| {
             let free = free_memory().map_or(u64::MAX, |free| free.0 / 2);
             (free / (COPIES * bytes).max(1)) as usize
         });
-        // A container may have fewer than it sees.
+        // A container may have fewer cores than it sees.
         let allowed = thread::available_parallelism().map_or(1, usize::from);
         let idle_cores = spare(&cores(), allowed, runners.len(), watch == Watch::All);
         let idle = match (&starter, idle_cores.len(), most) {
@@ -123,7 +122,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// Everything else is done, for better or worse.
+    /// Everything else is done, successfully or not.
     pub(super) fn end(&self, well: bool) {
         let grace = match (well, self.sweep.settings.hazards) {
             (true, Watch::All) => return,
@@ -206,7 +205,7 @@ impl<'a> Examination<'a> {
             left_out,
             hazards,
         };
-        // At once: a sweep may be killed.
+        // Written at once: a sweep may be killed.
         let written = append(self.sweep.writer, &Line::Examined(examined.clone()));
         let mut tally = self.tally();
         match examined.left_out {
@@ -222,7 +221,7 @@ impl<'a> Examination<'a> {
         self.tally.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Says what was left out, and why.
+    /// Reports what was left out, and why.
     pub(super) fn conclude(&self) -> Result<(), CommandError> {
         let mut tally = std::mem::take(&mut *self.tally());
         let all = self.cells.len() - tally.needless;
@@ -256,15 +255,15 @@ fn largest(plan: &Plan, cells: &[&Cell]) -> Option<u64> {
     shapes.map(bytes).max()
 }
 
-/// The cores that are left of those `allowed` where one stays free, and one for
-/// the worker of each card; at least one where that `must` be.
+/// The spare cores of those `allowed`: one stays free, and one for the worker of each card; at
+/// least one if that `must` be.
 fn spare(cores: &[usize], allowed: usize, cards: usize, must: bool) -> Vec<usize> {
     let count = allowed.min(cores.len()).saturating_sub(1 + cards);
     let count = count.max(usize::from(must));
     cores.iter().rev().take(count).copied().collect()
 }
 
-/// Starts an emulator where there is none.
+/// Starts an emulator if there is none.
 fn ready(starter: &Starter, core: usize, worker: &mut Option<Worker>) -> Result<(), String> {
     if worker.is_none() {
         *worker = Some(starter.start_aside(core)?);
@@ -272,7 +271,7 @@ fn ready(starter: &Starter, core: usize, worker: &mut Option<Worker>) -> Result<
     Ok(())
 }
 
-/// Has the emulator at hand watch one cell; one that fails is not used again.
+/// Makes the emulator watch one cell; an emulator that fails is not used again.
 fn ask(
     worker: &mut Option<Worker>,
     job: &CellJob,

@@ -17,12 +17,12 @@ use dgx_core::domain::{ContenderId, Shape, Status, Tuning, Verdict};
 use dgx_core::interrupt;
 use dgx_core::record::schema::{CallKernels, Line};
 
-/// Beyond its time limit, a measuring worker needs this long for operands,
-/// tuning of the yardstick and the check of timed outputs.
+/// Beyond its time limit, a measuring worker needs this long for operands, tuning of the yardstick
+/// and the check of timed outputs.
 const ALLOWANCE: Duration = Duration::from_secs(300);
 
-/// Times the contenders that passed, every shape of this card in every process;
-/// nothing where the backend has no clock.
+/// Times the contenders that passed, every shape of this card in every process; does nothing if the
+/// backend has no clock.
 pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     if !session.runner.measures() {
         return Ok(());
@@ -66,16 +66,16 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
 struct Timing<'a, 'b> {
     session: &'a mut Session<'b>,
     standing: Standing,
-    /// How the yardstick does each shape it was timed on.
+    /// The yardstick's algorithms for each shape it was timed on.
     tunings: BTreeMap<String, Tuning>,
-    /// Shapes whose calls were looked into: once is enough.
+    /// Shapes whose kernels were timed: once is enough.
     dissected: BTreeSet<String>,
     blocks: u32,
 }
 
 impl Timing<'_, '_> {
-    /// Times one shape in one process; contenders that fail under timing get a
-    /// verdict and the others are timed without them.
+    /// Times one shape in one process; contenders that fail while timed get a verdict, and the
+    /// others are timed without them.
     fn shape(&mut self, shape: usize, process: u32) -> Result<(), CommandError> {
         let mut process = process;
         let mut lost_before = false;
@@ -88,7 +88,8 @@ impl Timing<'_, '_> {
             match self.attempt(&job)? {
                 Attempt::Done => return Ok(()),
                 Attempt::Without(verdict) => self.reject(verdict)?,
-                // Somebody else may have killed it: once is nobody's fault.
+                // It may have been killed from outside: a first loss is not blamed on any
+                // contender.
                 Attempt::Lost(loss) if !lost_before => {
                     let how = loss.how(&job.shape.name);
                     let warning = format!("{how}; it is timed once more");
@@ -100,8 +101,8 @@ impl Timing<'_, '_> {
                     lost_before = false;
                 }
             }
-            // Another process takes over: its blocks must not be taken for
-            // those of the one that was lost.
+            // Another process takes over: its blocks must not be confused with those of the lost
+            // one.
             if self.blocks > before {
                 process += self.session.sweep.settings.processes;
             }
@@ -160,7 +161,7 @@ impl Timing<'_, '_> {
         let worker = self.session.runner.worker()?;
         let mut sent = worker.send(Request::Measure(Box::new(job.clone())));
         let mut blocks = 0;
-        // Whose code the worker is at.
+        // The contender whose code the worker runs.
         let mut at = None;
         loop {
             let worker = self.session.runner.worker()?;
@@ -224,8 +225,7 @@ impl Timing<'_, '_> {
         }
     }
 
-    /// The later verdict replaces the earlier one that said ok, here and in
-    /// the run file.
+    /// The later verdict replaces the earlier `ok`, here and in the run file.
     fn reject(&mut self, verdict: Verdict) -> Result<(), CommandError> {
         match self.standing.reject(&verdict) {
             true => self.session.append(&Line::Verdict(verdict)),
@@ -243,7 +243,7 @@ fn fault_verdict(contender: &ContenderId, shape: &str, failure: RunFailure) -> V
     verdict(contender, shape, failure.status, &reason, failure.detail)
 }
 
-/// What becomes of a shape whose worker gave no answer.
+/// Handles a shape whose worker did not answer.
 fn lost_at(
     at: Option<ContenderId>,
     lost: NoReply,
@@ -275,12 +275,12 @@ enum Attempt {
     Lost(Loss),
 }
 
-/// A worker that gave no answer.
+/// A worker that did not answer.
 #[derive(Debug, PartialEq)]
 struct Loss {
     status: Status,
     how: String,
-    /// Whose code it was at, if that is known.
+    /// The contender whose code it ran, if that is known.
     at: Option<ContenderId>,
     printed: Option<String>,
 }
@@ -290,8 +290,8 @@ impl Loss {
         format!("while timing {shape}, {}", self.how)
     }
 
-    /// What a second loss says of the contender it happened at. Nobody's code
-    /// ran where there is none: then the harness cannot do its work.
+    /// The verdict that a second loss means for the contender it happened at. If no contender's
+    /// code ran, the harness cannot work.
     fn verdict(self, shape: &str) -> Result<Verdict, CommandError> {
         let how = self.how(shape);
         let contender = self.at.ok_or_else(|| could_not_run(&how))?;
@@ -304,7 +304,7 @@ impl Loss {
     }
 }
 
-/// Why a reply cannot belong to what was asked, if so.
+/// Why a reply cannot belong to the request, if so.
 fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
     match reply {
         Reply::Block { block } => job.doubt_block(block, blocks),

@@ -1,5 +1,5 @@
-//! A round, from its file to its verdicts: the one module that knows every
-//! stage left of the run file. Each stage appends what it finds as it finds it.
+//! A round, from its file to its verdicts: the one module that knows every stage up to the run
+//! file. Each stage appends its results at once.
 
 mod build;
 mod cell;
@@ -55,30 +55,30 @@ const SWEEPING: Words = Words {
     second: "ended; finished cells are kept: dgx sweep --resume",
 };
 
-/// What a sweep gets from the command line.
+/// The options of a sweep from the command line.
 #[derive(Debug)]
 pub struct Options {
     pub round: Round,
-    /// How the command line departs from the round as it is written.
+    /// How the command line departs from the round.
     pub departures: Vec<String>,
     pub variants: Vec<PathBuf>,
     pub results: PathBuf,
-    /// The very file to begin, instead of a new one among the results.
+    /// The file to begin, instead of a new one among the results.
     pub into: Option<PathBuf>,
     /// The part of the round to run.
     pub shard: Option<ShardOf>,
     pub backend: BackendChoice,
-    /// Which cards to run on, where there are several.
+    /// The cards to run on, if there are several.
     pub gpus: Gpus,
     pub fake: FakeFlags,
-    /// Of the run that is resumed, where one is.
+    /// The settings; those of the resumed run, if there is one.
     pub settings: Settings,
-    /// What compiling one image may take.
+    /// Limits for compiling one image.
     pub limits: Limits,
     pub resume: Option<Resumed>,
 }
 
-/// What a sweep leaves behind.
+/// The result of a sweep.
 #[derive(Debug)]
 pub struct Swept {
     pub run: Run,
@@ -87,16 +87,16 @@ pub struct Swept {
     pub seconds: BTreeMap<String, f64>,
 }
 
-/// What the stages that run contenders work with on one card.
+/// The state of the stages that run contenders on one card.
 struct Session<'a> {
     sweep: &'a Sweep<'a>,
     runner: &'a mut Runner,
-    /// The places of the shapes that this card has.
+    /// The indices of this card's shapes.
     shapes: &'a [usize],
     oracles: &'a Oracles,
-    /// What was on record when it began.
+    /// The recorded run at the beginning.
     begun: &'a Run,
-    /// Seconds it stood waiting for the compiler.
+    /// Seconds spent waiting for the compiler.
     waited: Cell<f64>,
 }
 
@@ -105,8 +105,7 @@ impl Session<'_> {
         append(self.sweep.writer, line)
     }
 
-    /// The image of a build, or the compiler's message; none if the sweep is
-    /// to stop.
+    /// The image of a build, or the compiler's message; `None` if the sweep is to stop.
     fn image(&self, build: usize) -> Result<Option<Result<Built, String>>, CommandError> {
         let began = Instant::now();
         let image = self.sweep.images.wait(build);
@@ -129,7 +128,7 @@ fn append(writer: &Mutex<Writer>, line: &Line) -> Result<(), CommandError> {
     writer.append(line).map_err(|e| write_error(&e))
 }
 
-/// Runs a round, or what is left of one.
+/// Runs a round, or the rest of one.
 pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     interrupt::install(SWEEPING);
     sound(&options.round.operator)?;
@@ -139,7 +138,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
     let cache = cache_root(&here);
     let compiler = Compiler::new(&cache, options.limits)?;
     let mut clock = StageClock::start();
-    // Opening the device belongs to running on it.
+    // Opening the device counts as running on it.
     let opened = clock.time("validate", || Runner::open(&options, &compiler, &cache));
     let mut runners = match opened {
         Ok(runners) => runners,
@@ -201,7 +200,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
 }
 
 impl Options {
-    /// Where the run file will lie.
+    /// The folder of the run file.
     fn folder(&self) -> &Path {
         match self.into.as_deref().map(Path::parent) {
             Some(Some(folder)) if folder.as_os_str().is_empty() => Path::new("."),
@@ -211,7 +210,7 @@ impl Options {
     }
 }
 
-/// Begins a run file, or opens the one to be resumed; what is on record in it.
+/// Begins a run file, or opens the one to be resumed; returns the recorded run.
 fn begin(
     options: &mut Options,
     header: &Header,
@@ -265,7 +264,7 @@ fn run(
     outcome.and_then(|spent| examined.map(|()| spent))
 }
 
-/// Where nothing can run, compiling still tells whether the round would.
+/// If nothing can run, compiling still shows whether the round is valid.
 fn compile_only(
     options: &Options,
     catalog: &Catalog,
@@ -297,7 +296,7 @@ fn compile_only(
     ))
 }
 
-/// Writes the last line, also when a stage could not go on.
+/// Writes the last line, even if a stage failed.
 fn finish(
     outcome: Result<String, CommandError>,
     writer: &Mutex<Writer>,
@@ -345,7 +344,7 @@ fn could_not_run(message: &str) -> CommandError {
     )
 }
 
-/// Seconds by stage; what no stage claims is the harness's own.
+/// Seconds by stage; the rest is the harness's own.
 struct StageClock {
     began: Instant,
     stages: BTreeMap<String, f64>,
@@ -370,7 +369,7 @@ impl StageClock {
         *self.stages.entry(stage.to_owned()).or_default() += seconds;
     }
 
-    /// Moves seconds that validating and measuring spent waiting to a stage of their own.
+    /// Moves seconds that validating and measuring spent waiting to a separate stage.
     fn carve(&mut self, stage: &str, waited: &BTreeMap<&'static str, f64>) {
         for (from, seconds) in waited {
             if let Some(s) = self.stages.get_mut(*from) {

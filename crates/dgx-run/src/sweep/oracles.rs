@@ -16,25 +16,25 @@ use crate::plan::Plan;
 use crate::worker::{ProblemKey, Reply, Request, Worker, answers, trace};
 use dgx_core::record::schema::Settings;
 
-/// Between two looks at whether the user asked to stop.
+/// Time between two checks whether the user asked to stop.
 const GLANCE: Duration = Duration::from_millis(200);
-/// No single answer takes longer on a GPU.
+/// No single result takes longer on a GPU.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Data sets that timed calls change between.
+/// Data sets that timed calls alternate between.
 const TIMING_SETS: u64 = 3;
 
-/// Computes the answers in the background while the compiler runs, in the
-/// order they will be asked for, and lets the stages wait for one.
+/// Computes expected results in the background while the compiler runs, in the order in which they
+/// will be needed, and lets the stages wait for one.
 pub(super) struct Oracles {
     planned: Vec<String>,
     desk: Arc<Desk>,
-    /// Seconds each stage stood waiting.
+    /// Seconds that each stage waited.
     waited: RefCell<BTreeMap<&'static str, f64>>,
 }
 
 impl Oracles {
-    /// The answers to the shapes that a card has.
+    /// The expected results for a card's shapes.
     pub(super) fn start(
         cache: &Path,
         plan: &Plan,
@@ -42,16 +42,16 @@ impl Oracles {
         runner: &Runner,
         places: &[usize],
     ) -> Self {
-        // Nobody asks for the answer to a shape that nobody runs.
+        // A shape that no contender runs needs no result.
         let shapes = || {
             let run = places.iter().filter(|s| plan.runs(**s));
             run.map(|s| &plan.shapes[*s])
         };
         let mut keys = Vec::new();
-        // A GPU's workers have it answer by itself, which takes less time than to read an
-        // answer from disk; those of a gated product are small, and as quick to read.
+        // A GPU's workers compute results themselves, which is faster than reading them from disk;
+        // those of a gated product are small, and as fast to read.
         let apart = !runner.measures() || is_gated(&plan.round.operator);
-        // Where nothing is validated, no answer is asked for.
+        // If nothing is validated, no result is needed.
         for shape in shapes().filter(|_| apart && !settings.time_only) {
             let key = |d: &Distribution| {
                 ProblemKey::validating(&plan.round.operator, shape, *d, settings)
@@ -64,12 +64,12 @@ impl Oracles {
         let planned = keys.iter().map(text).collect();
         let desk = Arc::new(Desk::default());
         let (theirs, answers) = (Arc::clone(&desk), answers(cache));
-        // A GPU multiplies a hundred times faster than its host. It does so in
-        // a process where no contender runs.
+        // A GPU multiplies a hundred times faster than its host. It does so in a process without
+        // contenders.
         let starter = runner.measures().then(|| runner.starter());
         thread::spawn(move || {
-            // Dropped after the solver: who waits for the end waits for its
-            // process too, also where this thread panics.
+            // Dropped after the solver: a stage that waits for the end also waits for its process,
+            // even if this thread panics.
             let _end = End(Arc::clone(&theirs));
             let mut solver = Solver::new(answers, starter);
             for key in keys {
@@ -88,8 +88,8 @@ impl Oracles {
         }
     }
 
-    /// Waits until the answer is on disk. One that was not planned for is
-    /// computed by the worker that needs it.
+    /// Waits until the result is on disk. A result that was not planned is computed by the worker
+    /// that needs it.
     pub(super) fn wait(&self, stage: &'static str, key: &ProblemKey) -> Result<(), CommandError> {
         let key = text(key);
         match self.planned.contains(&key) {
@@ -131,7 +131,7 @@ impl Oracles {
     }
 }
 
-/// Where the background work reports to those who wait for it.
+/// The state that the background work shares with the waiting stages.
 #[derive(Default)]
 struct Desk {
     state: Mutex<State>,
@@ -141,12 +141,12 @@ struct Desk {
 #[derive(Default)]
 struct State {
     ready: HashSet<String>,
-    /// Why there are no further answers.
+    /// Why there are no further results.
     failed: Option<String>,
     ended: bool,
 }
 
-/// Tells that the background work is over, however it ended.
+/// Announces that the background work is over, however it ended.
 struct End(Arc<Desk>);
 
 impl Drop for End {
@@ -166,10 +166,10 @@ impl Desk {
     }
 }
 
-/// Who computes answers: a worker on the GPU, or this process.
+/// Computes results: a worker on the GPU, or this process.
 struct Solver {
     answers: OracleCache,
-    /// Until the first answer that is not on disk.
+    /// Kept until the first result that is not on disk.
     starter: Option<Starter>,
     worker: Option<Worker>,
 }
@@ -183,7 +183,7 @@ impl Solver {
         }
     }
 
-    /// Leaves one answer in the cache. An error is a device that computes wrong.
+    /// Puts one result in the cache. An error means a device that computes wrong results.
     fn solve(&mut self, key: &ProblemKey) -> Result<(), String> {
         if self
             .answers
@@ -194,7 +194,7 @@ impl Solver {
         if let Some(starter) = self.starter.take() {
             self.worker = starter
                 .start()
-                // Where no worker starts, the CPU has the time.
+                // If no worker starts, the CPU computes the results.
                 .inspect_err(|why| trace(|| format!("answers come from the CPU: {why}")))
                 .ok();
         }
@@ -211,7 +211,7 @@ impl Solver {
     }
 }
 
-/// Nothing where the worker was lost.
+/// `None` if the worker was lost.
 fn ask(worker: &mut Worker, key: &ProblemKey) -> Option<Result<(), String>> {
     let request = Request::Answer(Box::new(key.clone()));
     worker.send(request).ok()?;
@@ -222,9 +222,9 @@ fn ask(worker: &mut Worker, key: &ProblemKey) -> Option<Result<(), String>> {
     }
 }
 
-/// Data nobody was validated on. Every process times the same sets: which of
-/// them a call gets is drawn before it, and the signs of their rows are drawn
-/// anew, so that no two calls see them alike.
+/// Data that no contender was validated on. Every process times the same sets: the set of a call is
+/// drawn before it, and the signs of its rows are drawn anew, so that no two calls see the same
+/// data.
 pub(super) fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Vec<ProblemKey> {
     let key = |set| ProblemKey {
         operator: Arc::clone(&plan.round.operator),

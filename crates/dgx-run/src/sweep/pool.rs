@@ -1,6 +1,6 @@
-//! A sweep on its cards. Each has a thread, its own workers and its own
-//! shapes: the contenders of a shape are compared, and cards differ. What all
-//! of them share is here; a card that is lost leaves its shapes to the others.
+//! A sweep on several cards. Each card has a thread, its own workers and its own shapes: the
+//! contenders of a shape are compared, and cards differ. Shared state is here; the shapes of a lost
+//! card go to the others.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use dgx_core::interrupt;
 use dgx_core::record::schema::{Line, Settings, Void};
 use dgx_core::record::{Run, Writer};
 
-/// What the cards of a sweep share.
+/// The state that the cards of a sweep share.
 pub(super) struct Sweep<'a> {
     pub plan: &'a Plan,
     pub settings: &'a Settings,
@@ -32,11 +32,11 @@ pub(super) struct Sweep<'a> {
     pub writer: &'a Mutex<Writer>,
     pub progress: &'a Progress,
     pub bars: &'a Bars<'a>,
-    /// A card met what ends the sweep, and the others begin nothing more.
+    /// An error on one card ends the sweep, and the others begin nothing more.
     pub failed: AtomicBool,
 }
 
-/// The one view of what all cards do.
+/// The progress bars for all cards.
 pub(super) struct Bars<'a> {
     pub validate: Bar<'a>,
     pub measure: Bar<'a>,
@@ -73,7 +73,7 @@ impl<'a> Bars<'a> {
         }
     }
 
-    /// Takes them away and keeps what came of them.
+    /// Removes the bars and keeps their results.
     pub(super) fn end(&self, run: &Run) {
         let shapes = &run.header.shapes;
         let (wanted, word): (fn(Status) -> bool, _) = match run.header.settings.time_only {
@@ -105,7 +105,7 @@ impl<'a> Bars<'a> {
 pub(super) struct CardSeconds {
     validate: f64,
     measure: f64,
-    /// Waited in each stage, for answers and for the compiler.
+    /// Seconds waited in each stage, for expected results and for the compiler.
     answers: BTreeMap<&'static str, f64>,
     compiler: f64,
 }
@@ -197,7 +197,7 @@ impl Sweep<'_> {
         }
     }
 
-    /// Everything for the shapes of one card.
+    /// All work for the shapes of one card.
     fn card(
         &self,
         runner: &mut Runner,
@@ -230,11 +230,11 @@ impl Sweep<'_> {
         (spent, outcome)
     }
 
-    /// The shapes of each card. One that was timed stays where it was; where
-    /// that card is gone, what it timed of the shape is void.
+    /// The shapes of each card. A timed shape stays on its card; if that card is gone, its times of
+    /// the shape are void.
     fn assign(&self, runners: &[Runner], begun: &Run) -> Result<Vec<Vec<usize>>, CommandError> {
         let timing = runners[0].kind().timing();
-        // The few CTAs that a time is modelled from are as many on every shape.
+        // The number of CTAs that a time is modelled from is about the same on every shape.
         let weight = |shape: &Shape| match self.settings.time_only {
             true => 1.0,
             false => cost(&self.plan.round.operator, shape, timing),
@@ -256,7 +256,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Where a shape was timed before.
+/// The card that a shape was timed on before.
 enum Before {
     Untimed,
     On(Option<String>),
@@ -267,12 +267,11 @@ enum Before {
 struct Assigned {
     /// Shapes by card, in the plan's order.
     shares: Vec<Vec<usize>>,
-    /// Shapes whose card is gone: their blocks count no more.
+    /// Shapes whose card is gone: their blocks are discarded.
     void: Vec<usize>,
 }
 
-/// Longest shape first, each to the card it was timed on, or to the one that
-/// would be done soonest.
+/// Longest shape first, each to the card it was timed on, or to the one that would finish soonest.
 fn assign(
     shapes: &[Shape],
     cards: &[Option<&str>],
@@ -287,7 +286,7 @@ fn assign(
         shares: vec![Vec::new(); cards.len()],
         void: Vec::new(),
     };
-    // Those that are bound to a card are there before the others choose.
+    // Shapes bound to a card are assigned before the others.
     let bound = |place: &usize| match before(&shapes[*place].name) {
         Before::On(card) => cards.iter().position(|c| *c == card.as_deref()),
         Before::Untimed | Before::Done => None,

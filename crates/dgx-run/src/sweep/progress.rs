@@ -9,8 +9,8 @@ use dgx_core::domain::{Timing, counted, printable, typed};
 use dgx_core::record::schema::DeviceRecord;
 use dgx_core::speech::{Level, can_draw, level};
 
-/// What the user sees while much is done, on stderr: bars where there is a
-/// terminal to draw them on, and elsewhere a line for each stage and shape.
+/// The progress shown on stderr: bars if there is a terminal, otherwise a line for each stage and
+/// shape.
 pub struct Progress {
     bars: MultiProgress,
     done: Mutex<Vec<String>>,
@@ -28,7 +28,7 @@ impl Progress {
         }
     }
 
-    /// Which round, on what.
+    /// Prints the round and the device.
     pub(super) fn announce(&self, plan: &Plan, device: &DeviceRecord, cards: usize) {
         let round = &plan.round;
         let place = match device.timing {
@@ -58,12 +58,12 @@ impl Progress {
         );
     }
 
-    /// A stage of so many steps, all alike.
+    /// A stage with equal steps.
     pub fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
         self.weighed(name, steps, steps as f64)
     }
 
-    /// A stage that there is not: nothing is drawn for it.
+    /// A stage that does not take place: nothing is drawn for it.
     pub(super) fn none(&self, name: &'static str) -> Bar<'_> {
         Bar {
             bar: ProgressBar::hidden(),
@@ -73,8 +73,7 @@ impl Progress {
         }
     }
 
-    /// A few steps, each of which may take long: how long they have taken so
-    /// far is shown.
+    /// A few steps, each of which may take long: the time so far is shown.
     pub fn slow(&self, name: &'static str, steps: usize) -> Bar<'_> {
         let bar = self.stage(name, steps);
         let style = "{prefix:>8}  {bar:30}  {pos}/{len}  {wide_msg} {elapsed:>6}";
@@ -85,7 +84,7 @@ impl Progress {
         bar
     }
 
-    /// What comes of one step that may take long.
+    /// Runs one step that may take long and returns its result.
     pub fn during<T>(&self, name: &'static str, what: &str, step: impl FnOnce() -> T) -> T {
         let bar = self.slow(name, 1);
         bar.begin(what);
@@ -94,7 +93,7 @@ impl Progress {
         found
     }
 
-    /// A stage of steps that take longer the more they weigh: so much together.
+    /// A stage whose steps take time in proportion to their weight; `weight` is the total.
     pub(super) fn weighed(&self, name: &'static str, steps: usize, weight: f64) -> Bar<'_> {
         let bar = self.bars.add(ProgressBar::new(steps as u64));
         let left = Arc::new(Mutex::new(Left::new(weight)));
@@ -122,7 +121,7 @@ impl Progress {
         self.tell(&format!("warning: {text}"));
     }
 
-    /// The stages in one line.
+    /// The stages on one line.
     pub(super) fn summary(&self, decision: &str, seconds: f64) {
         let mut parts = match self.done.lock() {
             Ok(done) => done.clone(),
@@ -135,7 +134,7 @@ impl Progress {
         inform!("{}\n", parts.join(" · "));
     }
 
-    /// A line above the bars, where there are any.
+    /// A line above the bars, if there are any.
     fn tell(&self, text: &str) {
         self.bars.suspend(|| remark!("{text}"));
     }
@@ -148,14 +147,14 @@ impl Progress {
     }
 }
 
-/// The part of a stage after which the time left is estimated.
+/// The share of a stage after which the remaining time is estimated.
 const FAIR_PART: f64 = 0.25;
-/// Seconds between lines of a long stage, where there is no bar.
+/// Seconds between lines of a long stage, if there is no bar.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// How much of a stage is done, by weight.
+/// The finished part of a stage, by weight.
 struct Left {
-    /// When it was first heard of.
+    /// When it began.
     began: Option<Instant>,
     /// When its last line was printed.
     heard: Option<Instant>,
@@ -173,8 +172,8 @@ impl Left {
         }
     }
 
-    /// Nothing before a fair part is done: the first steps also start workers,
-    /// and small shapes take longer than their weight.
+    /// Empty before enough is done: the first steps also start workers, and small shapes take
+    /// longer than their weight.
     fn text(&self) -> String {
         let fair = self.done > 0.0 && self.done >= FAIR_PART * self.total;
         let Some(began) = self.began.filter(|_| fair) else {
@@ -186,7 +185,7 @@ impl Left {
 }
 
 impl Left {
-    /// What a line says of the time left, if one is due.
+    /// The text on the remaining time, if a line is due.
     fn beat(&mut self, now: Instant) -> Option<String> {
         let last = self.heard.or(self.began)?;
         if now.duration_since(last) < HEARTBEAT {
@@ -230,7 +229,7 @@ impl Bar<'_> {
         self.bar.set_message(printable(&what));
     }
 
-    /// Begins a step; where there is no bar, a line says so.
+    /// Begins a step; without a bar, prints a line.
     pub fn begin(&self, what: &str) {
         self.at(what);
         if !can_draw() && level() < Level::Verbose {
@@ -239,8 +238,7 @@ impl Bar<'_> {
         }
     }
 
-    /// Says that a shape is done, and how long the rest will take, where no
-    /// bar does.
+    /// Reports that a shape is done, and the remaining time, if there is no bar.
     pub(crate) fn past(&self, shape: &str) {
         if level() < Level::Usual || can_draw() {
             return;
@@ -254,8 +252,7 @@ impl Bar<'_> {
         inform!("{} {done}/{all}: {shape}{left}", self.name);
     }
 
-    /// Where there is no bar, says every ten seconds or so how many steps are
-    /// done.
+    /// Without a bar, prints about every ten seconds how many steps are done.
     pub fn heartbeat(&self) {
         if level() != Level::Usual || can_draw() {
             return;
@@ -276,22 +273,20 @@ impl Bar<'_> {
         self.count(|left| left.done += weight);
     }
 
-    /// A step that took no time, because it was done before: it says nothing
-    /// about how long the others take.
+    /// A step that took no time because it was done before: it is not used to estimate the others.
     pub(super) fn pass_by(&self, weight: f64) {
         self.count(|left| left.total -= weight);
     }
 
     fn count(&self, change: impl FnOnce(&mut Left)) {
-        // The bar locks itself, and asks for what is left while it draws: the
-        // two locks are never held by the same hand.
+        // The bar locks itself, and reads what is left while it draws: no thread holds both locks.
         if let Ok(mut left) = self.left.lock() {
             change(&mut left);
         }
         self.bar.inc(1);
     }
 
-    /// Takes the bar away and keeps a few words for the summary.
+    /// Removes the bar and keeps a few words for the summary.
     pub fn done(&self, words: &str) {
         self.bar.finish_and_clear();
         if !can_draw() && !words.is_empty() {

@@ -8,7 +8,7 @@ use dgx_core::domain::{Exit, Timing};
 use dgx_core::record::schema::{DeviceRecord, Header};
 use dgx_core::record::{Run, WriteError, Writer, newest_first};
 
-/// A run to go on with, held so that nobody else does meanwhile.
+/// A run to continue, locked against other sweeps.
 #[derive(Debug)]
 pub struct Resumed {
     writer: Writer,
@@ -16,7 +16,7 @@ pub struct Resumed {
 }
 
 impl Resumed {
-    /// Opens the run file named.
+    /// Opens the named run file.
     pub fn file(path: &Path) -> Result<Self, CommandError> {
         let (writer, run) = Writer::reopen(path).map_err(|e| write_error(&e))?;
         match unfinished(&run) {
@@ -25,7 +25,7 @@ impl Resumed {
         }
     }
 
-    /// Opens the run file named, or hands back the run in it that is complete.
+    /// Opens the named run file, or returns its run if that is complete.
     pub fn unless_complete(path: &Path) -> Result<Result<Self, Box<Run>>, CommandError> {
         let (writer, run) = Writer::reopen(path).map_err(|e| write_error(&e))?;
         Ok(match unfinished(&run) {
@@ -34,8 +34,8 @@ impl Resumed {
         })
     }
 
-    /// Opens the newest run of a folder that did not end and that no other
-    /// sweep is writing. What cannot be read is passed over, and said to be.
+    /// Opens the newest unfinished run of a folder that no other sweep is writing. Unreadable files
+    /// are skipped, with a message.
     pub fn newest(results: &Path) -> Result<Self, CommandError> {
         let mut taken = None;
         for path in newest_first(&[results]) {
@@ -66,8 +66,8 @@ impl Resumed {
         &self.run.header
     }
 
-    /// Goes on with the run. Its config, variants and device must be what they
-    /// were: otherwise its halves would not belong together.
+    /// Continues the run. Its config, variants and device must be unchanged: otherwise its halves
+    /// would not belong together.
     pub(crate) fn go_on(
         mut self,
         now: &Header,
@@ -89,7 +89,7 @@ impl Resumed {
     }
 }
 
-/// Refuses a complete run that a sweep would not make now from the same files.
+/// Refuses a complete run that a sweep of the same files would not make now.
 pub fn as_begun(run: &Run, plan: &Plan, device: &DeviceRecord) -> Result<(), CommandError> {
     let mut now = Header {
         baseline: plan.baseline.clone(),
@@ -99,7 +99,7 @@ pub fn as_begun(run: &Run, plan: &Plan, device: &DeviceRecord) -> Result<(), Com
         ..run.header.clone()
     };
     now.config.text = plan.round.file.text.to_string();
-    // Nothing more will be timed, so any card of the kind will do.
+    // Nothing more will be timed, so any card of the kind is suitable.
     let cards = [run.header.device.uuid.clone()];
     let Some(why) = changed(&run.header, &now, &cards) else {
         return Ok(());
@@ -124,7 +124,7 @@ fn unfinished(run: &Run) -> bool {
     !ended && run.timing() != Timing::Recorded
 }
 
-/// What is not as it was when the run began.
+/// What has changed since the run began.
 fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<String> {
     if then.config.text != now.config.text {
         return Some(format!("{} has changed since", now.config.path));
@@ -148,7 +148,7 @@ fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<Stri
             now.name
         ));
     }
-    // A run on several cards may go on on any of their model.
+    // A run on several cards may continue on any of their model.
     let uuid = then.uuid.as_ref()?;
     let here = cards.iter().flatten().cloned().collect::<Vec<_>>();
     (!here.contains(uuid)).then(|| {
@@ -157,14 +157,14 @@ fn changed(then: &Header, now: &Header, cards: &[Option<String>]) -> Option<Stri
     })
 }
 
-/// Processes of a shape that are on record, each with its number of blocks.
+/// Recorded processes of a shape, each with its number of blocks.
 fn processes<'a>(run: &'a Run, shape: &str) -> impl Iterator<Item = (u32, u32)> + 'a {
     let mut shapes = run.header.shapes.iter();
     let place = shapes.position(|s| s.name == shape);
     place.into_iter().flat_map(|s| run.tally.processes(s))
 }
 
-/// How many processes have taken their share of a shape's blocks.
+/// The number of processes that have taken their share of a shape's blocks.
 pub(super) fn measured(run: &Run, shape: &str) -> u32 {
     let share = run.header.settings.share();
     processes(run, shape)
@@ -172,8 +172,8 @@ pub(super) fn measured(run: &Run, shape: &str) -> u32 {
         .count() as u32
 }
 
-/// A process number no block of the shape has: half a process's blocks are
-/// kept as they are, and never continued by another process.
+/// An unused process number for the shape: an incomplete process's blocks are kept, and never
+/// continued by another process.
 pub(super) fn next_process(run: &Run, shape: &str) -> u32 {
     let next = processes(run, shape).map(|(process, _)| process + 1);
     next.max().unwrap_or(0)

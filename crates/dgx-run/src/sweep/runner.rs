@@ -32,8 +32,7 @@ pub enum BackendChoice {
 }
 
 impl BackendChoice {
-    /// What runs then, taking it for granted that there is a GPU unless
-    /// somebody says otherwise.
+    /// The backend that will run, assuming a GPU for `Auto`.
     pub fn kind(self) -> BackendKind {
         match self {
             Self::Auto | Self::Cuda => BackendKind::Cuda,
@@ -73,7 +72,7 @@ impl FromStr for Gpus {
 }
 
 impl Gpus {
-    /// The numbers meant, of so many cards.
+    /// The selected numbers, of this many cards.
     fn among(&self, count: u32) -> Result<Vec<u32>, CommandError> {
         let numbers = match self {
             Self::First => vec![0],
@@ -109,8 +108,8 @@ pub struct FakeFlags {
 }
 
 impl FakeFlags {
-    /// The script and the number of its cards. Read here as well: a mistake in
-    /// it is the user's, and no worker's.
+    /// The script and the number of its cards. Read here as well: a mistake in it is the user's,
+    /// not a worker's.
     fn opening(&self) -> Result<Option<(Opening, u32)>, CommandError> {
         #[cfg(any(test, feature = "fake"))]
         if let Some(path) = &self.script {
@@ -124,8 +123,8 @@ impl FakeFlags {
     }
 }
 
-/// Emulators that run side by side. A whole call keeps every core busy; the few
-/// CTAs that a time is modelled from, and their replay, do not.
+/// Emulators that run side by side. A whole call keeps every core busy; the few CTAs that a time is
+/// modelled from, and their replay, do not.
 fn emulators(settings: &Settings, shapes: usize) -> u32 {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     match settings.time_only {
@@ -134,7 +133,7 @@ fn emulators(settings: &Settings, shapes: usize) -> u32 {
     }
 }
 
-/// What it takes to start a worker.
+/// Everything needed to start a worker.
 #[derive(Clone, Debug)]
 pub(super) struct Starter {
     opening: Opening,
@@ -142,8 +141,8 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    /// For the emulator as the target most like a device; none where there is
-    /// no such target.
+    /// For the emulator, with the target most similar to a device; `None` if there is no such
+    /// target.
     pub(super) fn emulating(device: &Device, cache: &Path) -> Option<Self> {
         let same = |named: bool| {
             target::built_in().find(|(_, known)| match named {
@@ -162,7 +161,7 @@ impl Starter {
         })
     }
 
-    /// One that keeps to a core and lets everybody else go first.
+    /// Starts a worker on one core with the lowest priority.
     pub(super) fn start_aside(&self, core: usize) -> Result<Worker, String> {
         Worker::start(&self.opening, &self.cache, Some(core))
     }
@@ -172,14 +171,14 @@ impl Starter {
     }
 }
 
-/// A card, or the emulator, and its supply of fresh workers.
+/// A card, or the emulator, and its workers.
 pub struct Runner {
     starter: Starter,
     device: Device,
-    /// cuBLASLt's version, or why there is none.
+    /// cuBLASLt's version, or the reason why there is none.
     yardstick: Result<String, String>,
     worker: Option<Worker>,
-    /// Why no worker can be had on it any more.
+    /// Why no worker can be started on it any more.
     lost: Option<String>,
 }
 
@@ -237,7 +236,7 @@ impl Runner {
         Ok(runners)
     }
 
-    /// One, for a cell at a time.
+    /// A single runner, for one cell at a time.
     pub fn open_one(
         choice: BackendChoice,
         operator: &Operator,
@@ -274,7 +273,7 @@ impl Runner {
         &self.device
     }
 
-    /// What plans must fit: the device, and this host's free memory.
+    /// The limits of plans: the device, and this host's free memory.
     pub fn machine(&self) -> Machine<'_> {
         Machine {
             device: &self.device,
@@ -291,7 +290,7 @@ impl Runner {
         self.kind().timing().sampled()
     }
 
-    /// For workers beside the one at hand.
+    /// For further workers.
     pub(super) fn starter(&self) -> Starter {
         self.starter.clone()
     }
@@ -303,7 +302,7 @@ impl Runner {
         }
     }
 
-    /// The worker at hand, or a new one where the last was lost.
+    /// The current worker, or a new one if the last was lost.
     pub(super) fn worker(&mut self) -> Result<&mut Worker, CommandError> {
         let worker = match self.worker.take() {
             Some(worker) => worker,
@@ -319,7 +318,7 @@ impl Runner {
         Ok(self.worker.insert(worker))
     }
 
-    /// A card may come back as another.
+    /// Checks the uuid: a card may be replaced by another.
     fn same_card(&self, worker: Worker) -> Result<Worker, String> {
         let uuid = |device: &Device| device.card.as_ref().and_then(|card| card.uuid.clone());
         match (uuid(&self.device), uuid(worker.device())) {
@@ -346,18 +345,18 @@ impl Runner {
         self.lost.as_deref()
     }
 
-    /// The uuid of its card, where it has one.
+    /// The uuid of its card, if it has one.
     pub(super) fn card(&self) -> Option<&str> {
         self.device.card.as_ref()?.uuid.as_deref()
     }
 
-    /// Gives up the worker at hand; the next job starts a fresh one.
+    /// Gives up the current worker; the next job starts a fresh one.
     pub(super) fn replace(&mut self) {
         self.worker = None;
     }
 }
 
-/// Shapes from several cards stand in one table, so the cards are of one model.
+/// Shapes from several cards share one table, so the cards must be of one model.
 fn alike(runners: &[Runner], numbers: &[u32]) -> Result<(), CommandError> {
     let model = |runner: &Runner| (runner.device.name.clone(), runner.device.limits.sms);
     let first = model(&runners[0]);
@@ -376,7 +375,7 @@ fn alike(runners: &[Runner], numbers: &[u32]) -> Result<(), CommandError> {
     ))
 }
 
-/// Memory the host can give without swapping, where it says so.
+/// Memory the host can provide without swapping, if it reports it.
 pub(super) fn free_memory() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
@@ -386,7 +385,7 @@ pub(super) fn free_memory() -> Option<Bytes> {
     Some(Bytes((kibibytes << 10).min(left)))
 }
 
-/// What a container may still take, where it has a limit.
+/// Memory that a container may still use, if it has a limit.
 fn group_memory(group: &Path) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
         let text = std::fs::read_to_string(group.join(name)).ok()?;
@@ -395,7 +394,7 @@ fn group_memory(group: &Path) -> Option<u64> {
     Some(number("memory.max")?.saturating_sub(number("memory.current")?))
 }
 
-/// The first GPU's chip and how many there are, or nothing where none is used.
+/// The first GPU's chip and the number of GPUs, or `None` if none is used.
 pub fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError> {
     let must = match choice {
         BackendChoice::Auto => false,
@@ -440,7 +439,7 @@ fn emulating(settings: &Settings) -> Opening {
     )
 }
 
-/// dgx's own kernels, with those that answer for `operator`.
+/// dgx's own kernels, with those for expected results of `operator`.
 pub(super) fn tools(
     compiler: &Compiler,
     chip: Chip,

@@ -7,7 +7,7 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Exit, Timing};
 use dgx_core::record::schema::Shard;
 
-/// Which part of a round is meant, as `2/4`.
+/// A part of a round, as `2/4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardOf {
     /// From 1.
@@ -16,7 +16,7 @@ pub struct ShardOf {
 }
 
 impl ShardOf {
-    /// Leaves the round the shapes of this part, and says which part it is.
+    /// Leaves the round only the shapes of this part, and returns the part.
     pub fn cut(self, round: &mut Round, timing: Timing) -> Result<Shard, CommandError> {
         let all = round.shapes.clone();
         let none = || {

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use dgx_core::domain::{ContenderId, Status, Verdict};
 use dgx_core::record::Run;
 
-/// The verdicts on record while contenders are timed, the yardstick's too:
-/// who may be timed where.
+/// The current verdicts while contenders are timed, including the yardstick's: they decide which
+/// contender may be timed on which shape.
 pub(super) struct Standing(BTreeMap<(ContenderId, String), Verdict>);
 
 impl Standing {
@@ -19,21 +19,20 @@ impl Standing {
         self.0.get(&(contender.clone(), shape.to_owned()))
     }
 
-    /// Whether the contender was found right on the shape, and still is.
+    /// Whether the contender was validated on the shape, and not rejected since.
     pub(super) fn passed(&self, contender: &ContenderId, shape: &str) -> bool {
         self.verdict(contender, shape)
             .is_some_and(|v| v.status == Status::Ok && v.worst.is_some_and(|worst| worst <= 1.0))
     }
 
-    /// Whether anything speaks against timing it there: nobody validates a
-    /// yardstick beforehand.
+    /// Whether a verdict forbids timing it there: a yardstick is not validated beforehand.
     pub(super) fn rejected(&self, contender: &ContenderId, shape: &str) -> bool {
         self.verdict(contender, shape)
             .is_some_and(|v| v.status != Status::Ok)
     }
 
-    /// Takes note of a verdict found under timing; whether it is news. Who is
-    /// rejected already stays so, for the reason found first.
+    /// Records a verdict found while timing; returns whether it is new. A rejected contender stays
+    /// so, for the first reason.
     pub(super) fn reject(&mut self, verdict: &Verdict) -> bool {
         let news = !self.rejected(&verdict.contender, &verdict.shape);
         if news {
@@ -76,7 +75,7 @@ mod tests {
         }
         assert!(standing.rejected(&yardstick, first));
         assert!(!standing.rejected(&yardstick, other));
-        // A resumed sweep knows it from the run file.
+        // A resumed sweep reads it from the run file.
         let end = lines.len() - 1;
         lines.insert(end, Line::Verdict(found));
         let text: String = lines

@@ -15,11 +15,10 @@ use dgx_core::domain::{ContenderId, Status, Timing, Verdict};
 use dgx_core::interrupt;
 use dgx_core::record::schema::{Estimate, Line, Settings};
 
-/// Drawing operands and comparing outputs may take this long; a kernel's own
-/// limit is the round's.
+/// Time limit for drawing operands and comparing outputs; a kernel's own limit is the round's.
 const PREPARATION: Duration = Duration::from_secs(600);
-/// The emulator ends a call at its time limit itself and says where it was;
-/// only one that is stuck beyond this is ended with its process.
+/// The emulator itself ends a call at its time limit and reports where it was; only an emulator
+/// that exceeds this is ended with its process.
 const EMULATION_GRACE: Duration = Duration::from_secs(60);
 
 /// Judges every cell of this card that has no verdict yet, shape by shape, so
@@ -49,7 +48,7 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// About how long a cell takes beside the others.
+/// Approximate time of a cell, relative to others.
 pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
     match cell.work {
         Work::Run { .. } => cost(
@@ -61,8 +60,8 @@ pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
     }
 }
 
-/// The shape on which a contender gets all its calls, however long they take:
-/// drawn, and the likelier the less work it is.
+/// The shape on which a contender gets all its calls, however long they take: random, and more
+/// likely the less work it is.
 fn thorough(plan: &Plan, settings: &Settings, contender: usize) -> Option<usize> {
     let name = plan.contenders[contender].id.as_str();
     let mut rng = drawing(settings.data_seed(), name);
@@ -90,11 +89,11 @@ fn record(
             kernels: modelled.kernels,
         }))?;
     }
-    // Last: a cell with a verdict is finished, and a resumed sweep passes it by.
+    // Last: a cell with a verdict is finished, and a resumed sweep skips it.
     session.append(&Line::Verdict(verdict.clone()))
 }
 
-/// One cell's verdict; none if the user asked to stop.
+/// One cell's verdict; `None` if the user asked to stop.
 fn judge(
     session: &mut Session<'_>,
     cell: &Cell,
@@ -135,7 +134,7 @@ fn judge(
     judge_job(session.runner, &job)
 }
 
-/// Has a worker judge one cell; no verdict if the user asked to stop.
+/// Makes a worker judge one cell; no verdict if the user asked to stop.
 pub(super) fn judge_job(
     runner: &mut Runner,
     job: &CellJob,
@@ -179,7 +178,7 @@ pub(super) fn judge_job(
 }
 
 enum Unanswered {
-    /// And what was printed before.
+    /// With the output until then.
     Lost(NoReply, Option<String>),
     Command(CommandError),
 }
@@ -187,13 +186,12 @@ enum Unanswered {
 struct Judged {
     verdict: Verdict,
     modelled: Option<Modelled>,
-    /// The worker can do nothing more.
+    /// The worker is no longer usable.
     fatal: bool,
 }
 
-/// Asks for one cell. A worker that died may have been killed by somebody
-/// else (a user, a watchdog, the host short of memory), so a fresh one is
-/// asked once more before it is the contender's fault.
+/// Requests one cell. A worker that died may have been killed from outside (by a user, a watchdog,
+/// or a host short of memory), so a fresh one gets a second attempt before the contender is blamed.
 fn ask_twice(runner: &mut Runner, job: &CellJob, patience: Duration) -> Result<Judged, Unanswered> {
     let ask_once = |runner: &mut Runner| {
         let worker = runner.worker().map_err(Unanswered::Command)?;
@@ -209,8 +207,7 @@ fn ask_twice(runner: &mut Runner, job: &CellJob, patience: Duration) -> Result<J
     }
 }
 
-/// Sends one cell to the worker and waits; the kernel's time limit runs from
-/// the moment it is started.
+/// Sends one cell to the worker and waits; the kernel's time limit begins when it is started.
 fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged, Unanswered> {
     let request = Request::Validate(Box::new(job.clone()));
     if let Err(lost) = worker.send(request) {
@@ -260,7 +257,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
     }
 }
 
-/// Only what takes too long while its own code is at work is a contender's fault.
+/// Only a timeout while its own code runs is a contender's fault.
 fn unanswered(lost: NoReply, running: bool, shape: &str, printed: Option<String>) -> Unanswered {
     if lost != NoReply::TimedOut || running {
         return Unanswered::Lost(lost, printed);
@@ -290,7 +287,7 @@ fn lost_verdict(
     }
 }
 
-/// A verdict that no output was compared for.
+/// A verdict without a compared output.
 pub(super) fn verdict(
     contender: &ContenderId,
     shape: &str,

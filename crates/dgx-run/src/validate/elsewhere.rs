@@ -6,10 +6,10 @@ use super::{Element, Evidence};
 
 /// Distances at which kernels misplace rows and columns.
 const DISTANCES: [isize; 8] = [1, 2, 8, 16, 32, 64, 128, 256];
-/// Blocks of rows or columns that kernels exchange in pairs.
+/// Sizes of blocks of rows or columns that kernels swap in pairs.
 const EXCHANGED: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/// What is looked for in every wrong output.
+/// The displacements tested in every wrong output.
 pub(super) fn displaced<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
@@ -50,7 +50,7 @@ fn groups<'e>(evidence: &'e Evidence<'e>, sample: &'e [Element]) -> impl Iterato
     })
 }
 
-/// Fragments laid out with two of their blocks the wrong way round.
+/// Fragments with two of their blocks swapped.
 fn exchanged<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
@@ -69,7 +69,7 @@ fn exchanged<'e>(
     })
 }
 
-/// Columns first: element (row, column) lies where row-major order has another.
+/// Column-major: element (row, column) lies at the row-major place of another.
 fn transposed(evidence: &Evidence<'_>, sample: &[Element]) -> Fit {
     let tells = |e: &Element| {
         let answer = &evidence.oracle.groups[e.group];
@@ -82,13 +82,12 @@ fn transposed(evidence: &Evidence<'_>, sample: &[Element]) -> Fit {
     Fit::new(what, share_of_telling(sample, tells), sample)
 }
 
-/// Elements by which a displacement nobody thought of is looked for, and
-/// places each may come from.
+/// Elements by which an unlisted displacement is looked for, and places that each may come from.
 const SEEDS: usize = 6;
 const ORIGINS: usize = 4096;
 
-/// Any displacement at all: where else in its group do a few telling values
-/// belong, and do they agree on how far away?
+/// Any displacement at all: where else in its group do a few distinctive values belong, and do they
+/// agree on the distance?
 pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
     let mut telling: Vec<&Element> = sample
         .iter()
@@ -145,7 +144,7 @@ pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
     fits.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// Whether the element holds the right value of that place, if there is one.
+/// Whether the element has the right value of that place, if there is one.
 fn holds_of(
     evidence: &Evidence<'_>,
     element: &Element,

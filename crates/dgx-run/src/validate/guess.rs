@@ -1,6 +1,5 @@
-//! What a wrong output looks like. Each hypothesis is a value the element
-//! would have if one thing had gone wrong; one that fits nearly every wrong
-//! element of a sample is told.
+//! Explains a wrong output. Each hypothesis is the value an element would have after one particular
+//! mistake; a hypothesis that fits nearly every wrong element of a sample is reported.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +7,21 @@ use super::{Element, Evidence, elsewhere, nearly, overflow, reduction, scales, s
 use crate::operator::{Evaluator, Oracle, silu};
 use dgx_core::operator::{ElementType, Operator};
 
-/// Wrong elements that hypotheses are held against.
+/// Wrong elements that hypotheses are tested on.
 pub(super) const SAMPLE: usize = 512;
-/// Share of the sample a hypothesis must explain: wrong kernels are seldom
-/// wrong in one way alone.
+/// Share of the sample that a hypothesis must explain: wrong kernels seldom have a single mistake.
 pub(super) const ENOUGH: f64 = 0.95;
-/// A hypothesis is computed as a kernel would not: allow it some more error.
+/// A hypothesis is computed differently from a kernel: allow it some more error.
 const SLACK: f64 = 4.0;
-/// Fewer wrong elements than this fit anything.
+/// Fewer wrong elements than this fit any hypothesis.
 pub(super) const LEAST: usize = 4;
 
-/// Wrong elements whose sums are done again: each costs K multiplications for
-/// every hypothesis.
+/// Wrong elements whose sums are recomputed: each costs K multiplications for every hypothesis.
 const REDONE: usize = 32;
 
-/// Below this share a hypothesis is not worth telling, however closely one looks.
+/// Below this share a hypothesis is not worth reporting, even in detail.
 const WORTH: f64 = 0.3;
-/// Hypotheses told of one output at most.
+/// Maximum number of hypotheses reported for one output.
 const TOLD: usize = 4;
 
 /// A hypothesis, and how much of the sample it explains.
@@ -32,9 +29,9 @@ const TOLD: usize = 4;
 pub struct Fit {
     /// Begins with a verb: "equals A·B1ᵀ: …".
     pub what: String,
-    /// Of the wrong elements it was held against and that can tell.
+    /// Of the wrong elements that it was tested on and that can show it.
     pub share: f64,
-    /// How many it was held against.
+    /// How many it was tested on.
     pub of: usize,
 }
 
@@ -71,8 +68,8 @@ impl Fit {
     }
 }
 
-/// A few elements of the sample, evenly spread: those whose sums are done
-/// again. None where they are too few to tell.
+/// A few elements of the sample, evenly spread, whose sums are recomputed. Empty if there are too
+/// few.
 pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
     let stride = sample.len().div_ceil(REDONE).max(1);
     let few: Vec<Element> = sample.iter().step_by(stride).copied().collect();
@@ -82,7 +79,7 @@ pub(super) fn few_of(sample: &[Element]) -> Vec<Element> {
     }
 }
 
-/// Reads on from the place: "every element" + "equals A·B1ᵀ: …".
+/// Continues the description of the place: "every element" + "equals A·B1ᵀ: …".
 pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<String> {
     let mut fits = hypotheses(evidence, sample);
     let found = fits.find(|fit| fit.share >= ENOUGH);
@@ -90,8 +87,8 @@ pub(super) fn guess(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Strin
     found.map(|fit| fit.what)
 }
 
-/// Everything that fits, the best first: what explains nearly all, or else what
-/// explains a good part.
+/// All hypotheses that fit, the best first: those that explain nearly all elements, or else a good
+/// part.
 pub(super) fn fits(
     evidence: &Evidence<'_>,
     sample: &[Element],
@@ -101,7 +98,7 @@ pub(super) fn fits(
     let anywhere = elsewhere::anywhere(evidence, sample);
     let all = hypotheses(evidence, sample).chain(stale).chain(anywhere);
     let mut fits: Vec<Fit> = all.filter(|fit| fit.share >= WORTH).collect();
-    // Of those that fit alike, the simpler come first.
+    // Of equally good ones, the simpler come first.
     fits.sort_by(|a, b| b.share.total_cmp(&a.share));
     if fits.first().is_some_and(|best| best.share >= ENOUGH) {
         fits.retain(|fit| fit.share >= ENOUGH);
@@ -109,7 +106,7 @@ pub(super) fn fits(
         && let Some(nearly) =
             nearly::few_bits(evidence, sample).or_else(|| nearly::near(evidence, sample))
     {
-        // Whatever is nearly right also meets a few of any other values.
+        // Nearly right values also match a few values of any other hypothesis.
         fits = vec![nearly];
     }
     let mut told = BTreeSet::new();
@@ -118,7 +115,7 @@ pub(super) fn fits(
     fits
 }
 
-/// Every hypothesis there is, made when asked for: the cheap ones come first.
+/// All hypotheses, made on demand: the cheap ones come first.
 fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
@@ -127,7 +124,7 @@ fn hypotheses<'e>(
         let one = by_factor(sample);
         one.into_iter().chain(nearly::scaled(evidence, sample))
     };
-    // What only a gated product of block-scaled operands can get wrong.
+    // Mistakes that are possible only in a gated product of block-scaled operands.
     let gated = evidence.is_gated();
     let of_formula = gated.then(|| by_formula(evidence, sample));
     let of_powers = gated.then(|| by_power_of_two(evidence, sample));
@@ -147,7 +144,7 @@ fn hypotheses<'e>(
         })
 }
 
-/// What the operator's file says that a wrong kernel may have computed.
+/// The mistakes of wrong kernels that the operator's file lists.
 fn by_mistake<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
@@ -188,17 +185,17 @@ fn by_mistake<'e>(
     })
 }
 
-/// How much of the sample `explains` holds for.
+/// The share of the sample that `explains` accepts.
 fn share(sample: &[Element], explains: impl Fn(&Element) -> bool) -> f64 {
     let explained = sample.iter().filter(|element| explains(element)).count();
     explained as f64 / sample.len().max(1) as f64
 }
 
-/// Of what a hypothesis explains, at least this share must not be zero: many
-/// mistakes make a zero, and one that is zero tells none of them from another.
+/// Of the explained elements, at least this share must not be zero: many mistakes produce a zero,
+/// and zeros do not distinguish them.
 const NOT_ZERO: f64 = 0.25;
 
-/// How much of `of` elements a hypothesis explains that holds for these.
+/// The share of `of` elements that a hypothesis explains; 0 if too many of these are zero.
 pub(super) fn weighed<'e>(explained: impl Iterator<Item = &'e Element>, of: usize) -> f64 {
     let (mut all, mut telling) = (0, 0);
     for element in explained {
@@ -211,7 +208,7 @@ pub(super) fn weighed<'e>(explained: impl Iterator<Item = &'e Element>, of: usiz
     }
 }
 
-/// As [`share`], of those that can tell; nothing where too few can.
+/// Like [`share`], of elements that can show it; `None` if too few can.
 pub(super) fn share_of_telling(
     sample: &[Element],
     tells: impl Fn(&Element) -> Option<bool>,
@@ -225,12 +222,11 @@ pub(super) fn share_of_telling(
     }
 }
 
-/// How much nearer than the right value a hypothesis must come: one that
-/// changes nothing explains nothing.
+/// How much closer than the right value a hypothesis must come: one that changes nothing explains
+/// nothing.
 const NEARER: f64 = 0.5;
 
-/// Whether the element holds `value`, give or take rounding, and not as well
-/// the right one.
+/// Whether the element has `value`, up to rounding, and not equally well the right one.
 pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> bool {
     let error = |value| evidence.tolerance(element).error(element.found, value);
     let (off, right) = (error(value), error(element.expected));
@@ -283,7 +279,7 @@ fn by_bits<'e>(
 
 type Formula = fn(f64, f64) -> f64;
 
-/// What comes out when a part of the formula is left out or mistaken.
+/// Results of formulas with a part left out or wrong.
 const FORMULAS: &[(Formula, &str)] = &[
     (|gate, _| gate, "equals A·B1ᵀ: no gate, no second GEMM"),
     (|_, up| up, "equals A·B2ᵀ: no gate, no first GEMM"),
@@ -376,11 +372,11 @@ fn by_formula<'e>(
         })
 }
 
-/// Powers of two by which scales are mistaken.
+/// Powers of two that scales may be wrong by.
 const POWERS: std::ops::RangeInclusive<i32> = 1..=8;
 
-/// A product that is off by a power of two before the gate bends it: scales
-/// whose exponent is read with another bias, or applied twice.
+/// A product that is wrong by a power of two before the gate: scales whose exponent is read with
+/// another bias, or applied twice.
 fn by_power_of_two<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
@@ -408,7 +404,7 @@ fn by_power_of_two<'e>(
     })
 }
 
-/// Another row or column, by how far it is from where one stands.
+/// Another row or column, by its distance.
 pub(super) fn away(noun: &str, by: isize) -> String {
     let side = if by < 0 { "before" } else { "after" };
     match by.unsigned_abs() {
@@ -429,10 +425,10 @@ fn products(evidence: &Evidence<'_>, element: &Element) -> (f64, f64) {
     (f64::from(answer.gate[index]), f64::from(answer.up[index]))
 }
 
-/// Below this, rounding to fp16 and the tolerance hide what the factor is.
+/// Below this, rounding to fp16 and the tolerance hide the factor.
 pub(super) const TELLING: f64 = 0.01;
 
-/// What still counts as a factor of one.
+/// The deviation from 1 up to which a factor counts as 1.
 const ONE: f64 = 0.005;
 
 /// One factor for all: a scale forgotten or applied twice.
@@ -450,12 +446,12 @@ fn by_factor(sample: &[Element]) -> Option<Fit> {
     let middle = factors[factors.len() / 2];
     let fits = |e: &Element| !telling(&e) || (e.got() / e.expected / middle - 1.0).abs() < 0.01;
     let what = format!("is off by a factor of {middle:.3}");
-    // A factor of one says nothing: it is noise around the right value.
+    // A factor of 1 means nothing: it is noise around the right value.
     let telling = middle != 0.0 && (middle - 1.0).abs() > ONE;
     telling.then(|| Fit::new(what, share(sample, fits), sample))
 }
 
-/// Whether it is what the call before should have left.
+/// Whether the values are those that the call before should have left.
 fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Option<Fit> {
     let explained = sample.iter().filter(|element| {
         let answer = &earlier.groups[element.group];

@@ -22,13 +22,13 @@ impl Element {
         self.found.element.number() == Number::Integer
     }
 
-    /// Whether no kernel can write what is expected: its type has no such integer.
+    /// Whether no kernel can write the expected value: its type has no such integer.
     fn is_outside(&self) -> bool {
         let (least, most) = self.found.element.limits();
         self.is_integer() && !(least..=most).contains(&self.expected)
     }
 
-    /// A value as one writes those of its type.
+    /// A value in the notation of its type.
     pub fn number(&self, value: f64) -> String {
         match self.is_integer() {
             true => format!("{value:.0}"),
@@ -42,22 +42,21 @@ impl Element {
 pub struct Mismatch {
     pub wrong: usize,
     pub total: usize,
-    /// Of the wrong ones: still poison.
+    /// Wrong elements that are still poison.
     pub unwritten: usize,
-    /// Of the wrong ones: NaN that was written.
+    /// Wrong elements with a written NaN.
     pub nan: usize,
     pub first: Element,
-    /// What that is called: "group 3, row 1, column 2", `y[0,1,2]`.
+    /// Its name: "group 3, row 1, column 2", `y[0,1,2]`.
     pub at: String,
-    /// Largest error over what is allowed; infinite where one cannot be compared.
+    /// Largest error over its tolerance; infinite if an element cannot be compared.
     pub worst: f64,
-    /// The elements are within the tolerance, and too small for it: what is
-    /// allowed is what rounding explains.
+    /// The elements are within the tolerance, which is too coarse for them: the rounding error is
+    /// the limit.
     pub by_rounding: bool,
     /// Where: "every element of group 3", "rows ≥ 64 of each 128 …".
     pub place: String,
-    /// What a wrong element looks like, where it looks like something: begins
-    /// with a verb.
+    /// The likely mistake, if there is one: begins with a verb.
     pub guess: Option<String>,
 }
 
@@ -70,7 +69,7 @@ impl Mismatch {
         }
     }
 
-    /// The whole story.
+    /// All details.
     pub fn detail(&self) -> String {
         let mut text = format!(
             "{} of {} elements are wrong; {}\n",

@@ -1,5 +1,5 @@
-//! Whether an output is right, and if not, how it is wrong. Pure: elements and
-//! an oracle in, a judgement out.
+//! Whether an output is right, and if not, how it is wrong. Pure: takes elements and an oracle,
+//! returns a judgement.
 
 mod elsewhere;
 mod guess;
@@ -35,16 +35,14 @@ use crate::operator::{
 use dgx_core::operator::{ElementType, Op, Operator, Output};
 use dgx_core::record::schema::Settings;
 
-/// One element in this many may need [`rounding::allowance`]; where more do, it
-/// is not rounding.
+/// One element in this many may need [`rounding::allowance`]; if more do, the cause is not
+/// rounding.
 const SELDOM: usize = 1 << 16;
 
-/// One code in this many may be the next one, where what is rounded lies nearly
-/// between both.
+/// One code in this many may be the neighbouring one, if the value lies nearly between both.
 const TIES: usize = 64;
 
-/// Elements of an output that are computed by the definition before a call is
-/// said to be wrong.
+/// Elements of an output that are computed by the definition before a call is reported as wrong.
 const CONFIRMED: usize = 16;
 
 /// From here on a type rounds to infinity.
@@ -57,10 +55,10 @@ fn overflow(element: ElementType) -> f64 {
     }
 }
 
-/// An element passes if |got − expected| ≤ atol + rtol·|expected|, and half the
-/// least step of its type where that is less than a step, where infinity is the number at which its type overflows; NaN passes for NaN.
-/// The GPU has copies of this rule: `dgx_judge` and `dgx_judge_values` in
-/// `backend/cuda/tools.cu`.
+/// An element passes if |got − expected| ≤ t = atol + rtol·|expected|. If t is less than the
+/// smallest step of its type, half a step is added, up to one step. Infinity counts as the number
+/// at which its type overflows; NaN passes for NaN. The GPU has copies of this rule: `dgx_judge`
+/// and `dgx_judge_values` in `backend/cuda/tools.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tolerance {
     pub rtol: f64,
@@ -75,8 +73,8 @@ impl From<&Settings> for Tolerance {
 }
 
 impl Tolerance {
-    /// What a round says of an output in place of the operator's file, which it
-    /// does for all but whole numbers.
+    /// The round's tolerance for an output in place of the operator's file, for all but whole
+    /// numbers.
     pub(crate) fn of_round(self, operator: &Operator, output: &Output) -> RoundTolerance {
         let element = output.tensor.element;
         let (rtol, atol) = operator.outputs[0].tolerance();
@@ -94,7 +92,7 @@ impl Tolerance {
         }
     }
 
-    /// What rounding a right result to the type of an output may do.
+    /// The error of rounding a correct result to the type of an output.
     pub(crate) fn of_rounding(output: &Output) -> Self {
         Self {
             rtol: output.tensor.element.unit_roundoff(),
@@ -102,13 +100,13 @@ impl Tolerance {
         }
     }
 
-    /// Whether it leaves no room for what sums lose.
+    /// Whether it allows no error of sums.
     fn is_of_rounding(&self, element: ElementType) -> bool {
         self.atol == 0.0 && self.rtol <= element.unit_roundoff()
     }
 
-    /// The error of an element over what is allowed there. Only a value that
-    /// is at most 1 passes; whatever cannot be compared is infinite.
+    /// The error of an element over its tolerance. Only a value of at most 1 passes; an element
+    /// that cannot be compared gives infinity.
     pub fn error(&self, found: Found, expected: f64) -> f64 {
         let got = found.value();
         if got.is_nan() || expected.is_nan() {
@@ -136,11 +134,11 @@ impl Tolerance {
     }
 }
 
-/// What a round has of its own; the rest is the file's.
+/// The round's own values; the rest is the file's.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RoundTolerance {
     rtol: Option<f64>,
-    /// Nothing comes on top of it.
+    /// Nothing is added to it.
     pub atol: Option<f64>,
 }
 
@@ -153,14 +151,14 @@ impl RoundTolerance {
     }
 }
 
-/// Shorter rows say little of how large their elements are.
+/// Shorter rows say little about the size of their elements.
 const SHORT: usize = 32;
 
-/// What the elements of an output may be off by, row by row.
+/// The allowed error of an output's elements, row by row.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
     pub everywhere: Tolerance,
-    /// What comes on top of atol in each row; empty where nothing does.
+    /// Added to atol in each row; empty if nothing is added.
     pub rows: Vec<f64>,
 }
 
@@ -172,10 +170,9 @@ impl Allowed {
         }
     }
 
-    /// As the file says. Without `atol`, elements are also compared with the
-    /// root mean square of their row; and with that of the output where rows
-    /// are short, and where there are products, whose sums lose by the size of
-    /// their terms.
+    /// The file's. Without `atol`, elements are also compared with the root mean square of their
+    /// row; and with that of the output if rows are short, and if there are products, whose sums
+    /// lose by the size of their terms.
     pub(crate) fn of(output: &Output, answer: &GroupOracle) -> Self {
         let (rtol, atol) = output.tolerance();
         let rounding = 2.0 * output.tensor.element.unit_roundoff();
@@ -233,7 +230,7 @@ fn root_mean_square(answer: &GroupOracle, places: std::ops::Range<usize>) -> f64
     (sum / count.max(1) as f64).sqrt()
 }
 
-/// What an output shows.
+/// The result of comparing an output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
     /// Every element is within tolerance; the largest error over its tolerance.
@@ -243,11 +240,11 @@ pub enum Judgement {
     Wrong(Box<Mismatch>),
 }
 
-/// Holds outputs (of each group, in the shape's order) against the oracle; `operands` are what the oracle answers, and tell what a wrong
-/// element was computed from.
+/// Compares outputs (of each group, in the shape's order) with the oracle; `operands` are those of
+/// the oracle, and show what a wrong element was computed from.
 ///
 /// # Panics
-/// If they have not the sizes of the oracle.
+/// If their sizes differ from the oracle's.
 pub fn judge(
     outputs: &[Written],
     operands: &Operands,
@@ -285,13 +282,13 @@ pub(crate) fn accepts(
         .is_ok()
 }
 
-/// What a look at every element shows.
+/// The result of comparing every element.
 #[derive(Clone, Copy, Default)]
 struct Survey {
     /// The largest error over its tolerance.
     worst: f64,
     wrong: usize,
-    /// Elements that pass, and are too small for that to say much.
+    /// Elements that pass, but are too small for that to mean much.
     doubtful: usize,
 }
 
@@ -316,7 +313,7 @@ fn survey(output: &Written, answer: &GroupOracle, allowed: &Allowed) -> Survey {
             let expected = answer.c(i);
             let tolerance = allowed.at(i / answer.columns);
             let worst = tolerance.error(found, expected);
-            // Counted by what is accepted, so that nothing incomparable slips by.
+            // Counted by acceptance, so that no incomparable element is missed.
             let accepted = worst <= 1.0;
             Survey {
                 worst,
@@ -330,7 +327,7 @@ fn survey(output: &Written, answer: &GroupOracle, allowed: &Allowed) -> Survey {
         .reduce(Survey::default, Survey::with)
 }
 
-/// Everything an explanation can draw on.
+/// Everything that an explanation can use.
 #[derive(Clone)]
 struct Evidence<'a> {
     outputs: &'a [Written],
@@ -362,7 +359,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The largest error over what is allowed: whether all elements are right.
+    /// The largest error over its tolerance: `Ok` if all elements are right.
     fn compare(&self) -> Result<f64, f64> {
         let groups = self.outputs.iter().zip(&self.oracle.groups);
         let Survey {
@@ -383,9 +380,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Whether the answer is what the definition gives, at some of the elements
-    /// that differ. Symmetries are found on small shapes: nobody is called
-    /// wrong by them alone.
+    /// Whether the expected result agrees with the definition, at some of the elements that differ.
+    /// Symmetries are found on small shapes: they alone are no proof that a kernel is wrong.
     fn is_as_defined(&self) -> bool {
         if self.is_gated() {
             return true;
@@ -412,8 +408,8 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Whether the few elements that miss the tolerance do so by no more than a
-    /// sum over their K may lose: then the largest error over what is allowed.
+    /// Whether the few elements that miss the tolerance do so by no more than a sum over their K
+    /// may lose: then the largest error over its limit.
     fn excused(&self, wrong: usize) -> Option<f64> {
         let total: usize = self.outputs.iter().map(Written::len).sum();
         let outputs = &self.operands.operator.outputs;
@@ -450,12 +446,12 @@ impl<'a> Evidence<'a> {
         self.tolerances[element.group].at(element.row)
     }
 
-    /// Whether it is a gated product of block-scaled operands, of whose sums more is known.
+    /// Whether it is a gated product of block-scaled operands, about whose sums more is known.
     fn is_gated(&self) -> bool {
         self.oracle.groups.iter().all(GroupOracle::is_gated)
     }
 
-    /// The outputs that the value of the one in this place may read.
+    /// The outputs that the value of the one at this index may read.
     fn above(&self, place: usize) -> Vec<Tensor> {
         let operator = &self.operands.operator;
         let (group, nth) = (
@@ -467,7 +463,7 @@ impl<'a> Evidence<'a> {
         written_outputs(operator, &sizes.unwrap_or_default(), answers)
     }
 
-    /// What the sums of a right kernel may leave in an element.
+    /// The error that the sums of a correct kernel may leave in an element.
     fn allowance(&self, element: &Element) -> f64 {
         let (operator, outputs) = (&self.operands.operator, &self.operands.operator.outputs);
         let operands = &self.operands.groups[element.group / outputs.len()];
@@ -491,7 +487,7 @@ impl<'a> Evidence<'a> {
 
     fn explain(&self, worst: f64) -> Mismatch {
         let wrong = self.wrong_elements();
-        // Where nothing misses the tolerance, it did not decide.
+        // If nothing misses the tolerance, it was not the criterion.
         let by_rounding = worst <= 1.0;
         let worst = match by_rounding {
             true => small::missed(self)
@@ -532,7 +528,7 @@ impl<'a> Evidence<'a> {
         wrong
     }
 
-    /// What misses the tolerance.
+    /// The elements that miss the tolerance.
     fn missed(&self) -> Vec<Vec<bool>> {
         let groups = self.outputs.iter().zip(&self.oracle.groups);
         groups
@@ -548,13 +544,13 @@ impl<'a> Evidence<'a> {
             .collect()
     }
 
-    /// Up to [`guess::SAMPLE`] wrong elements spread evenly, the first among them.
+    /// Up to [`guess::SAMPLE`] wrong elements, evenly spread, including the first.
     fn sample(&self, wrong: &[Vec<bool>]) -> Vec<Element> {
         let total: usize = wrong
             .iter()
             .map(|group| group.iter().filter(|w| **w).count())
             .sum();
-        // A stride that shares no factor with tile sizes sees all columns.
+        // A stride without common factors with tile sizes reaches all columns.
         let stride = (total / guess::SAMPLE).max(1) | 1;
         let places = wrong.iter().enumerate().flat_map(|(group, flags)| {
             let flagged = flags.iter().enumerate().filter(|(_, wrong)| **wrong);

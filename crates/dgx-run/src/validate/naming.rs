@@ -1,5 +1,5 @@
-//! What an element of an answer is called: a row and a column of a matrix, or the indices of a
-//! tensor of other than two axes.
+//! The name of an element of an output: row and column of a matrix, or the indices of a tensor with
+//! another number of axes.
 
 use crate::operator::{GroupOperands, Operands};
 use dgx_core::operator::Output;
@@ -9,7 +9,7 @@ use dgx_core::operator::Output;
 pub struct Answer {
     pub tensor: String,
     pub extents: Vec<usize>,
-    /// Which group, where there are several.
+    /// The group, if there are several.
     pub group: Option<usize>,
     /// Whether it is the operator's only output.
     pub only: bool,
@@ -40,7 +40,7 @@ impl Answer {
         self.extents.len() == 2
     }
 
-    /// "group 3", "output y", "output y of group 3"; nothing where there is one answer only.
+    /// "group 3", "output y", "output y of group 3"; `None` if there is only one answer.
     pub fn whose(&self) -> Option<String> {
         let name = &self.tensor;
         match (self.only, self.group) {
@@ -61,12 +61,12 @@ impl Answer {
         self.indexed(self.leading(row).into_iter().chain(last))
     }
 
-    /// The row that an element of other than two axes lies in: `y[0,1,:]`.
+    /// The row of an element with other than two axes: `y[0,1,:]`.
     pub fn line(&self, row: usize) -> String {
         self.indexed(self.leading(row).into_iter().chain([":".to_owned()]))
     }
 
-    /// The tensor with something for each axis: `y[0,1,:] of group 3`.
+    /// The tensor with an index for each axis: `y[0,1,:] of group 3`.
     pub(super) fn indexed(&self, axes: impl Iterator<Item = String>) -> String {
         let axes: Vec<String> = axes.collect();
         let group = self.group.map(|group| format!(" of group {group}"));

@@ -1,26 +1,26 @@
-//! Values that are nearly right: one factor for all, sums of few bits, or
-//! arithmetic that is off in some other way. None of them points at an index.
+//! Values that are nearly right: one common factor, sums with too few bits, or other small errors
+//! of arithmetic. None of these points at an index.
 
 use super::guess::{ENOUGH, Fit, LEAST, TELLING, share_of_telling};
 use super::reduction::Terms;
 use super::{Element, Evidence};
 use crate::operator::silu;
 
-/// Elements, right and wrong, that a factor or lost bits are judged by.
+/// Elements, right and wrong, that are used to detect a factor or lost bits.
 const JUDGED: usize = 256;
-/// Fewer than this tell no factor from chance.
+/// With fewer elements a factor could be chance.
 const FEWEST: usize = 64;
-/// What rounding to fp16 does to a value at most, over the value.
+/// Maximum relative error of rounding to fp16.
 const FP16: f64 = 1.0 / 2048.0;
-/// What the sums of a right kernel may add to that.
+/// The error that the sums of a correct kernel may add to that.
 const SUMS: f64 = 2e-4;
-/// How many times the usual deviation a factor must be away from one.
+/// The minimum distance of a factor from 1, in usual deviations.
 const CLEAR: f64 = 2.5;
-/// Larger than this, fp16 rounds by a fixed share of a value.
+/// Above this, fp16 rounds by a fixed share of a value.
 const NORMAL: f64 = 0.1;
 
-/// Right and wrong elements of the groups with wrong ones, evenly spread: wrong
-/// ones alone are those that rounding moved the wrong way.
+/// Right and wrong elements of the groups with wrong ones, evenly spread: wrong ones alone would be
+/// biased by rounding.
 fn judged(evidence: &Evidence<'_>, sample: &[Element]) -> Vec<Element> {
     let groups: std::collections::BTreeSet<usize> = sample.iter().map(|e| e.group).collect();
     let each = JUDGED / groups.len().max(1) + 1;
@@ -34,7 +34,7 @@ fn judged(evidence: &Evidence<'_>, sample: &[Element]) -> Vec<Element> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// Every value is the right one times a factor that is not one.
+/// Every value is the right one times a factor other than 1.
 pub(super) fn scaled(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
     let mut all = judged(evidence, sample);
     all.retain(|e| e.expected.abs() > NORMAL && e.got().is_finite() && e.got() != 0.0);
@@ -51,23 +51,22 @@ pub(super) fn scaled(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit>
     clear.then(|| Fit::new(what, fits as f64 / all.len() as f64, &all))
 }
 
-/// Below this many bits the terms themselves are in doubt.
+/// With fewer bits the terms themselves are in doubt.
 const FEW: f64 = 6.0;
-/// Sums that keep more are not told from right ones.
+/// Sums that keep more bits cannot be distinguished from right ones.
 const MANY: f64 = 18.0;
-/// Of a typical term of its sums: a term that is left out is no rounding.
+/// As a share of a typical term of its sums: a missing term is not rounding.
 const OF_A_TERM: f64 = 0.25;
-/// How well larger partial sums must go with larger errors: none where an
-/// error follows the value itself.
+/// Minimum correlation of partial sums and errors: there is none if an error follows the value
+/// itself.
 const TOGETHER: f64 = 0.35;
 
-/// An element's error, beside what its sums could have lost.
+/// An element's error, and what its sums could have lost.
 struct Lost {
     /// Error of C.
     error: f64,
     expected: f64,
-    /// What C changes by if its sums change by their largest partial sum, and by
-    /// a typical term.
+    /// The change of C if its sums change by their largest partial sum, and by a typical term.
     by_peak: f64,
     by_term: f64,
 }
@@ -107,7 +106,7 @@ fn typical(terms: &[f64]) -> f64 {
     (squares / terms.len().max(1) as f64).sqrt()
 }
 
-/// Errors that follow the partial sums, and are less than a term of them.
+/// Errors that follow the partial sums, and are smaller than a term of them.
 pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
     if sample.len() < LEAST || !evidence.is_gated() {
         return None;
@@ -139,11 +138,10 @@ pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
     told.then(|| Fit::new(what, small, &all))
 }
 
-/// How near is near: beyond rounding, and not yet another value.
+/// Beyond rounding, but not another value.
 const NEAR: f64 = 0.05;
 
-/// Nothing fits, but it is nearly right: the arithmetic is at fault, not the
-/// indexing.
+/// No hypothesis fits, but it is nearly right: the arithmetic is at fault, not the indexing.
 pub(super) fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
     let explained = share_of_telling(sample, |e| {
         let tells = e.expected.abs() > TELLING;
@@ -163,13 +161,13 @@ pub(super) fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
     })
 }
 
-/// The middle one; NaN of none.
+/// The median; NaN if there are none.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// How two quantities go together, from -1 to 1.
+/// The correlation of two quantities, from -1 to 1.
 fn correlation(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     let count = pairs.clone().count() as f64;
     let (x, y) = pairs

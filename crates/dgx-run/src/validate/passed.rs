@@ -2,20 +2,19 @@ use super::{Element, Judgement, Tolerance, judge};
 use crate::operator::{Operands, Oracle, Written};
 use dgx_core::domain::ContenderId;
 
-/// What a verdict is about: one image of one contender on one shape.
+/// The subject of a verdict: one image of one contender on one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub contender: ContenderId,
     pub shape: String,
-    /// Names the code that ran.
+    /// Identifies the code that ran.
     pub image: String,
 }
 
-/// Proof that this very code gave a right output on this shape, here and now.
-/// Whatever reads the clock takes it, and it is used up: the next call is
-/// timed with a proof that comes of judging this one. [`prove`] makes the
-/// first, by judging an output, and nothing else can: it cannot be built
-/// elsewhere, copied, or read from anywhere.
+/// Proof that exactly this code gave a right output on this shape, in this process. Reading the
+/// clock consumes it: the next call is timed with a proof from judging this one. [`prove`] makes
+/// the first, by judging an output, and nothing else can: it cannot be built elsewhere, copied, or
+/// deserialised.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passed {
     subject: Subject,
@@ -26,8 +25,7 @@ impl Passed {
         &self.subject
     }
 
-    /// Uses the proof up for one timed call, of whose output the device that
-    /// judged it has doubts, or none.
+    /// Consumes the proof for one timed call; `suspect` if the device doubts its output.
     pub(crate) fn spend(self, suspect: bool) -> UsedProof {
         UsedProof {
             subject: self.subject,
@@ -36,8 +34,8 @@ impl Passed {
     }
 }
 
-/// What is left of a proof when the clock was read with it. Only judging the
-/// output of that call makes it a proof again.
+/// The remainder of a proof after the clock was read with it. Only judging the output of that call
+/// makes it a proof again.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UsedProof {
     subject: Subject,
@@ -49,8 +47,7 @@ impl UsedProof {
         &self.subject
     }
 
-    /// A proof for the next call, where the device judged this one right; else
-    /// the host must judge.
+    /// A proof for the next call, if the device judged this one right; else the host must judge.
     pub(crate) fn renewed(self) -> Result<Passed, Self> {
         match self.suspect {
             true => Err(self),
@@ -72,7 +69,7 @@ impl UsedProof {
     }
 }
 
-/// Does not compile where a type has one of the traits: then two impls answer.
+/// Does not compile if a type has one of the traits: then two impls apply.
 macro_rules! never {
     ($($type:ty: $trait:path;)*) => {$(
         const _: fn() = || {
@@ -87,7 +84,7 @@ macro_rules! never {
     )*};
 }
 
-// Each would be a second way to a proof.
+// Each would be another way to a proof.
 never! {
     Passed: Clone;
     Passed: Default;
@@ -97,14 +94,14 @@ never! {
     UsedProof: serde::de::DeserializeOwned;
 }
 
-/// What a call did, as far as it is judged.
+/// The effects of a call that are judged.
 #[derive(Clone, Debug)]
 pub struct Exhibit<'a> {
     /// Of each group, in the shape's order.
     pub outputs: &'a [Written],
-    /// What it changed and should not have, in words.
+    /// Forbidden changes, in words.
     pub trespasses: Vec<String>,
-    /// Of a copy, which computes nothing: whether it is like its source.
+    /// For a copy, which computes nothing: whether it equals its source.
     pub copied: Option<bool>,
 }
 
@@ -114,14 +111,14 @@ pub struct Wrong {
     /// One line.
     pub reason: String,
     pub detail: Option<String>,
-    /// The largest error over its tolerance, where outputs were compared.
+    /// The largest error over its tolerance, if outputs were compared.
     pub worst: Option<f64>,
-    /// The first element that is wrong, likewise.
+    /// The first wrong element, if outputs were compared.
     pub first: Option<Element>,
 }
 
-/// Checks a call against the oracle, and against what it may touch: the largest
-/// error over its tolerance where it is right.
+/// Checks a call against the oracle, and against the memory it may touch: the largest error over
+/// its tolerance if it is right.
 pub(crate) fn examine(
     exhibit: Exhibit<'_>,
     operands: &Operands,
@@ -160,7 +157,7 @@ pub(crate) fn examine(
     }
 }
 
-/// The proof that `subject` is right, if the call shows it; else why not.
+/// The proof that `subject` is right, if the call shows it; else the reason.
 pub fn prove(
     subject: Subject,
     exhibit: Exhibit<'_>,

@@ -1,5 +1,5 @@
-//! Where the wrong elements are, in words: groups, rows, columns, and whether
-//! they repeat with a tile.
+//! Describes where the wrong elements are: groups, rows, columns, and whether they repeat with a
+//! tile.
 
 use super::naming::Answer;
 
@@ -40,7 +40,7 @@ pub(super) fn describe(wrong: &[Vec<bool>], answers: &[Answer]) -> String {
     }
 }
 
-/// Which part of each axis has a wrong element, in words that join to one description: rows and
+/// The part of each axis that has a wrong element, in words that join to one description: rows and
 /// columns of a matrix, slices of another tensor.
 fn region(flags: &[bool], answer: &Answer) -> Vec<String> {
     let axes = (0..answer.extents.len()).map(|axis| marked_on(flags, &answer.extents, axis));
@@ -58,7 +58,7 @@ fn region(flags: &[bool], answer: &Answer) -> Vec<String> {
     vec![format!("{}[{}]", answer.tensor, slices.join(","))]
 }
 
-/// Which indices of an axis have a wrong element.
+/// The indices of an axis that have a wrong element.
 fn marked_on(flags: &[bool], extents: &[usize], axis: usize) -> Vec<bool> {
     let inner: usize = extents[axis + 1..].iter().product();
     let mut marks = vec![false; extents[axis]];
@@ -68,7 +68,7 @@ fn marked_on(flags: &[bool], extents: &[usize], axis: usize) -> Vec<bool> {
     marks
 }
 
-/// What all answers have in common, part by part.
+/// The common description of all answers, part by part.
 fn agreed(regions: &[Vec<String>]) -> String {
     let Some((one, others)) = regions.split_first() else {
         return String::new();
@@ -81,7 +81,7 @@ fn agreed(regions: &[Vec<String>]) -> String {
     shared.join(", ")
 }
 
-/// Some of the indices of an axis; of each period, where they repeat.
+/// Some of the indices of an axis; within a period, if they repeat.
 struct Marked {
     first: usize,
     last: usize,
@@ -91,7 +91,7 @@ struct Marked {
 }
 
 impl Marked {
-    /// None where all are marked.
+    /// `None` if all are marked.
     fn of(flags: &[bool]) -> Option<Self> {
         let periods = PERIODS.into_iter().filter(|p| 2 * p <= flags.len());
         let mut periodic = periods.filter(|period| {
@@ -159,7 +159,7 @@ fn first(flags: &[bool]) -> usize {
     flags.iter().position(|f| *f).unwrap_or(0)
 }
 
-/// " of group 3", " of groups 1, 4", " of output y"; nothing where all are meant.
+/// " of group 3", " of groups 1, 4", " of output y"; empty if all are meant.
 fn whose(hit: &[usize], answers: &[Answer]) -> String {
     if hit.len() == answers.len() {
         return String::new();
@@ -193,7 +193,7 @@ mod tests {
         Marked::of(&flags).map_or("all".to_owned(), |set| set.words("row"))
     }
 
-    /// A part of a tensor of four axes is said by them, and not by rows that it does not have.
+    /// A part of a tensor with four axes is described by them, not by rows that it does not have.
     #[test]
     fn slices_of_a_tensor() {
         let answer = Answer {

@@ -1,15 +1,15 @@
-//! Mistakes inside the sum over K: blocks left out, scales or nibbles taken in
-//! the wrong order, a tile used one step late. The sums of a few wrong
-//! elements are done again, with each mistake made on purpose.
+//! Mistakes inside the sum over K: blocks left out, scales or nibbles in the wrong order, a tile
+//! used one step late. The sums of a few wrong elements are repeated with each mistake made on
+//! purpose.
 
 use super::guess::{Fit, few_of, holds, weighed};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, Tensor, decode_e2m1, decode_e4m3, silu};
 
-/// Sizes of the blocks that kernels step along K.
+/// Block sizes of kernels' steps along K.
 const STEPS: [usize; 5] = [16, 32, 64, 128, 256];
 
-/// Every mistake, made when asked for.
+/// All mistakes, made on demand.
 pub(super) fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
@@ -29,7 +29,7 @@ pub(super) fn hypotheses<'e>(
     std::iter::once_with(redo).flat_map(|redone| redone.all())
 }
 
-/// A few wrong elements and what they are made of.
+/// A few wrong elements and the terms of their sums.
 struct Redone<'e> {
     evidence: &'e Evidence<'e>,
     few: Vec<Element>,
@@ -39,7 +39,7 @@ struct Redone<'e> {
 impl<'e> Redone<'e> {
     fn all(self) -> impl Iterator<Item = Fit> + 'e {
         let shortest = self.sums.iter().map(Terms::count).min().unwrap_or(0);
-        // A step that is all of K leaves nothing, and that is zero.
+        // A step of the whole K leaves nothing, which is zero.
         let mistakes = mistakes()
             .into_iter()
             .filter(move |(m, _)| m.step() < shortest);
@@ -59,7 +59,7 @@ impl<'e> Redone<'e> {
         Fit::new(tell(mistake, target), explained, &self.few)
     }
 
-    /// How many of the few hold what `value` makes of their terms.
+    /// The share of the few elements whose value is `value` of their terms.
     fn share(&self, value: impl Fn(&Terms) -> f64) -> f64 {
         let pairs = self.few.iter().zip(&self.sums);
         let held = pairs.filter(|(element, terms)| holds(self.evidence, element, value(terms)));
@@ -101,7 +101,7 @@ impl<'e> Redone<'e> {
                 fits.push(Fit::new(what, twice, &self.few));
             }
         }
-        // Told once: the first of those that fit best.
+        // Reported once: the first of those that fit best.
         let best = fits
             .into_iter()
             .reduce(|best, fit| match fit.share > best.share {
@@ -112,7 +112,7 @@ impl<'e> Redone<'e> {
     }
 }
 
-/// What the mistake was made on.
+/// The tensor with the mistake.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
     A,
@@ -128,24 +128,24 @@ enum Mistake {
     DropFirst(usize),
     /// A's block of the step before is used.
     Late(usize),
-    /// Scales 0 and 1, 2 and 3, … exchanged.
+    /// Scales 0 and 1, 2 and 3, … swapped.
     ScalesExchanged,
-    /// Scales taken one block on.
+    /// Scales of the next block.
     ScalesShifted,
     ScalesIgnored,
     NibblesExchanged,
-    /// One nibble of each byte taken for both.
+    /// One nibble of each byte used for both.
     NibbleTwice {
         high: bool,
     },
-    /// The bit of e2m1 that is its sign.
+    /// The sign bit of e2m1.
     SignsIgnored,
-    /// The one value of e2m1 below its normal ones, 0.5, taken for nothing.
+    /// The only subnormal of e2m1, 0.5, read as 0.
     HalvesLost,
 }
 
 impl Mistake {
-    /// How much of K it takes.
+    /// The K step of the mistake.
     fn step(self) -> usize {
         match self {
             Self::DropLast(step) | Self::DropFirst(step) | Self::Late(step) => step,
@@ -252,7 +252,7 @@ impl Row {
     }
 }
 
-/// What one element of C is made of.
+/// The terms of one element of C.
 pub(super) struct Terms {
     a: Row,
     b1: Row,
@@ -272,7 +272,7 @@ impl Terms {
         self.a.elements.len()
     }
 
-    /// Of both products: the sum of the first 0, 1, 2, … blocks of a scale.
+    /// For both products: the sums of the first 0, 1, 2, … blocks of a scale.
     fn prefixes(&self) -> [Vec<f64>; 2] {
         self.products().map(|terms| {
             let mut sums = vec![0.0];
@@ -283,7 +283,7 @@ impl Terms {
         })
     }
 
-    /// What the two sums over K add up: of A·B1ᵀ and of A·B2ᵀ.
+    /// The terms of the two sums over K: of A·B1ᵀ and of A·B2ᵀ.
     pub(super) fn products(&self) -> [Vec<f64>; 2] {
         let a = self.a.values(None);
         [&self.b1, &self.b2].map(|b| a.iter().zip(b.values(None)).map(|(x, y)| x * y).collect())
@@ -309,7 +309,7 @@ fn sum(a: &[f64], b: &[f64], mistake: Option<Mistake>) -> f64 {
     match mistake {
         Some(Mistake::DropLast(step)) => dot(&a[..terms - step], b),
         Some(Mistake::DropFirst(step)) => dot(&a[step..], &b[step..]),
-        // The first step has nothing before it and uses its own block.
+        // The first step has no predecessor and uses its own block.
         Some(Mistake::Late(step)) => dot(&a[..step], b) + dot(a, &b[step..]),
         _ => dot(a, b),
     }

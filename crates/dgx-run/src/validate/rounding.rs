@@ -1,9 +1,8 @@
-//! What a right kernel may lose in a sum over K. Tensor cores keep partial sums
-//! in 24 bits and cut off what lies below, so the error of a sum follows the
-//! size of its partial sums, not of what is left of them in the end. Where a
-//! product cancels to almost nothing and the gate multiplies that by much, an
-//! element can miss a tolerance that knows only its own size, and no kernel
-//! that adds in fp32 is sure not to. docs/internals/validation.md derives the bound.
+//! The error that a correct kernel may have in a sum over K. Tensor cores keep partial sums in 24
+//! bits and truncate the rest, so the error follows the size of the partial sums, not of the
+//! result. Where a product cancels to almost nothing and the gate multiplies it by a large factor,
+//! an element can miss a tolerance based on its own size alone, with any kernel that adds in fp32.
+//! docs/internals/validation.md derives the bound.
 
 use super::Element;
 use super::reduction::Terms;
@@ -13,12 +12,12 @@ use crate::operator::{GroupOperands, silu};
 const HALF_ULP: f64 = 1.0 / (1 << 24) as f64;
 /// Products that a tensor core adds at once.
 const STEP: f64 = 16.0;
-/// Deviations by which what is random may exceed what is expected.
+/// Deviations by which a random error may exceed its expectation.
 const DEVIATIONS: f64 = 6.0;
-/// silu's slope is at most this.
+/// Maximum slope of silu.
 const SLOPE: f64 = 1.1;
 
-/// The largest error that the sums of a right kernel leave in the element.
+/// The largest error that the sums of a correct kernel leave in the element.
 pub(super) fn allowance(operands: &GroupOperands, element: &Element) -> f64 {
     let [gate, up] = Terms::of(operands, element).products();
     let (lost_gate, lost_up) = (loss(&gate), loss(&up));
@@ -26,15 +25,14 @@ pub(super) fn allowance(operands: &GroupOperands, element: &Element) -> f64 {
     silu(gate).abs() * lost_up + SLOPE * lost_gate * (up.abs() + lost_up)
 }
 
-/// How far a sum of these terms, in any order that does not look at them, may
-/// be off.
+/// The maximum error of a sum of these terms, in any order that does not depend on them.
 fn loss(terms: &[f64]) -> f64 {
     let count = terms.len() as f64;
     let sum: f64 = terms.iter().sum();
     let scatter = terms.iter().map(|term| term * term).sum::<f64>().sqrt();
     let partial = sum.abs() + DEVIATIONS * scatter / 2.0;
-    // Every step cuts off half a place on average, always towards zero; and
-    // every addition errs by up to half a place, at random.
+    // Every step truncates half a place on average, always towards zero; and every addition errs by
+    // up to half a place, at random.
     let places = count / STEP + DEVIATIONS * (count / 3.0).sqrt();
     places * HALF_ULP * partial
 }
@@ -43,9 +41,9 @@ fn loss(terms: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// The sum as Hopper's tensor cores do it, for terms whose exponents are
-    /// those of their operands: sixteen at a time, aligned to the largest of
-    /// them and the sum so far, cut off 25 bits below, truncated to 24 bits.
+    /// The sum as Hopper's tensor cores compute it, for terms whose exponents are those of their
+    /// operands: sixteen at a time, aligned to the largest of them and the sum so far, cut off 25
+    /// bits below, truncated to 24 bits.
     fn truncated(terms: &[f64]) -> f64 {
         let cut = |x: f64, unit: f64| (x / unit).trunc() * unit;
         let exponent = |x: f64| 2f64.powi(x.abs().log2().floor() as i32);
@@ -93,12 +91,12 @@ mod tests {
                 }
             }
             assert!(worst < 1.0, "{count}: {worst}");
-            // Nor is the bound out of all proportion.
+            // The bound is not far too large either.
             assert!(worst > 0.01, "{count}: {worst}");
         }
     }
 
-    /// The bound stays far below any single term: what is left out is noticed.
+    /// The bound stays far below any single term: a missing term is noticed.
     #[test]
     fn a_lost_term_is_no_rounding() {
         for count in [256, 4096, 16384] {

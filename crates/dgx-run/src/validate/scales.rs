@@ -1,9 +1,7 @@
-//! Scales taken from the wrong place: of other rows or blocks, of another atom
-//! or another tensor; or left out, or taken twice, in one product alone. An
-//! atom holds the scales of 128 rows by 64 of K as Blackwell's tensor cores
-//! read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. What a few
-//! wrong elements would be with each such mistake is computed and held against
-//! them.
+//! Scales from the wrong place: other rows or blocks, another atom or tensor; or left out, or used
+//! twice, in one product alone. An atom holds the scales of 128 rows by 64 of K as Blackwell's
+//! tensor cores read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. The values of a few
+//! wrong elements are computed with each such mistake and compared.
 
 use super::guess::{Fit, away, few_of, holds, weighed};
 use super::{Element, Evidence};
@@ -13,7 +11,7 @@ use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu
 const ATOM_ROWS: usize = 128;
 const ATOM_SCALES: usize = 4;
 
-/// Every mistake, made when asked for.
+/// All mistakes, made on demand.
 pub(super) fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
@@ -56,8 +54,8 @@ enum Mistake {
     Misread(Reading, Whose),
 }
 
-/// How often the scales of A, of B1 and of B2 are in each block of A·B1ᵀ, and
-/// of A·B2ᵀ: once each of A's and its own where it is right.
+/// How often the scales of A, of B1 and of B2 occur in each block of A·B1ᵀ, and of A·B2ᵀ: if right,
+/// once A's and once its own.
 type Factors = [[i32; 3]; 2];
 
 const RIGHT: Factors = [[1, 1, 0], [1, 0, 1]];
@@ -107,7 +105,7 @@ const MIXED: [(Factors, &str); 15] = [
     ),
 ];
 
-/// Whose scales are mistaken, of A, B1 and B2.
+/// Which of A, B1 and B2 have wrong scales.
 type Whose = [bool; 3];
 
 const WHOSE: [Whose; 5] = [
@@ -118,32 +116,32 @@ const WHOSE: [Whose; 5] = [
     [true; 3],
 ];
 
-/// Which scale is taken for a block of sixteen.
+/// Which scale is used for a block of sixteen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reading {
     /// Of another row.
     Rows(isize),
-    /// Of the first row, whichever is meant.
+    /// Always of the first row.
     FirstRow,
-    /// Of the first block, whichever is meant.
+    /// Always of the first block.
     FirstBlock,
-    /// One for so many blocks, as if they were larger.
+    /// One scale for several blocks, as if blocks were larger.
     Coarse(usize),
-    /// The same, in rows that are as much shorter.
+    /// The same, in rows that are shorter by that factor.
     Dense(usize),
-    /// So many atoms on among the `of` that a K step has, round and round.
+    /// This many atoms further among the `of` of a K step, cyclically.
     Round { atoms: usize, of: usize },
-    /// Of a K step before, so many atoms back; the first has its own.
+    /// Of an earlier K step, this many atoms back; the first uses its own.
     Late(usize),
-    /// So many atoms on in memory, where the next rows' first follows the last.
+    /// This many atoms further in memory, where the first of the next rows follows the last.
     Along(isize),
-    /// An atom taken for 128 rows of four scales, one after the other.
+    /// An atom read as 128 rows of four scales, one after the other.
     RowByRow,
-    /// Such rows taken for an atom.
+    /// Such rows read as an atom.
     Scattered,
 }
 
-/// Everything that is tried, the plainest first.
+/// All readings that are tried, the simplest first.
 fn readings() -> impl Iterator<Item = Reading> {
     let rows = [64, 32, 96, 128, 16, 8, 4, 2, 1].into_iter();
     let rows = rows.flat_map(|by| [Reading::Rows(-by), Reading::Rows(by)]);
@@ -165,7 +163,7 @@ fn readings() -> impl Iterator<Item = Reading> {
 }
 
 impl Reading {
-    /// The row and block that are read for another; none before the first.
+    /// The row and block that are read instead; `None` before the first.
     fn place(self, row: usize, block: usize, across: usize) -> Option<(usize, usize)> {
         let (atom, within) = (block / ATOM_SCALES, block % ATOM_SCALES);
         let at = |atom: usize| atom * ATOM_SCALES + within;
@@ -236,7 +234,7 @@ fn tell(reading: Reading, whose: Whose) -> String {
     }
 }
 
-/// What one element of C is made of: the sums of its blocks without scales.
+/// The parts of one element of C: the sums of its blocks without scales.
 struct Sums<'a> {
     operands: &'a GroupOperands,
     element: Element,
@@ -264,8 +262,8 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// C's element with the scales of some tensors misread, and each product's
-    /// blocks scaled so often.
+    /// C's element with the scales of some tensors misread, and each product's blocks scaled this
+    /// often.
     fn with(&self, misread: Option<(Reading, Whose)>, factors: Factors) -> f64 {
         let Self {
             operands, element, ..
@@ -276,7 +274,7 @@ impl<'a> Sums<'a> {
                 Some((reading, whose)) if whose[tensor] => reading.place(row, block, across),
                 _ => Some((row, block)),
             };
-            // Atoms are padded with zeros where no rows are.
+            // Atoms are padded with zeros beyond the rows.
             let code = |(row, block): (usize, usize)| match block < across {
                 true => codes.get(row * across + block).copied(),
                 false => None,

@@ -1,7 +1,6 @@
-//! Elements so small that the absolute tolerance would take zero for any of
-//! them. Where an element's own sums are sure, it is compared by what rounding
-//! explains instead: on the grid of fp16 below its normal numbers, and by its
-//! size above them.
+//! Elements so small that zero is within the absolute tolerance. If an element's own sums are
+//! certain, it is compared by its rounding error instead: on the grid of fp16 below its normal
+//! numbers, and relative to its size above them.
 
 use rayon::prelude::*;
 
@@ -9,31 +8,31 @@ use super::{Evidence, Tolerance};
 use crate::operator::Found;
 use dgx_core::operator::ElementType;
 
-/// The least normal number of fp16, and the distance of two numbers below it.
+/// The smallest normal number of fp16, and the distance of two numbers below it.
 pub(super) const NORMAL: f64 = 1.0 / (1 << 14) as f64;
 const UNIT: f64 = 1.0 / (1 << 24) as f64;
-/// Below this, zero is called by its smallness.
+/// Below this, a zero is described as a missing small value.
 pub(super) const HIDDEN: f64 = 1.0 / 1000.0;
-/// Units by which an element may be off, beside what its sums lose.
+/// Units by which an element may be wrong, besides the loss of its sums.
 const UNITS: f64 = 2.0;
-/// What a normal number may be off by, over its size: less precise arithmetic
-/// is no mistake within the tolerance, zero for a number is.
+/// Maximum relative error of a normal number: less precise arithmetic within the tolerance is not a
+/// mistake, but zero for a number is.
 const COARSE: f64 = 0.5;
-/// Of the absolute tolerance, which is about the rounding of a row's largest: what is
-/// smaller may be lost where 16-bit numbers stand between.
+/// As a share of the absolute tolerance, which is about the rounding of a row's largest element:
+/// smaller values may be lost in 16-bit intermediates.
 const NEGLIGIBLE: f64 = 1.0 / (1 << 12) as f64;
-/// Elements that are looked at closely: each takes both its sums.
+/// Maximum elements that are checked closely: each needs both its sums.
 const MOST: usize = 1 << 14;
 
-/// An element that the tolerance accepts, and that is wrong.
+/// A wrong element that the tolerance accepts.
 pub(super) struct Missed {
     pub group: usize,
     pub index: usize,
-    /// Its error over what rounding explains.
+    /// Its error over the rounding error.
     pub error: f64,
 }
 
-/// Whether an element that passes needs a closer look.
+/// Whether an element that passes needs a closer check.
 pub(super) fn doubtful(found: Found, expected: f64, tolerance: Tolerance) -> bool {
     let miss = miss(found, expected);
     miss.is_finite()
@@ -41,8 +40,8 @@ pub(super) fn doubtful(found: Found, expected: f64, tolerance: Tolerance) -> boo
         && tolerance.accepts(found, expected)
 }
 
-/// Whether a number that passes is zero, though it is far above what its type,
-/// or its row, can hold beside the others.
+/// Whether a number that passes is zero, although it is far above the smallest that its type, or
+/// its row, can represent.
 pub(super) fn is_zeroed(found: Found, expected: f64, tolerance: Tolerance) -> bool {
     let size = expected.abs();
     found.value() == 0.0
@@ -51,7 +50,7 @@ pub(super) fn is_zeroed(found: Found, expected: f64, tolerance: Tolerance) -> bo
         && tolerance.accepts(found, expected)
 }
 
-/// The least normal number of a type.
+/// The smallest normal number of a type.
 pub(super) fn normal(element: ElementType) -> f64 {
     element.least_step() / (2.0 * element.unit_roundoff())
 }
@@ -67,8 +66,7 @@ fn miss(found: Found, expected: f64) -> f64 {
     (found.value() - expected).abs()
 }
 
-/// The elements that are off by more than their sums may lose. Of very many,
-/// some.
+/// The elements with a larger error than their sums may lose. If there are very many, only some.
 pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
     let groups = evidence.outputs.iter().zip(&evidence.oracle.groups);
     let groups = groups.enumerate();

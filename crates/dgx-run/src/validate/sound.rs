@@ -1,5 +1,5 @@
-//! Whether the file of an operator can tell right from wrong: its tolerance is
-//! tried on its own data.
+//! Whether an operator's file can distinguish right from wrong: tests its tolerance on its own
+//! data.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -12,14 +12,14 @@ use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Distribution, Group, Shape};
 use dgx_core::operator::{Mistake, Operator, built_in};
 
-/// What an operator is tried on.
+/// The data that an operator is tried on.
 const DATA: [Distribution; 2] = [Distribution::Benchmark, Distribution::Full];
 const SEED: u64 = 1;
 
-/// Refuses an operator whose value is never a number on its own data, or whose
-/// tolerance accepts zeros or one of its mistakes wherever it was tried.
+/// Refuses an operator whose value is never a number on its own data, or whose tolerance accepts
+/// zeros or one of its mistakes in every trial.
 pub fn sound(operator: &Operator) -> Result<(), InputError> {
-    // A test tries those that are built in.
+    // A test tries the built-in ones.
     static TRIED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let known = built_in(&operator.name).is_some_and(|own| own == operator);
     let mut tried = TRIED.lock().unwrap_or_else(|held| held.into_inner());
@@ -31,7 +31,7 @@ pub fn sound(operator: &Operator) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Data of a small problem, and the answer to them.
+/// Data of a small problem, and the expected result.
 struct Trial {
     operands: Operands,
     oracle: Oracle,
@@ -42,7 +42,7 @@ impl Trial {
         &self.operands.groups[0]
     }
 
-    /// Whether these values pass for an output.
+    /// Whether these values are accepted as an output.
     fn accepts(&self, operator: &Operator, output: usize, values: &[f64]) -> bool {
         let (answer, own) = (&self.oracle.groups[output], &operator.outputs[output]);
         let allowed = Allowed::of(own, answer);
@@ -119,7 +119,7 @@ fn tried_on(operator: &Operator, trials: &[Trial]) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Whether a mistake passes for its output.
+/// Whether a mistake is accepted as its output.
 fn passes(operator: &Operator, trial: &Trial, mistake: &Mistake) -> bool {
     let group = trial.group();
     let sizes = operator.sizes_in(&group.group).unwrap_or_default();
@@ -144,8 +144,8 @@ fn remedy(key: &str) -> &'static str {
     }
 }
 
-/// Where the absolute tolerance of an output stands, or its value where it has
-/// none, and what is wrong there.
+/// The place of an output's absolute tolerance, or of its value if it has none, and the mistake
+/// there.
 fn tolerance_of(operator: &Operator, output: usize) -> (std::ops::Range<usize>, &'static str) {
     let own = &operator.outputs[output];
     let from = own.tensor.place.end;

@@ -1,22 +1,22 @@
-//! A wrong output in full, for somebody who looks into it: which elements,
-//! what lies around the first, where they are, and what they look like.
+//! A wrong output in full, for debugging: which elements are wrong, the neighbours of the first,
+//! where they are, and what they resemble.
 
 use super::guess::{self, Fit};
 use super::{Answer, Element, Evidence, Judgement, Mismatch, Tolerance, judge};
 use crate::operator::{Operands, Oracle, Written};
 
-/// Wrong elements told one by one.
+/// Wrong elements listed one by one.
 const TOLD: usize = 8;
 /// Rows and columns shown around the first of them.
 const AROUND: (usize, usize) = (3, 5);
-/// Rows and columns of a chart at most.
+/// Maximum rows and columns of a chart.
 const CHART: (usize, usize) = (16, 32);
 
-/// Everything that can be told of a wrong output.
+/// Everything known about a wrong output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Story {
     pub mismatch: Mismatch,
-    /// What [`Element::group`] counts.
+    /// Indexed by [`Element::group`].
     pub answers: Vec<Answer>,
     /// The first wrong elements.
     pub elements: Vec<Element>,
@@ -27,11 +27,11 @@ pub struct Story {
     pub elements_of: Vec<usize>,
     /// Of each answer that has wrong elements.
     pub charts: Vec<Chart>,
-    /// Which hypotheses fit, the best first.
+    /// The hypotheses that fit, the best first.
     pub fits: Vec<Fit>,
 }
 
-/// What lies around an element.
+/// The neighbours of an element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Patch {
     pub first_row: usize,
@@ -50,8 +50,8 @@ pub struct Chart {
     pub rows: Vec<Vec<(usize, usize)>>,
 }
 
-/// The whole story of an output, if it is wrong. `earlier` is what the call
-/// before should have left, where there was one.
+/// All details of an output, if it is wrong. `earlier` is the expected output of the call before,
+/// if there was one.
 pub fn story(
     outputs: &[Written],
     operands: &Operands,
@@ -115,7 +115,7 @@ fn patch(evidence: &Evidence<'_>, wrong: &[Vec<bool>], first: Element) -> Patch 
     }
 }
 
-/// Where a stretch of `wanted` around `middle` begins, and its length, within `len`.
+/// The start of a stretch of `wanted` around `middle`, and its length, within `len`.
 fn window(middle: usize, wanted: usize, len: usize) -> (usize, usize) {
     let length = wanted.min(len);
     let start = middle.saturating_sub(length / 2).min(len - length);

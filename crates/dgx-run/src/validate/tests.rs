@@ -1,5 +1,5 @@
-//! The verifier, verified: right outputs pass, and every way to be wrong that
-//! we know is caught and named.
+//! Tests of the verifier: correct outputs pass, and every known kind of mistake is detected and
+//! named.
 
 mod guesses;
 
@@ -49,7 +49,7 @@ fn case() -> Case {
     )
 }
 
-/// What stands for an element that nobody wrote.
+/// The value of an unwritten element.
 const POISON: u16 = 0x7e5a;
 
 fn halves(c: &[Vec<u16>]) -> Vec<Written> {
@@ -91,8 +91,7 @@ impl Case {
         self
     }
 
-    /// The answer to operands that were tampered with: what a kernel with a
-    /// mistake in reading its inputs computes.
+    /// The result for modified operands: that of a kernel with a mistake in reading its inputs.
     fn answering(mut self, tamper: impl Fn(&mut GroupOperandsMut)) -> Self {
         let mut wrong = self.operands.clone();
         wrong.groups.iter_mut().for_each(tamper);
@@ -179,7 +178,7 @@ fn what_is_below_the_normal_numbers_is_not_taken_for_zero() {
     assert!(reason.contains("below the normal numbers"), "{reason}");
 }
 
-/// The absolute tolerance takes zero for any of these.
+/// The absolute tolerance accepts zero for any of these.
 #[test]
 fn the_least_normal_numbers_are_not_taken_for_zero() {
     let corner = || case_of(&[(100, 256, 256)], Distribution::Corner);
@@ -200,7 +199,7 @@ fn the_least_normal_numbers_are_not_taken_for_zero() {
     }
 }
 
-/// The tolerance did not decide, so the text does not speak of it.
+/// The tolerance was not the criterion, so the text does not mention it.
 #[test]
 fn a_value_wrong_within_the_tolerance_says_what_decided() {
     let mut case = case_of(&[(40, 128, 256)], Distribution::Full);
@@ -288,7 +287,7 @@ fn a_wrong_output_without_a_pattern_still_says_where_and_how_far() {
     assert!(mismatch.detail().contains("where:"));
 }
 
-/// A gate of at least 8 over a product that cancels: the element of least |up|.
+/// A gate of at least 8 over a product that cancels: the element with the smallest |up|.
 fn most_cancelled(case: &Case) -> Element {
     let answer = &case.oracle.groups[0];
     let candidates = (0..answer.up.len()).filter(|i| answer.gate[*i] > 8.0);
@@ -326,12 +325,12 @@ fn a_sum_may_lose_what_its_partial_sums_lose_but_seldom_and_no_more() {
     assert_eq!(case.mismatch().wrong, 2, "too many of so few");
 }
 
-/// What an H200 once gave, and the rule of its tensor cores gives, where fp32
-/// can hardly do better: A·B2ᵀ climbs to 142 and comes back to −0.0837.
+/// A result of an H200, and of the rule of its tensor cores, where fp32 can hardly do better: A·B2ᵀ
+/// climbs to 142 and comes back to −0.0837.
 #[test]
 fn the_element_that_no_kernel_got_right_is_right() {
     let k = 16384;
-    // A row of A, of B1 and of B2, each with its scales behind it.
+    // A row of A, of B1 and of B2, each followed by its scales.
     let mut rest = include_bytes!("tests/cancelled.bin").as_slice();
     let mut next = |bytes: usize| {
         let (row, behind) = rest.split_at(bytes);
@@ -365,8 +364,8 @@ fn the_element_that_no_kernel_got_right_is_right() {
     ));
 }
 
-/// What follows from the type is compared with the row, not with larger ones
-/// beside it, and ends where the type does.
+/// A tolerance from the type is relative to the row, not to larger rows beside it, and has the
+/// limits of the type.
 #[test]
 fn small_rows_are_not_measured_by_large_ones() {
     let operator = dgx_core::operator::built_in("softmax").unwrap();
@@ -404,7 +403,7 @@ fn normed(text: &str, sizes: &[u32], eps: &str) -> (std::sync::Arc<Operator>, Sh
     (std::sync::Arc::new(operator), shape)
 }
 
-/// Data on which a constant does not count would let any other pass for it.
+/// On data where a constant does not matter, any other would pass for it.
 #[test]
 fn another_constant_of_an_operator_is_wrong_on_some_data() {
     const LAYER_NORM: &str = "summary = \"layer norm\"\nsizes = [\"m\", \"n\"]\n\

@@ -1,15 +1,14 @@
-//! Codes beside the expected one: a kernel that computes in f32 may round what
-//! lies nearly between two of them to the other.
+//! Codes next to the expected one: a kernel that computes in f32 may round a value that lies nearly
+//! between two codes to the other one.
 
 use super::{Element, Evidence};
 use crate::operator::{Arithmetic, Evaluator, rounded};
 use dgx_core::operator::{Op, Output, UnaryOp, Value};
 
-/// What a division by an approximate reciprocal, or the like, may be off by.
+/// The error of a division by an approximate reciprocal, or similar.
 const ARITHMETIC: f64 = 1.0 / (1 << 20) as f64;
 
-/// Whether the element is a nearest code of some number within what f32
-/// arithmetic leaves.
+/// Whether the element is a nearest code of some number within the error of f32 arithmetic.
 pub(super) fn is_tie(evidence: &Evidence<'_>, output: &Output, element: &Element) -> bool {
     let (value, whole) = before_rounding(&output.value);
     let operator = &evidence.operands.operator;
@@ -34,8 +33,7 @@ pub(super) fn is_tie(evidence: &Evidence<'_>, output: &Output, element: &Element
     code(moved.value - by) <= got && got <= code(moved.value + by)
 }
 
-/// The value without the rounding at its end, and which function that was
-/// beside the cast.
+/// The value without its final rounding, and the function of that rounding besides the cast.
 fn before_rounding(value: &Value) -> (Value, Option<UnaryOp>) {
     let mut value = value.clone();
     if matches!(value.node(value.root).op, Op::Cast(_)) {

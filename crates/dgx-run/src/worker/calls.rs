@@ -1,7 +1,6 @@
-//! Which calls a validation makes of a cell. What one call leaves behind, in
-//! the variables of its module or elsewhere, is there for the next to stumble
-//! over, so there are several; how many, on which data and in which order is
-//! drawn, so that none of them can be told from the others.
+//! The calls that a validation makes of a cell. There are several, because state that one call
+//! leaves in the variables of its module or elsewhere can break the next. Their number, data and
+//! order are random, so that a kernel cannot distinguish them.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
@@ -11,16 +10,16 @@ use crate::operator::drawing;
 
 use dgx_core::domain::Distribution;
 
-/// Calls of a cell: one with each poison at least.
+/// Minimum calls of a cell: one with each poison.
 const LEAST: usize = 1 + Poison::OTHERS.len();
 const MOST: usize = 6;
 
-/// What a call is made for, beside its result.
+/// The purpose of a call, besides its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Its time is modelled, where that is done.
+    /// Its time is modelled, if the backend does that.
     Time,
-    /// It is watched for hazards, where that is done.
+    /// It is watched for hazards, if the backend does that.
     Hazards,
     Result,
 }
@@ -29,24 +28,24 @@ pub(super) enum Purpose {
 pub(super) struct Call {
     pub distribution: Distribution,
     pub purpose: Purpose,
-    /// Added to the schedule: another order for each, whenever it comes; what
-    /// one hides, another may show.
+    /// Added to the schedule: a different order for each call; an order may show what another
+    /// hides.
     pub schedule: u64,
-    /// What outputs and scratch hold before it.
+    /// The contents of outputs and scratch before it.
     pub poison: Poison,
-    /// Whether its buffers lie in the opposite order, where that is done.
+    /// Whether its buffers lie in the opposite order, if the backend does that.
     pub mirrored: bool,
 }
 
-/// The calls of a cell in their order. The first two are for time and hazards,
-/// so that there are both where a cell has no others. The first has NaN in its
-/// outputs, so that an element that is never written is wrong in every cell.
+/// The calls of a cell in order. The first two are for time and hazards, so that both exist even if
+/// a cell has no others. The first has NaN in its outputs, so that an element that is never written
+/// is wrong in every cell.
 pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Vec<Call> {
     let mut rng = drawing(seed, cell);
     if distributions.is_empty() {
         return Vec::new();
     }
-    // Times are compared between contenders, so they are of the same data.
+    // Times are compared between contenders, so all use the same data.
     let timed = match distributions.contains(&Distribution::Benchmark) {
         true => Distribution::Benchmark,
         false => pick(distributions, &mut rng),
@@ -54,7 +53,7 @@ pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Ve
     let mut others: Vec<Distribution> = distributions.to_vec();
     others.retain(|d| *d != timed);
     others.shuffle(&mut rng);
-    // A kernel that looks at its data may be racy on those it is timed on alone.
+    // A kernel that looks at its data may be racy only on those it is timed on.
     others.push(timed);
     let count = rng.random_range(LEAST..=MOST).max(others.len() + 1);
     while others.len() + 1 < count {

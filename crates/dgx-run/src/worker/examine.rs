@@ -47,8 +47,7 @@ fn watched(
     let sampled = settings.hazards == Watch::Some;
     let left = |found: Result<_, RunFailure>| found.map_err(|failure| failure.message);
     match call(sampled, job.time_limit) {
-        // Without the other CTAs it may have waited for what never came, or
-        // read what nobody had written.
+        // Without the other CTAs it may have waited in vain, or read unwritten memory.
         Err(_) if sampled => {
             let rest = job.time_limit.saturating_sub(began.elapsed());
             left(call(false, rest))
@@ -57,7 +56,7 @@ fn watched(
     }
 }
 
-/// What a call shows, also one that fails after it has shown something.
+/// The hazards of a call, even if it fails later.
 fn hazards(loaded: &mut dyn Loaded, data: &Data<'_>) -> Result<Vec<Hazard>, RunFailure> {
     match loaded.call(data) {
         Ok(seen) => Ok(seen.hazards),

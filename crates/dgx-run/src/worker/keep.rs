@@ -1,5 +1,4 @@
-//! What is left of a call for somebody to look into: its buffers as files, and
-//! a note of what they are.
+//! Keeps the state after a call for debugging: its buffers as files, and a description of them.
 
 use std::fs;
 use std::io;
@@ -16,18 +15,18 @@ use dgx_core::domain::Distribution;
 /// The note's name in its folder.
 const NOTE: &str = "kept.json";
 
-/// A call, and what it left in memory.
+/// A call, and its memory afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// Which call of its validation, from 0.
     pub call: usize,
     pub distribution: Distribution,
     pub salt: Salt,
-    /// The same of the call before it.
+    /// The same for the call before it.
     pub before: Option<(Distribution, Salt)>,
-    /// What its kernels printed, where the backend has it by call.
+    /// The kernels' output, if the backend has it by call.
     pub printed: String,
-    /// Who wrote the first wrong element, and who read where there is nothing.
+    /// Which instructions wrote the first wrong element, and which read outside all buffers.
     pub search: Option<Whereabouts>,
     pub buffers: Vec<KeptBuffer>,
     /// Why there are none, if so.
@@ -36,15 +35,15 @@ pub struct Kept {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptBuffer {
-    /// As asked for.
+    /// As requested.
     pub name: String,
-    /// The group it belongs to; none for those of a whole call.
+    /// Its group; `None` for buffers of a whole call.
     pub group: Option<usize>,
     file: PathBuf,
 }
 
 impl Kept {
-    /// Reads what a worker left in `folder`; nothing where it did not come to it.
+    /// Reads the note of a worker in `folder`; `None` if there is none.
     pub fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(NOTE)).ok()?;
         clean::parse(&text).ok()
@@ -59,8 +58,8 @@ impl Kept {
     }
 }
 
-/// Keeps what a call left. What cannot be kept is said in the note; that a note
-/// cannot be written shows by its absence.
+/// Keeps the buffers of a call. The note lists what could not be kept; if the note itself cannot be
+/// written, it is absent.
 pub(super) fn keep(
     wish: &Keep,
     operator: &Operator,
@@ -84,7 +83,7 @@ pub(super) fn keep(
         Ok(buffers) => note.buffers = buffers,
         Err(why) => note.missing = Some(why),
     }
-    // Last: it leaves its own traces in memory.
+    // Last: the search changes memory.
     note.search = search(loaded);
     let text = serde_json::to_string(&note).unwrap_or_default();
     let _ = fs::write(wish.folder.join(NOTE), text);

@@ -1,9 +1,7 @@
-//! Contenders run in worker processes, so that one that crashes, hangs or
-//! breaks its context costs a process and not the sweep. `Worker` is the
-//! supervisor's end of the line; `serve` is the worker's, and `validate`,
-//! `measure` and `examine` do what the modules of these names in `sweep` ask for.
-//! They speak over a socket that is the worker's stdin; its stdout belongs to what
-//! kernels print.
+//! Contenders run in worker processes, so that one that crashes, hangs or breaks its context costs
+//! a process and not the sweep. `Worker` is the supervisor's side; `serve` is the worker's, and
+//! `validate`, `measure` and `examine` serve the modules of the same names in `sweep`. Both sides
+//! talk over a socket that is the worker's stdin; its stdout is for the output of kernels.
 
 mod calls;
 mod examine;

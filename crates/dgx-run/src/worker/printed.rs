@@ -3,21 +3,21 @@ use std::time::Duration;
 
 use dgx_core::domain::printable;
 
-/// Bytes kept of what kernels print during one request.
+/// Bytes kept of the kernels' output during one request.
 const KEPT: usize = 64 << 10;
 
-/// What comes out of a worker's stdout: the kernels' words, and after each
-/// request a mark that no kernel can know. Kernels may print what they like,
-/// and as much: words are kept up to a limit, and are never more than words.
+/// A worker's stdout: the kernels' output, and after each request a mark that no kernel can know.
+/// Kernels may print anything, in any amount: the text is kept up to a limit, and is never
+/// interpreted.
 #[derive(Debug, Default)]
 struct Stream {
     kept: Vec<u8>,
     /// Bytes since the last mark.
     heard: u64,
-    /// The mark waited for, and the bytes in which its beginning may be.
+    /// The expected mark, and the bytes in which its beginning may be.
     mark: Vec<u8>,
     tail: Vec<u8>,
-    /// The words before the mark, once it was met.
+    /// The output before the mark, once that has come.
     done: Option<String>,
     closed: bool,
 }
@@ -69,7 +69,7 @@ impl Stream {
 pub(super) struct KernelOutput(Arc<(Mutex<Stream>, Condvar)>);
 
 impl KernelOutput {
-    /// From here on words are those of a request that ends with `mark`.
+    /// From here on output belongs to a request that ends with `mark`.
     pub(super) fn expect(&self, mark: &str) {
         self.with(|stream| stream.expect(mark));
     }
@@ -78,7 +78,7 @@ impl KernelOutput {
         self.with(|stream| stream.hear(bytes));
     }
 
-    /// Nothing more will come.
+    /// No more output will come.
     pub(super) fn close(&self) {
         self.with(|stream| stream.closed = true);
     }
@@ -90,8 +90,7 @@ impl KernelOutput {
         self.0.1.notify_all();
     }
 
-    /// What was printed up to the mark, or up to the end, or up to now where
-    /// neither comes in time.
+    /// The output up to the mark, or up to the end, or up to now if neither comes in time.
     pub(super) fn take(&self, patience: Duration) -> Option<String> {
         let (lock, news) = &*self.0;
         let waiting = |stream: &mut Stream| stream.done.is_none() && !stream.closed;

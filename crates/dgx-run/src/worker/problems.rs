@@ -9,7 +9,7 @@ use crate::operator::{ANSWERS, Operands, Oracle, OracleCache, Written, is_gated,
 use crate::validate::{Exhibit, Tolerance, accepts};
 use dgx_core::domain::Shape;
 
-/// Operands and the answer to them.
+/// Operands and the expected result.
 pub(super) struct Problem {
     pub name: String,
     pub shape: Shape,
@@ -18,9 +18,9 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// Calls `judge` with what a call did, and with the operands and the answer
-    /// it is to be compared with. Where it is right, the data need not be posed
-    /// again: what the call wrote is moved back, which is far less.
+    /// Calls `judge` with the effects of a call, and with the operands and the expected result to
+    /// compare. If it is right, the data need not be shuffled again: the output is changed back,
+    /// which is far less work.
     pub(super) fn judged<T>(
         &self,
         exhibit: Exhibit<'_>,
@@ -41,7 +41,7 @@ impl Problem {
         }
     }
 
-    /// The operands of one call, and the answer to them.
+    /// The operands of one call, and their expected result.
     fn posed(&self, salt: Salt) -> (Operands, Oracle) {
         let shuffle = salt.shuffle();
         (
@@ -52,16 +52,15 @@ impl Problem {
     }
 }
 
-/// The problems a worker has at hand: all of one shape, because shapes come one
-/// after another and the operands of one can take most of the memory. Answers come
-/// from the device or from the cache on disk; operands are drawn again, which is as
-/// fast as reading them.
+/// The problems that a worker keeps: all of one shape, because shapes come one after another and
+/// the operands of one can take most of the memory. Expected results come from the device or from
+/// the cache on disk; operands are drawn again, which is as fast as reading them.
 pub(super) struct Problems {
     answers: OracleCache,
     kept: Vec<Rc<Problem>>,
-    /// The last that were asked for without their answer.
+    /// The last operands requested without their result.
     operands: Option<(ProblemKey, Rc<Operands>)>,
-    /// What was said of devices that gave no answer.
+    /// Messages about devices that gave no result.
     noted: BTreeSet<String>,
 }
 
@@ -75,12 +74,12 @@ impl Problems {
         }
     }
 
-    /// Operands for a call whose output is not looked at.
+    /// Operands for a call whose output is not checked.
     pub(super) fn operands(&mut self, key: &ProblemKey) -> Rc<Operands> {
         if let Some((_, operands)) = self.operands.as_ref().filter(|(of, _)| of == key) {
             return Rc::clone(operands);
         }
-        // Given back first: they can take most of the memory.
+        // Freed first: they can take most of the memory.
         self.operands = None;
         let operands = Rc::new(Operands::draw(
             &key.operator,
@@ -122,9 +121,9 @@ impl Problems {
         problem
     }
 
-    /// Has the backend's device answer these, where that is quicker than to read the answer
-    /// from disk; each answer is compared with the CPU's in a few places. Returns what the
-    /// user should know: why the CPU answers in its place.
+    /// Makes the backend's device compute these results, if that is faster than reading them from
+    /// disk; each is compared with the CPU's in a few places. Returns messages for the user: why
+    /// the CPU computes them instead.
     pub(super) fn solve(&mut self, keys: &[ProblemKey], backend: &mut dyn Backend) -> Vec<String> {
         let mut notes = Vec::new();
         let asked = |key: &&ProblemKey| backend.answers() && !is_gated(&key.operator);
@@ -149,9 +148,9 @@ impl Problems {
         notes
     }
 
-    /// Has the backend compute an answer, holds it against the CPU's in a few
-    /// places, and leaves it in the cache. A backend that has no room for it
-    /// leaves it to the CPU; an error is one that computes wrong.
+    /// Makes the backend compute a result, compares it with the CPU's in a few places, and puts it
+    /// in the cache. A backend without room for it leaves it to the CPU; an error means wrong
+    /// results.
     pub(super) fn answer(&self, key: &ProblemKey, backend: &mut dyn Backend) -> Result<(), String> {
         let ProblemKey {
             operator,
@@ -176,7 +175,7 @@ impl Problems {
     }
 }
 
-/// Where the supervisor leaves answers for its workers.
+/// Where the supervisor leaves expected results for its workers.
 pub fn answers(cache: &Path) -> OracleCache {
     OracleCache::new(cache.join(ANSWERS))
 }
@@ -189,7 +188,7 @@ mod tests {
     use dgx_core::domain::{BackendKind, Device, Distribution, Group};
     use dgx_core::operators::named;
 
-    /// A device that answers, once it was tampered with.
+    /// A device that computes results, which a test can modify.
     struct Answering<F: Fn(Oracle) -> Result<Oracle, String>> {
         tamper: F,
         asked: usize,
@@ -232,7 +231,7 @@ mod tests {
         vec![key(Distribution::Benchmark), key(Distribution::Full)]
     }
 
-    /// What is found of both data sets of a softmax, and what was said.
+    /// The results for both data sets of a softmax, and the messages.
     fn solved(
         tamper: impl Fn(Oracle) -> Result<Oracle, String>,
     ) -> (Vec<Rc<Problem>>, Vec<String>) {
@@ -250,7 +249,7 @@ mod tests {
         (found, notes)
     }
 
-    /// An answer within the rounding of f64 is taken as it is.
+    /// A result within the rounding of f64 is accepted.
     #[test]
     fn a_device_answers_where_it_agrees_with_the_cpu() {
         let (found, notes) = solved(|mut oracle| {

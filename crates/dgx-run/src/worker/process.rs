@@ -16,35 +16,35 @@ use crate::child::{self, Child, Silence};
 use dgx_core::clean;
 use dgx_core::domain::Device;
 
-/// Opening a backend (context, module loading) may take this long.
+/// Time limit for opening a backend (context, module loading).
 const START: Duration = Duration::from_secs(60);
-/// How long what a kernel printed may be on its way.
+/// How long the kernels' output may take to arrive.
 const HEARING: Duration = Duration::from_secs(10);
-/// How long a healthy worker may take to end when told to.
+/// How long a healthy worker may take to end when asked to.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Why a worker gave no answer.
+/// Why a worker did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoReply {
-    /// Ended by itself: how, and its last words.
+    /// Ended by itself: how, and its last output.
     Died(String),
     /// Did not answer in time, and was killed.
     TimedOut,
     /// The user asked to stop, and it was killed.
     Stopped,
-    /// Said something that is no answer to what it was asked, and was killed.
+    /// Sent something other than an answer to its request, and was killed.
     Garbled(String),
 }
 
-/// A line from a worker, or what came instead of one.
+/// A line from a worker, or the error in its place.
 type Heard = Result<ReplyLine, String>;
 
-/// A worker process and the line to it. Killed when dropped.
+/// A worker process and the socket to it. Killed when dropped.
 pub(crate) struct Worker {
     child: Child,
     line: UnixStream,
     replies: Receiver<Heard>,
-    /// The request it is at.
+    /// The current request.
     number: u64,
     output: KernelOutput,
     device: Device,
@@ -52,8 +52,8 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts `dgx worker` on a backend and waits until it is ready. With a core,
-    /// it keeps to that one and lets every other process go first.
+    /// Starts `dgx worker` on a backend and waits until it is ready. With a core, it is bound to
+    /// that one and has the lowest priority.
     pub(crate) fn start(
         opening: &Opening,
         cache: &Path,
@@ -68,14 +68,14 @@ impl Worker {
             command.arg("--core").arg(core.to_string());
             command.env("RAYON_NUM_THREADS", "1");
         }
-        // Requests and replies share a socket, which is the worker's stdin:
-        // nothing a kernel can print to.
+        // Requests and replies share a socket, which is the worker's stdin: kernels cannot print to
+        // it.
         let (line, theirs) =
             UnixStream::pair().map_err(|e| format!("cannot talk to a worker: {e}"))?;
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::piped());
         let mut child = Child::start(&mut command, |line| trace(|| line.to_owned()))
             .map_err(|e| format!("cannot start a worker: {e}"))?;
-        // The worker's end must be its alone, for its death to end the line.
+        // Only the worker may hold its end, so that its death closes the socket.
         drop(command);
         let output = KernelOutput::default();
         listen_to_kernels(&mut child, &output);
@@ -97,12 +97,12 @@ impl Worker {
         &self.device
     }
 
-    /// cuBLASLt's version, or why there is no yardstick.
+    /// cuBLASLt's version, or the reason why there is no yardstick.
     pub(crate) fn yardstick(&self) -> &Result<String, String> {
         &self.yardstick
     }
 
-    /// Hands over one request.
+    /// Sends one request.
     pub(crate) fn send(&mut self, request: Request) -> Result<(), NoReply> {
         self.number += 1;
         let mark = format!("{:032x}", rand::random::<u128>());
@@ -118,8 +118,8 @@ impl Worker {
         sent.map_err(|_| NoReply::Died(self.obituary()))
     }
 
-    /// The next reply to the request at hand, waited for until `patience` is
-    /// over or `stop` says so; then the worker is killed.
+    /// The next reply to the current request, waited for until `patience` is over or `stop` returns
+    /// true; then the worker is killed.
     pub(crate) fn receive(
         &mut self,
         patience: Duration,
@@ -144,19 +144,18 @@ impl Worker {
         }
     }
 
-    /// Ends a worker that cannot be believed.
+    /// Ends a worker whose answers cannot be trusted.
     pub(crate) fn garbled(&mut self, what: &str) -> NoReply {
         self.child.kill();
         NoReply::Garbled(format!("a worker's reply does not fit: {what}"))
     }
 
-    /// What kernels printed during the request that was just answered, or
-    /// during which the worker was lost.
+    /// The kernels' output during the last answered request, or during which the worker was lost.
     pub(crate) fn printed(&self) -> Option<String> {
         self.output.take(HEARING)
     }
 
-    /// How the worker ended, and what it said last.
+    /// How the worker ended, and its last output.
     fn obituary(&mut self) -> String {
         format!("the worker {}", self.child.obituary().whole())
     }
@@ -164,14 +163,14 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // A closed line tells a healthy worker to end; one in a kernel is
-        // killed with its child.
+        // A closed socket tells a healthy worker to end; one that runs a kernel is killed with its
+        // child.
         let _ = self.line.shutdown(Shutdown::Write);
         self.child.ends_within(FAREWELL);
     }
 }
 
-/// What a worker says first: whether it can work, and on what.
+/// A worker's first message: whether it can work, and on which device.
 fn greet(
     child: &mut Child,
     replies: &Receiver<Heard>,
@@ -191,7 +190,7 @@ fn greet(
     }
 }
 
-/// Reads replies on a thread of their own.
+/// Reads replies on a separate thread.
 fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
     let line = line.try_clone()?;
     let (sender, replies) = channel();
@@ -209,7 +208,7 @@ fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
     Ok(replies)
 }
 
-/// Keeps reading what kernels print, however much it is.
+/// Keeps reading the kernels' output, however much it is.
 fn listen_to_kernels(child: &mut Child, output: &KernelOutput) {
     if let Some(mut stdout) = child.stdout() {
         let output = output.clone();

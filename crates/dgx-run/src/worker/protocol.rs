@@ -14,37 +14,36 @@ use dgx_core::operator::Operator;
 use dgx_core::operators;
 use dgx_core::record::schema::Settings;
 
-/// A request under its number, one JSON object a line.
+/// A request with its number, one JSON object a line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RequestLine {
     pub number: u64,
-    /// What the worker writes to stdout when it is done: between two marks
-    /// stands what kernels printed.
+    /// The line that the worker writes to stdout when it is done: the kernels' output stands
+    /// between two marks.
     pub mark: String,
     pub request: Request,
 }
 
-/// A reply and the number of the request it is to, one JSON object a line; 0
-/// before the first.
+/// A reply with the number of its request, one JSON object a line; 0 before the first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ReplyLine {
     pub to: u64,
     pub reply: Reply,
 }
 
-/// What the supervisor asks.
+/// The supervisor's requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub(crate) enum Request {
     Validate(Box<CellJob>),
     Measure(Box<MeasureJob>),
-    /// Call one cell once and watch it for hazards; its output is not looked at.
+    /// Call one cell once and watch it for hazards; its output is not checked.
     Examine(Box<CellJob>),
-    /// Compute an answer and leave it in the cache.
+    /// Compute an expected result and put it in the cache.
     Answer(Box<ProblemKey>),
 }
 
-/// One shape's data, by what it is made from.
+/// Identifies one shape's data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ProblemKey {
     #[serde(with = "operators::wire")]
@@ -55,7 +54,7 @@ pub(crate) struct ProblemKey {
 }
 
 impl ProblemKey {
-    /// What a cell is validated on.
+    /// The data that a cell is validated on.
     pub(crate) fn validating(
         operator: &Arc<Operator>,
         shape: &Shape,
@@ -70,7 +69,7 @@ impl ProblemKey {
         }
     }
 
-    /// What it is called by.
+    /// Its name.
     pub(crate) fn name(&self) -> String {
         format!("{} {} {}", self.shape.name, self.distribution, self.seed)
     }
@@ -109,13 +108,13 @@ pub(crate) struct CellJob {
     pub operator: Arc<Operator>,
     pub shape: Shape,
     pub settings: Settings,
-    /// How long one call may take.
+    /// Time limit of one call.
     pub time_limit: Duration,
     /// Make all calls, however long they take.
     pub thorough: bool,
-    /// What the contender declares that it is.
+    /// The status that the contender declares.
     pub expected: Status,
-    /// What to keep of the last call that was made, for whoever looks into it.
+    /// The buffers to keep of the last call, for debugging.
     pub keep: Option<Keep>,
 }
 
@@ -125,7 +124,7 @@ impl CellJob {
         ProblemKey::validating(&self.operator, &self.shape, distribution, &self.settings)
     }
 
-    /// Why this cannot be the verdict that was asked for, if so.
+    /// Why this cannot be the requested verdict, if so.
     pub(crate) fn doubt(&self, verdict: &Verdict) -> Option<String> {
         let contender = &self.code.contender;
         let fits = verdict.contender == *contender && verdict.shape == self.shape.name;
@@ -138,69 +137,68 @@ impl CellJob {
     }
 }
 
-/// What is to be kept of a call, and where.
+/// The buffers to keep of a call, and the folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Keep {
     pub folder: PathBuf,
-    /// Names of buffers, as front matter and `dgx::Group` have them; C is
-    /// always kept.
+    /// Names of buffers, as in front matter and `dgx::Group`; C is always kept.
     pub buffers: Vec<String>,
 }
 
-/// Time the contenders of one shape that were found right.
+/// Time the contenders of one shape that were validated.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MeasureJob {
     pub shape: Shape,
     pub settings: Settings,
-    /// Data sets to change between, from call to call.
+    /// Data sets that calls alternate between.
     pub problems: Vec<ProblemKey>,
-    /// Contenders that were found right.
+    /// Contenders that were validated.
     pub cells: Vec<CellCode>,
     pub baseline: ContenderId,
-    /// Name of the yardstick, if it is to be timed along.
+    /// Name of the yardstick, if it is to be timed too.
     pub yardstick: Option<ContenderId>,
-    /// How the yardstick does this shape in this run; found now if not yet.
+    /// The yardstick's algorithms for this shape in this run; chosen now if absent.
     pub tuning: Option<Tuning>,
     pub process: u32,
     pub warmup: u32,
-    /// A worker was lost at this: say of every call whose it is.
+    /// A worker was lost at this job: announce the contender of every call.
     pub watched: bool,
-    /// Tell at the end what each kernel of a call takes.
+    /// Report the time of each kernel of a call at the end.
     pub kernels: bool,
 }
 
-/// What a worker answers.
+/// A worker's replies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub(crate) enum Reply {
     /// The backend is open; sent once, first.
     Ready {
         device: Box<Device>,
-        /// cuBLASLt's version, or why there is no yardstick.
+        /// cuBLASLt's version, or the reason why there is no yardstick.
         yardstick: Result<String, String>,
     },
     /// A kernel is about to run: from here on the contender's own time counts.
     Running,
-    /// The kernel is back.
+    /// The kernel has returned.
     Ran,
     /// The answer to [`Request::Validate`].
     Judged {
         verdict: Verdict,
         modelled: Option<Modelled>,
-        /// The worker can do nothing more and is ending.
+        /// The worker is no longer usable and is ending.
         fatal: bool,
     },
-    /// The yardstick's algorithms for this shape, found as the job left them open.
+    /// The yardstick's algorithms for this shape, chosen because the job had none.
     Tuned { tuning: Tuning },
     /// A finished block.
     Block { block: Block },
-    /// What each kernel of a call takes, apart from all blocks.
+    /// The time of each kernel of a call, separate from all blocks.
     Kernels {
         contender: ContenderId,
         kernels: Vec<KernelTime>,
     },
-    /// This contender is about to be loaded or called: should the worker be
-    /// lost now, it is whom to ask.
+    /// This contender is about to be loaded or called: if the worker is lost now, it is the
+    /// suspect.
     Calling { contender: ContenderId },
     /// A timed output or time turned out wrong.
     Rejected { verdict: Verdict },
@@ -209,7 +207,7 @@ pub(crate) enum Reply {
         contender: ContenderId,
         failure: RunFailure,
     },
-    /// Something the user should know that is nobody's verdict.
+    /// A message for the user that is not a verdict.
     Note { text: String },
     /// The answer to [`Request::Measure`].
     Measured { decision: String, retaken: u32 },
@@ -219,14 +217,14 @@ pub(crate) enum Reply {
         /// Why it could not be watched, if so.
         left_out: Option<String>,
     },
-    /// The answer asked for by [`Request::Answer`] is in the cache.
+    /// The result requested by [`Request::Answer`] is in the cache.
     Answered,
-    /// The worker cannot do what was asked, through no contender's fault.
+    /// The worker cannot execute the request, through no contender's fault.
     Failed { message: String },
 }
 
 impl Reply {
-    /// Whether the request is done with it.
+    /// Whether it ends the request.
     pub(crate) fn is_last(&self) -> bool {
         match self {
             Self::Judged { .. }
@@ -254,7 +252,7 @@ impl MeasureJob {
         self.yardstick.as_ref() == Some(contender) || cells.any(|id| id == contender)
     }
 
-    /// Why this cannot be block number `next` of what was asked for, if so.
+    /// Why this cannot be block number `next` of the job, if so.
     pub(crate) fn doubt_block(&self, block: &Block, next: u32) -> Option<String> {
         let stranger = block.samples.iter().find(|s| !self.timed(&s.contender));
         if let Some(sample) = stranger {
@@ -272,7 +270,7 @@ impl MeasureJob {
         })
     }
 
-    /// Why this cannot be how the yardstick does the shape asked about, if so.
+    /// Why this cannot be the yardstick's tuning for the job's shape, if so.
     pub(crate) fn doubt_tuning(&self, tuning: &Tuning) -> Option<String> {
         let open = self.yardstick.is_some() && self.tuning.is_none();
         let fits = tuning.shape == self.shape.name;
@@ -284,12 +282,12 @@ impl MeasureJob {
         })
     }
 
-    /// Why this contender cannot have failed in what was asked for, if so.
+    /// Why this contender cannot have failed in the job, if so.
     pub(crate) fn doubt_contender(&self, contender: &ContenderId) -> Option<String> {
         (!self.timed(contender)).then(|| unrequested(contender))
     }
 
-    /// Why this verdict cannot come of what was asked for, if so.
+    /// Why this verdict cannot come from the job, if so.
     pub(crate) fn doubt_verdict(&self, verdict: &Verdict) -> Option<String> {
         let elsewhere = (verdict.shape != self.shape.name).then(|| {
             format!(
@@ -307,7 +305,7 @@ fn unrequested(contender: &ContenderId) -> String {
 
 #[cfg(test)]
 impl MeasureJob {
-    /// Of no cells, on a shape `s`.
+    /// Without cells, on a shape `s`.
     pub(crate) fn sample() -> Self {
         let group = dgx_core::record::synthetic::group(1, 8, 16);
         Self {

@@ -4,8 +4,8 @@ use super::protocol::Reply;
 use crate::validate::Wrong;
 use dgx_core::domain::{ContenderId, Status, Verdict};
 
-/// Who turned out wrong while a shape was timed. A verdict is told as soon as
-/// it is found: whatever becomes of the others, and of this process, it stands.
+/// Contenders that turned out wrong while a shape was timed. A verdict is sent as soon as it is
+/// found: it stands, whatever happens to the others and to this process.
 pub(super) struct Rejections<'a> {
     shape: String,
     told: BTreeSet<ContenderId>,
@@ -21,7 +21,7 @@ impl<'a> Rejections<'a> {
         }
     }
 
-    /// A contender that validation had found right gave a wrong output.
+    /// A contender that passed validation gave a wrong output.
     pub(super) fn wrong(&mut self, contender: &ContenderId, wrong: Wrong) {
         let reason = format!("when called again: {}", wrong.reason);
         self.tell(Verdict {
@@ -32,8 +32,7 @@ impl<'a> Rejections<'a> {
         });
     }
 
-    /// A time below the roofline is no fast kernel but one that did not do
-    /// the work.
+    /// A time below the roofline does not mean a fast kernel but one that did not do the work.
     pub(super) fn impossible(&mut self, contender: &ContenderId, micros: f64, least: f64) {
         let reason = format!(
             "impossible time: {micros:.2} µs, where the device needs {least:.2} µs at least"

@@ -10,9 +10,8 @@ use super::validate::judge;
 use crate::backend::{Backend, Opening};
 use crate::child::end_with_supervisor;
 
-/// The worker's side: opens its backend, then answers requests until there are
-/// no more. Returns early when the backend can do nothing more. Stdout is left
-/// to what kernels print.
+/// The worker's side: opens its backend, then answers requests until there are no more. Returns
+/// early if the backend is no longer usable. Stdout is left to the output of kernels.
 pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: impl Write) {
     end_with_supervisor();
     let mut line = Outbox {
@@ -58,7 +57,7 @@ pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: i
     }
 }
 
-/// Does what a request asks for. False when this process can do nothing more.
+/// Executes a request. False if this process is no longer usable.
 fn answer(
     request: Request,
     backend: &mut dyn Backend,
@@ -90,7 +89,7 @@ fn answer(
     }
 }
 
-/// Writes replies to the request at hand.
+/// Writes replies to the current request.
 struct Outbox<W: Write> {
     replies: W,
     number: u64,
@@ -113,22 +112,22 @@ impl<W: Write> Outbox<W> {
             .write_all(text.as_bytes())
             .and_then(|()| self.replies.flush());
         if sent.is_err() {
-            // The supervisor is gone; nobody is left to work for.
+            // The supervisor is gone; there is nothing left to do.
             std::process::exit(0);
         }
     }
 
-    /// Tells the supervisor that all the kernels printed is out.
+    /// Signals the supervisor that the kernels' output is complete.
     fn end_words(&self) {
         flush_printed();
         let mut stdout = std::io::stdout().lock();
-        // Words that cannot be delivered are no reason to lose the answer.
+        // Output that cannot be delivered is no reason to lose the answer.
         let _ = writeln!(stdout, "\n{}", self.mark).and_then(|()| stdout.flush());
     }
 }
 
-/// A GPU's driver prints what kernels print through the C library, which keeps
-/// it to itself while stdout is a pipe.
+/// A GPU's driver prints the kernels' output through the C library, which buffers it while stdout
+/// is a pipe.
 fn flush_printed() {
     unsafe extern "C" {
         fn fflush(stream: *mut std::ffi::c_void) -> std::ffi::c_int;

@@ -17,12 +17,12 @@ const CHEAP: Duration = Duration::from_secs(1);
 /// Calls of an expensive cell that need not be thorough.
 const FEW_CALLS: usize = 2;
 
-/// How long the call may take that looks for the cause of a failure: whoever is wrong on large
-/// shapes may be wrong on all of them.
+/// Time limit of the call that looks for the cause of a failure: a contender that is wrong on one
+/// large shape may be wrong on all of them.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Calls one cell with every distribution until one shows it wrong, and answers
-/// with its verdict. False when this process can do nothing more.
+/// Calls one cell with every distribution until one shows it wrong, and replies with its verdict.
+/// False if this process is no longer usable.
 pub(super) fn judge(
     backend: &mut dyn Backend,
     problems: &mut Problems,
@@ -40,14 +40,14 @@ pub(super) fn judge(
     let mut state = Judging::new(job, emulated);
     let keys = job.settings.distributions.iter();
     let keys: Vec<ProblemKey> = keys.map(|d| job.problem(*d)).collect();
-    // A call time alone is asked for needs no answer.
+    // A call for its time alone needs no expected result.
     if !job.settings.time_only {
         for text in problems.solve(&keys, backend) {
             send(&Reply::Note { text });
         }
     }
     let began = Instant::now();
-    // Reading a contender's code is its own time as well.
+    // Reading a contender's code counts as its own time.
     send(&Reply::Running);
     let loaded = backend.load(job.code.job(&image));
     send(&Reply::Ran);
@@ -110,7 +110,7 @@ fn call_all(
         let began = Instant::now();
         call.make(loaded, state, send);
         took = took.max(began.elapsed());
-        // The timed call is still to come. A card has no counters.
+        // The timed call is still missing. A card has no counters.
         let uncounted = state.emulated && place == 0 && !state.counted;
         match state.verdict.status {
             Status::Ok => {}
@@ -133,7 +133,7 @@ struct ValidationCall<'a> {
     planned: Call,
     problem: &'a Problem,
     salt: Salt,
-    /// What the call before this one was made with.
+    /// The data of the call before this one.
     before: Option<(Distribution, Salt)>,
     job: &'a CellJob,
 }
@@ -168,15 +168,15 @@ impl ValidationCall<'_> {
         }
     }
 
-    /// Makes the call for its counters alone: they repeat from run to run only
-    /// with the schedule of the timed call.
+    /// Makes the call only for its counters: they repeat from run to run only with the schedule of
+    /// the timed call.
     fn count(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
         send(&Reply::Running);
         let ran = loaded.call(&self.data(Watch::Off, self.job.time_limit));
         send(&Reply::Ran);
         match ran {
             Ok(observation) => state.verdict.counters = observation.counters,
-            // The verdict is known already.
+            // The verdict is already known.
             Err(failure) => state.fatal |= failure.fatal,
         }
     }
@@ -200,8 +200,7 @@ impl ValidationCall<'_> {
         };
         let first = state.take(ran, self);
         if let Some(wish) = &job.keep {
-            // Searching calls it once more; one that does not return is not
-            // asked again.
+            // The search repeats the call; a call that does not return is not repeated.
             send(&Reply::Running);
             let data = self.data(Watch::Off, job.time_limit);
             let element = first.map(|first| at(first, self.problem));
@@ -222,7 +221,7 @@ impl ValidationCall<'_> {
             send(&Reply::Ran);
         }
         if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
-            // The same once more, to find out why.
+            // Repeated, to find the cause.
             let limit = job.time_limit.min(PATIENCE);
             state.blame(match call(loaded, self.data(closer, limit), send) {
                 Ok(observation) => observation.hazards,
@@ -232,13 +231,13 @@ impl ValidationCall<'_> {
     }
 }
 
-/// An element's group, and its place there.
+/// An element's group, and its index there.
 fn at(element: Element, problem: &Problem) -> (usize, usize) {
     let columns = problem.oracle.groups[element.group].columns;
     (element.group, element.row * columns + element.column)
 }
 
-/// One call for its time. What it computes is not looked at, nor is it whole.
+/// One call for its time. Its output is incomplete and not checked.
 fn time_only(
     loaded: &mut dyn Loaded,
     job: &CellJob,
@@ -248,7 +247,7 @@ fn time_only(
     let Some(&distribution) = job.settings.distributions.first() else {
         return;
     };
-    // Where a kernel goes does not depend on its elements, and nobody looks at what it makes of them.
+    // A kernel's path does not depend on its elements, and its results are not checked.
     let operands = Operands::blank(&job.operator, &job.shape);
     send(&Reply::Running);
     let ran = loaded.call(&Data {
@@ -267,19 +266,19 @@ fn time_only(
     }
 }
 
-/// A verdict in the making.
+/// The verdict so far.
 struct Judging {
     verdict: Verdict,
     emulated: bool,
-    /// How closely calls are watched for hazards; on a card not at all.
+    /// How closely calls are watched for hazards; `Off` on a card.
     watch: Watch,
-    /// A wrong result's cause is known.
+    /// The cause of a wrong result is known.
     caused: bool,
     /// The timed call was made.
     counted: bool,
     modelled: Option<Modelled>,
     fatal: bool,
-    /// Something failed that was not the contender's doing.
+    /// Something failed that is not the contender's fault.
     harness: bool,
 }
 
@@ -301,7 +300,7 @@ impl Judging {
     }
 
     fn fail(&mut self, failure: RunFailure) {
-        // Where a GPU's kernels print to. What cannot be said is not missed.
+        // Where a GPU's kernels print to. A failed write does not matter.
         let _ = std::io::stdout().write_all(failure.printed.as_bytes());
         self.verdict.status = failure.status;
         self.verdict.reason = Some(failure.message);
@@ -311,8 +310,8 @@ impl Judging {
         self.blame(failure.hazards);
     }
 
-    /// How closely a failure is to be watched when it is called once more; not at all where that
-    /// would tell nothing. The CTAs of a sample may all be innocent of a wrong result.
+    /// How closely a failure is to be watched when the call is repeated; `None` if that would show
+    /// nothing. The CTAs of a sample may not include the cause of a wrong result.
     fn closer(&self, job: &CellJob) -> Option<Watch> {
         let watch = self.watch;
         let unexplained = !self.caused && self.verdict.hazards.is_empty();
@@ -327,8 +326,7 @@ impl Judging {
         }
     }
 
-    /// Adds what was found to what is known already: as the reason of what is
-    /// right in spite of it, as the likely cause of what is not.
+    /// Adds hazards: as the reason if the result is correct, as the likely cause if it is wrong.
     fn blame(&mut self, hazards: Vec<Hazard>) {
         self.verdict.blame(hazards);
     }
@@ -344,7 +342,7 @@ impl Judging {
         }
     }
 
-    /// Takes in what a call did; the first wrong element, if there is one.
+    /// Adds the result of a call; returns the first wrong element, if there is one.
     fn take(
         &mut self,
         ran: Result<Observation, RunFailure>,
@@ -365,9 +363,8 @@ impl Judging {
         let exhibit = observation.exhibit();
         let finding = call.problem.judged(exhibit, call.salt, tolerance, judge);
         let (cause, hazards) = (observation.read_early, observation.hazards);
-        // The timed call speaks for the cell: its counters and time are the
-        // ones compared between contenders. What a wrong design did is counted
-        // too, but it has no time.
+        // The timed call represents the cell: its counters and time are compared between
+        // contenders. A wrong design is counted too, but has no time.
         if call.planned.purpose == Purpose::Time {
             self.counted = true;
             self.verdict.counters = observation.counters;
@@ -421,7 +418,7 @@ mod tests {
     use dgx_core::record::schema::Settings;
     use dgx_core::record::synthetic::group;
 
-    /// Is wrong whenever it returns, and counts its timed call.
+    /// Gives a wrong result whenever it returns, and counts its timed call.
     struct Stub {
         calls: usize,
         second: Option<RunFailure>,

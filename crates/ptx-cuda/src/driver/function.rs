@@ -1,4 +1,4 @@
-//! Attributes of kernels, and how many fit.
+//! Attributes of kernels, and their occupancy.
 
 use std::ffi::{c_char, c_int, c_uint};
 

@@ -1,4 +1,4 @@
-//! Graphs: those of the runtime API, under the driver's names where the parameters differ.
+//! Graphs: the runtime API's, under the driver's names where the parameters differ.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -30,7 +30,7 @@ struct KernelParams {
 
 impl KernelParams {
     /// # Safety
-    /// The parameters of the kernel must be there.
+    /// The kernel's parameters must be valid.
     unsafe fn work(&self) -> Result<Work> {
         let shape = Shape {
             grid: self.grid,

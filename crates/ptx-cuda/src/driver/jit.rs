@@ -1,11 +1,11 @@
-//! Options of the compiler of PTX: those that it answers through.
+//! Options of the PTX compiler: those through which it returns values.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::c::{array, put_text};
 use crate::error::Result;
 
-/// `CU_JIT_…`: milliseconds, then a log and the bytes of it, of words and of errors.
+/// `CU_JIT_…`: milliseconds, then a log and its size, for messages and for errors.
 const WALL_TIME: c_int = 2;
 const INFO: (c_int, c_int) = (3, 4);
 const ERROR: (c_int, c_int) = (5, 6);
@@ -18,10 +18,10 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Answers them: nothing takes time or is worth a word but an error.
+    /// Answers them: compiling takes no time and gives no message but an error.
     ///
     /// # Safety
-    /// There must be as many as they say.
+    /// The arrays must have as many entries as `count` says.
     pub(super) unsafe fn answer(&self, error: &str) -> Result {
         // SAFETY: by this function's contract.
         unsafe {
@@ -42,7 +42,7 @@ impl Options {
         Ok(found.map(|index| unsafe { self.values.add(index) }))
     }
 
-    /// Writes a log as far as there is room, and how many bytes it has.
+    /// Writes as much of a log as there is room for, and its size.
     unsafe fn write(&self, (buffer, size): (c_int, c_int), text: &str) -> Result {
         // SAFETY: by the contract of `answer`; the value of a size is the size itself.
         unsafe {

@@ -23,10 +23,10 @@ pub(super) struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// The shape of the launch, with what its attributes ask for.
+    /// The shape of the launch, with its attributes applied.
     ///
     /// # Safety
-    /// The attributes must be there.
+    /// The attributes must be valid.
     pub(super) unsafe fn shape(&self) -> Result<Shape> {
         let mut shape = Shape {
             grid: self.grid,
@@ -42,7 +42,7 @@ impl LaunchConfig {
     }
 }
 
-/// What a kernel is given: pointers to its parameters, or a buffer of them.
+/// The arguments of a kernel: pointers to its parameters, or a buffer of them.
 #[derive(Clone, Copy)]
 pub(super) struct Arguments {
     pub(super) each: *const *const c_void,
@@ -52,7 +52,7 @@ pub(super) struct Arguments {
 /// The work of a launch.
 ///
 /// # Safety
-/// The parameters of the kernel must be there.
+/// The kernel's parameters must be valid.
 pub(super) unsafe fn kernel_work(
     device: &mut crate::state::Device,
     handle: usize,

@@ -162,8 +162,8 @@ driver! {
         crate::state::device()?.set_pool_attribute(pool, attribute, value)
     }
 
-    // Neither an advice nor a prefetch changes anything, so only the pointer is looked at: their
-    // versions differ in what follows.
+    // Advice and prefetches change nothing, so only the pointer is checked: their versions differ
+    // in the other parameters.
     fn cuMemAdvise
         | cuMemAdvise_v2
         | cuMemPrefetchAsync

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::module::Loaded;
 use crate::state::device;
 
-/// Loads an image, and gives errors to whoever asked for them.
+/// Loads an image, and returns errors through the options that request them.
 ///
 /// # Safety
 /// The image and the options must be whole.

@@ -1,4 +1,4 @@
-//! What is known of an address.
+//! Attributes of an address.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::memory::Kind;
 use crate::state::Device;
 
-/// Gives one attribute of an address.
+/// Returns one attribute of an address.
 ///
 /// # Safety
 /// `to` must have room for it.
@@ -61,7 +61,7 @@ driver! {
         let mut device = in_context()?;
         let (which, to) = (array(which, count as usize)?, array(to, count as usize)?);
         for (&which, &to) in which.iter().zip(to) {
-            // What does not apply to an address is zero.
+            // An attribute that does not apply to an address is zero.
             if attribute(&mut device, to, which, ptr).is_err() {
                 match which {
                     1 | 3 | 4 | 11 | 12 => put(to.cast::<u64>(), 0)?,

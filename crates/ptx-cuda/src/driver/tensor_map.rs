@@ -9,10 +9,10 @@ use crate::call::driver;
 use crate::error::{Error, Result};
 use crate::tensor_map::Tensor;
 
-/// What both encoders take, from C.
+/// The common arguments of both encoders, from C.
 ///
 /// # Safety
-/// The arrays must have as many elements as the rank says.
+/// The arrays must have as many elements as the rank.
 #[allow(clippy::too_many_arguments)]
 unsafe fn tensor<'a>(
     element: c_int,

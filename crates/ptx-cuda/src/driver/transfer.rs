@@ -63,7 +63,7 @@ pub(super) struct Copy3D {
     depth: usize,
 }
 
-/// One side of a copy, of which the device must know the address if it is said to be its own.
+/// One side of a copy; if it is declared as device memory, the device must know the address.
 fn rows(side: &Side3D, extent: [u64; 3]) -> Result<Rows> {
     let at = [side.x, side.y, side.z].map(|n| n as u64);
     let start = match side.kind {
@@ -120,7 +120,7 @@ impl Copy3D {
     }
 }
 
-/// Copies between sides of which some must be the device's.
+/// Copies between two sides, each of which may have to be device memory.
 fn transfer(to: (u64, bool), from: (u64, bool), bytes: usize, stream: usize) -> Result {
     let device = in_context()?;
     let known = |(ptr, on_device): (u64, bool)| !on_device || device.knows(ptr);

@@ -22,7 +22,7 @@ struct Location {
 struct AllocationProp {
     /// 1 for pinned memory, the only kind.
     kind: c_int,
-    /// Ways to give it to other processes.
+    /// Ways to share it with other processes.
     shared_as: c_int,
     location: Location,
     windows: usize,

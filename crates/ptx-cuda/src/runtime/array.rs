@@ -114,7 +114,7 @@ fn out_of(from: usize, x: usize, y: usize, to: Rows, extent: [usize; 2]) -> Resu
     })
 }
 
-/// Bytes that go on from row to row of an array.
+/// Bytes that continue from row to row of an array.
 fn whole_rows(handle: usize, x: usize, bytes: usize) -> Result<[usize; 2]> {
     let array = array(handle)?;
     let row = array.asked[0] * array.texel_bytes() as usize;

@@ -12,7 +12,7 @@ use crate::loaded::is_twelve;
 use crate::state::lock;
 use crate::stream::HIGHEST;
 
-/// CUDA 12.4: what a runtime of CUDA 12 is taken for.
+/// CUDA 12.4: the version assumed for a runtime of CUDA 12.
 const TWELVE: c_int = 12_040;
 
 /// The version of the program's runtime.

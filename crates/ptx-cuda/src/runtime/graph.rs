@@ -1,4 +1,4 @@
-//! Graphs as a whole: made, looked at, made ready and launched.
+//! Whole graphs: creation, inspection, instantiation and launch.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -13,11 +13,11 @@ use crate::loaded::is_twelve;
 use crate::stream::submit;
 use crate::work::{Work, kind};
 
-/// `cudaGraphEdgeData`: nothing but zeros here, where every node waits for all of those before it.
+/// `cudaGraphEdgeData`: always zeros here, since every node waits for all its dependencies.
 type Edge = [u8; 8];
 
-/// Where data of edges go and their count stands. In CUDA 12 the names without `_v2` have no data:
-/// the count comes one earlier.
+/// The places for edge data and for their count. In CUDA 12 the names without `_v2` have no data:
+/// the count is one parameter earlier.
 fn answers(edges: *mut Edge, count: *mut usize) -> (*mut Edge, *mut usize) {
     match is_twelve() {
         true => (null_mut(), edges.cast()),
@@ -33,7 +33,7 @@ fn given(edges: *const Edge, count: usize) -> usize {
     }
 }
 
-/// Gives nodes to the caller, with data of the edges to them.
+/// Returns nodes to the caller, with data of the edges to them.
 ///
 /// # Safety
 /// As for `put_array`; `edges` must be null or have room for as many.

@@ -24,10 +24,10 @@ pub(super) struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// The shape of the launch, with what its attributes ask for.
+    /// The shape of the launch, with its attributes applied.
     ///
     /// # Safety
-    /// The attributes must be there.
+    /// The attributes must be valid.
     pub(super) unsafe fn shape(&self) -> Result<Shape> {
         let mut shape = Shape {
             grid: self.grid.into(),

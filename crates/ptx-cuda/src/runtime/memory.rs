@@ -27,7 +27,7 @@ pub(super) struct PitchedPtr {
     pub(super) height: usize,
 }
 
-/// Allocates; no bytes give a null pointer.
+/// Allocates; 0 bytes give a null pointer.
 fn allocate(bytes: usize) -> Result<u64> {
     let mut device = in_runtime()?;
     match bytes {
@@ -51,7 +51,7 @@ fn pinned(bytes: usize, flags: u32) -> Result<u64> {
     }
 }
 
-/// `cudaPointerAttributes` of CUDA 12. That of CUDA 13 is longer, by numbers that the caller sets.
+/// `cudaPointerAttributes` of CUDA 12. That of CUDA 13 has further fields, which the caller sets.
 #[repr(C)]
 struct PointerAttributes {
     kind: c_int,
@@ -153,8 +153,8 @@ runtime! {
     }
 }
 
-// A prefetch takes a device in CUDA 12 and a location with flags in CUDA 13. It changes nothing
-// here, so only the pointer is looked at; an advice differs likewise.
+// A prefetch has a device in CUDA 12 and a location with flags in CUDA 13. It changes nothing here,
+// so only the pointer is checked; the same for advice.
 runtime! {
     fn cudaMemPrefetchAsync
         | cudaMemPrefetchAsync_ptsz

@@ -28,7 +28,7 @@ struct KernelParams {
 
 impl KernelParams {
     /// # Safety
-    /// The parameters of the kernel must be there.
+    /// The kernel's parameters must be valid.
     unsafe fn work(&self) -> Result<Work> {
         let function = in_runtime()?.function(self.kernel)?.clone();
         // SAFETY: by this function's contract.
@@ -96,7 +96,7 @@ fn change(node: usize, work: Work) -> Result {
     Ok(())
 }
 
-/// Changes a node of a graph that was made ready.
+/// Changes a node of an instantiated graph.
 fn change_ready(executable: usize, node: usize, work: Work) -> Result {
     in_runtime()?
         .executables

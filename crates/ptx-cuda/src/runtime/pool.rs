@@ -1,4 +1,4 @@
-//! Allocations in the order of streams.
+//! Stream-ordered allocations.
 
 use std::ffi::{c_int, c_void};
 

@@ -34,7 +34,7 @@ impl Fields {
     }
 }
 
-/// Which of the two layouts.
+/// One of the two layouts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     Twelve,

@@ -12,7 +12,7 @@ use crate::registration::registered;
 
 type Handle = *mut *mut c_void;
 
-/// What `<<<…>>>` says.
+/// The configuration of `<<<…>>>`.
 struct Configuration {
     grid: Dim3,
     block: Dim3,
@@ -21,7 +21,7 @@ struct Configuration {
 }
 
 thread_local! {
-    /// Configurations of launches that have begun. It is never dropped: destructors of a program's
+    /// Configurations of launches that have begun. Never dropped: destructors of a program's
     /// globals run after those of its thread, and may launch.
     static CONFIGURED: ManuallyDrop<RefCell<Vec<Configuration>>> =
         const { ManuallyDrop::new(RefCell::new(Vec::new())) };

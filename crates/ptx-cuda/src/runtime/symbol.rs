@@ -18,7 +18,7 @@ pub(super) fn part(symbol: usize, bytes: usize, offset: usize) -> Result<u64> {
     }
 }
 
-/// A copy to a symbol goes there from either side.
+/// A copy to a symbol may come from host or device.
 fn write(
     symbol: usize,
     from: u64,

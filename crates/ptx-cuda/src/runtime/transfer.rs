@@ -42,7 +42,7 @@ impl Copy3D {
         };
         let (to, from) = (array(self.to_array)?, array(self.from_array)?);
         let texel = |array: &Option<Array>| array.map_or(1, |array| array.texel_bytes());
-        // With an array, a width counts its texels.
+        // If an array takes part, a width is in texels.
         let width = (self.extent.width as u64).checked_mul(texel(&to).max(texel(&from)));
         let extent = [
             width.ok_or(Error::INVALID_VALUE)?,
@@ -79,7 +79,7 @@ fn side(
     }
 }
 
-/// Copies in a stream, in the direction that was named.
+/// Copies in a stream, in the declared direction.
 pub(super) fn transfer(copy: Copy, kind: c_int, stream: usize) -> Result {
     let device = in_runtime()?;
     if copy.extent.contains(&0) {
@@ -89,7 +89,7 @@ pub(super) fn transfer(copy: Copy, kind: c_int, stream: usize) -> Result {
     submit(device, stream, Work::Copy(copy))
 }
 
-/// Rows that lie apart.
+/// Rows with a pitch.
 pub(super) fn pitched(start: u64, pitch: usize) -> Rows {
     Rows::planar(start, pitch as u64)
 }

@@ -3,7 +3,7 @@
 use super::parser::ParseError;
 use std::fmt;
 
-/// Where something stands in the PTX text; both count from 1.
+/// A position in the PTX text; both count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Position {
     /// Line of the PTX text.
@@ -21,7 +21,7 @@ impl fmt::Display for Position {
 /// Index into [`Module::locations`].
 pub(crate) type LocationId = u32;
 
-/// A `.loc`: the place in the program's own source that the following instructions came from.
+/// A `.loc`: the source line of the following instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Location {
     /// Index given by the `.file` directive.
@@ -30,7 +30,7 @@ pub(crate) struct Location {
     pub line: u32,
     /// Column in that line.
     pub column: u32,
-    /// The function this code was inlined from, where the compiler said so.
+    /// The function this code was inlined from, if the compiler recorded it.
     pub function: Option<String>,
     /// The call site it was inlined at.
     pub inlined_at: Option<LocationId>,
@@ -75,7 +75,7 @@ pub(crate) struct Alias<'a> {
     pub target: &'a str,
 }
 
-/// Who else can see a symbol.
+/// The visibility of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Linkage {
     /// Only this module.
@@ -119,10 +119,9 @@ pub(crate) struct Function<'a> {
     pub noreturn: bool,
     /// The body; `None` for a declaration.
     pub body: Option<Vec<Statement<'a>>>,
-    /// What in the body is not written as PTX is; then the body is empty, and the function cannot
-    /// be used.
+    /// The syntax error in the body; then the body is empty, and the function cannot be used.
     pub broken: Option<ParseError>,
-    /// Where its name stands.
+    /// The position of its name.
     pub position: Position,
 }
 
@@ -164,7 +163,7 @@ pub(crate) enum Space {
     Param,
 }
 
-/// A fundamental type, as registers and variables have it.
+/// A fundamental type of registers and variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub(crate) enum ScalarType {
@@ -251,7 +250,7 @@ pub(crate) struct Variable<'a> {
     pub dims: Vec<Option<u64>>,
     /// Initial value.
     pub init: Option<Initializer<'a>>,
-    /// Where its name stands.
+    /// The position of its name.
     pub position: Position,
 }
 
@@ -269,11 +268,11 @@ pub(crate) enum Storage {
 pub(crate) enum Initializer<'a> {
     /// A number.
     Constant(Constant),
-    /// The address of a symbol plus an offset; `generic` where it was asked to be generic.
+    /// The address of a symbol plus an offset; `generic` if it is to be a generic address.
     Address {
         /// The symbol.
         symbol: &'a str,
-        /// Bytes past it.
+        /// Bytes after it.
         offset: i64,
         /// Written as `generic(symbol)`.
         generic: bool,
@@ -295,7 +294,7 @@ pub(crate) enum Constant {
     Double(u64),
 }
 
-/// One thing in a function's body.
+/// One statement of a function's body.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Statement<'a> {
     /// An instruction.
@@ -304,7 +303,7 @@ pub(crate) enum Statement<'a> {
     Label {
         /// Its name.
         name: &'a str,
-        /// Where it stands.
+        /// Its position.
         position: Position,
     },
     /// `{ ... }`, a scope of its own.
@@ -319,7 +318,7 @@ pub(crate) enum Statement<'a> {
         name: &'a str,
         /// Its entries.
         targets: Vec<&'a str>,
-        /// Where it stands.
+        /// Its position.
         position: Position,
     },
     /// `name: .callprototype …;`
@@ -337,7 +336,7 @@ pub(crate) struct Prototype<'a> {
     pub returns: Vec<Variable<'a>>,
     /// Input parameters.
     pub params: Vec<Variable<'a>>,
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
 }
 
@@ -352,7 +351,7 @@ pub(crate) struct RegisterDecl<'a> {
     pub name: &'a str,
     /// `Some(n)` declares `name0 … name(n-1)`.
     pub count: Option<u32>,
-    /// Where the name stands.
+    /// The position of the name.
     pub position: Position,
 }
 
@@ -378,7 +377,7 @@ pub(crate) struct Instruction<'a> {
     pub operands: Vec<Operand<'a>>,
     /// The text from opcode to just before the semicolon.
     pub text: &'a str,
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
     /// The `.loc` in force.
     pub location: Option<LocationId>,
@@ -409,7 +408,7 @@ pub(crate) enum Operand<'a> {
     Pair(Box<Operand<'a>>, Box<Operand<'a>>),
     /// `!p`
     Not(&'a str),
-    /// `-a` of a register, as `vmad` has it.
+    /// `-a` of a register, as in `vmad`.
     Negated(Box<Operand<'a>>),
     /// `(a, b)` in a call.
     List(Vec<Operand<'a>>),
@@ -429,6 +428,6 @@ pub(crate) struct Index<'a> {
 pub(crate) struct Address<'a> {
     /// Register or symbol; `None` for an absolute address.
     pub base: Option<&'a str>,
-    /// Bytes past the base.
+    /// Bytes after the base.
     pub offset: i64,
 }

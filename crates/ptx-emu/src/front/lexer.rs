@@ -61,7 +61,7 @@ pub(super) struct Spanned {
     pub end: usize,
 }
 
-/// Splits the text; on failure gives the byte offset of what no token begins with.
+/// Splits the text; on failure returns the byte offset at which no token begins.
 pub(super) fn tokenize(text: &str) -> Result<Vec<Spanned>, usize> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -85,8 +85,7 @@ pub(super) fn tokenize(text: &str) -> Result<Vec<Spanned>, usize> {
     Ok(tokens)
 }
 
-/// The length of the comment that `text` begins with. One that is never closed
-/// is none.
+/// The length of the comment that `text` begins with; 0 if it is never closed.
 fn comment(text: &[u8]) -> usize {
     match text.get(1) {
         Some(b'/') => run(text, |byte| byte != b'\n'),
@@ -98,8 +97,7 @@ fn comment(text: &[u8]) -> usize {
     }
 }
 
-/// The token that `text` begins with, the longest if there are several, and
-/// its length.
+/// The token that `text` begins with, the longest if there are several, and its length.
 fn token(text: &[u8]) -> Option<(Token, usize)> {
     let word = |from: usize| from + run(&text[from..], in_word);
     match text[0] {
@@ -130,7 +128,7 @@ fn hex(byte: u8) -> bool {
     byte.is_ascii_hexdigit()
 }
 
-/// How many bytes at the start of `text` are of a kind.
+/// How many bytes at the start of `text` are of this kind.
 fn run(text: &[u8], kind: impl Fn(u8) -> bool) -> usize {
     let end = text.iter().position(|&byte| !kind(byte));
     end.unwrap_or(text.len())
@@ -165,12 +163,12 @@ fn number(text: &[u8]) -> (Token, usize) {
     }
 }
 
-/// The end of a number with the `U` that an integer may end with.
+/// The end of a number, including the `U` that an integer may end with.
 fn unsigned(text: &[u8], token: Token, end: usize) -> usize {
     end + usize::from(token == Token::Integer && text.get(end) == Some(&b'U'))
 }
 
-/// The length of an exponent, 0 where there is none.
+/// The length of an exponent, 0 if there is none.
 fn exponent(text: &[u8]) -> usize {
     if !matches!(text.first(), Some(b'e' | b'E')) {
         return 0;

@@ -1,8 +1,8 @@
 //! PTX text to syntax tree.
 //!
 //! The tree is faithful and untyped: an instruction is its opcode, its modifiers in order and its
-//! operands. What they mean, and whether they make sense together, is decided by [`crate::lower`];
-//! this room knows only how PTX is written down.
+//! operands. [`crate::lower`] decides what they mean and whether they fit together; this module
+//! knows only the syntax of PTX.
 
 pub(crate) mod ast;
 mod lexer;

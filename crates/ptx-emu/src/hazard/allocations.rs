@@ -1,4 +1,5 @@
-//! Global memory: who meets whom there, and who leaves the tensors.
+//! Checks accesses of global memory: unordered accesses of the same bytes, and accesses outside the
+//! tensors.
 
 use super::Sighting;
 use super::clock::Knowledge;
@@ -26,7 +27,8 @@ impl Watcher<'_> {
         }
         let Some((strand, number)) = self.ledger.global_ticket(self.ledger.actor(visit.from))
         else {
-            // A load that is known by a barrier's phase: only what it meets is of interest.
+            // A load whose completion is known from a barrier's phase: only conflicts with earlier
+            // accesses matter.
             self.touch_global(visit, region, (u32::MAX, 0), false);
             return;
         };
@@ -34,8 +36,8 @@ impl Watcher<'_> {
         self.touch_global(visit, region, (strand, number), kept);
     }
 
-    /// A copy reads its tensor map: what threads wrote there has been released by a proxy fence and
-    /// acquired by another, for this map.
+    /// A copy reads its tensor map: threads' writes to it must have been released by a proxy fence
+    /// and acquired by another, for this map.
     fn fetches_map(&self, visit: &Visit<'_>, region: usize) {
         let ledger = &self.ledger;
         let own = ledger.cluster;
@@ -150,7 +152,7 @@ impl Watcher<'_> {
             warp: visit.from.warp as u8,
             lane: 0,
             bytes: 0,
-            // Reductions of copies tell nobody anything, but do not race with each other.
+            // Reductions of copies pass no knowledge on, but do not race with each other.
             strength: match (visit.act, visit.agent) {
                 (Act::Update, Agent::BulkCopy | Agent::LaneCopy) => 3,
                 _ => strong,
@@ -196,7 +198,7 @@ impl Watcher<'_> {
         self.report(sighting.at(self.detector.global_spot(region, word * 4)));
     }
 
-    /// An access that meets one of the launch before, which nobody has waited for.
+    /// An access that conflicts with one of the launch before, without a wait for that launch.
     fn not_before_launch(&self, visit: &Visit<'_>, region: usize, known: &Knowledge) {
         let launch = self.ledger.strands.launch_before();
         let Some(wake) = &self.detector.after else {
@@ -225,7 +227,7 @@ impl Watcher<'_> {
         self.report(sighting.at(self.detector.global_spot(region, address)));
     }
 
-    /// Whether a warp of the CTA has read something that was written behind a fence of an access's
+    /// Whether a warp of the CTA has read a value that was written after a fence of an access's
     /// writer: a fence of its own would have ordered the two.
     fn has_heard(&self, from: Origin, old: &global::Trace) -> bool {
         let ledger = &self.ledger;
@@ -238,7 +240,7 @@ impl Watcher<'_> {
     }
 }
 
-/// The side a remembered access was on.
+/// A recorded access as one side of a finding.
 fn side_of(old: &global::Trace, wrote: bool) -> Side {
     Side {
         agent: old.agent,

@@ -116,8 +116,8 @@ impl Watcher<'_> {
         }
     }
 
-    /// Something about a barrier, with the place where it was initialised; or, if it is about
-    /// bytes, where they were expected.
+    /// Reports a hazard at a barrier, with the place where it was initialised; or, for bytes, where
+    /// they were expected.
     fn at_barrier(&self, hazard: Hazard, from: Origin, at: SharedAt, detail: String) {
         let agent = self.ledger.agent_of(from);
         let act = match agent {
@@ -138,8 +138,8 @@ impl Watcher<'_> {
         self.report(sighting.at(Spot { detail, ..spot }));
     }
 
-    /// Whoever uses a barrier knows that it was initialised; strictly, a fence must have told
-    /// copies, tensor cores and other CTAs.
+    /// The user of a barrier must know that it was initialised; in strict mode a fence must have
+    /// made that visible to copies, tensor cores and other CTAs.
     fn initialised(&self, from: Origin, at: SharedAt) {
         let Some(barrier) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
             return;
@@ -161,7 +161,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// A fence behind which barriers that were initialised are seen by all.
+    /// A fence that makes initialised barriers visible to all.
     pub(super) fn tell_of_barriers(&mut self, warp: u32, fence: Fence) {
         let wide = fence.scope.is_none_or(|scope| scope != Scope::Cta);
         let tells = match fence.between {
@@ -185,8 +185,8 @@ impl Watcher<'_> {
         }
     }
 
-    /// Strictly, whoever arrives knows that the phase before is over: else its arrival may have
-    /// been counted there.
+    /// In strict mode, an arriving thread must know that the phase before is complete: otherwise
+    /// its arrival may have been counted there.
     fn settled(&self, from: Origin, at: SharedAt, over: u64) {
         if !self.detector.strict {
             return;
@@ -230,7 +230,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// A wait at an mbarrier goes through.
+    /// A wait at an mbarrier succeeds.
     fn passes(&mut self, from: Origin, at: SharedAt, over: u64, (order, parity): (Order, bool)) {
         self.ledger.lanes_meet(from);
         let warp = self.ledger.strand(from);
@@ -247,7 +247,7 @@ impl Watcher<'_> {
         self.ledger.learn(warp, key, over, acquires(order));
     }
 
-    /// A barrier is initialised anew or invalidated: nobody may still use it.
+    /// A barrier is initialised again or invalidated: it must not be in use.
     fn ends(&self, from: Origin, at: SharedAt) {
         let Some(old) = self.ledger.barriers.get(&(at.cta, at.offset)) else {
             return;
@@ -255,8 +255,8 @@ impl Watcher<'_> {
         let warp = self.ledger.strand(from);
         let known = &self.ledger.warps[warp as usize].known;
         let own = &known.own;
-        // A wait that has gone through is over, whatever is released after it; an arrival may
-        // still be under way.
+        // A wait that has succeeded is complete, whatever is released after it; an arrival may
+        // still be in flight.
         let behind = |user: u32, step: u32, at: Origin| {
             own.generic.at(user) >= step || (own.ran.at(user) >= step && self.waits(at))
         };
@@ -280,8 +280,8 @@ impl Watcher<'_> {
         matches!(op, MbarOp::TestWait { .. } | MbarOp::TryWait { .. })
     }
 
-    /// Bytes of a barrier are a barrier until `mbarrier.inval`: who writes anything else there, or
-    /// makes it anew, does what PTX leaves undefined.
+    /// Bytes of a barrier are a barrier until `mbarrier.inval`: writing anything else there, or
+    /// initialising it again, is undefined in PTX.
     fn still_valid(&self, here: Side, at: SharedAt) {
         if let Some(old) = self.ledger.barriers.get(&(at.cta, at.offset)) {
             let there = Side::new(Agent::Thread, Act::Write, old.made_at);
@@ -290,14 +290,14 @@ impl Watcher<'_> {
         }
     }
 
-    /// Somebody writes to shared memory, perhaps to bytes of a barrier.
+    /// A write to shared memory, perhaps to bytes of a barrier.
     pub(super) fn over_barriers(&self, visit: &Visit<'_>, cta: u32) {
         if !visit.act.writes() || self.ledger.barriers.is_empty() {
             return;
         }
         let here = Side::new(visit.agent, visit.act, visit.from);
         pieces(visit, |first, len, _| match len {
-            // A lane's: few words, looked up one by one.
+            // A lane's piece: few words, looked up one by one.
             ..=32 => {
                 for word in first / 8..(first + len).div_ceil(8) {
                     let offset = word as u32 * 8;
@@ -316,7 +316,7 @@ impl Watcher<'_> {
         });
     }
 
-    /// A barrier that asks for whole warps.
+    /// A barrier for whole warps.
     pub(super) fn whole_warp(&self, from: Origin, id: u32, count: u32) {
         let op = self.detector.op(from.pc);
         let aligned = matches!(op, Some(Op::Bar { aligned: true, .. }));
@@ -328,8 +328,8 @@ impl Watcher<'_> {
         }
     }
 
-    /// Strictly, a barrier for all threads of a CTA is reached by all of them, not only by those
-    /// that have not ended.
+    /// In strict mode, a barrier for all threads of a CTA must be reached by all of them, including
+    /// those that have ended.
     pub(super) fn whole_block(&mut self, from: Origin, id: u32) {
         let op = self.detector.op(from.pc);
         let everybody = matches!(op, Some(Op::Bar { threads: None, .. }));
@@ -344,7 +344,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// So many warps have ended that a barrier for all threads will not see.
+    /// Warps have ended that a barrier for all threads waits for.
     pub(super) fn ended_before(&self, from: Origin, id: u32, ended: u32) {
         let here = Side::new(Agent::Thread, Act::Read, from);
         let all = self.ledger.strands.warps_per_cta;
@@ -353,7 +353,7 @@ impl Watcher<'_> {
         self.report(sighting.at(named(id, detail)));
     }
 
-    /// A warp-wide instruction counts on lanes that take no part in it.
+    /// A warp-wide instruction needs lanes that do not execute it.
     pub(super) fn absent(&self, from: Origin, absent: Absent) {
         let detail = match absent {
             Absent::Unnamed { lanes } => {
@@ -377,7 +377,7 @@ impl Watcher<'_> {
         self.report(Sighting::one(Hazard::PartialWarp, here).at(spot));
     }
 
-    /// A product adds to registers that nobody gave a value.
+    /// A product adds to registers that were never written.
     pub(super) fn unset(&self, from: Origin, registers: u32, of: u32) {
         let here = Side::new(Agent::TensorCore, Act::Read, from);
         let spot = Spot {
@@ -388,7 +388,7 @@ impl Watcher<'_> {
         self.report(Sighting::one(Hazard::UninitialisedRegister, here).at(spot));
     }
 
-    /// Nobody can go on: what this warp waits for will never come.
+    /// A deadlock: this warp waits for an event that will never come.
     pub(super) fn stuck(&self, from: Origin, on: Stuck) {
         let here = Side::new(Agent::Thread, Act::Read, from);
         match on {
@@ -428,7 +428,7 @@ impl Watcher<'_> {
                     detail: format!("setmaxnreg.inc to {count} of every thread, {free} are free"),
                     ..Spot::default()
                 };
-                // Whoever has had his share already, at another instruction.
+                // Warps that already have their registers, from another instruction.
                 let others = self.ledger.rationed.values();
                 let mut others =
                     others.filter(|other| other.cta == from.cta && other.pc != from.pc);

@@ -1,11 +1,11 @@
-//! Who knows how far others have come.
+//! Vector clocks: how far each strand is known to have come.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 /// A number for each strand of a cluster: a warp's steps, the groups of its copies, the phases of a
-/// barrier. Whoever knows a number knows everything that strand did up to it.
+/// barrier. Knowing a number means knowing everything that strand did up to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Clock(Vec<u32>);
 
@@ -22,7 +22,7 @@ impl Clock {
         self.0[strand] = self.0[strand].max(to);
     }
 
-    /// Whether nothing of another is new here.
+    /// Whether another clock has nothing new.
     fn covers(&self, other: &Self) -> bool {
         let (both, more) = other.0.split_at(self.0.len().min(other.0.len()));
         let mut pairs = self.0.iter().zip(both);
@@ -39,30 +39,31 @@ impl Clock {
     }
 }
 
-/// What is known of one cluster.
+/// The knowledge about one cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct View {
-    /// What ordinary accesses may rely on.
+    /// Progress that ordinary accesses may rely on.
     pub(super) generic: Clock,
-    /// What copies and tensor cores may rely on where ordinary accesses wrote: the part of it that
-    /// a proxy fence has passed, of shared and of global memory; and what `tcgen05` may rely on,
-    /// strictly: the part that `tcgen05.fence::after_thread_sync` has passed.
+    /// Progress that copies and tensor cores may rely on for data that ordinary accesses wrote: the
+    /// part that a proxy fence has covered, of shared and of global memory; and the progress that
+    /// `tcgen05` may rely on in strict mode: the part that `tcgen05.fence::after_thread_sync` has
+    /// covered.
     pub(super) proxied: [Clock; 3],
-    /// The part of it that a sequentially consistent fence has passed, whoever's: what anybody does
-    /// afterwards may tell of it. By how far the fence reaches, see [`Reach`].
+    /// The part that any warp's sequentially consistent fence has covered: later accesses by any
+    /// thread may pass it on. By the reach of the fence, see [`Reach`].
     sealed: [Clock; 2],
-    /// What was sealed before something that was seen was done: the next sequentially consistent
-    /// fence makes it known, since it can only come after the one that sealed it.
+    /// Progress sealed before an access that was observed: the next sequentially consistent fence
+    /// makes it known, since it can only come after the fence that sealed it.
     seen: [Clock; 2],
-    /// What the reading of tensor maps may rely on.
+    /// Progress that reads of tensor maps may rely on.
     pub(super) maps: Maps,
-    /// The steps of warps that have been executed, whether or not anybody may rely on what they
-    /// wrote: a CTA that has come to a barrier has begun, whatever the barrier orders.
+    /// Executed steps of warps, whether or not their writes are visible: a CTA that has come to a
+    /// barrier has begun, whatever the barrier orders.
     pub(super) ran: Clock,
 }
 
-/// What tensor maps in global memory may be read through a copy: a fence of the writer releases
-/// it, and one of the reader acquires it, map by map.
+/// Progress that copies may rely on when they read tensor maps in global memory: a fence of the
+/// writer releases it, and one of the reader acquires it, map by map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Maps {
     pub(super) released: Clock,
@@ -85,13 +86,13 @@ impl Maps {
         }
     }
 
-    /// How far a strand is known to whoever reads this map.
+    /// How far a strand is known to a reader of this map.
     pub(super) fn at(&self, map: u64, strand: u32) -> u32 {
         self.acquired.get(&map).map_or(0, |clock| clock.at(strand))
     }
 }
 
-/// How far a sequentially consistent fence reaches.
+/// The reach of a sequentially consistent fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// Within the cluster, at most.
@@ -99,10 +100,10 @@ pub(super) enum Reach {
     Everywhere,
 }
 
-/// What is known of clusters, by their numbers. Most is common to those who know it.
+/// Knowledge about clusters, by their numbers. Most of it is shared between warps.
 pub(super) type Views = BTreeMap<u64, Arc<View>>;
 
-/// Adds what is known of a cluster; whether that is news.
+/// Adds knowledge about a cluster; returns whether it is new.
 fn add(views: &mut Views, cluster: u64, view: &Arc<View>) -> bool {
     match views.entry(cluster) {
         Entry::Vacant(place) => {
@@ -151,18 +152,18 @@ impl View {
     }
 }
 
-/// What a warp knows of its own cluster and of others.
+/// A warp's knowledge about its own cluster and others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Knowledge {
     pub(super) own: View,
     pub(super) others: Views,
-    /// It has been told something through global memory by somebody who may know more than was
-    /// heard of him.
+    /// It has synchronised through global memory, possibly with a cluster whose knowledge is not
+    /// fully recorded.
     pub(super) hearsay: bool,
 }
 
 impl Knowledge {
-    /// Learns what somebody of the same cluster knew.
+    /// Adds the knowledge of a thread of the same cluster.
     pub(super) fn join(&mut self, other: &Self) {
         self.own.join(&other.own);
         self.hearsay |= other.hearsay;
@@ -171,7 +172,7 @@ impl Knowledge {
         }
     }
 
-    /// Learns what was left at a place in global memory, by whatever cluster.
+    /// Adds the knowledge published at a location in global memory, by any cluster.
     pub(super) fn learn(&mut self, own: u64, left: &Views) {
         for (cluster, view) in left {
             match *cluster == own {
@@ -183,7 +184,7 @@ impl Knowledge {
         }
     }
 
-    /// Whether what was sealed before something left at a place is news.
+    /// Whether sealed progress published at a location is new.
     pub(super) fn misses_seen(&self, own: u64, left: &Views) -> bool {
         left.iter().any(|(cluster, view)| {
             let sealed = view.seen.iter().any(|clock| *clock != Clock::default());
@@ -196,7 +197,7 @@ impl Knowledge {
         })
     }
 
-    /// Leaves it there; whether something of it is new there.
+    /// Publishes it there; returns whether any of it is new there.
     pub(super) fn leave(&self, own: u64, left: &mut Views) -> bool {
         let mine = left.entry(own).or_default();
         let mut news = !mine.covers(&self.own);
@@ -209,7 +210,7 @@ impl Knowledge {
         news
     }
 
-    /// What is known of a cluster.
+    /// The knowledge about a cluster.
     pub(super) fn of(&self, own: u64, cluster: u64) -> Option<&View> {
         match cluster == own {
             true => Some(&self.own),
@@ -217,7 +218,8 @@ impl Knowledge {
         }
     }
 
-    /// A proxy fence: from here on copies and tensor cores may rely on what ordinary accesses may.
+    /// A proxy fence: from here on copies and tensor cores may rely on the same as ordinary
+    /// accesses.
     pub(super) fn pass_proxy_fence(&mut self, shared: bool, global: bool) {
         let fenced = [shared, global, false];
         let passed = |view: &View| {
@@ -238,7 +240,7 @@ impl Knowledge {
         );
     }
 
-    /// Changes every view that is not as it should be: most are, and are common to many.
+    /// Changes every view that is not settled: most are, and are shared by many warps.
     fn each_view(&mut self, settled: impl Fn(&View) -> bool, change: impl Fn(&mut View)) {
         for view in self.others.values_mut().filter(|view| !settled(view)) {
             change(Arc::make_mut(view));
@@ -305,12 +307,12 @@ impl Knowledge {
         }
     }
 
-    /// What somebody sees of it who reads what is written now, with a release or without.
+    /// The part that a reader of the current write observes, with or without a release.
     pub(super) fn shown(&self) -> Option<Self> {
         self.as_seen(|view| &view.sealed)
     }
 
-    /// The part of what was left at a place that counts as soon as it is read.
+    /// The part of published knowledge that counts as soon as it is read.
     pub(super) fn seen(&self) -> Option<Self> {
         self.as_seen(|view| &view.seen)
     }

@@ -1,6 +1,6 @@
-//! Tensor memory: who wrote each column last, in sixteen lanes at a time, and who has read it
-//! since. What a warp loads or stores is under way until it waits for it; what it gives the tensor
-//! core is taken in order and over with a commit.
+//! Tensor memory: the last write of each column, in blocks of sixteen lanes, and the reads since. A
+//! warp's loads and stores are in flight until it waits for them; work given to the tensor core is
+//! executed in order and ends with a commit.
 
 use std::cell::RefCell;
 
@@ -13,11 +13,11 @@ use super::words::Side;
 use crate::exec::listen::visit::{Act, Bytes, Visit};
 use crate::exec::origin::Branch;
 
-/// Pieces of a column that are told apart.
+/// Parts of a column that are distinguished.
 const BLOCKS: u32 = 8;
 pub(super) const LANES: u32 = 128 / BLOCKS;
 
-/// The pieces of a column that some lanes lie in, a bit each.
+/// The parts of a column that contain these lanes, a bit each.
 pub(super) fn blocks_of(lanes: u128) -> u8 {
     let any = |block: u32| u8::from(lanes >> (block * LANES) & 0xffff != 0) << block;
     (0..BLOCKS).map(any).sum()
@@ -50,7 +50,7 @@ impl Watcher<'_> {
         let own = ledger.strand(visit.from);
         let (actor, step) = match (issuer, visit.act) {
             (Actor::Warp(warp), Act::Free) => (issuer, ledger.warps[warp as usize].step),
-            // Nobody waits by himself for what its readers wait for.
+            // Hardware makes readers wait for loads, so the warp itself need not.
             (Actor::Warp(warp), Act::Read) if detector.scoreboard && !detector.strict => {
                 (issuer, ledger.warps[warp as usize].step)
             }
@@ -125,7 +125,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// Columns that were allocated hold nothing.
+    /// Newly allocated columns are uninitialised.
     pub(super) fn allocates(&mut self, cta: u32, first: u32, columns: u32) {
         match &mut self.memory {
             Remembered::Users(_, tensor) => {

@@ -1,5 +1,6 @@
-//! Shared and tensor memory of clusters nobody keeps books of: only whether anybody wrote what is
-//! read. A bit for each byte, or for each block of lanes of a column, is enough for that.
+//! Shared and tensor memory of clusters without full checks: records only whether anything wrote
+//! the bytes that are read. One bit per byte, or per block of lanes of a column, is enough for
+//! that.
 
 use super::Sighting;
 use super::columns::{LANES, blocks_of};
@@ -10,7 +11,7 @@ use super::words::Side;
 use crate::exec::listen::visit::{Bytes, Visit};
 use crate::exec::origin::Origin;
 
-/// What of a CTA's memories holds something.
+/// The initialised part of a CTA's memories.
 #[derive(Debug, Default)]
 pub(super) struct Filled {
     shared: Bits,
@@ -22,7 +23,7 @@ pub(super) struct Filled {
 #[derive(Debug, Default)]
 struct Bits(Vec<u64>);
 
-/// The words that hold `first..end`, with the bits of it in each.
+/// The words that contain `first..end`, with its bits in each.
 fn words(first: u64, end: u64) -> impl Iterator<Item = (usize, u64)> {
     let last = end.saturating_sub(1) / 64;
     (first / 64..=last).map(move |word| {
@@ -46,7 +47,7 @@ impl Bits {
         }
     }
 
-    /// The first byte of `first..end` that holds nothing.
+    /// The first uninitialised byte of `first..end`.
     fn hole(&self, first: u64, end: u64) -> Option<u64> {
         if first >= end {
             return None;
@@ -57,9 +58,9 @@ impl Bits {
         })
     }
 
-    /// The first byte an access finds nothing in, and the lanes that do.
+    /// The first uninitialised byte of an access, and the lanes that read such bytes.
     fn first_hole(&self, visit: &Visit<'_>) -> Option<(u64, u32)> {
-        // Mostly all that lies between the first and the last of them holds something.
+        // Usually everything between the first and the last of them is initialised.
         if let Bytes::Lanes { low, end, .. } = visit.bytes {
             self.hole(low.into(), end.into())?;
         }
@@ -75,7 +76,7 @@ impl Bits {
 }
 
 impl Filled {
-    /// Columns that were allocated hold nothing.
+    /// Newly allocated columns are uninitialised.
     pub(super) fn allocate(&mut self, first: u32, columns: u32) {
         let end = (first + columns) as usize;
         if self.columns.len() < end {

@@ -1,4 +1,4 @@
-//! What a detector says.
+//! The findings of a detector.
 
 use std::fmt;
 
@@ -29,27 +29,28 @@ macro_rules! hazards {
 }
 
 hazards! {
-    /// Two accesses of the same bytes, one of them a write, and nothing that orders them.
+    /// Two unordered accesses of the same bytes, one of them a write.
     Race = "race",
-    /// Ordered among threads, but not for copies and tensor cores: no proxy fence between.
+    /// Ordered among threads, but not for copies and tensor cores: no proxy fence in between.
     ProxyFence = "proxy-fence",
-    /// Ordered by an atomic access or fence that does not reach as far as the other one is away.
+    /// Ordered by an atomic access or fence whose scope does not include the other access.
     Scope = "scope",
-    /// Shared memory read that nobody has written.
+    /// A read of shared memory that was never written.
     UninitialisedShared = "uninitialised-shared",
-    /// A register read that no path has written.
+    /// A read of a register that no path has written.
     UninitialisedRegister = "uninitialised-register",
-    /// Tensor memory read that nobody has written since it was allocated.
+    /// A read of tensor memory that was not written since it was allocated.
     UninitialisedTensor = "uninitialised-tensor",
-    /// A register touched while a product or a load of tensor memory holds it.
+    /// A register used while a product or a load of tensor memory holds it.
     HeldRegister = "held-register",
     /// A register of a product changed since the last `wgmma.fence`.
     WgmmaFence = "wgmma-fence",
-    /// Ordered among threads, but no `tcgen05.fence::after_thread_sync` before tensor memory is used.
+    /// Ordered among threads, but no `tcgen05.fence::after_thread_sync` before tensor memory is
+    /// used.
     TensorFence = "tensor-fence",
-    /// `setmaxnreg` asks for registers that nobody will give back.
+    /// `setmaxnreg` requests registers that no warp will release.
     RegisterBudget = "register-budget",
-    /// A barrier used by somebody its initialisation is not ordered before.
+    /// A barrier whose initialisation is not ordered before its use.
     BarrierInit = "barrier-init",
     /// A barrier initialised or ended while others may still use it.
     BarrierInUse = "barrier-in-use",
@@ -57,15 +58,15 @@ hazards! {
     BarrierCount = "barrier-count",
     /// A copy that a barrier did not expect in the phase it was issued for.
     ExpectTx = "expect-tx",
-    /// A wait that passed two phases or more after the last one this warp knew of.
+    /// A wait that succeeded two or more phases after the last one this warp knew of.
     ParityLap = "parity-lap",
-    /// Bytes a copy brought that were overwritten by the next one and never read.
+    /// Bytes of a copy that were overwritten by the next one and never read.
     Overwritten = "overwritten",
-    /// A barrier for whole warps, or a warp-wide instruction, executed by a part of those it is for.
+    /// A barrier for whole warps, or a warp-wide instruction, executed by only some of its lanes.
     PartialWarp = "partial-warp",
-    /// A product that reads what is not laid out as its descriptor says.
+    /// A product whose operand is not laid out as its descriptor says.
     MisalignedAtom = "misaligned-atom",
-    /// An access outside the tensor, though inside the allocation it lies in.
+    /// An access outside the tensor, but inside its allocation.
     OutsideTensor = "outside-tensor",
     /// Shared memory used before its CTA is known to have begun, or when that may have ended.
     Lifetime = "lifetime",
@@ -82,11 +83,11 @@ impl fmt::Display for Hazard {
 /// One side of a finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// Who did what: `a thread writes`, `a bulk copy reads`, …
+    /// The access in words: `a thread writes`, `a bulk copy reads`, …
     pub deed: String,
-    /// Where; the CTA, warp and lanes of it only if it was `executed`.
+    /// The place; its CTA, warp and lanes are valid only if it was `executed`.
     pub place: Place,
-    /// False for what the code shows by itself, whoever runs it.
+    /// False if the code alone shows the hazard, in any thread.
     pub executed: bool,
 }
 
@@ -106,21 +107,21 @@ impl fmt::Display for Site {
     }
 }
 
-/// What was met: a place in memory, a barrier, a register.
+/// The location of a hazard: a place in memory, a barrier, a register.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Spot {
     /// `global`, `shared`, `tensor`, `barrier`, `register` or `warp`.
     pub space: &'static str,
     /// The tensor ([`Sanitize::regions`](super::Sanitize::regions)), allocation or variable it lies
-    /// in; empty where that is not known.
+    /// in; empty if that is not known.
     pub name: String,
-    /// Bytes from the first one of what `name` names.
+    /// Bytes from the start of `name`.
     pub offset: u64,
     /// The address: a device address, one in the shared window of its CTA, or of tensor memory.
     pub address: Option<u64>,
-    /// Whose shared or tensor memory, in a cluster of several CTAs: the rank.
+    /// The rank of the CTA that owns the shared or tensor memory, in a cluster of several.
     pub rank: Option<u32>,
-    /// What else is to be known: phases of a barrier, lanes that are missing.
+    /// Further details: phases of a barrier, missing lanes.
     pub detail: String,
 }
 
@@ -153,17 +154,17 @@ impl fmt::Display for Spot {
 pub struct Finding {
     /// Its kind.
     pub hazard: Hazard,
-    /// The access or event that was noticed.
+    /// The access or event at which it was detected.
     pub here: Site,
     /// The other one, if there are two.
     pub there: Option<Site>,
-    /// What they met at.
+    /// Their location.
     pub at: Spot,
     /// What is missing.
     pub missing: String,
     /// The usual remedy.
     pub remedy: String,
-    /// How often these two places met.
+    /// How often these two places conflicted.
     pub times: u64,
 }
 

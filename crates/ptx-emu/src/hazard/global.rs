@@ -1,5 +1,5 @@
-//! What is remembered of global memory: the last write of each word and a few reads, by any
-//! cluster; and what was left at places that are read and written to tell others something.
+//! The shadow of global memory: the last write of each word and a few reads, by any cluster; and
+//! the knowledge that threads publish at locations they synchronise through.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,11 +14,11 @@ use crate::mixed::MixedMap;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 const WORDS: usize = (PAGE / 4) as usize;
-/// Bytes that are spent on one: its words, and its share of the accesses, of which each is mostly of
-/// many words.
+/// Bytes used for one page: its words, and its share of the accesses, most of which cover many
+/// words.
 const PAGE_BYTES: u64 = WORDS as u64 * (size_of::<Word>() as u64 + 48);
 
-/// Reads of a word that are remembered, of as many clusters or warps.
+/// Recorded reads of a word, by different clusters or warps.
 const READS: usize = 2;
 /// Accesses of a word: its last write, and reads.
 const TRACES: usize = 1 + READS;
@@ -27,27 +27,26 @@ const TRACES: usize = 1 + READS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trace {
     pub(super) cluster: u32,
-    /// Who knows this number of this strand knows that the access is over.
+    /// The access is complete for any warp that knows this number of this strand.
     pub(super) strand: u32,
     pub(super) number: u32,
     pub(super) pc: u32,
     pub(super) cta: u8,
     pub(super) warp: u8,
-    /// The lane and the bytes of a word, where it is of one; else 0.
+    /// The lane and the bytes of a word, if it is of one; else 0.
     pub(super) lane: u8,
     pub(super) bytes: u8,
     pub(super) strength: u8,
     pub(super) agent: Agent,
-    /// An ordinary access: copies must see it through a proxy fence.
+    /// An ordinary access: visible to copies only through a proxy fence.
     pub(super) generic: bool,
 }
 
-/// What is remembered of a word, in one number: who used it, which bytes and by which lane. 0 if
-/// nobody did.
+/// A recorded use of a word, in one number: the access, the bytes and the lane. 0 if there is none.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use(u64);
 
-/// The upper bits, which tell the lane.
+/// The upper bits, which contain the lane.
 const LANE_BITS: u32 = 24;
 
 impl Use {
@@ -81,7 +80,7 @@ impl Use {
 /// The last write of a word, and reads since.
 type Word = [Use; TRACES];
 
-/// Whether words were used by the same, whichever lanes they were.
+/// Whether all words have the same accesses, in whichever lanes.
 fn alike(words: &[Word]) -> bool {
     let mut differ = 0;
     for word in words {
@@ -92,32 +91,32 @@ fn alike(words: &[Word]) -> bool {
     differ << LANE_BITS == 0
 }
 
-/// How many of the first words were used by the same.
+/// How many of the first words have the same accesses.
 fn run(words: &[Word]) -> usize {
     let other = |word: &Word| !alike(&[words[0], *word]);
     words.iter().position(other).unwrap_or(words.len())
 }
 
-/// What an access met.
+/// A conflict that an access found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Met {
     pub(super) old: Trace,
     pub(super) wrote: bool,
 }
 
-/// An access that comes now, what it was told of others, and what it met.
+/// The current access, its knowledge of others, and the first conflict.
 pub(super) struct Caller<F> {
     new: Trace,
     access: Number,
-    /// It writes; or it is a read that is kept for later writes to meet.
+    /// It writes; or it is a read that is recorded for later writes.
     writes: bool,
     kept: bool,
     asked: Asked<F>,
-    /// What it met first, and the word.
+    /// The first conflict, and the word.
     pub(super) met: Option<(Met, u64)>,
 }
 
-/// Words of an allocation that are reached, and by whom.
+/// The words of an allocation that are accessed, and their lanes.
 #[derive(Debug, Clone)]
 pub(super) struct Reached {
     pub(super) region: usize,
@@ -134,7 +133,7 @@ fn touch_line<F: Fn(&Trace, bool) -> bool>(
     caller: &mut Caller<F>,
     all: &Numbered<Trace>,
 ) {
-    // Words that were used by the same are judged once.
+    // Words with the same accesses are judged once.
     let same = line.len() == 1 || alike(line);
     let mut at = 0;
     while at < line.len() {
@@ -152,7 +151,7 @@ fn touch_line<F: Fn(&Trace, bool) -> bool>(
     }
 }
 
-/// An access of some bytes of words that were used by the same: what it meets.
+/// An access of some bytes of words with the same earlier accesses: its conflict, if any.
 #[inline]
 fn touch<F: Fn(&Trace, bool) -> bool>(
     words: &mut [Word],
@@ -178,7 +177,7 @@ fn touch<F: Fn(&Trace, bool) -> bool>(
         let parts = |old: &Trace| {
             (old.cluster, old.strand, old.number) == (new.cluster, new.strand, new.number)
         };
-        // Neighbours that write parts of a word are told apart no further than this.
+        // Partial writes of one word by the same step are not distinguished further.
         let bytes = match bytes != WHOLE && all.get(write.access()).is_some_and(parts) {
             true => bytes | write.bytes(),
             false => bytes,
@@ -206,7 +205,7 @@ fn touch<F: Fn(&Trace, bool) -> bool>(
     Some(Met { old, wrote: true })
 }
 
-/// Whether a write that was made to be seen is over for those who saw it.
+/// Whether a synchronising write is complete for the threads that observed it.
 fn was_seen<F: Fn(&Trace, bool) -> bool>(
     write: Use,
     reads: &[Use],
@@ -221,38 +220,38 @@ fn was_seen<F: Fn(&Trace, bool) -> bool>(
         })
 }
 
-/// Accesses after which those that no word has any more are swept out.
+/// The number of accesses after which those that no word refers to are removed.
 const SWEEP: usize = 1 << 16;
 
-/// All of global memory that was touched.
+/// All accessed global memory.
 #[derive(Debug)]
 pub(super) struct Global {
     /// Of each allocation, page by page.
     pages: Vec<Vec<Option<Box<[Word]>>>>,
     accesses: Numbered<Trace>,
-    /// Accesses after which they are swept next.
+    /// The number of accesses at the next sweep.
     most: usize,
-    /// Pages there may still be.
+    /// Pages that may still be made.
     room: usize,
-    /// Bytes nobody watched because there was no room.
+    /// Bytes that were not watched for lack of memory.
     pub(super) unwatched: u64,
-    /// Instructions that reached it.
+    /// Instructions that accessed it.
     pub(super) seen: BTreeSet<u32>,
-    /// What was left where.
+    /// Knowledge published at each location.
     places: MixedMap<(usize, u64), Left>,
 }
 
-/// What was left at a place.
+/// Knowledge published at a location.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     pub(super) views: Views,
-    /// The fence by which something was left last.
+    /// The fence of the last publication.
     pub(super) by: Option<Narrow>,
-    /// Grows when something new is left.
+    /// Grows with every new publication.
     pub(super) version: u64,
 }
 
-/// A fence by which something was left, and how far it reaches.
+/// A fence that published knowledge, and its reach.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Narrow {
     pub(super) cluster: u64,
@@ -268,7 +267,7 @@ impl Narrow {
 }
 
 impl Global {
-    /// Nothing is remembered yet; `limit` bytes may be spent on it.
+    /// An empty shadow; `limit` bytes may be used for it.
     pub(super) fn new(limit: u64) -> Self {
         Self {
             pages: Vec::new(),
@@ -281,7 +280,7 @@ impl Global {
         }
     }
 
-    /// What is remembered of a page, and the accesses; `make` it if there was nothing yet.
+    /// The record of a page, and the accesses; with `make` it is created if missing.
     #[inline]
     fn page(
         &mut self,
@@ -300,7 +299,7 @@ impl Global {
         Some((page, &self.accesses))
     }
 
-    /// Makes a page; whether there was room.
+    /// Creates a page; returns whether there was room.
     #[inline(never)]
     fn make(&mut self, region: usize, page: usize) -> bool {
         if self.room == 0 {
@@ -318,8 +317,8 @@ impl Global {
         true
     }
 
-    /// An access comes. `over` says whether an earlier one (a write, if so) is over by now; a read is
-    /// `kept` for later writes to meet.
+    /// Begins an access. `over` returns whether an earlier one (a write, if so) is complete by now;
+    /// a read is `kept` for later writes to conflict with.
     pub(super) fn call<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         new: Trace,
@@ -345,7 +344,7 @@ impl Global {
         }
     }
 
-    /// It reaches some words.
+    /// The access covers some words.
     pub(super) fn touch<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         caller: &mut Caller<F>,
@@ -357,7 +356,7 @@ impl Global {
             bytes,
             lanes,
         } = reached;
-        // Reads that are not kept only meet what was written before.
+        // Reads that are not kept only conflict with earlier writes.
         let make = caller.writes || caller.kept;
         let mut first = words.start;
         while first < words.end {
@@ -394,7 +393,7 @@ impl Global {
         Some((word[touched].trace(&self.accesses)?, touched == 0))
     }
 
-    /// Forgets accesses that no word has any more, once there are many.
+    /// Removes accesses that no word refers to, once there are many.
     fn sweep(&mut self) {
         if self.accesses.len() < self.most {
             return;
@@ -413,7 +412,7 @@ impl Global {
         self.most = SWEEP.max(self.accesses.len() + more);
     }
 
-    /// Leaves at a place what somebody knows; `by` a fence that is new there, or none.
+    /// Publishes knowledge at a location; `by` a fence that is new there, or none.
     pub(super) fn leave(
         &mut self,
         at: (usize, u64),
@@ -424,19 +423,19 @@ impl Global {
         let left = self.places.entry(at).or_default();
         let mut news = known.leave(cluster, &mut left.views);
         if let Some(by) = by {
-            // Fences that reach everywhere are the same to all who read.
+            // Fences that reach everywhere are equal for all readers.
             news |= [left.by, by].iter().flatten().any(Narrow::is_short);
             left.by = by;
         }
         left.version += u64::from(news);
     }
 
-    /// How often something new was left there.
+    /// The number of publications there.
     pub(super) fn version(&self, at: (usize, u64)) -> u64 {
         self.places.get(&at).map_or(0, |left| left.version)
     }
 
-    /// What was left there.
+    /// The knowledge published there.
     pub(super) fn left(&self, at: (usize, u64)) -> Option<&Left> {
         self.places.get(&at)
     }
@@ -578,7 +577,7 @@ mod tests {
         let pages = global.pages.iter().flatten().flatten();
         assert_eq!(pages.count(), 2);
         assert_eq!(global.unwatched, 3 * PAGE / 4);
-        // What is read and not kept takes no room.
+        // A read that is not kept takes no room.
         let mut global = Global::new(PAGE_BYTES);
         comes(&mut global, (0, 0), by(1, 15), (false, false), |_, _| false);
         assert_eq!((global.room, global.unwatched), (1, 0));

@@ -1,4 +1,5 @@
-//! Two accesses of shared or tensor memory that met: who was who, and what that amounts to.
+//! Judges two accesses of the same bytes of shared or tensor memory: what each did, and which
+//! hazard they are.
 
 use super::Sighting;
 use super::clock::Clock;
@@ -10,7 +11,7 @@ use crate::exec::listen::agent::Agent;
 use crate::exec::listen::visit::Act;
 use crate::exec::origin::Origin;
 
-/// The side a remembered access was on.
+/// A recorded access as one side of a finding.
 pub(super) fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side> {
     let act = if wrote { Act::Write } else { Act::Read };
     match old.actor {
@@ -33,7 +34,7 @@ pub(super) fn side_of(ledger: &Ledger, old: &Trace, wrote: bool) -> Option<Side>
     }
 }
 
-/// What two accesses that met amount to.
+/// The hazard of two conflicting accesses.
 pub(super) fn judge(
     ledger: &Ledger,
     met: Met,
@@ -63,7 +64,7 @@ pub(super) fn judge(
     })
 }
 
-/// Who waited for a copy that somebody meets before it is over for him.
+/// Which warp, if any, waited for a copy that is not complete for the accessing warp.
 fn waiting(ledger: &Ledger, old: &Trace, here: &Side) -> Waiting {
     let Actor::Work(work) = old.actor else {
         return Waiting::Nobody;
@@ -80,7 +81,7 @@ fn waiting(ledger: &Ledger, old: &Trace, here: &Side) -> Waiting {
     }
 }
 
-/// Whether a copy is not the first for its barrier, and somebody has waited for all before it.
+/// Whether a copy is not the first for its barrier, and all before it were waited for.
 fn refills(ledger: &Ledger, work: u32, known: &Clock) -> bool {
     let awaited = ledger.works.get(work).and_then(|work| work.awaited);
     awaited.is_some_and(|(at, issued)| {
@@ -90,8 +91,8 @@ fn refills(ledger: &Ledger, work: u32, known: &Clock) -> bool {
     })
 }
 
-/// Whether what was met came later, since works reach memory some time after they were issued; and
-/// whether the later one knew that the earlier had begun.
+/// Whether the recorded access came later, since works reach memory some time after they were
+/// issued; and whether the later one knew that the earlier had begun.
 fn order_of(ledger: &Ledger, old: &Trace, here: &Side) -> (bool, bool) {
     let Some(work) = ledger.works.get(here.from.work as u32) else {
         let known = &ledger.warps[ledger.strand(here.from) as usize].known;
@@ -123,8 +124,8 @@ fn order_of(ledger: &Ledger, old: &Trace, here: &Side) -> (bool, bool) {
                     false => (true, ledger.knows_issue(&known.own.generic, work)),
                 }
             }
-            // Nothing says which came first: more often a wait is missing than a barrier before,
-            // unless it was not missing so far.
+            // The order is unknown: a missing wait is more likely than a missing barrier before,
+            // unless earlier waits were there.
             None => {
                 let warp = ledger.strands.owner(strand);
                 let known = &ledger.warps[warp as usize].known.own.generic;

@@ -1,4 +1,4 @@
-//! What orders the accesses of a cluster: its warps, the work they gave away, and barriers.
+//! What orders the accesses of a cluster: its warps, their asynchronous work, and barriers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::exec::listen::agent::{Agent, Proxy};
 use crate::exec::origin::{Origin, SharedAt};
 use crate::mixed::MixedMap;
 
-/// All of a cluster.
+/// The ordering state of a cluster.
 #[derive(Debug)]
 pub(super) struct Ledger {
     pub(super) cluster: u64,
@@ -24,11 +24,11 @@ pub(super) struct Ledger {
     pub(super) all: Meeting,
     pub(super) barriers: MixedMap<(u32, u32), Barrier>,
     seats: MixedMap<(u32, u32), Seat>,
-    /// Where each warp last asked for registers or gave some back.
+    /// Where each warp last requested or released registers.
     pub(super) rationed: BTreeMap<u32, Origin>,
-    /// What the four warps of a product knew when each of them issued it.
+    /// The joint knowledge of the four warps of a product when they issued it.
     products: MixedMap<(u32, u64), Knowledge>,
-    /// Which product a work is.
+    /// The product of each work.
     product_of: MixedMap<u32, (u32, u64)>,
 }
 
@@ -55,7 +55,7 @@ impl Ledger {
         ledger
     }
 
-    /// The strand of the warp something comes from.
+    /// The strand of the warp of an access.
     pub(super) fn strand(&self, from: Origin) -> u32 {
         self.strands.warp(from.cta, from.warp)
     }
@@ -67,7 +67,7 @@ impl Ledger {
         }
     }
 
-    /// What an actor may rely on.
+    /// The knowledge of an actor.
     pub(super) fn knowledge(&self, actor: Actor) -> Option<&Arc<Knowledge>> {
         match actor {
             Actor::Warp(warp) => Some(&self.warps[warp as usize].known),
@@ -94,7 +94,7 @@ impl Ledger {
         self.step(warp);
     }
 
-    /// Lanes of a warp wait for others of it, if these are on paths of their own.
+    /// Lanes of a warp wait for its other lanes, if these are on other paths.
     pub(super) fn lanes_meet(&mut self, from: Origin) {
         if from.branch.is_one_of_several() {
             let warp = self.strand(from);
@@ -104,7 +104,7 @@ impl Ledger {
         }
     }
 
-    /// Whether an access of the same warp was made on another path, and nobody waited since.
+    /// Whether an access of the same warp was made on another path, without a wait since.
     pub(super) fn lanes_apart(&self, old: &Trace, from: Origin) -> bool {
         let w = &self.warps[self.strand(from) as usize];
         from.work == 0 && old.branch.apart(from.branch) && old.step > w.met
@@ -177,10 +177,10 @@ impl Ledger {
         self.step(warp);
     }
 
-    /// A work reaches memory: it reads or writes shared memory of a CTA from some address on, if
-    /// it is that.
+    /// A work accesses memory: it reads or writes shared memory of a CTA from some address on, if
+    /// `shared` is set.
     pub(super) fn acts(&mut self, work: u32, agent: Agent, shared: Option<(bool, SharedAt)>) {
-        // The four warps of a product have all come by now.
+        // By now all four warps of a product have issued it.
         let together = self.product_of.remove(&work);
         let together = together.and_then(|key| self.products.remove(&key));
         let Some(work) = self.works.get_mut(work) else {
@@ -237,7 +237,7 @@ impl Ledger {
             _ => &[],
         };
         if agent == Agent::LaneCopy {
-            // `cp.async.wait_all` also takes what no group has yet.
+            // `cp.async.wait_all` also includes copies that are in no group yet.
             let open = &mut self.warps[warp as usize].open[0];
             *open = (*open).max(below as u32);
         }
@@ -249,7 +249,7 @@ impl Ledger {
         });
     }
 
-    /// A work signals a barrier in a phase: what it wrote so far is known with that phase.
+    /// A work signals a barrier in a phase: its writes so far are known with that phase.
     pub(super) fn signals(&mut self, work: u32, (strand, phase): (u32, u32)) {
         let Some(work) = self.works.get_mut(work) else {
             return;
@@ -262,7 +262,7 @@ impl Ledger {
         work.phases.extend(known);
     }
 
-    /// Bytes of a work come to a barrier: what its warp knew when it was issued was so before.
+    /// Bytes of a work reach a barrier: everything its warp knew at the issue happened before.
     pub(super) fn sends(&mut self, work: u32, at: SharedAt, over: u64) {
         let Self {
             works, barriers, ..
@@ -274,7 +274,7 @@ impl Ledger {
         }
     }
 
-    /// Who acts: a thread, or what performs the work it gave away.
+    /// The agent of an access: a thread, or the unit that performs its work.
     pub(super) fn agent_of(&self, from: Origin) -> Agent {
         match from.work {
             0 => Agent::Thread,
@@ -282,8 +282,8 @@ impl Ledger {
         }
     }
 
-    /// A work arrives at a barrier for its warp: `cp.async.mbarrier.arrive`, carried out by the last
-    /// copy, or `tcgen05.commit`. What its warp gave away before is over then.
+    /// A work arrives at a barrier for its warp: `cp.async.mbarrier.arrive`, executed by the last
+    /// copy, or `tcgen05.commit`. The warp's earlier works are then complete.
     pub(super) fn arrives(&mut self, number: u32, key: (u32, u32), over: u64, release: bool) {
         let (Some(work), Some(barrier)) = (self.works.get(number), self.barriers.get_mut(&key))
         else {
@@ -309,7 +309,7 @@ impl Ledger {
         }
     }
 
-    /// Everything a warp gave the tensor core is done: a commit that comes to a barrier at once.
+    /// All of a warp's tensor-core work is complete: a commit that reaches a barrier at once.
     pub(super) fn done(&self, warp: u32) -> Clock {
         let w = &self.warps[warp as usize];
         let mut done = w.carried.clone();
@@ -317,8 +317,7 @@ impl Ledger {
         done
     }
 
-    /// A work of the tensor core relies on others that it took before, whoever gave them: they are
-    /// over when it is.
+    /// A work of the tensor core relies on earlier ones of any warp: they are complete when it is.
     pub(super) fn relies(&mut self, work: u32, on: &[u32]) {
         let Some(warp) = self.works.get(work).map(|work| self.strand(work.from)) else {
             return;
@@ -340,8 +339,8 @@ impl Ledger {
         }
     }
 
-    /// Whether the tensor core takes a work before another: the same warp gave both, or knew of the
-    /// first when it gave the second.
+    /// Whether the tensor core executes a work before another: the same warp issued both, or knew
+    /// of the first when it issued the second.
     pub(super) fn queued_before(&self, first: u32, second: u32) -> bool {
         let (Some(first), Some(second)) = (self.works.get(first), self.works.get(second)) else {
             return true;
@@ -364,15 +363,15 @@ impl Ledger {
         self.teach(maker, |known| known.own.generic.raise(made, turn));
     }
 
-    /// A barrier is no more.
+    /// A barrier ceases to exist.
     pub(super) fn end(&mut self, key: (u32, u32)) {
         if let (Some(old), Some(seat)) = (self.barriers.remove(&key), self.seats.get_mut(&key)) {
             seat.left(&old);
         }
     }
 
-    /// Whether what copies read after this write must have passed a proxy fence: a thread's own, or
-    /// its `st.async`. (By the letter also its `cp.async`, which nobody fences.)
+    /// Whether copies may read this write only after a proxy fence: a thread's own write, or its
+    /// `st.async`. (Strictly also its `cp.async`, for which no program uses a fence.)
     pub(super) fn wrote_as_thread(&self, actor: Actor) -> bool {
         match actor {
             Actor::Warp(_) => true,
@@ -381,7 +380,8 @@ impl Ledger {
         }
     }
 
-    /// Whether a warp knows that an access of its cluster is over; `cta` is where the memory is.
+    /// Whether an access of the own cluster is complete for this clock; `cta` is where the memory
+    /// is.
     pub(super) fn over(&self, clock: &Clock, old: &Trace, write: bool, cta: u32) -> bool {
         match old.actor {
             Actor::Warp(warp) => clock.at(warp) >= old.step,
@@ -403,7 +403,7 @@ impl Ledger {
         }
     }
 
-    /// A warp waits for what it loaded from tensor memory, or stored there.
+    /// A warp waits for its loads from tensor memory, or its stores there.
     pub(super) fn moved(&mut self, from: Origin, store: bool) {
         let warp = self.strand(from);
         let number = &mut self.warps[warp as usize].moves[usize::from(store)];
@@ -412,7 +412,7 @@ impl Ledger {
         self.teach(warp, |known| known.own.generic.raise(strand, number));
     }
 
-    /// A warp loads from tensor memory, or stores there: the number of the wait it is over with.
+    /// A warp loads from tensor memory, or stores there: the number of the wait that completes it.
     pub(super) fn moves_on(&mut self, warp: u32, pc: u32, store: bool) -> u32 {
         let after = self.works.last();
         let w = &mut self.warps[warp as usize];
@@ -430,7 +430,7 @@ impl Ledger {
         number
     }
 
-    /// A load or store of tensor memory by its trace.
+    /// A load or store of tensor memory, from its recorded access.
     pub(super) fn move_of(&self, old: &Trace, strand: u32) -> Option<Move> {
         let warp = self.strands.owner(strand);
         let store = match strand {
@@ -443,7 +443,7 @@ impl Ledger {
         moved.rfind(same).copied()
     }
 
-    /// Whether somebody knows that a work was issued.
+    /// Whether the issue of a work is known.
     pub(super) fn knows_issue(&self, known: &Clock, work: &Work) -> bool {
         let warp = self.strand(work.from);
         known.at(warp) > work.known.own.generic.at(warp)
@@ -465,8 +465,8 @@ impl Ledger {
         self.strands.groups(warp, kind)
     }
 
-    /// A warp learns what those knew who came to a barrier's phases that are over, or will know it
-    /// at its next fence that acquires.
+    /// A warp learns the knowledge of all that arrived in complete phases of a barrier, now or at
+    /// its next fence that acquires.
     pub(super) fn learn(&mut self, warp: u32, key: (u32, u32), over: u64, acquires: bool) {
         let Some(barrier) = self.barriers.get_mut(&key) else {
             return;
@@ -486,7 +486,7 @@ impl Ledger {
         self.step(warp);
     }
 
-    /// The ticket by which others know that a work on global memory is over.
+    /// The ticket that shows the completion of a work on global memory.
     pub(super) fn global_ticket(&self, actor: Actor) -> Option<(u32, u32)> {
         match actor {
             Actor::Warp(warp) => Some((warp, self.warps[warp as usize].step)),
@@ -495,7 +495,7 @@ impl Ledger {
     }
 }
 
-/// Whether an actor reaches memory another way than ordinary accesses do.
+/// Whether an agent accesses memory through the async proxy.
 pub(super) fn by_async_proxy(agent: Agent) -> bool {
     agent.proxy() == Proxy::Async
 }

@@ -1,7 +1,7 @@
-//! How long shared memory lives: from the first instruction of its CTA to the last one of all its
-//! warps. Others of the cluster may use it only between: they must know that it has begun, and it
-//! must know, before it ends, that they are done. So must copies and products be that were given
-//! away, whoever did.
+//! The lifetime of shared memory: from the first instruction of its CTA to the last one of all its
+//! warps. Other CTAs of the cluster may use it only in between: they must know that the CTA has
+//! begun, and before it ends it must know that they are done. Asynchronous copies and products that
+//! use it must be done by then too, whichever CTA issued them.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +17,34 @@ use crate::exec::listen::agent::Agent;
 use crate::exec::listen::visit::{Act, Visit};
 use crate::exec::origin::{Origin, SharedAt};
 
-/// The life of a CTA.
+/// The lifetime of a CTA.
 #[derive(Debug, Default)]
 pub(super) struct Life {
-    /// Warps of other CTAs that used it: at which instruction and which barrier of it, if that was
-    /// one. Of each the last time.
+    /// Warps of other CTAs that used its memory, by instruction and by barrier, if it was one; the
+    /// last use of each.
     guests: BTreeMap<(u32, u32, Option<u32>), Guest>,
-    /// Warps that have ended, and what they knew then.
+    /// Warps that have ended, and their knowledge then.
     pub(super) over: u32,
     known: Knowledge,
     /// Where the last of them ended.
     ended: Option<Origin>,
-    /// Strictly: who waits for all threads of the CTA, by the barrier.
+    /// In strict mode: the warps that wait for all threads of the CTA, by barrier.
     pub(super) waiting: BTreeMap<u32, Origin>,
 }
 
-/// One of them.
+/// A use by another CTA.
 #[derive(Debug, Clone, Copy)]
 struct Guest {
     side: Side,
     step: u32,
     at: u32,
-    /// What says as much: the phase of the barrier it came to, or its place in the queue of the
-    /// tensor core, which takes one commit after the other.
+    /// Other proofs of its completion: the phase of its barrier, or its place in the queue of the
+    /// tensor core, which executes one commit after the other.
     tickets: [Option<(u32, u32)>; 2],
 }
 
 impl Guest {
-    /// Whether somebody knows that it is gone. Nobody need rely on what it wrote.
+    /// Whether the use is known to be complete. Its writes need not be visible.
     fn gone(&self, warp: u32, known: &View) -> bool {
         let reached = |(strand, number): (u32, u32)| known.generic.at(strand) >= number;
         let ran = |clock: &Clock| clock.at(warp) >= self.step;
@@ -53,7 +53,7 @@ impl Guest {
 }
 
 impl Watcher<'_> {
-    /// Somebody reaches the shared memory of a CTA.
+    /// An access of a CTA's shared memory.
     #[inline]
     pub(super) fn while_it_lives(&mut self, visit: &Visit<'_>, cta: u32) {
         if cta == visit.from.cta && self.lives[cta as usize].ended.is_none() {
@@ -66,7 +66,7 @@ impl Watcher<'_> {
         self.calls_on(Side::new(visit.agent, visit.act, visit.from), at, None);
     }
 
-    /// Somebody comes to a barrier of a CTA, in the phase of this number.
+    /// An arrival or wait at a barrier of a CTA, in the phase of this number.
     pub(super) fn while_barrier_lives(&mut self, from: Origin, at: SharedAt, phase: (u32, u32)) {
         if at.cta == from.cta && self.lives[at.cta as usize].ended.is_none() {
             return;
@@ -93,7 +93,7 @@ impl Watcher<'_> {
         let mut warps = ledger.strands.of_cta(at.cta);
         let begun = known.hearsay || warps.any(|warp| known.own.ran.at(warp) > 0);
         let warp = ledger.strand(here.from);
-        // What a work does is over with the work, but for its arrivals.
+        // A work's accesses are complete with the work, except for its arrivals.
         if here.from.work == 0 || phase.is_some() {
             let barrier = phase.map(|_| at.offset);
             let work = ledger.works.get(here.from.work as u32);
@@ -121,8 +121,8 @@ impl Watcher<'_> {
         }
     }
 
-    /// A store of the CTA's own that still reads its shared memory: hardware lets it, and CUTLASS's
-    /// epilogue for a B200 relies on that. Strictly, it is waited for.
+    /// Whether it is a store by the CTA that still reads its shared memory: hardware allows it, and
+    /// CUTLASS's epilogue for a B200 relies on that. Strict mode requires a wait.
     fn outlives_by_right(&self, side: &Side, cta: u32) -> bool {
         let work = self.ledger.works.get(side.from.work as u32);
         let store =
@@ -131,14 +131,14 @@ impl Watcher<'_> {
         store && own && !self.detector.strict
     }
 
-    /// A warp ends; with the last one of its CTA shared memory is gone.
+    /// A warp ends; with the last warp of its CTA shared memory is gone.
     pub(super) fn exits(&mut self, from: Origin, over: u64) {
         let Self { ledger, lives, .. } = self;
         let warp = ledger.strand(from);
         let Ledger { warps, all, .. } = ledger;
         let w = &warps[warp as usize];
         if ledger.strands.has_neighbours() {
-            // Whoever has ended has come to the barrier of the cluster.
+            // A warp that has ended counts as arrived at the barrier of the cluster.
             all.arrive(over, &w.told_relaxed(2));
         }
         let life = &mut lives[from.cta as usize];
@@ -155,7 +155,7 @@ impl Watcher<'_> {
         }
     }
 
-    /// Says who may still be using the shared memory of a CTA that ends.
+    /// Reports uses of a CTA's shared memory that may not be complete when it ends.
     fn outlived(&self, end: Origin) {
         let life = &self.lives[end.cta as usize];
         if life.known.hearsay {
@@ -174,7 +174,7 @@ impl Watcher<'_> {
         for (number, work) in self.ledger.works.all() {
             let old = Trace::of_work(number);
             for (act, uses) in [Act::Read, Act::Write].into_iter().zip(work.uses) {
-                // What a thread's own lanes bring ends with them.
+                // The copies of a thread's own lanes end with it.
                 let own = work.agent == Some(Agent::LaneCopy) && work.from.cta == end.cta;
                 let used = uses >> end.cta & 1 == 1 && !own;
                 let clock = &life.known.own.generic;

@@ -1,15 +1,15 @@
-//! Where warps and works meet: barriers, and what is known of their phases.
+//! Barriers, at which warps and works meet, and what is known of their phases.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::clock::{Clock, Knowledge};
 use crate::exec::origin::Origin;
 
-/// Warps that meet again and again.
+/// A barrier at which warps meet repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct Meeting {
     pub(super) over: u64,
-    /// What those knew who came to phases that are over, and to the one that is not.
+    /// The knowledge of those that arrived in complete phases, and in the current one.
     settled: Knowledge,
     open: Knowledge,
 }
@@ -22,35 +22,35 @@ impl Meeting {
         }
     }
 
-    /// Somebody comes, when so many phases are over.
+    /// An arrival, when `over` phases are complete.
     pub(super) fn arrive(&mut self, over: u64, known: &Knowledge) {
         self.advance(over);
         self.open.join(known);
     }
 
-    /// Somebody who came to this phase also knows that a strand has come so far.
+    /// An arrival of this phase also knows the progress of a strand.
     pub(super) fn tells(&mut self, (strand, number): (u32, u32)) {
         self.open.own.generic.raise(strand, number);
     }
 
-    /// … and what tensor cores have done.
+    /// … and the progress of tensor cores.
     pub(super) fn tells_all(&mut self, done: &Clock) {
         self.open.own.generic.join(done);
     }
 
-    /// What somebody knows who has waited until so many phases were over.
+    /// The knowledge after waiting until `over` phases were complete.
     pub(super) fn passed(&mut self, over: u64) -> &Knowledge {
         self.advance(over);
         &self.settled
     }
 }
 
-/// A place for mbarriers, and the strands that tell of them. One that is initialised anew goes on
-/// where the one before it ended.
+/// A place for mbarriers, and their strands. A barrier that is initialised again continues the
+/// numbers of the one before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seat {
     strand: u32,
-    /// Phases of those before it.
+    /// Phases of the barriers before it.
     base: u32,
     /// The strand of its initialisations, and how many there were.
     made: u32,
@@ -58,10 +58,10 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// How many strands a place takes.
+    /// Strands of a place.
     pub(super) const STRANDS: u32 = 2;
 
-    /// A place where none was yet.
+    /// A place without a barrier yet.
     pub(super) fn new(strand: u32) -> Self {
         Self {
             strand,
@@ -71,28 +71,28 @@ impl Seat {
         }
     }
 
-    /// One is initialised there.
+    /// A barrier is initialised there.
     pub(super) fn taken(&mut self) -> Self {
         self.turn += 1;
         *self
     }
 
-    /// The one there is no more; the phase that was not over has a number as well.
+    /// The barrier there ends; its incomplete phase has a number too.
     pub(super) fn left(&mut self, barrier: &Barrier) {
         self.base += barrier.meeting.over as u32 + 2;
     }
 
-    /// Whoever knows this knows that so many phases are over.
+    /// The ticket that shows that this many phases are complete.
     pub(super) fn phase(self, over: u64) -> (u32, u32) {
         (self.strand, self.base + over as u32)
     }
 
-    /// How many phases are over as far as somebody knows.
+    /// The number of complete phases that this clock knows of.
     pub(super) fn known_over(self, known: &Clock) -> u32 {
         known.at(self.strand).saturating_sub(self.base)
     }
 
-    /// Whoever knows this knows that the barrier was initialised.
+    /// The ticket that shows that the barrier was initialised.
     pub(super) fn made(self) -> (u32, u32) {
         (self.made, self.turn)
     }
@@ -103,23 +103,23 @@ impl Seat {
 pub(super) struct Barrier {
     pub(super) seat: Seat,
     pub(super) made_at: Origin,
-    /// A fence has told copies and other CTAs.
+    /// A fence has made it visible to copies and other CTAs.
     pub(super) fenced: bool,
     pub(super) meeting: Meeting,
     /// The last step of each warp that used it.
     pub(super) users: HashMap<u32, (u32, Origin)>,
     /// Where bytes were last expected.
     pub(super) expecting: Option<Origin>,
-    /// By whom each of the last phases was ended, and in which step; nobody's step where bytes did.
+    /// The warp and step that ended each of the last phases; `None` if bytes did.
     ended: VecDeque<(u64, Option<(u32, u32)>)>,
-    /// What those knew who sent the bytes of each of the last phases and of those before it.
+    /// The knowledge of the senders of the bytes of each of the last phases and all before it.
     senders: VecDeque<(u64, Clock)>,
 }
 
-/// Phases of which it is remembered who ended them.
+/// Phases whose end is recorded.
 const PHASES: usize = 8;
 
-/// What became of a phase, in place of what was said of it before.
+/// Records the result of a phase, replacing the one before.
 fn remember<T>(phases: &mut VecDeque<(u64, T)>, phase: u64, what: T) {
     match phases.back_mut() {
         Some(last) if last.0 == phase => last.1 = what,
@@ -146,12 +146,12 @@ impl Barrier {
         }
     }
 
-    /// Somebody comes to a phase; who comes last has ended it.
+    /// An arrival in a phase; the last arrival has ended it.
     pub(super) fn comes(&mut self, over: u64, who: Option<(u32, u32)>) {
         remember(&mut self.ended, over, who);
     }
 
-    /// Bytes come to a phase that were sent by somebody who knew this.
+    /// Bytes arrive in a phase; `known` is their sender's knowledge.
     pub(super) fn sent(&mut self, over: u64, known: &Clock) {
         let mut all = self
             .senders
@@ -161,16 +161,16 @@ impl Barrier {
         remember(&mut self.senders, over, all);
     }
 
-    /// How far another barrier must be for whoever knows that phases of this barrier are over: bytes that
-    /// ended one were sent by somebody who knew.
+    /// The phase that another barrier must have reached, given known complete phases of this one:
+    /// the bytes that ended a phase were sent with that knowledge.
     pub(super) fn implies(&self, known: &Clock, of: Seat) -> u32 {
         let phases = u64::from(self.seat.known_over(known));
         let sent = self.senders.iter().rev().find(|(phase, _)| *phase < phases);
         sent.map_or(0, |(_, known)| of.known_over(known))
     }
 
-    /// How many phases are over as far as somebody knows: he waited for one, or knows what its
-    /// last arrival did.
+    /// The number of complete phases that are known: from a wait, or from knowing what the last
+    /// arrival did.
     pub(super) fn known_over(&self, known: &Clock, over: u64) -> u64 {
         let ended = self.ended.iter().filter(|(phase, _)| *phase < over);
         let seen = ended.filter_map(|(phase, who)| {

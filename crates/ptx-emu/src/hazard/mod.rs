@@ -1,19 +1,19 @@
-//! Finds what a run that happens to be right does not show.
+//! Finds hazards that a run with correct results does not show.
 //!
-//! A [`Detector`] listens at the door to memory. For each cluster a [`watcher::Watcher`] keeps a
-//! *ledger* of who knows how far whom to be: warps, the copies and products they gave away, groups,
-//! barriers and fences ([`ledger`], by the clocks of [`clock`]); and a *shadow* of memory: who wrote
-//! each word last and who read it since ([`shadow`], [`global`]), by the numbers of accesses
-//! ([`numbered`]), so that words which were used together are judged together. Two accesses of the
-//! same bytes, one of them a write, that no chain of such knowledge orders are a race, whatever order
-//! they came in this time. Copies and tensor cores reach memory their own way: what a thread wrote
-//! counts for them only if a proxy fence lies on the chain.
+//! A [`Detector`] sees every access of memory. For each cluster a [`watcher::Watcher`] keeps a
+//! *ledger* of what each warp knows about the progress of the others: warps, their asynchronous
+//! copies and products, groups, barriers and fences ([`ledger`], with the clocks of [`clock`]); and
+//! a *shadow* of memory: the last write of each word and the reads since ([`shadow`], [`global`]),
+//! by the numbers of accesses ([`numbered`]), so that words which are used together are judged
+//! together. Two accesses of the same bytes, one of them a write, that no chain of such knowledge
+//! orders are a race, in whatever order they came this time. Copies and tensor cores reach memory
+//! through another proxy: a thread's write is visible to them only if a proxy fence lies on the
+//! chain.
 //!
-//! The lanes of a warp go together until a branch parts them: two accesses on two paths of one
+//! The lanes of a warp go together until a branch separates them: two accesses on two paths of one
 //! branch are ordered by `__syncwarp` alone.
 //!
-//! Registers are judged without running anything, when a kernel is lowered
-//! (`lower::registers`).
+//! Registers are checked without running anything, when a kernel is lowered (`lower::registers`).
 
 mod allocations;
 mod barriers;
@@ -63,7 +63,7 @@ use watcher::Watcher;
 pub(crate) use words::Side;
 use words::{Case, Waiting};
 
-/// What to look at, and how strictly.
+/// What to check, and how strictly.
 ///
 /// ```
 /// let few = ptx_emu::Sanitize { clusters: Some(4), ..Default::default() };
@@ -71,20 +71,20 @@ use words::{Case, Waiting};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sanitize {
-    /// Clusters whose every access is remembered, evenly spread; `None` for all. The others are
-    /// held to their barriers and tensors, and may read nothing that nobody wrote.
+    /// Clusters with full checks, evenly spread; `None` for all. Of the others only barriers,
+    /// tensors and reads of unwritten memory are checked.
     pub clusters: Option<u64>,
-    /// Runs no others than those that are remembered or held to something. What the launch leaves
-    /// in memory is then incomplete, and a kernel whose CTAs wait for each other may wait in vain.
+    /// Runs only the clusters that are checked. The contents of memory are then incomplete, and a
+    /// kernel whose CTAs wait for each other may wait in vain.
     pub alone: bool,
-    /// Also report what hardware tolerates: see [`Hazard`].
+    /// Also report hazards that hardware tolerates: see [`Hazard`].
     pub strict: bool,
-    /// Bytes that may be spent on what is remembered of global memory.
+    /// Bytes that the shadow of global memory may use.
     pub memory: u64,
-    /// What lies where in global memory. An allocation that holds a region may be used nowhere
-    /// but in its regions; of one that holds none nothing is said but its own name.
+    /// The regions of global memory. An allocation with regions may be accessed only within them;
+    /// one without regions is known only by its own name.
     pub regions: Vec<Region>,
-    /// What the launch before did, if this one may begin before that is over.
+    /// The accesses of the launch before, if this one may begin before that ends.
     pub after: Option<Wake>,
 }
 
@@ -106,15 +106,15 @@ impl Default for Sanitize {
 pub struct Findings {
     /// One for each kind and pair of places, in the order of the source.
     pub all: Vec<Finding>,
-    /// Clusters whose every access was remembered.
+    /// Clusters with full checks.
     pub clusters: u64,
-    /// Bytes of global memory that were not watched for want of memory.
+    /// Bytes of global memory that were not watched for lack of memory.
     pub unwatched: u64,
-    /// What the launch did to global memory.
+    /// The accesses of the launch to global memory.
     pub wake: Wake,
 }
 
-/// Something seen, before it has words.
+/// A hazard before it is put in words.
 struct Sighting {
     hazard: Hazard,
     here: Side,
@@ -122,7 +122,7 @@ struct Sighting {
     /// The later one knew that the other had begun.
     begun: bool,
     waiting: Waiting,
-    /// The other one, where it was in the launch before: its instruction and what it did.
+    /// The other access, if it was in the launch before: its instruction and its site.
     before: Option<(u32, Site)>,
     at: Spot,
 }
@@ -155,11 +155,11 @@ impl Sighting {
 /// A finding's kind and its two instructions.
 type Key = (Hazard, u32, Option<u32>);
 
-/// A finding and the cluster it was told of. Clusters run side by side: of several that show it the
-/// first is told, whichever came first this time.
+/// A finding and its cluster. Clusters run side by side: of several with the same finding the
+/// lowest is reported, so that the report does not depend on timing.
 type Told = (u64, Finding);
 
-/// Listens to a launch.
+/// Watches a launch.
 pub(crate) struct Detector<'l> {
     program: &'l Program,
     /// Allocations by their number: name and first address.
@@ -171,12 +171,12 @@ pub(crate) struct Detector<'l> {
     ctas_per_cluster: u32,
     threads: u32,
     strict: bool,
-    /// Readers wait for what they load from tensor memory by themselves.
+    /// Hardware makes readers wait for loads from tensor memory.
     scoreboard: bool,
-    /// Clusters there are, and how many of them books are kept of.
+    /// The number of clusters, and of those with full checks.
     clusters: u64,
     wanted: u64,
-    /// One of the others may pass on what one knows to another.
+    /// Clusters without full checks may pass knowledge from one cluster to another.
     gaps: bool,
     heard: AtomicU64,
     global: Mutex<Global>,
@@ -218,7 +218,7 @@ impl<'l> Detector<'l> {
         }
     }
 
-    /// The clusters it listens to, ascending.
+    /// The clusters that are watched, ascending.
     pub(crate) fn attended(&self) -> Vec<u64> {
         (0..self.clusters).filter(|&c| self.attends(c)).collect()
     }
@@ -242,9 +242,9 @@ impl<'l> Detector<'l> {
         Some(&inst.op)
     }
 
-    /// Whether it is told that somebody read what nobody wrote. A copy may take more out of shared
-    /// memory than will be stored, a product may read rows whose results nobody uses, and the
-    /// fragments of one are loaded ahead, beyond the last that will be multiplied.
+    /// Whether reads of unwritten memory are reported. A copy may read more of shared memory than
+    /// will be stored, a product may read rows whose results are not used, and its fragments are
+    /// loaded ahead, beyond the last that will be multiplied.
     fn doubts(&self, agent: Agent, pc: u32) -> bool {
         let ahead = matches!(self.op(pc), Some(Op::MatrixMove(_)));
         self.strict || agent == Agent::Thread && !ahead
@@ -353,8 +353,8 @@ impl<'l> Detector<'l> {
         found.insert(key, (cluster, finding));
     }
 
-    /// What is missing, and the usual remedy; whether the later one knew that the other had begun,
-    /// and who waited.
+    /// What is missing, and the usual remedy; depends on whether the later access knew that the
+    /// other had begun, and on which warp waited.
     fn advice(
         &self,
         hazard: Hazard,
@@ -374,9 +374,9 @@ impl<'l> Detector<'l> {
         words::advice(hazard, &case)
     }
 
-    /// What is wrong with the registers of the kernel, whoever runs it.
+    /// Hazards of the kernel's registers, which the code alone shows.
     fn register_findings(&self) -> Vec<(Key, Told)> {
-        // ptxas makes readers wait, though PTX does not say so.
+        // ptxas makes readers wait, though PTX does not require it.
         let forgiven = self.scoreboard && !self.strict;
         let hazards = self.program.register_hazards.iter();
         hazards
@@ -433,7 +433,7 @@ impl<'l> Detector<'l> {
         }
     }
 
-    /// Everything found, with what the registers of the kernel gave away.
+    /// All findings, including those of the kernel's registers.
     pub(crate) fn findings(self) -> Findings {
         let of_registers = self.register_findings();
         let found = self.found.into_inner();
@@ -458,13 +458,12 @@ impl<'l> Detector<'l> {
     }
 }
 
-/// Clusters of a launch, evenly spread, that are held to their barriers, their tensors and what was
-/// written where no books are kept of who used which bytes: all of them would cost a third of the
-/// launch.
+/// Clusters of a launch, evenly spread, whose barriers, tensors and unwritten memory are checked in
+/// addition to those with full checks: checking all would take a third of the launch.
 const GLANCES: u64 = 8;
 
-/// Whether one of so many is among the `wanted` of them: evenly spread, the first and the last too,
-/// since ragged ends lie there.
+/// Whether `one` of `all` is among the `wanted`: evenly spread, including the first and the last,
+/// which have ragged ends.
 fn spread(all: u64, wanted: u64, one: u64) -> bool {
     match (all.saturating_sub(1), wanted.saturating_sub(1)) {
         (_, 0) => one == 0,

@@ -1,6 +1,6 @@
-//! Accesses by their numbers, so that a word of memory remembers four bytes for each of them.
+//! Accesses by number, so that a word of memory needs four bytes for each of them.
 
-/// The number of an access; 0 is nobody's.
+/// The number of an access; 0 means none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct Number(pub(super) u32);
 
@@ -8,10 +8,10 @@ impl Number {
     pub(super) const NOBODY: Self = Self(0);
 }
 
-/// Places for accesses that were numbered last: a warp mostly repeats its own.
+/// Slots for the last numbered accesses: a warp mostly repeats its own.
 const RECENT: usize = 256;
 
-/// Accesses that were numbered. Two equal ones may have two numbers.
+/// Numbered accesses. Two equal ones may have two numbers.
 #[derive(Debug)]
 pub(super) struct Numbered<T> {
     all: Vec<T>,
@@ -29,8 +29,8 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T: Copy + PartialEq> Numbered<T> {
-    /// The number of an access, and whether it is new. Accesses with one `hint` displace each other
-    /// among the recent ones.
+    /// The number of an access, and whether it is new. Accesses with the same `hint` replace each
+    /// other among the recent ones.
     pub(super) fn number(&mut self, access: T, hint: u32) -> (Number, bool) {
         if self.recent.is_empty() {
             self.recent.resize(RECENT, Number::NOBODY);
@@ -44,13 +44,13 @@ impl<T: Copy + PartialEq> Numbered<T> {
         (*recent, true)
     }
 
-    /// An access by its number, if that is somebody's.
+    /// The access of a number, if there is one.
     #[inline]
     pub(super) fn get(&self, number: Number) -> Option<&T> {
         self.all.get((number.0 as usize).wrapping_sub(1))
     }
 
-    /// Whether two numbers are of one access.
+    /// Whether two numbers mean equal accesses.
     pub(super) fn alike(&self, one: Number, other: Number) -> bool {
         one == other || self.get(one) == self.get(other)
     }
@@ -60,11 +60,11 @@ impl<T: Copy + PartialEq> Numbered<T> {
     }
 }
 
-/// Numbers anew the accesses that are still of interest.
+/// Renumbers the accesses that are still needed.
 pub(super) struct Renumbering<'o, T> {
     old: &'o Numbered<T>,
     new: Numbered<T>,
-    /// The new number for each old one; nobody's if it has not been asked for.
+    /// The new number for each old one; 0 if it was not requested.
     moved: Vec<Number>,
 }
 
@@ -95,8 +95,8 @@ impl<'o, T: Copy + PartialEq> Renumbering<'o, T> {
     }
 }
 
-/// Answers whether earlier accesses (writes, if so) are over for one that comes now. Neighbouring
-/// words were mostly used together, so the last answers are remembered.
+/// Answers whether earlier accesses (writes, if so) are complete for the current one. Neighbouring
+/// words were mostly used together, so the last answers are cached.
 pub(super) struct Asked<F> {
     over: F,
     last: [(Number, bool); 2],
@@ -110,7 +110,7 @@ impl<F> Asked<F> {
         }
     }
 
-    /// What nobody did is over.
+    /// A missing access counts as complete.
     #[inline(always)]
     pub(super) fn over<T>(&mut self, all: &Numbered<T>, number: Number, write: bool) -> bool
     where
@@ -126,10 +126,10 @@ impl<F> Asked<F> {
     }
 }
 
-/// Whether all of some words hold the same.
+/// Whether all of some words are equal.
 #[inline]
 pub(super) fn same<T: Copy + PartialEq>(words: &[T]) -> bool {
-    // Without a way out in the middle, which the compiler could make no vectors of.
+    // Without an early exit, which would prevent vectorisation.
     let first = words[0];
     words
         .iter()

@@ -1,4 +1,4 @@
-//! An access taken apart: into the pieces of its lanes, and those into words.
+//! Splits an access into the pieces of its lanes, and those into words.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::exec::listen::visit::{Bytes, Visit};
 /// A part of an access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Whole words that lie one behind the other, and whose they are.
+    /// Contiguous whole words, and their lanes.
     Words(Range<u64>, Lanes),
     /// Some bytes of a word, and the lane.
     Bytes(u64, u8, u8),
 }
 
-/// The parts of an access in the order of its lanes, neighbours taken together. Where lanes read the
-/// same, the last one stands for all.
+/// The parts of an access in the order of its lanes, with neighbours joined. If lanes read the same
+/// bytes, the last one represents all.
 #[inline]
 pub(super) fn parts(visit: &Visit<'_>, mut see: impl FnMut(Part)) {
     let Bytes::Lanes {
@@ -56,7 +56,7 @@ pub(super) fn parts(visit: &Visit<'_>, mut see: impl FnMut(Part)) {
             parts_of(start.into(), each.into(), lane as u8, &mut see);
             continue;
         }
-        // Among groups that read the same, the first of the next one is not the one that counts.
+        // In groups that read the same bytes, the first lane of the next group does not count.
         while !grouped && lanes != 0 && lanes.trailing_zeros() == lane + 1 && next(lanes) == end {
             (lane, end) = (lane + 1, end + each);
             lanes &= lanes - 1;
@@ -68,7 +68,7 @@ pub(super) fn parts(visit: &Visit<'_>, mut see: impl FnMut(Part)) {
     }
 }
 
-/// The parts of a piece that is of one lane.
+/// The parts of one lane's piece.
 fn parts_of(first: u64, len: u64, lane: u8, see: &mut impl FnMut(Part)) {
     match (first | len) & 3 {
         0 if len > 0 => {
@@ -81,7 +81,7 @@ fn parts_of(first: u64, len: u64, lane: u8, see: &mut impl FnMut(Part)) {
     }
 }
 
-/// Pieces of some bytes, with the lane each is of.
+/// Pieces of some bytes, each with its lane.
 pub(super) fn pieces(visit: &Visit<'_>, mut see: impl FnMut(u64, u64, u8)) {
     match visit.bytes {
         Bytes::Piece { first, len } => {
@@ -223,7 +223,7 @@ mod tests {
         let all = u32::MAX;
         assert_eq!(parts_of(Act::Read, all, 8, run(8)), [whole(16..80, 0, 2)]);
         assert_eq!(parts_of(Act::Write, all, 4, run(4)), [whole(16..48, 0, 1)]);
-        // The last lane stands for all that read the same.
+        // The last lane represents all that read the same bytes.
         let same = [64; 32];
         assert_eq!(
             parts_of(Act::Read, 0xff0, 4, same),

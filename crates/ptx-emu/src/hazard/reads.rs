@@ -1,4 +1,4 @@
-//! Who has read a word of shared memory since it was written.
+//! The reads of each word of shared memory since it was written.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use super::numbered::{Asked, Number, Numbered, Renumbering};
 use super::shadow::{Trace, WHOLE};
 use crate::mixed::MixedMap;
 
-/// A set of reads: none, one access's of a whole word, or one of [`ReadSets`].
+/// A set of reads: empty, one access's of a whole word, or one of [`ReadSets`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct SetId(u32);
 
-/// Marks the set of one access, whose number the other bits are.
+/// Marks the set of one access, whose number is in the other bits.
 const ONE: u32 = 1 << 31;
 
 impl SetId {
@@ -35,17 +35,17 @@ pub(super) struct Read {
     pub(super) bytes: u8,
 }
 
-/// Sets of reads. A tile that is read by the same warps in the same steps is one set, not one for
-/// each word.
+/// Sets of reads. A tile that the same warps read in the same steps is one set, not one for each
+/// word.
 #[derive(Debug, Default)]
 pub(super) struct ReadSets {
-    /// Those of several reads, or of parts of a word; the first is number 1.
+    /// Sets of several reads, or of parts of a word; the first is number 1.
     sets: Vec<Arc<[Read]>>,
-    /// What a set becomes by one more read. The steps of a warp grow with all it learns, so the
-    /// same read always finds the same reads to be over.
+    /// The set that results from one more read. The steps of a warp grow with its knowledge, so for
+    /// the same read the same reads are always complete.
     next: MixedMap<(SetId, Read), SetId>,
     numbers: MixedMap<Arc<[Read]>, SetId>,
-    /// Room to put a set together in.
+    /// Buffer for building a set.
     room: Vec<Read>,
 }
 
@@ -75,7 +75,7 @@ impl ReadSets {
         id
     }
 
-    /// One more read; those that were over when it came are forgotten.
+    /// Adds a read; those that were complete when it came are removed.
     pub(super) fn with<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         id: SetId,
@@ -124,17 +124,17 @@ impl ReadSets {
         self.number(&left)
     }
 
-    /// Sets, and ways from one to the next.
+    /// The number of sets and of transitions between them.
     pub(super) fn len(&self) -> usize {
         self.sets.len() + self.next.len()
     }
 }
 
-/// Keeps the sets that are still of interest, and their accesses.
+/// Keeps the sets that are still needed, and their accesses.
 pub(super) struct Sweeping<'o> {
     old: &'o ReadSets,
     new: ReadSets,
-    /// What became of the old sets; empty if it has not been asked for.
+    /// The new set for each old one; empty if it was not requested.
     moved: Vec<SetId>,
 }
 

@@ -1,4 +1,4 @@
-//! What is remembered of shared memory: who wrote each word last, and who has read it since.
+//! The shadow of shared memory: the last write of each word, and the reads since.
 
 use std::ops::Range;
 
@@ -11,37 +11,37 @@ use crate::mixed::MixedMap;
 /// Bytes of a word, a bit each.
 pub(super) const WHOLE: u8 = 0b1111;
 
-/// In place of the bytes of a word: they were written by several; see [`Shadow::split`].
+/// In place of the bytes of a word: several accesses wrote them; see [`Shadow::split`].
 const SPLIT: u8 = 1 << 7;
 
-/// Words that are compared with each other at once.
+/// Words that are compared with each other at a time.
 pub(super) const LINE: u32 = 32;
 
-/// Somebody who reaches memory: a warp of the cluster, or a copy or product by its number.
+/// The origin of an access: a warp of the cluster, or a copy or product by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Actor {
     Warp(u32),
     Work(u32),
 }
 
-/// One access as it is remembered.
+/// A recorded access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Trace {
     pub(super) actor: Actor,
-    /// The warp's step; 0 for works, which have one.
+    /// The warp's step; 0 for works, which have only one.
     pub(super) step: u32,
     pub(super) pc: u32,
     /// The path of the warp's lanes.
     pub(super) branch: Branch,
-    /// The lane and the bytes of a word, where it is of one; else 0.
+    /// The lane and the bytes of a word, if it is of one; else 0.
     pub(super) lane: u8,
     pub(super) bytes: u8,
-    /// How far an access reaches that tells others something; 0 for ordinary ones.
+    /// The scope of a synchronising access; 0 for ordinary ones.
     pub(super) strength: u8,
 }
 
 impl Trace {
-    /// What a work does, wherever it does it.
+    /// The access of a work, at any place.
     pub(super) fn of_work(number: u32) -> Self {
         Self {
             actor: Actor::Work(number),
@@ -65,8 +65,8 @@ struct ShadowWord {
     reads: SetId,
 }
 
-/// The words of a memory, each thing that is remembered of them apart: what neighbours have in
-/// common is found by comparing many at once.
+/// The words of a memory, one array per field: equal neighbours are found by comparing many at
+/// once.
 #[derive(Debug, Default)]
 struct Words {
     writes: Vec<Number>,
@@ -76,7 +76,7 @@ struct Words {
 }
 
 impl Words {
-    /// Makes room for words below `end`.
+    /// Grows to words below `end`.
     fn reach(&mut self, end: usize) {
         if end > self.bytes.len() {
             let end = end.next_multiple_of(1024);
@@ -103,7 +103,7 @@ impl Words {
         self.reads[at] = word.reads;
     }
 
-    /// Whether some words were used by the same.
+    /// Whether some words have the same accesses.
     #[inline]
     fn alike(&self, at: Range<usize>) -> bool {
         let same_at = |at: Range<usize>| {
@@ -112,7 +112,7 @@ impl Words {
         at.len() == 1 || same_at(at)
     }
 
-    /// The end of the first of them that were.
+    /// The end of the first words that have the same accesses.
     fn run(&self, at: Range<usize>) -> usize {
         let of = |at: usize| (self.writes[at], self.reads[at], self.bytes[at]);
         let first = of(at.start);
@@ -121,8 +121,8 @@ impl Words {
     }
 }
 
-/// Sets, ways from one to the next and accesses, after which those that no word has any more are
-/// swept out; and how many times those that were left the last time.
+/// The number of sets, transitions and accesses after which unused ones are removed; and the growth
+/// factor since the last sweep.
 const SWEEP: usize = 1 << 16;
 const GROWTH: usize = 4;
 
@@ -133,35 +133,35 @@ pub(super) struct Shadow {
     split: MixedMap<u32, [ShadowWord; 4]>,
     accesses: Numbered<Trace>,
     sets: ReadSets,
-    /// Sets and accesses that were left when they were last swept.
+    /// Sets and accesses that remained after the last sweep.
     left: usize,
 }
 
-/// What an access met.
+/// A conflict that an access found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Met {
-    /// A write that was not over.
+    /// A write that was not complete.
     Write(Trace),
-    /// A read that was not over.
+    /// A read that was not complete.
     Read(Trace),
-    /// Bytes that nobody has written.
+    /// Bytes that were never written.
     Nothing,
 }
 
-/// An access that comes now, what it was told of others, and what it met.
+/// The current access, its knowledge of others, and the first conflict.
 pub(super) struct Caller<F> {
     act: Act,
     access: Number,
     actor: Actor,
     asked: Asked<F>,
-    /// What a set became by its reading of a whole word.
+    /// A set of reads before and after adding this read of a whole word.
     next: (SetId, SetId),
-    /// A set of reads that are all over.
+    /// A set of reads that are all complete.
     over: SetId,
-    /// What it met first, and the word.
+    /// The first conflict, and the word.
     pub(super) met: Option<(Met, u32)>,
-    /// What a work had put somewhere and nobody read, before this was written over it: the last
-    /// of it, and the word. Not all that is written over was lost if some of it was `kept`.
+    /// Data of a work that were overwritten without being read: the last such access, and the word.
+    /// Not all data were lost if some were `kept`.
     pub(super) lost: Option<(Trace, u32)>,
     pub(super) kept: bool,
 }
@@ -174,17 +174,17 @@ impl<F> Caller<F> {
     }
 }
 
-/// Whose some words are: each lane has so many of them, from a first lane on.
+/// The lanes of some words: each lane has this many words, from a first lane on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lanes {
     first: u8,
     words: u32,
-    /// Words of the first lane that came before.
+    /// Words of the first lane before these.
     before: u32,
 }
 
 impl Lanes {
-    /// So many are of each lane.
+    /// Each lane has this many.
     pub(super) fn from(first: u8, words: u32) -> Self {
         Self {
             first,
@@ -213,7 +213,7 @@ impl Lanes {
         }
     }
 
-    /// Says of some words which lane has which.
+    /// Calls `see` for each word with its lane.
     #[inline]
     pub(super) fn each<T>(self, words: &mut [T], mut see: impl FnMut(&mut T, u8)) {
         let (mut lane, mut left) = (self.first, self.words - self.before);
@@ -228,7 +228,7 @@ impl Lanes {
 }
 
 impl Shadow {
-    /// An access comes. `over` says whether an earlier one (a write, if so) is over by now.
+    /// Begins an access. `over` returns whether an earlier one (a write, if so) is complete by now.
     pub(super) fn call<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         act: Act,
@@ -252,7 +252,7 @@ impl Shadow {
         }
     }
 
-    /// It reaches some whole words.
+    /// The access covers some whole words.
     pub(super) fn touch<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         caller: &mut Caller<F>,
@@ -276,7 +276,7 @@ impl Shadow {
         }
     }
 
-    /// … whole words that were used by the same.
+    /// … whole words with the same earlier accesses.
     #[inline]
     fn touch_alike<F: Fn(&Trace, bool) -> bool>(
         &mut self,
@@ -310,7 +310,7 @@ impl Shadow {
             }
             return;
         }
-        // Its own reading is over for its writing and goes with all reads before it.
+        // Its own read is complete before its write and is removed with all reads before it.
         let read = match caller.act.reads() {
             true => self.judge_read(&old, WHOLE, caller),
             false => None,
@@ -338,7 +338,7 @@ impl Shadow {
         lanes.each(&mut self.words.lanes[at], |place, lane| *place = lane);
     }
 
-    /// It reaches some bytes of a word.
+    /// The access covers some bytes of a word.
     pub(super) fn touch_part<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         caller: &mut Caller<F>,
@@ -490,7 +490,7 @@ impl Shadow {
         met
     }
 
-    /// Somebody's access to some bytes of a word.
+    /// The access of some bytes of a word.
     fn trace(&self, access: Number, lane: u8, bytes: u8) -> Option<Trace> {
         let access = self.accesses.get(access)?;
         Some(Trace {
@@ -500,7 +500,7 @@ impl Shadow {
         })
     }
 
-    /// What a read of some bytes of a word meets.
+    /// The conflict of a read of some bytes of a word.
     #[inline]
     fn judge_read<F: Fn(&Trace, bool) -> bool>(
         &self,
@@ -515,7 +515,7 @@ impl Shadow {
         (bytes & !old.bytes != 0).then_some(Met::Nothing)
     }
 
-    /// What a write of some bytes of a word meets.
+    /// The conflict of a write of some bytes of a word.
     #[inline]
     fn judge_write<F: Fn(&Trace, bool) -> bool>(
         &self,
@@ -542,7 +542,7 @@ impl Shadow {
         self.trace(read.access, 0, read.bytes).map(Met::Read)
     }
 
-    /// What a work had put there and nobody read.
+    /// Data of a work there that were never read.
     fn lost<F>(&self, old: &ShadowWord, caller: &Caller<F>) -> Option<Trace> {
         if old.reads != SetId::EMPTY {
             return None;
@@ -551,7 +551,7 @@ impl Shadow {
         (matches!(trace.actor, Actor::Work(_)) && trace.actor != caller.actor).then_some(trace)
     }
 
-    /// Forgets some words: what comes next finds nothing there.
+    /// Forgets some words: they count as unwritten.
     pub(super) fn forget(&mut self, words: Range<u32>) {
         self.words.reach(words.end as usize);
         for word in words {
@@ -560,7 +560,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets sets and accesses that no word has any more, once there are many.
+    /// Removes sets and accesses that no word refers to, once there are many.
     fn sweep(&mut self) {
         if self.sets.len() + self.accesses.len() < SWEEP.max(GROWTH * self.left) {
             return;

@@ -1,4 +1,4 @@
-//! Shared memory: who meets whom there.
+//! Checks accesses of shared memory.
 
 use super::Sighting;
 use super::finding::{Hazard, Spot};
@@ -36,13 +36,13 @@ impl Watcher<'_> {
         let strong = strength(visit.order);
         let proxied = by_async_proxy(visit.agent);
         let neighbours = ledger.strands.of_cta(visit.from.cta);
-        // How far two must reach to meet: within a CTA, or within the cluster.
+        // The scope that two accesses need to synchronise: within a CTA, or within the cluster.
         let near = |old: &Trace| match old.actor {
             Actor::Warp(warp) if neighbours.contains(&warp) => 1,
             _ => 2,
         };
         let over = |old: &Trace, write: bool| {
-            // Those that tell each other something do not race, if they reach each other.
+            // Synchronising accesses do not race if their scopes include each other.
             if old.strength > 0 && strong > 0 {
                 return old.strength.min(strong) >= near(old);
             }
@@ -89,7 +89,7 @@ impl Watcher<'_> {
             };
             if let Some(sighting) = sighting.filter(told) {
                 let sighting = sighting.at(place(word));
-                // Threads that write the same do not hurt each other, if only by luck.
+                // Threads that write the same value do no harm, if only by luck.
                 let by_thread = |side: &Side| side.agent == Agent::Thread && side.act == Act::Write;
                 let alike = by_thread(&here) && sighting.there.as_ref().is_some_and(by_thread);
                 match alike && !detector.strict {
@@ -107,7 +107,8 @@ impl Watcher<'_> {
         }
     }
 
-    /// Strictly, a tile begins where its swizzle's pattern does, or its descriptor says where.
+    /// In strict mode, a tile must begin where its swizzle's pattern does, or as its descriptor
+    /// says.
     pub(super) fn aligned_tile(&self, visit: &Visit<'_>, cta: u32) {
         let Bytes::Tile { matrix, .. } = visit.bytes else {
             return;

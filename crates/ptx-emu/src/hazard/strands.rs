@@ -1,13 +1,13 @@
-//! The strands of a cluster: what can be known of it, each by a number.
+//! The strands of a cluster: everything whose progress a clock counts, each with a number.
 
-/// How many strands there are before those of mbarriers, and which is which.
+/// The number of strands before those of mbarriers, and their order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Strands {
     pub(super) warps_per_cta: u32,
     pub(super) warps: u32,
 }
 
-/// What a warp hands out in groups.
+/// Asynchronous work of a warp that completes in groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Groups {
     /// `cp.async`
@@ -18,11 +18,11 @@ pub(super) enum Groups {
     BulkRead,
     /// wgmma, of the four warps together.
     Products,
-    /// What a thread gave the tensor core of its CTA, in the order it did; commits tell barriers.
+    /// Work of a thread for the tensor core of its CTA, in order; commits signal barriers.
     Pipe,
-    /// `cp.async`, in the order they were issued; barriers are told when all up to one are done.
+    /// `cp.async`, in the order of issue; barriers are signalled when all up to one are complete.
     LaneOrder,
-    /// `tcgen05.ld`, by the waits for them.
+    /// `tcgen05.ld`, by its waits.
     TensorLoads,
     /// `tcgen05.st`, likewise.
     TensorStores,
@@ -50,29 +50,29 @@ impl Strands {
         self.warp(cta, 0)..self.warp(cta + 1, 0)
     }
 
-    /// Whether there are CTAs that share their memories.
+    /// Whether the cluster has several CTAs, which share their memories.
     pub(super) fn has_neighbours(self) -> bool {
         self.warps > self.warps_per_cta
     }
 
-    /// The warp that a strand is of, by the strand of its steps.
+    /// The warp of a strand, by the strand of its steps.
     pub(super) fn owner(self, strand: u32) -> u32 {
         strand % self.warps
     }
 
-    /// The CTA of a warp (or of whom a strand of it is), and its number there.
+    /// The CTA of a warp or of one of its strands, and the warp's number there.
     pub(super) fn place(self, strand: u32) -> (u32, u32) {
         let warp = self.owner(strand);
         (warp / self.warps_per_cta, warp % self.warps_per_cta)
     }
 
-    /// The first warp of the four that make a product together.
+    /// The first warp of the four that issue a product together.
     pub(super) fn warpgroup(self, strand: u32) -> u32 {
         let (cta, warp) = self.place(strand);
         self.warp(cta, warp / 4 * 4)
     }
 
-    /// The groups of a warp that are over.
+    /// The strand of a warp's complete groups.
     pub(super) fn groups(self, strand: u32, kind: Groups) -> u32 {
         let (row, warp) = match kind {
             Groups::Lanes => (1, strand),
@@ -87,12 +87,12 @@ impl Strands {
         row * self.warps + warp
     }
 
-    /// Whether the launch before is over.
+    /// The strand that shows that the launch before is complete.
     pub(super) fn launch_before(self) -> u32 {
         ROWS * self.warps
     }
 
-    /// The first one that is free for a barrier.
+    /// The first strand that is free for a barrier.
     pub(super) fn first_barrier(self) -> u32 {
         ROWS * self.warps + 1
     }

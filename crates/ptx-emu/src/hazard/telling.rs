@@ -1,4 +1,4 @@
-//! What threads tell each other: by accesses that are more than that, and by fences.
+//! How threads pass knowledge to each other: by synchronising accesses, and by fences.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::exec::listen::visit::{Act, Room, Visit};
 use crate::exec::origin::Origin;
 use crate::op::{Fence, FenceOrder, FencedBytes, Order, Proxies, Scope};
 
-/// How far an access reaches that tells others something: 0 for ordinary ones.
+/// The scope of a synchronising access: 0 for ordinary ones.
 pub(super) fn strength(order: Order) -> u8 {
     match order {
         Order::Weak => 0,
@@ -46,7 +46,7 @@ pub(super) fn acquires(order: Order) -> bool {
 }
 
 impl Watcher<'_> {
-    /// Accesses that tell others something, or are told.
+    /// Handles accesses that publish or receive knowledge.
     pub(super) fn tells(&mut self, visit: &Visit<'_>) {
         let own = self.ledger.cluster;
         let warp = self.ledger.strand(visit.from);
@@ -57,7 +57,7 @@ impl Watcher<'_> {
         }
         let mut words = Vec::new();
         pieces(visit, |first, _, _| {
-            // Mostly it is one for all lanes.
+            // Usually it is the same for all lanes.
             if words.last() != Some(&(first / 4)) {
                 words.push(first / 4);
             }
@@ -74,7 +74,7 @@ impl Watcher<'_> {
             hearsay: self.detector.gaps && matches!(visit.room, Room::Global { .. }),
             ..Knowledge::default()
         };
-        // Who keeps no books of global memory is told nothing of other clusters.
+        // A cluster without full checks receives no knowledge of other clusters.
         let glancing = matches!(self.memory, Remembered::Filled(_));
         let own_only = |room: Room| glancing || matches!(room, Room::Shared { .. });
         let (mut short, mut version) = (None, 0);
@@ -140,7 +140,7 @@ impl Watcher<'_> {
         self.remember(visit, warp, spin);
     }
 
-    /// Keeps an access that told others something or was told, for the next one that is the same.
+    /// Records a synchronising access, to recognise its repetition.
     fn remember(&mut self, visit: &Visit<'_>, warp: u32, spin: Option<Spin>) {
         let w = &mut self.ledger.warps[warp as usize];
         if visit.act.writes() {
@@ -150,8 +150,8 @@ impl Watcher<'_> {
         w.spun = spin.map(|spin| Spin { step, ..spin });
     }
 
-    /// What an access leaves for others, the fence by which it does, and whether that is more than
-    /// what was executed.
+    /// The knowledge that an access publishes, its fence, and whether it is more than executed
+    /// steps.
     fn leaves(
         &self,
         visit: &Visit<'_>,
@@ -161,7 +161,7 @@ impl Watcher<'_> {
         let order = visit.order;
         let w = &self.ledger.warps[warp as usize];
         let (mut leaves, mut narrow) = (None, None);
-        // What was left there before is there.
+        // Knowledge published there before is still there.
         let place = spin.map(|spin| (spin.at, w.lessons));
         let news = place.is_none() || w.left != place;
         if visit.act.writes() && news {
@@ -184,7 +184,7 @@ impl Watcher<'_> {
                 Arc::make_mut(leaves.get_or_insert_default()).join(&shown);
             }
         }
-        // Whoever sees it knows at least that this was executed; a release says so already.
+        // An observer knows at least that this was executed; a release includes that already.
         let told = leaves.is_some();
         if visit.act.writes() && self.ledger.strands.has_neighbours() && !releases(order) {
             let left = Arc::make_mut(leaves.get_or_insert_default());
@@ -193,8 +193,8 @@ impl Watcher<'_> {
         (leaves, narrow, told)
     }
 
-    /// Whether nobody is told anything by an access of shared memory: nothing was left there, and
-    /// the warp has nothing to leave.
+    /// Whether an access of shared memory passes on no knowledge: none was published there, and the
+    /// warp has none to publish.
     fn is_silent(&self, visit: &Visit<'_>, warp: u32) -> bool {
         let w = &self.ledger.warps[warp as usize];
         let leaves = || {
@@ -209,7 +209,7 @@ impl Watcher<'_> {
             && !(visit.act.writes() && leaves())
     }
 
-    /// A warp is told something by an access.
+    /// A warp receives knowledge from an access.
     fn told(&mut self, visit: &Visit<'_>, warp: u32, learnt: &Knowledge) {
         let reads = visit.act != Act::Write;
         if reads {
@@ -228,8 +228,8 @@ impl Watcher<'_> {
         self.ledger.step(warp);
     }
 
-    /// An access as it would be remembered, if doing it again could be no news: it is of one word
-    /// and tells of nothing that its warp has done since its last fence.
+    /// An access as it would be recorded, if its repetition could pass on nothing new: it is of one
+    /// word and publishes nothing that its warp has done since its last fence.
     fn spin(&self, visit: &Visit<'_>, words: &[u64]) -> Option<Spin> {
         let (Room::Global { region }, &[word]) = (visit.room, words) else {
             return None;
@@ -289,7 +289,7 @@ impl Watcher<'_> {
             Proxies::GenericTensormap if fence.order == FenceOrder::Release => {
                 self.ledger.teach(warp, Knowledge::release_maps);
             }
-            // What is acquired is one map's: `Signal::MapAcquire`.
+            // An acquire is for one map: `Signal::MapAcquire`.
             Proxies::Generic | Proxies::Alias | Proxies::GenericTensormap => {}
         }
     }

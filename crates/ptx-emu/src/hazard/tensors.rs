@@ -1,4 +1,4 @@
-//! Where the tensors lie within allocations.
+//! Where tensors lie within allocations.
 
 use crate::exec::listen::visit::Bytes;
 use crate::memory::{DevicePtr, Memory};
@@ -6,7 +6,7 @@ use crate::memory::{DevicePtr, Memory};
 /// A tensor, table or buffer within an allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// As it is called in messages.
+    /// Its name in messages.
     pub name: String,
     /// Its first byte.
     pub start: DevicePtr,
@@ -22,7 +22,7 @@ struct Tensor {
     end: u64,
 }
 
-/// The tensors of each allocation, in the order they lie in.
+/// The tensors of each allocation, in the order of their addresses.
 #[derive(Debug)]
 pub(super) struct Tensors(Vec<Vec<Tensor>>);
 
@@ -50,7 +50,7 @@ impl Tensors {
         self.0.get(allocation).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether all of an access is known at a glance to be where it may be.
+    /// Whether a quick check shows that all of an access is within tensors.
     pub(super) fn contain(&self, allocation: usize, bytes: Bytes<'_>) -> bool {
         let (first, end) = match bytes {
             Bytes::Piece { first, len } => (first, first + len),
@@ -60,7 +60,7 @@ impl Tensors {
         self.outside(allocation, first, end - first).is_none()
     }
 
-    /// The first byte of a piece that lies in no tensor, where there are any.
+    /// The first byte of a piece that is in no tensor, if there are any.
     pub(super) fn outside(&self, allocation: usize, first: u64, len: u64) -> Option<u64> {
         let tensors = self.of(allocation);
         if tensors.is_empty() || len == 0 {
@@ -73,7 +73,7 @@ impl Tensors {
         (first + len > tensor.end).then_some(first.max(tensor.end))
     }
 
-    /// The tensor an offset lies in, or behind, with its own offset and how far behind it is.
+    /// The tensor at or before an offset, with its own offset and the distance behind it.
     pub(super) fn name(&self, allocation: usize, offset: u64) -> Option<(&str, u64, String)> {
         let tensors = self.of(allocation);
         let after = tensors.partition_point(|tensor| tensor.start <= offset);

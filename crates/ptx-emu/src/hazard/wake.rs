@@ -1,4 +1,4 @@
-//! What a launch did to global memory, for the next one that may begin before it is over.
+//! The accesses of a launch to global memory, for the next launch, which may begin before it ends.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,17 +12,17 @@ use crate::exec::listen::visit::Act;
 use crate::exec::origin::Origin;
 use crate::fault::Place;
 
-/// What a launch did to global memory: [`Sanitize::after`](super::Sanitize::after) gives it to the
-/// next one, if that may begin before this one is over.
+/// The accesses of a launch to global memory: [`Sanitize::after`](super::Sanitize::after) passes
+/// them to the next one, if that may begin before this one ends.
 #[derive(Clone, Default)]
 pub struct Wake(Option<Arc<Past>>);
 
-/// A launch that may still be at work.
+/// A launch that may still be running.
 pub(super) struct Past {
     pub(super) global: Global,
-    /// Where its instructions stand that reached global memory.
+    /// The places of its instructions that accessed global memory.
     pub(super) places: HashMap<u32, Place>,
-    /// CTAs of it, and of each of its clusters.
+    /// Its grid, and its clusters, in CTAs.
     pub(super) grid: [u32; 3],
     pub(super) cluster: [u32; 3],
 }
@@ -32,7 +32,7 @@ impl Wake {
         Self(Some(Arc::new(past)))
     }
 
-    /// An access of the launch before that one of this launch must not meet.
+    /// An access of the launch before that conflicts with this one.
     pub(super) fn meets(&self, at: (usize, u64), bytes: u8, writes: bool) -> Option<(u32, Site)> {
         let past = self.0.as_ref()?;
         let (old, wrote) = past.global.last(at, bytes, writes)?;

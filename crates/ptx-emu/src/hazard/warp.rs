@@ -1,4 +1,4 @@
-//! What is kept of one warp: what it knows, what it gave away and what it last told others.
+//! The state of one warp: its knowledge, its asynchronous work, and its last synchronising access.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ pub(super) struct Warp {
     /// Grows with everything it does or learns that orders accesses.
     pub(super) step: u32,
     pub(super) known: Arc<Knowledge>,
-    /// What it knew at its last fence that releases.
+    /// Its knowledge at its last fence that releases.
     pub(super) fenced: Option<Fenced>,
-    /// What it read of others and will know at its next fence that acquires.
+    /// Knowledge it has read, which becomes valid at its next fence that acquires.
     pub(super) heard: Knowledge,
-    /// The access by which it last told others something or was told.
+    /// Its last synchronising access.
     pub(super) spun: Option<Spin>,
-    /// Grows with everything that others may be told of.
+    /// Grows with all knowledge that it may publish.
     pub(super) lessons: u32,
-    /// Where it last left what it may tell without a release, and how many lessons it had by then.
+    /// Where it last published without a release, and its number of lessons then.
     pub(super) left: Option<((usize, u64), u32)>,
     /// The groups it is filling: `cp.async`, bulk copies, products.
     pub(super) open: [u32; 3],
@@ -30,28 +30,28 @@ pub(super) struct Warp {
     pub(super) products: u64,
     /// Works given to the tensor core of the CTA.
     pub(super) piped: u32,
-    /// Works of other warps that the tensor core took before those of this one which rely on them:
-    /// over when these are.
+    /// Works of other warps that the tensor core executed before this warp's works that rely on
+    /// them: complete when these are.
     pub(super) carried: Clock,
-    /// Copies of lanes under way, and how many there were before them.
+    /// Copies of lanes in flight, and the number of those before them.
     pub(super) lanes: VecDeque<u32>,
     pub(super) lanes_done: u32,
     /// Waits for loads and for stores of tensor memory.
     pub(super) moves: [u32; 2],
-    /// The last of them, loads and stores apart.
+    /// The last loads and stores of tensor memory.
     pub(super) moved: [VecDeque<Move>; 2],
-    /// The last step by which lanes of it that are on paths of their own waited for each other.
+    /// The last step at which its lanes on different paths waited for each other.
     pub(super) met: u32,
     /// Barriers it has initialised since its last fence.
     pub(super) unfenced: Vec<(u32, u32)>,
-    /// Barriers that a fence for them has been executed for: whatever it does next that others
-    /// see tells them.
+    /// Barriers whose initialisation a fence has covered: the next visible access of the warp
+    /// publishes them.
     pub(super) announced: Knowledge,
 }
 
 impl Warp {
-    /// What others learn from an access or arrival that releases nothing by itself, and reaches
-    /// them by so much.
+    /// The knowledge that others receive from an access or arrival without a release, with this
+    /// reach.
     pub(super) fn told_relaxed(&self, reach: u8) -> Knowledge {
         let mut told = self.announced.clone();
         if let Some(fenced) = self.fenced.as_ref().filter(|fenced| fenced.reach >= reach) {
@@ -61,7 +61,7 @@ impl Warp {
         told
     }
 
-    /// As [`Warp::hears`], of what was left at a place in global memory.
+    /// Like [`Warp::hears`], for knowledge published at a location in global memory.
     pub(super) fn hears_at(&mut self, own: u64, left: &Views) {
         if let Some(mine) = left.get(&own)
             && self.known.own.ran != mine.ran
@@ -72,7 +72,7 @@ impl Warp {
         self.heard.learn(own, left);
     }
 
-    /// Something is heard that will be known at the next fence that acquires.
+    /// Adds knowledge that becomes valid at the next fence that acquires.
     pub(super) fn hears(&mut self, told: &Knowledge) {
         if self.known.own.ran != told.own.ran {
             let known = Arc::make_mut(&mut self.known);
@@ -82,8 +82,8 @@ impl Warp {
     }
 }
 
-/// An access of one word of global memory that tells others something or is told. Done again, it
-/// gives nobody news: while the warp has made no step and what is left at the place is the same.
+/// A synchronising access of one word of global memory. Its repetition passes on nothing new while
+/// the warp has made no step and the knowledge published at the location is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Spin {
     pub(super) at: (usize, u64),
@@ -96,7 +96,7 @@ pub(super) struct Spin {
 /// A load or store of tensor memory, and when it was executed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Move {
-    /// Waits up to the one it is over with.
+    /// The number of the wait that completes it.
     pub(super) number: u32,
     pub(super) pc: u32,
     /// The warp's step.
@@ -105,10 +105,10 @@ pub(super) struct Move {
     pub(super) after: u32,
 }
 
-/// Loads or stores of a warp that are remembered.
+/// Loads or stores of a warp that are recorded.
 pub(super) const MOVES: usize = 16;
 
-/// What somebody knew at a fence, and how far that reaches.
+/// The knowledge at a fence, and the fence's reach.
 #[derive(Debug, Clone)]
 pub(super) struct Fenced {
     pub(super) known: Arc<Knowledge>,

@@ -1,4 +1,4 @@
-//! Listens to one cluster.
+//! Watches the accesses of one cluster.
 
 use super::clock::Knowledge;
 use super::filled::Filled;
@@ -16,31 +16,31 @@ use crate::exec::origin::{Origin, SharedAt};
 use crate::mixed::MixedMap;
 use crate::op::{Op, Order};
 
-/// The ear of one cluster.
+/// Watches one cluster.
 pub(super) struct Watcher<'d> {
     pub(super) detector: &'d Detector<'d>,
     pub(super) ledger: Ledger,
     pub(super) memory: Remembered,
-    /// What was left at places that tell others of the cluster something.
+    /// Knowledge published at locations, for threads of the cluster.
     pub(super) places: MixedMap<(Room, u64), (Knowledge, Option<Narrow>)>,
     /// The CTAs of the cluster.
     pub(super) lives: Vec<Life>,
-    /// Two writes that met, and hurt each other only if they differ.
+    /// Two conflicting writes, which do harm only if their values differ.
     pub(super) doubtful: Option<Box<Sighting>>,
-    /// The instruction that was heard last, and the lanes of it that were.
+    /// The last instruction, and those of its lanes that were seen.
     last: (u32, u32, u32, u32),
 }
 
-/// What is remembered of the memories of a cluster's CTAs.
+/// The recorded state of the memories of a cluster's CTAs.
 pub(super) enum Remembered {
-    /// Who used each word, of shared and of tensor memory.
+    /// The accesses of each word, of shared and of tensor memory.
     Users(Vec<Shadow>, Vec<Shadow>),
-    /// Only whether anybody wrote it.
+    /// Only whether it was written.
     Filled(Vec<Filled>),
 }
 
 impl<'d> Watcher<'d> {
-    /// Keeps books of memory where that is `wanted`, and else of barriers alone.
+    /// Records accesses of memory if `wanted`, else only barriers and written bytes.
     pub(super) fn new(detector: &'d Detector<'d>, cluster: u64, wanted: bool) -> Self {
         fn of_each<T: Default>(ctas: u32) -> Vec<T> {
             (0..ctas).map(|_| T::default()).collect()
@@ -64,7 +64,7 @@ impl<'d> Watcher<'d> {
         self.detector.report(self.ledger.cluster, sighting);
     }
 
-    /// The last write was not said to change nothing.
+    /// The last write changed a value.
     fn tell_doubtful(&mut self) {
         if let Some(sighting) = self.doubtful.take() {
             self.report(*sighting);
@@ -88,7 +88,8 @@ impl ClusterListener for Watcher<'_> {
     }
 
     fn hear(&mut self, visit: &Visit<'_>) {
-        // Lanes that reach other CTAs come one by one; whether they change anything is said once.
+        // Lanes that access other CTAs come one by one; whether they change a value is reported
+        // once.
         let from = &visit.from;
         let (cta, warp, pc, lanes) = self.last;
         match (cta, warp, pc) == (from.cta, from.warp, from.pc) && lanes & from.lanes == 0 {

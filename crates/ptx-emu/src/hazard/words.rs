@@ -1,11 +1,11 @@
-//! What a hazard is called, what is missing, and what is usually done about it.
+//! The text of a finding: the name of the hazard, what is missing, and the usual remedy.
 
 use super::finding::Hazard;
 use crate::exec::listen::agent::Agent;
 use crate::exec::listen::visit::Act;
 use crate::exec::origin::Origin;
 
-/// One side of what was seen.
+/// One side of a hazard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Side {
     pub(super) agent: Agent,
@@ -46,28 +46,28 @@ impl Side {
     }
 }
 
-/// Who waited for a copy into shared memory that was not over for whoever met it.
+/// Which warp waited for a copy into shared memory that was not complete for the accessing one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Waiting {
-    /// As far as is known.
+    /// None that is known.
     #[default]
     Nobody,
     /// Another warp of the CTA.
     Another,
-    /// Whoever met it had waited for all copies before it.
+    /// The accessing warp had waited for all copies before it.
     Before,
 }
 
-/// What was seen, as far as words depend on it: the later access first.
+/// The facts that the text depends on: the later access first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case<'s> {
     pub(super) here: &'s Side,
     pub(super) there: Option<&'s Side>,
-    /// The later one knew that the other had begun.
+    /// The later access knew that the other had begun.
     pub(super) begun: bool,
     pub(super) waiting: Waiting,
     pub(super) space: &'static str,
-    /// One of them is Hopper's product.
+    /// One of them is a wgmma.
     pub(super) wgmma: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Copies and products under way.
+//! Asynchronous copies and products in flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use super::clock::Knowledge;
 use crate::exec::listen::agent::Agent;
 use crate::exec::origin::{Origin, SharedAt};
 
-/// Works remembered; older ones are taken for over.
+/// Recorded works; older ones count as complete.
 pub(super) const WORKS: usize = 1 << 14;
 
-/// A copy or product under way.
+/// An asynchronous copy or product.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) from: Origin,
     pub(super) agent: Option<Agent>,
-    /// What its warp (or warps) knew when it was issued.
+    /// The knowledge of its warp (or warps) when it was issued.
     pub(super) known: Arc<Knowledge>,
-    /// The group it is done with, and the one its source is read with.
+    /// The group that completes it, and the one that shows that its source was read.
     pub(super) group: Option<(u32, u32)>,
     pub(super) read: Option<(u32, u32)>,
-    /// Phases it is done with, for the shared memory of a CTA each.
+    /// The phases that complete it, each for the shared memory of a CTA.
     pub(super) phases: Vec<(u32, u32, u32)>,
-    /// Shared memory it has written since it last signalled.
+    /// CTAs whose shared memory it has written since it last signalled.
     pub(super) unsignalled: Vec<u32>,
-    /// The CTAs whose shared memory it reads and writes, a bit each, and where it began.
+    /// The CTAs whose shared memory it reads and writes, a bit each, and its first address.
     pub(super) uses: [u32; 2],
     pub(super) at: u32,
     /// The barrier it is to signal first, and the phase when it was issued.
@@ -35,7 +35,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Who performs it: who did, or who will.
+    /// The unit that performs it, or will perform it.
     pub(super) fn performer(&self) -> Agent {
         match (self.agent, self.lanes, self.place) {
             (Some(agent), ..) => agent,
@@ -45,13 +45,13 @@ impl Work {
         }
     }
 
-    /// Whether its warp waits for it by groups, and nobody by a barrier.
+    /// Whether its warp waits for it by groups, not by a barrier.
     pub(super) fn is_grouped(&self) -> bool {
         self.group.is_some()
     }
 }
 
-/// The works of a cluster, which number them from 1 on; the oldest are forgotten.
+/// The works of a cluster, numbered from 1 on; the oldest are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Works {
     kept: VecDeque<Work>,
@@ -68,7 +68,7 @@ impl Works {
         (self.first + self.kept.len() as u32).saturating_sub(1)
     }
 
-    /// Those that are remembered, with their numbers.
+    /// The recorded ones, with their numbers.
     pub(super) fn all(&self) -> impl Iterator<Item = (u32, &Work)> {
         (self.first..).zip(&self.kept)
     }

@@ -8,7 +8,7 @@ use crate::front::ast::{self, Operand};
 use crate::op::*;
 
 impl<'a> Emitter<'_, 'a> {
-    /// What a symbol's bytes are called, local scopes first.
+    /// The location of a symbol, local scopes first.
     pub(super) fn symbol(&mut self, name: &str) -> Lowered<Option<Location>> {
         match self.names.lookup(name) {
             Some(Binding::Variable(place)) => Ok(Some(place)),
@@ -82,7 +82,7 @@ impl<'a> Emitter<'_, 'a> {
         Ok(self.const64(Const64::Bits(address)))
     }
 
-    /// The bytes from the start of a variable to an element of it, as far as they are known, and
+    /// The bytes from the start of a variable to one of its elements, as far as they are known, and
     /// what each register among the subscripts adds: (register, bytes a step).
     fn element(
         &mut self,
@@ -150,7 +150,7 @@ impl<'a> Emitter<'_, 'a> {
         Ok(self.step(base, &registers))
     }
 
-    /// As [`Emitter::element64`] where 32 bits hold the address.
+    /// Like [`Emitter::element64`] if 32 bits are enough for the address.
     pub(super) fn element32(&mut self, name: &str, indices: &[ast::Index<'a>]) -> Lowered<R32> {
         let (offset, registers) = self.element(name, indices)?;
         let base = self.symbol32(name, offset)?;
@@ -218,7 +218,7 @@ impl<'a> Emitter<'_, 'a> {
         }
     }
 
-    /// As [`Emitter::address`] where the space cannot change.
+    /// Like [`Emitter::address`] if the space cannot change.
     pub(super) fn addr(&mut self, operand: &Operand<'a>, space: Space) -> Lowered<Addr> {
         Ok(self.address(operand, space)?.0)
     }

@@ -1,7 +1,7 @@
 //! Virtual registers to slots.
 //!
-//! Compilers emit PTX in single-assignment form: thousands of names, few alive at once. A slot is
-//! 32 lanes wide, so sharing slots keeps a warp's registers in the processor's caches.
+//! Compilers emit PTX in single-assignment form: thousands of names, few of them live at once. A
+//! slot is 32 lanes wide, so sharing slots keeps a warp's registers in the processor's caches.
 
 use super::flow::Blocks;
 use super::names::File;
@@ -45,7 +45,8 @@ pub(crate) fn allocate(
     }
 }
 
-/// Pinned registers and whatever they are moved to: a copy of a result in flight is in flight too.
+/// Pinned registers and the destinations of their moves: a copy of a result in flight is in flight
+/// too.
 fn pinned(survey: &Survey) -> BTreeSet<(File, u32)> {
     let mut pinned = survey.pinned.clone();
     let mut grown = true;
@@ -68,7 +69,7 @@ struct Touch {
     write: bool,
 }
 
-/// What each group touches, by the table of instructions, one group after the other.
+/// The registers that each group touches, by the table of instructions, one group after the other.
 struct Touches {
     all: Vec<Touch>,
     starts: Vec<usize>,
@@ -97,8 +98,8 @@ impl Touches {
         touches
     }
 
-    /// Adds a group. What one of its instructions wrote before another reads it (temporaries) does
-    /// not come from outside.
+    /// Adds a group. A register that one of its instructions wrote before another reads it (a
+    /// temporary) does not come from outside.
     fn add(&mut self, program: &Program, insts: Range<usize>) {
         let first = self.all.len();
         let mut named: Vec<(Role, (File, u32))> = Vec::new();
@@ -145,7 +146,7 @@ struct Interval {
 
 type Bits = Vec<u64>;
 
-/// Which registers of one file are alive where, in one function.
+/// Where the registers of one file are live, in one function.
 struct Liveness<'s> {
     blocks: &'s Blocks,
     touches: &'s Touches,
@@ -226,7 +227,7 @@ impl<'s> Liveness<'s> {
         }
     }
 
-    /// First and last group at which each register is alive.
+    /// First and last group at which each register is live.
     fn intervals(&self) -> Vec<Interval> {
         let mut intervals: Vec<Interval> = self
             .ids

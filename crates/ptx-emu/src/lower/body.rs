@@ -159,7 +159,7 @@ fn locate(
     }
 }
 
-/// Labels and tables are visible in their whole block, also before they stand.
+/// Labels and tables are visible in their whole block, even before their position.
 fn declare_labels<'a>(
     emitter: &mut Emitter<'_, 'a>,
     statements: &'a [Statement<'a>],
@@ -234,7 +234,7 @@ fn lower_instruction<'a>(
     };
     emitter.begin_group(guard);
     ops::lower(emitter, instruction)?;
-    // Every group holds an instruction, so that a label always has one to stand at.
+    // Every group has an instruction, so that a label always has one to point to.
     if emitter.survey.groups.last().map(|group| group.start) == Some(emitter.pc()) {
         emitter.emit(Op::Nop);
     }

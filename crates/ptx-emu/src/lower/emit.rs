@@ -1,8 +1,8 @@
 //! The program under construction.
 //!
 //! A kernel is emitted twice by the same code. The first pass is a survey: registers have virtual
-//! numbers, and labels, callees and shared variables are written down. From that a [`Plan`] is made, with which the second pass emits the final program. So no
-//! instruction is ever patched.
+//! numbers, and labels, callees and shared variables are recorded. From the survey a [`Plan`] is
+//! made, with which the second pass emits the final program. So no instruction is ever patched.
 
 use super::error::{Lowered, Problem};
 use super::names::{File, Location, Names, Register};
@@ -52,13 +52,13 @@ pub(crate) struct Emitter<'m, 'a> {
     /// Guard and location of the instruction being lowered.
     pub guard: Guard,
     pub location: u32,
-    /// The body being lowered is the kernel's own.
+    /// Whether the body is the kernel's own.
     pub in_kernel: bool,
-    /// The function whose body is being lowered.
+    /// The function that is being lowered.
     pub function: usize,
     /// Tables of branch and call targets.
     pub targets: Vec<Vec<&'a str>>,
-    /// Functions the body being lowered can call.
+    /// Functions that the current body can call.
     pub callees: BTreeSet<usize>,
     pub frames: HashMap<usize, CallFrame>,
     pub call_area: Option<u32>,
@@ -68,7 +68,7 @@ pub(crate) struct Emitter<'m, 'a> {
     pub saved_frames: Vec<usize>,
     /// Bytes of each local variable, by its offset.
     pub local_sizes: HashMap<u32, u32>,
-    /// The kernel asks where system software's shared bytes are.
+    /// Whether the kernel reads the place of the system's reserved shared bytes.
     pub reserved_shared: bool,
 }
 
@@ -148,7 +148,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         self.set_flow(flow);
     }
 
-    /// Makes the guard safe from a write to its predicate within this instruction.
+    /// Protects the guard from a write to its predicate within this instruction.
     pub(super) fn protect_guard(&mut self) {
         let Some(pred) = self.guard.pred else { return };
         let copy = self.temp_pred();
@@ -181,7 +181,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         }
     }
 
-    /// Notes a move, whose destination shares the fate of its source.
+    /// Records a move, whose destination is pinned if its source is.
     pub(super) fn note_copy(&mut self, d: R32, a: R32) {
         if self.plan.is_none() && a.0 < SURVEY_CONSTANTS {
             self.survey.copies.push((a.0, d.0));
@@ -291,7 +291,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
         id
     }
 
-    /// Reserves local memory for a function (or for all) and gives its offset.
+    /// Reserves local memory for a function (or for all) and returns its offset.
     pub(super) fn reserve_local(
         &mut self,
         size: u64,
@@ -345,7 +345,7 @@ impl<'m, 'a> Emitter<'m, 'a> {
             .unwrap_or(SHARED_BASE)
     }
 
-    /// What a symbol refers to.
+    /// The location of a symbol.
     pub(super) fn place(&mut self, name: &str) -> Lowered<Option<Location>> {
         match self.unit.variables.get(name) {
             None => Ok(None),

@@ -1,16 +1,16 @@
-//! What can be wrong with a module that parses.
+//! Errors of a module that parses.
 
 /// A module that cannot be lowered, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ptx line {ptx_line}{}: {problem}{}", at(.source_line), within(.instruction))]
 pub struct LowerError {
-    /// What is wrong.
+    /// The error.
     pub problem: Problem,
     /// The instruction as written; empty for a declaration.
     pub instruction: String,
     /// Line in the PTX text, from 1.
     pub ptx_line: u32,
-    /// `file:line` of the program's source, where the PTX carries it.
+    /// `file:line` of the program's source, if the PTX contains it.
     pub source_line: Option<String>,
 }
 
@@ -30,7 +30,7 @@ fn within(instruction: &str) -> String {
     }
 }
 
-/// What is wrong, without the place.
+/// An error, without its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -40,10 +40,10 @@ pub enum Problem {
     /// A modifier that the instruction does not have.
     #[error("modifier `.{0}` is not supported here")]
     UnknownModifier(String),
-    /// A modifier the instruction cannot do without.
+    /// A required modifier.
     #[error("missing modifier: {0}")]
     MissingModifier(&'static str),
-    /// What the module's `.target` does not have.
+    /// An instruction that the module's `.target` lacks.
     #[error("{0}")]
     Target(Box<WrongTarget>),
     /// Modifiers or operands that exclude each other.
@@ -60,17 +60,17 @@ pub enum Problem {
     /// An operand of the wrong kind.
     #[error("expected {expected}, found {found}")]
     Operand {
-        /// What could stand there.
+        /// What was expected there.
         expected: String,
-        /// What stands there.
+        /// What is there.
         found: String,
     },
-    /// A body that is not written as PTX is.
+    /// A body with a syntax error.
     #[error("expected {expected}, found {found}")]
     Syntax {
-        /// What could stand there.
+        /// What was expected there.
         expected: String,
-        /// What stands there.
+        /// What is there.
         found: String,
     },
     /// A name nothing declares.
@@ -85,7 +85,7 @@ pub enum Problem {
     /// A function without a body.
     #[error("function `{0}` has no body in this module and is not one the emulator provides")]
     NoBody(String),
-    /// More than the emulator's address spaces hold.
+    /// More than the emulator's address spaces can contain.
     #[error("{0} is too large")]
     TooLarge(String),
 }
@@ -94,7 +94,7 @@ pub enum Problem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{form}` is not supported on .target {target}: it needs {needs}")]
 pub struct WrongTarget {
-    /// The instruction, and what about it.
+    /// The instruction, and the part of it that is missing.
     pub form: String,
     /// The module's target.
     pub target: String,

@@ -1,4 +1,4 @@
-//! Control flow of one function: basic blocks, and where diverged lanes meet again.
+//! Control flow of one function: basic blocks, and where diverged lanes reconverge.
 
 use super::names::Label;
 use super::survey::{Flow, Group};
@@ -68,8 +68,8 @@ impl Blocks {
             }
             let point = meeting[block].map_or(NO_RECONVERGENCE, |block| {
                 let group = &groups[self.ranges[block].0 as usize];
-                // Lanes that only wait to return need not: they would block a barrier that the
-                // others still have to pass.
+                // Lanes that would only wait to return need not: they would block a barrier that
+                // the others still have to pass.
                 match group.flow == Flow::Return && !group.guarded {
                     true => NO_RECONVERGENCE,
                     false => group.start,
@@ -81,8 +81,8 @@ impl Blocks {
 
     /// Immediate post-dominator of each block; `None` is the exit.
     ///
-    /// Paths that end a thread (`trap`, `exit`) do not count where another path goes on: lanes
-    /// that are gone need not be met.
+    /// Paths that end a thread (`trap`, `exit`) do not count if another path goes on: ended lanes
+    /// need not reconverge.
     fn post_dominators(&self, groups: &[Group]) -> Vec<Option<usize>> {
         let count = self.ranges.len();
         let exit = count;
@@ -176,8 +176,8 @@ fn meet(idom: &[usize], rank: &[usize], mut a: usize, mut b: usize) -> usize {
     a
 }
 
-/// Reverse post-order of a walk from the exit against the edges. Blocks that cannot reach the
-/// exit (endless loops) are given an edge to it, the last of each such region first.
+/// Reverse post-order of a walk from the exit against the edges. Blocks that cannot reach the exit
+/// (endless loops) get an edge to it, the last of each such region first.
 fn backward_order(predecessors: &mut [Vec<usize>], exit: usize) -> Vec<usize> {
     let count = exit;
     let mut seen = vec![false; count + 1];

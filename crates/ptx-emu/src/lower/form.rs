@@ -1,4 +1,4 @@
-//! What a family of instructions gets to see of one.
+//! The parts of an instruction that its family's code reads.
 
 use super::words::Words;
 use crate::front::ast::Operand;

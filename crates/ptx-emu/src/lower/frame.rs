@@ -1,9 +1,9 @@
-//! Where arguments and results lie. Frames are static: each function's parameters have fixed
-//! places in local memory (or fixed registers), and lanes keep their own copies. Around a call
-//! that may lead back into its caller, the caller's frame is saved.
+//! Where arguments and results lie. Frames are static: each function's parameters have fixed places
+//! in local memory (or fixed registers), and each lane has its own copy. Around a call that may
+//! lead back to its caller, the caller's frame is saved.
 //!
-//! A function whose address is taken can also be entered through a common area: the caller of
-//! an unknown function writes the arguments there, the function moves them to its own places.
+//! A function whose address is taken can also be entered through a common area: the caller of an
+//! unknown function writes the arguments there, and the function moves them to its own places.
 
 use super::emit::{CallFrame, Emitter, Formal};
 use super::error::{Lowered, Problem, illegal};
@@ -12,7 +12,7 @@ use super::unit::layout;
 use crate::front::ast::{ScalarType, Storage, Variable};
 use crate::op::*;
 
-/// Bytes of arguments, and again of results, an indirect call can pass.
+/// Maximum bytes of arguments, and again of results, in an indirect call.
 pub(super) const AREA_BYTES: u32 = 1024;
 
 /// The frame of a function, laid out when it is first needed.
@@ -107,7 +107,7 @@ fn memory_sizes(formals: &[Formal]) -> Lowered<Vec<u32>> {
     formals.iter().map(size).collect()
 }
 
-/// Entry through the address: arguments move from the common area to the function's own places.
+/// Entry through the address: moves arguments from the common area to the function's own places.
 pub(crate) fn receive(emitter: &mut Emitter<'_, '_>, function: usize) -> Lowered<()> {
     let frame = frame(emitter, function)?;
     let sizes = memory_sizes(&frame.params)?;
@@ -120,7 +120,7 @@ pub(crate) fn receive(emitter: &mut Emitter<'_, '_>, function: usize) -> Lowered
     Ok(())
 }
 
-/// `ret`, also handing results to an unknown caller.
+/// `ret`, which also passes results to an unknown caller.
 pub(crate) fn ret(emitter: &mut Emitter<'_, '_>) -> Lowered<()> {
     let function = emitter.function;
     if !emitter.in_kernel && emitter.unit.address_taken.contains(&function) {
@@ -214,7 +214,7 @@ pub(super) fn restore(emitter: &mut Emitter<'_, '_>) {
     emitter.emit(Op::RestoreFrame { frame });
 }
 
-/// Brings results to the common area, where they survive the restoring of the caller's frame.
+/// Copies results to the common area, where they survive the restoring of the caller's frame.
 pub(super) fn stage(emitter: &mut Emitter<'_, '_>, returns: &[Formal]) -> Lowered<Vec<Formal>> {
     let sizes = memory_sizes(returns)?;
     let places = area_places(emitter, &sizes, AREA_BYTES)?;

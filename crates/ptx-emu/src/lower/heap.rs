@@ -1,11 +1,11 @@
-//! `malloc` and `free` of kernels, which the device provides: functions of PTX, added to modules
-//! that declare them.
+//! `malloc` and `free` of kernels, which the device provides: PTX functions, added to modules that
+//! declare them.
 
 use crate::front::{ParseError, ast, parse};
 
 const HEAP: &str = include_str!("heap.ptx");
 
-/// Adds the functions, and the memory they give away, to a module that calls them.
+/// Adds the functions, and their memory, to a module that calls them.
 pub(super) fn provide<'a>(module: &mut ast::Module<'a>) -> Result<(), ParseError> {
     let named = |function: &&ast::Function<'_>| matches!(function.name, "malloc" | "free");
     let (mut declared, mut own) = (false, false);

@@ -8,7 +8,7 @@ use super::unit::{self, Unit};
 use super::{allocate, body, registers};
 use crate::op::{FrameSlots, P, Program, SHARED_BASE, SHARED_SCRATCH, SharedVar};
 
-/// Most shared memory a block can have, static and dynamic (opt-in maximum of sm_90, generously).
+/// Maximum shared memory of a block, static and dynamic (opt-in maximum of sm_90, generously).
 const MAX_SHARED: u32 = 1 << 20;
 
 /// Lowers the kernel that is function `index` of the module.
@@ -56,7 +56,7 @@ fn plan(emitter: &Emitter<'_, '_>) -> Result<Plan, Problem> {
     Ok(plan)
 }
 
-/// Static variables first, then the dynamic ones, which all begin at one place.
+/// Static variables first, then the dynamic ones, which all begin at one address.
 fn shared_addresses(emitter: &Emitter<'_, '_>) -> Result<Vec<u32>, Problem> {
     let mut end = SHARED_BASE;
     let mut addresses = vec![0; emitter.shared.len()];
@@ -142,7 +142,7 @@ fn finish(emitter: Emitter<'_, '_>, plan: &Plan, index: usize) -> Result<Program
     Ok(program)
 }
 
-/// What calls that may re-enter their caller save.
+/// The registers and memory that calls which may re-enter their caller save.
 fn frames(emitter: &Emitter<'_, '_>, plan: &Plan) -> Vec<FrameSlots> {
     let frame = |function: &usize| {
         let bodies = emitter.survey.bodies.iter();

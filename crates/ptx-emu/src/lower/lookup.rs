@@ -1,4 +1,4 @@
-//! What operands name.
+//! Resolves the names in operands.
 
 use super::emit::Emitter;
 use super::error::{Lowered, Problem, illegal};
@@ -6,7 +6,7 @@ use super::names::{Binding, Register};
 use crate::front::ast::{Constant, Operand};
 use crate::op::*;
 
-/// An operand in words, for errors.
+/// Describes an operand for errors.
 pub(crate) fn describe(operand: &Operand<'_>) -> String {
     match operand {
         Operand::Name(name) => format!("`{name}`"),
@@ -65,7 +65,7 @@ pub(crate) fn immediate(operand: &Operand<'_>) -> Lowered<i64> {
     }
 }
 
-/// An integer literal that fits 32 bits without a sign.
+/// An unsigned integer literal that fits 32 bits.
 pub(crate) fn immediate_u32(operand: &Operand<'_>) -> Lowered<u32> {
     match u32::try_from(immediate(operand)?) {
         Ok(value) => Ok(value),

@@ -1,8 +1,8 @@
 //! Lowers the syntax tree to the predecoded program.
 //!
 //! `unit` collects a module's tables, `kernel` lowers one kernel in two passes, `body` walks
-//! statements, `ops` knows the instructions; `flow` finds where diverged lanes meet, `allocate`
-//! gives registers their slots. Whatever is not understood is an error that names it.
+//! statements, `ops` has the instructions; `flow` finds where diverged lanes reconverge, `allocate`
+//! gives registers their slots. Anything unknown is an error that names it.
 //!
 //! A module may use only those listed above it, by a path or by a method of
 //! [`Emitter`](emit::Emitter); a test checks this.
@@ -60,24 +60,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// It is not written as PTX is.
+    /// It has a syntax error.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// It asks for what does not exist or is not supported.
+    /// It uses something that does not exist or is not supported.
     #[error(transparent)]
     Lower(#[from] LowerError),
 }
 
-/// Reads PTX text and lowers all its kernels. One that cannot be lowered does not hurt the others:
-/// it is in [`Module::refused`].
+/// Reads PTX text and lowers all its kernels. A kernel that cannot be lowered does not affect the
+/// others: it is in [`Module::refused`].
 pub(crate) fn compile(text: &str) -> Result<Module, CompileError> {
     let mut module = front::parse(text)?;
     heap::provide(&mut module)?;
     Ok(lower(&module)?)
 }
 
-/// Lowers all kernels of a module, each on its own; what is wrong with the module itself (its
-/// variables, or two functions of one name) refuses it.
+/// Lowers all kernels of a module, each on its own; an error in the module itself (its variables,
+/// or two functions of one name) refuses it.
 pub(crate) fn lower(module: &ast::Module<'_>) -> Result<Module, LowerError> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let unit = unit::Unit::new(module).map_err(|(problem, ptx_line)| LowerError {

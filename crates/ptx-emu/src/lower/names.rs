@@ -48,7 +48,7 @@ pub(crate) type Label = u32;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Binding {
     Register(Register),
-    /// A vector parameter: its first element, and how many follow one another.
+    /// A vector parameter: its first element, and the number of consecutive elements.
     Vector(Register, u32),
     Variable(Location),
     Label(Label),
@@ -64,7 +64,7 @@ struct Family {
     vector: u32,
     /// Registers of a range, 1 for a single one.
     count: u32,
-    /// Distinguishes declarations when ids are handed out.
+    /// Distinguishes declarations when ids are assigned.
     declaration: u32,
 }
 
@@ -77,7 +77,7 @@ struct Declarator<'a> {
 }
 
 /// The names of one block. `a` and `a<2>` are different names (the latter is `a0` and `a1`), so
-/// single registers and ranges have tables of their own.
+/// single registers and ranges have separate tables.
 #[derive(Default)]
 struct Scope<'a> {
     bindings: HashMap<&'a str, Binding>,
@@ -126,7 +126,7 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// As [`Names::bind`] for a variable, whose declaration says how it is indexed.
+    /// Like [`Names::bind`] for a variable, whose declaration defines how it is indexed.
     pub(super) fn bind_variable(
         &mut self,
         variable: &'a Variable<'a>,
@@ -242,7 +242,7 @@ impl<'a> Names<'a> {
         register
     }
 
-    /// A register as the text has it; nothing for one that no name refers to.
+    /// A register's name in the text; `None` for one without a name.
     pub(super) fn spelling(&self, file: File, id: u32) -> Option<String> {
         let named = |((declaration, index), of): (&(u32, u32), &u32)| {
             let declarator = &self.declarations[*declaration as usize];
@@ -268,27 +268,28 @@ impl<'a> Names<'a> {
         Some(spelling)
     }
 
-    /// Virtual ids handed out in each file.
+    /// Virtual ids assigned in each file.
     pub(super) fn counts(&self) -> [u32; 3] {
         self.next
     }
 }
 
 impl Scope<'_> {
-    /// The name means something here.
+    /// Whether the name has a meaning here.
     fn declares(&self, name: &str) -> bool {
         self.bindings.contains_key(name)
             || self.singles.contains_key(name)
             || self.ranged(name).is_some()
     }
 
-    /// Whether `stem<count>` would declare a name anew.
+    /// Whether `stem<count>` would declare a name again.
     fn overlaps(&self, stem: &str, count: u32) -> bool {
         let member = |name: &&str| {
             let index = name.strip_prefix(stem).and_then(number);
             index.is_some_and(|index| index < count)
         };
-        // Of two ranges, the longer stem is the shorter one and the first digits of its numbers.
+        // Of two overlapping ranges, the longer stem is the shorter one plus the first digits of
+        // its numbers.
         let both = |(other, family): (&&str, &Family)| {
             let contains = |outer: &str, inner: &str, outer_count: u32, inner_count: u32| {
                 let lead = match inner.strip_prefix(outer) {
@@ -330,7 +331,7 @@ impl Scope<'_> {
     }
 }
 
-/// The number that ends a name of a range: no zeros in front.
+/// The number that ends a name of a range: without leading zeros.
 fn number(digits: &str) -> Option<u32> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = digits.len() > 1 && digits.starts_with('0');
@@ -385,7 +386,7 @@ mod tests {
         assert_eq!(outer.bits, 32);
     }
 
-    /// What may stand beside what in one scope.
+    /// Which names may share a scope.
     #[test]
     fn a_name_and_a_range_of_it_are_different_names() {
         use ScalarType::{B32, F16};

@@ -26,7 +26,7 @@ pub(crate) fn literal_bits(constant: Constant, ty: Num) -> u64 {
 }
 
 impl<'a> Emitter<'_, 'a> {
-    /// Constants are added to integers; for floats no assembler has a meaning.
+    /// A constant can be added to integers; no assembler defines it for floats.
     fn check_sum(&mut self, operand: &Operand<'a>, ty: Num) -> Lowered<()> {
         match operand {
             Operand::NameOffset(name, _)
@@ -229,7 +229,7 @@ impl<'a> Emitter<'_, 'a> {
     }
 }
 
-/// A register that holds the value of an operand.
+/// A register with the value of an operand.
 pub(crate) trait Source: Sized {
     fn read<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self>;
 }
@@ -252,7 +252,7 @@ impl Source for Slot {
     }
 }
 
-/// A register that an operand names to be written.
+/// A destination register that an operand names.
 pub(crate) trait Target: Sized {
     fn write<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, ty: Num) -> Lowered<Self>;
 }
@@ -269,7 +269,7 @@ impl Target for R64 {
     }
 }
 
-/// What is written has one bit per lane, whatever the type of the values it comes from.
+/// The result has one bit per lane, whatever the type of the values it comes from.
 impl Target for P {
     fn write<'a>(emitter: &mut Emitter<'_, 'a>, operand: &Operand<'a>, _: Num) -> Lowered<Self> {
         emitter.dp(operand)

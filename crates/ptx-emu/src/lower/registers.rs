@@ -1,7 +1,7 @@
-//! Registers that are touched while a product in flight holds them, changed without the fence that
-//! tells the tensor core, or read though nothing gives them a value.
+//! Finds registers that are used while a product in flight holds them, changed without the fence
+//! for the tensor core, or read though no path writes them.
 //!
-//! Judged on virtual registers, over all paths, before anything runs.
+//! Works on virtual registers, over all paths, before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,27 +15,27 @@ use crate::op::{Op, Pc, Program, RegisterHazard, RegisterTrouble, Slot, WgmmaA};
 /// A register that a product in flight holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
-    /// Commits since.
+    /// Commits since it was issued.
     age: u32,
     by: Pc,
     /// Read by the product, not written.
     fragment: bool,
-    /// Loaded from tensor memory, and waited for as such.
+    /// Loaded from tensor memory, with the wait for such loads.
     load: bool,
 }
 
-/// What is known at a point of the program.
+/// The state at a point of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct State {
     /// Registers changed since the last `wgmma.fence`, and where.
     unfenced: BTreeMap<u32, Pc>,
     held: BTreeMap<u32, Held>,
-    /// Some way here has no fence at all.
+    /// Some path here has no fence at all.
     no_fence: bool,
 }
 
 impl State {
-    /// Takes in what is known on another way to the same point; whether that was news.
+    /// Adds the state of another path to the same point; returns whether it was new.
     fn join(&mut self, other: &Self) -> bool {
         let before = self.clone();
         for (register, at) in &other.unfenced {
@@ -52,13 +52,13 @@ impl State {
     }
 }
 
-/// Commits after which nobody counts any more.
+/// Commits after which the age is no longer counted.
 const OLDEST: u32 = 64;
 
-/// What is wrong, where, and with whom: of several registers the first that was met.
+/// The hazard, its places, and the first of its registers.
 type Found = BTreeMap<(RegisterTrouble, Pc, Option<Pc>), Option<(File, u32)>>;
 
-/// Everything wrong with the registers of a kernel and the functions it reaches.
+/// All hazards of the registers of a kernel and the functions it reaches.
 pub(super) fn hazards(
     survey: &Survey,
     program: &Program,
@@ -112,7 +112,7 @@ impl Registers {
         word.is_some_and(|word| word >> (register % 64) & 1 == 1)
     }
 
-    /// Takes in another set; whether that was news.
+    /// Adds another set; returns whether it was new.
     fn join(&mut self, other: &Self) -> bool {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -126,7 +126,7 @@ impl Registers {
     }
 }
 
-/// The registers of an instruction that nothing gives a value, and those it gives one.
+/// The registers that an instruction reads without a value, and those it writes.
 #[derive(Default)]
 struct Passage {
     missing: Vec<usize>,
@@ -134,13 +134,13 @@ struct Passage {
 }
 
 impl Passage {
-    /// The register of a number.
+    /// The register with this number.
     fn register(number: usize) -> (File, u32) {
         let file = [File::W32, File::W64, File::Pred][number % 3];
         (file, number as u32 / 3)
     }
 
-    /// Registers go by numbers; constants are left out.
+    /// Registers are represented by numbers; constants are left out.
     fn pass(&mut self, program: &Program, pc: Pc, written: &mut Registers) {
         self.missing.clear();
         self.writes.clear();
@@ -169,7 +169,7 @@ impl Passage {
         );
         let nothing = copies && !self.missing.is_empty();
         if nothing {
-            // A copy of nothing holds nothing, and is told of where it is used.
+            // A copy of an uninitialised register is uninitialised too, and reported at its use.
             self.missing.clear();
             self.writes.clear();
         }
@@ -186,8 +186,8 @@ impl Passage {
     }
 }
 
-/// Reads of registers that no instruction on any way to them writes. What another body of the
-/// program writes, or nobody here, may come from a caller.
+/// Reads of registers that no instruction on any path to them writes. A register that another body
+/// of the program writes, or none here, may come from a caller.
 fn uninitialised(survey: &Survey, program: &Program, blocks: &Blocks, found: &mut Found) {
     let entry = |block: usize| insts(survey, program, blocks, block).start == 0;
     if blocks.ranges.is_empty() || !entry(0) {
@@ -222,7 +222,7 @@ fn uninitialised(survey: &Survey, program: &Program, blocks: &Blocks, found: &mu
         let Some(written) = written else { continue };
         for pc in insts(survey, program, blocks, block) {
             passage.pass(program, pc, written);
-            // Its first read is enough.
+            // The first read is enough.
             for news in passage.missing.iter().filter(|r| named.insert(**r)) {
                 found
                     .entry((RegisterTrouble::Uninitialised, pc, None))
@@ -317,7 +317,7 @@ impl State {
                 };
                 self.hold(fragments, fragment);
             }
-            // Compilers copy accumulators about between products; the copy waits with them.
+            // Compilers copy accumulators between products; the copy waits with them.
             Op::Mov32 { d, a } => {
                 match self.held.get(&a.0).copied() {
                     Some(held) if !held.fragment => self.held.insert(d.0, held),
@@ -359,7 +359,7 @@ impl State {
         }
     }
 
-    /// A product that takes the values of these registers.
+    /// A product that reads these registers.
     fn product<'s>(
         &self,
         program: &Program,
@@ -392,8 +392,8 @@ impl State {
     }
 }
 
-/// The last instruction before another, as the text has them, that gives one of some registers its
-/// value. Copies are followed to what they copy; what a compiler put in has no line of its own.
+/// The last instruction before another, in the order of the text, that writes one of some
+/// registers. Copies are followed to their source; a compiler's own copies have no source line.
 fn last_write(program: &Program, before: Pc, mut registers: BTreeSet<u32>) -> Option<Pc> {
     let mut nearest = None;
     for pc in (0..before).rev() {
@@ -405,7 +405,7 @@ fn last_write(program: &Program, before: Pc, mut registers: BTreeSet<u32>) -> Op
                     writes |= role.writes() && registers.contains(&r.0);
                 }
             });
-        // Products take turns with their own accumulators.
+        // Products alternate with their own accumulators.
         if !writes || matches!(inst.op, Op::Wgmma(_)) {
             continue;
         }
@@ -439,8 +439,8 @@ mod tests {
     use super::*;
     use crate::Module;
 
-    /// What is found in a kernel of products on `%f0..3` and fragments `%r4..7`; its lines count from
-    /// 1, and those of what stands before it down from 0.
+    /// The findings in a kernel with products on `%f0..3` and fragments `%r4..7`; its lines count
+    /// from 1, and those before it down from 0.
     fn found(body: &str) -> Vec<(RegisterTrouble, i64, Option<i64>)> {
         found_for("sm_90a", body)
     }
@@ -535,17 +535,17 @@ mod tests {
     fn a_register_without_a_value_is_named() {
         let body = "add.f32 %f5, %f4, %f0;\nst.global.f32 [%rd1], %f5;\n";
         assert_eq!(found(body), [(RegisterTrouble::Uninitialised, 1, None)]);
-        // Given a value, but on no way that leads here.
+        // Written, but on no path that leads here.
         let later = "add.f32 %f5, %f4, %f0;\nst.global.f32 [%rd1], %f5;\nmov.f32 %f4, %f0;\n";
         assert_eq!(found(later), [(RegisterTrouble::Uninitialised, 1, None)]);
-        // Given one by some of the lanes, or the first time round.
+        // Written by some of the lanes, or in the first iteration.
         let guarded =
             "setp.ne.u32 %p, %r4, 0;\n@%p mov.f32 %f4, %f0;\nst.global.f32 [%rd1], %f4;\n";
         assert_eq!(found(guarded), []);
         let looped = "LOOP: setp.ne.u32 %p, %r4, 0;\n@%p bra NEXT;\nst.global.f32 [%rd1], %f4;\n\
                       NEXT: mov.f32 %f4, %f0;\n@%p bra LOOP;\n";
         assert_eq!(found(looped), []);
-        // Only copied: a load that some lanes do not take part in begins so.
+        // Only copied: a load by some of the lanes begins so.
         let copied = "setp.ne.u32 %p, %r4, 0;\nmov.f32 %f4, %f5;\n@%p ld.global.f32 %f4, [%rd1];\n\
                       st.global.f32 [%rd1], %f4;\n";
         assert_eq!(found(copied), []);
@@ -564,7 +564,7 @@ mod tests {
             found(format!("{load}{store}{wait}")),
             [(RegisterTrouble::Loaded, 2, Some(1))]
         );
-        // Copied about, it is waited for with the copy.
+        // A copy is waited for like the original.
         assert_eq!(found(format!("{load}mov.b32 %r6, %r4;\n{wait}{store}")), []);
     }
 }

@@ -37,7 +37,7 @@ impl<'a> Emitter<'_, 'a> {
         let clock = match (name, member) {
             ("%clock" | "%clock_lo", None) => Clock::Cycles,
             ("%clock_hi", None) => Clock::CyclesHi,
-            // The low half, as it was once all of it.
+            // The low half, which was once the whole register.
             ("%gridid", None) => {
                 let a = self.special64(Special::Gridid);
                 let d = self.temp32();
@@ -60,7 +60,7 @@ impl<'a> Emitter<'_, 'a> {
         Ok(d)
     }
 
-    /// Special registers may be read as narrower values than they are.
+    /// Special registers may be read as narrower values.
     pub(super) fn low_bits(&mut self, full: R32, bits: u32) -> R32 {
         if bits >= 32 {
             return full;
@@ -155,7 +155,7 @@ fn fixed(name: &str, member: Option<&str>) -> Option<u32> {
         ("%reserved_smem_offset_begin" | "%reserved_smem_offset_0", None) => Some(0),
         ("%reserved_smem_offset_1", None) => Some(SHARED_SCRATCH),
         ("%reserved_smem_offset_end" | "%reserved_smem_offset_cap", None) => Some(SHARED_BASE),
-        // What a driver or a profiler would have put there.
+        // Values that a driver or a profiler would set.
         (name, None) if numbered(name, "%envreg", "", 32) || numbered(name, "%pm", "", 8) => {
             Some(0)
         }

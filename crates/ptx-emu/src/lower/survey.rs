@@ -1,4 +1,4 @@
-//! What the two passes over a kernel tell each other.
+//! The data that the first pass over a kernel hands to the second.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(crate) struct Group {
     pub flow: Flow,
 }
 
-/// What the first pass finds out.
+/// The results of the first pass.
 #[derive(Default)]
 pub(crate) struct Survey {
     pub groups: Vec<Group>,
@@ -43,7 +43,7 @@ pub(crate) struct Survey {
     pub entries: HashMap<usize, (Pc, Pc)>,
 }
 
-/// What the second pass needs to know beforehand.
+/// The data that the second pass needs beforehand.
 #[derive(Default)]
 pub(crate) struct Plan {
     /// Physical slot of each virtual register, by file.
@@ -58,9 +58,9 @@ pub(crate) struct Plan {
     pub reconverge: HashMap<Pc, Pc>,
     /// Absolute address of each shared variable.
     pub shared: Vec<u32>,
-    /// What is wrong with its registers.
+    /// Hazards of its registers.
     pub register_hazards: Vec<RegisterHazard>,
 }
 
-/// Where constants are numbered in the first pass: beyond any virtual register.
+/// The first number of constants in the first pass: beyond any virtual register.
 pub(crate) const SURVEY_CONSTANTS: u32 = 1 << 30;

@@ -1,8 +1,8 @@
-//! Which instruction belongs to which `.target`, as the assembler has it.
+//! Which instruction belongs to which `.target`, as ptxas has it.
 //!
-//! A plain target (`sm_100`) runs on its chip and later ones, so it knows only what stays. What
-//! belongs to one chip needs its `a` target, and what a family of chips shares needs an `a` or
-//! `f` target of that family. The table was held against ptxas 13.4, form by form.
+//! A plain target (`sm_100`) runs on its chip and later ones, so it has only instructions that
+//! stay. An instruction of one chip needs its `a` target, and one that a family of chips shares
+//! needs an `a` or `f` target of that family. The table was compared with ptxas 13.4, form by form.
 
 use super::error::{Lowered, Problem, WrongTarget};
 use crate::front::ast::{Instruction, Operand};
@@ -23,7 +23,7 @@ enum Reach {
     Chip,
 }
 
-/// Which targets know a form.
+/// The targets that have a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     /// This one and all later ones.
@@ -46,7 +46,7 @@ const SPECIFIC: Needs = Needs::Families(&[90, 100, 101, 103, 110, 120, 121]);
 /// Its `mma.sync` multiplies 4- and 6-bit floats.
 const CONSUMER: Needs = Needs::Families(&[120, 121]);
 
-/// An instruction that has all of some modifiers, and what it needs.
+/// An instruction with all of some modifiers, and the targets it needs.
 struct Rule {
     opcode: &'static str,
     words: &'static [&'static str],
@@ -61,7 +61,7 @@ const fn rule(opcode: &'static str, words: &'static [&'static str], needs: Needs
     }
 }
 
-/// Where several rules apply, each must hold; the first that does not is what is reported.
+/// If several rules apply, each must hold; the first that does not is reported.
 const RULES: &[Rule] = &[
     rule("wgmma", &[], Needs::Chips(&[90])),
     rule("tcgen05", &[], TCGEN05),
@@ -182,7 +182,7 @@ const RULES: &[Rule] = &[
 ];
 
 impl Target {
-    /// The target of this name, if it is one; without one there are no rules, and no device that
+    /// The target of this name, if there is one; without one there are no rules, and no device
     /// would run the module.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix("sm_")?;
@@ -212,7 +212,7 @@ impl Target {
         }
     }
 
-    /// Refuses an instruction that this target does not have.
+    /// Refuses an instruction that this target lacks.
     pub(crate) fn check(self, name: &str, instruction: &Instruction<'_>) -> Lowered<()> {
         let has = |word: &&str| instruction.modifiers.contains(word);
         let broken = RULES
@@ -268,7 +268,7 @@ fn wide(instruction: &Instruction<'_>) -> bool {
     matches!(instruction.opcode, "ld" | "st") && (has(&["v8"]) || of_64)
 }
 
-/// A product of tensor memory whose D is scaled first: a number behind the predicate.
+/// A product of tensor memory whose D is scaled first: a number after the predicate.
 fn scales_d(instruction: &Instruction<'_>) -> bool {
     let has = |word: &str| instruction.modifiers.contains(&word);
     let single = |operand: &&Operand<'_>| !matches!(operand, Operand::Vector(_));
@@ -278,7 +278,7 @@ fn scales_d(instruction: &Instruction<'_>) -> bool {
         && instruction.operands.iter().filter(single).count() > 5
 }
 
-/// `min` or `max` of three.
+/// `min` or `max` of three operands.
 fn of_three(instruction: &Instruction<'_>) -> bool {
     let guard = |operand: &&Operand<'_>| !matches!(operand, Operand::Pair(..));
     matches!(instruction.opcode, "min" | "max")
@@ -307,7 +307,7 @@ mod tests {
     use super::Target;
     use crate::Module;
 
-    /// Why the kernel cannot run when it is made for `target`, if it cannot.
+    /// Why the kernel cannot run when compiled for `target`, if so.
     fn refusal(target: &str, line: &str) -> Option<String> {
         let text = format!(
             ".version 9.2\n.target {target}\n.address_size 64\n.visible .entry k()\n{{\n\
@@ -325,7 +325,7 @@ mod tests {
         "sm_121a",
     ];
 
-    /// What ptxas 13.4 assembled for which target, among those above.
+    /// The results of ptxas 13.4 for the targets above.
     #[test]
     fn the_rules_are_those_of_the_assembler() {
         let from_90 = "90 90a 100 100a 100f 103 103a 103f 110 110a 110f 120 120a 120f 121a";

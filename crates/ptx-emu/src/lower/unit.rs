@@ -8,10 +8,10 @@ use crate::op::{CLUSTER_RANK_SHIFT, CODE_WINDOW, Frame, GlobalVar, Param, Reloc}
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Largest variable the emulator lays out: more than any device has memory.
+/// Maximum size of a variable: more than the memory of any device.
 const MAX_BYTES: u64 = 1 << 38;
 
-/// Longest initialised variable, whose bytes are kept in the module.
+/// Maximum size of an initialised variable, whose bytes are kept in the module.
 const MAX_INITIAL: u64 = 1 << 32;
 
 /// Frames of inlining kept in a location; real chains are far shorter.
@@ -27,15 +27,15 @@ pub(crate) enum ModuleVariable {
 
 pub(crate) struct Unit<'a> {
     pub ast: &'a ast::Module<'a>,
-    /// Some instruction is of a pair of CTAs, or clears bits of a CTA's rank: addresses of shared
-    /// variables must have the rank, as on the device.
+    /// Some instruction is for a pair of CTAs, or clears bits of a CTA's rank: addresses of shared
+    /// variables must contain the rank, as on the device.
     pub pairs: bool,
-    /// What the module is made for, where that is known.
+    /// The module's target, if it is known.
     pub target: Option<Target>,
     pub functions: HashMap<&'a str, usize>,
     pub variables: HashMap<&'a str, ModuleVariable>,
     pub globals: Vec<GlobalVar>,
-    /// Variables in global and constant memory that functions declare, by where they stand.
+    /// Variables in global and constant memory that functions declare, by position.
     pub statics: HashMap<ast::Position, Location>,
     /// Functions whose address some instruction or initial value takes.
     pub address_taken: BTreeSet<usize>,
@@ -73,7 +73,7 @@ pub(crate) fn layout(variable: &ast::Variable<'_>) -> Lowered<Layout> {
     Ok(Layout { size, align })
 }
 
-/// Elements of an open first dimension: what the initial value has.
+/// Elements of an open first dimension: those of the initial value.
 fn inferred_extent(variable: &ast::Variable<'_>) -> u64 {
     match &variable.init {
         Some(Initializer::List(items)) => items.len() as u64,
@@ -82,7 +82,7 @@ fn inferred_extent(variable: &ast::Variable<'_>) -> u64 {
 }
 
 impl<'a> Unit<'a> {
-    /// Collects the tables; on failure also says which line of the PTX is at fault.
+    /// Collects the tables; an error includes the line of the PTX.
     pub(super) fn new(ast: &'a ast::Module<'a>) -> Result<Self, (Problem, u32)> {
         let mut unit = Self {
             ast,
@@ -147,7 +147,7 @@ impl<'a> Unit<'a> {
         Ok(())
     }
 
-    /// Notes functions that stand where a value is read.
+    /// Records functions that are used as values.
     fn find_addresses(&mut self, statements: &[ast::Statement<'a>]) {
         for statement in statements {
             match statement {
@@ -156,7 +156,7 @@ impl<'a> Unit<'a> {
                     init: Some(init), ..
                 }) => self.find_entries(init),
                 ast::Statement::Instruction(instruction) => {
-                    // The function a call names is no value; its arguments are.
+                    // The function that a call names is not a value; its arguments are.
                     let call = instruction.opcode == "call";
                     for operand in &instruction.operands {
                         match operand {
@@ -179,7 +179,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Notes functions in a table of addresses.
+    /// Records functions in a table of addresses.
     fn find_entries(&mut self, init: &Initializer<'a>) {
         match init {
             Initializer::List(items) => items.iter().for_each(|item| self.find_entries(item)),
@@ -195,7 +195,8 @@ impl<'a> Unit<'a> {
         CODE_WINDOW + 16 * function as u64
     }
 
-    /// Closes the call graph; a call through a register can reach whatever has its address taken.
+    /// Closes the call graph; a call through a register can reach every function whose address is
+    /// taken.
     fn find_calls(&mut self) {
         let mut reaches: Vec<BTreeSet<usize>> = Vec::new();
         for function in &self.ast.functions {
@@ -273,7 +274,7 @@ impl<'a> Unit<'a> {
         redeclared(variable, earlier.is_some())
     }
 
-    /// Lays a variable out and gives its number.
+    /// Lays a variable out and returns its number.
     fn add_global(
         &mut self,
         name: String,
@@ -300,8 +301,8 @@ impl<'a> Unit<'a> {
         Ok(self.globals.len() as u32 - 1)
     }
 
-    /// Adds what the statements of a function declare in global and constant memory. `scopes` are
-    /// the names of the blocks around them, which initial values may refer to.
+    /// Adds the variables that the statements of a function declare in global and constant memory.
+    /// `scopes` are the names of the enclosing blocks, which initial values may refer to.
     fn add_statics(
         &mut self,
         function: &str,
@@ -415,7 +416,7 @@ fn names_pair(statements: &[ast::Statement<'_>]) -> bool {
     })
 }
 
-/// `and.b32 d, a, 0xfeffffff`: so Triton and CUTLASS make an address of the even CTA's. A compiler
+/// `and.b32 d, a, 0xfeffffff`: Triton and CUTLASS compute the even CTA's address so. A compiler
 /// that knows its alignment may clear low bits too.
 fn clears_rank(instruction: &ast::Instruction<'_>) -> bool {
     let (rank, low) = (0xf << CLUSTER_RANK_SHIFT, 0xfff);
@@ -550,7 +551,7 @@ fn scalar_bits(constant: ast::Constant, scalar: ast::ScalarType) -> u64 {
     }
 }
 
-/// Most bytes of parameters a kernel can have.
+/// Maximum bytes of a kernel's parameters.
 const MAX_PARAM_BYTES: u32 = 32764;
 
 /// Parameters of a kernel in their memory.

@@ -1,5 +1,5 @@
-//! Which instruction belongs to which `.version`, as the assembler has it: conversions, whose newer
-//! pairs of types look like older ones. Compilers write the version their text needs.
+//! Which instruction belongs to which `.version`, as ptxas has it: conversions, whose newer pairs
+//! of types look like older ones. Compilers write the version that their text needs.
 
 use super::error::{Lowered, illegal};
 use crate::front::ast::Instruction;
@@ -7,7 +7,7 @@ use crate::front::ast::Instruction;
 /// Packed floats of eight bits or fewer.
 const SMALL: [&str; 5] = ["e4m3x2", "e5m2x2", "e2m3x2", "e3m2x2", "e2m1x2"];
 
-/// Refuses an instruction that is younger than the module.
+/// Refuses an instruction that is newer than the module's version.
 pub(super) fn check(version: (u32, u32), instruction: &Instruction<'_>) -> Lowered<()> {
     let needs = match instruction.opcode {
         "cvt" => conversion(&instruction.modifiers),
@@ -40,7 +40,7 @@ fn conversion(modifiers: &[&str]) -> Option<(u32, u32)> {
 mod tests {
     use super::conversion;
 
-    /// What ptxas 13.4 says of each.
+    /// The results of ptxas 13.4.
     #[test]
     fn conversions_have_their_versions() {
         for (form, version) in [

@@ -3,12 +3,12 @@
 use super::error::{Lowered, Problem};
 use crate::op::{Num, Order, Scope};
 
-/// The modifiers not yet understood.
+/// The modifiers that are still to be read.
 pub(crate) struct Words<'a> {
     left: Vec<&'a str>,
 }
 
-/// Words that only advise a cache; a hint operand is announced by `L2::cache_hint`.
+/// Cache hints; `L2::cache_hint` announces a hint operand.
 const HINTS: &[&str] = &[
     "L1::evict_normal",
     "L1::evict_unchanged",
@@ -36,7 +36,7 @@ impl<'a> Words<'a> {
         place.map(|at| self.left.remove(at)).is_some()
     }
 
-    /// Takes the first word that the table knows.
+    /// Takes the first word that is in the table.
     pub(super) fn pick<T: Copy>(&mut self, table: &[(&str, T)]) -> Option<T> {
         let (at, value) = self.left.iter().enumerate().find_map(|(at, &word)| {
             let (_, value) = table.iter().find(|&&(name, _)| name == word)?;
@@ -46,12 +46,12 @@ impl<'a> Words<'a> {
         Some(value)
     }
 
-    /// As [`Words::pick`], but the instruction needs one.
+    /// Like [`Words::pick`], but one is required.
     pub(super) fn need<T: Copy>(&mut self, table: &[(&str, T)], what: &'static str) -> Lowered<T> {
         self.pick(table).ok_or(Problem::MissingModifier(what))
     }
 
-    /// The next word as it stands, taken.
+    /// Takes the next word, whatever it is.
     pub(super) fn next(&mut self) -> Option<&'a str> {
         (!self.left.is_empty()).then(|| self.left.remove(0))
     }
@@ -97,7 +97,7 @@ impl<'a> Words<'a> {
         self.finish()
     }
 
-    /// Takes cache advice; true if the instruction carries a policy operand.
+    /// Takes cache hints; true if the instruction has a policy operand.
     pub(super) fn hints(&mut self) -> bool {
         self.left.retain(|word| !HINTS.contains(word));
         self.take("L2::cache_hint")
@@ -113,8 +113,8 @@ impl<'a> Words<'a> {
         ])
     }
 
-    /// Takes one of some orders and its scope. `otherwise` is what the instruction does if none is
-    /// given, and `default` the scope.
+    /// Takes one of some orders and its scope. `otherwise` is the order if none is given, and
+    /// `default` the scope.
     pub(super) fn order(&mut self, orders: &[Ordered], otherwise: Scoped, default: Scope) -> Order {
         let order = self.pick(orders).unwrap_or(otherwise);
         match order(default) {
@@ -123,7 +123,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Everything must have been understood.
+    /// Fails if a modifier is left.
     pub(super) fn finish(&self) -> Lowered<()> {
         match self.left.first() {
             None => Ok(()),

@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     Ok(Exit::Done)
 }
 
-/// Cells of a run that is named twice would count twice.
+/// Refuses a run that is named twice: its cells would count twice.
 fn named_once<'r>(run: &Run, mut others: impl Iterator<Item = &'r Run>) -> Result<(), InputError> {
     match others.any(|other| other.header == run.header) {
         false => Ok(()),
@@ -72,7 +72,7 @@ fn named_once<'r>(run: &Run, mut others: impl Iterator<Item = &'r Run>) -> Resul
     }
 }
 
-/// A run with those of its cells that are to be modelled.
+/// A run, and the cells of it to model.
 struct CellsToModel {
     run: Run,
     ranking: Ranking,
@@ -82,7 +82,7 @@ struct CellsToModel {
 }
 
 impl CellsToModel {
-    /// Every cell that was measured and that `only` lets in.
+    /// All measured cells that `only` selects.
     fn new(run: Run, plan: Plan, only: &Only) -> Result<Self, CommandError> {
         let ranking = Ranking::of(&run);
         let mut cells = Vec::new();
@@ -117,7 +117,7 @@ impl CellsToModel {
         })
     }
 
-    /// What a modelled time depends on: the same in another run has the same.
+    /// Everything a modelled time depends on: equal keys have equal times.
     fn key(&self, place: usize) -> Key {
         let cell = &self.plan.cells[place];
         (
@@ -148,7 +148,7 @@ impl CellsToModel {
 
 type Key = (ContenderId, Vec<Group>);
 
-/// Models what is asked for, what several runs have in common once.
+/// Models the cells, those that several runs share only once.
 fn modelled(
     asked: Vec<CellsToModel>,
     compiler: &Compiler,
@@ -181,7 +181,7 @@ fn modelled(
         .collect())
 }
 
-/// What a target says of how true its times are.
+/// The calibration of a target: how accurate its modelled times are.
 fn calibration(
     device: &Device,
     comparisons: &[ModelComparison],
@@ -204,7 +204,7 @@ fn calibration(
     })
 }
 
-/// The run, or the rounds of several.
+/// The name of the run, or the rounds of several.
 fn compared_with(comparisons: &[ModelComparison]) -> String {
     if let [only] = comparisons {
         return only.found.file.clone();
@@ -213,7 +213,7 @@ fn compared_with(comparisons: &[ModelComparison]) -> String {
     distinct(rounds).join(", ")
 }
 
-/// None where all are of the usual operator, as most are.
+/// Empty if all are of the usual operator, as most are.
 fn compared_operators(comparisons: &[ModelComparison]) -> Vec<String> {
     let names = comparisons.iter().map(|c| c.run.operator.name.as_str());
     let names = distinct(names);
@@ -305,7 +305,7 @@ fn place(shape: Option<&str>) -> String {
     shape.unwrap_or("geometric mean").to_owned()
 }
 
-/// Of how many notable differences the model has the sign, by what differs.
+/// The share of notable differences whose sign the model has right, by kind of difference.
 fn signs(differences: &[Difference]) -> Vec<String> {
     let kinds = [
         (Step::Choice, "choices of one parameter"),

@@ -11,7 +11,7 @@ use dgx_core::diagnostic::{CommandError, SourceFile};
 use dgx_core::domain::Exit;
 use ptx_calibrate::{Answers, CaseFit, Fit, Fitted, Standing, fit_answers};
 
-/// So many of the cases that fit worst are told.
+/// The number of worst-fitting cases that are printed.
 const WORST: usize = 15;
 
 pub(super) fn run(path: &Path, args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
@@ -42,8 +42,7 @@ pub(super) fn run(path: &Path, args: &Args, globals: &Globals) -> Result<Exit, C
     Ok(Exit::Done)
 }
 
-/// Writes a target where one was asked for. What would be refused later is
-/// refused now.
+/// Writes the target if one was asked for. A target that a reader would refuse is refused now.
 pub(super) fn keep(output: &Option<PathBuf>, target: &SourceFile) -> Result<(), CommandError> {
     let Some(path) = output else {
         return Ok(());
@@ -104,7 +103,7 @@ fn kept(standing: Standing) -> &'static str {
     }
 }
 
-/// To as many digits as it is fitted to.
+/// Formatted with the digits that the fit determines.
 fn figure(value: f64) -> String {
     match value.abs() {
         v if v >= 1e7 => format!("{value:e}"),
@@ -112,7 +111,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// The cases with `only` in their names, or those that fit worst.
+/// The cases with `only` in their names, or the worst-fitting ones.
 fn cases(fit: &Fit, only: &Only) -> Table {
     let right = |title, weight| Column::new(title, Align::Right, weight);
     let title = match only.is_all() {

@@ -97,7 +97,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     compare::run(&args, globals)
 }
 
-/// What the built-in targets say of how far off they are.
+/// Prints the errors of the built-in targets.
 fn known(style: &Style) {
     let right = |title: &str| Column::new(title, Align::Right, 9);
     let mut grid = Table::new(vec![

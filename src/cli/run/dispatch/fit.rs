@@ -13,7 +13,7 @@ use dgx_core::domain::{Chip, Exit};
 use dgx_core::record::Run;
 use dgx_run::catalog::{Catalog, Variant};
 
-/// Shapes named where most is lost.
+/// The number of shapes with the highest loss that are named.
 const NAMED: usize = 3;
 
 pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> {
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     Ok(Exit::Done)
 }
 
-/// The runs, whose times are of one kind and one chip.
+/// Loads the runs; their times must be of one kind and one chip.
 fn load(paths: &[PathBuf], first: Option<&Run>) -> Result<Vec<Run>, CommandError> {
     let mut all: Vec<Run> = Vec::new();
     for path in paths {
@@ -85,7 +85,7 @@ fn costly(catalog: &Catalog, name: Option<&str>, chip: Chip) -> Result<Arc<Varia
     }
     let mut found: Vec<Arc<Variant>> = Vec::new();
     for name in catalog.names() {
-        // One that cannot be read is nobody's to fit.
+        // A variant that cannot be read has no costs to fit.
         found.extend(catalog.variant_on(name, chip).ok().filter(|v| has_costs(v)));
     }
     match (found.pop(), found.is_empty()) {

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     write: bool,
 }
 
-/// Writes the winners of each shape as a contender of the next run.
+/// Writes a variant that picks the winner of each shape, for the next run.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     if !args.fit.is_empty() {
         return fit::run(&args, globals);
@@ -110,7 +110,7 @@ mod tests {
     use dgx_core::record::synthetic::group;
     use dgx_run::plan::{Machine, Plan, Work};
 
-    /// The table is a contender that launches, on each shape, what won there.
+    /// The table is a contender that launches the winner of each shape.
     #[test]
     fn picks_are_a_variant_that_calls_the_winners() {
         let (mut run, ranking) = crossing();

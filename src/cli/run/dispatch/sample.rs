@@ -1,4 +1,4 @@
-//! Times of a run beside what the costs of a variant's picks are sums of.
+//! The times of a run, each with the values of the terms of its pick's cost.
 
 use crate::dispatch::{Call, Costs, Sample};
 use dgx_core::diagnostic::InputError;
@@ -16,8 +16,7 @@ pub(super) fn written(variant: &Variant) -> Costs {
     variant.picks.iter().map(of).collect()
 }
 
-/// The shapes of `run` on which some pick of `variant` has a time, of the tiling that it
-/// has today.
+/// The shapes of `run` on which some pick of `variant` has a time, with the tiling it has today.
 pub(super) fn samples(
     variant: &Variant,
     run: &Run,

@@ -1,4 +1,4 @@
-//! Costs in the front matter, all else as somebody wrote it.
+//! Writes costs into the front matter and leaves the rest of the file unchanged.
 
 use toml_edit::{DocumentMut, Item, TomlError, Value};
 
@@ -38,7 +38,7 @@ pub(super) fn with_costs(file: &SourceFile, costs: &Costs) -> Result<SourceFile,
     })
 }
 
-/// Another value in the same place, spaces and all.
+/// Replaces the value and keeps the spaces and comments around it.
 fn replace(item: &mut Item, value: Value) {
     let decor = item.as_value().map(|old| old.decor().clone());
     *item = Item::Value(value);
@@ -47,7 +47,7 @@ fn replace(item: &mut Item, value: Value) {
     }
 }
 
-/// Four digits: more would say more than a fit knows.
+/// Four digits: the fit determines no more.
 fn rounded(nanos: f64) -> Value {
     let number: f64 = format!("{nanos:.3e}").parse().unwrap_or(nanos);
     number.into()

@@ -1,5 +1,5 @@
-//! Somebody's kernel brought in as it is: a copy of its file, and `NAME.toml`
-//! beside it, which says what the kernel takes.
+//! A user's kernel, imported unchanged: a copy of its file, and `NAME.toml` beside it, which lists
+//! the kernel's arguments.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl KernelArgs {
             let why = format!("{} has front matter", path.display());
             return Err(refused(name, &why, "copy it into the variants as it is"));
         }
-        // What it includes in quotes lies beside it.
+        // Files included in quotes lie beside it.
         let include = text
             .contains("#include \"")
             .then(|| seen_from(&folder, &path));
@@ -104,7 +104,7 @@ impl KernelArgs {
         Ok(Exit::Done)
     }
 
-    /// How it is launched.
+    /// The front matter that launches it.
     fn matter(
         &self,
         kernel: &Declared,
@@ -130,7 +130,7 @@ impl KernelArgs {
         ))
     }
 
-    /// The kernel as it is launched.
+    /// The kernel with its template arguments.
     fn instance(
         &self,
         kernel: &Declared,
@@ -149,7 +149,7 @@ impl KernelArgs {
         }
     }
 
-    /// What each parameter is given.
+    /// The argument for each parameter.
     fn given(&self, kernel: &Declared, operator: &Operator) -> Result<Vec<String>, CommandError> {
         if let Some(args) = &self.args {
             let args: Vec<String> = split(args).iter().map(|arg| (*arg).to_owned()).collect();
@@ -228,7 +228,7 @@ fn chosen(
     }
 }
 
-/// What arguments may be called.
+/// All names that arguments may have.
 fn names(operator: &Operator) -> Vec<String> {
     let fields = operator.fields().into_iter().map(|field| field.name);
     let constants = operator.constants.iter().map(|(name, _)| name.clone());
@@ -238,7 +238,7 @@ fn names(operator: &Operator) -> Vec<String> {
         .collect()
 }
 
-/// What a parameter is by its name: that of a tensor, a size or a constant, or a
+/// Guesses a parameter's argument by its name: a tensor, a size or a constant of that name, or a
 /// usual word for the only tensor of its kind.
 fn guess(param: &Declaration, operator: &Operator) -> Option<String> {
     let word = param.name.to_ascii_lowercase();
@@ -293,7 +293,7 @@ fn readable(
         .map_err(|error| refused(name, error.message(), error.remedy()))
 }
 
-/// What was given, or what the user answers; without a terminal it must be given.
+/// The given value, or the user's answer; without a terminal it must be given.
 fn answer(
     flag: &str,
     what: &str,
@@ -323,7 +323,7 @@ fn answer(
     }
 }
 
-/// A number or a table as it is, all else in quotes.
+/// A number or a table unchanged, everything else in quotes.
 fn value(text: &str) -> String {
     match text.parse::<f64>().is_ok() || text.starts_with('{') {
         true => text.to_owned(),

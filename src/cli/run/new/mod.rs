@@ -58,10 +58,10 @@ const HEADERS: [(&str, &str); 2] = [
         include_str!("../../../../variants/include/dgx/ptx/convert.cuh"),
     ),
 ];
-/// Whom one without a parent is set beside, where it is there: every round was
+/// The contender that a design without a parent is compared with, if it exists: every round was
 /// measured against it.
 const YARD: &str = "two-pass";
-/// Sizes to try it on, the smallest that it can run.
+/// Sizes for its round; the smallest that it can run is taken.
 const SIZES: [(u32, u32); 5] = [
     (128, 256),
     (256, 512),
@@ -70,7 +70,7 @@ const SIZES: [(u32, u32); 5] = [
     (1024, 2048),
 ];
 
-/// Writes a variant that is right at once, and a round with it.
+/// Writes a variant that passes validation, and a round that contains it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let name = args.name.as_deref().unwrap_or_default();
     if args.operator.is_none() || args.name.is_some() || args.kernel.is_given() {
@@ -165,7 +165,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// The operator that is named, or that of the design to copy.
+/// The named operator, or that of the design to copy.
 fn operator_of(args: &Args, catalog: Option<&Catalog>) -> Result<Arc<Operator>, CommandError> {
     match (&args.operator, &args.from, catalog) {
         (Some(operator), ..) => Ok(Arc::new(dgx_core::operator::find(operator)?)),
@@ -174,10 +174,10 @@ fn operator_of(args: &Args, catalog: Option<&Catalog>) -> Result<Arc<Operator>, 
     }
 }
 
-/// What the first design includes.
+/// Writes the headers that the first design includes.
 fn first_headers(home: &Path, written: &mut Vec<PathBuf>) -> Result<(), CommandError> {
     let include = home.join("include");
-    // Where the device code of dgx is, it is complete.
+    // If dgx's device code is there, it is complete.
     if !include.join(HEADERS[0].0).exists() {
         for (header, text) in HEADERS {
             written.push(write(&include.join(header), text)?);
@@ -186,13 +186,13 @@ fn first_headers(home: &Path, written: &mut Vec<PathBuf>) -> Result<(), CommandE
     Ok(())
 }
 
-/// The first design, for the chip that a sweep would run it on.
+/// The first design, for the chip that a sweep would use.
 fn first(here: &Device) -> String {
     let arch = |chip: &str| format!("arch     = {chip:?}\n");
     FIRST.replacen(&arch("sm_90a"), &arch(&here.chip.target()), 1)
 }
 
-/// The design that another one begins from.
+/// The design that a new one is copied from.
 struct Parent {
     sources: Vec<Arc<Variant>>,
 }
@@ -212,7 +212,7 @@ impl Parent {
         Ok(Self { sources })
     }
 
-    /// One contender of it, to be compared with.
+    /// One of its contenders, for comparison.
     fn contender(&self) -> String {
         let contenders = self.sources[0].contenders(&Default::default());
         let first = contenders.first();
@@ -222,8 +222,8 @@ impl Parent {
         )
     }
 
-    /// Its sources under another name, each in the folder it lies in, with the
-    /// headers that make the design: to change one does not change the other.
+    /// Its sources under another name, each in its own folder, with copies of the headers that
+    /// define the design: changing one design does not change the other.
     fn copies(&self, name: &str) -> Result<Vec<(PathBuf, String)>, CommandError> {
         let mut copies = Vec::new();
         for source in &self.sources {
@@ -249,7 +249,7 @@ impl Parent {
     }
 }
 
-/// What every design of dgx includes and none changes.
+/// Headers that every design includes and none changes.
 fn is_common(header: &str) -> bool {
     header.starts_with("dgx/ptx/") || ["dgx/abi.cuh", "dgx/stamp.cuh"].contains(&header)
 }
@@ -274,7 +274,7 @@ fn with_own_headers(text: &str, source: &Variant, name: &str) -> String {
     })
 }
 
-/// The file with its front matter, which is now that of a new design.
+/// The file with its front matter rewritten for the new design.
 fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
     let (text, range) = match &source.beside {
         Some(beside) => (&beside.text, 0..beside.text.len()),
@@ -298,8 +298,8 @@ fn renamed(source: &Variant, name: &str) -> Result<String, CommandError> {
     ))
 }
 
-/// A round of the smallest shapes that the new variant runs on, here or else on
-/// a target that must be named.
+/// A round of the smallest shapes that the new variant runs on, here or else on a target that must
+/// be named.
 fn fitting_round(
     name: &str,
     beside: Option<&str>,
@@ -326,7 +326,7 @@ fn fitting_round(
             }
         }
     }
-    // Its author will know which shapes it is for.
+    // The author will know suitable shapes.
     remark!("warning: it cannot run the shapes of its round; put in some that it can");
     let [smallest, ..] = rounds;
     Ok((smallest, None))
@@ -347,10 +347,10 @@ fn round(name: &str, beside: Option<&str>, (n, k): (u32, u32)) -> String {
     )
 }
 
-/// What every new round ends with.
+/// The end of every new round.
 const ENDING: &str = "\n[validate]\nseed = 1\n\n[gate]\ncorrect = true\n";
 
-/// What a new round asks, and of whom.
+/// The question and the contenders of a new round.
 fn opening(name: &str, beside: Option<&str>) -> String {
     let (question, contenders, baseline) = match beside {
         Some(other) => (
@@ -367,7 +367,7 @@ fn opening(name: &str, beside: Option<&str>) -> String {
     )
 }
 
-/// Writes a file that was not there.
+/// Writes a file that must not exist yet.
 fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
     let failed = |error: std::io::Error| {
         CommandError::new(

@@ -1,4 +1,4 @@
-//! A design of any operator, with its round; and an operator to begin from.
+//! A new design of any operator, with its round; and a new operator.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use dgx_core::operators::{self, usual};
 use dgx_run::catalog::Catalog;
 use dgx_run::operator::naive;
 
-/// An operator to begin from.
+/// The template of a new operator.
 const TEMPLATE: &str = include_str!("operator.toml");
-/// The design of an operator that is begun with it.
+/// The name of the first design of a new operator.
 const FIRST: &str = "naive";
 
-/// The names of what is to be written.
+/// The names of the files to write.
 pub(super) struct Request<'a> {
-    /// None where the operator is new, too.
+    /// `None` if the operator is new too.
     pub(super) design: Option<&'a str>,
     pub(super) operator: &'a str,
-    /// Where designs lie.
+    /// The folder of designs.
     pub(super) home: &'a Path,
 }
 
@@ -72,7 +72,7 @@ impl Request<'_> {
         Ok(Exit::Done)
     }
 
-    /// The operator, and its file where that is to be written.
+    /// The operator, and its file if that is to be written.
     fn operator(&self) -> Result<(Operator, Option<(PathBuf, String)>), CommandError> {
         let name = self.operator;
         let exists = operators::known().any(|known| known == name);
@@ -101,7 +101,7 @@ impl Request<'_> {
         }
     }
 
-    /// Designs of several operators may have one name; rounds may not.
+    /// Designs of several operators may share a name; rounds may not.
     fn round(&self, design: &str) -> PathBuf {
         let name = self.design.map_or(self.operator, |_| design);
         Path::new(ROUNDS).join(format!("{name}.toml"))

@@ -138,7 +138,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(Exit::Done)
 }
 
-/// What to profile on or for; with a chip, it is a GPU's.
+/// The device to profile on or to model; with a chip, it is a GPU.
 fn device(
     choice: BackendChoice,
     target: Option<&str>,
@@ -157,7 +157,7 @@ fn device(
     }
 }
 
-/// The cell in virtual time, and what the emulator saw of its launches.
+/// The cell in virtual time, and the launches that the emulator recorded.
 fn modelled(
     cell: &CompiledCell<'_>,
     contender: &ContenderId,
@@ -210,7 +210,7 @@ fn measured(
     Ok(Profile::new(subject, call, &laid))
 }
 
-/// The one shape that is meant, or the round's first.
+/// The selected shape, or the round's first.
 pub(super) fn shape(round: &Round, word: Option<&str>, path: &Path) -> Result<Shape, CommandError> {
     let Some(word) = word else {
         return Ok(round.shapes[0].clone());

@@ -1,4 +1,4 @@
-//! What is laid over a profile: the same cell in a run, or in another profile.
+//! What a profile is compared with: the same cell in a run, or in another profile.
 
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use dgx_core::domain::{ContenderId, Micros, Timing, typed};
 use dgx_core::rank::{Ranking, Timed};
 use dgx_run::profile::{Profile, StageTime};
 
-/// The same cell, as a file has it.
+/// The same cell in a run file or in another profile.
 pub(super) struct Over {
     pub timing: Timing,
     pub micros: Micros,
-    /// Where a profile wrote the file.
+    /// Empty unless a profile wrote the file.
     pub stages: Vec<StageTime>,
     on: String,
     file: String,
 }
 
-/// What a profile writes with `--json`, as far as it is read again.
+/// The fields of a profile's `--json` that are read again.
 #[derive(Deserialize)]
 struct Written {
     profiles: Vec<WrittenProfile>,
@@ -50,7 +50,7 @@ impl Over {
         }
     }
 
-    /// What was measured, where the file has both.
+    /// Takes the measured profile if the file has both kinds.
     fn of_profile(path: &Path, contender: &ContenderId, shape: &str) -> Result<Self, CommandError> {
         let remedy = "name a file that `dgx profile --json` wrote, or a run (.jsonl)";
         let file = SourceFile::read(path, "profile", remedy)?;
@@ -109,7 +109,7 @@ impl Over {
         })
     }
 
-    /// The whole times beside each other.
+    /// Both whole times in one sentence.
     pub(super) fn sentence(&self, profile: &Profile) -> String {
         let Self {
             micros,

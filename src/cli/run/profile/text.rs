@@ -1,4 +1,4 @@
-//! A profile as a terminal shows it.
+//! A profile as terminal output.
 
 use ptx_time::Spent;
 
@@ -10,15 +10,15 @@ use dgx_run::backend::cuda::StampedCalls;
 use dgx_run::profile::stamps::MissingStamps;
 use dgx_run::profile::{LaunchProfile, Profile, RoleShare, Stage, StageTime, spent_word};
 
-/// The bar that round 3 set before an epilogue is worth work.
+/// The threshold that round 3 set: a smaller epilogue is not worth optimising.
 const EPILOGUE_BAR: f64 = 0.05;
-/// Shares below this are not told.
+/// Smaller shares are not printed.
 const LEAST: f64 = 0.0005;
 /// Characters of the longest bar.
 const BAR: f64 = 16.0;
 
-/// All of it; what is laid over the first stands beside it, and `modelled` below
-/// what no card took.
+/// The whole text. `over` stands beside the first profile; `modelled` says how far modelled times
+/// can be trusted.
 pub(super) fn text(
     profiles: &[&Profile],
     over: Option<&Over>,
@@ -121,7 +121,7 @@ fn laid_over(first: &Profile, beside: &[Beside<'_>]) -> Table {
     grid
 }
 
-/// What SMs lose that have no CTA while others still work.
+/// The loss from SMs that have no CTA while others still work.
 fn tail(profile: &Profile) -> Option<String> {
     let launches = profile.launches.iter();
     let idle: f64 = launches.map(|l| l.idle * l.micros.0).sum();
@@ -135,7 +135,7 @@ fn tail(profile: &Profile) -> Option<String> {
     })
 }
 
-/// What stamps cost, and what they leave out.
+/// The cost of stamps, and the warps that are missing.
 pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: MissingStamps) -> String {
     let middle = |all: &[Micros]| {
         let mut all = all.to_vec();
@@ -162,15 +162,15 @@ pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: MissingStamps) -
     told
 }
 
-/// The share below which an epilogue is not worth work, and its origin.
+/// The share below which an epilogue is not worth optimising, and its source.
 pub(super) struct EpilogueThreshold {
     share: f64,
     says: String,
 }
 
 impl EpilogueThreshold {
-    /// A pitch about the epilogue that promises so much needs at least so much of
-    /// one; where there is none, what round 3 agreed on.
+    /// A pitch about the epilogue needs an epilogue of at least the share it promises to save;
+    /// without such a pitch, the threshold of round 3.
     pub(super) fn of(round: &Round) -> Self {
         let about = |text: &str| text.to_lowercase().contains("epilogue");
         let pitches = round.pitches.iter();
@@ -199,7 +199,7 @@ impl EpilogueThreshold {
     }
 }
 
-/// How much of the time the epilogue takes, and whether that is much.
+/// The epilogue's share of the time, and whether that is much.
 pub(super) fn epilogue(profile: &Profile, bar: &EpilogueThreshold) -> String {
     let share = profile.share(Stage::Epilogue);
     let side = match share < bar.share {
@@ -260,7 +260,7 @@ fn about(launch: &LaunchProfile, profile: &Profile) -> String {
     )
 }
 
-/// What warps' time goes to, line by line; a column for each role.
+/// How warps spend their time, line by line; one column per role.
 fn roles(launch: &LaunchProfile) -> Table {
     let mut columns = vec![Column::new("", Align::Left, 9)];
     columns.extend(launch.roles.iter().map(|role| {

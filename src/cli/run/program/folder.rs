@@ -1,5 +1,5 @@
-//! The folder of a run, with libraries and reports. dgx removes it at its end; if dgx is killed, the
-//! next one does.
+//! The folder of a run, with libraries and reports. dgx removes it at the end; if dgx is killed,
+//! the next `dgx run` does.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 const PREFIX: &str = "dgx-run-";
 
-/// A file that dgx has locked while it lives.
+/// A file that dgx keeps locked while it runs.
 const LOCK: &str = "lock";
 
 /// A folder, and the lock that keeps it.
@@ -20,13 +20,14 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes one among the temporary files, and removes what others have left there.
+    /// Makes a temporary folder, and removes those that other runs left there.
     pub(super) fn make() -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
-        // It gets its name when it is locked: a lock that can be had means that nobody lives.
+        // The file gets its name only once it is locked: if the lock is free, its dgx is gone.
         let unnamed = folder.path().join("lock.new");
         let lock = File::create_new(&unnamed)?;
-        // Where files cannot be locked, nobody can lock this one either, and it stays.
+        // If files cannot be locked here, no other dgx can lock this one either, and the folder
+        // stays.
         let _ = lock.lock();
         std::fs::rename(&unnamed, folder.path().join(LOCK))?;
         remove_left(&std::env::temp_dir(), folder.path().metadata()?.uid());
@@ -41,7 +42,7 @@ impl Folder {
     }
 }
 
-/// Removes folders of a user that no dgx keeps.
+/// Removes a user's folders whose dgx is gone.
 fn remove_left(place: &Path, user: u32) {
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
@@ -50,7 +51,7 @@ fn remove_left(place: &Path, user: u32) {
         if let Some(Ok(lock)) = lock
             && lock.try_lock().is_ok()
         {
-            // Another dgx may be faster.
+            // Another dgx may remove it first.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

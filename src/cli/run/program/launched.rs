@@ -1,4 +1,4 @@
-//! What the processes of a run report, together.
+//! The reports of all processes of a run, joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::table::{Align, Column, Style, Table, Value};
 
-/// All that was launched, found and refused.
+/// Everything that was launched, found and refused.
 #[derive(Default)]
 pub(super) struct Launched {
     processes: BTreeSet<String>,
@@ -22,11 +22,11 @@ pub(super) struct Launched {
     refused: Vec<String>,
     /// Why times are missing.
     untimed: Vec<String>,
-    /// Whether a process could not write all it should.
+    /// Whether a process could not write its whole report.
     pub(super) is_part: bool,
 }
 
-/// Forms that a sentence names.
+/// The number of forms that a sentence names.
 const NAMED: usize = 4;
 
 fn some(forms: &BTreeSet<&str>) -> String {
@@ -46,10 +46,10 @@ fn source_name(mangled: &str) -> String {
     name.unwrap_or_else(|| mangled.to_owned())
 }
 
-/// Characters that a name takes in the table, at most.
+/// Maximum length of a name in the table.
 const NAME: usize = 48;
 
-/// A name that fits: long template arguments are left out, then what stands before the last `::`.
+/// Shortens a name: drops long template arguments, then everything before the last `::`.
 fn short(name: &str) -> String {
     if name.chars().count() <= NAME {
         return name.to_owned();
@@ -70,7 +70,7 @@ fn micros(kernel: &Kernel) -> f64 {
 }
 
 impl Launched {
-    /// Reads the files of a folder, which processes wrote. `untimed` says why no time was modelled.
+    /// Reads the reports in a folder. `untimed` is the reason why no time was modelled.
     pub(super) fn read(folder: &Path, untimed: Option<String>) -> Self {
         let mut all = Self {
             untimed: untimed.into_iter().collect(),
@@ -134,7 +134,7 @@ impl Launched {
         self.hazards.iter().filter(|(of, ..)| of == kernel).count()
     }
 
-    /// The table, and what was found and refused.
+    /// The table, then findings and refusals.
     pub(super) fn text(&self, style: &Style) -> String {
         let mut parts = Vec::new();
         if self.is_part {
@@ -164,7 +164,7 @@ impl Launched {
         parts.join("\n\n")
     }
 
-    /// What a search for hazards did not see, in a sentence.
+    /// What the hazard detector did not see, in a sentence.
     fn unseen(&self) -> Option<String> {
         let sum = |of: fn(&Kernel) -> u64| self.kernels.values().map(of).sum::<u64>();
         let (all, seen) = (
@@ -184,7 +184,7 @@ impl Launched {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// How sure the results are, in a sentence.
+    /// How reliable the results are, in a sentence.
     fn exactness(&self) -> String {
         let all = |of: fn(&Forms) -> &BTreeSet<String>| -> BTreeSet<&str> {
             self.forms

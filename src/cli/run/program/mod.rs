@@ -1,4 +1,4 @@
-//! `dgx run`: a CUDA program on the emulator, and what it launched.
+//! `dgx run`: runs a CUDA program on the emulator and reports its launches.
 
 mod folder;
 mod launched;
@@ -29,7 +29,7 @@ use process::Process;
 /// The shared library that stands in for CUDA's.
 static LIBRARY: &[u8] = ptx_cuda_image::library!();
 
-/// What Triton takes for ptxas.
+/// The file that Triton uses as ptxas.
 const PTXAS: &str = "ptxas";
 
 /// Run a CUDA program without a GPU.
@@ -91,8 +91,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
 }
 
-/// Runs a program where another `dgx run` has prepared all: a second library would be in the way of
-/// the first.
+/// Runs a program inside another `dgx run`, which has prepared everything: a second library would
+/// conflict with the first.
 fn run_inside(args: &Args) -> Result<Exit, CommandError> {
     remark!("inside another dgx run, which chooses the device and lists what is launched");
     let mut command = Command::new(&args.program);
@@ -107,7 +107,7 @@ fn no_room() -> CommandError {
     CommandError::could_not_run(message, "set TMPDIR to a folder with more room")
 }
 
-/// Fails if a file cannot be written, before a program runs for nothing.
+/// Fails if a file cannot be written, before the program runs in vain.
 fn check_writable(path: &Path) -> Result<(), CommandError> {
     let opened = File::options().append(true).create(true).open(path);
     opened.map(drop).map_err(|error| unwritable(path, &error))
@@ -118,7 +118,7 @@ fn no_folder(error: &std::io::Error) -> CommandError {
     CommandError::could_not_run(message, "set TMPDIR to a folder with 20 MB of room")
 }
 
-/// The loader takes a space or a colon in `LD_PRELOAD` for the end of a name.
+/// A space or a colon in `LD_PRELOAD` ends a file name.
 fn check_name(folder: &Path) -> Result<(), CommandError> {
     match folder.to_string_lossy().contains([' ', ':']) {
         false => Ok(()),
@@ -155,7 +155,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> CommandError {
     CommandError::could_not_run(message, "name another file with --json")
 }
 
-/// What times are modelled with, or why they are not.
+/// What times are modelled with, or the reason why they are not.
 fn timing(device: &Device) -> Result<Timing, String> {
     Ok(Timing {
         machine: machine(device)?.clone(),
@@ -163,7 +163,7 @@ fn timing(device: &Device) -> Result<Timing, String> {
     })
 }
 
-/// Runs the program to its end; its exit code.
+/// Runs the program to its end and returns its exit code.
 fn start(
     args: &Args,
     device: &Device,
@@ -176,7 +176,7 @@ fn start(
         path.push(":");
         path.push(others);
     }
-    // A program that contains a runtime is told to use the library's before it begins.
+    // Makes a program with a static runtime use the library's before it begins.
     let mut preload = libraries.join(ptx_cuda::library::DRIVER).into_os_string();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|names| !names.is_empty()) {
         preload.push(":");

@@ -1,6 +1,6 @@
-//! The program while it runs. Signals that end dgx are for the program: it gets them, and a moment
-//! to end by itself; then it is killed with all that it started. dgx goes on in every case, since it
-//! has the report to print and a folder to remove.
+//! The program while it runs. Signals that would end dgx go to the program instead: it gets a
+//! moment to end by itself, then it is killed with all its children. dgx itself goes on, since it
+//! has to print the report and remove the folder.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,17 +16,18 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// Between a signal and the end of a program that does not follow it, as one in a long launch.
+/// The time between a signal and the kill of a program that ignores it, for example in a long
+/// launch.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Where Linux lists the processes that a thread has started or inherited.
 const CHILDREN: &str = "/proc/thread-self/children";
 
-/// A program that runs, while signals are kept for it.
+/// A running program; signals are held back for it.
 pub(super) struct Process {
     child: Pid,
     blocked: SigSet,
-    /// What was blocked before.
+    /// The signal mask from before.
     before: SigSet,
 }
 
@@ -34,14 +35,14 @@ impl Process {
     pub(super) fn start(command: &mut Command) -> io::Result<Self> {
         let mut blocked = caught();
         blocked.add(Signal::SIGCHLD);
-        // Where it is ignored, nobody learns how a program ended.
-        // SAFETY: the disposition runs no code of ours.
+        // If it were ignored, the program's exit status would be lost. SAFETY: the disposition runs
+        // no code of ours.
         unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
         let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        // What the program started and left is dgx's then, which can end it. Without this it is not.
+        // Makes dgx inherit orphaned children of the program, so that it can end them.
         let _ = set_child_subreaper(true);
         let begin = move || {
-            // A dgx that is killed can end nothing.
+            // Ends the program if dgx is killed, since dgx can then end nothing.
             set_pdeathsig(Signal::SIGKILL)?;
             Ok(before.thread_set_mask()?)
         };
@@ -63,7 +64,7 @@ impl Process {
     }
 }
 
-/// Signals that end dgx. `nohup` and shells let programs ignore some, and that must stay so.
+/// Signals that end dgx. Those that `nohup` or a shell has set to be ignored stay ignored.
 fn caught() -> SigSet {
     let all = [
         Signal::SIGINT,
@@ -91,7 +92,7 @@ fn watch(child: Pid, blocked: &SigSet) -> io::Result<i32> {
     let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
     let signals = SignalFd::with_flags(blocked, flags)?;
     let mut code = None;
-    // The signal that came first, and when patience ends.
+    // The first signal, and when the time to react ends.
     let mut asked: Option<(Signal, Instant)> = None;
     loop {
         let are_left = collect(child, &mut code);
@@ -108,7 +109,7 @@ fn watch(child: Pid, blocked: &SigSet) -> io::Result<i32> {
         wait_for(&signals, asked.map(|(_, end)| end))?;
         while let Some((signal, is_known)) = next(&signals)? {
             if !is_known && code.is_none() {
-                // It was not waited for since, so the number is its own.
+                // The child has not been reaped, so the process id is still its own.
                 let _ = kill(child, signal);
             }
             asked.get_or_insert((signal, Instant::now() + PATIENCE));
@@ -116,7 +117,7 @@ fn watch(child: Pid, blocked: &SigSet) -> io::Result<i32> {
     }
 }
 
-/// Takes note of processes that have ended: the code of the program, as a shell gives it, and whether
+/// Reaps processes that have ended: the exit code of the program, as a shell gives it, and whether
 /// any are left.
 fn collect(child: Pid, code: &mut Option<i32>) -> bool {
     loop {
@@ -132,13 +133,13 @@ fn collect(child: Pid, code: &mut Option<i32>) -> bool {
     }
 }
 
-/// Waits for a signal, until patience ends.
+/// Waits for a signal, at most until `end`.
 fn wait_for(signals: &SignalFd, end: Option<Instant>) -> io::Result<()> {
     let timeout = match end {
         None => PollTimeout::NONE,
         Some(end) => {
             let left = end.saturating_duration_since(Instant::now());
-            // Not before the end, which would be asked for again at once.
+            // Rounded up, or the wait would be repeated at once.
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         }
     };
@@ -151,7 +152,7 @@ fn wait_for(signals: &SignalFd, end: Option<Instant>) -> io::Result<()> {
     }
 }
 
-/// A signal to end, and whether the program has it too: the terminal gives its signals to both.
+/// A signal to end, and whether the program got it too: a terminal signals both.
 fn next(signals: &SignalFd) -> io::Result<Option<(Signal, bool)>> {
     while let Some(info) = signals.read_signal()? {
         let signal = Signal::try_from(info.ssi_signo as i32)?;
@@ -162,8 +163,8 @@ fn next(signals: &SignalFd) -> io::Result<Option<(Signal, bool)>> {
     Ok(None)
 }
 
-/// Kills the program, if it runs, and what it has started. The children of a process that is killed
-/// become dgx's, so they are found when it is gone.
+/// Kills the program, if it runs, and its children. The children of a killed process become dgx's,
+/// so they are found once it is gone.
 fn end_all(child: Pid, runs: bool) {
     let end = |process| {
         let _ = kill(process, Signal::SIGKILL);

@@ -1,5 +1,5 @@
-//! A file named with --into that has a run already: exit 0 must mean that it
-//! holds what was asked for.
+//! `--into` with a file that already has a run: exit code 0 must mean that the file contains
+//! everything the command asked for.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use dgx_run::catalog::Catalog;
 use dgx_run::plan::{Machine, Plan};
 use dgx_run::sweep::as_begun;
 
-/// A file that is gone on with holds what was asked for, or exit 0 would be a lie.
+/// Checks that a continued file contains what was asked for: otherwise exit code 0 would be wrong.
 pub(super) fn is_of(header: &Header, args: &Args, file: &Path) -> Result<(), CommandError> {
     let part = |shard: Option<(u32, u32)>| match shard {
         Some((number, of)) => format!("shard {number}/{of}"),
@@ -39,8 +39,7 @@ pub(super) fn is_of(header: &Header, args: &Args, file: &Path) -> Result<(), Com
     ))
 }
 
-/// Flags that the file began with and the command lacks: without them it asks for
-/// another run.
+/// Refuses a command that lacks flags the file began with: without them it asks for another run.
 fn began_alike(header: &Header, args: &Args, file: &Path) -> Result<(), CommandError> {
     let then = &header.settings;
     let mut round = runs::round_of(args.config.as_deref(), header)?;
@@ -102,7 +101,7 @@ pub(super) fn still_holds(
         (_, None) => BackendKind::Emu,
     };
     let device = match backend {
-        // Its device is its script's.
+        // The device of the fake backend is in its script.
         BackendKind::Fake => run.header.device.clone(),
         backend => DeviceRecord::new(backend, &device),
     };

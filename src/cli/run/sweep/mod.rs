@@ -145,7 +145,7 @@ pub(crate) struct Args {
     exports: Exports,
 }
 
-/// Who runs the shards.
+/// Where the shards run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Engine {
     /// This machine
@@ -177,10 +177,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         },
         (None, _) => None,
     };
-    // A mistake in it is the user's, and no worker's.
+    // A mistake in the target is the user's, not a worker's.
     let (device, _) = match args.dry_run && args.engine != Engine::Slurm {
         true => machine::device(args.target.as_deref(), args.backend)?,
-        // A worker asks its card, and the nodes of a cluster theirs.
+        // A worker asks its card, and a cluster's nodes ask theirs.
         false => machine::device(args.target.as_deref(), BackendChoice::Emu)?,
     };
     let round = round(&args, resume.as_ref().map(Resumed::header))?;
@@ -198,7 +198,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         variants: globals.variants.clone(),
         results: args.results.clone(),
         into: args.into.clone(),
-        // What is resumed is cut already.
+        // A resumed run already has its shard.
         shard: args.shard.filter(|_| resume.is_none()),
         backend: args.backend,
         gpus: gpus(&args, resume.as_ref()),
@@ -224,7 +224,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     Ok(swept.exit)
 }
 
-/// Cards that are asked for must be here: an emulator is no substitute.
+/// Refuses a list of cards that are not here: the emulator is no substitute.
 fn check_gpus(args: &Args) -> Result<(), CommandError> {
     let local = args.engine == Engine::Local && args.backend.kind() != BackendKind::Fake;
     if args.gpus.is_some() && local && choose(args.backend)?.is_none() {
@@ -236,10 +236,10 @@ fn check_gpus(args: &Args) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// What a new run is asked for.
+/// The settings of a new run.
 fn settings(args: &Args, round: &Round) -> Settings {
     let drawn = || match args.shard {
-        // Parts of one round are merged only if they were begun alike.
+        // Parts of one round can be merged only if they have the same seed.
         Some(_) => shared_seed(round),
         None => rand::random(),
     };
@@ -252,7 +252,7 @@ fn settings(args: &Args, round: &Round) -> Settings {
         time_only: args.time_only,
         hazards: match (args.time_only, args.backend.kind()) {
             (true, _) => Watch::Off,
-            // Nothing of what it plays runs.
+            // The fake backend runs no kernel.
             (false, BackendKind::Fake) => args.hazards.unwrap_or(Watch::Off),
             (false, _) => args.hazards.unwrap_or(Watch::Some),
         },
@@ -261,7 +261,7 @@ fn settings(args: &Args, round: &Round) -> Settings {
     }
 }
 
-/// A run that was on several cards goes on on all that are seen.
+/// A run on several cards continues on all visible ones.
 fn gpus(args: &Args, resume: Option<&Resumed>) -> Gpus {
     let several = |resumed: &Resumed| {
         let device = &resumed.header().device;
@@ -274,13 +274,13 @@ fn gpus(args: &Args, resume: Option<&Resumed>) -> Gpus {
     args.gpus.clone().unwrap_or(usual)
 }
 
-/// A seed that every part of a round comes to by itself.
+/// A seed that every part of a round derives by itself.
 fn shared_seed(round: &Round) -> u64 {
     let hash = content_hash([&*round.file.text]);
     u64::from_str_radix(&hash[..16], 16).unwrap_or_default()
 }
 
-/// What would be run, as it would be planned for the target.
+/// Prints the plan for the target.
 fn dry_run(
     mut round: Round,
     args: &Args,
@@ -323,7 +323,7 @@ fn launches(call: &OperatorCall) -> String {
     all.join(", ")
 }
 
-/// The round file with the command line's wishes laid over it.
+/// The round file, overridden by the command line.
 fn round(args: &Args, begun: Option<&Header>) -> Result<Round, CommandError> {
     if let Some(header) = begun {
         let mut round = runs::round_of(args.config.as_deref(), header)?;
@@ -377,7 +377,7 @@ fn adjust(measurement: &mut Measurement, args: &Args) {
     }
 }
 
-/// Flags that ask for something else than the run to be resumed began with.
+/// Flags that contradict the run to be resumed.
 fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
     let then = &header.settings;
     let mut asked = round.measurement.clone();
@@ -423,8 +423,7 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
         .collect()
 }
 
-/// What was asked for that makes it another round than the file says, or a
-/// weaker measurement of it.
+/// Flags that make the run differ from the round's file, or a weaker measurement of it.
 fn departures(args: &Args) -> Vec<String> {
     let names = args.only.iter().flat_map(|list| &list.0);
     let only = names.map(|name| format!("--only {name}"));
@@ -444,9 +443,8 @@ fn departures(args: &Args) -> Vec<String> {
     all.chain(target).collect()
 }
 
-/// Seconds by stage, and what share of them went neither to compiling nor to
-/// contenders: waiting for the oracle, and whatever no stage claims, ranking
-/// and printing included.
+/// Seconds by stage, and the share that went neither to compiling nor to contenders: waiting for
+/// the oracle, and everything that no stage counts, including ranking and printing.
 fn timings(mut stages: BTreeMap<String, f64>, total: f64) -> String {
     stages.remove("other");
     let own = (total - stages.values().sum::<f64>()).max(0.0);

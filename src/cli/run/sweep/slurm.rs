@@ -1,5 +1,5 @@
-//! A round as an array of Slurm jobs: which flags are for that, what each task
-//! is told, and how it is submitted.
+//! A round as an array of Slurm jobs: the flags for it, the command of each task, and the
+//! submission.
 
 use super::super::{check, cluster};
 use super::{Args, Engine};
@@ -13,7 +13,7 @@ use dgx_core::record::{argv, stamp};
 use dgx_run::catalog::Catalog;
 use dgx_run::plan::{Machine, Plan, imbalance, shards};
 
-/// Shards of a round that says nothing about them.
+/// The number of shards if the round gives none.
 const SHARDS: u32 = 16;
 
 /// Flags that need the other engine.
@@ -58,7 +58,7 @@ pub(super) fn on_slurm(
     device: &Device,
     globals: &Globals,
 ) -> Result<Exit, CommandError> {
-    // What is wrong with the round is found before anything waits in a queue.
+    // Errors of the round are found before anything waits in a queue.
     let catalog = Catalog::open(&globals.variants)?;
     let plan = Plan::new(round.clone(), &catalog, &Machine::of(device))?;
     args.exports.probe(args.config.as_deref())?;
@@ -104,12 +104,11 @@ pub(super) fn on_slurm(
     cluster::ending(&followed, args.config.as_deref(), &args.exports, globals)
 }
 
-/// What the tasks sweep with: all that was asked for here, and what was
-/// settled or drawn for all of them.
+/// The flags of the tasks: all flags given here, and everything settled or drawn for all tasks.
 fn passed_on(args: &Args, round: &Round, plan: &Plan, globals: &Globals) -> Vec<String> {
     let mut words = Vec::new();
     let mut say = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
-    // A task that finds no GPU has not what it was to run on.
+    // A task without a GPU must fail instead of running elsewhere.
     say("--backend", args.backend.kind().to_string());
     if let Some(script) = &args.fake.script {
         say("--script", script.display().to_string());

@@ -1,5 +1,5 @@
-//! Devices as `configs/targets/` describes them: every number with where it is
-//! from. Those committed are built in, so that dgx works from any folder.
+//! Devices as `configs/targets/` describes them, with the source of every number. The committed
+//! ones are built in, so that dgx works from any folder.
 
 mod reader;
 mod rewrite;
@@ -48,26 +48,25 @@ static BUILT_IN: LazyLock<Vec<(&str, Device)>> = LazyLock::new(|| {
     devices
 });
 
-/// What is emulated, and planned for, where nothing else is asked for.
+/// The device that is emulated and planned for by default.
 pub fn usual() -> &'static Device {
     &BUILT_IN[0].1
 }
 
-/// What is known of a card beyond what its driver tells: the target of its
-/// name, or one of its chip.
+/// What is known of a card beyond its driver's answers: the target of its name, or one of its chip.
 pub fn like(name: &str, chip: Option<Chip>) -> Option<&'static Device> {
     let devices = || BUILT_IN.iter().map(|(_, device)| device);
     let same = devices().find(|device| device.name == name);
     same.or_else(|| devices().find(|device| Some(device.chip) == chip))
 }
 
-/// Those that go by a name.
+/// All built-in targets, by name.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static Device)> {
     BUILT_IN.iter().map(|(name, device)| (*name, device))
 }
 
-/// A target by the name of one that is built in, or by its file, perhaps with
-/// some numbers changed: `h200,sms=144`.
+/// A target by the name of a built-in one, or by its file, optionally with some numbers changed:
+/// `h200,sms=144`.
 pub fn find(word: &str) -> Result<Device, InputError> {
     match word.split_once(',').filter(|_| !Path::new(word).is_file()) {
         Some((base, changes)) => what_if::changed(named(base.trim())?, changes),
@@ -90,20 +89,21 @@ fn named(word: &str) -> Result<Device, InputError> {
                 device.name
             );
         }
-        // What the same model was worth elsewhere; it says nothing of a namesake.
+        // The error of the same model on another device; it does not apply to a device of the same
+        // name.
         let elsewhere = usual().calibration.clone();
         device.calibration = elsewhere.filter(|known| known.device != device.name);
     }
     Ok(device)
 }
 
-/// Whether a target file says how true its times are, rightly or not.
+/// Whether a target file states the error of its times, valid or not.
 fn claims_calibration(file: &SourceFile) -> Result<bool, InputError> {
     let document = Document::whole(file, GUIDE);
     Ok(document.parse::<TargetFile>()?.calibration.is_some())
 }
 
-/// The file of a target, by the name of one that is built in or by its path.
+/// The file of a target, by the name of a built-in one or by its path.
 pub fn source(word: &str) -> Result<SourceFile, InputError> {
     if let Some(built_in) = COMMITTED.iter().find(|(name, _)| *name == word) {
         return Ok(committed(*built_in));
@@ -134,7 +134,7 @@ fn committed((name, text): (&str, &str)) -> SourceFile {
     }
 }
 
-/// The rounds that were looked at while the model of a target was made.
+/// The rounds that were examined while the model of a target was built.
 pub fn seen(file: &SourceFile) -> Result<Vec<String>, InputError> {
     let document = Document::whole(file, GUIDE);
     Ok(document.parse::<TargetFile>()?.seen)

@@ -1,5 +1,4 @@
-//! From what a target file says to a device, every number within what it can
-//! be and with where it is from.
+//! Turns a target file into a device: every number is in its range and names its source.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -76,7 +75,7 @@ impl Reader<'_> {
         Ok(printable_line(name.get_ref()))
     }
 
-    /// A device is a chip, not one of the ways to compile for it.
+    /// A device is a chip, not one of the targets to compile for it.
     fn chip(&self, arch: &Spanned<String>) -> Result<Chip, InputError> {
         let chip = Chip::parse(arch.get_ref());
         chip.filter(|chip| chip.to_string() == *arch.get_ref())
@@ -207,7 +206,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A part cannot be more than the whole.
+    /// A part cannot be larger than the whole.
     fn agree(&self, wire: &TargetFile) -> Result<(), InputError> {
         let limits = &wire.limits;
         let pairs = [
@@ -228,7 +227,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What is reached cannot be more than the peak.
+    /// An achieved rate cannot exceed the peak.
     fn reach(&self, wire: &TargetFile, machine: &Machine) -> Result<(), InputError> {
         let (model, peaks) = (wire.model.get_ref(), &wire.peaks);
         let peak = |figure: &Figure| *figure.value.get_ref();
@@ -320,11 +319,10 @@ impl Reader<'_> {
     }
 }
 
-/// The one number of a machine that its limits say.
+/// The only number of a machine that is among its limits.
 pub(super) const SMS: &str = "sms";
 
-/// What a number of a model can be. Latencies may be nothing; what takes or
-/// moves something takes and moves more than that.
+/// The range of a number of a model. Latencies may be 0; intervals and rates may not.
 pub(super) fn range(name: &str) -> RangeInclusive<f64> {
     match name {
         "clock_mhz" | "rested_clock_mhz" => CLOCK,
@@ -339,16 +337,15 @@ pub(super) fn range(name: &str) -> RangeInclusive<f64> {
     }
 }
 
-/// By how much the clock of a machine may fall under load: times are divided by
-/// what is left of it.
+/// The largest allowed drop of a machine's clock under load: times are divided by the rest.
 pub(super) fn deepest_drop(machine: &Machine) -> f64 {
     machine.clock_mhz / 2.0
 }
 
-/// A model that is off by more than this is none.
+/// The largest error that a model may state.
 const MOST_ERROR: f64 = 100.0;
 const CLOCK: RangeInclusive<f64> = 1.0..=20_000.0;
 const BANDWIDTH: RangeInclusive<f64> = 1e6..=1e16;
 const RATE: RangeInclusive<f64> = 1e-3..=1e9;
-/// Half a millisecond: sums of what is longer would be beyond any clock.
+/// Half a millisecond: sums of longer times would exceed any clock.
 const CYCLES: RangeInclusive<f64> = 0.0..=1e6;

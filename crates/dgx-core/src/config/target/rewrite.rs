@@ -1,4 +1,4 @@
-//! Target files with other numbers in them, all else as somebody wrote it.
+//! Replaces numbers in target files and leaves the rest of the text unchanged.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use super::{GUIDE, device};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::domain::Calibration;
 
-/// Name of the source that fitted numbers are from; where others are from an
-/// earlier fit, with a number behind it.
+/// The name of the source of fitted numbers; a number is appended if others are from an earlier
+/// fit.
 const SOURCE: &str = "fitted";
-/// The tables whose numbers say where they are from.
+/// The tables whose numbers name their source.
 const TABLES: [&str; 3] = ["limits", "peaks", "model"];
 const CALIBRATION: &str = "calibration";
 
-/// `target` with these numbers of its model, which are from `origin`. How true
-/// its times were does not hold for them, and is left out.
+/// `target` with these numbers of its model, which are from `origin`. The stated error of its times
+/// does not apply to them and is removed.
 pub fn with_numbers<'n>(
     target: &SourceFile,
     numbers: impl IntoIterator<Item = (&'n str, f64)>,
@@ -29,7 +29,7 @@ pub fn with_numbers<'n>(
         text["sources"][&source] = toml_edit::value(origin);
     }
     for (name, value) in numbers {
-        // By the item itself a key that is not there would be made.
+        // Indexing the item itself would create a missing key.
         let model = text.get_mut("model").and_then(Item::as_table_like_mut);
         let figure = model.and_then(|model| model.get_mut(name));
         let figure = figure.ok_or_else(|| {
@@ -43,8 +43,8 @@ pub fn with_numbers<'n>(
     Ok(written(target, &text))
 }
 
-/// What the source of these numbers is called: as one that says the same, or as
-/// nobody whose word other numbers still are.
+/// The name of the source of these numbers: that of a source with the same text, or one that no
+/// remaining number uses.
 fn source_for(text: &DocumentMut, origin: &str, numbers: &[(&str, f64)]) -> String {
     let mut kept: HashSet<&str> = HashSet::new();
     for table in TABLES {
@@ -65,7 +65,7 @@ fn source_for(text: &DocumentMut, origin: &str, numbers: &[(&str, f64)]) -> Stri
     name
 }
 
-/// `target` with how far its modelled times are from measured ones.
+/// `target` with the error of its modelled times.
 pub fn with_calibration(
     target: &SourceFile,
     found: &Calibration,
@@ -84,7 +84,7 @@ pub fn with_calibration(
         ("p90", found.p90),
         ("worst", found.worst),
     ] {
-        // Rounded up: nobody is told that it is better than it was.
+        // Rounded up, so that the stated error is never too small.
         replace(&mut table[key], shortest((share * 1e3).ceil() / 1e3));
     }
     replace(&mut table["cells"], i64::from(found.cells).into());
@@ -116,7 +116,7 @@ fn written(target: &SourceFile, text: &DocumentMut) -> SourceFile {
     }
 }
 
-/// Another value in the same place, spaces and all.
+/// Replaces the value and keeps the spaces and comments around it.
 fn replace(item: &mut Item, value: Value) {
     let decor = item.as_value().map(|old| old.decor().clone());
     *item = Item::Value(value);
@@ -125,7 +125,7 @@ fn replace(item: &mut Item, value: Value) {
     }
 }
 
-/// A number as one would write it.
+/// A number in its shortest form.
 fn shortest(number: f64) -> Value {
     let text = match number.abs() {
         large if large >= 1e7 => format!("{number:e}"),
@@ -177,7 +177,7 @@ mod tests {
             origin(&other, "shared_latency"),
             before.origins["model.shared_latency"]
         );
-        // Nobody is left who was from the fit before.
+        // No number is left from the fit before.
         let all = before.model.unwrap();
         let fitted = ptx_machine::Machine::NAMES
             .iter()

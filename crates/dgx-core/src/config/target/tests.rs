@@ -203,7 +203,7 @@ fn mistakes_are_placed_and_told() {
             error.message()
         );
         assert!(error.remedy().contains(remedy), "{to}: {}", error.remedy());
-        // What is missing is told at its table.
+        // A missing value is reported at its table.
         let at = if to.is_empty() { "[limits]" } else { from };
         let line = h200[..h200.find(at).unwrap()].matches('\n').count() + 1;
         let place = error.location().unwrap_or_default();
@@ -220,8 +220,8 @@ fn mistakes_are_placed_and_told() {
     );
 }
 
-/// The H200 with the value of a number after its `[model]` written so, and
-/// the line where that is; the numbers themselves may be fitted anew.
+/// The H200 with this value for a number after its `[model]`, and the line of it; the numbers
+/// themselves may be fitted again.
 fn rewritten(key: &str, value: &str) -> (String, usize) {
     let h200 = COMMITTED[0].1;
     let model = h200.find("[model]").unwrap();
@@ -386,6 +386,6 @@ fn a_calibration_holds_for_the_numbers_it_is_of() {
         "l2 = { value = 62_914_560",
         "l2 = { value = 62_914_559"
     ));
-    // As files of earlier versions are.
+    // As in files of earlier versions.
     assert!(!calibrated("\ndigest = ", "\n# digest = "));
 }

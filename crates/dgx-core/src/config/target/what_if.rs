@@ -9,11 +9,11 @@ use crate::domain::{Device, printable_line, short};
 
 const EXAMPLE: &str = "write e.g. h200,sms=144,clock=1.5";
 const MOST_SMS: f64 = 1e4;
-/// One clock in GHz, whether products are under way or not.
+/// One clock in GHz, with or without products in flight.
 const CLOCK: &str = "clock";
 const CLOCKS: [&str; 2] = ["clock_mhz", "rested_clock_mhz"];
 
-/// The device with these changes, which its name tells from then on.
+/// The device with these changes, which its name then lists.
 pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, InputError> {
     let changes = printable_line(changes);
     let mut told: Vec<String> = Vec::new();
@@ -44,8 +44,8 @@ pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, Input
     Ok(device)
 }
 
-/// A clock that all SMs together bring down to nothing would tell times of none: what a file may
-/// say holds here, too.
+/// Refuses a clock that all SMs together would bring down to nothing: the limits of a target file
+/// apply here too.
 fn drop_fits(device: &Device) -> Result<(), InputError> {
     let Some(model) = &device.model else {
         return Ok(());
@@ -71,7 +71,7 @@ fn set(device: &mut Device, key: &str, value: f64) -> Result<(), InputError> {
     let machine = device.model.as_mut();
     let Some(place) = machine.and_then(|machine| machine.number_mut(key)) else {
         let message = format!("no number of a target is called `{key}`");
-        // A chip without tensor memory has none of its numbers.
+        // A chip without tensor memory lacks the numbers for it.
         let model = device.model.as_ref();
         let given = |name: &&str| model.is_some_and(|model| model.number(name).is_some());
         let names = || Machine::NAMES.iter().copied().filter(given);

@@ -16,7 +16,7 @@ pub(super) struct TargetFile {
     pub peaks: PeaksTable,
     pub model: Spanned<ModelTable>,
     pub calibration: Option<CalibrationTable>,
-    /// Rounds whose runs were looked at while the model was made.
+    /// Rounds whose runs were examined while the model was built.
     #[serde(default)]
     pub seen: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub(super) struct CalibrationTable {
     pub cells: Spanned<u32>,
     #[serde(default)]
     pub operators: Vec<Spanned<String>>,
-    /// Of the numbers that were compared.
+    /// Of the compared numbers.
     pub digest: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct PeaksTable {
     pub tensor_flops: Figure,
 }
 
-/// A number, and which of the sources it is from.
+/// A number, and the name of its source.
 #[derive(Debug, Deserialize)]
 #[serde(
     deny_unknown_fields,

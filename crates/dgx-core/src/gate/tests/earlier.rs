@@ -9,7 +9,7 @@ fn over_an_earlier_run_only_what_got_worse_fails() {
         seed: base.seed + 1,
         ..base.clone()
     };
-    // Everybody is judged, the baseline and the declared failure too.
+    // All contenders are judged, including the baseline and the declared failure.
     let report = over_run(&again.run(), &base.run(), &as_before()).unwrap();
     assert_eq!(report.exit(), Exit::Done, "{report:#?}");
     let judged = |name: &str| report.findings.iter().any(|f| f.contender.as_str() == name);
@@ -38,7 +38,7 @@ fn over_an_earlier_run_only_what_got_worse_fails() {
     broken.entries[2].status = Status::Wrong;
     let report = over_run(&broken.run(), &base.run(), &as_before()).unwrap();
     assert_eq!(report.exit(), Exit::GateFailed);
-    // What was wrong may be wrong, and may have become right.
+    // A wrong cell may stay wrong, or become correct.
     let report = over_run(&broken.run(), &broken.run(), &as_before()).unwrap();
     assert_eq!(report.exit(), Exit::Done, "{report:#?}");
     let report = over_run(&base.run(), &broken.run(), &as_before()).unwrap();
@@ -96,7 +96,7 @@ fn a_slowed_variant_fails_against_its_committed_baseline() {
     );
 }
 
-/// A kernel may branch on its data, and every sweep draws its own.
+/// A kernel may branch on its data, and every sweep draws new data.
 #[test]
 fn a_modelled_loss_that_other_data_explain_does_not_fail() {
     let base = Synthetic::round4().modelled();
@@ -113,7 +113,7 @@ fn a_modelled_loss_that_other_data_explain_does_not_fail() {
     let report = exit(1.003, 1, &as_before());
     let wanted = report.findings.iter().map(|f| f.wanted.as_str());
     assert!(wanted.clone().any(|w| w == "within 1.0 % on other data"));
-    // A threshold of one's own is not met, but not failed either.
+    // An explicit threshold is not met, but not failed either.
     assert_eq!(exit(1.003, 1, &at_least(1.0)).exit(), Exit::Inconclusive);
     assert_eq!(exit(1.0, 1, &at_least(1.0)).exit(), Exit::Done);
     assert_eq!(exit(1.003, 0, &at_least(1.0)).exit(), Exit::GateFailed);
@@ -157,7 +157,7 @@ fn emulated(change: impl Fn(String) -> String) -> Run {
     crate::record::read(&copy).unwrap()
 }
 
-/// Without one of them, a rule that names it would be undecided for ever.
+/// With one missing, a rule that names it would always be undecided.
 #[test]
 fn every_counter_is_one_the_emulator_counts() {
     let run = emulated(|text| text);
@@ -206,7 +206,7 @@ fn a_run_judged_more_loosely_than_its_baseline_is_not_decided() {
         over_run(&run, &base, &gate).unwrap().exit()
     };
     assert_eq!(exit(&|_| ()), Exit::Done);
-    // Stricter is no loophole, and other data are drawn for every run.
+    // Stricter settings are fine, and every run draws other data.
     assert_eq!(exit(&|s| s.rtol /= 2.0), Exit::Done);
     assert_eq!(exit(&|s| s.hazards = Watch::All), Exit::Done);
     assert_eq!(exit(&|s| s.seed += 1), Exit::Done);

@@ -1,4 +1,4 @@
-//! Runs with too little in them to decide.
+//! Runs with too little data to decide.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn half_a_run_neither_passes_nor_fails() {
             ),
         ] {
             assert_eq!(report.exit(), Exit::Inconclusive);
-            // What the run did not get to has not failed; the last has a wrong cell.
+            // Cells without a verdict have not failed; the last run has a wrong cell.
             let failed = report.count(Ruling::Failed);
             assert!(place == last || failed == 0, "{report:#?}");
             let mut lacks = report.incomplete.iter();
@@ -85,7 +85,7 @@ fn one_block_or_one_contender_cannot_be_judged() {
     assert!(matches!(alone, Err(GateError::Nobody(_))));
 }
 
-/// Lines of processes other than the first are gone.
+/// Without the lines of all processes but the first.
 fn first_process_only(field: &Synthetic) -> Run {
     let text = field.text();
     let kept =
@@ -120,7 +120,7 @@ fn fewer_processes_are_not_more_certainty() {
         assert_eq!(*processes, 3);
         assert_eq!(shapes[0], ("256x4096x7168".to_owned(), 1));
     }
-    // A process that was lost half way is replaced by one of another number.
+    // A process that was lost half-way is replaced by one of another number.
     let replaced = |from: &str, to: &str| {
         let text = field.text().replace(from, to);
         crate::record::read_text("results/x.jsonl".as_ref(), text.as_bytes()).unwrap()

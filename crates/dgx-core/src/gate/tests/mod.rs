@@ -34,7 +34,7 @@ fn at_least(min_geomean: f64) -> Gate {
     }
 }
 
-/// What a gate over an earlier run asks where nothing else is written.
+/// The default rules over an earlier run.
 fn as_before() -> Gate {
     Gate {
         correct: true,
@@ -45,7 +45,7 @@ fn as_before() -> Gate {
 
 #[test]
 fn wrong_contenders_fail_when_they_did_not_declare_it() {
-    // Right by luck is not right.
+    // Correct by luck is not correct.
     for status in [Status::Wrong, Status::Racy] {
         let mut field = Synthetic::round4();
         field.entries[2].status = status;
@@ -85,7 +85,7 @@ fn a_rule_finer_than_the_run_can_see_is_refused() {
     let mut field = Synthetic::round4();
     field.noise = 0.05;
     let run = field.run();
-    // Designs far from the threshold are judged all the same.
+    // Designs far from the threshold are still judged.
     let report = over_baseline(&run, &at_least(1.001));
     assert_eq!(report.exit(), Exit::Done);
     let mut near = Synthetic::round4();
@@ -143,7 +143,7 @@ fn without_a_control_nothing_near_equal_is_judged() {
     }
     let report = over_run(&blind, &sighted, &not_slower).unwrap();
     assert_eq!(report.exit(), Exit::Inconclusive, "{report:#?}");
-    // What is far from equal needs no control.
+    // A ratio far from 1 needs no control.
     let mut far = near;
     far.entries[1].time = 0.5;
     let far = without_control(&far);
@@ -151,7 +151,7 @@ fn without_a_control_nothing_near_equal_is_judged() {
     assert_eq!(over_baseline(&far, &at_least(1.5)).exit(), Exit::Done);
 }
 
-/// A script can say anything: no gate takes its word, for or against.
+/// A script can contain any times: no gate uses them, for or against.
 #[test]
 fn scripted_times_neither_pass_nor_fail() {
     let scripted = Synthetic {
@@ -176,7 +176,7 @@ fn scripted_times_neither_pass_nor_fail() {
     }
 }
 
-/// A sweep would have rejected the contender, so the file is not believed.
+/// A sweep would have rejected the contender, so the file is not trusted.
 #[test]
 fn times_below_the_roofline_neither_pass_nor_fail() {
     let mut fast = Synthetic::round4();

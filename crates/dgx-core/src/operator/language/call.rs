@@ -138,7 +138,7 @@ impl Checker<'_> {
         ExprError::new(place, format!("there is no function `{name}`"), remedy)
     }
 
-    /// The number a term is, where that is needed to know extents.
+    /// The number that a term is, if extents depend on it.
     fn literal(&self, term: &Term) -> Result<i64, ExprError> {
         match &term.kind {
             Kind::Number { value, whole: true } => Ok(*value as i64),

@@ -1,4 +1,4 @@
-//! Terms become steps of the graph, with their types and extents.
+//! Turns terms into steps of the graph, with their types and extents.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,14 +11,14 @@ use crate::document::Formula;
 use crate::expr::ExprError;
 use crate::operator::{BinaryOp, Extent, NodeId, Number, Op, Tensor, UnaryOp};
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
-    /// An input or an output above: the step that reads it.
+    /// An input or an earlier output: the step that reads it.
     Tensor(Op, Tensor),
     Size(usize),
     Constant(f64),
-    /// A part that was named; none while it is not known yet.
+    /// A named part; `None` until it is known.
     Part(Option<NodeId>),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Checker<'a> {
 pub(crate) type Checked = Result<NodeId, ExprError>;
 
 impl Checker<'_> {
-    /// What is computed for `tensor`.
+    /// The value computed for `tensor`.
     pub(crate) fn value(&mut self, term: &Term, tensor: &Tensor) -> Checked {
         let root = self.term(term)?;
         self.fit(root, term, tensor)
@@ -106,7 +106,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is written at `span`.
+    /// The text at `span`.
     pub(super) fn written(&self, span: &Range<usize>) -> &str {
         self.formula.text.get(span.clone()).unwrap_or_default()
     }
@@ -260,7 +260,7 @@ impl Checker<'_> {
         })
     }
 
-    /// A sentence with the numbers of the first sizes that tell two extents apart.
+    /// A sentence with the first trial sizes for which two extents differ.
     pub(super) fn clash(
         &self,
         Clash(one, other): &Clash,

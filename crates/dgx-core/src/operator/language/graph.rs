@@ -1,5 +1,5 @@
-//! The graph of all values of a file while they are checked. An extent that is
-//! not known yet is that of `i(axis)` before it meets a tensor.
+//! The graph of all values of a file while they are checked. The extent of `i(axis)` is unknown
+//! until it is combined with a tensor.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::{Discriminant, discriminant};
@@ -23,13 +23,13 @@ pub(super) struct Draft {
     pub(super) span: Range<usize>,
 }
 
-/// Two extents that should be one.
+/// Two extents that should be equal.
 pub(super) struct Clash(pub(super) Extent, pub(super) Extent);
 
 #[derive(Debug)]
 pub(crate) struct Graph {
     nodes: Vec<Draft>,
-    /// Nodes by what most of them differ in.
+    /// Nodes by inputs and operation, to find equal ones.
     places: HashMap<(Vec<NodeId>, Discriminant<Op>), Vec<NodeId>>,
     /// Names of the sizes.
     pub(super) names: Vec<String>,
@@ -59,7 +59,7 @@ impl Graph {
         self.nodes.len() >= MAX_NODES
     }
 
-    /// The node of this step; the one there is, if it was taken before.
+    /// The node of this step; the existing one, if there is an equal one.
     pub(super) fn add(&mut self, draft: Draft) -> NodeId {
         let like = (draft.inputs.clone(), discriminant(&draft.op));
         let places = self.places.entry(like).or_default();
@@ -84,7 +84,7 @@ impl Graph {
         }
     }
 
-    /// Whether two extents are equal for all sizes that were tried.
+    /// Whether two extents are equal for all trial sizes.
     pub(super) fn same(&self, one: &Extent, other: &Extent) -> bool {
         one == other || self.trials.iter().all(|s| one.eval(s) == other.eval(s))
     }
@@ -93,7 +93,7 @@ impl Graph {
         self.same(extent, &Extent::Number(1))
     }
 
-    /// The first sizes that were tried for which `wrong` is true of the values.
+    /// The first trial sizes for which `wrong` is true of the values.
     pub(super) fn counterexample<const N: usize>(
         &self,
         extents: [&Extent; N],
@@ -111,8 +111,8 @@ impl Graph {
         })
     }
 
-    /// The extent of operands, each along its axis, where they meet: 1 is
-    /// stretched, and what is not known yet becomes known.
+    /// The common extent of operands, each along its axis: 1 is stretched, and unknown extents
+    /// become known.
     pub(super) fn meet(
         &mut self,
         ids: &mut [NodeId],
@@ -141,8 +141,8 @@ impl Graph {
         Ok(met.or(all_known.then_some(Extent::Number(1))))
     }
 
-    /// `root` with `extent` along an axis where it was not known. No recursion:
-    /// a graph can be deeper than a stack.
+    /// `root` with `extent` along an axis where it was unknown. Without recursion: a graph can be
+    /// deeper than the stack.
     pub(super) fn resolve(&mut self, root: NodeId, axis: usize, extent: &Extent) -> NodeId {
         let mut wanted = BTreeSet::from([(root, axis)]);
         // Inputs come before the nodes that use them.
@@ -152,7 +152,7 @@ impl Graph {
             wanted.extend(sources.into_iter().map(|(_, id, axis)| (id, axis)));
             next = wanted.range(..at).next_back().copied();
         }
-        // A node that is wanted along two axes becomes two: each use has its own.
+        // A node needed along two axes becomes two: one for each use.
         let mut known: BTreeMap<(NodeId, usize), NodeId> = BTreeMap::new();
         for (id, axis) in wanted {
             let mut draft = self.nodes[id].clone();
@@ -167,8 +167,8 @@ impl Graph {
         known[&(root, axis)]
     }
 
-    /// Inputs whose unknown extent, along an axis of theirs, is that of `id`:
-    /// the place of the input, the input and its axis.
+    /// Inputs whose unknown extent, along one of their axes, is that of `id`: the index of the
+    /// input, the input and its axis.
     fn sources(&self, id: NodeId, axis: usize) -> Vec<(usize, NodeId, usize)> {
         let Draft { op, inputs, .. } = &self.nodes[id];
         let all = 0..inputs.len();
@@ -203,7 +203,7 @@ impl Graph {
             Node {
                 op: draft.op.clone(),
                 inputs: draft.inputs.iter().map(|input| places[input]).collect(),
-                // The checker lets none through that is not known.
+                // The checker refuses unknown extents before this.
                 extents: draft.extents.iter().flatten().cloned().collect(),
                 number: draft.number,
                 span: draft.span.clone(),
@@ -219,7 +219,7 @@ impl Graph {
         extent.words() > MAX_WORDS
     }
 
-    /// Extents as a reader would write them: `[m, k // 16]`.
+    /// Extents as text: `[m, k // 16]`.
     pub(super) fn shown(&self, id: NodeId) -> String {
         let extents = self.nodes[id].extents.iter().map(|extent| match extent {
             Some(extent) => extent.shown(&self.names),

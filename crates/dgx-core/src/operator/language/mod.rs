@@ -1,4 +1,4 @@
-//! The language of `value`: numpy's habits, parsed and checked.
+//! The language of `value`: numpy's conventions, parsed and checked.
 
 mod call;
 mod check;

@@ -7,7 +7,7 @@ use super::token::{Token, tokens};
 use crate::expr::ExprError;
 use crate::operator::BinaryOp;
 
-/// Terms inside terms: enough for anyone, few enough for any stack.
+/// Maximum nesting of terms: enough for any file, little enough for any stack.
 const MAX_DEPTH: usize = 100;
 const MAX_TOKENS: usize = 1000;
 

@@ -74,7 +74,7 @@ impl Checker<'_> {
         ExprError::new(span.clone(), message, remedy)
     }
 
-    /// How the transpose of a term is written.
+    /// The text of a term's transpose.
     fn transposed(&self, term: &Term) -> String {
         let written = self.written(&term.span);
         match &term.kind {

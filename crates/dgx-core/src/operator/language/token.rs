@@ -15,7 +15,7 @@ const SYMBOLS: [&str; 22] = [
     "]", ",", ":", ".", "=",
 ];
 
-/// What other languages write, and what is written here.
+/// Symbols of other languages, with the ones used here.
 const ELSEWHERE: [(&str, &str); 6] = [
     ("**", "write pow(x, y), or x * x"),
     ("&", "write `and`"),
@@ -43,7 +43,7 @@ fn number(rest: &str, at: usize) -> Result<(Token, usize), ExprError> {
     if rest[len..].starts_with('.') {
         len += 1 + word_len(&rest[len + 1..]);
     }
-    // The sign of an exponent ends a word: 1e-5.
+    // The sign of an exponent is part of the number: 1e-5.
     if rest[..len].ends_with(['e', 'E']) && rest[len..].starts_with(['-', '+']) {
         len += 1 + word_len(&rest[len + 1..]);
     }

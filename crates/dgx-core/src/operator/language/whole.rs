@@ -1,11 +1,11 @@
-//! Terms that are whole numbers of sizes alone.
+//! Terms that are whole numbers computed from sizes alone.
 
 use super::parse::{Kind, Term};
 use crate::diagnostic::did_you_mean;
 use crate::expr::ExprError;
 use crate::operator::{BinaryOp, Extent};
 
-/// The extent a term says, of sizes called `names`.
+/// The extent that a term means, with sizes called `names`.
 pub(crate) fn whole(term: &Term, names: &[String]) -> Result<Extent, ExprError> {
     let error =
         |message: String, remedy: &str| Err(ExprError::new(term.span.clone(), message, remedy));

@@ -1,4 +1,4 @@
-//! From an operator's file as written to an [`Operator`] that is right in itself.
+//! Turns an operator's file as written into a consistent [`Operator`].
 
 mod names;
 mod tensors;
@@ -22,17 +22,17 @@ use wire::OperatorFile;
 const GUIDE: &str = "`dgx schema operator` lists the keys";
 const MAX_SIZES: usize = 8;
 const MAX_SMALL: usize = 8;
-/// What a small problem may take: proofs and the emulator try all of them.
+/// Maximum size of a small problem: checks and the emulator try all of them.
 const SMALL_BYTES: u64 = 64 << 20;
 const SMALL_FLOPS: f64 = 1e10;
 
-/// Whether rounds and commands can call an operator this.
+/// Whether this can be the name of an operator in rounds and commands.
 pub(super) fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !name.is_empty() && name.chars().all(plain)
 }
 
-/// What an operator's file may say, for editors and other programs.
+/// The schema of an operator's file, for editors and other programs.
 pub fn schema(generator: SchemaGenerator) -> Schema {
     generator.into_root_schema_for::<OperatorFile>()
 }
@@ -50,7 +50,7 @@ impl Operator {
         Self::from_source(SourceFile::read(path, "operator", remedy)?)
     }
 
-    /// Checks an operator's file that was read already.
+    /// Checks an operator's file that is already in memory.
     pub fn from_source(file: SourceFile) -> Result<Self, InputError> {
         let document = Document::whole(&file, GUIDE);
         let wire: OperatorFile = document.parse()?;
@@ -91,7 +91,7 @@ impl Operator {
         Ok(operator)
     }
 
-    /// Small problems are small.
+    /// Checks that small problems are small.
     fn check_small(&self, document: &Document<'_>, wire: &OperatorFile) -> Result<(), InputError> {
         for (index, sizes) in self.small.iter().enumerate() {
             let flops = self.work(sizes).flops();
@@ -135,7 +135,7 @@ impl Reader<'_> {
         Err(self.document.error(span, message, remedy))
     }
 
-    /// Where the text of an expression stands.
+    /// The place of an expression's text.
     fn formula(&self, text: &str, span: Range<usize>) -> Formula {
         Formula {
             text: text.to_owned(),
@@ -255,7 +255,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Everything that is declared is used.
+    /// Checks that everything declared is used.
     fn check_uses(
         &self,
         wire: &OperatorFile,

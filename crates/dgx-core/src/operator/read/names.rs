@@ -19,7 +19,7 @@ const RESERVED: &str = "and or not in if else inf nan groups sms tiles scratch i
 const SHARED: &str = "choose another: tensors, sizes, constants, `let` and functions share names";
 
 impl Reader<'_> {
-    /// Gives `name` its meaning, where it has none yet.
+    /// Gives `name` its meaning, unless it has one already.
     pub(super) fn declare(
         &mut self,
         name: &Spanned<String>,

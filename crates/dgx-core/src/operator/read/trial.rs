@@ -1,10 +1,10 @@
-//! Sizes to try things on: a claim about extents that holds for all of these
-//! is taken to hold for all sizes.
+//! Sizes for trials: a statement about extents that is true for all of these is taken to be true
+//! for all sizes.
 
 use crate::domain::bounds::EXTENT;
 use crate::operator::Requirement;
 
-/// One for each size, and none twice, so that no two sizes are taken for one.
+/// One for each size, all different, so that no two sizes are confused.
 const FACTORS: [u64; 8] = [2, 3, 5, 7, 11, 13, 17, 19];
 
 /// The first requirement that `sizes` do not meet.
@@ -16,8 +16,7 @@ pub(in crate::operator) fn unmet<'a>(
     requires.iter().find(|r| !meets(r))
 }
 
-/// Sizes for a file that lists none: small multiples of a power of two, rising,
-/// falling or alike.
+/// Sizes for a file that lists none: small multiples of a power of two, rising, falling or equal.
 pub(super) fn small(count: usize, requires: &[Requirement]) -> Option<Vec<u64>> {
     let count = count as u64;
     let sizes = |exponent: u32| {
@@ -30,7 +29,7 @@ pub(super) fn small(count: usize, requires: &[Requirement]) -> Option<Vec<u64>> 
     tries.find(|sizes: &Vec<u64>| unmet(requires, sizes).is_none())
 }
 
-/// `small`, and what becomes of the first of them when sizes grow alone and together.
+/// `small`, and variations of the first of them with sizes grown alone and together.
 pub(super) fn trials(small: &[Vec<u64>], requires: &[Requirement]) -> Vec<Vec<u64>> {
     let mut trials = small.to_vec();
     let Some(first) = small.first() else {

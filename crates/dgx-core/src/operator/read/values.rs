@@ -1,4 +1,4 @@
-//! What is computed, and what wrong kernels compute.
+//! The values an operator computes, and those of its known mistakes.
 
 use super::wire::{self, OperatorFile};
 use super::{Reader, ordered};
@@ -8,7 +8,7 @@ use crate::domain::{bounds, printable_line};
 use crate::operator::language::{Checker, Graph, Meaning, parse};
 use crate::operator::{Mistake, NodeId, Number, Op, Output, Tensor, Value};
 
-/// A relative tolerance says something up to here: half a step of e2m1.
+/// A larger relative tolerance is meaningless: half a step of e2m1.
 const LOOSEST: f64 = 0.25;
 
 impl Reader<'_> {
@@ -46,7 +46,7 @@ impl Reader<'_> {
         Ok(outputs)
     }
 
-    /// The root of a text: of a part, or of what is computed for a tensor.
+    /// The root of a text: of a part, or of a tensor's value.
     fn check(
         &self,
         text: &Spanned<String>,

@@ -1,4 +1,4 @@
-//! An operator's file as it is written. What it says is checked in [`mod@super`].
+//! An operator's file as it is written. [`mod@super`] checks it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,23 +6,23 @@ use serde::Deserialize;
 use crate::document::{Spanned, Table, Value};
 use crate::operator::ElementType;
 
-/// What an operator computes, on which tensors, and how near a result must be.
+/// An operator: its computation, its tensors, and the tolerance of results.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "dgx operator")]
 pub(super) struct OperatorFile {
-    /// What is computed, in one line.
+    /// The computation, in one line.
     pub summary: Spanned<String>,
-    /// What a shape gives, in the order of its name.
+    /// The sizes of a shape, in the order of its name.
     #[schemars(extend("minItems" = 1, "maxItems" = super::MAX_SIZES))]
     pub sizes: Spanned<Vec<Spanned<String>>>,
     /// Whether a shape may list several problems.
     #[serde(default)]
     pub groups: bool,
-    /// What sizes must meet: `k % 16 == 0`.
+    /// Conditions on sizes: `k % 16 == 0`.
     #[serde(default)]
     pub requires: Vec<Spanned<String>>,
-    /// Sizes of small problems that everything is tried on first.
+    /// Sizes of small problems, on which everything is tried first.
     #[serde(default)]
     pub small: Vec<Spanned<Table<Spanned<i64>>>>,
     /// Numbers with a name.
@@ -33,10 +33,10 @@ pub(super) struct OperatorFile {
     pub inputs: Table<Input>,
     #[serde(default, rename = "out")]
     pub outputs: Table<Output>,
-    /// Values that a wrong kernel may have computed, by what went wrong.
+    /// Values that a wrong kernel may have computed, by the name of the mistake.
     #[serde(default)]
     pub mistake: Table<Spanned<String>>,
-    /// Operations of one problem, in place of what follows from the value.
+    /// Operations of one problem, in place of those derived from the value.
     pub flops: Option<Spanned<Value>>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Input {
     pub element: ElementType,
     /// Extents, first axis first: numbers and expressions of sizes.
     pub size: Spanned<Vec<Spanned<Value>>>,
-    /// The least and the most that data may be.
+    /// The minimum and the maximum of the data.
     pub range: Option<Spanned<[Spanned<Amount>; 2]>>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Output {
     pub element: Spanned<ElementType>,
     /// Extents, first axis first: numbers and expressions of sizes.
     pub size: Spanned<Vec<Spanned<Value>>>,
-    /// What is computed.
+    /// The computation.
     pub value: Spanned<String>,
     /// Names for parts of this value, and of all below it.
     #[serde(default, rename = "let")]
@@ -69,12 +69,12 @@ pub(super) struct Output {
     pub rtol: Option<Spanned<f64>>,
     /// The input whose contents this output has before the call.
     pub start: Option<Spanned<String>>,
-    /// As `mistake` of the file, where there are several outputs.
+    /// Like `mistake` of the file, if there are several outputs.
     #[serde(default)]
     pub mistake: Table<Spanned<String>>,
 }
 
-/// A number, or text that may stand for one.
+/// A number, or the text of one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     untagged,

@@ -1,4 +1,4 @@
-//! What is wrong with a file is said where it is, with a remedy.
+//! Errors in a file are reported at their place, with a remedy.
 
 use super::*;
 use crate::diagnostic::render;
@@ -24,7 +24,7 @@ rtol = 1e-3
 "no eps" = "a @ b1.T"
 "#;
 
-/// `GOOD` with one change, and what is said of it.
+/// The error for `GOOD` with one change.
 fn said(from: &str, to: &str) -> (String, String, String) {
     assert!(GOOD.contains(from), "{from}");
     let error = operator(&GOOD.replacen(from, to, 1)).expect_err(to);
@@ -444,7 +444,7 @@ fn nothing_is_too_long_or_too_deep_for_an_error() {
         let said = value(&text);
         assert!(!said.2.is_empty(), "{said:?}");
     }
-    // Parts of parts double with each line, and every one is made once.
+    // Parts of parts double with each line, and each is built once.
     let parts = |last: usize, of: &str| {
         let parts: Vec<String> = (1..=last)
             .map(|i| format!("p{i} = \"{}\"", of.replace('#', &format!("p{}", i - 1))))

@@ -17,7 +17,7 @@ fn sound(text: &str) -> Operator {
     operator(text).unwrap_or_else(|error| panic!("{error}\n  {}\n{text}", error.remedy()))
 }
 
-/// Every step has the extents that its inputs give it.
+/// Checks that every step has the extents that its inputs give it.
 fn check_extents(operator: &Operator) {
     let mistakes = operator.mistakes.iter().map(|mistake| &mistake.value);
     let values = operator
@@ -264,7 +264,7 @@ fn an_index_that_meets_two_extents_counts_both() {
     assert_eq!(indices, 4, "{lines:#?}");
 }
 
-/// The page that users read is true.
+/// The users' guide is true.
 #[test]
 fn the_guide_shows_what_is_read() {
     let guide = include_str!("../../../../../docs/operators.md");

@@ -1,4 +1,4 @@
-//! Ten thousand files that went wrong somewhere: none stops the reader.
+//! Ten thousand damaged files: none makes the reader panic.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::diagnostic::render;
 
 const FILES: usize = 10_000;
 
-/// What mistakes are made of.
+/// Pieces for the damage.
 const WORDS: [&str; 40] = [
     "@",
     ".T",

@@ -1,4 +1,4 @@
-//! Operators that people may bring, each as one file.
+//! Operators that users may bring, one file each.
 
 use super::*;
 
@@ -241,7 +241,7 @@ fn every_operator_on_paper_loads() {
     }
 }
 
-/// An axis that was not named by a tensor comes from what it meets.
+/// An axis that no tensor names gets its extent from the tensor it is combined with.
 #[test]
 fn gathered_axes_meet_what_surrounds_them() {
     let files: std::collections::BTreeMap<_, _> = files().into_iter().collect();

@@ -1,5 +1,5 @@
-//! Run files with a known truth, for tests: simulated blocks, processes and
-//! noise, and every status a sweep can meet.
+//! Run files with a known truth, for tests: simulated blocks, processes and noise, and every status
+//! of a sweep.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::domain::{
 };
 use crate::operators;
 
-/// A contender and how long it truly takes, relative to a shape's base time.
+/// A contender and its true time, relative to a shape's base time.
 #[derive(Clone)]
 pub struct Entry {
     pub name: &'static str,
@@ -74,7 +74,7 @@ pub struct Synthetic {
     pub blocks: u32,
     /// Standard deviation of a sample's log.
     pub noise: f64,
-    /// Standard deviation of what a process does to a contender's log time.
+    /// Standard deviation of a process's effect on a contender's log time.
     pub process_noise: f64,
     pub seed: u64,
 }
@@ -123,7 +123,7 @@ pub fn shapes() -> Vec<Shape> {
 }
 
 impl Synthetic {
-    /// Round 4 as it might come out on a GPU, with a wrong design along.
+    /// Round 4 as it might come out on a GPU, with a wrong design added.
     pub fn round4() -> Self {
         let wrong = "every element equals A·B1ᵀ: no gate, no second GEMM";
         Self {
@@ -331,8 +331,8 @@ impl Synthetic {
         })
     }
 
-    /// What an emulator would have counted: in proportion to the time, so that
-    /// tables have something to tell apart.
+    /// Counters as an emulator might report them: in proportion to the time, so that tables show
+    /// differences.
     fn counters(&self, entry: &Entry, shape: &Shape) -> BTreeMap<String, f64> {
         let ran = matches!(entry.status, Status::Ok | Status::Wrong);
         if self.timing != Timing::Modelled || !ran {
@@ -353,7 +353,7 @@ impl Synthetic {
         names.map(|name| (name.to_owned(), value(name))).collect()
     }
 
-    /// What the shape takes at time factor 1, µs.
+    /// The time of the shape at time factor 1, µs.
     pub fn base(shape: &Shape) -> f64 {
         (operators::usual().least_work(shape).tensor_flops() / 0.35e9).max(1.0)
     }
@@ -459,8 +459,8 @@ pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
     radius * (std::f64::consts::TAU * uniform(rng)).cos()
 }
 
-/// The tests of the built binary read a committed run file. It is this
-/// generator's; `DGX_WRITE_FIXTURES=1` writes it anew after a change of either.
+/// The tests of the built binary read a committed run file, which this generator writes;
+/// `DGX_WRITE_FIXTURES=1` writes it again after a change of either.
 #[test]
 fn the_committed_run_is_the_generated_one() {
     let field = Synthetic {

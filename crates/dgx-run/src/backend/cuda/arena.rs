@@ -1,8 +1,7 @@
 use super::driver::{DeviceMemory, Result, Stream};
 use crate::backend::zones::Zones;
 
-/// One allocation holding many guarded buffers. What lies in it is laid there
-/// before each call.
+/// One allocation with many guarded buffers. Their contents are written before each call.
 #[derive(Debug)]
 pub(super) struct Arena {
     memory: DeviceMemory,
@@ -27,7 +26,7 @@ impl Arena {
         self.memory.address + self.zones.zone(index).offset
     }
 
-    /// Copies the whole arena back, guards and all.
+    /// Copies the whole arena back, including the guards.
     pub(super) fn download(&self, stream: &Stream) -> Result<Vec<u8>> {
         let mut bytes = vec![0; self.memory.bytes as usize];
         stream.download(&mut bytes, self.memory.address)?;

@@ -19,7 +19,7 @@ use dgx_core::domain::{ContenderId, KernelTime, Tuning};
 
 /// The contenders of one shape on the GPU, ready to be called and timed.
 pub(super) struct CudaBench<'a> {
-    // Dropped first: what follows is what it was made with.
+    // Dropped first: it uses the fields below.
     entries: Vec<TimedCall>,
     timer: Timer,
     sets: Vec<Rc<DataSet>>,
@@ -27,7 +27,7 @@ pub(super) struct CudaBench<'a> {
     shape: String,
     tools: Rc<Tools>,
     stream: Rc<Stream>,
-    /// All of it lives in the backend's context.
+    /// Everything above lives in the backend's context.
     _backend: &'a mut CudaBackend,
 }
 
@@ -38,7 +38,7 @@ impl<'a> CudaBench<'a> {
     ) -> Result<Self, String> {
         let say = |e: CudaError| e.to_string();
         let first = setup.sets.first().ok_or("there are no data to time on")?;
-        // Before the data sets: a new shape takes the place of the old.
+        // Before the data sets: a new shape replaces the old one.
         let instance = backend.instance(first.operands).map_err(say)?;
         let (tools, stream) = (Rc::clone(&backend.tools), Rc::clone(&backend.stream));
         let sets = data_sets(setup, &stream).map_err(say)?;
@@ -91,8 +91,7 @@ impl Bench for CudaBench<'_> {
         Ok(self.admit(entry))
     }
 
-    /// On the data the contenders read, which lie in the instance since the
-    /// last of them was called.
+    /// On the contenders' data, which the last call left in the instance.
     fn enter_yardstick(
         &mut self,
         name: &ContenderId,
@@ -141,8 +140,8 @@ impl Bench for CudaBench<'_> {
     }
 }
 
-/// The data sets with their answers on the device: all of them, or as many as
-/// leave half of its memory to the contenders.
+/// The data sets with their expected results on the device: all of them, or as many as leave half
+/// of its memory to the contenders.
 fn data_sets(setup: &BenchSetup<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, CudaError> {
     let mut sets = Vec::new();
     for (place, set) in setup.sets.iter().enumerate() {
@@ -152,7 +151,7 @@ fn data_sets(setup: &BenchSetup<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>
             oracle,
         } = *set;
         let answers: usize = oracle.groups.iter().map(GroupOracle::len).sum();
-        // Two products of each element at most.
+        // At most two products of each element.
         let needed = operands.bytes() + 8 * answers as u64;
         if !sets.is_empty() && 2 * needed > free_memory()? {
             break;

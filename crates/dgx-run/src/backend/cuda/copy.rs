@@ -1,5 +1,4 @@
-//! The yardstick of what is bound by memory: a copy that moves as many bytes as
-//! the operator must.
+//! The yardstick of memory-bound operators: a copy that moves the minimum number of bytes.
 
 use super::driver::{DeviceMemory, Graph, Result, Stream};
 use super::program::Program;
@@ -9,23 +8,23 @@ use crate::backend::salt::Salt;
 use dgx_core::domain::Group;
 use dgx_core::operator::Operator;
 
-/// A node of a graph that copies other sizes takes half as long again: on an H200
-/// 174 µs for 234,881,040 bytes, 114 for 234,881,024.
+/// Other sizes take half as long again in a graph's copy node: on an H200 174 µs for 234,881,040
+/// bytes, 114 for 234,881,024.
 const PAGE: u64 = 4096;
 
 #[derive(Debug)]
 pub(super) struct Copy {
     source: DeviceMemory,
     target: DeviceMemory,
-    /// New contents for both.
+    /// Writes new contents of both.
     contents: Program,
-    /// What the target must be.
+    /// Compares the target with its expected contents.
     wanted: Program,
 }
 
 impl Copy {
     pub(super) fn new(operator: &Operator, groups: &[Group], stream: &Stream) -> Result<Self> {
-        // As many bytes are read as are written.
+        // The copy reads as many bytes as it writes.
         let bytes = operator.work_of(groups).memory_bytes / 2.0;
         let bytes = (bytes as u64).next_multiple_of(PAGE).max(PAGE);
         let (source, target) = (DeviceMemory::new(bytes)?, DeviceMemory::new(bytes)?);
@@ -52,8 +51,8 @@ impl Copy {
         stream.capture(|| stream.copy(self.target.address, self.source.address, self.source.bytes))
     }
 
-    /// Queues new contents of the source. What the target holds is no copy of
-    /// it: noise depends on the address.
+    /// Queues new contents of the source. The target's old contents never equal it: noise depends
+    /// on the address.
     pub(super) fn lay(&self, tools: &Tools, stream: &Stream, salt: Salt) -> Result<()> {
         self.contents.lay(tools, stream, salt, false)
     }
@@ -69,7 +68,7 @@ impl Copy {
         self.wanted.check(tools, stream, salt, true, lowest)
     }
 
-    /// Whether the target is like the source.
+    /// Whether the target equals the source.
     pub(super) fn is_same(&self, tools: &Tools, stream: &Stream, salt: Salt) -> Result<bool> {
         let changed = self.wanted.lowest_change(tools, stream, salt)?;
         Ok(changed.is_none())

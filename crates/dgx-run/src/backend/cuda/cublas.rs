@@ -1,7 +1,6 @@
-//! Products by the vendor's library, as a Hopper user would do them today.
-//! Operands in NVFP4 are dequantised to fp16 beforehand. Each group is one
-//! cuBLASLt GEMM: of two products the right operands stand one above the
-//! other, and one fused kernel then gates all groups.
+//! Products by the vendor's library, as a Hopper user would compute them today. NVFP4 operands are
+//! dequantised to fp16 beforehand. Each group is one cuBLASLt GEMM: two right operands are stacked
+//! into one matrix, and one fused kernel then applies the gate for all groups.
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -22,7 +21,7 @@ use dgx_core::operator::{ElementType, Operator, Product};
 
 pub(super) const WORKSPACE: u64 = 64 << 20;
 
-/// cuBLASLt's name and version, or why it cannot be used.
+/// cuBLASLt's name and version, or the reason why it cannot be used.
 pub fn find() -> Result<String, String> {
     const STEM: &str = "libcublasLt";
     // SAFETY: only looks for the library.
@@ -85,8 +84,8 @@ impl Drop for Handle {
     }
 }
 
-/// The extents of one group's GEMM: D (rows × columns) = A (rows × depth) · B
-/// (columns × depth)ᵀ, all row-major, so many times over.
+/// The extents of one group's GEMM: D (rows × columns) = A (rows × depth) · B (columns × depth)ᵀ,
+/// all row-major, `batch` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GemmExtents {
     batch: u64,
@@ -96,7 +95,7 @@ pub(super) struct GemmExtents {
 }
 
 impl GemmExtents {
-    /// With the right operands one above the other.
+    /// With the right operands stacked.
     fn of(operator: &Operator, product: &Product, sizes: &[u64]) -> Option<Self> {
         let left = operator.inputs[product.left].extents(sizes)?;
         let right = operator.inputs[product.rights[0]].extents(sizes)?;
@@ -110,7 +109,7 @@ impl GemmExtents {
     }
 }
 
-/// cuBLAS thinks in columns, so it is told Dᵀ = B · Aᵀ.
+/// cuBLAS uses column-major order, so it computes Dᵀ = B · Aᵀ.
 pub(super) struct Gemm {
     pub(super) desc: sys::cublasLtMatmulDesc_t,
     pub(super) weights: sys::cublasLtMatrixLayout_t,
@@ -141,9 +140,8 @@ impl Drop for Gemm {
 }
 
 impl Cublas {
-    /// Does every GEMM as it was kept, or takes the fastest of cuBLASLt's first
-    /// candidates, as a user who autotunes would, on the operands that lie in
-    /// the instance. Says how each is done.
+    /// Uses the kept algorithm for every GEMM, or the fastest of cuBLASLt's first candidates, as a
+    /// user who autotunes would, on the operands in the instance. Returns the choices.
     pub(super) fn new(
         tools: &Rc<Tools>,
         stream: Rc<Stream>,
@@ -197,8 +195,8 @@ impl Cublas {
         &self.ground
     }
 
-    /// Queues dequantising what lies in the instance now: its users have their
-    /// operands in fp16 beforehand, so that is not timed.
+    /// Queues dequantising the operands in the instance: a user has them in fp16 beforehand, so
+    /// this is not timed.
     pub(super) fn dequantise(&self) -> Result<(), CudaError> {
         let mut buffers = self.buffers.iter();
         buffers.try_for_each(|buffers| buffers.dequantise(&self.tools, &self.stream))
@@ -252,9 +250,9 @@ struct Buffers {
     a: u64,
     b: u64,
     d: u64,
-    /// Codes and scales to be dequantised before, and to where.
+    /// Codes and scales to dequantise, and their destinations.
     scaled: Vec<Scaled>,
-    /// What is not the contenders' own.
+    /// Memory that the contenders do not use.
     _memory: Vec<DeviceMemory>,
 }
 
@@ -267,8 +265,8 @@ struct Scaled {
 }
 
 impl Buffers {
-    /// NVFP4 in memory of its own; what has 16 bits already is multiplied where
-    /// it is. The product goes to the output unless it is to be gated.
+    /// NVFP4 is dequantised to separate memory; 16-bit operands are used where they are. The
+    /// product goes to the output unless it is to be gated.
     fn new(product: &Product, ground: &Ground, group: usize) -> Result<Self, CudaError> {
         let (instance, operator) = (&ground.instance, ground.instance.operator());
         let sizes = operator.sizes_in(&instance.groups()[group]);
@@ -317,7 +315,7 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// Memory for so many elements.
+    /// Memory for this many elements.
     fn room(&mut self, elements: u64) -> Result<u64, CudaError> {
         let memory = DeviceMemory::new(2 * elements)?;
         let address = memory.address;
@@ -414,7 +412,7 @@ impl Gemm {
     }
 }
 
-/// So many matrices one after the other, columns contiguous.
+/// `batch` matrices one after the other, columns contiguous.
 fn layout(
     element: sys::cudaDataType,
     rows: u64,

@@ -10,7 +10,7 @@ use dgx_core::domain::{Bytes, Card, Chip, Device, Limits, Peaks};
 /// Whether a GPU can be used, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// There are so many, and this is what runs on the first.
+    /// The number of GPUs, and the code that the first one runs.
     Gpu {
         chip: Chip,
         count: u32,
@@ -56,8 +56,8 @@ impl Context {
         cu!(cuDevicePrimaryCtxRetain(&mut context, gpu.0))?;
         let opened = Self { gpu };
         cu!(cuCtxSetCurrent(context))?;
-        // What kernels allocate there outlives their call, and a later call
-        // could look for it. The driver rounds up to the least it can do.
+        // Kernels' allocations there outlive their call, and a later call could look for them. The
+        // driver rounds up to its minimum.
         let heap = sys::CUlimit_enum::CU_LIMIT_MALLOC_HEAP_SIZE;
         named("cuCtxSetLimit", result::ctx::set_limit(heap, 1))?;
         Ok(opened)
@@ -70,8 +70,8 @@ impl Drop for Context {
     }
 }
 
-/// A GPU as its driver tells of it: asking takes no context, which would cost a
-/// second, take memory, and be refused where another process has the card alone.
+/// A GPU as its driver describes it: a query needs no context, which would cost a second, take
+/// memory, and be refused if another process has exclusive use of the card.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gpu(sys::CUdevice);
 
@@ -117,8 +117,7 @@ impl Gpu {
         Ok(format!("GPU-{}", parts.join("-")))
     }
 
-    /// What its driver tells, and what it cannot from the target of its name or
-    /// chip.
+    /// The driver's numbers, and those it does not report from the target of its name or chip.
     pub(super) fn describe(self) -> Result<Device> {
         let (name, chip) = (self.name()?, self.chip()?);
         let known = target::like(&name, Some(chip));
@@ -143,7 +142,7 @@ impl Gpu {
         Ok(device)
     }
 
-    /// With the two that it does not tell from `known`.
+    /// With the two that the driver does not report from `known`.
     fn limits(self, known: &Device) -> Result<Limits> {
         use Attribute::*;
         let mut memory = 0;
@@ -173,14 +172,14 @@ impl Gpu {
         let bus_bits = count(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
         Ok(Peaks {
             clock_mhz: count(CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1e3,
-            // Two transfers a clock on every memory these cards have.
+            // All memories of these cards transfer twice per clock.
             bandwidth: 2.0 * memory_khz * 1e3 * bus_bits / 8.0,
             tensor_flops: known.and_then(|known| known.peaks.tensor_flops),
         })
     }
 }
 
-/// What [`Gpu::describe`] has from the driver.
+/// The fields of [`Gpu::describe`] that come from the driver.
 const TOLD: [&str; 12] = [
     "limits.sms",
     "limits.memory",
@@ -196,7 +195,7 @@ const TOLD: [&str; 12] = [
     "peaks.bandwidth",
 ];
 
-/// The kernel driver's version where it can be read, else the CUDA version it speaks.
+/// The kernel driver's version if it can be read, else the CUDA version it supports.
 fn driver_version() -> Option<String> {
     let kernel = std::fs::read_to_string("/proc/driver/nvidia/version").ok();
     let number = kernel.and_then(|text| {

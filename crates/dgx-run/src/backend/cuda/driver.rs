@@ -1,8 +1,7 @@
-//! The few driver calls dgx makes, each checked and named in its error, and
-//! owners that give back what they took. cudarc's `result` layer has no name of
-//! the call that failed, and its `safe` layer puts allocations and events of
-//! its own on the streams that are to be timed: so the calls are those of `sys`,
-//! but for what `result` offers without `unsafe`.
+//! The few driver calls that dgx makes, each checked and named in its error, and owners that
+//! release their resources. cudarc's `result` layer does not name the call that failed, and its
+//! `safe` layer puts its own allocations and events on the timed streams; so the calls are those of
+//! `sys`, except where `result` offers one without `unsafe`.
 
 use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::ptr;
@@ -11,7 +10,7 @@ use cudarc::driver::{DriverError, sys};
 
 use crate::backend::RunFailure;
 
-/// A driver call that failed: which, and what the driver calls it.
+/// A failed driver call: its name, and the driver's error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call}: {name} ({text})")]
 pub struct CudaError {
@@ -22,16 +21,16 @@ pub struct CudaError {
 }
 
 impl CudaError {
-    /// The launch was refused, and nothing ran.
+    /// The launch was refused; nothing ran.
     pub fn refused(self) -> RunFailure {
-        // Sticky errors surface at whatever call comes next.
+        // Sticky errors appear at whichever call comes next.
         if self.sticky() {
             return self.crashed();
         }
         RunFailure::refused(self.to_string())
     }
 
-    /// Something that ran broke the context.
+    /// A kernel broke the context.
     pub fn crashed(self) -> RunFailure {
         RunFailure::crashed(self.to_string())
     }
@@ -104,7 +103,7 @@ impl DeviceMemory {
     }
 }
 
-/// Bytes of device memory nobody has yet.
+/// Free bytes of device memory.
 pub(super) fn free_memory() -> Result<u64> {
     let (mut free, mut total) = (0, 0);
     cu!(cuMemGetInfo_v2(&mut free, &mut total))?;
@@ -263,7 +262,7 @@ impl Module {
         Ok(Function(function))
     }
 
-    /// Address and size of a variable, if the driver knows it by this name.
+    /// Address and size of a variable, if the driver finds it by this name.
     pub(super) fn variable(&self, name: &str) -> Result<Option<(u64, u64)>> {
         let name = CString::new(name).unwrap_or_default();
         let (mut address, mut bytes) = (0, 0);

@@ -24,7 +24,7 @@ pub(super) struct Ground {
     pub stream: Rc<Stream>,
 }
 
-/// What only a contender's call has.
+/// Memory that only a contender's call has.
 #[derive(Debug)]
 struct Own {
     arena: Arena,
@@ -35,7 +35,7 @@ struct Own {
     arrays: DeviceMemory,
 }
 
-/// A variable of a module, and what it held when it was loaded.
+/// A variable of a module, with its contents at load time.
 #[derive(Debug)]
 pub(super) struct Variable {
     pub address: u64,
@@ -44,7 +44,7 @@ pub(super) struct Variable {
 }
 
 impl Ground {
-    /// Around a call that reads operands and writes C, and nothing else.
+    /// For a call that only reads operands and writes C.
     pub(super) fn bare(instance: Rc<Instance>, stream: Rc<Stream>) -> Result<Self> {
         Ok(Self {
             outputs: Arena::new(tables::reserve_outputs(
@@ -58,7 +58,7 @@ impl Ground {
         })
     }
 
-    /// Adds scratch and tables; `build` makes the tables for these places.
+    /// Adds scratch and tables; `build` makes the tables for these addresses.
     pub(super) fn with_tables(
         mut self,
         places: Private,
@@ -66,8 +66,8 @@ impl Ground {
     ) -> std::result::Result<(Self, Tables), RunFailure> {
         let arena = Arena::new(places.zones.clone())?;
         let tables = build(&self, &places, arena.base())?;
-        // Every call has its tables laid out anew. They are uploaded once all
-        // the same: what TMA has read of a map by then is what it will be.
+        // The tables are written before every call. They are uploaded here as well, so that TMA
+        // never caches other contents of a map.
         self.stream
             .upload(arena.address(places.maps_zone), &tables.maps)?;
         self.own = Some(Own {
@@ -118,8 +118,8 @@ impl Ground {
         Program::new([&inputs, &own, &variables], address, &self.stream)
     }
 
-    /// Reads back what the last call did to memory. Only before anything else
-    /// is laid out: the operands are everybody's.
+    /// Reads back memory after the last call. Call it before memory is prepared again: all calls
+    /// share the operands.
     pub(super) fn observe(
         &self,
         program: &Program,
@@ -143,7 +143,7 @@ impl Ground {
         })
     }
 
-    /// What a scratch buffer of the whole call holds; nothing where there is none.
+    /// The contents of a scratch buffer of the whole call; empty if there is none.
     pub(super) fn scratch(&self, name: &str) -> Result<Vec<u8>> {
         let name = tables::scratch_zone(name);
         let own = self.own.as_ref();
@@ -156,7 +156,7 @@ impl Ground {
         Ok(bytes)
     }
 
-    /// What lies in the buffers whose names are wanted.
+    /// The contents of the buffers whose names are wanted.
     pub(super) fn buffers(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Buffer>> {
         let mut found = Vec::new();
         for (zones, base) in self.arenas() {

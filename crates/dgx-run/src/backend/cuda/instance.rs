@@ -17,8 +17,8 @@ use dgx_core::operator::{Operator, Output};
 
 use dgx_core::domain::mix;
 
-/// The one place on the device where contenders of a shape find their
-/// operands, whichever data set lies there: addresses tell nothing.
+/// The one place on the device for the operands of a shape, whichever data set is used: addresses
+/// reveal nothing.
 #[derive(Debug)]
 pub(super) struct Instance {
     operator: Arc<Operator>,
@@ -46,12 +46,12 @@ impl Instance {
         &self.operator
     }
 
-    /// Of a group by its place in the shape, where the operator is a gated product.
+    /// Of a group by its index in the shape, if the operator is a gated product.
     pub(super) fn extents(&self, group: usize) -> Option<Extents> {
         Extents::of(&self.operator, &self.groups[group])
     }
 
-    /// What calls change in an output, by its place among those of all groups.
+    /// The changes that calls make to an output, by its index among those of all groups.
     pub(super) fn moves(&self, place: usize) -> Moves {
         let outputs = self.operator.outputs.len();
         let (group, output) = (place / outputs, place % outputs);
@@ -72,7 +72,7 @@ impl Instance {
         pieces::inputs(self.zones(), self.base(), &self.operator, &self.groups)
     }
 
-    /// Address of one input of a group, by its place in the shape.
+    /// Address of one input of a group, by its index in the shape.
     pub(super) fn address(&self, group: usize, tensor: usize, form: Form) -> u64 {
         let fields = tables::input_fields(&self.operator);
         let wanted = |field: &Field| field.tensor == tensor && field.form == form;
@@ -84,8 +84,8 @@ impl Instance {
     }
 }
 
-/// One data set on the device, in memory no kernel is told of: what is laid
-/// into the [`Instance`], and the answer to it.
+/// One data set on the device, at addresses that no kernel gets: the bytes that are copied into the
+/// [`Instance`], and the expected result.
 #[derive(Debug)]
 pub(super) struct DataSet {
     key: String,
@@ -94,8 +94,8 @@ pub(super) struct DataSet {
     expected: Option<Expected>,
 }
 
-/// What outputs should be, every element hidden under a key: both products of
-/// all groups, or the elements of one output after the other.
+/// The expected outputs, every element hidden by a key: both products of all groups, or the
+/// elements of one output after the other.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub memory: DeviceMemory,
@@ -104,12 +104,12 @@ pub(super) struct Expected {
     pub answers: Vec<Answer>,
 }
 
-/// How much of an answer is one output's, and what its elements may be off by.
+/// The part of an expected result that belongs to one output, with its tolerance.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub elements: u64,
     pub allowed: Tolerance,
-    /// What comes on top of atol in each row.
+    /// Added to atol in each row.
     pub rows: Option<DeviceMemory>,
 }
 
@@ -142,7 +142,7 @@ impl DataSet {
         })
     }
 
-    /// The same with its answer.
+    /// The same with its expected result.
     pub(super) fn with_answer(
         self,
         operator: &Operator,
@@ -169,20 +169,20 @@ impl DataSet {
         &self.key
     }
 
-    /// Where the bytes of an input lie.
+    /// The address of an input's bytes.
     pub(super) fn address(&self, zone: usize) -> u64 {
         self.pristine.address + self.zones.zone(zone).offset
     }
 
     /// # Panics
-    /// If it came without.
+    /// If it has no expected result.
     pub(super) fn expected(&self) -> &Expected {
         self.expected.as_ref().expect("a data set to time on")
     }
 }
 
-/// What the device judges by: of gated products A·B1ᵀ, group after group, then
-/// A·B2ᵀ; else the elements of one output after the other.
+/// The numbers that the device judges by: for gated products A·B1ᵀ, group after group, then A·B2ᵀ;
+/// else the elements of one output after the other.
 pub(super) fn answers(oracle: &Oracle) -> Vec<f32> {
     let gates = oracle.groups.iter().map(|group| group.gate.as_slice());
     let ups = oracle.groups.iter().map(|group| group.up.as_slice());
@@ -193,7 +193,7 @@ pub(super) fn answers(oracle: &Oracle) -> Vec<f32> {
     answers
 }
 
-/// Elements under a key: `dgx_judge` lifts it.
+/// Elements hidden by a key, which `dgx_judge` removes.
 pub(super) fn sealed(products: &[f32], seal: u64) -> Vec<u32> {
     let places = products.par_iter().enumerate();
     places

@@ -34,12 +34,12 @@ pub(super) struct WireValues {
     pub expected: u64,
     pub count: u64,
     pub first: u64,
-    /// What comes on top of atol in each row.
+    /// Added to atol in each row.
     pub rows: u64,
     pub element: u32,
     pub rtol: f32,
     pub atol: f32,
-    /// Of the type, between the least numbers.
+    /// The distance between the smallest numbers of the type.
     pub step: f32,
     pub moves: Moves,
 }
@@ -62,8 +62,8 @@ enum By {
 }
 
 impl Judge {
-    /// Of the outputs of a call around which `ground` lies, against the answer
-    /// of `set`; `tolerance` is the entry's.
+    /// For the outputs of a call in `ground`, against the expected result of `set`; `tolerance` is
+    /// the entry's.
     pub(super) fn new(ground: &Ground, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
         let expected = set.expected();
         let groups = 0..ground.instance.groups().len();
@@ -138,8 +138,8 @@ impl Judge {
         })
     }
 
-    /// Queues counting the elements that are not surely right into `wrong`,
-    /// which must be 0 before.
+    /// Queues counting the elements that are not certainly right into `wrong`, which must be 0
+    /// before.
     pub(super) fn queue(
         &self,
         tools: &Tools,

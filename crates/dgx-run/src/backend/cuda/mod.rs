@@ -47,8 +47,8 @@ use prepared::Prepared;
 use scrub::Scrub;
 use tools::Tools;
 
-/// The source of the harness's own kernels, to be compiled like a variant; with those that
-/// compute the answers of `operator`.
+/// The source of the harness's own kernels, compiled like a variant; with those that compute the
+/// expected results of `operator`.
 pub fn tools_unit(arch: &str, operator: Option<&Operator>) -> Unit {
     let oracle = operator.map(|operator| OracleKernels::new(operator).source);
     let mut source = concat!(include_str!("tools.cu"), include_str!("scrub.cu")).to_owned();
@@ -65,7 +65,7 @@ pub fn tools_unit(arch: &str, operator: Option<&Operator>) -> Unit {
     }
 }
 
-/// How many data sets validation keeps on the device: the distributions of one shape.
+/// Data sets that validation keeps on the device: the distributions of one shape.
 const KEPT_SETS: usize = 4;
 
 /// One GPU, one context, one stream.
@@ -73,7 +73,7 @@ pub struct CudaBackend {
     device: Device,
     tools: Rc<Tools>,
     scrub: Rc<Scrub>,
-    /// Where the operands of the shape at hand lie.
+    /// The operands of the current shape.
     instance: Option<Rc<Instance>>,
     /// Its data sets, most recently used last.
     sets: Vec<Rc<DataSet>>,
@@ -99,17 +99,17 @@ impl CudaBackend {
         })
     }
 
-    /// What the first GPU is. Nothing is asked of the card itself.
+    /// Describes the first GPU without opening it.
     pub fn describe() -> Result<Device, CudaError> {
         Gpu::get(0)?.describe()
     }
 
-    /// The same, once the card has let itself be opened.
+    /// The same, after opening the card.
     pub fn try_out() -> Result<Device, CudaError> {
         Context::open(0)?.gpu.describe()
     }
 
-    /// The place of operands like these. A new shape takes the old one's place.
+    /// The place for operands like these. A new shape replaces the old one.
     fn instance(&mut self, operands: &Operands) -> Result<Rc<Instance>, CudaError> {
         let like = |i: &&Rc<Instance>| {
             i.groups() == operands.groups() && *i.operator() == operands.operator
@@ -117,14 +117,14 @@ impl CudaBackend {
         if let Some(instance) = self.instance.as_ref().filter(like) {
             return Ok(Rc::clone(instance));
         }
-        // Given back first: two shapes' operands need not fit side by side.
+        // Freed first: the operands of two shapes may not fit side by side.
         self.instance = None;
         self.sets.clear();
         let instance = Rc::new(Instance::new(operands)?);
         Ok(Rc::clone(self.instance.insert(instance)))
     }
 
-    /// A data set on the device, uploaded unless it is there already.
+    /// A data set on the device, uploaded unless it is already there.
     fn set(&mut self, data: &Data<'_>) -> Result<Rc<DataSet>, CudaError> {
         if let Some(at) = self.sets.iter().position(|s| s.key() == data.key) {
             let set = self.sets.remove(at);
@@ -139,7 +139,7 @@ impl CudaBackend {
         Ok(set)
     }
 
-    /// Everything for a call but the launch: module, scratch, maps, arguments.
+    /// Prepares everything for a call but the launch: module, scratch, maps, arguments.
     fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
         let instance = self.instance(operands)?;
         Prepared::new(job.image, instance, job.call, Rc::clone(&self.stream))
@@ -180,8 +180,7 @@ impl Backend for CudaBackend {
     }
 }
 
-/// A contender on a shape, loaded with its first call: the module stays, and
-/// with it what the calls leave in its variables.
+/// A contender on a shape, loaded with its first call: the module stays, including its variables.
 struct Cell<'a> {
     backend: &'a mut CudaBackend,
     job: Job<'a>,

@@ -1,5 +1,5 @@
-//! Answers from the GPU: in f64 like the CPU's, a hundred times faster. They are
-//! compared with the CPU's before they are used ([`Oracle::spot_check`]).
+//! Expected results computed on the GPU: in f64 like the CPU's, a hundred times faster. They are
+//! compared with the CPU's before use ([`Oracle::spot_check`]).
 
 use std::ffi::c_void;
 
@@ -7,7 +7,7 @@ use super::driver::{CudaError, DeviceMemory, Launch, Stream};
 use super::tools::{Tools, uploaded};
 use crate::operator::{ORACLE_THREADS, Operands, Oracle, OracleDevice};
 
-/// The answers to these operands, by the kernels that were compiled for their operator.
+/// The expected results for these operands, from the kernels compiled for their operator.
 pub(super) fn solve(tools: &Tools, stream: &Stream, operands: &Operands) -> Result<Oracle, String> {
     crate::operator::solve(&mut Device { tools, stream }, operands)
 }
@@ -34,7 +34,7 @@ impl OracleDevice for Device<'_> {
 
     fn launch(&mut self, kernel: &str, blocks: u32, parameter: &[u8]) -> Result<(), String> {
         let function = self.tools.function(kernel).map_err(said)?;
-        // The driver copies it at the launch, by the size that the kernel declares.
+        // The driver copies it at the launch, with the size that the kernel declares.
         let mut parameters = [parameter.as_ptr().cast_mut().cast::<c_void>()];
         let launch = Launch::flat(blocks, ORACLE_THREADS);
         let launched = function.launch(self.stream, &launch, &mut parameters);

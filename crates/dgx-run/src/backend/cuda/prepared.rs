@@ -12,22 +12,21 @@ use crate::backend::tables::{Bases, Private, Tables};
 use crate::compile::Image;
 use crate::plan::OperatorCall;
 
-/// A call with everything in place: it can be queued, again and again.
+/// A fully prepared call, which can be queued repeatedly.
 #[derive(Debug)]
 pub(super) struct Prepared {
     launches: Vec<(Function, Launch, String)>,
     /// Of each launch.
     params: Vec<Vec<Vec<u8>>>,
     ground: Ground,
-    /// Of each thread of the kernel that has most.
+    /// Of a thread, the maximum over all kernels.
     local_bytes: u32,
     stream: Rc<Stream>,
     module: Module,
 }
 
 impl Prepared {
-    /// Loads the image anew: what an earlier call left in its variables is
-    /// not there.
+    /// Loads the image again, so that its variables have their initial values.
     pub(super) fn new(
         image: &Image,
         instance: Rc<Instance>,
@@ -60,9 +59,9 @@ impl Prepared {
         })
     }
 
-    /// From now on every timed call begins with the module's variables as they
-    /// were loaded: it must not live on what an earlier one left there. Refused
-    /// where the driver does not find one, which could not be put back.
+    /// From now on every timed call begins with the module's variables as loaded: a call must not
+    /// use values that an earlier one left there. Fails if the driver does not find a variable,
+    /// which could not be restored.
     pub(super) fn forget_between_calls(mut self, image: &Image) -> Result<Self, RunFailure> {
         let unreadable = |e| RunFailure::refused(format!("cannot read the cubin: {e}"));
         let names = variables::variables(&image.cubin).map_err(unreadable)?;
@@ -108,8 +107,7 @@ impl Prepared {
         launches.try_for_each(|(place, (_, launch, _))| self.launch(place, launch))
     }
 
-    /// The same with an event before each, so that none overlaps the one
-    /// before it.
+    /// The same with an event before each launch, so that none overlaps the one before.
     pub(super) fn queue_apart(&self, events: &[Event]) -> Result<(), RunFailure> {
         for (place, ((_, launch, _), event)) in self.launches.iter().zip(events).enumerate() {
             event.record(&self.stream)?;
@@ -131,7 +129,7 @@ impl Prepared {
             .map_err(|error| explain_refusal(error, kernel, launch))
     }
 
-    /// Whose launches they are.
+    /// The names of the launched kernels.
     pub(super) fn kernels(&self) -> impl Iterator<Item = &str> {
         self.launches.iter().map(|(_, _, kernel)| kernel.as_str())
     }
@@ -157,7 +155,7 @@ fn launches(
             block: geometry.block,
             cluster: geometry.cluster,
             smem,
-            // The first launch has nothing of its own to overlap with.
+            // The first launch has no predecessor to overlap with.
             overlap: geometry.pdl && index > 0,
         };
         let refused = |error: CudaError| explain_refusal(error, kernel, &launch);
@@ -174,8 +172,7 @@ fn launches(
     Ok(all)
 }
 
-/// Machine code runs on its own generation of chips; for later ones the driver
-/// compiles the PTX.
+/// Machine code runs on its own generation of chips; for later ones the driver compiles the PTX.
 fn load(image: &Image) -> Result<Module, CudaError> {
     match Module::load(&image.cubin) {
         Err(e) if e.code == CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU => {

@@ -1,4 +1,4 @@
-//! Calls kernels that read clocks, and reads what they saw.
+//! Launches kernels that read clocks, and reads their results.
 
 use std::rc::Rc;
 
@@ -20,11 +20,11 @@ const MOST_CTAS: usize = 4096;
 /// Bytes of a report.
 pub(crate) const REPORT_BYTES: usize = 8 * (WARP_STAMPS + 2 * MOST_CTAS);
 
-/// What kernels take as `seed`. Its highest bit is clear: they rely on it.
+/// The kernels' `seed`. Its highest bit is clear: they rely on it.
 pub const SEED: u32 = 0x1234_5671;
 
-/// The memory all probes share, and the two timers: as sweeps have them, with
-/// and without a flush of L2.
+/// The memory that all probes share, and the two timers: those of sweeps, with and without a flush
+/// of L2.
 pub struct ProbeBench {
     device: Device,
     warm: Timer,
@@ -37,7 +37,7 @@ pub struct ProbeBench {
     _context: Context,
 }
 
-/// A kernel `probe` and how it is called.
+/// A kernel `probe` and its arguments.
 pub struct Trial<'a> {
     pub image: &'a Image,
     pub grid: u32,
@@ -47,11 +47,11 @@ pub struct Trial<'a> {
     pub launches: u32,
     pub overlap: bool,
     pub cold: bool,
-    /// Whether it describes scratch, the offset there, and the map.
+    /// Whether the map describes scratch, the offset there, and the map.
     pub map: Option<(bool, u64, &'a MapGeometry)>,
 }
 
-/// What one call showed.
+/// The result of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reading {
     pub cycles: Option<f64>,
@@ -61,8 +61,8 @@ pub struct Reading {
 }
 
 impl ProbeBench {
-    /// Takes the first GPU, with `data` there and as many bytes of scratch as
-    /// asked for; `tools` is the image of the harness's own kernels.
+    /// Takes the first GPU, with `data` there and this many bytes of scratch; `tools` is the image
+    /// of the harness's own kernels.
     pub fn open(tools: &Image, data: &[u8], scratch: u64) -> Result<Self, CudaError> {
         let context = Context::open(0)?;
         let device = context.gpu.describe()?;
@@ -88,7 +88,7 @@ impl ProbeBench {
         &self.device
     }
 
-    /// Calls a kernel `times` times, after one call that nobody looks at.
+    /// Calls a kernel `times` times, after one call that is not recorded.
     pub fn run(&mut self, trial: &Trial<'_>, times: u32) -> Result<Vec<Reading>, RunFailure> {
         if let Some((into_scratch, offset, map)) = trial.map {
             let base = match into_scratch {
@@ -118,7 +118,7 @@ impl ProbeBench {
                 let launch = Launch {
                     smem: trial.smem,
                     cluster: [trial.cluster, 1, 1],
-                    // The first launch has nothing of its own to overlap with.
+                    // The first launch has no predecessor to overlap with.
                     overlap: trial.overlap && index > 0,
                     ..Launch::flat(trial.grid, trial.block)
                 };
@@ -137,7 +137,7 @@ impl ProbeBench {
     fn call(&mut self, graph: &Graph, cold: bool) -> Result<Reading, RunFailure> {
         self.stream.fill(self.out.address, 0, self.out.bytes)?;
         if !cold {
-            // What it needs is in L2 then.
+            // Brings its data into L2.
             graph.launch(&self.stream)?;
             self.stream.fill(self.out.address, 0, self.out.bytes)?;
         }
@@ -153,7 +153,7 @@ impl ProbeBench {
 }
 
 impl Reading {
-    /// From a kernel's report, and what was seen from outside.
+    /// From a kernel's report, and the times measured from outside.
     fn of(report: &[u8], micros: f64, around: Option<f64>) -> Self {
         let words = report.chunks_exact(8);
         let report: Vec<u64> = words
@@ -161,7 +161,7 @@ impl Reading {
             .collect();
         let (warps, ctas) = report.split_at(WARP_STAMPS);
         let (cycles, nanos) = (span(warps), span(ctas));
-        // Of CTA 0, where it read both.
+        // Of CTA 0, if it read both clocks.
         let within = span(&warps[..2]).zip(span(&ctas[..2]));
         Self {
             cycles,

@@ -24,8 +24,8 @@ pub(super) struct WirePiece {
     pub moves: Moves,
 }
 
-/// Pieces as the device reads them, and how many chunks they are in all;
-/// `address` says where a source lies.
+/// Pieces in the device's format, and their number of chunks in all; `address` gives the place of a
+/// source.
 pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<WirePiece>, u64) {
     let mut first = 0;
     let mut table = Vec::with_capacity(pieces.len());
@@ -60,7 +60,7 @@ pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<Wi
     (table, first)
 }
 
-/// `Poisons` of tools.cu: by the place of a type. None is poison of a scale's.
+/// `Poisons` of tools.cu, by the index of a type. Scale types have none.
 pub(super) type Poisons = [u64; ElementType::ALL.len() + 1];
 
 pub(super) fn poisons(salt: Salt) -> Poisons {
@@ -71,11 +71,11 @@ pub(super) fn poisons(salt: Salt) -> Poisons {
     words
 }
 
-/// What to put where before a call on one data set, and to look at afterwards.
+/// The memory to write before a call on one data set, and to check afterwards.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// Inputs first: they are many, and not always looked at. Variables of
-    /// the module last: they are not always put back.
+    /// Inputs first: they are many, and not always checked. Variables of the module last: they are
+    /// not always restored.
     pieces: Vec<Piece>,
     table: DeviceMemory,
     input_chunks: u64,
@@ -105,8 +105,8 @@ impl Program {
         &self.pieces
     }
 
-    /// Queues putting everything in its place; the variables only if what
-    /// earlier calls left in them is to be forgotten.
+    /// Queues writing everything to its place; variables only if the values that earlier calls left
+    /// in them are to be forgotten.
     pub(super) fn lay(
         &self,
         tools: &Tools,
@@ -131,8 +131,8 @@ impl Program {
         tools.lay.launch(stream, &blocks(chunks), &mut parameters)
     }
 
-    /// Queues looking whether all is where it must be; the complement of the
-    /// lowest changed address goes to `lowest`, which must be 0 before.
+    /// Queues checking that nothing changed; the complement of the lowest changed address goes to
+    /// `lowest`, which must be 0 before.
     pub(super) fn check(
         &self,
         tools: &Tools,
@@ -155,7 +155,7 @@ impl Program {
         tools.check.launch(stream, &launch, &mut parameters)
     }
 
-    /// The lowest address, inputs too, where something is not what it must be.
+    /// The lowest changed address, including inputs.
     pub(super) fn lowest_change(
         &self,
         tools: &Tools,

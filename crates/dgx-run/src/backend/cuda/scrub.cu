@@ -1,7 +1,7 @@
-// Overwrites what launches leave in an SM. Goes on from tools.cu.
+// Overwrites the remains of launches in an SM. Follows tools.cu.
 
-// What the CTAs of a scrub leave word of: how many came, on how many SMs, and how many went on
-// without the others.
+// The CTAs' report on a scrub: how many came, on how many SMs, and how many went on without the
+// others.
 struct Meeting {
   u32 arrived, covered, gave_up;
   u32 seen[1024];  // by %smid; Meeting of scrub.rs
@@ -10,12 +10,12 @@ struct Meeting {
 namespace {
 
 constexpr u32 SCRUB_THREADS = 512;
-// 128 registers for each of 512 threads are the whole register file. What is
-// not for these is taken by addresses and counters.
+// 128 registers for each of 512 threads are the whole register file. The rest is for addresses and
+// counters.
 constexpr u32 FILED = 117;
 
-// No CTA goes on before all have come: all of them hold their SMs at once, so
-// no SM is left out. Gives up after a second, and says so.
+// No CTA goes on before all have come: all of them hold their SMs at once, so no SM is left out.
+// Gives up after a second, and reports it.
 __device__ void meet(volatile Meeting* meeting, u32 ctas) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -33,7 +33,7 @@ __device__ void meet(volatile Meeting* meeting, u32 ctas) {
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
-// All 512 columns of tensor memory; its address passes through `slot`.
+// All 512 columns of tensor memory; its address is returned through `slot`.
 __device__ void scrub_tensor_memory(u32 slot, u32 word) {
   const u32 warp = threadIdx.x / 32;
   if (warp == 0) {
@@ -61,10 +61,9 @@ __device__ void scrub_tensor_memory(u32 slot, u32 word) {
 
 }  // namespace
 
-// Overwrites what a launch leaves in an SM and the next can read without
-// having written it: shared memory, registers and tensor memory. One CTA per
-// SM, with all the shared memory (`bytes`) that a CTA can have, and what the
-// driver keeps of it (`reserved`).
+// Overwrites the memory that a launch leaves in an SM and the next can read without writing it:
+// shared memory, registers and tensor memory. One CTA per SM, with all the shared memory (`bytes`)
+// that a CTA can have, and the driver's share of it (`reserved`).
 extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 1)
     dgx_scrub(u64 salt, u32 bytes, u32 reserved, Meeting* meeting) {
   extern __shared__ uint4 shared_memory[];
@@ -79,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 1)
     shared_memory[i] = make_uint4(odd, odd ^ 0x85ebca6bu, odd * 0xc2b2ae35u, ~odd);
   }
   __syncthreads();
-  // Read before the meeting and used after it, so that each has a register of its own meanwhile.
+  // Read before the meeting and used after it, so that each keeps its own register.
   const volatile u32* const words = reinterpret_cast<const volatile u32*>(shared_memory);
   u32 file[FILED];
 #pragma unroll
@@ -89,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(SCRUB_THREADS, 1)
 #pragma unroll
   for (u32 i = 0; i < FILED; ++i) sum = (sum ^ file[i]) * 0x01000193u;
   if (sum == 0x5eed) reinterpret_cast<volatile u32*>(shared_memory)[threadIdx.x] = sum;
-  // What the driver keeps of a CTA's shared memory lies before it, and any kernel can write there.
+  // The driver's share of a CTA's shared memory lies before it, and any kernel can write there.
   const u32 begin = u32(__cvta_generic_to_shared(shared_memory));
   for (u32 at = begin - reserved + 4 * threadIdx.x; at < begin; at += 4 * SCRUB_THREADS)
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(sum + at) : "memory");

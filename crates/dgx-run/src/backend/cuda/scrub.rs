@@ -9,34 +9,32 @@ use dgx_core::domain::Device;
 
 /// Threads of a block of `dgx_scrub` and of those for local memory.
 const THREADS: u32 = 512;
-/// Bytes of local memory of a thread that each kernel overwrites, smallest
-/// first. Keep in step with scrub.cu.
+/// Bytes of local memory per thread that each kernel overwrites, smallest first. Keep in step with
+/// scrub.cu.
 const LOCAL: [(u32, &str); 3] = [
     (2 << 10, "dgx_scrub_local_2k"),
     (8 << 10, "dgx_scrub_local_8k"),
     (32 << 10, "dgx_scrub_local_32k"),
 ];
-/// What functions that a kernel calls may take beside its own local memory:
-/// the driver's usual stack.
+/// Stack for functions that a kernel calls, besides its own local memory: the driver's default.
 const STACK: u32 = 1 << 10;
 
 /// `Meeting` of scrub.cu: three counters, and a word for each SM.
 pub(super) const MEETING_BYTES: u64 = 4 * (3 + 1024);
 
-/// Overwrites what a launch leaves behind and the next could read without
-/// having written it: shared memory, registers and tensor memory of every SM,
-/// and local memory. What is there afterwards differs from call to call.
+/// Overwrites the memory that a launch leaves behind and the next could read without writing it:
+/// shared memory, registers and tensor memory of every SM, and local memory. The new contents
+/// differ from call to call.
 #[derive(Debug)]
 pub(super) struct Scrub {
     tools: Rc<Tools>,
     sms: u32,
     threads_per_sm: u32,
-    /// The most shared memory a block can have: with what the driver keeps,
-    /// all there is.
+    /// The maximum shared memory of a block: with the driver's share, all of it.
     shared: u32,
-    /// What the driver keeps of it, which a kernel can write all the same.
+    /// The driver's share of it, which a kernel can still write.
     reserved: u32,
-    /// One meeting for the SMs, one for local memory.
+    /// One for the SMs, one for local memory.
     meetings: DeviceMemory,
     /// Loaded when first needed: the driver sets memory aside for them.
     local: [OnceCell<Function>; LOCAL.len()],
@@ -58,8 +56,8 @@ impl Scrub {
         })
     }
 
-    /// Overwrites all of it now, for a call whose threads have so much local memory: before the
-    /// contender's kernels run, which are then not to blame for what fails here.
+    /// Overwrites everything now, for a call whose threads have this much local memory: before the
+    /// contender's kernels run, which are then not to blame for a failure here.
     pub(super) fn make(
         &self,
         stream: &Stream,
@@ -75,7 +73,7 @@ impl Scrub {
         self.verify(stream, local)
     }
 
-    /// Queues it, for a call whose threads have so much local memory.
+    /// Queues it, for a call whose threads have this much local memory.
     pub(super) fn queue(&self, stream: &Stream, salt: Salt, local: u32) -> Result<()> {
         let meetings = &self.meetings;
         stream.fill(meetings.address, 0, meetings.bytes)?;
@@ -113,8 +111,8 @@ impl Scrub {
         Ok(self.local[class].get_or_init(|| function))
     }
 
-    /// Whether the last one, which is over, held every SM at once; if not, the call
-    /// after it proves nothing, and that is no contender's fault.
+    /// Whether the last one, which has ended, held every SM at once; if not, the call after it
+    /// proves nothing, and that is no contender's fault.
     pub(super) fn verify(
         &self,
         stream: &Stream,
@@ -153,13 +151,13 @@ fn met(meeting: &[u32], sms: u32) -> std::result::Result<(), RunFailure> {
     )))
 }
 
-/// Which kernel overwrites so much local memory; none where there is none.
+/// The kernel that overwrites this much local memory; `None` for 0.
 fn class(local: u32) -> Option<usize> {
     let needed = local.checked_add(STACK).filter(|_| local > 0)?;
     LOCAL.iter().position(|(bytes, _)| *bytes >= needed)
 }
 
-/// Why a contender with so much local memory is not timed, if so.
+/// Why a contender with this much local memory is not timed, if so.
 pub(super) fn out_of_reach(local: u32) -> Option<RunFailure> {
     let most = LOCAL[LOCAL.len() - 1].0 - STACK;
     (local > most).then(|| {

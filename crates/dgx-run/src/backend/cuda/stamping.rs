@@ -1,5 +1,5 @@
-//! Calls a contender whose kernels stamp, and the same without stamps: what
-//! they say, and what saying it costs.
+//! Calls a contender with and without stamps in its kernels: the recorded stamps, and the time that
+//! stamping costs.
 
 use std::rc::Rc;
 
@@ -10,21 +10,21 @@ use crate::backend::{Data, Job, RunFailure};
 use crate::plan::STAMPS;
 use dgx_core::domain::Micros;
 
-/// What some calls showed.
+/// The results of some calls.
 #[derive(Clone, Debug)]
 pub struct StampedCalls {
-    /// What the last one left.
+    /// The stamps of the last call.
     pub stamps: Vec<u8>,
-    /// How long it took.
+    /// The time of the last call.
     pub last: Micros,
-    /// How long all of them took, and those that do not stamp.
+    /// The times of all calls with stamps, and of those without.
     pub stamped: Vec<Micros>,
     pub plain: Vec<Micros>,
 }
 
 impl CudaBackend {
-    /// Calls both by turns, each time as a sweep would: memory laid out anew,
-    /// L2 flushed, events around a graph. The first turn does not count.
+    /// Calls both in turn, each time as in a sweep: memory prepared, L2 flushed, events around a
+    /// graph. The first turn does not count.
     pub fn stamped(
         &mut self,
         plain: &Job<'_>,

@@ -40,7 +40,7 @@ pub(super) fn encode(
     Ok(bytes)
 }
 
-/// The driver says only "invalid value"; say which values.
+/// The driver reports only "invalid value"; this names the values.
 fn refusal(name: &str, map: &MapGeometry, error: &CudaError) -> RunFailure {
     RunFailure::refused(format!(
         "map {name}: {error}; type {:?}, dims {:?}, strides {:?}, box {:?}, swizzle {:?}",

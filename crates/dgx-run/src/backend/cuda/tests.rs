@@ -1,6 +1,5 @@
-//! The harness's kernels, run by the emulator, against the same arithmetic on
-//! the host: what lies in memory before a call, what is found after it, and
-//! who is called wrong.
+//! The harness's kernels in the emulator, against the same arithmetic on the host: the contents of
+//! memory before a call, the checks after it, and which contenders are judged wrong.
 
 use std::sync::Arc;
 
@@ -31,7 +30,7 @@ use dgx_core::domain::Distribution;
 
 const SALT: Salt = Salt(0x0123_4567_89ab_cde3);
 
-/// Their PTX, and what ptxas says of them.
+/// Their PTX, and ptxas's report on them.
 fn compiled_tools(arch: &str) -> (String, String) {
     let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
     let unit = tools_unit(arch, None);
@@ -44,7 +43,7 @@ fn tools() -> Module {
     Module::load(&compiled_tools("sm_90a").0).unwrap()
 }
 
-/// Emulated memory with pieces in it and the sources they come from.
+/// Emulated memory with pieces in it and their sources.
 struct Laid {
     module: Module,
     memory: Memory,
@@ -58,7 +57,7 @@ struct Laid {
 
 impl Laid {
     fn new() -> Self {
-        // A K of which rows are not whole words, an M of which tensors are not.
+        // A K whose rows are not whole words, and an M whose tensors are not.
         Self::of(usual(), vec![group(5, 136, 48), group(130, 128, 1024)])
     }
 
@@ -189,7 +188,7 @@ impl Laid {
 #[test]
 fn the_device_lays_out_memory_as_the_host_does() {
     lays_as_the_host_does(Laid::new());
-    // Rows that are not whole words, and four axes of which three move.
+    // Rows that are not whole words, and four axes of which three are permuted.
     let shapes: [(&str, &[u32]); 5] = [
         ("f16-gemm", &[5, 7, 30]),
         ("rms-norm", &[3, 1000]),
@@ -243,7 +242,7 @@ fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
     laid.change(later);
     laid.change(first);
     assert_eq!(laid.check(SALT), Some(first));
-    // Nothing of an earlier call is right in a later one.
+    // No value of an earlier call is right in a later one.
     laid.lay(SALT);
     assert!(laid.check(Salt(8)).is_some());
 }
@@ -318,7 +317,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         u64::from_le_bytes(word.try_into().unwrap())
     };
     assert_eq!(wrong(&right), 0);
-    // The sign of an earlier call, NaN, poison, infinity, nothing, nearly.
+    // The sign of an earlier call, NaN, poison, infinity, nothing, nearly right.
     let large = |c: &&f64| (1.0..100.0).contains(&c.abs());
     let first = expected.iter().position(|c| large(&c)).unwrap();
     let nearly = f16::from_f64(expected[first] * 1.01).to_bits();
@@ -334,7 +333,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         c[first] = bits;
         assert_eq!(wrong(&c), 1, "{bits:#x}");
     }
-    // What was right for the operands as they were.
+    // The right result for the operands of an earlier call.
     let earlier: Vec<u16> = (oracle.groups.iter())
         .flat_map(|group| (0..group.gate.len()).map(|i| f16::from_f64(group.c(i)).to_bits()))
         .collect();
@@ -358,7 +357,7 @@ fn the_device_calls_wrong_what_the_host_does() {
     }
 }
 
-/// One axis that stays as it is.
+/// One axis that is not changed.
 fn still(extent: usize, bits: u64) -> Moves {
     let axis = Axis {
         extent: extent as u32,
@@ -368,7 +367,7 @@ fn still(extent: usize, bits: u64) -> Moves {
     Moves::new(&[axis], 0, bits)
 }
 
-/// How many of these outputs, one of each type, the device does not call right.
+/// How many of these outputs, one of each type, the device does not accept.
 fn wrong_values(module: &Module, outputs: &[(Written, Vec<f64>)], tolerance: Tolerance) -> u64 {
     let mut memory = Memory::new();
     let mut put = |bytes: &[u8]| {
@@ -433,7 +432,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
     for place in 0..outputs.len() {
         let mut changed = outputs.clone();
         let (written, right) = &mut changed[place];
-        // Another number, and NaN or poison where there is such a thing.
+        // Another number, and NaN or poison if the type has them.
         right[17] = 0.0;
         if written.element.has_nan() {
             right[18] = f64::NAN;
@@ -457,7 +456,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
         assert_eq!(host, least, "{name}");
         assert_eq!(wrong_values(&module, &changed, tolerance), host, "{name}");
     }
-    // A NaN that arithmetic makes is right where one is expected.
+    // A NaN made by arithmetic is right if one is expected.
     let nan = Written::rounded(ElementType::F32, [f64::NAN].into_iter());
     assert_eq!(
         wrong_values(&module, &[(nan, vec![f64::NAN])], tolerance),
@@ -489,8 +488,8 @@ fn scratch_and_tables_of_a_call_are_all_accounted_for() {
     assert_eq!(covered.last().unwrap().1, 0x1000 + private.zones.bytes());
 }
 
-/// Runs a kernel that overwrites what launches leave, on so many SMs: how many
-/// CTAs came, on how many SMs, and how many gave up waiting for the others.
+/// Runs a kernel that overwrites what launches leave, on this many SMs: how many CTAs came, on how
+/// many SMs, and how many gave up waiting for the others.
 fn scrubbed(target: &str, kernel: &str, sms: u32) -> [u32; 3] {
     let device = target::find(&format!("{target},sms={sms}")).unwrap();
     let module = Module::load(&compiled_tools(&device.chip.target()).0).unwrap();
@@ -514,7 +513,7 @@ fn scrubbed(target: &str, kernel: &str, sms: u32) -> [u32; 3] {
         });
     let params = Params::new().u64(SALT.0);
     let params = match all {
-        // Here nothing is kept.
+        // Nothing is reserved here.
         true => params.u32(shared).u32(0).u64(meeting.0),
         false => params.u64(meeting.0),
     };
@@ -543,7 +542,7 @@ fn the_whole_register_file_is_overwritten() {
         let scrub = of("dgx_scrub");
         assert!(scrub.contains("Used 128 registers"), "{scrub}");
         assert!(scrub.contains("0 bytes spill stores"), "{scrub}");
-        // All the threads that an SM holds find room beside each other.
+        // All threads of an SM fit side by side.
         let local = of("dgx_scrub_local_32k");
         let used = local.split_once("Used ").unwrap().1;
         let used: u32 = used.split_once(" registers").unwrap().0.parse().unwrap();

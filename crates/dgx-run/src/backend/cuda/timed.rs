@@ -12,8 +12,8 @@ use super::tools::Tools;
 use crate::backend::{CallData, Observation, RunFailure};
 use crate::validate::{Subject, Tolerance};
 
-/// Something to time: a contender's call, or the yardstick, as a graph, with
-/// all that is needed to lay memory out for it and to judge what it did.
+/// Something to time: a contender's call, or the yardstick, as a graph, with all that is needed to
+/// prepare memory for it and to judge its output.
 #[derive(Debug)]
 pub(super) struct TimedCall {
     subject: Subject,
@@ -25,15 +25,15 @@ pub(super) struct TimedCall {
 enum Work {
     Contender(Box<Prepared>, Rounds),
     Cublas(Box<Cublas>, Rounds),
-    /// On data of its own.
+    /// It uses its own data.
     Copy(Box<Copy>),
 }
 
-/// How memory is laid out for each data set, and the output judged.
+/// How memory is prepared for each data set, and the output judged.
 #[derive(Debug)]
 struct Rounds {
     rounds: Vec<(Program, Judge)>,
-    /// The programs name their addresses.
+    /// The programs contain their addresses.
     _sets: Vec<Rc<DataSet>>,
 }
 
@@ -87,7 +87,7 @@ impl TimedCall {
         })
     }
 
-    /// Whose code on what.
+    /// The code and the shape.
     pub(super) fn subject(&self) -> &Subject {
         &self.subject
     }
@@ -96,7 +96,7 @@ impl TimedCall {
         &self.graph
     }
 
-    /// The contender's call; the yardstick's kernels are its library's own.
+    /// The contender's call; `None` for the yardstick, whose kernels are its library's own.
     pub(super) fn prepared(&self) -> Option<&Prepared> {
         match &self.work {
             Work::Contender(prepared, _) => Some(prepared),
@@ -104,13 +104,12 @@ impl TimedCall {
         }
     }
 
-    /// Local memory of each thread; nothing is known of the yardstick's.
+    /// Local memory of each thread; unknown for the yardstick.
     pub(super) fn local_bytes(&self) -> u32 {
         self.prepared().map_or(0, Prepared::local_bytes)
     }
 
-    /// Queues putting the data of a call in place, and what follows from them
-    /// and is not timed.
+    /// Queues writing the data of a call to their place, and untimed work that depends on them.
     pub(super) fn lay(
         &self,
         tools: &Tools,
@@ -132,9 +131,8 @@ impl TimedCall {
         }
     }
 
-    /// Queues judging the output, and looking at all that is not an operand:
-    /// operands are laid anew for everybody. What is amiss goes to two words at
-    /// `findings`, which must be 0 before.
+    /// Queues judging the output, and checking everything but operands, which are written again for
+    /// each call. Findings go to two words at `findings`, which must be 0 before.
     pub(super) fn look(
         &self,
         tools: &Tools,
@@ -152,7 +150,7 @@ impl TimedCall {
         }
     }
 
-    /// Reads back what the call just made left in memory.
+    /// Reads back memory after the last call.
     pub(super) fn observe(
         &self,
         tools: &Tools,

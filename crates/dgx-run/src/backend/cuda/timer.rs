@@ -10,19 +10,19 @@ use crate::backend::{CallData, Observation, RunFailure, Timed, proven};
 use crate::validate::Passed;
 use dgx_core::domain::{Device, KernelTime, Micros};
 
-/// A timed call that has not ended by now never will.
+/// A timed call that takes longer will never end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A cycle count and a time for each SM; their numbers may have gaps, so there
-/// is room for more than any device has. Keep in step with tools.cu.
+/// A cycle count and a time for each SM; their numbers may have gaps, so there is room for more
+/// than any device has. Keep in step with tools.cu.
 const STAMP_BYTES: u64 = 1024 * 16;
 /// After the stamps: the lowest changed address and the count of wrong elements.
 const FINDINGS: u64 = 2 * STAMP_BYTES;
 
-/// Times calls one at a time on an otherwise idle stream: memory laid out
-/// anew, what launches leave in SMs overwritten, L2 flushed, the stream held
-/// while everything is queued, events around the graph, clock stamps around the
-/// events, and every output judged before the next call.
+/// Times calls one at a time on an otherwise idle stream: memory is prepared, the remains of
+/// launches in SMs are overwritten, L2 is flushed, the stream is held while everything is queued,
+/// events stand around the graph and clock stamps around the events, and every output is judged
+/// before the next call.
 pub(super) struct Timer {
     stream: Rc<Stream>,
     tools: Rc<Tools>,
@@ -31,7 +31,7 @@ pub(super) struct Timer {
     ticket: u32,
     start: Event,
     stop: Event,
-    /// Written before each sample; as large as twice the L2.
+    /// Written before each sample; twice as large as the L2.
     flush: Option<DeviceMemory>,
     /// Two sets of stamps and the findings.
     stamps: DeviceMemory,
@@ -64,8 +64,8 @@ impl Timer {
         })
     }
 
-    /// Times one call of the entry that the proof is for, and uses it up.
-    /// Errors say whether the device survived.
+    /// Times one call of the entry that the proof is for, and consumes the proof. Errors say
+    /// whether the device survived.
     pub(super) fn time(
         &mut self,
         passed: Passed,
@@ -74,7 +74,7 @@ impl Timer {
     ) -> Result<Timed, RunFailure> {
         let entry = proven(entries, TimedCall::subject, passed.subject())?;
         let queued = self.queue(entry, data);
-        // Also where something was refused: what holds the stream must end.
+        // Also after a refusal: the kernel that holds the stream must end.
         self.flag.set(self.ticket);
         queued?;
         self.wait()?;
@@ -91,9 +91,8 @@ impl Timer {
         })
     }
 
-    /// Calls an entry once without looking at the clock, and says whether the
-    /// device has doubts about what it did. What earlier calls left in the
-    /// variables of its module stays there.
+    /// Calls an entry once without timing, and returns whether the device suspects an error. Values
+    /// that earlier calls left in the module's variables stay there.
     pub(super) fn rehearse(&self, entry: &TimedCall, data: CallData) -> Result<bool, RunFailure> {
         self.lay(entry, data, false)?;
         self.stream
@@ -119,7 +118,7 @@ impl Timer {
         let events = prepared.kernels().map(|_| Event::new());
         let events = events.collect::<Result<Vec<_>, _>>()?;
         let queued = self.queue_apart(entry, prepared, &events, data);
-        // Also where something was refused: what holds the stream must end.
+        // Also after a refusal: the kernel that holds the stream must end.
         self.flag.set(self.ticket);
         queued?;
         self.wait()?;
@@ -135,7 +134,7 @@ impl Timer {
         told.collect::<Result<_, _>>().map_err(CudaError::crashed)
     }
 
-    /// Reads back what the call just made left in memory.
+    /// Reads back memory after the last call.
     pub(super) fn observe(
         &self,
         entry: &TimedCall,
@@ -146,15 +145,14 @@ impl Timer {
             .map_err(CudaError::crashed)
     }
 
-    /// Queues putting the data in place, in the one place they ever have, and
-    /// overwriting what launches left elsewhere.
+    /// Queues writing the data to their one place, and overwriting what launches left elsewhere.
     fn lay(&self, entry: &TimedCall, data: CallData, forget: bool) -> Result<(), CudaError> {
         entry.lay(&self.tools, &self.stream, data, forget)?;
         self.scrub
             .queue(&self.stream, data.salt, entry.local_bytes())
     }
 
-    /// Times work of the harness's own as a call is timed.
+    /// Times the harness's own work like a call.
     pub(super) fn trial(&mut self, graph: &Graph) -> Result<f64, RunFailure> {
         let queued = self.queue_timed(graph);
         self.flag.set(self.ticket);
@@ -204,8 +202,8 @@ impl Timer {
         self.stamp_at(1)
     }
 
-    /// Empties the caches, and has the stream wait until the flag is set, so
-    /// that what is queued next runs without waiting for the host.
+    /// Empties the caches, and makes the stream wait until the flag is set, so that work queued
+    /// next runs without waiting for the host.
     fn hold(&mut self) -> Result<(), CudaError> {
         cu!(cuCtxResetPersistingL2Cache())?;
         self.stream
@@ -249,7 +247,7 @@ impl Timer {
         Ok(())
     }
 
-    /// The clock of the sample, and whether anything was found amiss.
+    /// The clock of the sample, and whether a finding was reported.
     fn read_back(&self) -> Result<(Option<f64>, bool), CudaError> {
         let mut bytes = vec![0; self.stamps.bytes as usize];
         self.stream.download(&mut bytes, self.stamps.address)?;

@@ -1,6 +1,5 @@
-// Kernels of the harness itself: lay memory out before a call and look at it
-// afterwards, judge outputs, hold a stream, read clocks, and what the cuBLAS
-// yardstick needs beside its GEMM.
+// Kernels of the harness itself: write memory before a call and check it afterwards, judge outputs,
+// hold a stream, read clocks, and the kernels that the cuBLAS yardstick needs besides its GEMM.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -52,7 +51,7 @@ __device__ u64 mix(u64 word) {
 
 __device__ u64 salted(u64 salt, u64 what) { return mix(salt ^ mix(what)); }
 
-// Shuffle of operator/shuffle.rs: what is drawn by a key.
+// Shuffle of operator/shuffle.rs: the values drawn from a key.
 enum Drawn : u32 { SIGNS_OF_A, SIGNS_OF_B1, SIGNS_OF_B2, ROWS_OF_A, ROWS_OF_B, BLOCKS };
 
 __device__ u64 drawn(u64 salt, u32 what, u32 group, u32 row) {
@@ -90,7 +89,7 @@ struct Permutation {
 
 }  // namespace
 
-// What calls change along an axis of a tensor: Axis of operator/fresh.rs.
+// The changes of calls along an axis of a tensor: Axis of operator/fresh.rs.
 struct Axis {
   u32 extent, unit, count, order, signs;
 };
@@ -100,9 +99,8 @@ struct Moves {
   u32 rank, group, bits;
 };
 
-// A stretch of memory and what is put there before each call: Piece of
-// pieces.rs, its sources resolved to addresses. Blocks work on chunks of
-// CHUNK bytes; `first` is the piece's first one.
+// A stretch of memory and its contents before each call: Piece of pieces.rs, with its sources as
+// addresses. Blocks work on chunks of CHUNK bytes; `first` is the piece's first one.
 struct Piece {
   u8* at;
   const u8* from;
@@ -111,8 +109,8 @@ struct Piece {
   Moves moves;        // of operands
 };
 
-// What eight bytes of an output hold before a call, by the place of its type
-// in types.rs. Eight bytes are whole elements of every type.
+// Eight bytes of an output before a call, by the index of its type in types.rs. Eight bytes are
+// whole elements of every type.
 struct Poisons {
   u64 words[15];
 };
@@ -122,7 +120,7 @@ namespace {
 constexpr u64 CHUNK = 32768;
 enum Kind : u32 { CANARY, POISON, SCRATCH, ZERO, SAME, VARIABLE, MOVED, MOVED_ATOMS, BEGUN, NOISE };
 
-// Where the elements of a tensor come from in one call. Made by a whole block.
+// The sources of a tensor's elements in one call. Made by a whole block.
 struct Origins {
   const Moves moves;
   const u64 salt;
@@ -136,7 +134,7 @@ struct Origins {
     __syncthreads();
   }
 
-  // From where the element at a place comes, and whether its sign changes.
+  // The source of the element at a place, and whether its sign changes.
   __device__ u64 of(u64 place, bool& negative) const {
     // Division by 64 bits takes a hundred instructions.
     return place >> 32 == 0 ? walk(u32(place), negative) : walk(place, negative);
@@ -245,7 +243,7 @@ struct Job {
     wide = ((reinterpret_cast<u64>(piece.at) | reinterpret_cast<u64>(piece.from)) & 15) == 0;
   }
 
-  // What byte i of the piece is before a call.
+  // Byte i of the piece before a call.
   __device__ u8 byte(const Origins& origins, u64 i) const {
     const u64 address = reinterpret_cast<u64>(piece.at) + i;
     const u8 canary = 0x7f | (salted(salt, address >> 4) >> (address & 15) & 1) << 7;
@@ -262,7 +260,7 @@ struct Job {
     }
   }
 
-  // What bytes i to i + 15 are, i a multiple of 16.
+  // Bytes i to i + 15 of the piece before a call, i a multiple of 16.
   __device__ ulonglong2 word(const Origins& origins, u64 i) const {
     switch (piece.kind) {
       case CANARY: return canaries(i, 0x7f7f7f7f7f7f7f7full, 0x8080808080808080ull);
@@ -287,7 +285,7 @@ struct Job {
     return canaries(i, 0x7fff7fff7fff7fffull, 0x8000800080008000ull);
   }
 
-  // Poison of the kind that the salt's last bits choose, as salt.rs has it.
+  // Poison of the kind that the salt's last bits choose, as in salt.rs.
   __device__ u8 scratch(u64 address, u8 canary) const {
     switch (salt & 7) {
       case 4: return 0;
@@ -326,7 +324,7 @@ struct Job {
 
 }  // namespace
 
-// Puts every piece in its place, from chunk `skip` on.
+// Writes every piece to its place, from chunk `skip` on.
 extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64 salt, Poisons poisons) {
   __shared__ Permutation orders[5];
   const Job job(pieces, count, skip + blockIdx.x, salt, poisons);
@@ -337,8 +335,8 @@ extern "C" __global__ void dgx_lay(const Piece* pieces, u32 count, u64 skip, u64
   for (u64 i = job.words_end() + threadIdx.x; i < job.end; i += blockDim.x) at[i] = job.byte(origins, i);
 }
 
-// Whether what no kernel may change is still in its place. *lowest becomes
-// the complement of the lowest address that is not; it starts at 0.
+// Checks that nothing changed that no kernel may change. *lowest becomes the complement of the
+// lowest changed address; it starts at 0.
 extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u64 salt, u64* lowest) {
   __shared__ Permutation orders[5];
   const Job job(pieces, count, skip + blockIdx.x, salt, Poisons{});
@@ -358,9 +356,8 @@ extern "C" __global__ void dgx_check(const Piece* pieces, u32 count, u64 skip, u
   if (changed != ~0ull) atomicMax(lowest, ~(reinterpret_cast<u64>(at) + changed));
 }
 
-// A group's output and the right products for it, as they are before operands
-// are shuffled, and sealed with a key: a kernel that looks around in memory
-// finds nothing to copy.
+// A group's output and its expected products for the unshuffled operands, hidden by a key: a kernel
+// that searches memory finds nothing to copy.
 struct Judged {
   const u16* c;
   const u32* expected;
@@ -369,9 +366,8 @@ struct Judged {
   u64 group;
 };
 
-// Counts the elements of C (a grid row per group) that are not surely within
-// tolerance: the rule of `Tolerance` in validate/mod.rs. What is close to it is
-// left to the host.
+// Counts the elements of C (a grid row per group) that are not certainly within tolerance: the rule
+// of `Tolerance` in validate/mod.rs. Elements close to it are left to the host.
 extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison, u64 seal, float rtol, float atol,
                                      u64* wrong) {
   const Judged group = groups[blockIdx.y];
@@ -394,7 +390,7 @@ extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison,
     const float got = half_to_float(bits), allowed = 0.999f * (atol + rtol * fabsf(right));
     bool accepted;
     if (right != right) accepted = got != got && bits != poison;
-    // Infinity is the number at which fp16 overflows.
+    // Infinity counts as the number at which fp16 overflows.
     else if (fabsf(got) > 65504.0f) accepted = 65520.0f - (got < 0.0f ? -right : right) <= allowed;
     // NaN compares false, and so is wrong.
     else accepted = fabsf(got - right) <= allowed;
@@ -403,7 +399,7 @@ extern "C" __global__ void dgx_judge(const Judged* groups, u64 salt, u32 poison,
   if (count != 0) atomicAdd(wrong, count);
 }
 
-// An output of a group and the right elements, sealed likewise.
+// An output of a group and its expected elements, hidden likewise.
 struct JudgedValues {
   const u8* output;
   const u32* expected;
@@ -439,10 +435,9 @@ __device__ double element(const u8* output, u32 type, u64 i, u64& bits) {
 
 }  // namespace
 
-// Counts the elements of outputs (a grid row for each) that are not surely
-// within tolerance. What is close to it, infinite, or finer than the answers
-// here are is left to the host. The rule is that of `Tolerance` in
-// validate/mod.rs.
+// Counts the elements of outputs (a grid row for each) that are not certainly within tolerance.
+// Elements close to it, infinite, or finer than the expected results here are left to the host. The
+// rule is that of `Tolerance` in validate/mod.rs.
 extern "C" __global__ void dgx_judge_values(const JudgedValues* outputs, u64 salt, Poisons poisons, u64 seal,
                                             u64* wrong) {
   __shared__ Permutation orders[5];
@@ -468,9 +463,8 @@ extern "C" __global__ void dgx_judge_values(const JudgedValues* outputs, u64 sal
   if (count != 0) atomicAdd(wrong, count);
 }
 
-// Keeps the stream busy until the host has queued everything behind it, so
-// that no launch latency is timed. Gives up after two seconds: a host that
-// died must not leave the device spinning.
+// Keeps the stream busy until the host has queued everything behind it, so that no launch latency
+// is timed. Gives up after two seconds: a host that died must not leave the device spinning.
 extern "C" __global__ void dgx_hold(const volatile u32* released, u32 ticket) {
   const u64 began = global_nanos();
   while (*released != ticket && global_nanos() - began < 2000000000ull) {

@@ -34,18 +34,18 @@ impl Tools {
         })
     }
 
-    /// One that is seldom needed.
+    /// A kernel that is seldom needed.
     pub(super) fn function(&self, name: &str) -> Result<Function> {
         self.module.function(name)
     }
 }
 
-/// A pointer to an argument, as launches take it.
+/// A pointer to an argument, as launches need it.
 pub(super) fn argument<T>(value: &mut T) -> *mut c_void {
     (value as *mut T).cast()
 }
 
-/// Memory holding these bytes. Waits, so that they may go away.
+/// Memory with these bytes. Waits for the copy, so that `bytes` may be freed.
 pub(super) fn uploaded(bytes: &[u8], stream: &Stream) -> Result<DeviceMemory> {
     let memory = DeviceMemory::new(bytes.len() as u64)?;
     stream.upload(memory.address, bytes)?;

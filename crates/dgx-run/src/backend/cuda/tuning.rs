@@ -1,8 +1,7 @@
-//! Which of cuBLASLt's algorithms the yardstick uses. Its heuristic lists
-//! several for a GEMM, and which is fastest is within the noise of a few warm
-//! calls: picked anew in every process, the yardstick was another one each
-//! time. So the best is found once in a run, by the clock and the cold cache
-//! that its samples are taken with, and written down for all processes.
+//! Chooses the cuBLASLt algorithm of the yardstick. The heuristic lists several for a GEMM, and a
+//! few warm calls cannot tell which is fastest: chosen anew in each process, the yardstick differed
+//! every time. So the best is found once per run, with the clock and the cold cache of its samples,
+//! and recorded for all processes.
 
 use cudarc::cublaslt::{result, sys};
 
@@ -17,7 +16,7 @@ const CANDIDATES: usize = 16;
 /// Timed calls of each.
 const TRIALS: usize = 15;
 
-/// Decides for one GEMM after the other.
+/// Chooses an algorithm for one GEMM after the other.
 pub(super) struct Chooser<'a> {
     kept: Option<&'a Tuning>,
     timer: &'a mut Timer,
@@ -26,7 +25,7 @@ pub(super) struct Chooser<'a> {
 }
 
 impl<'a> Chooser<'a> {
-    /// Refuses what another library chose.
+    /// Refuses the choices of another library.
     pub(super) fn new(
         kept: Option<&'a Tuning>,
         library: &str,
@@ -66,7 +65,7 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// One GEMM and what it takes to call it.
+/// One GEMM and everything needed to call it.
 pub(super) struct Tuner<'a> {
     pub handle: &'a Handle,
     pub gemm: &'a Gemm,
@@ -81,11 +80,11 @@ struct Candidate {
 }
 
 impl Tuner<'_> {
-    /// The candidate with the least median, all taking turns.
+    /// The candidate with the lowest median, all taking turns.
     fn fastest(&self, timer: &mut Timer) -> Result<Algorithm, String> {
         let mut field: Vec<Candidate> = Vec::new();
         for algo in self.candidates()? {
-            // One that cannot be called here is none.
+            // A candidate that cannot be called here is skipped.
             if let Ok(graph) = self.graph(&algo) {
                 field.push(Candidate {
                     algo,
@@ -113,7 +112,7 @@ impl Tuner<'_> {
         })
     }
 
-    /// Whether an algorithm that was written down can be used.
+    /// Checks that a recorded algorithm can be used.
     fn accept(&self, algorithm: &Algorithm) -> Result<(), String> {
         let algo = algorithm_of(&algorithm.code)?;
         let Gemm {
@@ -207,8 +206,7 @@ fn median(mut micros: Vec<f64>) -> f64 {
     micros.get(micros.len() / 2).copied().unwrap_or(f64::MAX)
 }
 
-/// The library says that its record may be stored and used again, by the same
-/// version of it.
+/// The library documents that its record may be stored and used again by the same version.
 fn code_of(algo: &sys::cublasLtMatmulAlgo_t) -> String {
     algo.data
         .iter()
@@ -227,7 +225,7 @@ pub(super) fn algorithm_of(code: &str) -> Result<sys::cublasLtMatmulAlgo_t, Stri
     Ok(sys::cublasLtMatmulAlgo_t { data })
 }
 
-/// What the library tells of an algorithm, by the numbers of its header file.
+/// The library's description of an algorithm, by the numbers of its header file.
 fn describe(algo: &sys::cublasLtMatmulAlgo_t) -> String {
     use sys::cublasLtMatmulAlgoConfigAttributes_t as Attribute;
     let attributes = [

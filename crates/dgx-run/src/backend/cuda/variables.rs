@@ -3,11 +3,11 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 use crate::backend::RunFailure;
 
-/// The section of `__constant__` variables; the other banks are the driver's.
+/// The section of `__constant__` variables; the other banks belong to the driver.
 const CONSTANTS: &str = ".nv.constant3";
 
-/// The variables of a cubin that kernels can write, by name, whatever their
-/// linkage: where a kernel could keep something from one call to the next.
+/// The variables of a cubin that kernels can write, by name, with any linkage: a kernel could keep
+/// values in them from one call to the next.
 pub(super) fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
     let file: ElfFile64<'_> = ElfFile64::parse(cubin)?;
     let mut names = Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
         };
         let section = file.section_by_index(index)?;
         let name = section.name()?;
-        // Constants too: a kernel that has the address of one can write there.
+        // Constants too: a kernel can write to one through its address.
         if name.starts_with(".nv.global") || name.starts_with(CONSTANTS) {
             names.push(symbol.name()?.to_owned());
         }
@@ -28,9 +28,8 @@ pub(super) fn variables(cubin: &[u8]) -> Result<Vec<String>, object::Error> {
 /// The driver's functions that allocate memory.
 const ALLOCATING: [&str; 2] = ["malloc", "__nv_aligned_device_malloc"];
 
-/// Why a contender whose kernels allocate memory is not timed: what they leave
-/// in the heap is there in the next call, wherever they look for it. The cubin
-/// has the driver's functions by name, however its source spells the call.
+/// Why a contender whose kernels allocate memory is not timed: data in the heap survive until the
+/// next call. The cubin names the driver's functions, however the source spells the call.
 pub(super) fn allocating(cubin: &[u8]) -> Result<Option<RunFailure>, object::Error> {
     let file: ElfFile64<'_> = ElfFile64::parse(cubin)?;
     let mut missing = file.symbols().filter(ObjectSymbol::is_undefined);

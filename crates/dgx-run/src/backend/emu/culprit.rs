@@ -1,4 +1,4 @@
-//! Who did it: a call made once more, with an eye on certain bytes.
+//! Finds the instruction that touched certain bytes: repeats the call with watchpoints on them.
 
 use std::time::Duration;
 
@@ -7,14 +7,13 @@ use ptx_emu::{Touches, Watchpoint};
 use super::{Cell, config, posed, tables};
 use crate::backend::{Data, Trespass, Whereabouts, pieces};
 
-/// Trespasses whose doer is looked for.
+/// The number of trespasses whose instruction is searched for.
 const SOUGHT: usize = 8;
-/// What a search may take: less than a supervisor waits beyond a call's own limit.
+/// Time limit of a search: less than a supervisor waits beyond a call's own limit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Cell<'_> {
-    /// Names the instruction behind each of the first trespasses, found at
-    /// these addresses.
+    /// Names the instruction behind each of the first trespasses, found at these addresses.
     pub(super) fn accuse(&mut self, data: &Data<'_>, found: &mut [(u64, Trespass)]) {
         let sought = found.iter().take(SOUGHT);
         let watchpoints: Vec<Watchpoint> = sought.map(|(at, _)| written(*at, 1)).collect();
@@ -25,8 +24,8 @@ impl Cell<'_> {
         }
     }
 
-    /// Who writes an element of C (its group and its place there), and who reads
-    /// outside of all buffers.
+    /// Finds the instructions that write an element of C (its group and its index there), and those
+    /// that read outside all buffers.
     pub(super) fn search(
         &mut self,
         data: &Data<'_>,
@@ -69,8 +68,8 @@ impl Cell<'_> {
         })
     }
 
-    /// The call again from its beginning, with the same schedule. A call that
-    /// fails this time has told what it did until then.
+    /// Repeats the call from its beginning, with the same schedule. If the call fails this time,
+    /// the touches until then are returned.
     fn watched(&mut self, data: &Data<'_>, watchpoints: &[Watchpoint]) -> Vec<Touches> {
         let mut all = vec![Touches::default(); watchpoints.len()];
         let Some(place) = &mut self.place else {

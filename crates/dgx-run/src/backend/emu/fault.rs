@@ -4,10 +4,10 @@ use super::printed;
 use crate::backend::RunFailure;
 use dgx_core::domain::Status;
 
-/// How a failure tells that time was up before a hang was proved.
+/// Text of a failure if the time was up before a hang was proved.
 pub const STILL_RUNNING: &str = FaultKind::STILL_RUNNING;
 
-/// A launch that did not finish, under the status a GPU would have earned it.
+/// A launch that did not finish, with the status that a GPU would give.
 pub(super) fn failure(error: &LaunchError) -> RunFailure {
     let fault = match error {
         LaunchError::Fault(fault) if matches!(fault.kind, FaultKind::NotEmulated { .. }) => {
@@ -28,7 +28,7 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
     if let Some(early) = &fault.early {
         message += &format!("; cause: {early}");
     }
-    // The emulator's memory is thrown away; its process is none the worse.
+    // The emulator's memory is discarded; its process is still usable.
     RunFailure {
         detail: Some(story),
         printed: printed::lines(None, &fault.printed).into(),

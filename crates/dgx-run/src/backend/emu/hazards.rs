@@ -1,4 +1,4 @@
-//! What the emulator's detector found, in the words of the operator.
+//! The findings of the emulator's hazard detector, in terms of the operator.
 
 use ptx_emu::{DevicePtr, Finding, Region, Sanitize, Site, Spot, source_name};
 
@@ -7,13 +7,13 @@ use dgx_core::domain::{Access, Group, Hazard, Watch};
 use dgx_core::fields::Form;
 use dgx_core::operator::Operator;
 
-/// Clusters listened to where a sample is enough.
+/// Clusters that are watched if a sample is enough.
 const SAMPLE: u64 = 2;
-/// What may be spent on remembering who used global memory, bytes.
+/// Limit of the memory that records accesses to global memory, bytes.
 const MEMORY: u64 = 256 << 20;
 
-/// What to look for in a call, perhaps without the CTAs that are not looked at;
-/// nothing where nobody asks.
+/// The settings of the detector for a call, with or without the CTAs that are not watched; `None`
+/// if hazards are not wanted.
 pub(super) fn wanted(watch: Watch, alone: bool) -> Option<Sanitize> {
     let sanitize = Sanitize {
         memory: MEMORY,
@@ -34,7 +34,7 @@ pub(super) fn wanted(watch: Watch, alone: bool) -> Option<Sanitize> {
     }
 }
 
-/// What lies where in an allocation that begins at `base`.
+/// The contents of an allocation that begins at `base`.
 pub(super) fn regions(zones: &Zones, base: u64) -> impl Iterator<Item = Region> + '_ {
     let zones = zones.all().iter().filter(|zone| zone.bytes > 0);
     zones.map(move |zone| Region {
@@ -44,7 +44,7 @@ pub(super) fn regions(zones: &Zones, base: u64) -> impl Iterator<Item = Region> 
     })
 }
 
-/// What was found in one launch.
+/// The findings of one launch.
 pub(super) fn told(findings: &[Finding], operator: &Operator, groups: &[Group]) -> Vec<Hazard> {
     let hazard = |found| hazard(found, operator, groups);
     findings.iter().map(hazard).collect()
@@ -63,7 +63,7 @@ fn hazard(finding: &Finding, operator: &Operator, groups: &[Group]) -> Hazard {
     }
 }
 
-/// The spot with its variable as the source has it, and not as C++ mangles it.
+/// The spot with its variable's name in the source, not mangled.
 fn named(spot: &Spot) -> Spot {
     Spot {
         name: source_name(&spot.name).to_owned(),
@@ -71,8 +71,7 @@ fn named(spot: &Spot) -> Spot {
     }
 }
 
-/// The element of a tensor that a spot in global memory is, or that it would
-/// be if rows went on.
+/// The element of a tensor at a spot in global memory, or that it would be if rows went on.
 fn element(spot: &Spot, operator: &Operator, groups: &[Group]) -> Option<String> {
     let (tensor, group) = spot.name.split_once(" of group ")?;
     let group = groups.get(group.parse::<usize>().ok()?)?;
@@ -83,7 +82,7 @@ fn element(spot: &Spot, operator: &Operator, groups: &[Group]) -> Option<String>
     let row = (spot.offset / lies.row_bytes).min(lies.rows - 1);
     let within = spot.offset - row * lies.row_bytes;
     let at = match field.form {
-        // A scale stands for its block.
+        // A scale means its block.
         Form::Scales => within * element.scale()?.block,
         _ => within * 8 / element.bits(),
     };

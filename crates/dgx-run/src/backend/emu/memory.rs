@@ -1,4 +1,4 @@
-//! Memory as a call finds it, and what is read from it afterwards.
+//! Memory as it is set up before a call and read after it.
 
 use std::borrow::Cow;
 use std::iter::repeat;
@@ -23,7 +23,7 @@ use crate::operator::Operands;
 use dgx_core::domain::{Bytes, Device, Group};
 use dgx_core::operator::Operator;
 
-/// Shapes with more are not placed in two orders: both are kept.
+/// Larger shapes are not placed in two orders, since both are kept.
 const MOST_MIRRORED: u64 = 256 << 20;
 
 /// Memory with everything a call needs in it.
@@ -31,9 +31,9 @@ pub(super) struct CallMemory {
     pub(super) memory: Memory,
     pub(super) operator: Arc<Operator>,
     groups: Vec<Group>,
-    /// Where everything lies in the call being made.
+    /// The layout in the current call.
     pub(super) now: Places,
-    /// Where it lies in calls with the other order, once there was one.
+    /// The layout in calls with the other order, once there was one.
     other: Option<Places>,
 }
 
@@ -46,9 +46,9 @@ pub(super) struct Places {
     pub(super) bases: Bases,
     tables: Tables,
     pub(super) pieces: Vec<Piece>,
-    /// The same for whoever watches: all that a kernel may touch.
+    /// The same for the hazard detector: all memory that a kernel may touch.
     regions: Vec<Region>,
-    /// The same for whoever tells time: what many CTAs read is not what one of them does.
+    /// The same for the time model: reads by many CTAs are distinguished from reads by one.
     parts: Vec<Part>,
 }
 
@@ -111,7 +111,7 @@ impl Places {
     }
 }
 
-/// Addresses of inputs, outputs and scratch; mirrored, scratch lies first.
+/// Addresses of inputs, outputs and scratch; if mirrored, scratch comes first.
 fn allocate(
     memory: &mut Memory,
     zones: [&Zones; 3],
@@ -164,8 +164,8 @@ impl CallMemory {
         data: &Data<'_>,
         tensors: &[Cow<'_, [u8]>],
     ) -> Result<(), MemoryError> {
-        // Where only its time counts, nobody will look for what a call changed, and the zeros that
-        // memory begins with are elements as good as any.
+        // If only the time counts, changes by a call do not matter, and the zeros that memory
+        // begins with are valid elements.
         let time_only = data.emulation.time_only;
         let matters = |piece: &&Piece| match piece.what.source() {
             Some(Source::Input(_)) => false,
@@ -206,7 +206,7 @@ impl CallMemory {
                 time => time.clone(),
             });
             if let (false, Some(before)) = (geometry.pdl, ended.last_mut()) {
-                // Nobody asks any more what it did, and to remember it takes much.
+                // Its accesses are no longer needed, and take much memory.
                 before.wake = Wake::default();
             }
             let of = (device, data.salt);
@@ -282,7 +282,7 @@ impl CallMemory {
         }
     }
 
-    /// The launch at this place of a call, with all it is given.
+    /// The launch at this index of a call, with all its arguments.
     pub(super) fn geared(&self, job: &Job<'_>, place: usize, config: &Config) -> Launch {
         let geometry = &job.call.launches[place];
         let report = job.image.kernel(&geometry.kernel);
@@ -298,7 +298,7 @@ impl CallMemory {
         if geometry.cluster != [1; 3] {
             launch = launch.cluster(geometry.cluster);
         }
-        // As ptxas allotted them: PTX does not say.
+        // From ptxas: PTX does not contain it.
         launch.registers = report.map(|report| report.registers).filter(|&n| n > 0);
         launch
     }
@@ -327,7 +327,7 @@ impl CallMemory {
         })
     }
 
-    /// What a scratch buffer of the whole call holds.
+    /// The contents of a scratch buffer of the whole call.
     #[cfg(test)]
     pub(super) fn scratch(&self, name: &str) -> Vec<u8> {
         let name = tables::scratch_zone(name);
@@ -364,7 +364,7 @@ impl CallMemory {
             .collect()
     }
 
-    /// What changed and should not have, each with its address.
+    /// Forbidden changes, each with its address.
     pub(super) fn trespasses(
         &self,
         data: &Data<'_>,

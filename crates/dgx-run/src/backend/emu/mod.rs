@@ -61,7 +61,7 @@ impl Backend for EmuBackend {
 }
 
 impl EmuBackend {
-    /// Runs the CTAs that a call's time is told by, and keeps what they did.
+    /// Runs the CTAs that a call's time is modelled from, and keeps their traces.
     pub fn trace<'a>(
         &'a mut self,
         job: Job<'a>,
@@ -72,8 +72,7 @@ impl EmuBackend {
         Traced::new(cell.device, job.image, ran).map_err(RunFailure::refused)
     }
 
-    /// Runs a call that stamps, and hands over what it wrote. The times are the
-    /// emulator's, and mean nothing.
+    /// Runs a call with stamps, and returns them. The times are the emulator's, and mean nothing.
     #[cfg(test)]
     pub fn stamped(
         &mut self,
@@ -107,8 +106,8 @@ impl EmuBackend {
     }
 }
 
-/// A contender on a shape. Its memory is made with the first call and stays,
-/// so that what a call leaves behind meets the next.
+/// A contender on a shape. Its memory is made with the first call and stays, so that remains of a
+/// call affect the next.
 struct Cell<'a> {
     device: &'a Device,
     module: &'a Module,
@@ -116,26 +115,26 @@ struct Cell<'a> {
     place: Option<CallMemory>,
 }
 
-/// What a call is listened to for.
+/// What a call is watched for.
 #[derive(Clone)]
 enum Listening {
-    /// How long it would take.
+    /// Its modelled time.
     Time(Watching),
-    /// What its result does not show.
+    /// Hazards.
     Hazards(Sanitize),
 }
 
-/// How the CTAs that time is told by are run.
+/// How the CTAs that the time is modelled from are run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Watching {
     /// With all the others.
     Along,
-    /// The others do not run, and what is left in memory is incomplete.
+    /// The others do not run, and the contents of memory are incomplete.
     Alone,
 }
 
 impl<'a> Cell<'a> {
-    /// Runs its launches once, in memory that is laid out anew.
+    /// Runs its launches once, in freshly prepared memory.
     fn run(
         &mut self,
         data: &Data<'_>,
@@ -155,7 +154,7 @@ impl<'a> Cell<'a> {
         if ran.is_ok() || !alone {
             return ran;
         }
-        // Without the other CTAs it may have waited for what never came.
+        // Without the other CTAs it may have waited in vain.
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
         let along = Some(Listening::Time(Watching::Along));
         place.launch_all(self.device, self.module, &self.job, data, along)
@@ -170,7 +169,7 @@ impl Loaded for Cell<'_> {
             alone,
             ..
         } = data.emulation;
-        // One that is watched for hazards is not timed.
+        // A call watched for hazards is not timed.
         let listening = match (time_only, watch, data.timed) {
             (true, ..) => Some(Listening::Time(Watching::Alone)),
             (false, Watch::Off, true) => Some(Listening::Time(Watching::Along)),
@@ -220,7 +219,7 @@ impl Loaded for Cell<'_> {
     }
 }
 
-/// The operands as the call finds them.
+/// The operands of the call, shuffled by its salt.
 fn posed<'d>(data: &Data<'d>) -> Cow<'d, Operands> {
     match data.emulation.time_only {
         // They are zeros.
@@ -257,7 +256,7 @@ fn profile(device: &Device) -> Profile {
     Profile {
         capability: 10 * device.chip.major + device.chip.minor,
         sms,
-        // Targets are read with less shared memory than 32 bits count.
+        // Target files limit shared memory to less than 32 bits can count.
         shared_per_cta: shared_per_block.0 as u32,
         shared_per_sm: shared_per_sm.0 as u32,
         threads_per_sm,
@@ -333,7 +332,7 @@ fn named(ran: &[Ended<'_>], useful: f64) -> BTreeMap<String, f64> {
     named
 }
 
-/// What the emulator counts, by the names that go on record.
+/// The emulator's counters, by their recorded names.
 #[cfg(test)]
 pub(crate) fn counter_names() -> Vec<String> {
     named(&[], 0.0).into_keys().collect()

@@ -1,5 +1,5 @@
-//! How long a call would take on the device: what its warps did, replayed by
-//! `ptx-time` on the numbers of the target. docs/internals/time.md says what that sees.
+//! The time of a call on the device: `ptx-time` replays the actions of its warps with the numbers
+//! of the target. docs/internals/time.md says what the model covers.
 
 use std::collections::HashSet;
 
@@ -17,36 +17,37 @@ use dgx_core::domain::mix;
 use dgx_core::domain::{Bytes, Device, Group, Hazard, KernelTime, Micros};
 use dgx_core::operator::Operator;
 
-/// CTAs watched of every launch, where all groups are of one K.
+/// CTAs watched of every launch, if all groups have one K.
 const WATCHED: u64 = 6;
-/// Times as many are watched where there are so many different ones.
+/// With different groups, up to this many times as many are watched.
 const UNLIKE: u64 = 4;
 
-/// CTAs drawn beside them, one between two of them: all gaps have one where the others run too.
+/// CTAs drawn at random besides them if the others do not run; otherwise one in each gap between
+/// two.
 const DRAWN_ALONE: usize = 2;
-/// Up to so many times as long with the drawn ones, the fixed sample decides: its times repeat.
+/// Up to this ratio of the time with the drawn CTAs, the fixed sample counts: its times repeat.
 const SURPRISE: f64 = 1.1;
-/// Beyond so many times, the drawn ones are too few to say how long it takes.
+/// Beyond this ratio, the drawn CTAs are too few to determine the time.
 const UNLIKELY: f64 = 2.0;
 
 /// A launch that ended.
 pub(super) struct Ended<'a> {
     pub geometry: &'a LaunchGeometry,
     pub report: Report,
-    /// Empty where nothing was watched. The same CTAs in every run, so that times repeat.
+    /// Empty if nothing was watched. The same CTAs in every run, so that times repeat.
     pub trace: Trace,
-    /// These and the ones that were drawn.
+    /// These and the drawn ones.
     pub whole: Trace,
-    /// What was found, where it was looked for.
+    /// The hazards found, if they were looked for.
     pub hazards: Vec<Hazard>,
-    /// What a launch that may begin before this one is over must not meet.
+    /// The accesses that a launch which may begin before this one ends must not conflict with.
     pub wake: Wake,
     /// Global memory that was not watched.
     pub unwatched: Bytes,
 }
 
-/// What lies in allocations that are made one after the other: the same tensor of all groups is one
-/// thing.
+/// The contents of allocations that are made one after the other: the same tensor of all groups is
+/// one part.
 pub(super) fn parts(allocations: [&Zones; 3]) -> Vec<Part> {
     let mut names: Vec<&str> = Vec::new();
     let mut parts = Vec::new();
@@ -69,9 +70,9 @@ pub(super) fn parts(allocations: [&Zones; 3]) -> Vec<Part> {
     parts
 }
 
-/// A sample of a launch's CTAs: evenly spread, the first and the last of them. How long a CTA takes
-/// goes with K: where that differs, few may be the longest, and a call takes as long as these. The
-/// same where each SM has one CTA for tiles of several groups, no two of which have the same.
+/// A sample of a launch's CTAs: evenly spread, including the first and the last. The time of a CTA
+/// depends on K: if K differs, few CTAs may be the longest, and they determine the time of the
+/// call. The same if each SM has one CTA for tiles of several groups, no two of them alike.
 pub(super) fn watch(
     geometry: &LaunchGeometry,
     (operator, groups): (&Operator, &[Group]),
@@ -94,7 +95,7 @@ pub(super) fn watch(
     }
 }
 
-/// CTAs that nobody can know to be watched, one between two of the sample's; where only the sample
+/// CTAs that a kernel cannot know to be watched, one between two of the sample; if only the sample
 /// runs, some of them.
 pub(super) fn drawn(watch: &Watch, key: u64) -> Vec<u64> {
     let gaps = watch.ctas.windows(2).zip(0..).filter_map(|(ends, gap)| {
@@ -111,7 +112,7 @@ pub(super) fn drawn(watch: &Watch, key: u64) -> Vec<u64> {
     gaps.into_iter().map(|(_, cta)| cta).collect()
 }
 
-/// The part of a trace that is of these CTAs, and those of their clusters.
+/// The part of a trace with these CTAs, and those of their clusters.
 pub(super) fn part(whole: &Trace, ctas: &[u64]) -> Trace {
     let of = whole.ctas.iter().filter(|cta| ctas.contains(&cta.cta));
     let clusters: HashSet<u64> = of.map(|cta| cta.cluster).collect();
@@ -131,7 +132,7 @@ fn ctas(geometry: &LaunchGeometry) -> u64 {
     geometry.grid.iter().map(|&side| u64::from(side)).product()
 }
 
-/// The time of a call, or why there is none.
+/// The time of a call, or the reason why there is none.
 pub(super) fn modelled(
     device: &Device,
     image: &Image,
@@ -163,15 +164,15 @@ pub(super) fn modelled(
     })
 }
 
-/// Whether the kernels' machine code was recognised in what they did.
+/// Whether the kernels' machine code could be matched with their traces.
 fn recognised(call: &Call, launches: &[Ended<'_>]) -> Result<(), String> {
     let mut launches = call.launches.iter().zip(launches);
     launches.try_for_each(|(times, ended)| times.recognised(&ended.geometry.kernel))
 }
 
-/// The call that counts, of the fixed sample, of the whole one with so many drawn CTAs, and of
-/// these alone, and what is to be said of it. A kernel can tell which CTAs are in the fixed
-/// sample: where the others take longer, the fixed ones stand for themselves at most.
+/// The call that counts, of the fixed sample, of the whole one with `count` drawn CTAs, and of
+/// these alone, and a remark on it. A kernel can know which CTAs are in the fixed sample: if the
+/// others take longer, the fixed ones represent only themselves.
 fn longer(
     fixed: Call,
     whole: Call,
@@ -196,7 +197,7 @@ fn longer(
     }
 }
 
-/// The CTAs that were drawn, without those of the fixed sample; where none was, all.
+/// The drawn CTAs, without those of the fixed sample; all, if none was drawn.
 fn outside(ended: &Ended<'_>) -> Trace {
     let fixed: HashSet<u64> = ended.trace.ctas.iter().map(|cta| cta.cta).collect();
     let ctas = ended.whole.ctas.iter().map(|cta| cta.cta);
@@ -207,7 +208,7 @@ fn outside(ended: &Ended<'_>) -> Trace {
     }
 }
 
-/// A time that a run file holds: with numbers of a target that are far off there are others.
+/// Refuses a time that a run file cannot contain, which a target with wild numbers may give.
 fn possible(micros: f64) -> Result<(), String> {
     let (least, most) = (MICROS.start(), MICROS.end());
     match MICROS.contains(&micros) {
@@ -218,7 +219,7 @@ fn possible(micros: f64) -> Result<(), String> {
     }
 }
 
-/// When each launch of a call runs.
+/// The start and duration of each launch of a call.
 fn kernels(call: &Call, launches: &[Ended<'_>]) -> Vec<KernelTime> {
     let micros = |cycles: f64| Micros(cycles / call.clock_mhz);
     let told = call.launches.iter().zip(launches);
@@ -230,14 +231,14 @@ fn kernels(call: &Call, launches: &[Ended<'_>]) -> Vec<KernelTime> {
     .collect()
 }
 
-/// The numbers that a device's times are made of.
+/// The numbers behind a device's modelled times.
 pub fn machine(device: &Device) -> Result<&Machine, String> {
     let known = device.model.as_ref();
     known.ok_or_else(|| format!("no target describes the speed of {}", device.name))
 }
 
-/// What a launch's traces are told in, and whether its CTAs find room beside
-/// those of the launch before.
+/// The machine code of a launch's traces, and whether its CTAs fit on the SMs beside those of the
+/// launch before.
 struct Script {
     code: Code,
     beside: bool,
@@ -264,7 +265,7 @@ fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec
     launches.iter().enumerate().map(script).collect()
 }
 
-/// Whether what was watched stands for what was done.
+/// Whether the watched CTAs represent the launch.
 fn telling(ended: &Ended<'_>) -> Result<(), String> {
     ptx_time::telling(&ended.geometry.kernel, &ended.report, &ended.whole)
 }
@@ -283,7 +284,7 @@ fn replay(
     Call::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
 }
 
-/// A call whose time can be told again and again, for this machine or that.
+/// A call whose time can be modelled repeatedly, for different machines.
 pub struct Traced<'a> {
     launches: Vec<Ended<'a>>,
     scripts: Vec<Script>,
@@ -304,7 +305,7 @@ impl<'a> Traced<'a> {
         replay(machine, &self.launches, &self.scripts, &traces, keep_spans)
     }
 
-    /// What its launches are, in their order.
+    /// Its launches, in order.
     pub fn laid(&self) -> Vec<Laid> {
         let laid = |ended: &Ended<'_>| Laid {
             kernel: ended.geometry.kernel.clone(),
@@ -326,12 +327,12 @@ fn launched<'l>(ended: &'l Ended<'_>, trace: &'l Trace, script: &'l Script) -> L
         resident: ended.report.ctas_per_sm,
         dependent: geometry.pdl,
         beside: script.beside,
-        // Between two calls of a sweep all other contenders were called.
+        // In a sweep, all other contenders are called between two calls.
         fetched: false,
     }
 }
 
-/// Whether a launch's CTAs find room on SMs where those of the one before are.
+/// Whether a launch's CTAs fit on SMs beside those of the one before.
 fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>) -> bool {
     let spread = ctas(before.geometry).div_ceil(u64::from(device.limits.sms.max(1)));
     let held = u64::from(before.report.ctas_per_sm).min(spread) as u32;

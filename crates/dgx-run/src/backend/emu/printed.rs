@@ -1,11 +1,11 @@
-//! What kernels printed, and who of them.
+//! The output of `printf` in kernels, each line with its CTA and thread.
 
 use std::fmt::Write;
 
 use ptx_emu::Print;
 
-/// One line for each that was printed, headed by CTA and thread; by the kernel
-/// too where a call has several. Threads that end no line do not share one.
+/// One line for each printed line, headed by CTA and thread; also by the kernel if a call has
+/// several. Unfinished lines of different threads are not joined.
 pub(super) fn lines(kernel: Option<&str>, prints: &[Print]) -> String {
     let mut text = String::new();
     let mut speaking: Option<&Print> = None;
@@ -39,7 +39,7 @@ fn speaker(kernel: Option<&str>, print: &Print) -> String {
     format!("{kernel}CTA {cta} thread {thread}")
 }
 
-/// `3`, `3,1` or `3,1,2`: dimensions that nobody uses are left out.
+/// `3`, `3,1` or `3,1,2`: unused dimensions are left out.
 fn short([x, y, z]: [u32; 3]) -> String {
     match (y, z) {
         (0, 0) => x.to_string(),

@@ -1,4 +1,4 @@
-//! Calls kernels that read clocks as a card would call them.
+//! Launches kernels that read clocks, as a card would.
 
 use ptx_emu::trace::{Trace, Watch};
 use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
@@ -6,10 +6,10 @@ use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 use super::tensor_map;
 use crate::backend::cuda::{REPORT_BYTES, SEED, Trial};
 
-/// What no clock shows.
+/// A value that no clock shows.
 const UNTOUCHED: u8 = 0xff;
 
-/// One cluster of a trial, called.
+/// The result of one cluster of a trial.
 pub struct Called {
     pub trace: Trace,
     /// CTAs that fit on an SM.
@@ -19,17 +19,16 @@ pub struct Called {
 }
 
 impl Called {
-    /// Whether it left two stamps at `place` of its report. What they show does
-    /// not matter: the emulator's clocks may stand still.
+    /// Whether it left two stamps at `place` of its report. Their values do not matter: the
+    /// emulator's clocks may stand still.
     pub fn stamped(&self, place: usize) -> bool {
         let stamps = &self.report[8 * place..8 * place + 16];
         stamps.chunks_exact(8).all(|word| word != [UNTOUCHED; 8])
     }
 }
 
-/// Calls the first cluster of a trial with so many bytes of data and scratch.
-/// What these hold does not matter: no probe looks at more of it than it takes
-/// to load it.
+/// Calls the first cluster of a trial with this many bytes of data and scratch. Their contents do
+/// not matter: probes only load them.
 pub fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Called, String> {
     let module = Module::load(&trial.image.ptx).map_err(|e| e.to_string())?;
     let mut memory = Memory::new();
@@ -66,7 +65,7 @@ fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3], profile: Prof
         .cluster([trial.cluster, 1, 1])
         .shared_bytes(trial.smem)
         .params(params.u32(SEED))
-        // Many are called side by side.
+        // Many calls run at the same time.
         .config(Config {
             threads: 1,
             profile,

@@ -1,35 +1,35 @@
-//! What the warps of a launch are for, told by what they did.
+//! The role of each warp of a launch, inferred from its instructions.
 
 use std::collections::BTreeMap;
 
 use ptx_emu::trace::{Deed, Event, Trace, Way};
 use serde::Serialize;
 
-/// A launch as it was laid out.
+/// The layout of a launch.
 #[derive(Clone, Debug)]
 pub struct Laid {
     pub kernel: String,
     /// Of the grid.
     pub ctas: u64,
-    /// Share of the SMs' time without a CTA, where somebody measured it.
+    /// Share of the SMs' time without a CTA, if it was measured.
     pub idle: Option<f64>,
-    /// What each warp of the watched CTAs does, by their number in the grid.
+    /// The roles of the warps of the watched CTAs, by the CTAs' numbers in the grid.
     pub roles: BTreeMap<u64, Vec<Role>>,
 }
 
-/// What a warp is for.
+/// The role of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Brings operands, and multiplies nothing.
+    /// Loads operands, and multiplies nothing.
     Producer,
-    /// Writes what others multiply.
+    /// Writes operands that others multiply.
     Converter,
-    /// Multiplies what others bring.
+    /// Multiplies operands that others load.
     Consumer,
-    /// Brings operands and multiplies them.
+    /// Loads operands and multiplies them.
     Both,
-    /// Reads what others have summed in tensor memory.
+    /// Reads the sums of others from tensor memory.
     Epilogue,
     Other,
 }
@@ -75,7 +75,7 @@ impl Role {
     }
 }
 
-/// What each warp of each watched CTA does.
+/// The role of each warp of each watched CTA.
 pub(super) fn roles(trace: &Trace) -> BTreeMap<u64, Vec<Role>> {
     let warps = |warps: &[Vec<Event>]| warps.iter().map(|events| Role::of(events)).collect();
     let ctas = trace.ctas.iter();

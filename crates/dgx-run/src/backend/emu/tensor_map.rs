@@ -36,7 +36,7 @@ pub(super) fn encode(
         .map_err(|error| RunFailure::refused(format!("map {name}: {error}")))
 }
 
-/// Why a tensor map of the call could not be made, wherever its tensor lies.
+/// Why a tensor map of the call cannot be made, at any address of its tensor.
 pub fn refusal(call: &OperatorCall) -> Option<String> {
     call.maps.iter().find_map(|map| {
         let refusal = |geometry| encode(&map.name, geometry, SOMEWHERE).err();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::script::Act;
 
-/// One call, as it is written down.
+/// The record of one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
     /// The process it was made in.
@@ -15,24 +15,24 @@ pub struct Note {
     pub contender: String,
     pub shape: String,
     pub process: u32,
-    /// The data it was dealt; none in validation.
+    /// The data set it got; `None` in validation.
     pub set: Option<usize>,
     pub salt: u64,
     /// Whether the host looked at its output afterwards.
     #[serde(default)]
     pub observed: bool,
-    /// Events that need not happen again.
+    /// Events that have happened and need not happen again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub once: Vec<usize>,
-    /// Which of the script's cards made it.
+    /// The script's card that made it.
     #[serde(default)]
     pub card: u32,
-    /// A card that is there no more from now on.
+    /// A card that is gone from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone: Option<u32>,
 }
 
-/// Where all workers of a script write down their calls, one JSON object a line.
+/// The record of all calls by all workers of a script, one JSON object a line.
 #[derive(Debug)]
 pub(super) struct Journal(Option<File>);
 
@@ -42,19 +42,18 @@ impl Journal {
         Ok(Self(file.transpose()?))
     }
 
-    /// Written before anything happens: whoever dies has said so.
+    /// Written before the call: a worker that dies has recorded it.
     pub(super) fn note(&mut self, note: &Note) {
         if let Some(file) = &mut self.0 {
             let mut line = serde_json::to_vec(note).unwrap_or_default();
             line.push(b'\n');
-            // A call that cannot be written down is missed by the test that
-            // looks for it.
+            // The test that looks for a call notices a missing record.
             let _ = file.write_all(&line);
         }
     }
 }
 
-/// What is written down so far.
+/// The records so far.
 pub fn notes(path: &Path) -> Vec<Note> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines();

@@ -1,8 +1,7 @@
-//! A backend that runs nothing: times, clocks, outputs and failures come from
-//! a script. With it the whole measuring path is tried without a GPU, through
-//! the same workers and the same protocol: who is timed in which order, what
-//! happens to a wrong output, to a dropped clock, to a worker that dies. Its
-//! times are called scripted wherever they are shown, and prove nothing.
+//! A backend that runs nothing: times, clocks, outputs and failures come from a script. It tests
+//! the whole measuring path without a GPU, with the same workers and the same protocol: the order
+//! in which contenders are timed, and the reaction to a wrong output, a dropped clock or a worker
+//! that dies. Its times are called scripted in all output, and prove nothing.
 //!
 //! ```toml
 //! journal = "calls.jsonl"            # every call is written down there
@@ -38,10 +37,10 @@ pub use script::Act;
 pub(crate) use script::Script;
 use script::{Call, Cue, Output, Prompter};
 
-/// fp16 infinity, which no answer is.
+/// fp16 infinity, which is never the right result.
 const WRONG: u64 = 0x7c00;
 
-/// A device that does what a script says.
+/// A device controlled by a script.
 pub(crate) struct FakeBackend {
     device: Device,
     prompter: Prompter,
@@ -73,7 +72,7 @@ impl FakeBackend {
         })
     }
 
-    /// Has one call happen as the script wants it.
+    /// Performs one call as the script says.
     fn act(
         &mut self,
         call: &Call<'_>,
@@ -105,13 +104,13 @@ impl FakeBackend {
     }
 }
 
-/// As somebody else would end it: nothing is cleaned up, and nothing said.
+/// Ends the process as a kill would: without clean-up and without a message.
 fn die() -> ! {
     let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
     std::process::abort()
 }
 
-/// The usual device under another name, so that it is never taken for it.
+/// The usual device under another name, so that the two are not confused.
 fn device(script: &Script, card: u32) -> Device {
     let mut device = target::usual().clone();
     device.name = "a script".to_owned();
@@ -190,10 +189,10 @@ impl Loaded for Cell<'_> {
     }
 }
 
-/// What the calls of one contender leave behind.
+/// The state that one contender's calls leave behind.
 #[derive(Clone, Debug, Default)]
 struct Memory {
-    /// C as a call left it.
+    /// C after the last call.
     outputs: Vec<Written>,
     trespass: bool,
 }
@@ -227,7 +226,7 @@ impl Memory {
 
 /// The right output of a call, group after group.
 fn rounded(oracle: &Oracle, salt: Salt) -> Vec<Written> {
-    // The script is for gated products, whose shapes are in the answer.
+    // Scripts are for gated products, whose shapes follow from the oracle.
     let oracle = oracle.shuffled(salt.shuffle(), usual(), &[]);
     let groups = oracle.groups.iter();
     groups
@@ -268,7 +267,7 @@ impl FakeBench<'_> {
         proven(&places, |(_, entry)| *entry, subject).map(|(place, _)| *place)
     }
 
-    /// One call; what it was to do, and whether the device has doubts.
+    /// One call: the script's cue, and whether the device suspects an error.
     fn call(
         &mut self,
         act: Act,
@@ -341,7 +340,7 @@ impl Bench for FakeBench<'_> {
         })
     }
 
-    /// All take the same.
+    /// All kernels take the same time.
     fn kernels(&mut self, passed: &Passed, data: CallData) -> Result<Vec<KernelTime>, RunFailure> {
         let place = self.place(passed.subject())?;
         let names = self.kernels[place].clone();

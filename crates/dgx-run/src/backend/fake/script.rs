@@ -1,4 +1,4 @@
-//! What a script says, and what it says of one call.
+//! A script, and its effect on one call.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use crate::backend::RunFailure;
 use dgx_core::domain::mix;
 use dgx_core::domain::{ContenderId, Status};
 
-/// Microseconds of whoever the script does not name.
+/// Microseconds of contenders that the script does not name.
 const USUAL: f64 = 100.0;
 
 /// A script as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Script {
-    /// File beside the script where every call is written down.
+    /// File beside the script with the record of every call.
     pub journal: Option<PathBuf>,
-    /// The library that stands for the yardstick; none without.
+    /// The library of the yardstick; without it there is none.
     pub yardstick: Option<String>,
-    /// The uuids of its cards, where they have one; one card without.
+    /// The uuids of its cards, if they have one; by default one card.
     #[serde(default)]
     pub cards: Vec<String>,
     /// Data sets there is room for.
@@ -31,15 +31,15 @@ pub(crate) struct Script {
     /// Microseconds by contender.
     #[serde(default)]
     times: BTreeMap<String, f64>,
-    /// The most a time departs from that, as a share of it.
+    /// The largest deviation of a time from that, as a share.
     #[serde(default)]
     noise: f64,
-    /// What is out of the ordinary, in which call.
+    /// Special events, and the calls they happen in.
     #[serde(default)]
     on: Vec<Event>,
 }
 
-/// What the device claims to be able to do.
+/// The peak rates that the device claims.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Figures {
@@ -57,7 +57,7 @@ impl Default for Figures {
     }
 }
 
-/// What a call is made for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Act {
@@ -65,11 +65,11 @@ pub enum Act {
     Rehearsal,
     #[default]
     Timing,
-    /// To see what each kernel takes.
+    /// To measure each kernel.
     Dissection,
 }
 
-/// Which calls, and what happens in them.
+/// The calls that match, and what happens in them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Event {
@@ -79,22 +79,22 @@ struct Event {
     card: Option<u32>,
     #[serde(default, rename = "in")]
     act: Act,
-    /// Only the so-manieth of these calls that a worker makes, from 1.
+    /// Only this one of a worker's matching calls, counted from 1.
     call: Option<u64>,
-    /// That one and all later ones.
+    /// This one and all later ones.
     from: Option<u64>,
-    /// In one worker only, of all that work by the script's journal.
+    /// In one worker only, of all that share the script's journal.
     #[serde(default)]
     once: bool,
     micros: Option<f64>,
     clock_mhz: Option<f64>,
     output: Option<Output>,
-    /// The device's own judge overlooks it.
+    /// The device's own judge misses it.
     #[serde(default)]
     unnoticed: bool,
-    /// The backend says so of the call.
+    /// The backend reports this status.
     fails: Option<Status>,
-    /// Seconds the call keeps its worker waiting.
+    /// Seconds by which the call delays its worker.
     #[serde(default)]
     sleeps: f64,
     /// The worker's process ends.
@@ -106,18 +106,18 @@ struct Event {
     prints: Option<String>,
 }
 
-/// What a call leaves in memory, where that is not the answer.
+/// The output of a call, if it is not the right result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Output {
     Wrong,
-    /// What the call before left there.
+    /// The output of the call before.
     Stale,
-    /// The answer, and a changed input beside it.
+    /// The right result, but an input is changed too.
     Trespass,
 }
 
-/// One call as the script is asked about it.
+/// One call, as the script sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call<'a> {
     pub act: Act,
@@ -127,7 +127,7 @@ pub(super) struct Call<'a> {
     pub card: u32,
 }
 
-/// What the script has a call do.
+/// The script's instructions for a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Cue {
     pub micros: f64,
@@ -139,12 +139,12 @@ pub(super) struct Cue {
     pub dies: bool,
     pub vanishes: bool,
     pub prints: String,
-    /// Events that happen once, by their places.
+    /// Events that happen once, by their indices.
     pub once: Vec<usize>,
 }
 
 impl Script {
-    /// Reads a script; an error names its file, and where in it.
+    /// Reads a script; an error names its file and the place there.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let said = |e: &dyn std::fmt::Display| format!("script {}: {e}", path.display());
         let text = std::fs::read_to_string(path).map_err(|e| said(&e))?;
@@ -196,19 +196,19 @@ impl Event {
             && self.card.is_none_or(|card| card == call.card)
     }
 
-    /// Whether it happens in the so-manieth call it is about.
+    /// Whether it happens in this one of its matching calls.
     fn is_due(&self, met: u64) -> bool {
         self.call.is_none_or(|call| call == met) && self.from.is_none_or(|from| from <= met)
     }
 }
 
-/// A script on its way: who was called how often.
+/// The state of a script: how often each contender was called.
 #[derive(Debug)]
 pub(super) struct Prompter {
     script: Script,
-    /// Calls each event was about.
+    /// The number of matching calls of each event.
     met: Vec<u64>,
-    /// Events that need not happen again.
+    /// Events that have happened and need not happen again.
     happened: Vec<usize>,
     calls: BTreeMap<(String, String, u32), u64>,
 }
@@ -227,7 +227,7 @@ impl Prompter {
         &self.script
     }
 
-    /// What the next call like this does.
+    /// The instructions for the next call.
     pub(super) fn cue(&mut self, call: &Call<'_>) -> Cue {
         let mut cue = Cue {
             micros: self.usual(call),
@@ -258,7 +258,7 @@ impl Prompter {
         cue
     }
 
-    /// The contender's own time, with noise that is the same in every run.
+    /// The contender's own time, with noise that repeats in every run.
     fn usual(&mut self, call: &Call<'_>) -> f64 {
         let name = call.contender.as_str();
         let key = (name.to_owned(), call.shape.to_owned(), call.process);

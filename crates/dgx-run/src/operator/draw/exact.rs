@@ -1,6 +1,6 @@
-//! Data on which every partial sum is exact in fp32 in any order, and far
-//! larger than the result: what a kernel rounds or drops on the way is then the
-//! whole answer, and no tolerance hides it.
+//! Data whose partial sums are exact in fp32 in any order, and far larger than the result: an error
+//! that a kernel makes by rounding or dropping a term is then as large as the result, and no
+//! tolerance hides it.
 //!
 //! | value | data |
 //! |---|---|
@@ -31,7 +31,7 @@ pub struct ExactData {
     pub scales: Vec<u8>,
 }
 
-/// Random bits that depend on a seed and a place alone.
+/// Random bits that depend only on a seed and a place.
 fn bits(seed: u64, place: [usize; 3]) -> u64 {
     let mixed = |state: u64, word: u64| {
         let mut x = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -44,7 +44,7 @@ fn bits(seed: u64, place: [usize; 3]) -> u64 {
         .fold(mixed(seed, 0), |state, word| mixed(state, *word as u64))
 }
 
-/// A number from 0 up to `below`, which is left out.
+/// A number from 0 to below `below`.
 fn below(seed: u64, place: [usize; 3], below: usize) -> usize {
     (bits(seed, place) % below.max(1) as u64) as usize
 }
@@ -57,12 +57,12 @@ fn sign(seed: u64, place: [usize; 3]) -> f64 {
     }
 }
 
-/// Whether the type has the value.
+/// Whether the type can represent the value.
 fn fits(element: ElementType, value: f64) -> bool {
     rounded(element, value) == value
 }
 
-/// A tensor that no recipe is about: small numbers of few bits, in its range.
+/// A tensor that the recipe does not use: small numbers of few bits, in its range.
 fn ordinary(tensor: &Tensor, sizes: &[u64], extents: &[usize], seed: u64) -> ExactData {
     let count: usize = extents.iter().product();
     let (low, high) = tensor

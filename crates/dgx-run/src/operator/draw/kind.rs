@@ -1,4 +1,4 @@
-//! Rows that are not like the others: padding, and the corners of the formats.
+//! Special rows: padding, and the corner cases of the formats.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
@@ -10,39 +10,39 @@ use dgx_core::domain::Distribution;
 
 /// The largest finite e4m3, 448.
 const LARGEST_SCALE: u8 = 0x7e;
-/// A tensor of fewer rows has no row whose whole part of C is zero or NaN:
-/// little would be left to compare.
+/// A tensor with fewer rows has no row whose whole part of C is zero or NaN: little would be left
+/// to compare.
 const FEW_ROWS: usize = 8;
-/// One row in this many is padding, beside those of the run.
+/// One row in this many is padding, besides those of the run.
 const PADDING: u64 = 32;
-/// A tensor of so many rows has every scale that is the largest of its sign.
+/// A tensor with this many rows has the largest scale of each sign.
 const MANY_ROWS: usize = 64;
 /// The run of padding is at most this part of the rows.
 const LONGEST_RUN: usize = 8;
 /// At most one row in this many of A, of B1 and of B2 has a NaN.
 const NANS: usize = 8;
 
-/// What is done to a row after it was drawn. Those of a single block are sums
-/// that fp32 holds exactly: what is expected of them is not a matter of order.
+/// The change of a row after it was drawn. Rows with a single block give sums that fp32 represents
+/// exactly: their expected values do not depend on the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Ordinary,
     /// All elements are zero, of either sign.
     Empty,
-    /// All bits are.
+    /// All bits are zero.
     Blank,
     /// The scale of this block is NaN; its elements may all be zero.
     Nan {
         block: usize,
         empty: bool,
-        /// The next block's is, too.
+        /// The next block's is NaN too.
         twice: bool,
     },
     /// Half of the scales are negative.
     Signed,
-    /// All scales are many times as large: sums of many blocks that leave fp16.
+    /// All scales are many times as large: sums of many blocks exceed fp16.
     Ridge,
-    /// One block, with the largest scale there is, or the most negative.
+    /// One block, with the largest scale, or the most negative.
     Top {
         negative: bool,
     },
@@ -54,7 +54,7 @@ pub(super) enum Kind {
     Whisper,
     /// One element whose product is so small that C stays within fp16 beside a ridge.
     Murmur,
-    /// One element, whose C is among fp16's smallest.
+    /// One element, whose C is among fp16's smallest numbers.
     Faint,
 }
 
@@ -74,7 +74,7 @@ impl Draw {
             return kind;
         }
         if !few && (random.is_multiple_of(PADDING) || self.in_run(side, rows, index)) {
-            // Zeros in B1, in B2, in both.
+            // Zeros in B1, in B2, or in both.
             let spared = match random >> 8 & 3 {
                 0 => side == Side::Right(0),
                 1 => side == Side::Right(1),
@@ -96,8 +96,8 @@ impl Draw {
         }
     }
 
-    /// Where a tensor has rows enough, four of them are decided by no chance: the
-    /// next four without a NaN from a drawn one on.
+    /// If a tensor has enough rows, four of them are not random: the first four without a NaN from
+    /// a drawn row on.
     fn top(&self, side: Side, rows: usize, index: usize) -> Option<Kind> {
         let first = self.top_row as usize % rows;
         let place = (index + rows - first) % rows;
@@ -116,7 +116,7 @@ impl Draw {
         })
     }
 
-    /// Whether the row is one of those that are padding together.
+    /// Whether the row is in the run of padding.
     fn in_run(&self, side: Side, rows: usize, index: usize) -> bool {
         let [length, start] = match side {
             Side::Left => self.runs[0],
@@ -127,10 +127,9 @@ impl Draw {
         (start..start + length).contains(&index)
     }
 
-    /// The block in which the row has a NaN, and whether the next has one too.
-    /// Rows of this kind take the blocks in turn, because a call shuffles them:
-    /// where there are rows enough, the first and the last block of every call
-    /// have their NaN. Some rows of B1 and B2 have one in a block where A has
+    /// The block in which the row has a NaN, and whether the next has one too. Rows of this kind
+    /// use the blocks in turn, because a call shuffles them: with enough rows, the first and the
+    /// last block of every call have a NaN. Some rows of B1 and B2 have one in a block where A has
     /// one too; and some rows of each tensor have two.
     fn nan_block(&self, side: Side, rows: usize, index: usize) -> Option<(usize, bool)> {
         let blocks = self.levels.len();

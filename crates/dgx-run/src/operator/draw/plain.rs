@@ -1,5 +1,4 @@
-//! Random data of any type, tensor by tensor: for operators whose operands
-//! nothing ties together.
+//! Random data of any type, tensor by tensor: for operators with independent operands.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -11,64 +10,63 @@ use crate::operator::format::{decode, encode};
 use dgx_core::domain::Distribution;
 use dgx_core::operator::{ElementType, Number, Op, Operator};
 
-/// Keeps these streams apart from those of products.
+/// Separates these streams from those of products.
 const FIRST_STREAM: u64 = 16;
-/// Of so many rows one is zero, outside of `benchmark`; and of so many slices of
-/// the leading axes.
+/// One of this many rows is zero, except in `benchmark`; and one of this many slices of the leading
+/// axes.
 const EMPTY: u32 = 16;
-/// Where there are so many slices, one at least is zero.
+/// With this many slices, at least one is zero.
 const SLICES: usize = 3;
-/// The stream of a tensor that says which slices are zero.
+/// The stream of a tensor that decides which slices are zero.
 const SLICE_STREAM: usize = (1 << 48) - 1;
 /// Exponents of `full`: squares and their sums along a row stay finite in fp16.
 const BINADES: i32 = 6;
 /// The same for operands of a product that is the result.
 const PRODUCT_BINADES: i32 = 4;
 
-/// A row that is nearly level: its mean is some thousand times its deviation, so a
-/// variance that is the difference of two means has nothing left in f32. The step
-/// is one of bf16.
+/// A nearly constant row: its mean is some thousand times its deviation, so a variance computed as
+/// the difference of two means has no digits left in f32. The step is one of bf16.
 const LEVEL: f64 = 15.4375;
 const STEP: f64 = 0.0625;
 
-/// How far from zero whole rows are: beyond what any exponential holds in f32, and in
-/// 16 bits beyond a thousand, from where some maxima start.
+/// The distance of whole rows from zero: beyond the range of any exponential in f32, and in 16 bits
+/// beyond a thousand, from which some maxima start.
 const FAR: f64 = 2000.0;
 const FAR_F32: f64 = 120.0;
-/// Of logits as they are.
+/// The spread of typical logits.
 const SPREAD: f64 = 8.0;
-/// Beyond fp16 and far below its least number, as magnitudes.
+/// Beyond fp16 and far below its lowest number, as magnitudes.
 const LARGE: f64 = (1 << 20) as f64;
 /// Below the normal numbers of fp16.
 const SUBNORMAL: f64 = 1.0 / (1 << 14) as f64;
 /// Exponents of unusual e8m0 scales stay below this.
 const FAR_SCALE: i32 = 20;
 
-/// Constants of an operator below this may count on small data alone.
+/// Smaller constants of an operator may matter only for small data.
 const SMALL_CONSTANT: f64 = 0.0625;
 
-/// Where a tensor's data come from.
+/// The source of a tensor's data.
 pub(crate) struct Source<'a> {
     pub seed: u64,
     pub group: usize,
-    /// Place among the inputs.
+    /// Index among the inputs.
     pub tensor: usize,
     pub distribution: Distribution,
-    /// Least and most, where the operator says so.
+    /// Minimum and maximum, if the operator gives them.
     pub range: Option<(f64, f64)>,
-    /// Magnitudes beside which the operator's small constants count.
+    /// Magnitudes of data for which the operator's small constants matter.
     pub quiet: &'a [f64],
     pub sums: Sums,
 }
 
-/// What an operator adds up, which bounds what its data may be.
+/// The kind of sums in an operator, which limits its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sums {
     /// Nothing, or elements of one tensor.
     Elements,
     /// Products that are the result.
     Result,
-    /// Products that go on: an exponential of a large one has no digits left.
+    /// Products that are used further: an exponential of a large one has no digits left.
     Products,
 }
 
@@ -92,8 +90,8 @@ impl Sums {
     }
 }
 
-/// Magnitudes of data on which the constants of an operator show: an epsilon is
-/// added to squares, or to what is not squared.
+/// Magnitudes of data for which the constants of an operator matter: an epsilon is added to
+/// squares, or to values that are not squared.
 pub(crate) fn quiet(constants: &[(String, f64)]) -> Vec<f64> {
     let small = constants.iter().map(|(_, value)| value.abs());
     let small = small.filter(|value| (f64::MIN_POSITIVE..SMALL_CONSTANT).contains(value));
@@ -104,7 +102,7 @@ fn plain_real(element: ElementType) -> bool {
     element.number() == Number::Real && element.scale().is_none()
 }
 
-/// Slices of so many rows, and how large the elements of each are.
+/// Slices of this many rows, and the magnitude of the elements of each.
 struct Slices {
     rows: usize,
     sizes: Vec<Size>,
@@ -118,7 +116,7 @@ enum Size {
     Quiet(f64),
 }
 
-/// What a row is like.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Ordinary,
@@ -127,9 +125,9 @@ enum Kind {
     Level,
     /// Far from zero: a softmax must subtract its maximum.
     Far(f64),
-    /// Between rows that are alike and rows in which one element counts.
+    /// Between rows of equal elements and rows in which one element dominates.
     Spread,
-    /// Zeros but for the largest element, and one a step below it.
+    /// Zeros except for the largest element, and one a step below it.
     Peak(Place),
     /// Beyond fp16, or every code of a short type.
     Large,
@@ -167,9 +165,9 @@ const KINDS: [Kind; 16] = [
 /// The kinds of a tensor's rows.
 enum Kinds {
     Ordinary,
-    /// A single row is drawn from the simplest.
+    /// A single row gets the simplest kind.
     Drawn,
-    /// Of sixteen rows none is left out.
+    /// Of sixteen rows every kind occurs.
     InTurn {
         first: usize,
     },
@@ -245,7 +243,7 @@ impl Source<'_> {
         self.ends(tensor);
     }
 
-    /// Scales that are not ordinary, in `corner`.
+    /// Unusual scales, in `corner`.
     fn odd_scales(
         &self,
         rng: &mut ChaCha8Rng,
@@ -289,9 +287,9 @@ impl Source<'_> {
         }
     }
 
-    /// Slices for every number of leading axes: a sum over the others meets
-    /// nothing else there. Of those of several rows some are zero; of all, some
-    /// are so small that the operator's constants count.
+    /// Slices for every number of leading axes: a sum over the others reads only one of them. Some
+    /// of those with several rows are zero; some of all are so small that the operator's constants
+    /// matter.
     fn slices(&self, element: ElementType, extents: &[usize]) -> Vec<Slices> {
         let mut rng = self.rng(SLICE_STREAM);
         let leading = &extents[..extents.len().saturating_sub(1)];
@@ -322,8 +320,8 @@ impl Source<'_> {
         found
     }
 
-    /// Makes a slice quiet for each magnitude, those after `one`; where there
-    /// are too few for that, one in data that have no other purpose.
+    /// Makes a slice quiet for each magnitude, those after `one`; if there are too few for that,
+    /// one, in data that have no other purpose.
     fn hush(&self, quiet: &[f64], one: usize, sizes: &mut [Size]) {
         let count = sizes.len();
         let wanted = match count {
@@ -341,7 +339,7 @@ impl Source<'_> {
         let has_range = element.limits().1 > LARGE;
         match kind {
             Kind::Zero => row.fill(0),
-            // The mean of so many equal values is exact in any order of summation.
+            // The mean of this many equal values is exact in any order of summation.
             Kind::Ones if columns.is_power_of_two() => {
                 let one = encode(element.element(), 1.0);
                 self.words(element, row, || one);
@@ -417,7 +415,7 @@ impl Source<'_> {
         }
     }
 
-    /// With a range, its ends are among the data.
+    /// If there is a range, its ends are among the data.
     fn ends(&self, tensor: &mut Tensor) {
         let bytes = tensor.element.bits() as usize / 8;
         let Some((low, high)) = self.range.filter(|_| bytes > 0) else {
@@ -529,8 +527,7 @@ mod tests {
         words.map(value).collect()
     }
 
-    /// A norm over two axes meets a group of zeros, as one over the last axis
-    /// meets a row of them.
+    /// A norm over two axes meets a group of zeros, like one over the last axis a row of them.
     #[test]
     fn slices_of_leading_axes_are_zero_and_rows_constant_or_nearly() {
         let zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
@@ -545,7 +542,7 @@ mod tests {
         assert!(full.chunks(32).any(level));
         let tame = drawn(Distribution::Benchmark, &extents);
         assert!(!tame.chunks(32).any(zero));
-        // Three groups are enough for one of them to be empty.
+        // Of three groups one is empty.
         let few = drawn(Distribution::Corner, &[1, 3, 5, 77]);
         assert!(few.chunks(5 * 77).any(zero));
     }

@@ -6,12 +6,12 @@ use crate::operator::blocks::{Left, available};
 use crate::operator::format::Packed;
 use rayon::prelude::*;
 
-/// Rows of the left tensor multiplied at a time, as [`crate::operator::Oracle`] does.
+/// Rows of the left tensor multiplied at a time, as in [`crate::operator::Oracle`].
 const ROWS: usize = 1024;
 /// Elements of a product below which packing takes longer than multiplying.
 const FEW: usize = 256;
 
-/// Whether this box of a product is made faster by whole numbers.
+/// Whether this box of a product is computed faster by whole numbers.
 pub(super) fn worth(region: &Region) -> bool {
     available() && region.volume() >= FEW
 }
@@ -48,8 +48,8 @@ impl Evaluator<'_> {
     }
 }
 
-/// Row `start` of the matrix of a side that a region's leading axes name, all
-/// leading axes of the side counted as one.
+/// Row `start` of the matrix of a side at a region's leading indices, with all leading axes of the
+/// side counted as one.
 fn first(side: &Packed<'_>, region: &Region, start: usize) -> usize {
     let (batch, own) = (region.0.len() - 2, side.extents.len() - 2);
     let leading = &region.0[batch - own..batch];

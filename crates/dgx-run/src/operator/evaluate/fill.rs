@@ -1,5 +1,4 @@
-//! Filling a box: what is needed of products and columns is made first, the
-//! rest tile by tile on all cores.
+//! Fills a box: first the products and columns it needs, then the rest tile by tile on all cores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use crate::operator::format::Packed;
 /// Elements that one core reads at a time.
 const READ: usize = 1 << 14;
 
-/// Boxes that were made, here or around here.
+/// Finished boxes, in this scope or an outer one.
 #[derive(Default)]
 pub(super) struct Scope<'s> {
     outer: Option<&'s Scope<'s>>,
@@ -32,7 +31,7 @@ impl<'s> Scope<'s> {
         }
     }
 
-    /// A box around `region`, if one was made.
+    /// A finished box around `region`, if there is one.
     fn find(&self, id: NodeId, region: &Region) -> Option<&View> {
         let own = self.made.get(&id);
         let own = own.filter(|view| view.region.contains(region));
@@ -48,7 +47,7 @@ impl Evaluator<'_> {
         out
     }
 
-    /// As [`Self::make`], into numbers of the caller's.
+    /// Like [`Self::make`], into the caller's memory.
     pub(super) fn fill(&self, scope: &Scope<'_>, id: NodeId, region: &Region, out: &mut [f64]) {
         if let Some(view) = scope.find(id, region) {
             return view.part(region).copy_to(out);
@@ -69,7 +68,7 @@ impl Evaluator<'_> {
         self.fill_by_tiles(&inner, id, region, out);
     }
 
-    /// Everything but products, which are in the scope already.
+    /// Everything except products, which are already in the scope.
     fn fill_by_tiles(&self, scope: &Scope<'_>, id: NodeId, region: &Region, out: &mut [f64]) {
         let known = |id: NodeId, region: &Region| scope.find(id, region).is_some();
         let extents = self.tile(id, region, &known);
@@ -90,7 +89,7 @@ impl Evaluator<'_> {
                 .for_each(|(tile, out)| self.fill_tile(scope, id, tile, out));
             return;
         }
-        // A group of tiles at a time, so that they do not take as much again.
+        // A group of tiles at a time, to limit the memory.
         for group in tiles.chunks(4 * rayon::current_num_threads()) {
             let views: Vec<View> = group
                 .par_iter()
@@ -120,7 +119,7 @@ impl Evaluator<'_> {
         views.remove(&id).expect("the root is demanded")
     }
 
-    /// One step on a box, its inputs made.
+    /// One step on a box, with its inputs computed.
     pub(super) fn step(&self, id: NodeId, region: &Region, views: &BTreeMap<NodeId, View>) -> View {
         if let Some(packed) = self.tensor(id) {
             let mut numbers = vec![0.0; region.volume()];
@@ -140,7 +139,7 @@ impl Evaluator<'_> {
         step(&node.op, region, &inputs, self.problem)
     }
 
-    /// What a step needs of one of its inputs.
+    /// The part of an input that a step needs.
     pub(super) fn input(
         &self,
         id: NodeId,
@@ -153,14 +152,14 @@ impl Evaluator<'_> {
     }
 }
 
-/// Whether tiles of these extents lie one after the other in their box: only
-/// the last axis that is cut has tiles of more than one index.
+/// Whether tiles of these extents are contiguous in their box: only the last axis that is cut has
+/// tiles of more than one index.
 fn in_order(whole: &[usize], tile: &[usize]) -> bool {
     let cut = whole.iter().zip(tile).rposition(|(w, t)| t < w);
     cut.is_none_or(|cut| tile[..cut].iter().all(|t| *t == 1))
 }
 
-/// Puts a tile where it belongs in its box.
+/// Copies a tile to its place in its box.
 fn scatter(tile: &View, region: &Region, out: &mut [f64]) {
     let extents = region.extents();
     let numbers = tile.to_vec();
@@ -202,7 +201,7 @@ pub(super) fn read(packed: &Packed<'_>, region: &Region, out: &mut [f64]) {
     });
 }
 
-/// The row that indices from the region's start name.
+/// The row at indices counted from the region's start.
 fn row_of(packed: &Packed<'_>, region: &Region, outer: &[usize]) -> usize {
     let axes = outer.iter().zip(&region.0).zip(&packed.extents);
     axes.fold(0, |row, ((index, range), extent)| {
@@ -210,8 +209,8 @@ fn row_of(packed: &Packed<'_>, region: &Region, outer: &[usize]) -> usize {
     })
 }
 
-/// Elements of a tensor at the indices, NaN where one lies outside the axis.
-/// Only what is named is read: a table may be large.
+/// Elements of a tensor at the indices, NaN if one lies outside the axis. Only those are read: a
+/// table may be large.
 fn gather(axis: usize, region: &Region, packed: &Packed<'_>, index: &View) -> View {
     let rank = packed.extents.len();
     let skipped = region.0.len() - rank;

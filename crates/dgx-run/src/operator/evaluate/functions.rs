@@ -1,4 +1,5 @@
-//! Functions of one and two numbers. Truth is 1 or 0; whatever is not 0 is true.
+//! Functions of one and two numbers. True is 1, false is 0; as an argument, every value but 0 is
+//! true.
 
 use dgx_core::operator::{BinaryOp, ElementType, Number, UnaryOp};
 
@@ -12,8 +13,7 @@ fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))
 }
 
-/// To the last few bits: a series of positive terms near 0, a continued
-/// fraction beyond.
+/// Accurate to the last few bits: a series of positive terms near 0, a continued fraction beyond.
 fn erf(x: f64) -> f64 {
     let (size, two_over_root_pi) = (x.abs(), std::f64::consts::FRAC_2_SQRT_PI);
     if size < 3.0 {
@@ -45,7 +45,7 @@ fn sign(x: f64) -> f64 {
     }
 }
 
-/// NaN if either is, as numpy and torch have it.
+/// NaN if either is, as in numpy and torch.
 pub(super) fn maximum(a: f64, b: f64) -> f64 {
     if a > b || a.is_nan() { a } else { b }
 }
@@ -54,8 +54,7 @@ pub(super) fn minimum(a: f64, b: f64) -> f64 {
     if a < b || a.is_nan() { a } else { b }
 }
 
-/// The quotient of what the remainder leaves, because a / b may round up to
-/// the next whole number.
+/// From the remainder, because a / b may round up to the next whole number.
 fn floor_divide(a: f64, b: f64) -> f64 {
     let rest = remainder(a, b);
     match rest.is_finite() {
@@ -64,7 +63,7 @@ fn floor_divide(a: f64, b: f64) -> f64 {
     }
 }
 
-/// With the sign of the divisor, as numpy has it.
+/// With the sign of the divisor, as in numpy.
 fn remainder(a: f64, b: f64) -> f64 {
     let rest = a % b;
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) {
@@ -74,7 +73,7 @@ fn remainder(a: f64, b: f64) -> f64 {
     }
 }
 
-/// Sends a function of one number to `with`, so that each has a loop of its own.
+/// Calls `with` with a function of one number, so that each has its own loop.
 pub(super) fn with_unary<R>(op: UnaryOp, with: impl UnaryUse<R>) -> R {
     match op {
         UnaryOp::Negate => with.call(|x| -x),
@@ -99,12 +98,12 @@ pub(super) fn with_unary<R>(op: UnaryOp, with: impl UnaryUse<R>) -> R {
     }
 }
 
-/// Something to do with a function of one number.
+/// A use of a function of one number.
 pub(super) trait UnaryUse<R> {
     fn call(self, function: impl Fn(f64) -> f64) -> R;
 }
 
-/// As [`with_unary`], for two numbers.
+/// Like [`with_unary`], for two numbers.
 pub(super) fn with_binary<R>(op: BinaryOp, with: impl BinaryUse<R>) -> R {
     let truth = |holds: bool| f64::from(u8::from(holds));
     match op {
@@ -128,7 +127,7 @@ pub(super) fn with_binary<R>(op: BinaryOp, with: impl BinaryUse<R>) -> R {
     }
 }
 
-/// Something to do with a function of two numbers.
+/// A use of a function of two numbers.
 pub(super) trait BinaryUse<R> {
     fn call(self, function: impl Fn(f64, f64) -> f64) -> R;
 }

@@ -5,8 +5,7 @@ use dgx_core::operator::ReduceOp;
 use super::functions::{maximum, minimum};
 use super::view::{View, each_run};
 
-/// An order of the axes that puts one, counted from the end, last; and the
-/// order that puts it back.
+/// A permutation that moves one axis, counted from the end, to the last place; and its inverse.
 fn to_last(rank: usize, axis: usize) -> (Vec<usize>, Vec<usize>) {
     let moved = rank - 1 - axis;
     let mut order: Vec<usize> = (0..rank).filter(|a| *a != moved).collect();
@@ -18,8 +17,8 @@ fn to_last(rank: usize, axis: usize) -> (Vec<usize>, Vec<usize>) {
     (order, back)
 }
 
-/// Calls `lane` with the numbers along the axis, once for each place of the
-/// others, and `width` numbers to fill.
+/// Calls `lane` with the numbers along the axis, once for each place of the others, and `width`
+/// numbers to fill.
 fn each_lane(
     axis: usize,
     input: &View,
@@ -55,7 +54,7 @@ fn each_lane(
     View::new(region, out).permuted(&back)
 }
 
-/// In eight sums, which the compiler makes vectors of.
+/// In eight sums, which the compiler vectorises.
 pub(super) fn sum(numbers: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (eights, rest) = numbers.as_chunks::<8>();
@@ -101,7 +100,7 @@ pub(super) fn cumsum(axis: usize, input: &View) -> View {
     })
 }
 
-/// NaN comes last, as numpy has it.
+/// NaN comes last, as in numpy.
 pub(super) fn argsort(axis: usize, input: &View) -> View {
     each_lane(axis, input, false, |lane, out| {
         let mut order: Vec<usize> = (0..lane.len()).collect();

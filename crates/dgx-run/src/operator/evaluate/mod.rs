@@ -1,5 +1,5 @@
-//! The value of an operator in f64, box by box. Asked for rows of an output,
-//! it computes of everything else only what those rows need:
+//! The value of an operator in f64, box by box. For some rows of an output, it computes only what
+//! those rows need:
 //!
 //! ```text
 //! region   boxes, and what a step needs of its inputs to fill one
@@ -36,7 +36,7 @@ use self::region::{Region, boxes_of_rows};
 use self::view::View;
 use super::format::Packed;
 
-/// Numbers of all boxes made once that may be in memory together, about.
+/// Approximate limit of the numbers in all boxes that are computed once.
 const AT_ONCE: usize = 1 << 25;
 
 /// The sizes of one problem and its tensors.
@@ -46,7 +46,7 @@ pub struct Problem<'a> {
     pub sizes: Vec<u64>,
     /// In the operator's order. Their types need not be those of the file.
     pub inputs: Vec<Packed<'a>>,
-    /// What a kernel wrote; needed only where a value names an output.
+    /// The kernel's outputs; needed only if a value names an output.
     pub outputs: Vec<Packed<'a>>,
 }
 
@@ -71,7 +71,7 @@ pub struct Evaluator<'a> {
     begins: Vec<usize>,
     /// Whether a node has a product or a whole axis below it.
     costly: Vec<bool>,
-    /// Extents of what is asked for: the root is stretched over them.
+    /// Extents of the requested tensor: the root is broadcast to them.
     output: Vec<usize>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// The tensor that a node stands for.
+    /// The tensor of a node.
     fn tensor(&self, id: NodeId) -> Option<&Packed<'a>> {
         match self.value.node(id).op {
             Op::Input(input) => self.problem.inputs.get(input),
@@ -147,8 +147,8 @@ impl<'a> Evaluator<'a> {
         self.output.last().copied().unwrap_or(1)
     }
 
-    /// Some rows of the output, row-major. Made in blocks, so that what they
-    /// need is never in memory for many rows together.
+    /// Some rows of the output, row-major. Computed in blocks, so that their inputs are never in
+    /// memory for many rows together.
     pub fn rows(&self, rows: Range<usize>) -> Vec<f64> {
         let mut out = vec![0.0; rows.len() * self.width()];
         let at_once = self.rows_at_once(rows.clone());
@@ -166,15 +166,15 @@ impl<'a> Evaluator<'a> {
         out
     }
 
-    /// How many rows to ask for at a time, so that neither they nor what they
-    /// need fill the memory: one answer for the whole output.
+    /// How many rows to request at a time, so that neither they nor their inputs fill the memory:
+    /// the same for the whole output.
     pub fn rows_per_block(&self) -> usize {
         let most = (AT_ONCE / self.width().max(1)).max(1);
         let rows = self.row_count().min(most);
         self.rows_at_once(0..rows).min(rows).max(1)
     }
 
-    /// One element of the output, at the cost of what it alone needs.
+    /// One element of the output; computes only what it needs.
     pub fn element(&self, row: usize, column: usize) -> f64 {
         let mut out = [0.0];
         self.root(&self.one(row, column), &mut out);
@@ -191,7 +191,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A box of the output, the root stretched over it.
+    /// A box of the output, with the root broadcast to it.
     fn root(&self, region: &Region, out: &mut [f64]) {
         let root = self.value.root;
         let own = region.broadcast_to(&self.extents[root]);
@@ -202,8 +202,8 @@ impl<'a> Evaluator<'a> {
         View::new(own, numbers).stretched(region).copy_to(out);
     }
 
-    /// How many rows to make together: as many as keep the boxes that are made
-    /// once below [`AT_ONCE`], where fewer rows need less.
+    /// How many rows to compute together: as many as keep the boxes that are computed once below
+    /// [`AT_ONCE`], if fewer rows need less.
     fn rows_at_once(&self, rows: Range<usize>) -> usize {
         let root = self.value.root;
         let needed = |count: usize| {

@@ -1,12 +1,10 @@
-//! How far an element may move. Sums are rounded on the way, and what is made
-//! of them moves with them. Each box is computed twice over: its numbers, and
-//! beside each number how far it may move.
+//! How far rounding may move an element. Sums are rounded on the way, and values computed from them
+//! move too. Each box is computed twice: its numbers, and beside each number how far it may move.
 //!
-//! A sum moves by what its [`Arithmetic`] says of its terms. The movements of
-//! terms are independent of each other, so those of a sum add as squares. Every
-//! function moves as far as it does between the ends its arguments move to.
-//! Tensors, constants and indices do not move; the order of a sort does not
-//! change.
+//! A sum moves by what its [`Arithmetic`] states for its terms. The movements of terms are
+//! independent, so those of a sum add as squares. A function moves as far as its value changes
+//! between the ends of its arguments' ranges. Tensors, constants and indices do not move; the order
+//! of a sort does not change.
 
 mod rules;
 
@@ -23,8 +21,8 @@ use super::view::{View, each_run};
 /// How sums are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// A kernel that adds in fp32 in any order, and rounds what it computed
-    /// before it multiplies it again to the type of the other operand.
+    /// A kernel that adds in fp32 in any order, and rounds computed values to the type of the other
+    /// operand before multiplying them.
     Fp32,
     /// Another evaluation in f64: by 2⁻⁴⁰, where f64 itself has 2⁻⁵³.
     F64,
@@ -44,7 +42,7 @@ impl Arithmetic {
         }
     }
 
-    /// How far a function's result may move by its own rounding, for its size.
+    /// How far a function's result may move by its own rounding, relative to its size.
     fn function(self) -> f64 {
         match self {
             Self::Fp32 => 2f64.powi(-22),
@@ -57,7 +55,7 @@ impl Arithmetic {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moved {
     pub value: f64,
-    /// Not negative; of no meaning where the value is not finite.
+    /// Not negative; without meaning if the value is not finite.
     pub by: f64,
 }
 
@@ -69,8 +67,8 @@ impl Moved {
     }
 }
 
-/// Of a sum of many terms, each moved at random by up to so much: six standard
-/// deviations of what is uniform. Few terms may all move one way.
+/// For a sum of many terms, each moved at random by up to a bound: six standard deviations of a
+/// uniform distribution. Few terms may all move the same way.
 const DEVIATIONS: f64 = 3.5;
 
 /// A box with its movements.
@@ -90,8 +88,7 @@ impl Pair {
 }
 
 impl Evaluator<'_> {
-    /// An element of the output, and how far the rounding of every sum that it
-    /// is made of may move it.
+    /// An element of the output, and how far the rounding of all sums in it may move it.
     pub fn moved(&self, row: usize, column: usize, arithmetic: Arithmetic) -> Moved {
         let root = self.value.root;
         let region = self.one(row, column).broadcast_to(&self.extents[root]);
@@ -150,7 +147,7 @@ impl Evaluator<'_> {
         Pair { value, by }
     }
 
-    /// A step that only puts numbers elsewhere puts their movements there, too.
+    /// A step that only rearranges numbers rearranges their movements too.
     fn carried(&self, id: NodeId, region: &Region, inputs: &[Pair]) -> View {
         let takes = matches!(self.value.node(id).op, Op::Take(_));
         let of = |(input, pair): (usize, &Pair)| match takes && input == 1 {
@@ -218,8 +215,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// The unit roundoff of the tensor that a node is, seen through what only
-    /// puts its elements elsewhere; none if it is computed.
+    /// The unit roundoff of the tensor that a node is, through steps that only rearrange elements;
+    /// `None` if it is computed.
     fn stored(&self, id: NodeId) -> Option<f64> {
         if let Some(packed) = self.tensor(id) {
             return Some(packed.element.unit_roundoff());
@@ -261,7 +258,7 @@ fn each_dot(
     });
 }
 
-/// The last axis of a view that is stretched over the places before it.
+/// The last axis of a view that is broadcast over the axes before it.
 fn lane<'v>(view: &'v View, outer: &[usize]) -> (&'v [f64], usize) {
     let extents = view.region.extents();
     let leading = &extents[..extents.len() - 1];

@@ -1,6 +1,5 @@
-//! What is computed where: the boxes that a box of one node needs of all the
-//! others, which of them are made once for the whole of it, and into how small
-//! tiles the rest is cut.
+//! Plans an evaluation: the boxes of all nodes that a box of one node needs, which of them are
+//! computed once as a whole, and the size of the tiles for the rest.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +8,18 @@ use dgx_core::operator::{NodeId, Op};
 use super::Evaluator;
 use super::region::{Region, demands};
 
-/// Numbers of the largest box of a tile: a few of them fit a core's cache.
+/// Numbers of the largest box of a tile: a few of them fit in a core's cache.
 const TILE: usize = 1 << 14;
-/// A row is cut only if it is longer than this, because a reduction along it
-/// must then be made apart.
+/// A row is cut only if it is longer than this, because a reduction along it must then be computed
+/// separately.
 const LONG_ROW: usize = 1 << 20;
 
 /// Boxes by node.
 pub(super) type Demand = BTreeMap<NodeId, Region>;
 
 impl Evaluator<'_> {
-    /// The boxes needed for `region` of `root`. Not followed further than
-    /// `ends`, which are needed but not made here.
+    /// The boxes needed for `region` of `root`. Stops at `ends`, which are needed but not computed
+    /// here.
     pub(super) fn demand(
         &self,
         root: NodeId,
@@ -28,7 +27,7 @@ impl Evaluator<'_> {
         ends: &dyn Fn(NodeId, &Region) -> bool,
     ) -> Demand {
         let mut demand = Demand::from([(root, region.clone())]);
-        // Inputs come before what needs them: once a node is reached, its box is whole.
+        // Inputs come before their users: once a node is reached, its box is complete.
         for id in (0..=root).rev() {
             let Some(region) = demand.get(&id).cloned() else {
                 continue;
@@ -51,7 +50,7 @@ impl Evaluator<'_> {
         demand
     }
 
-    /// Whether `input` is a table that `id` takes from: only what is named is read.
+    /// Whether `input` is a table that `id` gathers from: only the named elements are read.
     pub(super) fn is_gathered(&self, id: NodeId, input: NodeId) -> bool {
         let node = self.value.node(id);
         matches!(node.op, Op::Take(_))
@@ -60,8 +59,8 @@ impl Evaluator<'_> {
             && self.tensor(input).is_some()
     }
 
-    /// Nodes to be made once for the whole of `region`: products, and what
-    /// reads a whole axis where each row would need as much of it as all do.
+    /// Nodes to be computed once for the whole of `region`: products, and steps that read a whole
+    /// axis if each row would need as much of it as all rows do.
     pub(super) fn anchors(
         &self,
         root: NodeId,
@@ -96,8 +95,8 @@ impl Evaluator<'_> {
         )
     }
 
-    /// Extents of the tiles that `region` of `root` is cut into. Leading axes
-    /// are cut first, and none that would not make the boxes smaller.
+    /// Extents of the tiles that `region` of `root` is cut into. Leading axes are cut first, and
+    /// only if that makes the boxes smaller.
     pub(super) fn tile(
         &self,
         root: NodeId,

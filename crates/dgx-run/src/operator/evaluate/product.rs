@@ -1,5 +1,5 @@
-//! `@`, in blocks: as many rows and columns of the operands as bound the memory,
-//! multiplied in f64 on all cores.
+//! `@`, in blocks: as many rows and columns of the operands as the memory limit allows, multiplied
+//! in f64 on all cores.
 
 use std::ops::Range;
 
@@ -12,18 +12,18 @@ use super::fill::Scope;
 use super::region::Region;
 use crate::operator::format::Packed;
 
-/// Rows and columns of a product made together, at most.
+/// Maximum rows and columns of a product that are computed together.
 const ROWS: usize = 1024;
 const COLUMNS: usize = 512;
-/// Numbers of the left and of the right operand that are in memory, about.
+/// Approximate numbers of the left and of the right operand in memory.
 const LEFT: usize = 1 << 23;
 const RIGHT: usize = 1 << 22;
-/// The same for a right operand that is costly to make again.
+/// The same for a right operand that is expensive to recompute.
 const COSTLY_RIGHT: usize = 1 << 25;
 /// Multiplications below which a product is not worth more than one core.
 const SMALL: usize = 1 << 21;
 
-/// One matrix of a product: which, and where in the answer.
+/// One matrix of a product: which one, and its place in the result.
 struct Place {
     id: NodeId,
     /// Of the product, one index for each leading axis.
@@ -31,7 +31,7 @@ struct Place {
     alone: bool,
 }
 
-/// Numbers with the distance of neighbours along rows and columns.
+/// Numbers with their strides along rows and columns.
 struct Operand {
     numbers: Vec<f64>,
     row: usize,
@@ -110,14 +110,14 @@ impl Evaluator<'_> {
             }
         }
         if blocks.is_some() {
-            // As the way by whole numbers gives it, so that both have the same bits.
+            // Rounded like the computation by whole numbers, so that both have the same bits.
             for number in out {
                 *number = f64::from(*number as f32);
             }
         }
     }
 
-    /// What some rows, or columns, of a product need of one side.
+    /// The part of one side that some rows, or columns, of a product need.
     fn side(&self, place: &Place, side: usize, range: Range<usize>) -> Region {
         let region = place.region.clone().with(1 - side, range);
         let mut both =
@@ -125,7 +125,7 @@ impl Evaluator<'_> {
         both.swap_remove(side)
     }
 
-    /// Exchanged axes are left to the strides.
+    /// Swapped axes are expressed by strides.
     fn operand(&self, scope: &Scope<'_>, id: NodeId, region: Region) -> Operand {
         let node = self.value.node(id);
         if matches!(node.op, Op::Transpose) {
@@ -191,8 +191,8 @@ fn cut(range: &Range<usize>, at_once: usize) -> impl Iterator<Item = Range<usize
         .map(move |start| start..(start + at_once).min(end))
 }
 
-/// `out`, whose rows are `width` apart, = a · b; `sizes` are rows, columns and
-/// what is summed over.
+/// `out`, whose rows are `width` apart, = a · b; `sizes` are rows, columns and the length of the
+/// sum.
 fn multiply(
     [rows, columns, contracted]: [usize; 3],
     [a, b]: [&Operand; 2],

@@ -28,7 +28,7 @@ impl Region {
         self.0.iter().zip(&other.0).all(within)
     }
 
-    /// The least box around both.
+    /// The smallest box around both.
     pub(super) fn around(&self, other: &Self) -> Self {
         let both = self.0.iter().zip(&other.0);
         Self(
@@ -37,8 +37,8 @@ impl Region {
         )
     }
 
-    /// What a tensor of these extents must give where this region is asked
-    /// for, both aligned at the last axis and an extent of 1 stretched.
+    /// The region of a tensor of these extents that is needed for this region, both aligned at the
+    /// last axis and an extent of 1 stretched.
     pub(super) fn broadcast_to(&self, extents: &[usize]) -> Self {
         let skipped = self.0.len() - extents.len();
         let axes = extents.iter().zip(&self.0[skipped..]);
@@ -63,8 +63,8 @@ impl Region {
     }
 }
 
-/// Boxes that together are rows `rows` of a tensor, in their order. A row is
-/// the whole last axis; all axes before it are counted as one.
+/// Boxes that together are the rows `rows` of a tensor, in order. A row is the whole last axis; all
+/// axes before it are counted as one.
 pub(super) fn boxes_of_rows(extents: &[usize], rows: Range<usize>) -> Vec<Region> {
     let Some((last, leading)) = extents.split_last() else {
         return vec![Region(Vec::new())];
@@ -110,8 +110,8 @@ fn split_rows(
     }
 }
 
-/// What node `id` needs of each of its inputs for `region` of itself. `extents`
-/// are those of all nodes, `begins` the first index of each slice.
+/// The part of each input that node `id` needs for `region` of itself. `extents` are those of all
+/// nodes, `begins` the first index of each slice.
 pub(super) fn demands(
     value: &Value,
     id: usize,
@@ -159,7 +159,7 @@ pub(super) fn demands(
     }
 }
 
-/// What `@` needs of both sides: all of the contracted axis.
+/// The part of both sides that `@` needs: all of the contracted axis.
 fn matrices(region: &Region, left: &[usize], right: &[usize]) -> Vec<Region> {
     let batch = Region(region.0[..region.0.len() - 2].to_vec());
     let (rows, columns) = (region.axis(1).clone(), region.axis(0).clone());
@@ -179,7 +179,7 @@ fn matrices(region: &Region, left: &[usize], right: &[usize]) -> Vec<Region> {
 mod tests {
     use super::*;
 
-    /// Every range of rows of some tensors is made of disjoint boxes in order.
+    /// Every range of rows of some tensors consists of disjoint boxes in order.
     #[test]
     fn rows_are_cut_into_boxes() {
         for extents in [vec![7, 3], vec![2, 3, 4], vec![2, 2, 3, 5], vec![1, 4, 1]] {

@@ -8,10 +8,10 @@ use super::lanes;
 use super::region::Region;
 use super::view::{View, each_run};
 
-/// What `op` gives on `region`. `inputs` are what [`super::region::demands`] asked for.
+/// The value of `op` on `region`. `inputs` are those requested by [`super::region::demands`].
 ///
 /// # Panics
-/// For `@` and for a tensor, which are made elsewhere.
+/// For `@` and for a tensor, which are computed elsewhere.
 pub(super) fn step(op: &Op, region: &Region, inputs: &[View], problem: &Problem<'_>) -> View {
     match op {
         Op::Constant(value) => number(region, *value),
@@ -90,7 +90,7 @@ fn binary(op: BinaryOp, region: &Region, left: &View, right: &View) -> View {
     with_binary(op, Zip(region, left, right))
 }
 
-/// A function of each pair of numbers, both stretched over the region.
+/// A function of each pair of numbers, both broadcast to the region.
 pub(super) fn zipped(
     region: &Region,
     left: &View,
@@ -129,7 +129,7 @@ pub(super) fn zipped(
     View::new(region.clone(), out)
 }
 
-/// Where the first is true the second, elsewhere the third.
+/// The second if the first is true, else the third.
 fn choose(region: &Region, inputs: &[View]) -> View {
     let views: Vec<View> = inputs.iter().map(|view| view.stretched(region)).collect();
     let steps = [0, 1, 2].map(|input| views[input].step());
@@ -146,13 +146,13 @@ fn choose(region: &Region, inputs: &[View]) -> View {
     View::new(region.clone(), out)
 }
 
-/// The place an index names; none if it is no whole number of the axis.
+/// The place of an index; `None` if it is not a whole number within the axis.
 pub(super) fn place(index: f64, extent: usize) -> Option<usize> {
     let whole = index >= 0.0 && index < extent as f64 && index.fract() == 0.0;
     whole.then_some(index as usize)
 }
 
-/// `x` at the indices, NaN where an index lies outside the axis.
+/// `x` at the indices, NaN if an index lies outside the axis.
 fn take(axis: usize, region: &Region, x: &View, index: &View) -> View {
     let extent = x.region.axis(axis).len();
     let index = index.stretched(region);

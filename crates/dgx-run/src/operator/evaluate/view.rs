@@ -1,12 +1,10 @@
-//! Numbers in memory, seen with strides: exchanged axes, slices and broadcast
-//! axes cost nothing.
+//! Numbers in memory, read with strides: transposing, slicing and broadcasting cost nothing.
 
 use std::sync::Arc;
 
 use super::region::Region;
 
-/// A box of a tensor. `strides` belong to the axes of `region`, and are 0
-/// where one number stands for all.
+/// A box of a tensor. `strides` belong to the axes of `region`, and are 0 along broadcast axes.
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub(super) region: Region,
@@ -40,7 +38,7 @@ impl View {
         }
     }
 
-    /// The part of this view that `region` names; they have the same axes.
+    /// The part of this view at `region`; they have the same axes.
     pub(super) fn part(&self, region: &Region) -> Self {
         let starts = self.region.0.iter().zip(&region.0);
         let steps = starts.zip(&self.strides);
@@ -72,7 +70,7 @@ impl View {
         self
     }
 
-    /// The view for a region of more axes, this one stretched over it.
+    /// The view for a region with more axes, to which this one is broadcast.
     pub(super) fn stretched(&self, region: &Region) -> Self {
         let skipped = region.0.len() - self.region.0.len();
         let own = self.region.0.iter().zip(&self.strides);
@@ -94,13 +92,13 @@ impl View {
         }
     }
 
-    /// Distance of neighbours along the last axis.
+    /// Stride along the last axis.
     pub(super) fn step(&self) -> usize {
         self.strides.last().copied().unwrap_or(0)
     }
 
-    /// Numbers from the one that `outer`, indices of all axes but the last
-    /// counted from the region's start, names.
+    /// Numbers from `outer` on, the indices of all axes but the last counted from the region's
+    /// start.
     pub(super) fn run(&self, outer: &[usize]) -> &[f64] {
         let steps = outer.iter().zip(&self.strides);
         let at: usize = steps.map(|(index, stride)| index * stride).sum();
@@ -112,7 +110,7 @@ impl View {
         self.run(indices)[0]
     }
 
-    /// The numbers, if they lie without gaps in row-major order.
+    /// The numbers, if they are contiguous in row-major order.
     pub(super) fn contiguous(&self) -> Option<&[f64]> {
         let extents = self.region.extents();
         let wanted = row_major(&extents);
@@ -143,8 +141,8 @@ impl View {
     }
 }
 
-/// Calls `visit` for each run along the last axis of a box: the indices of the
-/// other axes, the place of its first element in row-major order, its length.
+/// Calls `visit` for each run along the last axis of a box: the indices of the other axes, the
+/// place of its first element in row-major order, its length.
 pub(super) fn each_run(extents: &[usize], mut visit: impl FnMut(&[usize], usize, usize)) {
     let (width, leading) = match extents.split_last() {
         Some((width, leading)) => (*width, leading),

@@ -5,8 +5,8 @@ use half::{bf16, f16};
 
 use super::{E2M1, E4M3, E5M2, E8M0, Small};
 
-/// The formats of at most eight bits that are looked up in a table. For a
-/// block-scaled type: that of its elements.
+/// The formats of at most eight bits that use a table. For a block-scaled type: that of its
+/// elements.
 pub(super) fn table(element: ElementType) -> Option<&'static Small> {
     use ElementType::*;
     match element {
@@ -18,8 +18,8 @@ pub(super) fn table(element: ElementType) -> Option<&'static Small> {
     }
 }
 
-/// The value of an element's bits, exactly. An element of a block-scaled type
-/// is meant without its scale.
+/// The exact value of an element's bits. An element of a block-scaled type is taken without its
+/// scale.
 pub fn decode(element: ElementType, bits: u64) -> f64 {
     use ElementType::*;
     match element {
@@ -37,8 +37,7 @@ pub fn decode(element: ElementType, bits: u64) -> f64 {
     }
 }
 
-/// The bits nearest to a value, ties to even, as the conversion instruction of
-/// the type has it:
+/// The bits nearest to a value, ties to even, like the conversion instruction of the type:
 /// - f32, f16, bf16 overflow to infinity (`cvt.rn`);
 /// - e4m3, e5m2 and e2m1 saturate to the largest finite value, infinity too
 ///   (`cvt.rn.satfinite`); NaN stays NaN, and 6 in e2m1, which has none;
@@ -77,8 +76,8 @@ fn to_16_bits<const MANTISSA: u32>(value: f64, bias: u64) -> u16 {
     if value.is_nan() {
         return sign | infinity | 1 << (MANTISSA - 1);
     }
-    // Below the normal numbers every unit is the same: an addition that leaves no bits
-    // below it rounds to it.
+    // Below the normal numbers every unit is the same: an addition that leaves no bits below it
+    // rounds to it.
     if magnitude < (rebias + 1) << 52 {
         let unit = f64::from_bits((rebias + 1 + u64::from(dropped)) << 52);
         return sign | (f64::from_bits(magnitude) + unit).to_bits() as u16;
@@ -93,8 +92,8 @@ fn to_16_bits<const MANTISSA: u32>(value: f64, bias: u64) -> u16 {
 mod tests {
     use super::*;
 
-    /// Every value of a 16-bit type, the middle of it and the next, and a hair
-    /// beside that middle, which f32 cannot tell from it.
+    /// Every value of a 16-bit type, the midpoint to the next, and values just beside that
+    /// midpoint, which f32 cannot distinguish from it.
     #[test]
     fn sixteen_bits_round_once() {
         for element in [ElementType::F16, ElementType::Bf16] {

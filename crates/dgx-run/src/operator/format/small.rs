@@ -8,17 +8,17 @@ use std::sync::LazyLock;
 pub(crate) struct Small {
     /// By code; codes beyond the format's bits repeat.
     values: [f64; 256],
-    /// Finite values that are not negative, ascending: code `i` has value `i`.
+    /// Finite values that are not negative, ascending: index `i` is code `i`.
     finite: Vec<f64>,
-    /// The bit of the sign, 0 where the format has none.
+    /// The sign bit, 0 if the format has none.
     sign: u8,
-    /// What NaN becomes.
+    /// The code for NaN.
     nan: u8,
 }
 
 impl Small {
-    /// `value` gives the magnitude of a code without its sign, infinite or NaN
-    /// where the format says so. Those codes are its last.
+    /// `value` gives the magnitude of a code without its sign, infinite or NaN for the format's
+    /// last codes.
     fn new(bits: u32, signed: bool, nan: u8, value: impl Fn(u8) -> f64) -> Self {
         let sign = if signed { 1 << (bits - 1) } else { 0 };
         let codes = if signed {
@@ -58,8 +58,8 @@ impl Small {
         self.finite[self.finite.len() - 1]
     }
 
-    /// The nearest code, the even one on a tie. What lies beyond the largest
-    /// finite value, infinity included, becomes that value.
+    /// The nearest code, the even one on a tie. Values beyond the largest finite one, including
+    /// infinity, become that value.
     pub(crate) fn encode(&self, value: f64) -> u8 {
         if value.is_nan() {
             return self.nan;
@@ -83,7 +83,7 @@ impl Small {
         if above == self.finite.len() {
             return (above - 1) as u8;
         }
-        // Exact where it matters: a tie has few bits, and so have its neighbours.
+        // Exact where it matters: a tie has few bits, and so do its neighbours.
         let (low, high) = (self.finite[above - 1], self.finite[above]);
         let nearest = match (magnitude - low).total_cmp(&(high - magnitude)) {
             Ordering::Less => above - 1,
@@ -107,7 +107,7 @@ fn magnitude(code: u8, mantissa: u32, bias: i32) -> f64 {
     }
 }
 
-/// Bias 1, no infinity, no NaN: NaN becomes 6, as `cvt.rn.satfinite.e2m1x2` has it.
+/// Bias 1, no infinity, no NaN: NaN becomes 6, as in `cvt.rn.satfinite.e2m1x2`.
 pub(crate) static E2M1: LazyLock<Small> =
     LazyLock::new(|| Small::new(4, true, 7, |code| magnitude(code, 1, 1)));
 
@@ -119,7 +119,7 @@ pub(crate) static E4M3: LazyLock<Small> = LazyLock::new(|| {
     })
 });
 
-/// Bias 15, as the upper byte of fp16.
+/// Bias 15, like the upper byte of fp16.
 pub(crate) static E5M2: LazyLock<Small> = LazyLock::new(|| {
     Small::new(8, true, 0x7f, |code| match code {
         0x7c => f64::INFINITY,
@@ -128,8 +128,8 @@ pub(crate) static E5M2: LazyLock<Small> = LazyLock::new(|| {
     })
 });
 
-/// A power of two from 2⁻¹²⁷ on, no sign, no zero; the last code is NaN. What
-/// is not positive becomes the smallest.
+/// A power of two from 2⁻¹²⁷ on, no sign, no zero; the last code is NaN. Values that are not
+/// positive become the smallest.
 pub(crate) static E8M0: LazyLock<Small> = LazyLock::new(|| {
     Small::new(8, false, 0xff, |code| match code {
         0xff => f64::NAN,
@@ -166,8 +166,8 @@ mod tests {
         }
     }
 
-    /// Between two neighbours the middle goes to the even code, and what is a
-    /// hair beside the middle to the nearer one.
+    /// A midpoint between neighbours goes to the even code, and values just beside it to the nearer
+    /// one.
     #[test]
     fn ties_go_to_even_and_all_else_to_the_nearest() {
         for (name, format, _) in all() {

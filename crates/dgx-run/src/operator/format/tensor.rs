@@ -44,7 +44,7 @@ impl Packed<'_> {
         self.extents.last().copied().unwrap_or(1)
     }
 
-    /// Whether there are as many bytes as the extents ask for.
+    /// Whether there are as many bytes as the extents require.
     pub fn is_whole(&self) -> bool {
         let width = self.width();
         let leading = self.extents.len().saturating_sub(1);
@@ -94,7 +94,7 @@ fn read_elements(element: ElementType, row: &[u8], columns: Range<usize>, out: &
     }
 }
 
-/// By packed byte, its two elements.
+/// For each packed byte, its two elements.
 static PAIRS: LazyLock<[[f64; 2]; 256]> = LazyLock::new(|| {
     std::array::from_fn(|byte| [byte & 15, byte >> 4].map(|c| E2M1.decode(c as u8)))
 });
@@ -130,18 +130,18 @@ fn wide<const N: usize>(
     }
 }
 
-/// fp16 by a multiplication, which a compiler makes vectors of.
+/// fp16 by a multiplication, which a compiler vectorises.
 fn from_f16(bits: u16) -> f64 {
     let magnitude = u64::from(bits & 0x7fff);
-    // Its exponent and mantissa in those of an f64, the bias mended after.
+    // Its exponent and mantissa in those of an f64; the bias is corrected after.
     let finite = f64::from_bits(magnitude << 42) * f64::from_bits((1023 + 1008) << 52);
     let special = f64::from_bits(magnitude << 42 | 0x7ff << 52);
     let value = if magnitude < 0x7c00 { finite } else { special };
     f64::from_bits(value.to_bits() | u64::from(bits >> 15) << 63)
 }
 
-/// Packed bytes of rows of `width` values, each element to the nearest; the
-/// values of a block-scaled type are meant without their scales.
+/// Packed bytes of rows of `width` values, each rounded to the nearest element; values of a
+/// block-scaled type are taken without their scales.
 pub fn pack(element: ElementType, values: &[f64], width: usize) -> Vec<u8> {
     let (bits, width) = (element.bits() as usize, width.max(1));
     let whole = values.len() / width * row_bytes(element, width);
@@ -164,10 +164,9 @@ pub fn pack(element: ElementType, values: &[f64], width: usize) -> Vec<u8> {
     packed
 }
 
-/// Packed bytes and scales of rows of `width` values. A block's scale is the
-/// one that brings its largest magnitude to the largest of the elements: to
-/// the nearest e4m3 in nvfp4, the power of two at or below it in mxfp4 and
-/// mxfp8 (where the largest element may then saturate, as OCP's recipe has it).
+/// Packed bytes and scales of rows of `width` values. A block's scale maps its largest magnitude to
+/// the largest element: rounded to the nearest e4m3 in nvfp4, to the power of two at or below it in
+/// mxfp4 and mxfp8 (where the largest element may then saturate, as in OCP's recipe).
 pub fn quantise(element: ElementType, values: &[f64], width: usize) -> (Vec<u8>, Vec<u8>) {
     let Some((format, block)) = scale(element) else {
         return (pack(element, values, width), Vec::new());
@@ -195,7 +194,7 @@ pub fn quantise(element: ElementType, values: &[f64], width: usize) -> (Vec<u8>,
     (pack(element, &scaled, width), scales)
 }
 
-/// The largest power of two that is not above a magnitude; 0 for 0.
+/// The largest power of two not above a magnitude; 0 for 0.
 fn floor_power(magnitude: f64) -> f64 {
     if magnitude == 0.0 {
         return 0.0;
@@ -233,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Any columns of any row, of a width that does not fill its last byte.
+    /// Any columns of any row, with a width that does not fill its last byte.
     #[test]
     fn what_is_packed_is_read_again() {
         for element in PLAIN {

@@ -1,4 +1,4 @@
-//! Steps become C++: expressions, and the statements before them.
+//! Turns steps into C++: expressions, and the statements before them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::is_one;
 use super::parts::{Kept, Part};
 use super::types::{Helper, Numbers};
 
-/// How tightly the operators of C++ bind.
+/// Precedence of C++ operators.
 pub(super) const TERNARY: u8 = 1;
 pub(super) const OR: u8 = 2;
 pub(super) const AND: u8 = 3;
@@ -37,7 +37,7 @@ impl Code {
         }
     }
 
-    /// As an operand of something that binds at `level`.
+    /// As an operand of an operator with this precedence.
     pub(super) fn at(&self, level: u8) -> String {
         match self.level < level {
             true => format!("({})", self.text),
@@ -60,7 +60,7 @@ impl Code {
     }
 }
 
-/// Statements of one block, and what they have named.
+/// Statements of one block, and the names they define.
 #[derive(Default)]
 struct Block {
     lines: Vec<String>,
@@ -78,11 +78,11 @@ pub(super) struct Writer<'a> {
     /// From the outermost to the innermost.
     blocks: Vec<Block>,
     taken: BTreeSet<String>,
-    /// Parts that were read.
+    /// Parts that this kernel reads.
     read: BTreeSet<usize>,
     /// The part this kernel computes.
     own: Option<(NodeId, Kept)>,
-    /// The indices of what it computes.
+    /// The indices of its elements.
     at: Vec<String>,
     /// Leading axes along which every part is read at this kernel's own indices.
     aligned: usize,
@@ -167,8 +167,7 @@ impl<'a> Writer<'a> {
         self.line("}".to_owned());
     }
 
-    /// A name for the index along each axis of what the kernel computes; 0 where there is only
-    /// one.
+    /// A name for the index along each axis of the kernel's elements; 0 for axes of extent 1.
     pub(super) fn indices(&mut self, extents: &[Extent]) -> Vec<String> {
         let mut at = Vec::with_capacity(extents.len());
         for extent in extents {
@@ -189,7 +188,7 @@ impl<'a> Writer<'a> {
         self.fresh(&word)
     }
 
-    /// Indices from the place of an element, `at`.
+    /// Indices of an element from its offset, `at`.
     pub(super) fn placed(&self, at: &[String], extents: &[Extent]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut from = "at".to_owned();
@@ -208,7 +207,7 @@ impl<'a> Writer<'a> {
         lines
     }
 
-    /// The place of an element in a tensor of these extents.
+    /// The offset of an element in a tensor of these extents.
     pub(super) fn offset(&self, at: &[String], extents: &[Extent]) -> String {
         let mut offset: Option<Code> = None;
         for (index, own) in at.iter().zip(extents) {
@@ -234,7 +233,7 @@ impl<'a> Writer<'a> {
         offset.map_or("0".to_owned(), |offset| offset.text)
     }
 
-    /// A step at indices of something that it is stretched to.
+    /// A step at indices of a tensor that it is broadcast to.
     pub(super) fn stretched(&mut self, id: NodeId, at: &[String]) -> Code {
         let extents = &self.value.node(id).extents;
         let own = &at[at.len() - extents.len()..];
@@ -248,7 +247,7 @@ impl<'a> Writer<'a> {
         self.step(id, &own)
     }
 
-    /// A step at these indices. One that is read twice gets a name.
+    /// A step at these indices. A step that is read twice gets a name.
     pub(super) fn step(&mut self, id: NodeId, at: &[String]) -> Code {
         let key = (id, at.to_vec());
         let named = self.blocks.iter().find_map(|block| block.named.get(&key));
@@ -279,7 +278,7 @@ impl<'a> Writer<'a> {
         named
     }
 
-    /// What another kernel computed of a step.
+    /// A step's value from another kernel.
     pub(super) fn kept(&mut self, id: NodeId, kept: Kept, at: &[String]) -> Option<Code> {
         if self.own == Some((id, kept)) {
             return None;
@@ -372,7 +371,7 @@ impl<'a> Writer<'a> {
         self.line(format!("group.{name}[at] = {value};"));
     }
 
-    /// A real as a float that rounds to 16 bits or fewer as it does itself.
+    /// A real as a float that rounds to 16 bits or fewer like the real itself.
     pub(super) fn narrowed(&mut self, real: String) -> String {
         if !self.numbers.double {
             return real;
@@ -406,7 +405,7 @@ pub(super) fn extent(operator: &Operator, extent: &Extent) -> String {
     match extent {
         Extent::Number(value) => value.to_string(),
         Extent::Size(size) => format!("group.{}", operator.sizes[*size]),
-        // Differences may be negative on the way.
+        // Intermediate differences may be negative.
         Extent::Of(..) => {
             let names = operator.sizes.iter();
             let signed: Vec<String> = names

@@ -1,6 +1,6 @@
-//! A kernel to begin from, written from an operator's values: a thread for each
-//! element, a loop for each sum. It is right, and slow. A sum that many
-//! elements read is a kernel of its own, whose results lie in scratch.
+//! Generates a starting kernel from an operator's values: one thread per element, one loop per sum.
+//! It is correct, and slow. A sum that many elements read gets its own kernel, which writes its
+//! results to scratch.
 
 mod code;
 mod oracle;
@@ -19,8 +19,8 @@ use types::{Helper, Numbers};
 
 pub(crate) use oracle::{OracleDevice, OracleKernels, THREADS as ORACLE_THREADS, solve};
 
-/// Source of a naive design of `operator` for the compile target `arch`; or why
-/// there is none.
+/// Source of a naive design of `operator` for the compile target `arch`; or the reason why there is
+/// none.
 pub fn naive(operator: &Operator, arch: &str) -> Result<String, String> {
     let numbers = Numbers::of(operator);
     let all: Vec<Vec<Part>> = (0..operator.outputs.len())
@@ -67,7 +67,7 @@ fn front_matter(operator: &Operator, arch: &str, all: &[Vec<Part>], numbers: &Nu
     matter
 }
 
-/// How many elements, as front matter has it.
+/// The number of elements, as front matter.
 fn elements(operator: &Operator, extents: &[Extent]) -> String {
     let factors = extents.iter().filter(|extent| !is_one(extent));
     let factors: Vec<String> = factors
@@ -111,7 +111,7 @@ fn preamble(numbers: &Numbers, helpers: &BTreeSet<Helper>) -> String {
     text
 }
 
-/// One kernel of the design: of a part, or of the output itself, which is last.
+/// One kernel of the design: for a part, or for the output itself, which is last.
 struct Kernel<'a> {
     operator: &'a Operator,
     numbers: Numbers,
@@ -136,7 +136,7 @@ impl Kernel<'_> {
         self.part().map_or(&output.extents, |part| &part.extents)
     }
 
-    /// Elements of a thread: two share a byte, and threads must not.
+    /// Elements per thread: two elements share a byte, and threads must not.
     fn each(&self) -> u64 {
         let element = self.operator.outputs[self.output].tensor.element;
         match self.part() {
@@ -225,7 +225,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// What it computes, as the file has it.
+    /// Its computation, as written in the file.
     fn about(&self) -> String {
         let value = &self.operator.outputs[self.output].value;
         let (span, before) = match self.part() {
@@ -256,7 +256,7 @@ fn in_pairs(body: Vec<String>, name: &str) -> Vec<String> {
     lines
 }
 
-/// Whether a step has a loop of its own.
+/// Whether a step has its own loop.
 fn loops(op: &Op) -> bool {
     matches!(
         op,

@@ -1,6 +1,5 @@
-//! Kernels that compute an operator's answers in f64 on a GPU, and what has to be
-//! launched for one problem. A product is computed tile by tile; everything else by
-//! a thread for each element.
+//! Kernels that compute an operator's expected results in f64 on a GPU, and the launches for one
+//! problem. Products are computed tile by tile, everything else with one thread per element.
 
 mod solve;
 mod tile;
@@ -21,29 +20,29 @@ pub(crate) use solve::{OracleDevice, solve};
 pub(crate) const THREADS: u32 = 256;
 /// Rows and columns of a tile of a product.
 pub(crate) const SIDE: u64 = 64;
-/// Elements times terms that sorting and running sums may take, whose threads each read a
-/// whole axis.
+/// Maximum of elements times terms for sorting and running sums, whose threads each read a whole
+/// axis.
 const MOST_TERMS: u128 = 1 << 38;
 
-/// The kernels of an operator's answers.
+/// The kernels for an operator's expected results.
 #[derive(Clone, Debug)]
 pub(crate) struct OracleKernels {
     /// CUDA C++ that needs no header.
     pub source: String,
-    /// One for each answer of a group, in order.
+    /// One for each result of a group, in order.
     pub answers: Vec<AnswerKernels>,
-    /// Of all answers.
+    /// The scratch slots of all results.
     scratch: usize,
 }
 
-/// The kernels of one answer, each after those whose results it reads.
+/// The kernels of one result, each after those whose output it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerKernels {
-    /// The last writes the answer, the others a part each, in order.
+    /// The last writes the result, the others one part each, in order.
     pub kernels: Vec<OracleKernel>,
     /// Leading axes that may be computed a few at a time.
     aligned: usize,
-    /// Extents of what sorting and running sums go through, with their axis twice.
+    /// Extents of sorting and running sums, with their axis twice.
     slow: Vec<Vec<Extent>>,
 }
 
@@ -51,11 +50,11 @@ pub(crate) struct AnswerKernels {
 pub(crate) struct OracleKernel {
     pub name: String,
     pub extents: Vec<Extent>,
-    /// A CTA for each tile of a product; else a thread for each element.
+    /// One CTA for each tile of a product; else one thread for each element.
     pub tiled: bool,
-    /// Bytes of an element of what it writes.
+    /// Bytes of an element of its output.
     pub bytes: u64,
-    /// The slot of scratch that it writes to; the answer where there is none.
+    /// The scratch slot that it writes to; `None` for the result.
     pub slot: Option<usize>,
 }
 
@@ -102,8 +101,8 @@ impl OracleKernels {
         }
     }
 
-    /// The one parameter of every kernel: `Group` of the source. `fields` are the addresses of
-    /// the operator's fields but for atoms.
+    /// The one parameter of every kernel: `Group` of the source. `fields` are the addresses of the
+    /// operator's fields without atoms.
     pub(crate) fn parameter(
         &self,
         fields: &[u64],
@@ -123,13 +122,13 @@ impl OracleKernels {
     }
 }
 
-/// The fields whose addresses kernels are given.
+/// The fields whose addresses kernels get.
 pub(crate) fn oracle_fields(operator: &Operator) -> Vec<dgx_core::fields::Field> {
     let fields = operator.fields().into_iter();
     fields.filter(|field| field.form != Form::Atoms).collect()
 }
 
-/// Tells the kernels of one operator from those of another.
+/// Distinguishes the kernels of one operator from those of another.
 fn tag(operator: &Operator) -> String {
     let digits = operator.digest.chars().filter(char::is_ascii_alphanumeric);
     digits.take(12).collect()
@@ -156,7 +155,7 @@ fn goals(operator: &Operator) -> Vec<Goal<'_>> {
     all.collect()
 }
 
-/// What every kernel is given.
+/// The parameter of every kernel.
 fn group(operator: &Operator, scratch: usize) -> String {
     let mut members = String::new();
     for field in oracle_fields(operator) {
@@ -174,7 +173,7 @@ fn group(operator: &Operator, scratch: usize) -> String {
     )
 }
 
-/// What the kernels of one answer are written from.
+/// The input for writing the kernels of one result.
 struct Writing<'a> {
     operator: &'a Operator,
     goal: &'a Goal<'a>,
@@ -301,13 +300,13 @@ impl Writing<'_> {
 }
 
 impl AnswerKernels {
-    /// Leading slices of the answer that are computed one after another if need be.
+    /// Leading slices of the result that are computed one after another if necessary.
     pub(crate) fn slices(&self, sizes: &[u64]) -> u64 {
         let extents = &self.kernels[0].extents[..self.aligned];
         volume(extents, sizes)
     }
 
-    /// Whether this takes a GPU longer than the CPU.
+    /// Whether a GPU would take longer than the CPU.
     pub(crate) fn is_slow(&self, sizes: &[u64]) -> bool {
         let terms = self.slow.iter().map(|extents| {
             let extents = extents.iter().map(|e| e.eval(sizes).unwrap_or(0) as u128);
@@ -316,12 +315,12 @@ impl AnswerKernels {
         terms.sum::<u128>() > MOST_TERMS
     }
 
-    /// Elements of one leading slice of what a kernel writes.
+    /// Elements of one leading slice of a kernel's output.
     pub(crate) fn slice(&self, kernel: &OracleKernel, sizes: &[u64]) -> u64 {
         volume(&kernel.extents[self.aligned..], sizes)
     }
 
-    /// What to launch of a kernel for the slices `first..first + count`.
+    /// The launches of a kernel for the slices `first..first + count`.
     pub(crate) fn range(
         &self,
         kernel: &OracleKernel,

@@ -1,5 +1,5 @@
-//! Which steps of a value are computed first, by kernels of their own: those
-//! with a loop that more than one element reads.
+//! Chooses the steps of a value that get their own kernels and run first: those with a loop that
+//! more than one element reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use dgx_core::operator::{Extent, NodeId, Number, Op, Operator, Output, ReduceOp,
 
 use super::loops;
 
-/// What of a step lies in scratch, each after those it reads.
+/// The parts of a step that are kept in scratch, each after those it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kept {
     /// Of a softmax: the maximum along its axis.
     Top,
     /// Of a softmax: the sum of the exponentials.
     Total,
-    /// Of an argsort: at which place each element ends.
+    /// Of an argsort: the final position of each element.
     Rank,
     /// Its value.
     Value,
@@ -30,7 +30,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// What stands before the step's text to say what this is of it.
+    /// The words before the step's text that name the part.
     pub(super) fn before(&self) -> &'static str {
         match self.kept {
             Kept::Value => "",
@@ -41,15 +41,15 @@ impl Part {
     }
 }
 
-/// What kernels are written for: a step of a value, stretched over some extents.
+/// The goal of some kernels: a step of a value, broadcast to some extents.
 #[derive(Clone, Copy)]
 pub(super) struct Goal<'a> {
     pub value: &'a Value,
     pub root: NodeId,
     pub extents: &'a [Extent],
-    /// Stands before the names of its parts, where there are several goals.
+    /// Prefix of its parts' names, if there are several goals.
     pub name: Option<&'a str>,
-    /// Whether every product below the root is a kernel of its own.
+    /// Whether every product below the root gets its own kernel.
     pub products_apart: bool,
 }
 

@@ -144,7 +144,7 @@ impl Writer<'_> {
             _ if op.compares() => (COMPARED, op.symbol()),
             _ => return self.called(op, &a, &b, both),
         };
-        // Of equal rank, the left is taken first, and comparisons are not chained.
+        // Operators of equal precedence associate to the left, and comparisons are not chained.
         let left = if level == COMPARED { level + 1 } else { level };
         let text = format!("{} {symbol} {}", a.at(left), b.at(level + 1));
         Code::new(text, level, number)
@@ -180,7 +180,7 @@ impl Writer<'_> {
         Code::new(text, TERNARY, number)
     }
 
-    /// A loop along `along`: `body` is given the index.
+    /// A loop along `along`: `body` gets the index.
     fn each(&mut self, along: &Extent, body: impl FnOnce(&mut Self, &str)) {
         let index = self.index(along);
         let extent = extent(self.operator, along);
@@ -250,7 +250,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What every number replaces: beyond all on that side.
+    /// The initial value of a minimum or maximum: beyond all numbers on that side.
     fn start(&mut self, number: Number, sign: &str) -> String {
         if number == Number::Real {
             self.uses(Helper::Infinity);
@@ -342,7 +342,7 @@ impl Writer<'_> {
         Code::new(found, WORD, Number::Integer)
     }
 
-    /// At which place an element ends when all are sorted.
+    /// The position of an element when all are sorted.
     pub(super) fn rank(&mut self, id: NodeId, at: &[String]) -> String {
         let Op::Argsort(axis) = self.value.node(id).op else {
             unreachable!("of an argsort alone");
@@ -387,7 +387,7 @@ impl Writer<'_> {
         self.block(
             format!("if ({place} >= 0 && {place} < integer({along})) {{"),
             |writer| {
-                // Where the index has fewer axes than x, those of x are all there.
+                // If the index has fewer axes than x, x still has all of its own.
                 let mut own = at.to_vec();
                 let at = own.len() - 1 - axis;
                 own[at].clone_from(&place);

@@ -13,8 +13,8 @@ fn of(text: &str) -> Operator {
     Operator::from_source(file).expect("a sound operator")
 }
 
-/// A loop that every element of a row reads is a kernel of its own; one that
-/// each element has for itself is not.
+/// A loop that every element of a row reads gets its own kernel; one that only one element reads
+/// does not.
 #[test]
 fn sums_that_are_shared_are_computed_once() {
     let kernels = |name: &str| -> Vec<String> {
@@ -50,7 +50,7 @@ fn a_product_reads_as_one_would_write_it() {
     insta::assert_snapshot!(body);
 }
 
-/// A step that is read often is not written as often.
+/// A step that is read often is written once.
 #[test]
 fn shared_steps_do_not_multiply() {
     let lets: Vec<String> = (1..40)

@@ -1,11 +1,10 @@
-//! How numbers of each type are read and written in CUDA without the toolkit's
-//! headers.
+//! Reads and writes numbers of each type in CUDA without the toolkit's headers.
 
 use std::collections::BTreeSet;
 
 use dgx_core::operator::{ElementType, Number, Operator};
 
-/// The types that a kernel calculates in.
+/// The types in which a kernel computes.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     pub double: bool,
@@ -23,7 +22,7 @@ impl Numbers {
         }
     }
 
-    /// As the CPU evaluates.
+    /// Like the CPU's evaluator.
     pub(super) fn exact() -> Self {
         Self {
             double: true,
@@ -123,7 +122,7 @@ impl Helper {
         }
     }
 
-    /// What reads a plain element type, by the name of the function.
+    /// The function that reads a plain element type, and its name.
     pub(super) fn reader(element: ElementType) -> Option<(Self, &'static str)> {
         Some(match element {
             ElementType::F16 => (Self::FromF16, "from_f16"),
@@ -135,7 +134,7 @@ impl Helper {
         })
     }
 
-    /// What rounds to one.
+    /// The function that rounds to one.
     pub(super) fn writer(element: ElementType) -> Option<(Self, &'static str)> {
         Some(match element {
             ElementType::F16 => (Self::ToF16, "to_f16"),

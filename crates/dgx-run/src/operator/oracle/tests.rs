@@ -41,13 +41,13 @@ fn agrees_with_the_definition_on_ragged_groups() {
     }
 }
 
-/// Where there is a quicker way, it is taken.
+/// If there is a faster method, it is used.
 #[test]
 fn the_way_taken_gives_the_bits_of_f64() {
     let shape = shape(&[(3, 128, 256), (37, 640, 512), (5, 48, 7168)]);
     for distribution in Distribution::ALL {
         let mut operands = Operands::draw(usual(), &shape, distribution, 7);
-        // The largest of everything in one row, a scale that is no number in another.
+        // The largest of everything in one row, a NaN scale in another.
         let group = &mut operands.groups[0];
         group.inputs[0].elements[..128].fill(0xf7);
         group.inputs[0].scales[..16].fill(0x7e);
@@ -75,7 +75,7 @@ fn an_answer_from_elsewhere_is_held_against_the_definition() {
         let right = Oracle::compute(&operands);
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         right.spot_check(&operands, &mut rng).unwrap();
-        // One bit in a corner, a product that belongs to the other weights, NaN.
+        // One bit in a corner, a product of the other weights, NaN.
         let mut wrong = right.clone();
         let last = wrong.groups[1].up.last_mut().unwrap();
         *last = match last.is_nan() {
@@ -112,7 +112,7 @@ fn outputs_stay_inside_fp16_and_are_not_all_tiny() {
     }
 }
 
-/// Every way out of fp16 occurs, and most of C is comparable all the same.
+/// Every kind of overflow of fp16 occurs, and most of C can still be compared.
 #[test]
 fn corners_have_every_class_of_value() {
     type Class<'c> = &'c dyn Fn(f64, f64, f64) -> bool;
@@ -153,9 +153,8 @@ fn corners_have_every_class_of_value() {
     }
 }
 
-/// Whatever order the blocks along K are put in, each of them is the only
-/// one with a NaN in some row of B1, and of B2; and where A has a NaN, some
-/// column has one in both.
+/// In any order of the blocks along K, each of them has the only NaN in some row of B1, and of B2;
+/// and where A has a NaN, some column has one in both.
 #[test]
 fn corners_have_a_nan_in_every_block_and_in_both_scales_of_one() {
     for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
@@ -194,8 +193,8 @@ fn corners_have_a_nan_in_every_block_and_in_both_scales_of_one() {
     }
 }
 
-/// Every tensor of enough rows has the largest scale and the most negative,
-/// and sums of many blocks leave fp16 where C does not.
+/// Every tensor with enough rows has the largest scale and the most negative, and sums of many
+/// blocks exceed fp16 where C does not.
 #[test]
 fn corners_have_both_ends_of_the_scales_and_large_sums_of_many_blocks() {
     for seed in 0..16 {
@@ -227,8 +226,8 @@ fn corners_have_both_ends_of_the_scales_and_large_sums_of_many_blocks() {
     }
 }
 
-/// Small numbers of every size: two or three units of fp16, and what an
-/// absolute tolerance of 10⁻³ could hide.
+/// Small numbers of every size: two or three units of fp16, and values that an absolute tolerance
+/// of 10⁻³ could hide.
 #[test]
 fn corners_have_small_values_of_every_size() {
     for seed in 0..16 {

@@ -31,7 +31,7 @@ fn a_product_has_all_of_them() {
     assert_eq!(of("f16-gemm"), wanted);
 }
 
-/// silu has no sign; blocks of 16 stay together.
+/// silu has no symmetry of sign; blocks of 16 stay together.
 #[test]
 fn the_dual_product_has_those_of_its_second_weights() {
     let wanted = [

@@ -1,15 +1,15 @@
-//! What one warp wrote, and how it is read.
+//! Reads the records of one warp.
 
 use ptx_time::Spent;
 
 use crate::plan::{HEAD_BYTES, RECORD_BYTES};
 
-/// What a record is of. Keep in step with stamp.cuh.
+/// The kind of a record. Keep in step with stamp.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     /// A wait that has ended.
     Wait(Spent),
-    /// A wait for some products, while others are still under way.
+    /// A wait for some products, while others are in flight.
     SomeProducts,
     /// Products begin.
     Multiply,
@@ -49,14 +49,14 @@ pub(super) struct Record {
     pub to: u64,
 }
 
-/// What one warp wrote.
+/// The records of one warp.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct WarpLog {
     /// By the card's clock, and by its SM's.
     pub nanos: (u64, u64),
     pub cycles: (u64, u64),
     pub sm: u32,
-    /// It may have had more to say.
+    /// The log is full, so records may be missing.
     pub full: bool,
     pub records: Vec<Record>,
 }
@@ -68,7 +68,7 @@ impl WarpLog {
             Some(u64::from_le_bytes(bytes))
         };
         let (nanos, cycles) = ((word(0)?, word(16)?), (word(8)?, word(24)?));
-        // Not a word of a warp that has not ended.
+        // Nothing is read from a warp that has not ended.
         if nanos.1 < nanos.0.max(1) || cycles.1 < cycles.0 {
             return None;
         }
@@ -76,7 +76,7 @@ impl WarpLog {
         let left = (place >> 32) as usize;
         let room = (row.len() - HEAD_BYTES as usize) / RECORD_BYTES as usize;
         let written = row[HEAD_BYTES as usize..].chunks_exact(RECORD_BYTES as usize);
-        // The records have half a clock: each begins after the one before.
+        // Records have the lower half of the clock: each begins after the one before.
         let mut last = cycles.0;
         let mut records = Vec::new();
         for bytes in written.take(room.saturating_sub(left)) {
@@ -109,7 +109,7 @@ impl WarpLog {
         records.any(|r| r.what == What::Wait(Spent::Wgmma))
     }
 
-    /// When products of it were under way.
+    /// When its products were in flight.
     fn products(&self) -> Vec<(u64, u64)> {
         let waits = |r: &&Record| r.what == What::Wait(Spent::Wgmma);
         let asynchronous = self.awaits();
@@ -131,8 +131,8 @@ impl WarpLog {
     }
 }
 
-/// When products of a CTA were under way. Where one warp issues them and others
-/// wait for them, they are until those have waited.
+/// When products of a CTA were in flight. If one warp issues them and others wait for them, they
+/// are in flight until those waits end.
 pub(super) fn products_of(warps: &[&WarpLog]) -> Vec<(u64, u64)> {
     let apart = |log: &&&WarpLog| log.awaits() && !log.multiplies();
     let mut ends: Vec<u64> = warps
@@ -154,7 +154,7 @@ pub(super) fn products_of(warps: &[&WarpLog]) -> Vec<(u64, u64)> {
             if record.from < until {
                 continue;
             }
-            // The last ones may be waited for by nobody.
+            // No warp may wait for the last ones.
             let end = ends.iter().find(|end| **end > record.from);
             until = end.copied().unwrap_or(log.cycles.1);
             found.push((record.from, until));
@@ -209,7 +209,7 @@ mod tests {
             (What::Wait(Spent::Wgmma), 50, 90),
         ]);
         assert_eq!(piped.products(), [(10, 90)]);
-        // An mma has ended when the warp goes on.
+        // An mma has ended when the warp continues.
         let plain = log(&[
             (What::Multiply, 10, 10),
             (What::Wait(Spent::Phase), 60, 80),

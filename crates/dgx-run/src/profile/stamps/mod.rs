@@ -1,5 +1,5 @@
-//! What a GPU's warps wrote down of themselves, told like a replay: from the
-//! records of `variants/include/dgx/stamp.cuh` to launches, CTAs and spans.
+//! Turns the records that warps wrote on a GPU (`variants/include/dgx/stamp.cuh`) into launches,
+//! CTAs and spans, in the form of a replay.
 
 mod log;
 
@@ -12,10 +12,10 @@ use crate::plan::Stamping;
 use dgx_core::domain::Micros;
 use log::{WarpLog, What};
 
-/// What could not be read of a call's stamps.
+/// The part of a call's stamps that could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MissingStamps {
-    /// Warps of which nothing is known, and of which something may be missing.
+    /// Warps without records, and warps whose records may be incomplete.
     pub silent: u64,
     pub full: u64,
     pub all: u64,
@@ -24,8 +24,8 @@ pub struct MissingStamps {
 /// One launch: the logs of the warps of each CTA.
 type Logs = Vec<Vec<Option<WarpLog>>>;
 
-/// A call's stamps as if a replay had told them; `whole` is what the call took
-/// by the events around it, and `known` what the emulator saw of its launches.
+/// A call's stamps in the form of a replay; `whole` is the call's time by the events around it, and
+/// `known` the emulator's description of its launches.
 pub fn told(
     stamps: &[u8],
     stamping: &Stamping,
@@ -86,7 +86,7 @@ fn read(stamps: &[u8], stamping: &Stamping) -> Vec<Logs> {
         .collect()
 }
 
-/// What the emulator saw warps of this number do; else what the stamps say.
+/// The emulator's role for warps of this number; else the one that the stamps show.
 fn roles_of(logs: &Logs, known: Option<&Vec<Role>>) -> BTreeMap<u64, Vec<Role>> {
     let role = |warp: usize, log: &Option<WarpLog>| match known.and_then(|roles| roles.get(warp)) {
         Some(role) => *role,
@@ -100,8 +100,8 @@ fn roles_of(logs: &Logs, known: Option<&Vec<Role>>) -> BTreeMap<u64, Vec<Role>> 
     (0..).zip(logs.iter().map(cta)).collect()
 }
 
-/// A launch on the SM that ends last, of those whose warps issue products: the
-/// odd CTA of a pair only lends its tensor core.
+/// A launch on the SM that ends last, of those whose warps issue products: the odd CTA of a pair
+/// only provides its tensor core.
 fn launch(logs: &Logs, base: u64, clock_mhz: f64) -> LaunchTimes {
     let all = || logs.iter().flatten().flatten();
     let issues = |warps: &&Vec<Option<WarpLog>>| warps.iter().flatten().any(WarpLog::multiplies);
@@ -118,8 +118,8 @@ fn launch(logs: &Logs, base: u64, clock_mhz: f64) -> LaunchTimes {
     let sm = last.sm;
     let here = || all().filter(|log| log.sm == sm);
     let zero = here().map(|log| log.cycles.0).min().unwrap_or(0);
-    // The card's clock goes by steps, and shows the last: the latest word on
-    // where the SM's clock stands is the best.
+    // The card's clock advances in steps, and shows the last one: the latest reading of the SM's
+    // clock is the best.
     let shift = |nanos: u64, cycles: u64| cycles_of(nanos - begin) - (cycles - zero) as f64;
     let shifts = here().flat_map(|log| {
         let (nanos, cycles) = (log.nanos, log.cycles);
@@ -242,8 +242,8 @@ fn spans(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64) ->
     spans
 }
 
-/// From the last product of a tile to the next one's first; a warp that others
-/// multiply for, until it waits for them again.
+/// From the last product of a tile to the first of the next; for a warp that does not multiply
+/// itself, until it waits for products again.
 fn epilogues(log: &WarpLog) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let mut since = None;
@@ -261,7 +261,7 @@ fn epilogues(log: &WarpLog) -> Vec<(u64, u64)> {
     found
 }
 
-/// What of the first the others leave.
+/// The parts of `pieces` that the others do not cover.
 fn uncovered(pieces: Vec<(u64, u64)>, others: &[(u64, u64)]) -> Vec<(u64, u64)> {
     others.iter().fold(pieces, |left, &(from, to)| {
         let parts = |(begin, end): (u64, u64)| [(begin, end.min(from)), (begin.max(to), end)];
@@ -270,7 +270,7 @@ fn uncovered(pieces: Vec<(u64, u64)>, others: &[(u64, u64)]) -> Vec<(u64, u64)> 
     })
 }
 
-/// Cycles in which at least one of them was under way.
+/// Cycles covered by at least one of them.
 fn covered(mut pieces: Vec<(u64, u64)>) -> u64 {
     pieces.sort_unstable();
     let (mut sum, mut end) = (0, 0);
@@ -408,7 +408,7 @@ mod tests {
         let (call, _, lost) = told(&bytes, &stamping, Micros(1.0), 1, &[]).unwrap();
         assert_eq!((lost.silent, lost.full), (3, 1));
         assert!(call.launches[0].spans.iter().all(|s| s.to >= s.from));
-        // What is no record is not believed.
+        // Invalid records are ignored.
         bytes[HEAD_BYTES as usize + 4] = 15;
         assert!(told(&bytes, &stamping, Micros(1.0), 1, &[]).is_err());
     }

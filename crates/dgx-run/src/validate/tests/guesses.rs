@@ -1,4 +1,4 @@
-//! Mistakes are told by what they look like.
+//! Mistakes are recognised by their values.
 
 use super::*;
 
@@ -105,8 +105,7 @@ fn mistakes_in_the_sum_over_k_are_named() {
     );
 }
 
-/// The answer to scales that were taken from elsewhere: `of` says from which
-/// row and block.
+/// The result with scales from other places: `of` gives the row and block.
 fn with_scales_of(of: impl Fn(usize, usize) -> (usize, usize), tensors: &str) -> String {
     let case = case_of(&[(130, 256, 512)], Distribution::Benchmark);
     let case = case.answering(|g| {
@@ -125,7 +124,7 @@ fn with_scales_of(of: impl Fn(usize, usize) -> (usize, usize), tensors: &str) ->
     case.reason()
 }
 
-/// Mistakes of an afternoon: the right scales, elements or signs, and yet.
+/// Common mistakes with scales, elements and signs.
 #[test]
 fn everyday_mistakes_with_scales_and_elements_are_named() {
     type Tamper = fn(&mut GroupOperandsMut);
@@ -212,7 +211,7 @@ fn everyday_mistakes_with_scales_and_elements_are_named() {
     }
 }
 
-/// What is zero is zero: no hypothesis that would be zero as well is told.
+/// For zeros, no other hypothesis that also gives zero is reported.
 #[test]
 fn zeros_are_explained_one_way() {
     for distribution in Distribution::ALL {
@@ -412,8 +411,7 @@ fn what_is_nearly_right_is_not_called_anything_else() {
     );
 }
 
-/// The nibbles of all operands exchanged change no sum: whoever names that has
-/// explained nothing.
+/// Swapping the nibbles of all operands changes no sum: such a hypothesis explains nothing.
 #[test]
 fn one_factor_for_all_is_told_as_that() {
     for factor in [1.0009, 1.003, 0.999, 1.02] {
@@ -434,7 +432,7 @@ fn one_factor_for_all_is_told_as_that() {
     }
 }
 
-/// Sums whose every sixteen terms are rounded to so many bits.
+/// Sums in which every sixteen terms are rounded to this many bits.
 fn with_sums_of(bits_kept: i32) -> Case {
     let mut case = case_of(&[(24, 128, 512)], Distribution::Full);
     let kept = |x: f64| {
@@ -472,7 +470,7 @@ fn sums_of_few_bits_are_told_as_that() {
     }
 }
 
-/// A term left out, or a gate that is only nearly silu, is no lost precision.
+/// A missing term, or a gate that is only nearly silu, is not lost precision.
 #[test]
 fn other_small_errors_are_not_called_lost_bits() {
     let short = case_of(&[(24, 128, 512)], Distribution::Full).answering(|g| {

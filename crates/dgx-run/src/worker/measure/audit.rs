@@ -8,20 +8,19 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::backend::{CallData, Salt};
 use crate::worker::MeasureJob;
 
-/// Of the calls a contender is sure to get, the host judges so many.
+/// Of the guaranteed calls of a contender, the host judges this many.
 const SURE: usize = 2;
-/// Of the calls after them it judges one a stretch, and the stretches grow.
+/// Of the calls after them it judges one per stretch, and the stretches grow.
 const FIRST_STRETCH: u64 = 64;
 const GROWTH: u64 = 4;
 
-/// Which data each call gets, and which calls the host judges. The kernel
-/// cannot know: the generator lives in host memory and its key comes from the
-/// operating system.
+/// Which data each call gets, and which calls the host judges. The kernel cannot know: the
+/// generator is in host memory and its key comes from the operating system.
 #[derive(Debug)]
 pub(super) struct Audit {
     rng: ChaCha20Rng,
     sets: usize,
-    /// Warm-ups, and timed calls that every contender is sure to get.
+    /// Warm-ups, and timed calls that every contender is guaranteed to get.
     calls: (u32, u32),
     /// The data set of each contender's last call.
     last: HashMap<String, usize>,
@@ -38,7 +37,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Some of the timed calls that are sure to come, and one of the warm-ups.
+    /// Some of the guaranteed timed calls, and one of the warm-ups.
     fn draw((warmup, timed): (u32, u32), rng: &mut ChaCha20Rng) -> Self {
         let (warmup, timed) = (u64::from(warmup), timed as usize);
         let picked = sample(rng, timed, SURE.min(timed)).into_iter();
@@ -68,7 +67,7 @@ impl Plan {
 }
 
 impl Audit {
-    /// Over so many data sets, with a key nobody knows.
+    /// For this many data sets, with a secret key.
     pub(super) fn secret(sets: usize, job: &MeasureJob) -> Self {
         let calls = (job.warmup, job.settings.share());
         Self::with_rng(sets, calls, ChaCha20Rng::from_seed(rand::random()))
@@ -85,19 +84,19 @@ impl Audit {
         }
     }
 
-    /// A key nobody knows either.
+    /// Another secret key.
     pub(super) fn key(&mut self) -> u64 {
         self.rng.random()
     }
 
-    /// What the next timed call of a contender gets, never the data set it had
-    /// last; and whether the host judges the call, whatever the device finds.
+    /// The data of the next timed call of a contender, never those of its last call; and whether
+    /// the host judges the call, whatever the device finds.
     pub(super) fn time(&mut self, contender: &str) -> (CallData, bool) {
         let judged = self.judged(contender);
         (self.rehearse(contender), judged)
     }
 
-    /// The same for a rehearsal: it uses up none of the calls that are judged.
+    /// The same for a rehearsal: it consumes none of the judged calls.
     pub(super) fn rehearse(&mut self, contender: &str) -> CallData {
         let set = match self.last.get(contender) {
             Some(last) if self.sets > 1 => {
@@ -154,7 +153,7 @@ mod tests {
             assert!((4..=6).contains(&judged.len()), "{judged:?}");
             places.extend(judged);
         }
-        // No call is safe: over 400 runs nearly each of the hundred was judged.
+        // Every call may be judged: over 400 runs nearly each of the hundred was.
         assert!(places.len() > 90, "{}", places.len());
         let sure: BTreeSet<usize> = (0..13).collect();
         assert!(places.is_superset(&sure), "{places:?}");

@@ -14,29 +14,29 @@ use dgx_core::stats::{Sampled, Tally};
 
 /// A sample at less than this share of the usual clock was throttled.
 const THROTTLED: f64 = 0.75;
-/// How often a throttled sample is taken again before it is kept as it is.
+/// How often a throttled sample is retaken before it is kept.
 const RETAKES: u32 = 3;
-/// How long a throttled device is left alone.
+/// The pause for a throttled device.
 const RECOVERY: Duration = Duration::from_millis(50);
-/// Blocks between two looks at what is decided.
+/// Blocks between two checks of the decision.
 const STRIDE: u32 = 5;
 
-/// Times one call of whoever a proof is for.
+/// Times one call of a proof's subject.
 pub(super) trait Stopwatch {
     fn sample(&mut self, passed: Passed) -> Result<Reading, RunFailure>;
 
-    /// Looks into a call of whoever a proof is for, once all are timed. What it
-    /// finds changes no time and no verdict.
+    /// Times the kernels of a proof's subject, once all are timed. The result changes no time and
+    /// no verdict.
     fn dissect(&mut self, _passed: Passed) {}
 }
 
-/// What came of one timed call.
+/// The result of one timed call.
 #[derive(Debug, PartialEq)]
 pub(super) struct Reading {
     pub micros: Micros,
-    /// The SM clock where it could be read.
+    /// The SM clock, if it could be read.
     pub clock_mhz: Option<f64>,
-    /// The proof for the next call; none where this one was found wrong.
+    /// The proof for the next call; `None` if this one was found wrong.
     pub proof: Option<Passed>,
 }
 
@@ -63,14 +63,14 @@ pub(super) struct Outcome {
     pub blocks: u32,
     /// `decided`, or what is still open.
     pub decision: String,
-    /// Samples taken again because the clock had dropped.
+    /// Samples retaken because the clock had dropped.
     pub retaken: u32,
     pub seconds: f64,
 }
 
-/// Blocks over all lanes until the minimum is reached, then over the contested
-/// ones, until every pair is decided or time is up. Who is found wrong is not
-/// timed again. `emit` gets each block as it is finished.
+/// Takes blocks of all lanes until the minimum is reached, then of the contested ones, until every
+/// pair is decided or time is up. A contender that is found wrong is not timed again. `emit` gets
+/// each block as it is finished.
 pub(super) fn run(
     stopwatch: &mut dyn Stopwatch,
     Lineup { shape, lanes }: Lineup,
@@ -79,7 +79,7 @@ pub(super) fn run(
 ) -> Result<Outcome, (ContenderId, RunFailure)> {
     let began = Instant::now();
     let settings = &job.settings;
-    // By their numbers, which are what the statistics know them by.
+    // By number, as in the statistics.
     let all = arms(&lanes);
     let mut taking = Taking {
         stopwatch,
@@ -105,7 +105,7 @@ pub(super) fn run(
             shape: shape.clone(),
             process: job.process,
             block: tally.blocks() as u32,
-            // Whose card it is, the supervisor knows.
+            // The supervisor fills in the card.
             card: None,
             samples,
         };
@@ -122,7 +122,7 @@ pub(super) fn run(
         if decision.decided() || over {
             break decision.summary(seconds / f64::from(count));
         }
-        // Both arms of a contender, so that the control goes on with it.
+        // Both arms of a contender, so that the control continues.
         let contested = decision.contested();
         let same = |a: usize, b: usize| all[a].lane == all[b].lane;
         active = (0..all.len())
@@ -142,7 +142,7 @@ pub(super) fn run(
     })
 }
 
-/// A block as the statistics take it, its arms by their numbers.
+/// A block for the statistics, with its arms by number.
 fn sampled(arms: &[usize], samples: &[Sample]) -> Vec<Sampled> {
     let each = arms.iter().zip(samples);
     each.map(|(&arm, sample)| Sampled {
@@ -186,7 +186,7 @@ impl Taking<'_> {
         (0..all.len()).filter(first).collect()
     }
 
-    /// Nothing where the lane was found wrong before.
+    /// `None` if the lane was found wrong before.
     fn sample(
         &mut self,
         Arm { lane, arm }: Arm,
@@ -217,7 +217,7 @@ impl Taking<'_> {
         Ok(taken)
     }
 
-    /// Whether the clock had dropped, by all that were read before.
+    /// Whether the clock had dropped, compared with all earlier readings.
     fn throttled(&mut self, clock_mhz: Option<f64>) -> bool {
         let Some(clock) = clock_mhz else {
             return false;
@@ -241,7 +241,7 @@ mod tests {
     /// One call: its time, its clock, whether its output was right.
     type Call = (f64, f64, bool);
 
-    /// Answers by contender and by how many calls there were before.
+    /// Answers by contender and number of earlier calls.
     struct Script<F> {
         calls: u32,
         told: Vec<String>,
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// What became of a run: how it ended, its blocks, and who was called when.
+    /// The result of a run: how it ended, its blocks, and the order of calls.
     struct Ran {
         ended: Result<Outcome, (ContenderId, RunFailure)>,
         blocks: Vec<Block>,
@@ -324,12 +324,12 @@ mod tests {
             assert_eq!(block.block as usize, place);
             assert_eq!(order(block).into_iter().collect::<BTreeSet<_>>(), whole);
         }
-        // Warm-ups come first, each contender's once; then as the blocks say.
+        // Warm-ups come first, once for each contender; then in the order of the blocks.
         let samples = blocks.iter().flat_map(|b| &b.samples);
         let sampled = samples.map(|s| s.contender.to_string());
         assert_eq!(told[..3], ["a", "b", "c"]);
         assert_eq!(told[3..], sampled.collect::<Vec<_>>());
-        // In every place everybody.
+        // Every contender occurs in every place.
         for place in 0..4 {
             let there: BTreeSet<_> = blocks.iter().map(|b| order(b)[place].clone()).collect();
             assert_eq!(there, whole, "place {place}");
@@ -352,7 +352,7 @@ mod tests {
         assert_ne!(orders(0, 1), orders(0, 2));
     }
 
-    /// b and c are nearly alike and scatter, a is clear of both.
+    /// b and c are nearly equal and scatter, a is clearly different.
     fn close(name: &str, call: u32) -> Call {
         let draw: f64 = ChaCha8Rng::seed_from_u64(u64::from(call)).random();
         let scatter = 1.0 + 0.06 * (draw - 0.5);
@@ -403,7 +403,7 @@ mod tests {
         let outcome = ended.unwrap();
         assert!((2..=12).contains(&blocks.len()), "{}", blocks.len());
         assert!(outcome.decision.starts_with("unresolved: "), "{outcome:?}");
-        // Two blocks there are, however little time.
+        // There are at least two blocks, however little time.
         short.settings.max_seconds = 0.0;
         let ran = ran(&short, |name, call| Ok(plain(name, call)));
         assert_eq!(ran.blocks.len(), 2);
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_stays_low_is_taken_as_it_is() {
-        // Three tries more for the first, and the others are as low.
+        // Three retakes for the first, and the others are as low.
         let Ran { ended, blocks, .. } = ran(&MeasureJob::sample(), |name, call| {
             let (micros, _, right) = plain(name, call);
             let clock = if (40..44).contains(&call) {
@@ -441,7 +441,7 @@ mod tests {
         let low = |s: &&Sample| s.clock_mhz == Some(1200.0);
         let kept = blocks.iter().flat_map(|b| &b.samples).filter(low);
         assert_eq!(kept.count(), 1);
-        // Less than a quarter below the usual is no throttling.
+        // Less than a quarter below the usual is not throttling.
         let Ran { ended, .. } = ran(&MeasureJob::sample(), |name, call| {
             let clock = if call == 30 { 1300.0 } else { 1700.0 };
             Ok((plain(name, call).0, clock, true))
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(told.iter().filter(|name| *name == "b").count(), 8);
         assert_eq!(blocks.len(), 20);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["a", "c"]));
-        // The baseline's other arm goes with it.
+        // The baseline's other arm is removed too.
         let Ran { told, blocks, .. } = ran(&MeasureJob::sample(), wrong("a"));
         assert_eq!(told.iter().filter(|name| *name == "a").count(), 8);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["b", "c"]));

@@ -7,12 +7,12 @@ pub(super) struct Lane {
     pub contender: ContenderId,
     /// Timed a second time in each block: the A/A arm.
     pub twice: bool,
-    /// The proof that it is right, until it is found wrong. None is left while a
-    /// call is timed, until that call is judged.
+    /// The proof that it is right, until it is found wrong. `None` while a call is timed, until
+    /// that call is judged.
     pub proof: Option<Passed>,
 }
 
-/// A proof that does not fit where it was brought.
+/// A proof that does not fit the lineup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a proof for {proof} was brought where {shape} is timed")]
 pub(super) struct Unproven {
@@ -35,7 +35,7 @@ impl Lineup {
         }
     }
 
-    /// Lets in whoever the proof is for, if it is for this very shape.
+    /// Admits the proof's subject, if it is for exactly this shape.
     pub(super) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
         let Subject {
             contender,
@@ -77,7 +77,7 @@ pub(super) mod tests {
         }
     }
 
-    /// There is no way to a proof but judging: so an output of one element is.
+    /// Only judging makes a proof, so this judges an output of one element.
     fn proof(subject: Subject) -> Passed {
         let group = dgx_core::record::synthetic::group(1, 1, 16);
         let shape = dgx_core::domain::Shape {

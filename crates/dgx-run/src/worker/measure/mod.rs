@@ -1,6 +1,6 @@
-//! Times contenders side by side in randomised blocks. Only those with a
-//! [`Passed`] get in, and what reads the clock uses it up: timing a wrong kernel
-//! does not type-check, nor does timing one on after it was found wrong.
+//! Times contenders side by side in randomised blocks. Only those with a [`Passed`] are admitted,
+//! and reading the clock consumes it: timing a wrong kernel does not type-check, nor does timing it
+//! further once it was found wrong.
 
 mod audit;
 mod blocks;
@@ -22,18 +22,18 @@ use dgx_core::config::Yardstick;
 use dgx_core::domain::{ContenderId, KernelTime, Micros};
 use lineup::Lineup;
 
-/// Of two products cuBLAS rounds both to fp16, as its users do; its output may
-/// be off by this many tolerances, so that only a wrong one is called wrong.
+/// cuBLAS rounds both of two products to fp16, like its users; its output may be wrong by this many
+/// tolerances, so that only a really wrong one is rejected.
 const YARDSTICK_SLACK: f64 = 4.0;
 
 /// Calls before a contender is timed, in the first process and in the others.
 const FIRST_REHEARSALS: u32 = 16;
 const REHEARSALS: u32 = 2;
-/// Calls that are looked into, of which the middle one is told.
+/// Calls whose kernels are timed, of which the median one is reported.
 const DISSECTIONS: usize = 5;
 
-/// Times one shape's contenders, each call on other data, and judges what the
-/// timed calls left in memory. False when this process can do nothing more.
+/// Times one shape's contenders, each call on other data, and judges the outputs. False if this
+/// process is no longer usable.
 pub(super) fn measure(
     backend: &mut dyn Backend,
     problems: &mut Problems,
@@ -62,14 +62,13 @@ enum Trouble {
     Harness(String),
 }
 
-/// The contenders of one shape and the backend's stopwatch. Draws the data of
-/// each call, and judges calls: every one on the device, some by the host, and
-/// by the host whatever the device has doubts about.
+/// The contenders of one shape and the backend's timer. Draws the data of each call, and judges
+/// calls: every one on the device, some by the host, and by the host all that the device doubts.
 struct Measuring<'a> {
     bench: Box<dyn Bench + 'a>,
     audit: Audit,
     problems: Vec<Rc<Problem>>,
-    /// Below this nothing can do the work.
+    /// No device can do the work in less time.
     least: Micros,
     rejections: Rejections<'a>,
     /// The device survived all calls.
@@ -95,7 +94,7 @@ impl<'a> Measuring<'a> {
         }
         let operator = &problems[0].operands.operator;
         let mut work = operator.least_work(&job.shape);
-        // What is written may be in L2 yet when the call ends.
+        // Outputs may still be in L2 when the call ends.
         let written = operator.bytes_written(&job.shape.groups);
         work.memory_bytes -= written.min(backend.device().limits.l2.0) as f64;
         let floor = ceiling.map(|ceiling| ceiling.floor(&work).0);
@@ -123,7 +122,7 @@ impl<'a> Measuring<'a> {
         })
     }
 
-    /// Whether this process can do more afterwards.
+    /// Whether this process is still usable afterwards.
     fn time(mut self) -> Result<bool, Trouble> {
         let (job, say) = (self.job, self.say);
         let lineup = self.line_up()?;
@@ -171,8 +170,7 @@ impl<'a> Measuring<'a> {
         });
     }
 
-    /// Lets in a contender that is right when called again; the yardstick on the
-    /// same terms.
+    /// Admits a contender that is right when called again; the yardstick likewise.
     fn enter(
         &mut self,
         lineup: &mut Lineup,
@@ -190,7 +188,7 @@ impl<'a> Measuring<'a> {
         }
     }
 
-    /// A contender ready to be called.
+    /// Prepares a contender for calls.
     fn ready(&mut self, code: &CellCode) -> Result<Subject, Trouble> {
         let image = code.fetch().map_err(Trouble::Harness)?;
         let tolerance = self.tolerance(&code.contender);
@@ -199,7 +197,7 @@ impl<'a> Measuring<'a> {
             .map_err(|failure| Trouble::Contender(code.contender.clone(), failure))
     }
 
-    /// The yardstick on the data the contenders read.
+    /// Prepares the yardstick, on the contenders' data.
     fn ready_yardstick(&mut self, name: &ContenderId) -> Result<Subject, String> {
         if self.job.cells.is_empty() {
             return Err("no contender to measure".to_owned());
@@ -226,9 +224,9 @@ impl<'a> Measuring<'a> {
         }
     }
 
-    /// Calls a contender a few times before it is timed; the proof that it is
-    /// right, if so. Judged on data it has not seen, and with all it remembers:
-    /// one that is right once and lazy ever after is found.
+    /// Calls a contender a few times before it is timed; returns the proof if it is right. It is
+    /// judged on new data, with its variables kept: a kernel that is right once and reuses the
+    /// result is found.
     fn rehearse(&mut self, subject: &Subject) -> Result<Result<Passed, Wrong>, Trouble> {
         let contender = &subject.contender;
         let trouble = |failure| Trouble::Contender(contender.clone(), failure);
@@ -254,8 +252,7 @@ impl<'a> Measuring<'a> {
         }
     }
 
-    /// The host's judgement of a timed call; the proof for the next, if it was
-    /// right.
+    /// The host's judgement of a timed call; the proof for the next, if it was right.
     fn judge(&mut self, spent: UsedProof, data: CallData) -> Result<Option<Passed>, RunFailure> {
         let subject = spent.subject().clone();
         let proof = |exhibit: Exhibit<'_>, operands: &_, oracle: &_, tolerance| {
@@ -270,7 +267,7 @@ impl<'a> Measuring<'a> {
         }
     }
 
-    /// What each kernel of a call takes, by the call of the middle length.
+    /// The time of each kernel of a call, from the call of median length.
     fn kernels(&mut self, passed: &Passed) -> Result<Vec<KernelTime>, RunFailure> {
         let mut calls = Vec::new();
         for _ in 0..DISSECTIONS {
@@ -282,7 +279,7 @@ impl<'a> Measuring<'a> {
         Ok(calls.swap_remove(DISSECTIONS / 2))
     }
 
-    /// Reads back what the call just made left in memory, for a proof.
+    /// Reads back memory after the last call, for a proof.
     fn look(
         &mut self,
         subject: &Subject,
@@ -341,7 +338,7 @@ impl Stopwatch for Measuring<'_> {
                 Err(suspect) => self.judge(suspect, data)?,
             },
         };
-        // A copy does none of the products that the least time may be of.
+        // A copy computes no products, which may determine the minimum time.
         let is_copy = contender == Yardstick::Copy.id();
         let possible = is_copy || micros.0 >= self.least.0;
         if !possible {

@@ -1,4 +1,4 @@
-//! The measuring path of a worker, from the job to its replies, on a script.
+//! The measuring path of a worker, from the job to its replies, with a script.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ fn code(folder: &TempDir, name: &str) -> CellCode {
     }
 }
 
-/// What a worker said, what was called for it, and whether it can go on.
+/// A worker's replies, its calls, and whether it is still usable.
 struct Told {
     replies: Vec<Reply>,
     notes: Vec<Note>,
@@ -93,7 +93,7 @@ impl Told {
             .collect()
     }
 
-    /// The calls of somebody, one after another.
+    /// The calls of a contender, in order.
     fn calls(&self, contender: &str, acts: &[Act]) -> Vec<&Note> {
         let notes = self.notes.iter().filter(|note| !note.observed);
         notes
@@ -158,7 +158,7 @@ fn a_shape_is_rehearsed_announced_timed_and_decided() {
     due.extend(vec!["block"; BLOCKS as usize]);
     due.push("measured");
     assert_eq!(kinds, due);
-    // The samples are the calls, in their order, after the warm-ups.
+    // The samples are the calls, in order, after the warm-ups.
     let timed = (told.notes.iter()).filter(|n| n.act == Act::Timing && !n.observed);
     let timed: Vec<&str> = timed.map(|n| n.contender.as_str()).collect();
     let blocks = told.blocks();
@@ -183,7 +183,7 @@ fn every_call_gets_other_data() {
     let calls = || told.notes.iter().filter(|note| !note.observed);
     let salts: BTreeSet<u64> = calls().map(|note| note.salt).collect();
     assert_eq!(salts.len(), calls().count());
-    // And nobody can foresee which.
+    // They cannot be predicted.
     let again = measured("");
     let dealt = |told: &Told| -> Vec<_> { told.notes.iter().map(|n| (n.set, n.salt)).collect() };
     assert_ne!(dealt(&told), dealt(&again));
@@ -226,9 +226,9 @@ fn who_is_wrong_when_rehearsed_is_never_timed() {
     for happens in [
         "call = 2\noutput = \"wrong\"",
         "call = 1\noutput = \"wrong\"",
-        // Only the host's look at the last one finds it.
+        // Only the host's check of the last one finds it.
         "call = 2\noutput = \"wrong\"\nunnoticed = true",
-        // Lazy: hands out what it computed first.
+        // Cheats: returns its first result.
         "from = 2\noutput = \"stale\"",
         "call = 2\noutput = \"trespass\"",
     ] {
@@ -246,7 +246,7 @@ fn who_is_wrong_when_rehearsed_is_never_timed() {
 
 #[test]
 fn a_wrong_timed_output_is_told_at_once_and_ends_its_timing() {
-    // Warm-ups count: nobody looks away from them.
+    // Warm-ups count: they are checked too.
     for call in [1, WARMUP as usize + 1, 8] {
         for output in ["wrong", "trespass"] {
             let told = measured(&format!(
@@ -286,13 +286,13 @@ fn what_the_device_overlooks_the_host_finds() {
     }
 }
 
-/// Kept wherever: no output of an earlier call is right in a later one.
+/// However it is kept: no output of an earlier call is right in a later one.
 #[test]
 fn an_output_handed_out_again_is_wrong() {
     let told = measured("[[on]]\ncontender = \"b\"\nfrom = 2\noutput = \"stale\"\n");
     assert_eq!(told.rejected().len(), 1);
     assert_eq!(told.timed("b"), 2, "found in its first stale call");
-    // Nor is it where there is one data set only: signs are drawn anew.
+    // Nor with only one data set: signs are drawn anew.
     let told = measured("sets = 1\n[[on]]\ncontender = \"b\"\nfrom = 2\noutput = \"stale\"\n");
     assert_eq!(told.timed("b"), 2);
 }
@@ -305,7 +305,7 @@ fn the_host_looks_at_some_calls_of_everybody() {
             .notes
             .iter()
             .filter(|n| n.observed && n.contender == name);
-        // The rehearsal, one warm-up, two timed calls at least.
+        // The rehearsal, one warm-up, at least two timed calls.
         assert!(looks.count() >= 4, "{name}");
     }
 }
@@ -399,7 +399,7 @@ fn the_yardstick_is_tuned_once_and_timed_on_the_same_terms() {
     assert_eq!(none.decision(), "decided");
 }
 
-/// Gives the contenders of a job calls of so many kernels.
+/// Gives the contenders of a job calls with this many kernels.
 fn kernels(job: &mut MeasureJob, counts: [usize; 3]) {
     for (code, count) in job.cells.iter_mut().zip(counts) {
         let launch = |nth: usize| LaunchGeometry {
@@ -415,7 +415,7 @@ fn kernels(job: &mut MeasureJob, counts: [usize; 3]) {
     }
 }
 
-/// What each kernel takes is told once all blocks are, and counts for nothing.
+/// The time of each kernel is reported after all blocks, and affects nothing.
 #[test]
 fn calls_are_looked_into_after_everybody_was_timed() {
     let told = measured_as("", |job| kernels(job, [3, 1, 0]));
@@ -474,7 +474,7 @@ fn who_cannot_be_looked_into_was_timed_all_the_same() {
     }
 }
 
-/// cuBLAS rounds its products to fp16, and is held to four tolerances.
+/// cuBLAS rounds its products to fp16, and gets four tolerances.
 #[test]
 fn the_yardstick_has_some_slack_and_contenders_none() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A place in the token stream.
+//! A position in the token stream.
 
 use super::{MAX_DEPTH, ParseError};
 use crate::front::ast::Position;
@@ -7,7 +7,7 @@ use crate::front::lexer::{Lines, Spanned, Token, tokenize};
 /// Longest piece of text quoted in an error.
 const QUOTE: usize = 60;
 
-/// A place in the token stream.
+/// A position in the token stream.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     at: usize,
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         self.lines.position(self.offset())
     }
 
-    /// Takes the next token whatever it is.
+    /// Takes the next token, whatever it is.
     pub(super) fn advance(&mut self) -> &'a str {
         let text = self.peek_text();
         self.at = (self.at + 1).min(self.tokens.len());
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes one nesting level deeper; [`Cursor::leave`] comes back.
+    /// Enters a nesting level; [`Cursor::leave`] returns from it.
     pub(super) fn enter(&mut self) -> Result<(), ParseError> {
         if self.depth >= MAX_DEPTH {
             return Err(self.error(&format!("at most {MAX_DEPTH} levels of nesting")));
@@ -134,7 +134,7 @@ impl<'a> Cursor<'a> {
         self.depth -= 1;
     }
 
-    /// This place, to come back to.
+    /// This position, to return to.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             at: self.at,
@@ -146,7 +146,7 @@ impl<'a> Cursor<'a> {
         (self.at, self.depth) = (mark.at, mark.depth);
     }
 
-    /// Goes past the brace that closes the block one is in; false if there is none.
+    /// Skips the brace that closes the current block; false if there is none.
     pub(super) fn skip_block(&mut self) -> bool {
         let mut open = 1;
         while open > 0 {

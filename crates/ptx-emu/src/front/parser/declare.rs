@@ -48,7 +48,7 @@ fn linkage(cursor: &mut Cursor<'_>) -> Linkage {
     linkage
 }
 
-/// `.attribute(...)`: where managed memory would live, which an emulator need not know.
+/// `.attribute(...)`: the location of managed memory, which does not matter here.
 fn skip_attribute(cursor: &mut Cursor<'_>) -> Result<(), ParseError> {
     if !cursor.eat_dot("attribute") {
         return Ok(());
@@ -105,7 +105,7 @@ fn function<'a>(
         let start = parser.cursor.mark();
         function.body = Some(match statement::block(parser) {
             Ok(statements) => statements,
-            // The other functions are none the worse, if this one has an end.
+            // The other functions remain usable, if this one has an end.
             Err(error) => {
                 parser.cursor.back_to(start);
                 if !parser.cursor.skip_block() {
@@ -186,7 +186,7 @@ struct TypeWords {
     scalar: ScalarType,
     vector: u32,
     align: Option<u32>,
-    /// A handle, whose initial value has fields by name.
+    /// A handle, whose initial value has named fields.
     opaque: bool,
 }
 
@@ -206,7 +206,7 @@ impl TypeWords {
                     if !value.is_power_of_two() {
                         return Err(error);
                     }
-                    // After `.ptr` it speaks of what is pointed to, not of the parameter.
+                    // After `.ptr` it applies to the target of the pointer, not to the parameter.
                     if !pointer {
                         align = Some(value);
                     }
@@ -221,7 +221,7 @@ impl TypeWords {
                     skip_attribute(cursor)?;
                     continue;
                 }
-                // Handles of textures and the like: what uses them is refused, not the module.
+                // Handles of textures and the like: their users are refused, not the module.
                 "texref" | "samplerref" | "surfref" if scalar.is_none() => {
                     scalar = Some(ScalarType::B64);
                     opaque = true;
@@ -302,7 +302,7 @@ pub(super) fn variables<'a>(
     into: &mut Vec<Variable<'a>>,
 ) -> Result<(), ParseError> {
     let space = match cursor.peek_dot() {
-        // A texture's handle lies in global memory; its own space is the old way to say so.
+        // A texture's handle is in global memory; its own space is the old notation.
         Some("global" | "tex") => Space::Global,
         Some("const") => Space::Const,
         Some("shared") => Space::Shared,

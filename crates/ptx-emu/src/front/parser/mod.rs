@@ -11,19 +11,19 @@ mod statement;
 
 use super::ast::{Module, Position};
 
-/// Nesting of blocks, lists and expressions beyond which a text is refused: deeper than any
-/// compiler goes, and shallow enough for every thread's stack.
+/// Maximum nesting of blocks, lists and expressions: deeper than any compiler's, and shallow enough
+/// for every thread's stack.
 const MAX_DEPTH: u32 = 64;
 
-/// PTX that is not written as PTX is.
+/// A syntax error in PTX.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ptx line {position}: expected {expected}, found {found}")]
 pub struct ParseError {
     /// Where the offending text begins.
     pub position: Position,
-    /// What could have stood there.
+    /// What was expected there.
     pub expected: String,
-    /// What stood there.
+    /// What was there.
     pub found: String,
 }
 

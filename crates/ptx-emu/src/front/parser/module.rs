@@ -1,4 +1,4 @@
-//! Directives at file scope, and the lines debug information speaks of.
+//! Directives at file scope, and the line table of debug information.
 
 use super::ParseError;
 use super::cursor::Cursor;
@@ -12,8 +12,8 @@ pub(super) struct ModuleParser<'a> {
     pub locations: Locations<'a>,
 }
 
-/// The `.loc` directives seen so far; names of inlined functions come from `.debug_str`, which
-/// follows the code, so they are kept as labels until the end.
+/// The `.loc` directives so far; names of inlined functions come from `.debug_str`, which follows
+/// the code, so they are kept as labels until the end.
 #[derive(Default)]
 pub(super) struct Locations<'a> {
     list: Vec<RawLocation<'a>>,
@@ -74,7 +74,7 @@ impl<'a> ModuleParser<'a> {
         Ok(module)
     }
 
-    /// `.version`, which must come first so that a file that is no PTX at all says so.
+    /// `.version`, which must come first, so that a file that is not PTX is reported as such.
     fn header(&mut self, module: &mut Module<'a>) -> Result<(), ParseError> {
         if !self.cursor.eat_dot("version") {
             return Err(self.cursor.error("`.version` at the start of a PTX module"));
@@ -243,7 +243,7 @@ impl<'a> Locations<'a> {
         id
     }
 
-    /// The location of a call site: the latest `.loc` there, whose own chain continues it.
+    /// The location of a call site: the latest `.loc` there, with its own chain.
     fn site(&mut self, place: (u32, u32, u32)) -> LocationId {
         if let Some(&id) = self.latest.get(&place) {
             return id;

@@ -149,8 +149,8 @@ pub(super) fn constant(cursor: &mut Cursor<'_>) -> Result<Constant, ParseError> 
     Ok(if condition != 0 { yes } else { no })
 }
 
-/// Binding strength of a binary operator. `|` between a result and its predicate is not met
-/// here: an expression begins with a constant.
+/// Precedence of a binary operator. The `|` between a result and its predicate does not occur here:
+/// an expression begins with a constant.
 fn strength(token: Token) -> Option<u8> {
     Some(match token {
         Token::OrOr => 1,
@@ -183,7 +183,7 @@ fn binary(cursor: &mut Cursor<'_>, weakest: u8) -> Result<Constant, ParseError> 
     })
 }
 
-/// `None` for a division by zero or an operator that floats do not have.
+/// `None` for a division by zero or an operator that does not exist for floats.
 fn combine(operator: Token, left: Constant, right: Constant) -> Option<Constant> {
     if let (Constant::Int(a), Constant::Int(b)) = (left, right) {
         let (signed_a, signed_b) = (a as i64, b as i64);
@@ -242,7 +242,7 @@ fn unary(cursor: &mut Cursor<'_>) -> Result<Constant, ParseError> {
             Constant::Int(bits) => Some(Constant::Int(u64::from(bits == 0))),
             Constant::Single(_) | Constant::Double(_) => None,
         },
-        // `(.s64)` and `(.u64)` change how a value is looked at, not its bits.
+        // `(.s64)` and `(.u64)` change the interpretation of a value, not its bits.
         Token::LeftParen if matches!(cursor.peek_dot(), Some("s64" | "u64")) => {
             cursor.advance();
             cursor.expect(Token::RightParen, "`)` after a cast")?;

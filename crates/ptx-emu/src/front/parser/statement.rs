@@ -1,4 +1,4 @@
-//! What stands in a function's body.
+//! The statements of a function's body.
 
 use super::ParseError;
 use super::module::ModuleParser;
@@ -32,7 +32,7 @@ fn statement<'a>(
             let instruction = instruction(parser)?;
             into.push(Statement::Instruction(instruction));
         }
-        // An empty statement, as macros leave behind.
+        // An empty statement, as left by macros.
         Some(Token::Semicolon) => {
             parser.cursor.advance();
         }

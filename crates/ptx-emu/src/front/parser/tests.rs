@@ -184,7 +184,7 @@ fn errors_name_place_and_expectation() {
     for (text, message) in cases {
         let error = match parse(text) {
             Err(error) => error,
-            // What is wrong with a body leaves the rest of the module.
+            // An error in a body leaves the rest of the module intact.
             Ok(module) => {
                 let mut broken = module.functions.into_iter().filter_map(|f| f.broken);
                 broken.next().expect(text)

@@ -12,7 +12,7 @@ fn by(warp: u32, step: u32, bytes: u8) -> Trace {
     }
 }
 
-/// Only a warp's own accesses are over.
+/// Only a warp's own accesses are complete.
 fn own(old: &Trace, warp: u32) -> bool {
     old.actor == Actor::Warp(warp)
 }
@@ -55,7 +55,7 @@ fn once(shadow: &mut Shadow, (warp, step, bytes): (u32, u32, u8)) -> Once<'_> {
 }
 
 impl Shadow {
-    /// Reads by a warp that finds its own accesses to be over.
+    /// Reads by a warp for which its own accesses are complete.
     fn reads(&mut self, word: u32, who: (u32, u32, u8)) -> Option<Met> {
         let over = |old: &Trace, _: bool| own(old, who.0);
         once(self, who).comes(Act::Read, word, over).0

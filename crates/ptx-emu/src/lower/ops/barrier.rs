@@ -25,7 +25,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
                 ("gpu", Scope::Gpu),
             ];
             let scope = form.words.need(levels, "a level")?;
-            // `membar` is `fence.sc` by its old name.
+            // `membar` is the old name of `fence.sc`.
             let fence = Fence {
                 order: FenceOrder::Sc,
                 scope: Some(scope),
@@ -145,7 +145,7 @@ fn emit_fence(emitter: &mut Emitter<'_, '_>, form: Form<'_, '_>, fence: Fence) -
     bare(emitter, &form, Op::Fence { fence, map: None })
 }
 
-/// The bytes a one-directional fence restricts itself to.
+/// The bytes that a one-directional fence is restricted to.
 const RESTRICTIONS: &[(&str, FencedBytes)] = &[
     ("sync_restrict::shared::cta", FencedBytes::SharedCta),
     ("sync_restrict::shared::cluster", FencedBytes::SharedCluster),
@@ -289,7 +289,7 @@ fn mbarrier<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
     if matches!(action, "init" | "inval") {
         form.words.exactly("b64")?;
     } else {
-        // expect_tx and complete_tx may do without a type.
+        // expect_tx and complete_tx may omit the type.
         form.words.take("b64");
     }
     form.words.finish()?;
@@ -384,7 +384,7 @@ fn wait<'a>(
         true => Phase::Parity(emitter.s32(phase, Num::U32)?),
         false => Phase::State(emitter.s64(phase, Num::B64)?),
     };
-    // The time limit of the suspension is advice.
+    // The time limit of the suspension is a hint.
     optional32(emitter, rest)?;
     let d = emitter.dp(d)?;
     let op = match may_suspend {
@@ -399,7 +399,7 @@ fn wait<'a>(
 mod tests {
     use super::*;
 
-    /// What one instruction becomes.
+    /// The lowered form of one instruction.
     fn lowered(line: &str) -> Op {
         let text = format!(
             ".version 8.8\n.target sm_90a\n.address_size 64\n.visible .entry k() {{\n\

@@ -191,7 +191,7 @@ const MODES: &[(&str, TensorMode)] = &[
     ("tile::scatter4", TensorMode::Rows4),
 ];
 
-/// Modes nobody has needed here yet.
+/// Modes that are not supported yet.
 const WIDE_MODES: [&str; 2] = ["im2col::w", "im2col::w::128"];
 
 fn tensor<'a>(

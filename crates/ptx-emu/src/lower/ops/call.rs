@@ -1,4 +1,4 @@
-//! `call`: of functions of the module, through registers, and of what the device provides.
+//! `call`: of functions in the module, through registers, and of functions the device provides.
 
 use crate::front::ast::{FunctionKind, Operand, Variable};
 use crate::lower::emit::{Emitter, Formal};
@@ -105,7 +105,7 @@ pub(crate) fn call<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) ->
 }
 
 fn count(parts: &CallParts<'_, '_>, results: usize, arguments: usize) -> Lowered<()> {
-    // Results may be ignored altogether.
+    // All results may be ignored.
     let results_fit = parts.results.is_empty() || parts.results.len() == results;
     if results_fit && parts.arguments.len() == arguments {
         return Ok(());
@@ -179,7 +179,7 @@ fn assign<'a>(
     Ok(())
 }
 
-/// Moves a result to where the caller wants it.
+/// Moves a result to the caller's destination.
 fn take<'a>(emitter: &mut Emitter<'_, 'a>, formal: Formal, result: &Operand<'a>) -> Lowered<()> {
     if matches!(result, Operand::Sink) {
         return Ok(());
@@ -291,8 +291,8 @@ fn variable_sizes<'a>(
     Ok(sizes)
 }
 
-/// Functions an indirect call can reach: those of its table, or all whose address is taken and
-/// whose parameters have these sizes. Results may be ignored altogether.
+/// Functions that an indirect call can reach: those of its table, or all whose address is taken and
+/// whose parameters have these sizes. All results may be ignored.
 fn candidates(
     emitter: &mut Emitter<'_, '_>,
     table: Option<&str>,

@@ -268,7 +268,7 @@ fn set<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     write_truth(emitter, d, to, low, high)
 }
 
-/// Writes what `set` gives for true or false.
+/// Writes the result of `set` for true or false.
 fn write_truth<'a>(
     emitter: &mut Emitter<'_, 'a>,
     d: &Operand<'a>,

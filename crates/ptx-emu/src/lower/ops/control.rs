@@ -1,4 +1,4 @@
-//! Branches, ends, and what steers a warp or a grid.
+//! Branches, ends of threads, and control of a warp or a grid.
 
 use super::call::label;
 use super::row::bare;

@@ -108,7 +108,7 @@ fn scalar<'a>(
     check_scalar(to, from, m, rounded)?;
     let [d, a] = exactly(operands)?;
     let (mut a, a_bits) = emitter.wide_source(a, from)?;
-    // A wider source register gives its low part.
+    // Of a wider source register the low part is used.
     if a_bits > from.bits() {
         a = narrow(emitter, a, from.bits())?;
     }
@@ -117,7 +117,7 @@ fn scalar<'a>(
         emitter.emit(Op::Cvt { from, to, m, d, a });
         return Ok(());
     }
-    // A wider destination is filled by extending, with the sign if the type has one.
+    // A wider destination is extended, with the sign if the type has one.
     let part = match to.bits() {
         64 => Slot::W64(emitter.temp64()),
         _ => Slot::W32(emitter.temp32()),
@@ -229,7 +229,7 @@ fn pair_bits(ty: Num) -> u32 {
     }
 }
 
-/// The rules of conversions between packed types, as the assembler has them.
+/// The rules of conversions between packed types, as in ptxas.
 fn check_pair(to: Num, from: Num, m: CvtMods, rounded: bool) -> Lowered<()> {
     let half = |ty| matches!(ty, Num::F16 | Num::Bf16);
     if !rounded {
@@ -262,8 +262,8 @@ fn check_pair(to: Num, from: Num, m: CvtMods, rounded: bool) -> Lowered<()> {
     }
 }
 
-/// Pairs that are multiplied (or, becoming s2f6, divided) by a power of two each; by one if no
-/// scales are given.
+/// Pairs that are multiplied (or, becoming s2f6, divided) by a power of two each; by one without
+/// scales.
 fn with_scales<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operands: &[Operand<'a>],

@@ -1,4 +1,4 @@
-//! `cp`: the thread's own asynchronous copies; bulk copies go to their own room.
+//! `cp`: the thread's own asynchronous copies; bulk copies have their own module.
 
 use super::bulk;
 use super::row::bare;
@@ -90,7 +90,7 @@ fn copy<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()
     Ok(())
 }
 
-/// A source size, or a predicate under which zeros are written.
+/// A source size, or a predicate for writing zeros.
 fn source_limit<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operand: &Operand<'a>,

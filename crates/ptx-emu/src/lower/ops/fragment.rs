@@ -7,7 +7,7 @@ use crate::lower::lookup::wrong;
 use crate::lower::words::{TYPES, Words};
 use crate::op::*;
 
-/// `m64n128k16` and its like.
+/// `m64n128k16` and similar.
 pub(super) fn shape(words: &mut Words<'_>) -> Lowered<(u16, u16, u16)> {
     let word = words.next().ok_or(Problem::MissingModifier("a shape"))?;
     let parse = || {
@@ -28,8 +28,8 @@ pub(super) fn next_type(words: &mut Words<'_>) -> Lowered<Num> {
         .ok_or_else(|| Problem::UnknownModifier(word.to_owned()))
 }
 
-/// A vector of 32-bit registers. Asynchronous ones keep their slots to themselves, because they
-/// are in use after the instruction.
+/// A vector of 32-bit registers. Asynchronous ones do not share their slots, because they are in
+/// use after the instruction.
 pub(super) fn fragment<'a>(
     emitter: &mut Emitter<'_, 'a>,
     operand: &Operand<'a>,

@@ -20,7 +20,7 @@ pub(super) const SPACES: &[(&str, Space)] = &[
     ("param::func", Space::Param),
 ];
 
-/// Cache operators, which an emulator without caches can ignore.
+/// Cache operators, which have no effect without caches.
 const CACHE: &[(&str, ())] = &[
     ("ca", ()),
     ("cg", ()),
@@ -45,7 +45,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     }
 }
 
-/// What a load or store says of itself.
+/// The modifiers of a load or store.
 pub(super) struct Access {
     pub space: Space,
     pub order: Order,
@@ -53,7 +53,7 @@ pub(super) struct Access {
     pub ty: Num,
     /// A cache policy follows the operands.
     pub hint: bool,
-    /// It says in which order L2 forgets, which only accesses of 32 bytes may.
+    /// Whether it gives an L2 eviction priority, which only accesses of 32 bytes may.
     pub evicts: bool,
 }
 
@@ -230,7 +230,7 @@ pub(super) fn store_to<'a>(
     Ok(())
 }
 
-/// `st.async.mmio.release.sys.global.u32 [a], b`: nothing waits for it, so it is done at once.
+/// `st.async.mmio.release.sys.global.u32 [a], b`: nothing waits for it, so it is executed at once.
 fn store_mmio<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
     form.words.exactly("release")?;
     let Some(scope) = form.words.scope() else {
@@ -301,7 +301,7 @@ fn prefetch<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
         form.words.finish()?;
         let [address] = exactly(form.operands)?;
         let generic = match space {
-            // A parameter's symbol is turned into its generic address.
+            // A parameter's symbol is converted to its generic address.
             Space::Param | Space::Const | Space::Generic => Space::Generic,
             _ => return illegal("a tensor map lies in parameter or constant memory"),
         };

@@ -51,7 +51,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     if b1_op.is_some() {
         form.words.exactly("popc")?;
     }
-    // Sums of f64 are rounded to nearest, which may be said.
+    // Sums of f64 are rounded to nearest, which may be written explicitly.
     let nearest = form.words.take("rn");
     let [d_ty, a_ty, b_ty, c_ty] = types(&mut form)?;
     form.words.finish()?;
@@ -135,7 +135,7 @@ const KINDS: &[(&str, Kind)] = &[
 ];
 
 /// `mma.sync…kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 d, a, b, c, sfa,
-/// {byte, thread}, sfb, {byte, thread}` and its kin.
+/// {byte, thread}, sfb, {byte, thread}` and similar forms.
 fn narrow<'a>(
     emitter: &mut Emitter<'_, 'a>,
     mut form: Form<'_, 'a>,
@@ -282,7 +282,7 @@ pub(super) fn element(ty: Num) -> Lowered<Element> {
     })
 }
 
-/// The type sums are kept in.
+/// The type of the sums.
 pub(super) fn accumulator(ty: Num) -> Lowered<Accumulator> {
     Ok(match ty {
         Num::F16 => Accumulator::F16,
@@ -343,7 +343,7 @@ fn check(shape: (u16, u16, u16), types: [Num; 4], a_col: bool, b_row: bool) -> L
     Ok(())
 }
 
-/// Shapes of sparse products by operand type; those of Hopper, whatever a later chip adds.
+/// Shapes of sparse products by operand type; those of Hopper, not those that later chips add.
 fn check_sparse(shape: (u16, u16, u16), types: [Num; 4], transposed: bool) -> Lowered<()> {
     use Num::*;
     let [d, a, b, c] = types;

@@ -272,7 +272,7 @@ fn mov_vector<'a>(
     let targets = elements(d, parts)?;
     let mut sources = elements(a, parts)?;
     for source in &mut sources {
-        // The fourth element of `%tid` and its like is zero.
+        // The fourth element of `%tid` and similar registers is zero.
         if let Operand::Member(name, "w") = *source
             && name.starts_with('%')
             && emitter.register(source)?.is_none()
@@ -286,7 +286,7 @@ fn mov_vector<'a>(
         to.push(emitter.target(d, ty.bits())?);
         from.push(emitter.register(a)?);
     }
-    // All are read before one is written.
+    // All are read before any is written.
     let late = |at: usize| from[at + 1..].contains(&Some(to[at]));
     if !(0..parts).any(late) {
         for (d, a) in targets.iter().zip(&sources) {

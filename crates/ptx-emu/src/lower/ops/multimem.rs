@@ -12,7 +12,7 @@ use crate::op::*;
 
 const VECTORS: &[(&str, usize)] = &[("v2", 2), ("v4", 4), ("v8", 8)];
 
-/// Floats of a byte, alone or packed, as the words they are moved in.
+/// One-byte floats, alone or packed, as the words they are moved in.
 const SMALL: &[(&str, Num)] = &[
     ("e4m3", Num::B8),
     ("e5m2", Num::B8),
@@ -80,7 +80,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     }
 }
 
-/// Small floats come by four to sixteen; what sums them is f16.
+/// Small floats come in groups of four to sixteen; their sums are f16.
 fn check_small(op: Option<AtomOp>, sum: Option<Num>, ty: Num, vector: usize) -> Lowered<()> {
     let operation = matches!(op, None | Some(AtomOp::Add | AtomOp::Min | AtomOp::Max));
     let summed = sum.is_none() || (sum == Some(Num::F16) && op == Some(AtomOp::Add));
@@ -104,7 +104,7 @@ fn check(op: Option<AtomOp>, ty: Num, vector: usize) -> Lowered<()> {
         Some(And | Or | Xor) => matches!(ty, B32 | B64),
         Some(_) => false,
     };
-    // Vectors are of floats, and 16 bytes at most.
+    // Vectors are of floats, and at most 16 bytes.
     let sized = vector == 1 || (float && ty != F64 && vector as u32 * ty.bits() <= 128);
     match fits && sized {
         true => Ok(()),

@@ -14,9 +14,9 @@ pub(super) fn bare(emitter: &mut Emitter<'_, '_>, form: &Form<'_, '_>, op: Op) -
     Ok(())
 }
 
-/// Emits an instruction that has as many operands as its row names: the one it writes, then those
-/// it reads. `row!(emitter, form, Bin64 { op } [d: ty] = [a: ty, b: ty])` is a row of the table with
-/// a type at each operand, where the table has the register that holds it.
+/// Emits an instruction with the operands of its row: the one it writes, then those it reads.
+/// `row!(emitter, form, Bin64 { op } [d: ty] = [a: ty, b: ty])` is a row of the table with a type
+/// for each operand, where the table has its register.
 macro_rules! row {
     (
         $emitter:expr, $form:expr,

@@ -1,4 +1,4 @@
-//! `tcgen05`: tensor memory, and the tensor cores that sum in it.
+//! `tcgen05`: tensor memory, and the tensor cores that accumulate in it.
 
 use super::fragment::fragment;
 use super::row::bare;
@@ -223,7 +223,7 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
     Ok(())
 }
 
-/// How many scales a row has; `None` without `.block_scale`.
+/// The number of scales of a row; `None` without `.block_scale`.
 fn scale_vector(words: &mut Words<'_>, kind: Kind) -> Lowered<Option<Vector>> {
     let scaled = words.take("block_scale");
     if scaled != kind.scaled() {
@@ -266,7 +266,7 @@ fn fitting(kind: Kind, vector: Vector) -> Lowered<Option<Vector>> {
     }
 }
 
-/// What the tensor core keeps of an operand, or takes from what it has kept.
+/// The part of an operand that the tensor core keeps, or reuses.
 fn collector(words: &mut Words<'_>, stationary: bool, shifted: bool) -> Lowered<Collector> {
     const USES: [(&str, Usage); 4] = [
         ("fill", Usage::Fill),

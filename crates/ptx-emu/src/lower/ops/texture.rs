@@ -69,7 +69,7 @@ fn texture<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered
         "tld4" => Some(form.words.need(CHANNELS, "r, g, b or a")?),
         _ => None,
     };
-    // Objects here have one level.
+    // Objects here have one mipmap level.
     let level = form.words.take("level");
     let shape = form.words.need(SHAPES, "a geometry")?;
     form.words.exactly("v4")?;

@@ -1,5 +1,5 @@
-//! `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vmad`, `vset`, and those with a 2
-//! or 4 behind them.
+//! `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vmad`, `vset`, and their forms with
+//! the suffix 2 or 4.
 
 use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
@@ -45,7 +45,8 @@ pub(super) fn is_video(opcode: &str) -> bool {
     kind(opcode).is_some()
 }
 
-/// What an opcode does, and to how many parts; details of shifts, sets and products follow.
+/// The operation of an opcode, and its number of parts; details of shifts, sets and products
+/// follow.
 fn kind(opcode: &str) -> Option<(VideoKind, u8)> {
     let (name, parts) = match opcode.as_bytes() {
         [.., b'2'] => (&opcode[..opcode.len() - 1], 2),

@@ -52,7 +52,7 @@ fn element_bits(ty: Num) -> u32 {
     }
 }
 
-/// Whether operands of a type come in a shape.
+/// Whether operands of a type exist in a shape.
 fn fits(ty: Num, Shape { m, n, k }: Shape) -> bool {
     let three = matches!((m, n), (16, 16) | (32, 8) | (8, 32));
     match ty {
@@ -65,7 +65,7 @@ fn fits(ty: Num, Shape { m, n, k }: Shape) -> bool {
     }
 }
 
-/// Whether sums of a type come in a shape.
+/// Whether sums of a type exist in a shape.
 fn sums_fit(ty: Num, shape: Shape) -> bool {
     match ty {
         Num::F16 => fits(Num::F16, shape),
@@ -167,7 +167,7 @@ fn multiply<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
     }
     form.words.exactly("sync")?;
     form.words.exactly("aligned")?;
-    // Layouts were settled when the fragments were loaded; sums of f64 are rounded to nearest.
+    // Layouts were fixed when the fragments were loaded; sums of f64 are rounded to nearest.
     by_column(&mut form.words)?;
     by_column(&mut form.words)?;
     form.words.take("rn");

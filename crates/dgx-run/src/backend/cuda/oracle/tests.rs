@@ -1,4 +1,4 @@
-//! The kernels of oracles, run by the emulator, beside the CPU's evaluator.
+//! The oracle's kernels in the emulator, against the CPU's evaluator.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn shape(operator: &Operator, all: &[Vec<u64>]) -> Shape {
     }
 }
 
-/// Both answers to data of a shape are the same, and spot checks say so.
+/// Checks that both results for data of a shape are the same, and pass spot checks.
 fn compare(device: &mut Emulated, operator: &Arc<Operator>, shape: &Shape, how: Distribution) {
     let operands = Operands::draw(operator, shape, how, 5);
     let solved = solve(device, &operands).unwrap();
@@ -132,7 +132,7 @@ fn every_operator_that_dgx_brings_has_the_same_answers_on_a_device() {
     }
 }
 
-/// Sums of both products of the dual GEMM, with ends of tiles.
+/// Sums of both products of the dual GEMM, with partial tiles.
 #[test]
 fn ragged_groups_of_the_dual_gemm_have_the_same_bits() {
     let operator = dgx_core::operators::usual();
@@ -143,7 +143,7 @@ fn ragged_groups_of_the_dual_gemm_have_the_same_bits() {
     }
 }
 
-/// Read, rounded to, multiplied and summed.
+/// Each type is read, rounded to, multiplied and summed.
 #[test]
 fn every_type_is_read_and_rounded_to_as_on_the_cpu() {
     for element in ElementType::ALL {
@@ -198,7 +198,7 @@ fn every_function_is_computed_as_on_the_cpu() {
     }
 }
 
-/// A later output reads what the first was rounded to.
+/// A later output reads the rounded first one.
 #[test]
 fn outputs_that_name_others_read_what_was_written() {
     let text = "summary = \"test\"\nsizes = [\"m\", \"n\", \"t\"]\nrequires = [\"t <= n\"]\n\

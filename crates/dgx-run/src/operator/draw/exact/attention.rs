@@ -10,11 +10,11 @@ use rayon::prelude::*;
 
 use super::{ExactData, below, fits, plain, sign};
 
-/// Least difference of scores.
+/// Minimum difference of scores.
 const GAP: f64 = 104.0;
 
-/// One of the three tensors (`which`: q, k, v), whose keys are `keys`. None if
-/// the head has too few channels to number them.
+/// One of the three tensors (`which`: q, k, v), whose keys are `keys`. `None` if the head has too
+/// few channels to number them.
 pub(super) fn draw(
     element: ElementType,
     extents: &[usize],
@@ -45,7 +45,7 @@ pub(super) fn draw(
             false => place,
         };
         let base = width / digits;
-        // Neighbours differ in every digit, and in another way for each seed.
+        // Neighbours differ in every digit, differently for each seed.
         let mut rest = key;
         for digit in 0..digits {
             let turn = below(seed, [digit, 3, 0], base);
@@ -56,12 +56,12 @@ pub(super) fn draw(
     Some(plain(element, &numbers, extents))
 }
 
-/// Whether keys can be numbered by the channels of a head, and found.
+/// Whether a head's channels suffice to number the keys and find them.
 pub(super) fn has_data(element: ElementType, width: usize, keys: usize) -> bool {
     digits(width, keys).is_some() && height(element, width).is_some()
 }
 
-/// Digits that the number of a key takes.
+/// Digits of a key's number.
 fn digits(width: usize, keys: usize) -> Option<usize> {
     let enough = |d: &usize| {
         let numbers = (width / d).checked_pow(*d as u32);
@@ -70,7 +70,7 @@ fn digits(width: usize, keys: usize) -> Option<usize> {
     (1..=4).find(enough)
 }
 
-/// The least whole number of the type with A²/√d ≥ [`GAP`].
+/// The smallest whole number of the type with A²/√d ≥ [`GAP`].
 fn height(element: ElementType, width: usize) -> Option<f64> {
     let least = (GAP * (width as f64).sqrt()).sqrt().ceil() as u32;
     (least..2 * least)

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::{ExactData, below, bits, fits, plain, sign};
 use crate::operator::format::{encode, pack};
 
-/// One operand: which input, the axis that is summed over (from the end).
+/// One operand: its input, and the axis that is summed over (from the end).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Side {
     pub input: usize,
@@ -23,28 +23,28 @@ pub enum Role {
     Cancelling,
 }
 
-/// Places of a column where the three parts leave something.
+/// Places of a column where the three parts leave a remainder.
 const LEFT_OVER: usize = 8;
-/// Where the sum of the first third ends, about, in units.
+/// Approximate sum of the first third, in units.
 const REACH: f64 = 1_048_576.0;
 /// The same for fp8, whose products Hopper adds with fewer bits.
 const REACH_FP8: f64 = 8192.0;
-/// What f32 operands may reach with wide numbers.
+/// The reach of f32 operands with wide numbers.
 const WIDE_REACH: usize = 1365;
 /// Scales of three bits, none a power of two.
 const SCALES: [f64; 3] = [1.25, 1.5, 1.75];
 
-/// i8 alone has a number whose negative it has not: of so many places one holds it.
+/// Only i8 has a number without a negative: one of this many places has it.
 pub(super) const LEAST: f64 = -128.0;
 const SELDOM: usize = 32;
 
-/// How a line along the sum is made.
+/// How a line along the sum is filled.
 struct Line {
     element: ElementType,
     third: usize,
     /// Elements that share a scale, or 1.
     block: usize,
-    /// Largest of the left operand, and of x.
+    /// Largest number of the left operand, and of x.
     most: [usize; 2],
     /// For all tensors of the problem, and for this one.
     seeds: [u64; 2],
@@ -58,8 +58,8 @@ pub(super) fn has_data(element: ElementType, length: u64) -> bool {
     (3 * block..=super::recipe::LONGEST).contains(&length)
 }
 
-/// A tensor. `seeds` are the problem's and its own; `least` says whether its range
-/// has [`LEAST`]. None where the sum is too short to be cut.
+/// A tensor. `seeds` are the problem's and its own; `least` says whether its range includes
+/// [`LEAST`]. `None` if the sum is too short to be cut.
 pub(super) fn draw(
     element: ElementType,
     extents: &[usize],
@@ -126,8 +126,7 @@ fn largest(element: ElementType, third: usize) -> [usize; 2] {
 }
 
 impl Line {
-    /// The sign of a place is that of both operands, so that the first third
-    /// only grows.
+    /// The sign of a place is the same in both operands, so that the first third only grows.
     fn sign(&self, place: usize) -> f64 {
         sign(self.seeds[0], [place, 2, 0])
     }
@@ -144,7 +143,7 @@ impl Line {
         let of_place = |place: usize| {
             let within = match place / self.third {
                 0..3 => place % self.third,
-                // Pairs of equals: what follows the thirds cancels by itself.
+                // Pairs of equal numbers: the terms after the thirds cancel each other.
                 _ => 3 * self.third + (place - 3 * self.third) / 2,
             };
             let sign = self.sign(within);
@@ -211,8 +210,7 @@ impl Line {
         self.least && below(self.seeds[1], [own, place, 11], SELDOM) == 0
     }
 
-    /// Whether a place has numbers of 13 bits, which TF32 rounds: as many as
-    /// the sum can take.
+    /// Whether a place has numbers of 13 bits, which TF32 rounds: as many as the sum allows.
     fn is_wide(&self, place: usize) -> bool {
         let wide = matches!(self.element, ElementType::F32 | ElementType::F64);
         wide && below(self.seeds[0], [place, 9, 0], self.third) < WIDE_REACH

@@ -1,4 +1,4 @@
-//! Which data an operator's value asks for.
+//! Chooses the data that suit an operator's value.
 
 use dgx_core::operator::{BinaryOp, Node, NodeId, Number, Op, Operator, ReduceOp, Value};
 
@@ -8,7 +8,7 @@ use super::{ExactData, attention, ordinary, product, rows};
 /// Sums of more terms may not be exact.
 pub(super) const LONGEST: u64 = 1 << 16;
 
-/// How exact data are made for an operator. Inputs by their places.
+/// How exact data are made for an operator. Inputs are given by index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recipe {
     /// Products of inputs: the axis of each that is summed over, counted from
@@ -48,7 +48,7 @@ impl Recipe {
             ([_, ..], []) => {
                 let scaled = |side: &&Side| operator.inputs[side.input].element.scale().is_some();
                 let along = products.iter().filter(scaled).all(|side| side.axis == 0);
-                // Integers have data for ranges that leave out their least.
+                // Integers have such data for ranges without their minimum.
                 let free = |side: &Side| {
                     let tensor = &operator.inputs[side.input];
                     tensor.range.is_none() || tensor.element.number() != Number::Real
@@ -67,8 +67,8 @@ impl Recipe {
         }
     }
 
-    /// Whether problems of these sizes have such data: sums that are neither
-    /// too short for them nor too long to stay exact.
+    /// Whether problems of these sizes have such data: sums that are neither too short for them nor
+    /// too long to stay exact.
     pub fn fits(&self, operator: &Operator, sizes: &[u64]) -> bool {
         let extents = |input: usize| -> Option<Vec<u64>> { operator.inputs[input].extents(sizes) };
         let along = |input: usize, axis: usize| {
@@ -97,15 +97,14 @@ impl Recipe {
         fits == Some(true)
     }
 
-    /// Whether the result is a sum itself, so that it can be compared without
-    /// a tolerance.
+    /// Whether the result is itself a sum, so that it can be compared without a tolerance.
     pub fn is_sum(&self, operator: &Operator) -> bool {
         let value = &operator.outputs[0].value;
         matches!(self, Self::Products(_)) && value.node(value.root).op == Op::MatMul
     }
 
-    /// All inputs of one problem; none if its sizes are too small for the
-    /// recipe, or do not fit memory.
+    /// All inputs of one problem; `None` if its sizes are too small for the recipe, or do not fit
+    /// in memory.
     pub fn draw(
         &self,
         operator: &Operator,
@@ -160,7 +159,7 @@ fn reads_an_axis(op: &Op) -> bool {
     )
 }
 
-/// The input that a node is, and whether its last two axes are exchanged.
+/// The input that a node is, and whether its last two axes are swapped.
 fn input_of(value: &Value, id: NodeId) -> Option<(usize, bool)> {
     let node = value.node(id);
     match node.op {
@@ -170,8 +169,8 @@ fn input_of(value: &Value, id: NodeId) -> Option<(usize, bool)> {
     }
 }
 
-/// The sides of all products; none if one is not of two inputs, or an input
-/// is on both sides or summed over along both axes.
+/// The sides of all products; `None` if one is not of two inputs, or an input is on both sides or
+/// summed over along both axes.
 fn products_of(value: &Value) -> Option<Vec<Side>> {
     let mut sides: Vec<Side> = Vec::new();
     for node in value.nodes.iter().filter(|node| node.op == Op::MatMul) {

@@ -6,14 +6,14 @@ use rayon::prelude::*;
 use super::{ExactData, below, fits, plain, sign};
 use crate::operator::format::rounded;
 
-/// Where the squares of a row end, about.
+/// Approximate sum of a row's squares.
 const SQUARES: f64 = 4_194_304.0;
-/// Softmax: below the maximum of its row, e⁻¹²⁸ is 0 in fp32.
+/// Softmax: this far below the maximum of its row, e⁻¹²⁸ is 0 in fp32.
 const DEEP: f64 = 128.0;
-/// Maxima of a row that has few of them, or what a row of maxima lacks.
+/// The number of maxima in a row with few of them, or of others in a row of maxima.
 const FEW: usize = 8;
 
-/// Whole numbers, one of them in each row with a third of the sum of squares.
+/// Whole numbers; one of them in each row has a third of the sum of squares.
 pub(super) fn squares(element: ElementType, extents: &[usize], seed: u64) -> ExactData {
     let width = extents.last().copied().unwrap_or(1).max(1);
     let count: usize = extents.iter().product();
@@ -33,8 +33,8 @@ pub(super) fn squares(element: ElementType, extents: &[usize], seed: u64) -> Exa
     plain(element, &numbers, extents)
 }
 
-/// Each element c or c − 128, c its row's own; few of one in a row, few of the
-/// other in the next. None if the type has no such pair.
+/// Each element is c or c − 128, with a different c for each row; few of one in a row, few of the
+/// other in the next. `None` if the type has no such pair.
 pub(super) fn softmax(element: ElementType, extents: &[usize], seed: u64) -> Option<ExactData> {
     let width = extents.last().copied().unwrap_or(1).max(1);
     let count: usize = extents.iter().product();

@@ -57,7 +57,7 @@ fn evaluated(operator: &Operator, sizes: &[u64], problem: &Problem<'_>) -> Vec<f
     evaluator.rows(0..evaluator.row_count())
 }
 
-/// Whether a tolerance as the dual GEMM's would show the difference.
+/// Whether a tolerance like the dual GEMM's would show the difference.
 fn seen(found: f64, wanted: f64) -> bool {
     let near = (found - wanted).abs() <= 1e-3 + 1e-3 * wanted.abs();
     !near
@@ -103,7 +103,7 @@ fn partial_sums_are_exact_and_large() {
     ] {
         let operator = gemm(element);
         let recipe = Recipe::of(&operator).unwrap();
-        // A unit of the products: scales have two bits after the point, twice.
+        // The unit of the products: scales have two bits after the point, twice.
         let unit = if element == "nvfp4" { 1.0 / 16.0 } else { 1.0 };
         for k in [256, 2080, 7168] {
             let sizes = [3, 4, k];
@@ -116,7 +116,7 @@ fn partial_sums_are_exact_and_large() {
                     terms.iter().all(|t| *t != 0.0 && (t / unit).fract() == 0.0),
                     "{element}"
                 );
-                // In any order no sum is larger than that of all of one sign.
+                // In any order no sum is larger than that of all terms of one sign.
                 let positive: f64 = terms.iter().filter(|t| **t > 0.0).sum();
                 let negative: f64 = terms.iter().filter(|t| **t < 0.0).sum();
                 let most = positive.max(-negative) / unit;
@@ -150,7 +150,7 @@ fn partial_sums_are_exact_and_large() {
     }
 }
 
-/// A kernel that takes i8 to be symmetric reads −128 as −127.
+/// A kernel that treats i8 as symmetric reads −128 as −127.
 #[test]
 fn the_least_of_i8_is_seen_where_it_may_occur() {
     let drawn = |range: &str, k: u64| {

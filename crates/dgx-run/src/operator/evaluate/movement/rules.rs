@@ -9,7 +9,7 @@ use crate::operator::evaluate::region::Region;
 use crate::operator::evaluate::step::{mapped, zipped};
 use crate::operator::evaluate::view::View;
 
-/// The farther of a function's values at both ends of its argument.
+/// The larger change of a function's value at both ends of its argument's range.
 pub(super) fn ends(region: &Region, input: &Pair, function: impl Fn(f64) -> f64) -> View {
     zipped(region, &input.value, &input.by, |x, by| {
         if by == 0.0 {
@@ -20,7 +20,7 @@ pub(super) fn ends(region: &Region, input: &Pair, function: impl Fn(f64) -> f64)
     })
 }
 
-/// How far two numbers are apart; nothing if they are the same infinity.
+/// The distance of two numbers; 0 if they are the same infinity.
 fn apart(a: f64, b: f64) -> f64 {
     if a == b { 0.0 } else { (a - b).abs() }
 }
@@ -52,7 +52,7 @@ fn finite(by: f64) -> f64 {
     if by.is_finite() { by } else { 0.0 }
 }
 
-/// The farthest of a function's values at the four corners of its arguments.
+/// The largest change of a function's value at the four corners of its arguments' ranges.
 pub(super) fn binary(
     op: BinaryOp,
     region: &Region,
@@ -68,7 +68,7 @@ pub(super) fn binary(
                 b.by.stretched(region).to_vec(),
             );
             let at = std::cell::Cell::new(0);
-            // `zipped` goes in row-major order, and so do the movements.
+            // `zipped` goes in row-major order, like the movements.
             zipped(region, &a.value, &b.value, |x, y| {
                 let (dx, dy) = (da[at.get()], db[at.get()]);
                 at.set(at.get() + 1);
@@ -91,7 +91,7 @@ pub(super) fn binary(
             | BinaryOp::Power
     );
     let moves = |pair: &Pair| pair.by.to_vec().iter().any(|by| *by != 0.0);
-    // Whole numbers and masks are exact; so is what never met a sum.
+    // Whole numbers and masks are exact, and so are values without sums.
     let unit = match rounds && inputs.iter().any(|pair| moves(pair)) {
         true => arithmetic.function(),
         false => 0.0,
@@ -99,7 +99,7 @@ pub(super) fn binary(
     with_binary(op, Corners(region, inputs, unit))
 }
 
-/// The movement of what is chosen; of the other, too, where the choice moves.
+/// The movement of the chosen value; also of the other, if the condition moves.
 pub(super) fn chosen(region: &Region, inputs: &[Pair]) -> View {
     let condition = &inputs[0];
     let by = [1, 2].map(|side| &inputs[side].by);

@@ -1,4 +1,4 @@
-//! The operators that come with dgx.
+//! The built-in operators.
 
 use dgx_core::operator::{Operator, built_in, names};
 

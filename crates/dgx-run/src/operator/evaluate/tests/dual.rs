@@ -1,4 +1,4 @@
-//! The dual GEMM, beside today's oracle.
+//! The dual GEMM, against its own oracle.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ fn has_the_bits_of_the_oracle() {
     }
 }
 
-/// Run with `--release --ignored --nocapture`: both in turn, the least of each.
+/// Run with `--release --ignored --nocapture`: both in turn, the minimum of each.
 #[test]
 #[ignore = "a benchmark: docs/internals/evaluation.md has its command"]
 fn is_as_fast_as_the_oracle() {
@@ -99,7 +99,7 @@ fn is_as_fast_as_the_oracle() {
         let mut least = [Duration::MAX; 2];
         for _ in 0..7 {
             let start = Instant::now();
-            // The oracle keeps both products, and C is made when it is compared.
+            // The oracle keeps both products, and computes C when it is compared.
             let oracle = Oracle::compute(&whole);
             let c: Vec<f64> = (0..(m * n) as usize)
                 .map(|at| oracle.groups[0].c(at))

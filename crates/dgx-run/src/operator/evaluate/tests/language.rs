@@ -33,7 +33,7 @@ fn axes_are_exchanged_and_cut() {
     });
 }
 
-/// A sum over columns is needed by every row; a product by a product.
+/// Every row needs a sum over columns; a product needs a product.
 #[test]
 fn what_every_row_needs_is_made_once() {
     let operator = expression("\"m\", \"n\"", "x / sum(y * y, -2) + mean(x, -1)", SMALL);

@@ -1,4 +1,4 @@
-//! Sizes at which intermediate tensors do not fit memory.
+//! Sizes at which intermediate tensors do not fit in memory.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ fn rows_of_a_large_attention_need_little() {
     });
 }
 
-/// A row longer than a tile is cut, and its sum made apart.
+/// A row longer than a tile is cut, and its sum computed separately.
 #[test]
 fn a_long_row_is_cut() {
     let operator = expression("\"m\", \"n\"", "x - mean(x, -1) + v", "{ m = 1, n = 8 }");
@@ -37,7 +37,7 @@ fn a_long_row_is_cut() {
     });
 }
 
-/// The most memory this process had, in MB.
+/// The peak memory of this process, in MB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|l| l.starts_with("VmHWM")).unwrap();

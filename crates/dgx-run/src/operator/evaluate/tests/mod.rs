@@ -1,4 +1,4 @@
-//! The evaluator beside loops that are written out here, for each operator.
+//! The evaluator against loops written out here, for each operator.
 
 mod built_in;
 mod dual;
@@ -42,9 +42,9 @@ pub(crate) struct Case {
     extents: Vec<Vec<usize>>,
     elements: Vec<ElementType>,
     bytes: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The inputs as they are read back.
+    /// The inputs, read back.
     numbers: Vec<Vec<f64>>,
-    /// What was computed for outputs above, as f64.
+    /// The values of earlier outputs, as f64.
     pub(crate) above: Vec<(Vec<usize>, Vec<f64>)>,
 }
 

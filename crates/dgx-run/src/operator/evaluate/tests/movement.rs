@@ -35,7 +35,7 @@ fn the_value_is_the_element() {
     }
 }
 
-/// One product of tensors: the rule of its sum, and nothing else.
+/// One product of tensors: only the rule of its sum applies.
 #[test]
 fn a_product_moves_by_its_rule() {
     let operator = built_in("f16-gemm").unwrap();
@@ -50,7 +50,7 @@ fn a_product_moves_by_its_rule() {
     assert!((by(Arithmetic::F64) / wanted - 1.0).abs() < 1e-9);
 }
 
-/// Sums in f32, one after the other, stay within it.
+/// Sums in f32, added in order, stay within it.
 #[test]
 fn sums_in_fp32_stay_within() {
     let operator = expression("\"m\", 1", "exp(sum(x * y, -1) * 0.01)", SMALL);
@@ -68,7 +68,7 @@ fn sums_in_fp32_stay_within() {
     }
 }
 
-/// What was never summed does not move.
+/// Values without sums do not move.
 #[test]
 fn tensors_and_choices_do_not_move() {
     let operator = expression("\"m\", \"n\"", "where(x > 0, x, -y) * 2", SMALL);

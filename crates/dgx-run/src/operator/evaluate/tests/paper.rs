@@ -114,7 +114,7 @@ fn top_k_uses_what_was_written() {
         (0..row.len()).find(|j| before(*j) == rank).unwrap() as f64
     };
     case.check(&operator, 0, |at| sorted(&case, at[0], at[1]));
-    // What a kernel wrote, right or wrong; and an index outside.
+    // The kernel's outputs, right or wrong; and an index outside.
     let mut written: Vec<f64> = (0..m * t).map(|i| (i * 7 % n) as f64).collect();
     written[3] = n as f64;
     case.above = vec![(vec![m as usize, t as usize], written.clone())];

@@ -1,4 +1,4 @@
-//! Answers from a device: what is uploaded, launched and fetched for each problem.
+//! Expected results from a device: the uploads, launches and downloads for each problem.
 
 use dgx_core::fields::{Field, Form};
 use dgx_core::operator::Operator;
@@ -11,26 +11,26 @@ use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle, Tensor, is_g
 /// Bytes of scratch above which leading slices are computed one after another.
 const SCRATCH: u64 = 2 << 30;
 
-/// What it takes to compute answers somewhere.
+/// A device that can compute expected results.
 pub(crate) trait OracleDevice {
-    /// Memory that is given back when dropped.
+    /// Memory that is freed when dropped.
     type Memory;
 
-    /// Memory that holds these bytes.
+    /// Memory with these bytes.
     fn upload(&mut self, bytes: &[u8]) -> Result<Self::Memory, String>;
 
     fn room(&mut self, bytes: u64) -> Result<Self::Memory, String>;
 
     fn address(memory: &Self::Memory) -> u64;
 
-    /// Starts a kernel with one parameter, by CTAs of [`super::THREADS`] threads.
+    /// Starts a kernel with one parameter, in CTAs of [`super::THREADS`] threads.
     fn launch(&mut self, kernel: &str, blocks: u32, parameter: &[u8]) -> Result<(), String>;
 
-    /// Waits for all kernels and copies what lies in the memory.
+    /// Waits for all kernels and copies the memory's contents.
     fn fetch(&mut self, memory: &Self::Memory, into: &mut [u8]) -> Result<(), String>;
 }
 
-/// The answers to these operands, by the kernels made for their operator.
+/// The expected results for these operands, from the kernels made for their operator.
 pub(crate) fn solve<D: OracleDevice>(
     device: &mut D,
     operands: &Operands,
@@ -112,7 +112,7 @@ impl<'a, D: OracleDevice> Group<'a, D> {
         Ok(answers)
     }
 
-    /// What later outputs read of one that is computed.
+    /// Keeps a computed output for later outputs that read it.
     fn keep(&mut self, device: &mut D, place: usize, written: &Tensor) -> Result<(), String> {
         let is_it = |field: &Field| field.form == Form::Output && field.tensor == place;
         if let Some(at) = self.fields.iter().position(is_it) {
@@ -121,7 +121,7 @@ impl<'a, D: OracleDevice> Group<'a, D> {
         Ok(())
     }
 
-    /// One answer of this problem.
+    /// One result of this problem.
     fn values(&self, device: &mut D, place: usize) -> Result<Vec<f64>, String> {
         let (answer, sizes) = (&self.kernels.answers[place], &self.sizes);
         if answer.is_slow(sizes) {
@@ -147,7 +147,7 @@ impl<'a, D: OracleDevice> Group<'a, D> {
         Ok(values)
     }
 
-    /// All kernels of an answer for some of its slices.
+    /// All kernels of a result for some of its slices.
     fn launch(
         &self,
         device: &mut D,
@@ -162,7 +162,7 @@ impl<'a, D: OracleDevice> Group<'a, D> {
             .collect();
         let mut scratch = Vec::new();
         for (kernel, room) in answer.kernels.iter().zip(rooms) {
-            // Kernels count from the first slice of all.
+            // Kernels count from the very first slice.
             let before = slices.start * answer.slice(kernel, &self.sizes) * kernel.bytes;
             let slot = kernel.slot.unwrap_or_default();
             scratch.resize(scratch.len().max(slot + 1), 0);

@@ -1,5 +1,5 @@
-//! A product, a tile of 64 x 64 for each CTA: what both operands are there is computed once
-//! for a tile and lies in shared memory.
+//! A product with a 64 x 64 tile per CTA: the elements of both operands are computed once per tile
+//! and kept in shared memory.
 
 use dgx_core::operator::{ElementType, Extent, NodeId, Op};
 
@@ -7,10 +7,10 @@ use super::super::code::{Writer, extent};
 use super::super::types::Numbers;
 use super::{SIDE, THREADS};
 
-/// Terms of a sum at a time.
+/// Terms of a sum per step.
 const STEP: u64 = 16;
 
-/// Names that these kernels have for themselves.
+/// Names that these kernels use themselves.
 pub(super) const WORDS: &[&str] = &[
     "SIDE", "STEP", "left", "right", "rows", "columns", "depth", "across", "down", "row", "column",
     "x", "y", "sums", "base", "i", "j", "u", "v", "l", "r", "element",
@@ -52,7 +52,7 @@ impl Writer<'_> {
         head
     }
 
-    /// One side's part of a step goes to shared memory; zeros lie beyond its ends.
+    /// Copies one side's part of a step to shared memory; zeros lie beyond its ends.
     fn operand(&mut self, side: &str, id: NodeId, at: &[String]) {
         let value = self.value;
         let node = value.node(id);
@@ -110,7 +110,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Products of two nvfp4 tensors are rounded once to f32, as the evaluator does it.
+    /// Products of two nvfp4 tensors are rounded once to f32, as in the evaluator.
     fn is_rounded(&self, id: NodeId) -> bool {
         let inputs = &self.value.node(id).inputs;
         let tensor = |id: NodeId| match self.value.node(id).op {
