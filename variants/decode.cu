@@ -137,7 +137,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
   if constexpr (GROUP_TILES > 0) {
     constexpr u32 STAGES = (ONE_K + STAGE_K - 1) / STAGE_K;
-    return {tile / GROUP_TILES, 0, first_feature(tile % GROUP_TILES), STAGES * rank / SPLIT, STAGES * (rank + 1) / SPLIT};
+    return {tile / TILES_EACH, 0, first_feature(tile % TILES_EACH), STAGES * rank / SPLIT, STAGES * (rank + 1) / SPLIT};
   }
   const u32 index = ONE_M ? 0 : find_group(args, tile);
   const Group group = group_at(args, index);
@@ -178,6 +178,7 @@ struct Producer {
       if (done()) return;
       work = work_of(args, tile);
       stage = work.begin;
+      if (GROUP_TILES > 0 && gate) prefetch_next(args, work, tile + TILES_APART);
     }
   }
 };
@@ -258,13 +259,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
   Producer producer(args, shared);
-  if (threadIdx.x < MAPS && uses_map(threadIdx.x))  // at once, not one after the other
-    ptx::tma_prefetch_map(args.maps + producer.work.group * MAPS + threadIdx.x);
-  if constexpr (FETCH > 0) {
-    const u32 stages = producer.work.end - producer.work.begin;
-    prefetch_stages(group_at(args, producer.work.group), producer.work, producer.work.begin, FETCH < stages ? FETCH : stages,
-                    threadIdx.x, THREADS);
-  }
+  prefetch_maps(args, producer.work.group, threadIdx.x);
   const bool first = threadIdx.x == CONSUMERS, second = threadIdx.x == CONSUMERS + 32;
   if (first) {
     for (u32 i = 0; i < SLOTS; ++i) {

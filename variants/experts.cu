@@ -56,7 +56,7 @@ static_assert(sizeof(Shared) <= SLOTS * SLOT_BYTES + FIXED);
 
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   if constexpr (GROUP_TILES > 0)
-    return {tile / GROUP_TILES, 0, first_feature(tile % GROUP_TILES), 0, (ONE_K + STAGE_K - 1) / STAGE_K};
+    return {tile / TILES_EACH, 0, first_feature(tile % TILES_EACH), 0, (ONE_K + STAGE_K - 1) / STAGE_K};
   const u32 index = find_group(args, tile);
   const Group group = group_at(args, index);
   const u32 token_tiles = (group.m + TOKENS - 1) / TOKENS, local = tile - group.tile_begin;
@@ -101,6 +101,7 @@ struct Producer {
     stage -= work.end;
     tile += TILES_APART;
     seek();
+    if (GROUP_TILES > 0 && team < TEAM_TILES && !done()) prefetch_next(args, work, tile + TILES_APART);
   }
 };
 
@@ -179,20 +180,11 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
   sums.settle(args);
 }
 
-// A team's first tile: its maps, and what its first copies will read.
-__device__ __forceinline__ void prefetch_first(const Args& args) {
-  const u32 team = threadIdx.x / (32 * TEAM_WARPS), thread = threadIdx.x % (32 * TEAM_WARPS);
-  const u32 tile = first_tile(team), stage = team / TEAM_TILES;
-  if (team >= TEAMS || tile >= args.tile_count) return;
-  const Work work = work_of(args, tile);
-  if (thread < MAPS && uses_map(thread)) ptx::tma_prefetch_map(args.maps + work.group * MAPS + thread);
-  if (FETCH > 0 && stage < work.end) prefetch_stages(group_at(args, work.group), work, stage, 1, thread, 32 * TEAM_WARPS);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  prefetch_first(args);
+  if (first_tile(threadIdx.x / 32) < args.tile_count && threadIdx.x / 32 < TEAM_TILES)
+    prefetch_maps(args, work_of(args, first_tile(threadIdx.x / 32)).group, threadIdx.x % 32);
   if (threadIdx.x == 0) {
     for (u32 i = 0; i < SLOTS; ++i) {
       ptx::mbarrier_init(shared.full[i], 1);

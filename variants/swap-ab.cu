@@ -60,6 +60,7 @@ FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_N         = "groups == 1 ? most(n) : 0"
 ONE_K         = "groups == 1 ? most(k) : 0"
+GROUP_TILES   = "groups > 1 && least(n) == most(n) && most(m) <= CAP ? most(n) / FEATURES : 0"  # of every group, where they are alike
 TOKENS        = "most(width)"
 # Of a dense shape whose tiles have two widths: token tiles by feature tiles of each, and where
 # the narrow ones begin. The wide ones come first.
@@ -75,7 +76,7 @@ WIDE_WAVES      = "cdiv(WIDE_TILES * WIDE_FEATURES, sms)"
 NARROW_ROW      = "MIX == 1 ? WIDE_TILES * WIDE : 0"
 NARROW_COLUMN   = "MIX == 1 ? 0 : WIDE_FEATURES * FEATURES"
 WIDTHS        = 5
-TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(NARROW / 8 - 1) : 0)"
+TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(max(NARROW, 8) / 8 - 1) : 0)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "MIX > 0 ? WIDE_TILES * WIDE_FEATURES + NARROW_TILES * NARROW_FEATURES : sum(cdiv(m, CAP) * (n / FEATURES))"
 ROUNDS        = "cdiv(most(k), 512)"  # of a tile, where groups agree

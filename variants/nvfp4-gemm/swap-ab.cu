@@ -50,6 +50,7 @@ WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (features / FEATURES) * (k / 256), WIDTHS)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (features / FEATURES))"
+GROUP_TILES   = 0  # of every group, where they are alike
 EVEN          = 0
 NARROW        = 0  # tiles of a second width
 ROUNDS        = 1  # for even shares

@@ -36,6 +36,9 @@ struct Work {
   u32 begin, end;    // stages of K, this CTA's share
 };
 
+// Where groups are alike, each has so many tiles, and no search tells which a tile is of.
+constexpr u32 TILES_EACH = GROUP_TILES > 0 ? GROUP_TILES : 1;
+
 // Octets of a tile lie OCTET_ROWS rows apart. If that is 32, an atom of the blocked
 // layout has the scales of four of them side by side.
 constexpr bool BY_ATOMS = OCTET_ROWS == 32;
@@ -44,6 +47,19 @@ constexpr u32 ATOM_SPAN = 128;
 
 __device__ __forceinline__ bool uses_map(u32 map) {
   return BY_ATOMS ? map != MAP_SFB1 && map != MAP_SFB2 : map != MAP_ATOMS1 && map != MAP_ATOMS2;
+}
+
+// One thread for each map: all at once, not one after the other by the first copies.
+__device__ __forceinline__ void prefetch_maps(const Args& args, u32 group, u32 thread) {
+  if (thread < MAPS && uses_map(thread)) ptx::tma_prefetch_map(args.maps + group * MAPS + thread);
+}
+
+// The same for the next tile of a CTA, where groups are alike, by the one thread that asks for copies.
+__device__ __forceinline__ void prefetch_next(const Args& args, const Work& work, u32 tile) {
+  const u32 group = tile / TILES_EACH;
+  if (tile >= args.tile_count || group == work.group) return;
+#pragma unroll
+  for (u32 map = 0; map < MAPS; ++map) prefetch_maps(args, group, map);
 }
 
 // First feature of a tile.
@@ -77,44 +93,6 @@ __device__ __forceinline__ void load_up(Stage& to, StageScales& scales, u64& ful
                maps + MAP_ATOMS2, work.feature, stage, full);
   ptx::tma_load_2d(ptx::shared_address(scales.tokens), maps + MAP_SFA, stage * SCALE_BYTES, work.row, full,
                    ptx::EVICT_LAST);
-}
-
-// Asks L2 for what the first copies of a tile will read, by addresses: the copies themselves
-// wait for cold tensor maps. `part` of `parts` threads asks for every so many lines of `count`
-// stages from `first` on.
-__device__ __forceinline__ void prefetch_stages(const Group& group, const Work& work, u32 first, u32 count, u32 part,
-                                                u32 parts) {
-  constexpr u32 LINE = 128, STAGE_LINES = STAGE_K / 2 / LINE;
-  const u32 k = ONE_K ? ONE_K : group.k, n = group.n, lines = count * STAGE_LINES, at = first * STAGE_LINES;
-  for (u32 i = part; i < 2 * FEATURES * lines; i += parts) {
-    const u32 row = i / lines % FEATURES, line = at + i % lines, feature = work.feature + row / 8 * OCTET_ROWS + row % 8;
-    if (feature < n && line * LINE < k / 2)
-      ptx::prefetch_l2((i / lines < FEATURES ? group.b1 : group.b2) + u64(feature) * (k / 2) + line * LINE);
-  }
-  constexpr u32 SCALE_LINES = BY_ATOMS ? STAGE_K / 64 : FEATURES;  // of gate, or of up
-  const u32 scale_lines = BY_ATOMS ? count * SCALE_LINES : SCALE_LINES;
-  for (u32 i = part; i < 2 * scale_lines; i += parts) {
-    const bool gate = i < scale_lines;
-    const u32 line = gate ? i : i - scale_lines;
-    if constexpr (BY_ATOMS) {
-      const u32 atom = first * SCALE_LINES + line;
-      if (atom < k / 64)
-        ptx::prefetch_l2((gate ? group.sfb1_atoms : group.sfb2_atoms) + (u64(work.feature / 128) * (k / 64) + atom) * 512 +
-                         work.feature % 32 * 16);
-    } else {
-      if (work.feature + line < n)
-        ptx::prefetch_l2((gate ? group.sfb1 : group.sfb2) + u64(work.feature + line) * (k / 16) + first * SCALE_BYTES);
-    }
-  }
-  for (u32 i = part; i < TOKENS * (lines + 1); i += parts) {
-    const u32 token = work.row + i / (lines + 1), line = i % (lines + 1);
-    if (token >= (ONE_M ? ONE_M : group.m)) continue;
-    if (line == lines) {
-      ptx::prefetch_l2(group.sfa + u64(token) * (k / 16) + first * SCALE_BYTES);
-    } else if ((at + line) * LINE < k / 2) {
-      ptx::prefetch_l2(group.a + u64(token) * (k / 2) + (at + line) * LINE);
-    }
-  }
 }
 
 // Which of the eight rows of an octet (or tokens) lane group g has: such that a

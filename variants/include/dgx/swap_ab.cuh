@@ -109,9 +109,10 @@ __device__ __forceinline__ Tiles tiles_of_width(u32& local) {
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   u32 m = ONE_M, k = ONE_K, local = tile, index = 0;
   if constexpr (ONE_M == 0) {
-    index = find_group(args, tile);
+    constexpr u32 EACH = GROUP_TILES > 0 ? GROUP_TILES : 1;
+    index = GROUP_TILES > 0 ? tile / EACH : find_group(args, tile);
     const Group group = group_at(args, index);
-    m = group.m, k = group.k, local -= group.tile_begin;
+    m = group.m, k = group.k, local -= GROUP_TILES > 0 ? index * EACH : group.tile_begin;
   }
   Tiles all{(m + CAP - 1) / CAP, ONE_N / FEATURES, 0, 0, 0};
   all.width = width_of((m + all.rows - 1) / all.rows);

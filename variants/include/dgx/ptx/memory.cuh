@@ -90,10 +90,6 @@ __device__ __forceinline__ uint4 load_global_once_v4(const void* pointer) {
   return v;
 }
 
-__device__ __forceinline__ void prefetch_l2(const void* pointer) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(pointer) : "memory");
-}
-
 __device__ __forceinline__ u32 load_global_u16(const void* pointer) {
   u16 value;
   asm volatile("ld.global.nc.u16 %0, [%1];" : "=h"(value) : "l"(pointer));
