@@ -178,7 +178,6 @@ struct Producer {
       if (done()) return;
       work = work_of(args, tile);
       stage = work.begin;
-      if (GROUP_TILES > 0 && gate) prefetch_next(args, work, tile + TILES_APART);
     }
   }
 };

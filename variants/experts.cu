@@ -101,7 +101,6 @@ struct Producer {
     stage -= work.end;
     tile += TILES_APART;
     seek();
-    if (GROUP_TILES > 0 && team < TEAM_TILES && !done()) prefetch_next(args, work, tile + TILES_APART);
   }
 };
 

@@ -54,14 +54,6 @@ __device__ __forceinline__ void prefetch_maps(const Args& args, u32 group, u32 t
   if (thread < MAPS && uses_map(thread)) ptx::tma_prefetch_map(args.maps + group * MAPS + thread);
 }
 
-// The same for the next tile of a CTA, where groups are alike, by the one thread that asks for copies.
-__device__ __forceinline__ void prefetch_next(const Args& args, const Work& work, u32 tile) {
-  const u32 group = tile / TILES_EACH;
-  if (tile >= args.tile_count || group == work.group) return;
-#pragma unroll
-  for (u32 map = 0; map < MAPS; ++map) prefetch_maps(args, group, map);
-}
-
 // First feature of a tile.
 __device__ __forceinline__ u32 first_feature(u32 tile) {
   return BY_ATOMS ? tile / OCTETS * 128 + tile % OCTETS * 8 : tile * FEATURES;
