@@ -39,6 +39,7 @@ minimise = """
   least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
   (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
   + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
+    * (TOKENS > 128 ? 105 : 100) / 100
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
