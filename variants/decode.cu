@@ -23,7 +23,8 @@ minimise = """
 [const]
 TEAMS      = "NT == 1 && OCTETS != 5 ? 4 : NT <= 3 ? 3 : 2"  # of four warps; more registers where sums are many, or five octets
 ONE_M      = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
-ONE_K      = "groups == 1 ? most(k) : 0"
+ONE_K      = "least(k) == most(k) ? most(k) : 0"
+GROUP_TILES = "groups > 1 && least(n) == most(n) && ONE_K > 0 && most(m) <= TOKENS ? cdiv(most(n), FEATURES) : 0"  # of every group
 TOKENS     = "8 * NT"
 FEATURES   = "8 * OCTETS"
 OCTET_ROWS = "OCTETS == 4 && NT <= 2 ? 32 : 8"  # from one to the next: side by side, or as the atoms of scales have them
@@ -133,11 +134,16 @@ struct Shared {
 static_assert(sizeof(Shared) <= SLOTS * SLOT_BYTES + FIXED);
 
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
+  const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
+  if constexpr (GROUP_TILES > 0) {
+    constexpr u32 STAGES = (ONE_K + STAGE_K - 1) / STAGE_K;
+    return {tile / TILES_EACH, 0, first_feature(tile % TILES_EACH), STAGES * rank / SPLIT, STAGES * (rank + 1) / SPLIT};
+  }
   const u32 index = ONE_M ? 0 : find_group(args, tile);
   const Group group = group_at(args, index);
   const u32 m = ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
   const u32 token_tiles = (m + TOKENS - 1) / TOKENS, local = tile - group.tile_begin;
-  const u32 stages = (k + STAGE_K - 1) / STAGE_K, rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
+  const u32 stages = (k + STAGE_K - 1) / STAGE_K;
   return {index, local % token_tiles * TOKENS, first_feature(local / token_tiles), stages * rank / SPLIT,
           stages * (rank + 1) / SPLIT};
 }
@@ -251,7 +257,8 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  if (threadIdx.x < MAPS && uses_map(threadIdx.x)) ptx::tma_prefetch_map(args.maps + threadIdx.x);  // at once, not one after the other
+  Producer producer(args, shared);
+  prefetch_maps(args, producer.work.group, threadIdx.x);
   const bool first = threadIdx.x == CONSUMERS, second = threadIdx.x == CONSUMERS + 32;
   if (first) {
     for (u32 i = 0; i < SLOTS; ++i) {
@@ -263,7 +270,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
     if constexpr (SPLIT > 1)
       ptx::mbarrier_arrive_expect_tx(shared.arrived, (SPLIT - 1) * PASSES * OWN_SUMS * sizeof(float4));
   }
-  Producer producer(args, shared);
   if (first || second)  // the first asks before anybody is told that there are barriers
     for (u32 i = 0; i < WINDOW && !producer.done(); ++i) producer.load(first, first);
   __syncthreads();

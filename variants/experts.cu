@@ -55,6 +55,8 @@ struct Shared {
 static_assert(sizeof(Shared) <= SLOTS * SLOT_BYTES + FIXED);
 
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
+  if constexpr (GROUP_TILES > 0)
+    return {tile / TILES_EACH, 0, first_feature(tile % TILES_EACH), 0, (ONE_K + STAGE_K - 1) / STAGE_K};
   const u32 index = find_group(args, tile);
   const Group group = group_at(args, index);
   const u32 token_tiles = (group.m + TOKENS - 1) / TOKENS, local = tile - group.tile_begin;
@@ -180,7 +182,8 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  if (threadIdx.x < MAPS && uses_map(threadIdx.x)) ptx::tma_prefetch_map(args.maps + threadIdx.x);
+  if (first_tile(threadIdx.x / 32) < args.tile_count && threadIdx.x / 32 < TEAM_TILES)
+    prefetch_maps(args, work_of(args, first_tile(threadIdx.x / 32)).group, threadIdx.x % 32);
   if (threadIdx.x == 0) {
     for (u32 i = 0; i < SLOTS; ++i) {
       ptx::mbarrier_init(shared.full[i], 1);

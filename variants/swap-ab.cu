@@ -5,7 +5,7 @@ round    = 6
 claim    = { geomean = 1.15, over = "cublas", why = "main loop at the tensor peak; no padding of small M" }
 arch     = "sm_90a"
 requires = ["k % 256 == 0", "n % FEATURES == 0"]
-tiles    = "cdiv(m, CAP) * (n / FEATURES)"
+tiles    = "MIX > 0 ? ALL_TILES : cdiv(m, CAP) * (n / FEATURES)"
 order    = "0 - 1000000000 * width - k"
 
 # Tokens a tile of a group multiplies: its share, the same in all of them, rounded up. Each
@@ -21,17 +21,25 @@ width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 # rounds of K512, unless L2 has too little room for tokens that CTAs read at different times.
 # The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
 # with 128 registers a thread, too few for the MMA of more than 192 tokens.)
+# Equal widths, a multiple of 8, seldom fit M and the SMs. So the tiles of a dense shape may have
+# two: MIX = 1, every feature's last tokens go in tiles eight narrower; MIX = 2, some features' tokens
+# go in one more, narrower tile each, as many as there is room for in the last wave.
 [tune]
-choose   = { WARPGROUPS = [2, 3, 1], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64], SHARERS = [1, 2, 0] }
+choose   = { FORM = [21, 22, 20, 23, 24, 31, 32, 30, 11, 12], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
   WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
   SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
+  MIX > 0 && (groups > 1 || ALL_TILES <= sms) ? 1000000000000 :
+  MIX > 0 && (NARROW < 8 || NARROW >= WIDE || WIDE_FEATURES <= 0 || NARROW_TILES <= 0) ? 1000000000000 :
+  MIX > 0 ? 1000 + WIDE_WAVES * (3000 + WARPGROUPS * most(k / 64) * max(2 * WIDE, 145 + WIDE * 105 / 100))
+    + (cdiv(ALL_TILES, sms) - WIDE_WAVES) * (3000 + WARPGROUPS * most(k / 64) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN == 0 ? makespan :
   least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
   (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
   + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
+    * (TOKENS > 128 ? 105 : 100) / 100
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
@@ -44,17 +52,34 @@ cost    = """
 """
 
 [const]
+WARPGROUPS    = "FORM / 10"
+SHARERS       = "FORM % 10"
 SPLIT         = "SHARERS == 2 ? 2 : 1"
+MIX           = "SHARERS > 2 ? SHARERS - 2 : 0"
 EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"
 ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
 ONE_N         = "groups == 1 ? most(n) : 0"
 ONE_K         = "groups == 1 ? most(k) : 0"
+GROUP_TILES   = "groups > 1 && least(n) == most(n) && most(m) <= CAP ? most(n) / FEATURES : 0"  # of every group, where they are alike
 TOKENS        = "most(width)"
+# Of a dense shape whose tiles have two widths: token tiles by feature tiles of each, and where
+# the narrow ones begin. The wide ones come first.
+TOKEN_TILES     = "cdiv(most(m), CAP)"
+FEATURE_TILES   = "most(n) / FEATURES"
+WIDE            = "align(cdiv(most(m), TOKEN_TILES), 8)"
+NARROW          = "MIX == 1 ? WIDE - 8 : MIX == 2 ? align(cdiv(most(m), TOKEN_TILES + 1), 8) : 0"
+WIDE_TILES      = "MIX == 1 ? cdiv(most(m) - TOKEN_TILES * NARROW, 8) : TOKEN_TILES"
+NARROW_TILES    = "MIX == 1 ? TOKEN_TILES - WIDE_TILES : TOKEN_TILES + 1"
+NARROW_FEATURES = "MIX == 1 ? FEATURE_TILES : cdiv(FEATURE_TILES * TOKEN_TILES, sms) * sms - FEATURE_TILES * TOKEN_TILES"
+WIDE_FEATURES   = "MIX == 1 ? FEATURE_TILES : FEATURE_TILES - NARROW_FEATURES"
+WIDE_WAVES      = "cdiv(WIDE_TILES * WIDE_FEATURES, sms)"
+NARROW_ROW      = "MIX == 1 ? WIDE_TILES * WIDE : 0"
+NARROW_COLUMN   = "MIX == 1 ? 0 : WIDE_FEATURES * FEATURES"
 WIDTHS        = 5
-TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS)"
+TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(max(NARROW, 8) / 8 - 1) : 0)"
 THREADS       = "128 * WARPGROUPS + 128"
-ALL_TILES     = "sum(cdiv(m, CAP) * (n / FEATURES))"
+ALL_TILES     = "MIX > 0 ? WIDE_TILES * WIDE_FEATURES + NARROW_TILES * NARROW_FEATURES : sum(cdiv(m, CAP) * (n / FEATURES))"
 ROUNDS        = "cdiv(most(k), 512)"  # of a tile, where groups agree
 PERSISTENT    = "EVEN || ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
@@ -114,6 +139,20 @@ tensor  = "c"
 box     = ["32", "width / SPLIT"]
 swizzle = "64B"
 
+[[map]]
+name    = "NARROW_TOKENS"
+tensor  = "tokens"
+dims    = ["64", "m", "k / 64"]
+strides = ["2 * k", "128"]
+box     = ["64", "max(8, NARROW)", "2 * NARROW <= SLOT ? 2 : 1"]
+swizzle = "128B"
+
+[[map]]
+name    = "NARROW_C"
+tensor  = "c"
+box     = ["32", "max(8, NARROW)"]
+swizzle = "64B"
+
 [[launch]]
 kernel = "prepare_tokens"
 grid   = ["cdiv(most(m * k), 32 * PREPARE_THREADS)", "groups"]
@@ -134,6 +173,8 @@ using namespace dgx;
 // The same row of B1 and of B2, and the gate of their products.
 struct DualGemm {
   static constexpr u32 GATE_MAP = MAP_B1, UP_MAP = MAP_B2, OUTPUTS = 1;
+  static constexpr u32 NARROW_TOKENS_MAP = MAP_NARROW_TOKENS, NARROW_C_MAP = MAP_NARROW_C;
+  static constexpr u32 USED_MAPS = NARROW > 0 ? MAPS : MAP_NARROW_TOKENS;
 
   static __device__ __forceinline__ const u8* gate_scales(const Group& group) { return group.sfb1_atoms; }
   static __device__ __forceinline__ const u8* up_scales(const Group& group) { return group.sfb2_atoms; }

@@ -11,7 +11,7 @@ tiles    = "cdiv(m, ROWS) * cdiv(n, FEATURES)"
 # CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly. Cycles as
 # measured for swap-ab, whose loop this is.
 [tune]
-choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96], SHARERS = [1, 2, 0] }
+choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96, 208, 176, 144, 112], SHARERS = [1, 2, 0] }
 minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
   SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024 || ROW_STAGES < 2) ? 1000000000000 :
@@ -86,6 +86,12 @@ tensor  = "c"
 box     = ["16", "32"]
 swizzle = "32B"
 
+[[map]]
+name    = "C_EIGHT"
+tensor  = "c"
+box     = ["8", "32"]
+swizzle = "none"
+
 [[launch]]
 kernel = "prepare_weights"
 grid   = ["cdiv(most(2 * n * k), 32 * PREPARE_THREADS)", "groups"]
@@ -121,12 +127,14 @@ constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
 static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65536 / THREADS / 8 * 8 * THREADS);
 
 // C of a warpgroup: the two blocks of 32 tokens that its fragments' upper and
-// lower rows are, in panels of 32 features and perhaps one of 16.
+// lower rows are, in panels of 32 features, perhaps one of 16, and perhaps one of 8.
 constexpr u32 PANELS = FEATURES / SPLIT / 32;
 constexpr u32 PANEL_BYTES = 32 * 64;
-constexpr bool ODD_PANEL = FEATURES / SPLIT % 32 == 16;
-constexpr u32 OUT_HALF = PANELS * PANEL_BYTES + (ODD_PANEL ? PANEL_BYTES / 2 : 0);
-static_assert(FEATURES / SPLIT % 16 == 0);
+constexpr bool ODD_PANEL = FEATURES / SPLIT % 32 >= 16, EIGHT_PANEL = FEATURES / SPLIT % 16 == 8;
+constexpr u32 EIGHT_AT = PANELS * PANEL_BYTES + (ODD_PANEL ? PANEL_BYTES / 2 : 0);
+constexpr u32 OUT_HALF = EIGHT_AT + (EIGHT_PANEL ? PANEL_BYTES / 4 : 0);
+static_assert(FEATURES / SPLIT % 8 == 0);
+constexpr u32 USED_MAPS = EIGHT_PANEL ? MAPS : MAP_C_EIGHT;
 
 // A band of tokens is what the reader takes for gate and up: the first and the
 // second half of the tile's rows.
@@ -302,6 +310,7 @@ __device__ __forceinline__ void store_pairs(const Pair& pair_of, Shared& shared,
       const u32 to = out + PANELS * PANEL_BYTES + row * 32 + (lane / 8 % 2 ^ row / 4 % 2) * 16;
       ptx::store_matrix_x2(to, pair(4 * PANELS), pair(4 * PANELS + 1));
     }
+    if constexpr (EIGHT_PANEL) ptx::store_matrix_x1(out + EIGHT_AT + row * 16, pair(FEATURES / SPLIT / 8 - 1));
   }
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);
@@ -314,6 +323,8 @@ __device__ __forceinline__ void store_pairs(const Pair& pair_of, Shared& shared,
         ptx::tma_store_2d(work.maps + MAP_C, feature + panel * 32, first, out + panel * PANEL_BYTES);
       if constexpr (ODD_PANEL)
         ptx::tma_store_2d(work.maps + MAP_C_ODD, feature + PANELS * 32, first, out + PANELS * PANEL_BYTES);
+      if constexpr (EIGHT_PANEL)
+        ptx::tma_store_2d(work.maps + MAP_C_EIGHT, feature + FEATURES / SPLIT - 8, first, out + EIGHT_AT);
     }
     ptx::tma_store_commit();
   }
@@ -418,7 +429,7 @@ extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_weights(co
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
+  if (ONE_M > 0 && threadIdx.x < USED_MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   const u32 warp = threadIdx.x / 32;  // behind open() the same code takes 4 % longer at K = 256
   open(shared);
   if (warp >= CONSUMER_WARPS) {

@@ -50,7 +50,9 @@ WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (features / FEATURES) * (k / 256), WIDTHS)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "sum(cdiv(m, CAP) * (features / FEATURES))"
+GROUP_TILES   = 0  # of every group, where they are alike
 EVEN          = 0
+NARROW        = 0  # tiles of a second width
 ROUNDS        = 1  # for even shares
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
@@ -111,6 +113,7 @@ using namespace dgx;
 // A row of the first half of b with the row as far into the second, and both products.
 struct Halves {
   static constexpr u32 GATE_MAP = MAP_B, UP_MAP = MAP_B, OUTPUTS = 2;
+  static constexpr u32 NARROW_TOKENS_MAP = MAP_TOKENS, NARROW_C_MAP = MAP_C, USED_MAPS = MAPS;
 
   static __device__ __forceinline__ const u8* gate_scales(const Group& group) { return group.sfb_atoms; }
   static __device__ __forceinline__ const u8* up_scales(const Group& group) {

@@ -36,6 +36,9 @@ struct Work {
   u32 begin, end;    // stages of K, this CTA's share
 };
 
+// Where groups are alike, each has so many tiles, and no search tells which a tile is of.
+constexpr u32 TILES_EACH = GROUP_TILES > 0 ? GROUP_TILES : 1;
+
 // Octets of a tile lie OCTET_ROWS rows apart. If that is 32, an atom of the blocked
 // layout has the scales of four of them side by side.
 constexpr bool BY_ATOMS = OCTET_ROWS == 32;
@@ -44,6 +47,11 @@ constexpr u32 ATOM_SPAN = 128;
 
 __device__ __forceinline__ bool uses_map(u32 map) {
   return BY_ATOMS ? map != MAP_SFB1 && map != MAP_SFB2 : map != MAP_ATOMS1 && map != MAP_ATOMS2;
+}
+
+// One thread for each map: all at once, not one after the other by the first copies.
+__device__ __forceinline__ void prefetch_maps(const Args& args, u32 group, u32 thread) {
+  if (thread < MAPS && uses_map(thread)) ptx::tma_prefetch_map(args.maps + group * MAPS + thread);
 }
 
 // First feature of a tile.

@@ -9,6 +9,9 @@
 //                           of 128
 //   OUTPUTS                 1: a pair of rows makes column `row` of C; 2: and column `up_row`
 //   pair(output, d)         two neighbouring tokens of one, from the sums of an octet of them
+//   NARROW_TOKENS_MAP       with NARROW: the maps of tiles that are so wide
+//   NARROW_C_MAP
+//   USED_MAPS               those before it are fetched beforehand
 //   left(args)              with EVEN: where CTAs leave sums (even.cuh)
 //
 // The constants are those of swap-ab's front matter.
@@ -86,27 +89,49 @@ __device__ __forceinline__ u32 width_of(u32 share) {
 // be more than L2 holds. (Looking for it costs grouped shapes 1 %: dense ones only.)
 constexpr u32 BLOCK = 4;
 
+// Tiles of one width: how many along the tokens and along the features, where they begin.
+struct Tiles {
+  u32 rows, columns;
+  u32 row, column;
+  u32 width;
+};
+
+#if NARROW > 0
+// Of a dense shape with two widths, those that tile `local` is among; it becomes its number there.
+__device__ __forceinline__ Tiles tiles_of_width(u32& local) {
+  constexpr u32 ALL_WIDE = WIDE_TILES * WIDE_FEATURES;
+  if (local < ALL_WIDE) return {WIDE_TILES, WIDE_FEATURES, 0, 0, TOKENS};
+  local -= ALL_WIDE;
+  return {NARROW_TILES, NARROW_FEATURES, NARROW_ROW, NARROW_COLUMN, NARROW};
+}
+#endif
+
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   u32 m = ONE_M, k = ONE_K, local = tile, index = 0;
   if constexpr (ONE_M == 0) {
-    index = find_group(args, tile);
+    constexpr u32 EACH = GROUP_TILES > 0 ? GROUP_TILES : 1;
+    index = GROUP_TILES > 0 ? tile / EACH : find_group(args, tile);
     const Group group = group_at(args, index);
-    m = group.m, k = group.k, local -= group.tile_begin;
+    m = group.m, k = group.k, local -= GROUP_TILES > 0 ? index * EACH : group.tile_begin;
   }
-  const u32 token_tiles = (m + CAP - 1) / CAP;
-  u32 block = 0, block_tiles = token_tiles;
+  Tiles all{(m + CAP - 1) / CAP, ONE_N / FEATURES, 0, 0, 0};
+  all.width = width_of((m + all.rows - 1) / all.rows);
+#if NARROW > 0
+  all = tiles_of_width(local);
+#endif
+  u32 block = 0, block_tiles = all.rows;
   if constexpr (ONE_M > BLOCK * CAP) {
-    constexpr u32 TILES = ONE_M == 0 ? 1 : BLOCK * (ONE_N / FEATURES);
-    block = local / TILES * BLOCK, local %= TILES;
-    block_tiles = token_tiles - block < BLOCK ? token_tiles - block : BLOCK;
+    const u32 tiles = BLOCK * all.columns;
+    block = local / tiles * BLOCK, local %= tiles;
+    block_tiles = all.rows - block < BLOCK ? all.rows - block : BLOCK;
   }
   const u32 all_rounds = (k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
   Work work;
   work.group = index;
-  work.tokens = width_of((m + token_tiles - 1) / token_tiles);
-  work.row = (block + local % block_tiles) * work.tokens;
-  work.column = local / block_tiles * FEATURES;
+  work.tokens = all.width;
+  work.row = all.row + (block + local % block_tiles) * work.tokens;
+  work.column = all.column + local / block_tiles * FEATURES;
   work.first_round = all_rounds / SPLIT * rank;
   work.rounds = rank == 0 ? all_rounds / SPLIT : all_rounds - all_rounds / SPLIT;
   return work;
@@ -169,6 +194,7 @@ struct Hand {
   }
 };
 
+template <typename Product>
 __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args) {
   Hand hand;
   Work work = hand.first(args);
@@ -182,11 +208,12 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
     u32 tile = args.tile_count;
     if constexpr (PERSISTENT && !EVEN) tile = *dealt, dealt += gridDim.x;
     const u32 together = steps_per_slot(work.tokens), bytes = together * work.tokens * STEP_K * 2;
+    const TensorMap* map = work.map(args, work.tokens == NARROW ? Product::NARROW_TOKENS_MAP : MAP_TOKENS);
 #pragma unroll 1  // the producers have few registers
     for (u32 step = 0; step < work.rounds * STEPS; step += together) {
       ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
       ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], bytes);
-      ptx::tma_load_3d(ptx::shared_address(shared.tokens[slot]), work.map(args, MAP_TOKENS), 0, work.row,
+      ptx::tma_load_3d(ptx::shared_address(shared.tokens[slot]), map, 0, work.row,
                        work.first_round * STEPS + step, shared.tokens_full[slot], ptx::EVICT_LAST);
       if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
       // With the ring full there is time to wait for the number.
@@ -324,9 +351,10 @@ __device__ __forceinline__ void store_pairs(const u32 (&pair)[Product::OUTPUTS][
   ptx::named_sync<128>(group + 1);
   if (leader) {
     const u32 column = work.column + group * 32;
-    ptx::tma_store_2d(work.map(args, MAP_C), column, row, out);
+    const TensorMap* map = work.map(args, Tokens == NARROW ? Product::NARROW_C_MAP : MAP_C);
+    ptx::tma_store_2d(map, column, row, out);
     if constexpr (Product::OUTPUTS == 2)
-      ptx::tma_store_2d(work.map(args, MAP_C), Product::up_row(group_at(args, work.group).n, column), row, out + OUT);
+      ptx::tma_store_2d(map, Product::up_row(group_at(args, work.group).n, column), row, out + OUT);
     ptx::tma_store_commit();
   }
 }
@@ -449,13 +477,13 @@ __device__ __forceinline__ void prepare(const Args& args) {
 template <typename Product>
 __device__ __forceinline__ void multiply_all(const Args& args) {
   Shared& shared = shared_memory<Shared>();
-  if (ONE_M > 0 && threadIdx.x < MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
+  if (ONE_M > 0 && threadIdx.x < Product::USED_MAPS) ptx::tma_prefetch_map(args.maps + threadIdx.x);
   open(shared);
   const u32 warp = threadIdx.x / 32;
   if (warp >= CONSUMER_WARPS) {
     ptx::registers_shrink<PRODUCER_REGISTERS>();
     if (warp == CONSUMER_WARPS) produce_weights<Product>(shared, args);
-    if (warp == CONSUMER_WARPS + 1) produce_tokens(shared, args);
+    if (warp == CONSUMER_WARPS + 1) produce_tokens<Product>(shared, args);
     if constexpr (EVEN) {
       const EvenShares shares(args.tile_count * ROUNDS);
       if (warp == CONSUMER_WARPS + 2 && shares.begin(shares.rank) % ROUNDS > 0)
