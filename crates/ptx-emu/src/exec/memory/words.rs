@@ -407,7 +407,7 @@ impl Cluster<'_> {
             return Some(HostPtr::to(place.first()).back(span.low as usize));
         }
         let (page, first) = match span.pattern {
-            Pattern::Scattered => self.drafts.over_lanes(region, &found.lanes(), bytes),
+            Pattern::Scattered => self.drafts.at_lanes(region, &found.lanes(), bytes, false),
             _ => {
                 let length = span.high - span.low + bytes;
                 self.drafts.over_range(region, span.low, length)

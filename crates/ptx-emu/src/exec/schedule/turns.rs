@@ -146,7 +146,10 @@ impl Cluster<'_> {
             let w = &mut self.ctas[cta].warps[warp];
             let most = if w.spins { SPIN_TURN } else { u32::MAX };
             let quantum = self.adversary.turn(&mut w.pace).min(most);
-            self.turn(cta, warp, quantum)?;
+            let postponed = self.postpones(cta, warp, quantum);
+            if !postponed {
+                self.turn(cta, warp, quantum)?;
+            }
             self.deliver()?;
             // Whoever comes first may have been woken by this, and then goes first. But one that
             // could run on may be spinning, and lets all the others have their turn.
@@ -171,11 +174,46 @@ impl Cluster<'_> {
         Some((cta as usize, warp as usize))
     }
 
-    /// Runs one warp for at most `quantum` instructions.
+    /// Whether the instructions of a turn are executed with those of a later one. Nobody can tell:
+    /// they only compute, and nothing looks at the warp before then.
+    #[inline(always)]
+    fn postpones(&mut self, cta: usize, warp: usize, quantum: u32) -> bool {
+        let w = &self.ctas[cta].warps[warp];
+        let owed = w.owed + quantum;
+        let (steps, now) = (self.clocks.steps(), self.clocks.now());
+        let quiet = owed <= self.quiet(w);
+        // A warp that spins may be moved to another path, and limits are looked at behind a turn.
+        let alone = w.idle_steps + u64::from(quantum) <= SPIN_AGAIN
+            && now + u64::from(quantum) < self.turns.next_look
+            && Steps(steps.0 + u64::from(quantum)) <= self.env.step_limit;
+        if !quiet || !alone {
+            return false;
+        }
+        self.ctas[cta].warps[warp].owed = owed;
+        self.clocks.execute(quantum);
+        self.unspin(cta, warp, u64::from(quantum));
+        true
+    }
+
+    /// How many instructions from where a warp stands only compute.
+    #[inline(always)]
+    fn quiet(&self, w: &Warp) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(code) = self.code.filter(|_| self.recorder.is_none()) {
+            // Who listens hears of exchanges.
+            return code.quiet(w.pc, w.active == w.live && self.ear.is_none());
+        }
+        let _ = w;
+        0
+    }
+
+    /// Runs one warp for at most `quantum` instructions, and those it owes.
     fn turn(&mut self, cta: usize, warp: usize, quantum: u32) -> Result<(), Box<Fault>> {
         let spare = self.turns.spare.take();
         let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
+        let owed = std::mem::take(&mut w.owed);
+        let quantum = owed + quantum;
         let outcome = match self.recorder.take() {
             None => self.run_warp(&mut w, quantum),
             Some(mut recorder) => {
@@ -197,6 +235,7 @@ impl Cluster<'_> {
         self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
+                let steps = steps - owed;
                 #[cfg(target_arch = "x86_64")]
                 self.look_for_code(steps);
                 self.clocks.execute(steps);

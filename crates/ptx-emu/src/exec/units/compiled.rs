@@ -90,6 +90,7 @@ impl Cluster<'_> {
             touched_written,
             sites: self.sites.as_ptr(),
             generation: &self.drafts.generation,
+            params: self.env.params.as_ptr(),
             cluster: std::ptr::from_mut(self).cast(),
         };
         type Start = unsafe extern "sysv64" fn(*mut Call, *const u8) -> u64;
@@ -104,6 +105,18 @@ impl Cluster<'_> {
             w.join_if_there();
         }
         (ended >> 32) as u32
+    }
+
+    /// 1 if a warp just goes on, with the lanes it had.
+    #[inline(always)]
+    fn goes_on(&mut self, w: &Warp, active: u32, lanes: u32, came: Checked<Flow>) -> u32 {
+        match came {
+            Ok(Flow::Next) if w.active == active => 1,
+            came => {
+                self.stopped = Some((lanes, came));
+                0
+            }
+        }
     }
 }
 
@@ -135,6 +148,8 @@ fn called(program: &Program, op: &Op) -> usize {
         (Some((false, _)), _) => move_words::<false, true, 4>,
         (None, Op::Shfl { .. }) => shuffle,
         (None, Op::Atom(_)) => update_words,
+        (None, Op::Bar { .. }) => barrier,
+        (None, Op::Exit | Op::Ret) => leave,
         (None, _) => execute,
     };
     function as *const () as usize
@@ -152,12 +167,11 @@ unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, cons
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
-    if of_cluster.move_words::<SHARED, WRITE, N>(of_warp, lanes, &inst.op) {
-        return 1;
+    unsafe {
+        or_execute(cluster, w, inst, lanes, |cluster, w| {
+            cluster.move_words::<SHARED, WRITE, N>(w, lanes, &inst.op)
+        })
     }
-    // SAFETY: by this function's contract.
-    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 /// An atomic operation on words.
@@ -172,12 +186,11 @@ unsafe extern "sysv64" fn update_words(
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
-    if of_cluster.update_words(of_warp, lanes, &inst.op) {
-        return 1;
+    unsafe {
+        or_execute(cluster, w, inst, lanes, |cluster, w| {
+            cluster.update_words(w, lanes, &inst.op)
+        })
     }
-    // SAFETY: by this function's contract.
-    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 /// An instruction that only computes.
@@ -208,13 +221,62 @@ unsafe extern "sysv64" fn execute(
     // SAFETY: by this function's contract.
     let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
     let active = w.active;
-    match cluster.execute::<true>(w, lanes, inst) {
-        Ok(Flow::Next) if w.active == active => 1,
-        came => {
-            cluster.stopped = Some((lanes, came));
-            0
-        }
+    let came = cluster.execute::<true>(w, lanes, inst);
+    cluster.goes_on(w, active, lanes, came)
+}
+
+/// 1 if `quick` has done an instruction, or what [`execute`] says of it.
+///
+/// # Safety
+/// As for [`execute`].
+#[inline(always)]
+unsafe fn or_execute<'a>(
+    cluster: *mut Cluster<'a>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+    quick: impl FnOnce(&mut Cluster<'a>, &mut Warp) -> bool,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    if quick(unsafe { &mut *cluster }, unsafe { &mut *w }) {
+        return 1;
     }
+    // SAFETY: by this function's contract.
+    unsafe { execute(cluster, w, inst, lanes) }
+}
+
+/// A barrier.
+///
+/// # Safety
+/// Nobody else uses the warp and the cluster.
+unsafe extern "sysv64" fn barrier(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let active = w.active;
+    let came = cluster.barrier(w, lanes, &inst.op);
+    cluster.goes_on(w, active, lanes, came)
+}
+
+/// The end of some lanes, or of a function.
+///
+/// # Safety
+/// As for [`barrier`].
+unsafe extern "sysv64" fn leave(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let active = w.active;
+    let came = cluster.control(w, lanes, &inst.op);
+    cluster.goes_on(w, active, lanes, came)
 }
 
 /// A branch that some lanes take: where code goes on with those that are first, if it does.
@@ -269,16 +331,17 @@ unsafe extern "sysv64" fn shuffle(
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    if exchange::quickest_shuffle(unsafe { &mut *w }, lanes, &inst.op) {
-        return 1;
+    unsafe {
+        or_execute(cluster, w, inst, lanes, |_, w| {
+            exchange::quickest_shuffle(w, lanes, &inst.op)
+        })
     }
-    // SAFETY: by this function's contract.
-    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::{Entries, Quiet};
     use crate::{Config, Launch, Memory, Module};
 
     const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\n\
@@ -314,7 +377,7 @@ mod tests {
 
     #[test]
     fn code_is_bounded() {
-        assert!(Code::new(&vec![0xc3; 300 << 20], [Vec::new(), Vec::new()]).is_none());
-        assert!(Code::new(&[0xc3], [Vec::new(), Vec::new()]).is_some());
+        assert!(Code::new(&vec![0xc3; 300 << 20], Entries::default(), Quiet::default()).is_none());
+        assert!(Code::new(&[0xc3], Entries::default(), Quiet::default()).is_some());
     }
 }
