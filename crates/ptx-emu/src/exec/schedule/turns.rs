@@ -140,16 +140,17 @@ impl Cluster<'_> {
                 continue;
             }
             ran = true;
-            if let Some(&(cta, warp)) = left.as_slice().first() {
-                self.ctas[cta as usize].warps[warp as usize].prefetch();
-            }
             let w = &mut self.ctas[cta].warps[warp];
             let most = if w.spins { SPIN_TURN } else { u32::MAX };
             let quantum = self.adversary.turn(&mut w.pace).min(most);
-            let postponed = self.postpones(cta, warp, quantum);
-            if !postponed {
-                self.turn(cta, warp, quantum)?;
+            if self.postpones(cta, warp, quantum) {
+                self.deliver()?;
+                continue;
             }
+            if let Some(&(cta, warp)) = left.as_slice().first() {
+                self.ctas[cta as usize].warps[warp as usize].prefetch();
+            }
+            self.turn(cta, warp, quantum)?;
             self.deliver()?;
             // Whoever comes first may have been woken by this, and then goes first. But one that
             // could run on may be spinning, and lets all the others have their turn.
@@ -196,14 +197,17 @@ impl Cluster<'_> {
     }
 
     /// How many instructions from where a warp stands only compute.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn quiet(&self, w: &Warp) -> u32 {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(code) = self.code.filter(|_| self.recorder.is_none()) {
-            // Who listens hears of exchanges.
-            return code.quiet(w.pc, w.active == w.live && self.ear.is_none());
-        }
-        let _ = w;
+        // Who listens hears of exchanges.
+        let whole = w.active == w.live && self.ear.is_none();
+        let code = self.code.filter(|_| self.recorder.is_none());
+        code.map_or(0, |code| code.quiet(w.pc, whole))
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn quiet(&self, _: &Warp) -> u32 {
         0
     }
 
@@ -289,6 +293,7 @@ impl Cluster<'_> {
     /// those at the join, or on another path, go first. Lanes that part and meet in every turn of a
     /// long loop wait for nobody; set apart they would never meet again, and each would be run by
     /// itself.
+    #[inline(always)]
     fn unspin(&mut self, cta: usize, warp: usize, steps: u64) {
         let progress = self.progress;
         let w = &mut self.ctas[cta].warps[warp];
