@@ -375,6 +375,45 @@ mod tests {
         }
     }
 
+    /// Four warps that compute, exchange, part, meet and read the clock.
+    const OWING: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out)\n{\n\
+        .reg .b32 %r<9>;\n.reg .b64 %rd<4>;\n.reg .pred %p<2>;\n\
+        ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmad.lo.u32 %r2, %r1, 3, 7;\n\
+        xor.b32 %r3, %r2, %r1;\nadd.u32 %r3, %r3, %r2;\nmul.wide.u32 %rd2, %r1, 4;\n\
+        add.u64 %rd1, %rd1, %rd2;\nshfl.sync.bfly.b32 %r4, %r3, 5, 31, -1;\n\
+        add.u32 %r4, %r4, %r3;\nsetp.lt.u32 %p1, %r1, 50;\n@%p1 bra L;\n\
+        add.u32 %r4, %r4, 9;\nxor.b32 %r4, %r4, 5;\nL: shl.b32 %r4, %r4, 1;\n\
+        add.u32 %r4, %r4, %r2;\nbar.sync 0;\nadd.u32 %r4, %r4, 1;\nmov.u32 %r5, %clock;\n\
+        add.u32 %r4, %r4, %r5;\nst.global.u32 [%rd1], %r4;\nret;\n}\n";
+
+    #[test]
+    fn what_a_warp_owes_shows_at_no_limit() {
+        if Level::best() < Level::Avx512 {
+            return;
+        }
+        let ran = |engine, seed, step_limit| {
+            let module = Module::load(OWING).expect("it compiles");
+            let mut memory = Memory::new();
+            let out = memory.alloc(512).expect("memory");
+            let config = Config {
+                engine,
+                seed,
+                step_limit,
+                ..Config::default()
+            };
+            let params = crate::Params::new().pointer(out);
+            let launch = Launch::new("k").block([128, 1, 1]).params(params);
+            let ran = launch.config(config).run(&module, &mut memory);
+            let counters = ran.map(|report| report.counters);
+            format!("{counters:?} {:?}", memory.read_vec(out, 512))
+        };
+        for (seed, limit) in (0..4).flat_map(|seed| (1..100).map(move |limit| (seed, limit))) {
+            let compiled = ran(Engine::Compiled, seed, limit);
+            let interpreted = ran(Engine::Interpreted, seed, limit);
+            assert_eq!(compiled, interpreted, "seed {seed}, limit {limit}");
+        }
+    }
+
     #[test]
     fn code_is_bounded() {
         assert!(Code::new(&vec![0xc3; 300 << 20], Entries::default(), Quiet::default()).is_none());
