@@ -37,28 +37,28 @@ const SLOW_WAITS: u64 = 16;
 /// Clusters of a grid that are slow, on average. Slow turns cost host time.
 const SLOW_CLUSTERS: u64 = 16;
 
-/// 2^128 over each number from 2 on, rounded up: as many as a CTA has warps, and some more.
-const RECIPROCALS: [u128; 65] = {
+/// 2^64 over each number from 2 on, rounded down: as many as a CTA has warps, and some more.
+const RECIPROCALS: [u64; 65] = {
     let mut all = [0; 65];
     let mut n = 2;
     while n < all.len() {
-        all[n] = u128::MAX / n as u128 + 1;
+        all[n] = ((1 << 64) / n as u128) as u64;
         n += 1;
     }
     all
 };
 
-/// `drawn % below`. A small divisor is multiplied by: the fraction of the quotient, times the
-/// divisor (Lemire, Kaser and Kurz, "Faster remainder by direct computation").
-#[inline]
+/// `drawn % below`. Small divisors are not divided by, which takes longer: a quotient by the
+/// reciprocal is right or one too small.
+#[inline(always)]
 fn remainder(drawn: u64, below: u64) -> u64 {
     match RECIPROCALS.get(below as usize) {
         Some(reciprocal) if below > 1 => {
-            let fraction = reciprocal.wrapping_mul(drawn.into());
-            let low = (u128::from(fraction as u64) * u128::from(below)) >> 64;
-            let high = (fraction >> 64) * u128::from(below);
-            ((high + low) >> 64) as u64
+            let quotient = (u128::from(drawn) * u128::from(*reciprocal)) >> 64;
+            let rest = drawn - quotient as u64 * below;
+            rest.min(rest.wrapping_sub(below))
         }
+        _ if below.is_power_of_two() => drawn & (below - 1),
         _ => drawn % below.max(1),
     }
 }
@@ -109,12 +109,7 @@ impl Adversary {
     /// The next number of the seed's sequence, below `below`.
     #[inline]
     pub(crate) fn draw(&mut self, below: u64) -> u64 {
-        let drawn = self.next();
-        match below.is_power_of_two() {
-            // Most are, and to divide takes as long as several instructions of a warp.
-            true => drawn & (below - 1),
-            false => remainder(drawn, below),
-        }
+        remainder(self.next(), below)
     }
 
     pub(crate) fn heads(&mut self) -> bool {

@@ -1,10 +1,12 @@
 //! What the registers of a warp hold when it begins.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::exec::lanes::{V32, V64, each};
 use crate::exec::warp::Warp;
-use crate::op::{Const64, Program, R32, R64, Special};
+use crate::op::operand::{Register, Role};
+use crate::op::{Const64, Op, Program, R32, R64, Special, Unit};
 
 /// The registers of a launch's warps.
 pub(super) struct Template {
@@ -13,8 +15,8 @@ pub(super) struct Template {
     r32: Vec<V32>,
     r64: Vec<V64>,
     predicates: Vec<u32>,
-    /// Those before the first one that is only read.
-    written: [usize; 2],
+    /// Those that may be read before they are written, or written by some of their lanes only.
+    poisoned: [Vec<Range<usize>>; 2],
     /// Special registers that differ by lane, for each warp of a CTA.
     lanes32: Vec<(R32, Vec<V32>)>,
     lanes64: Vec<(R64, Vec<V64>)>,
@@ -54,7 +56,7 @@ impl Template {
             r32: narrow_registers(program, seed),
             r64: wide_registers(program, seed, globals),
             predicates: (0..program.npred.into()).map(|p| mixed(seed, p)).collect(),
-            written: written(program),
+            poisoned: poisoned(program),
             lanes32: specials32.iter().filter_map(narrow).collect(),
             lanes64: specials64.iter().filter_map(wide).collect(),
             warps32: specials32.iter().copied().filter(|s| same(s.1)).collect(),
@@ -63,13 +65,18 @@ impl Template {
     }
 
     /// Fills in the registers of a warp, which has those of another one, with this number in its
-    /// CTA if it was of the same launch. What is only read is then there already.
+    /// CTA if it was of the same launch. What is only read is then there already, and what a whole
+    /// warp writes first may be anything.
     pub(super) fn fill(&self, w: &mut Warp, index: u32, of_warp: impl Fn(Special) -> u64) {
         w.p.clone_from(&self.predicates);
-        if w.template == self.number {
-            let [narrow, wide] = self.written;
-            w.r32[..narrow].copy_from_slice(&self.r32[..narrow]);
-            w.r64[..wide].copy_from_slice(&self.r64[..wide]);
+        if w.template == self.number && w.live == u32::MAX {
+            let [narrow, wide] = &self.poisoned;
+            for slots in narrow {
+                w.r32[slots.clone()].copy_from_slice(&self.r32[slots.clone()]);
+            }
+            for slots in wide {
+                w.r64[slots.clone()].copy_from_slice(&self.r64[slots.clone()]);
+            }
         } else {
             w.template = self.number;
             w.r32.clone_from(&self.r32);
@@ -136,6 +143,60 @@ fn written(program: &Program) -> [usize; 2] {
         if last32 { own32 } else { program.n32 as usize },
         if last64 { own64 } else { program.n64 as usize },
     ]
+}
+
+/// The registers of each file that have to be poison, but for those that are only read. What a
+/// whole warp writes before it comes to a branch, and has not read, need not be.
+fn poisoned(program: &Program) -> [Vec<Range<usize>>; 2] {
+    let mut fresh = written(program).map(|slots| vec![true; slots]);
+    let mut read = written(program).map(|slots| vec![false; slots]);
+    for inst in program.insts.iter().take_while(|inst| is_for_all(&inst.op)) {
+        let mut seen = |writes: bool, role: Role, register: Register| {
+            let (file, slot) = match register {
+                Register::W32(r) => (0, r.0 as usize),
+                Register::W64(r) => (1, r.0 as usize),
+                Register::Pred(_) => return,
+            };
+            let (Some(fresh), Some(read)) = (fresh[file].get_mut(slot), read[file].get_mut(slot))
+            else {
+                return;
+            };
+            match writes {
+                true => *fresh &= !role.writes() || *read || inst.guard.pred.is_some(),
+                false => *read |= role.reads() && *fresh,
+            }
+        };
+        for writes in [false, true] {
+            let see = &mut |role, register| seen(writes, role, register);
+            inst.op.registers(&program.slot_pool, see);
+        }
+    }
+    fresh.map(|slots| {
+        let marked = slots.iter().enumerate().filter(|(_, poison)| **poison);
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (slot, _) in marked {
+            match ranges.last_mut() {
+                Some(last) if last.end == slot => last.end += 1,
+                _ => ranges.push(slot..slot + 1),
+            }
+        }
+        ranges
+    })
+}
+
+/// Whether all active lanes execute an instruction at once, and then go on.
+fn is_for_all(op: &Op) -> bool {
+    let computes = matches!(
+        op.unit(),
+        Unit::Plain
+            | Unit::Integer
+            | Unit::Bits
+            | Unit::Float
+            | Unit::Compare
+            | Unit::Convert
+            | Unit::Address
+    );
+    computes || matches!(op, Op::Ld { .. } | Op::St { .. } | Op::Shfl { .. })
 }
 
 /// What a register holds before it is written: NaN as one float or two halves, no address, and

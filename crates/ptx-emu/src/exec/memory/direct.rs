@@ -138,7 +138,7 @@ impl Cluster<'_> {
             let low = u64::from(span.low);
             span.host = match (write, span.pattern) {
                 (true, Pattern::Scattered) => {
-                    let (page, first) = self.drafts.at_lanes(&region, at, bytes);
+                    let (page, first) = self.drafts.at_lanes(&region, at, bytes, true);
                     HostPtr::to(page.first()).back(first as usize)
                 }
                 (true, _) => {

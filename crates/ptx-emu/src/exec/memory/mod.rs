@@ -6,6 +6,8 @@ pub(crate) mod direct;
 pub(crate) mod door;
 pub(crate) mod early;
 pub(crate) mod gather;
+#[cfg(target_arch = "x86_64")]
+mod moves;
 pub(crate) mod pieces;
 pub(crate) mod texture;
 pub(crate) mod transfer;

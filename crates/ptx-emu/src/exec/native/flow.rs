@@ -7,8 +7,9 @@ use iced_x86::BlockEncoderOptions;
 use iced_x86::code_asm::*;
 
 use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
+use super::moves::Parameters;
 use super::{Call, Helpers, Subnormals};
-use crate::code::{Code, Entries};
+use crate::code::{Code, Entries, Quiet};
 use crate::counters::CLASSES;
 use crate::exec::warp::Warp;
 use crate::op::{Inst, NO_RECONVERGENCE, Op, Pc, Program, Unit};
@@ -25,11 +26,13 @@ enum Way {
     Left,
 }
 
-fn way(op: &Op) -> Way {
+fn way(program: &Program, op: &Op) -> Way {
     match op {
         Op::Bra { .. } => Way::Branch,
         Op::Activemask { .. } => Way::Computed,
+        Op::Ld { .. } if Parameters::of(program, op).is_some() => Way::Computed,
         Op::Bar { .. } | Op::Mbar(_) | Op::Mma(_) | Op::MatrixMove(_) => Way::Called,
+        Op::Exit | Op::Ret => Way::Called,
         _ => match op.unit() {
             Unit::Plain
             | Unit::Integer
@@ -42,6 +45,30 @@ fn way(op: &Op) -> Way {
             _ => Way::Left,
         },
     }
+}
+
+/// How many instructions from each one on nobody but their warp can tell the time of. They end
+/// before a join, since a path that ends there counts as progress of its warp.
+fn quiet(program: &Program, joins: &BTreeSet<Pc>) -> Quiet {
+    // Products look at the registers of warps whose turn it is not.
+    let products = |inst: &Inst| matches!(inst.op.unit(), Unit::Matrix | Unit::TensorMemory);
+    if program.insts.iter().any(products) {
+        return Quiet::default();
+    }
+    [false, true].map(|whole| {
+        let mut quiet = vec![0u8; program.insts.len() + 1];
+        for (pc, inst) in program.insts.iter().enumerate().rev() {
+            let exchange = matches!(
+                inst.op,
+                Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. }
+            );
+            let computes = way(program, &inst.op) == Way::Computed || (whole && exchange);
+            if computes && !joins.contains(&(pc as Pc + 1)) {
+                quiet[pc] = quiet[pc + 1].saturating_add(1);
+            }
+        }
+        quiet
+    })
 }
 
 /// Where lanes that parted may meet again.
@@ -71,7 +98,7 @@ fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
             }
             _ => {}
         }
-        if way(&inst.op) != Way::Computed {
+        if way(program, &inst.op) != Way::Computed {
             firsts.extend([pc, pc + 1]);
         }
     }
@@ -138,7 +165,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
     let joins = joins(program);
     let firsts = firsts(program, &joins);
     let is_left = |pc: Pc| match program.insts.get(pc as usize) {
-        Some(inst) => way(&inst.op) == Way::Left,
+        Some(inst) => way(program, &inst.op) == Way::Left,
         None => true,
     };
     let end = program.insts.len() as Pc;
@@ -262,10 +289,10 @@ impl Compiler<'_> {
 
     /// The instructions from one to before another, which are executed one after the other.
     fn run(&mut self, first: Pc, end: Pc) -> Result<(), IcedError> {
-        let insts = &self.writer.program.insts;
-        let executed = insts[first as usize..end as usize]
+        let program = self.writer.program;
+        let executed = program.insts[first as usize..end as usize]
             .iter()
-            .position(|inst| way(&inst.op) == Way::Left);
+            .position(|inst| way(program, &inst.op) == Way::Left);
         let last = executed.map_or(end, |n| first + n as Pc);
         let kind = self.writer.kind as usize;
         let asm = &mut self.writer.asm;
@@ -329,7 +356,7 @@ impl Compiler<'_> {
         let program = self.writer.program;
         let inst = &program.insts[pc as usize];
         let mut done = self.writer.asm.create_label();
-        match way(&inst.op) {
+        match way(program, &inst.op) {
             Way::Computed => self.computed(inst, done)?,
             Way::Called => self.called(pc, inst, done)?,
             Way::Branch => return self.branch(pc, inst),
@@ -345,7 +372,8 @@ impl Compiler<'_> {
         let written = writer.integer(&inst.op)?
             || writer.float(&inst.op)?
             || writer.comparison(inst)?
-            || writer.moved(&inst.op)?;
+            || writer.moved(&inst.op)?
+            || writer.parameters(&inst.op)?;
         if written {
             return Ok(());
         }
@@ -428,7 +456,8 @@ impl Compiler<'_> {
                 });
             }
         }
-        Ok(Code::new(&result.inner.code_buffer, entries))
+        let quiet = quiet(self.writer.program, &self.joins);
+        Ok(Code::new(&result.inner.code_buffer, entries, quiet))
     }
 }
 

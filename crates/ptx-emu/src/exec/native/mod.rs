@@ -63,6 +63,8 @@ pub(crate) struct Call {
     /// Where global loads were, and the number of the drafts they hold for.
     pub(crate) sites: *const Site,
     pub(crate) generation: *const u64,
+    /// The kernel's parameters.
+    pub(crate) params: *const u8,
 }
 
 /// Functions that code calls, by address.

@@ -1,14 +1,78 @@
 //! Moves and conversions.
 
+use std::mem::offset_of;
+
 use iced_x86::code_asm::*;
 
-use super::Subnormals;
 use super::constants::Constant;
 use super::float::rounded;
 use super::lanes::{HALVES, QUARTERS, Writer, Written, constant, half, quarter, wide};
-use crate::op::{CvtMods, Num, Op, R32, R64, Round, Slot, Space};
+use super::{Call, Subnormals};
+use crate::op::{Addr, Base, CvtMods, Num, Op, Order, Program, R32, R64, Round, Slot, Space, pool};
+
+/// A load of parameters, which are the same for all warps of a launch.
+pub(super) struct Parameters<'p> {
+    first: i32,
+    slots: &'p [Slot],
+}
+
+impl<'p> Parameters<'p> {
+    /// Those of an instruction, if it is a usual load of some that there are.
+    pub(super) fn of(program: &'p Program, op: &Op) -> Option<Self> {
+        let Op::Ld {
+            space: Space::Param,
+            order: Order::Weak,
+            width,
+            d,
+            addr: Addr {
+                base: Base::Abs,
+                offset,
+            },
+            ..
+        } = *op
+        else {
+            return None;
+        };
+        let slots = pool(program, d);
+        let fits = |slot: &Slot| matches!((slot, width), (Slot::W32(_), 4) | (Slot::W64(_), 8));
+        let bytes = i64::from(width) * slots.len() as i64;
+        let usual = matches!(bytes, 4 | 8 | 16) && offset % bytes == 0;
+        let inside = offset >= 0 && offset + bytes <= program.param_bytes.into();
+        let first = i32::try_from(offset).ok()?;
+        (usual && inside && slots.iter().all(fits)).then_some(Self { first, slots })
+    }
+}
 
 impl Writer<'_> {
+    pub(super) fn parameters(&mut self, op: &Op) -> Written {
+        let Some(Parameters { mut first, slots }) = Parameters::of(self.program, op) else {
+            return Ok(false);
+        };
+        self.asm.mov(rcx, qword_ptr(rsp))?;
+        let params = offset_of!(Call, params) as i32;
+        self.asm.mov(rcx, qword_ptr(rcx + params))?;
+        for slot in slots {
+            match *slot {
+                Slot::W32(d) => {
+                    self.asm.vpbroadcastd(zmm16, dword_ptr(rcx + first))?;
+                    for h in HALVES {
+                        self.put_half(d, h, zmm16)?;
+                    }
+                    first += 4;
+                }
+                Slot::W64(d) => {
+                    self.asm.vpbroadcastq(zmm16, qword_ptr(rcx + first))?;
+                    for q in QUARTERS {
+                        self.put_wide(d, q, zmm16)?;
+                    }
+                    first += 8;
+                }
+                Slot::Sink => {}
+            }
+        }
+        Ok(true)
+    }
+
     pub(super) fn moved(&mut self, op: &Op) -> Written {
         match *op {
             Op::Mov32 { d, a } => self.each_half(d, a, |_| Ok(())),

@@ -9,7 +9,16 @@ use crate::fault::Fault;
 
 impl Cluster<'_> {
     /// Completes what is due.
+    #[inline(always)]
     pub(crate) fn deliver(&mut self) -> Result<(), Box<Fault>> {
+        match self.events.is_empty() {
+            true => Ok(()),
+            false => self.deliver_due(),
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_due(&mut self) -> Result<(), Box<Fault>> {
         while let Some(event) = self.events.first_entry() {
             if event.key().0 > self.clocks.now() {
                 break;

@@ -183,7 +183,10 @@ fn run_wave(
         Some(fault) => Err(fault),
         None => {
             // Without a fault all of them have run.
-            draft::publish_beside(env.memory, drafts, overlaps.map(|all| (wave, all)));
+            match overlaps {
+                Some(overlaps) => draft::publish_beside(env.memory, drafts, wave, overlaps),
+                None => _ = draft::publish(env.memory, drafts),
+            }
             Ok(())
         }
     }

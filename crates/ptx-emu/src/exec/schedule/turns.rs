@@ -140,12 +140,16 @@ impl Cluster<'_> {
                 continue;
             }
             ran = true;
-            if let Some(&(cta, warp)) = left.as_slice().first() {
-                self.ctas[cta as usize].warps[warp as usize].prefetch();
-            }
             let w = &mut self.ctas[cta].warps[warp];
             let most = if w.spins { SPIN_TURN } else { u32::MAX };
             let quantum = self.adversary.turn(&mut w.pace).min(most);
+            if self.postpones(cta, warp, quantum) {
+                self.deliver()?;
+                continue;
+            }
+            if let Some(&(cta, warp)) = left.as_slice().first() {
+                self.ctas[cta as usize].warps[warp as usize].prefetch();
+            }
             self.turn(cta, warp, quantum)?;
             self.deliver()?;
             // Whoever comes first may have been woken by this, and then goes first. But one that
@@ -171,11 +175,49 @@ impl Cluster<'_> {
         Some((cta as usize, warp as usize))
     }
 
-    /// Runs one warp for at most `quantum` instructions.
+    /// Whether the instructions of a turn are executed with those of a later one. Nobody can tell:
+    /// they only compute, and nothing looks at the warp before then.
+    #[inline(always)]
+    fn postpones(&mut self, cta: usize, warp: usize, quantum: u32) -> bool {
+        let w = &self.ctas[cta].warps[warp];
+        let owed = w.owed + quantum;
+        let (steps, now) = (self.clocks.steps(), self.clocks.now());
+        let quiet = owed <= self.quiet(w);
+        // A warp that spins may be moved to another path, and limits are looked at behind a turn.
+        let alone = w.idle_steps + u64::from(quantum) <= SPIN_AGAIN
+            && now + u64::from(quantum) < self.turns.next_look
+            && Steps(steps.0 + u64::from(quantum)) <= self.env.step_limit;
+        if !quiet || !alone {
+            return false;
+        }
+        self.ctas[cta].warps[warp].owed = owed;
+        self.clocks.execute(quantum);
+        self.unspin(cta, warp, u64::from(quantum));
+        true
+    }
+
+    /// How many instructions from where a warp stands only compute.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn quiet(&self, w: &Warp) -> u32 {
+        // Who listens hears of exchanges.
+        let whole = w.active == w.live && self.ear.is_none();
+        let code = self.code.filter(|_| self.recorder.is_none());
+        code.map_or(0, |code| code.quiet(w.pc, whole))
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn quiet(&self, _: &Warp) -> u32 {
+        0
+    }
+
+    /// Runs one warp for at most `quantum` instructions, and those it owes.
     fn turn(&mut self, cta: usize, warp: usize, quantum: u32) -> Result<(), Box<Fault>> {
         let spare = self.turns.spare.take();
         let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
+        let owed = std::mem::take(&mut w.owed);
+        let quantum = owed + quantum;
         let outcome = match self.recorder.take() {
             None => self.run_warp(&mut w, quantum),
             Some(mut recorder) => {
@@ -197,6 +239,7 @@ impl Cluster<'_> {
         self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
+                let steps = steps - owed;
                 #[cfg(target_arch = "x86_64")]
                 self.look_for_code(steps);
                 self.clocks.execute(steps);
@@ -250,6 +293,7 @@ impl Cluster<'_> {
     /// those at the join, or on another path, go first. Lanes that part and meet in every turn of a
     /// long loop wait for nobody; set apart they would never meet again, and each would be run by
     /// itself.
+    #[inline(always)]
     fn unspin(&mut self, cta: usize, warp: usize, steps: u64) {
         let progress = self.progress;
         let w = &mut self.ctas[cta].warps[warp];

@@ -13,19 +13,30 @@
 )]
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::overlap::Overlaps;
 use super::page::{PAGE, Page};
 use super::region::CachedRegion;
 use crate::memory::{HostBytes, Memory};
 
-/// Pages that no cluster uses now, for the next one: most CTAs write few bytes each, and asking
-/// the host for them would take longer than writing.
-static STOCK: Mutex<Vec<Box<Page>>> = Mutex::new(Vec::new());
+/// What no cluster uses now, for the next one: most CTAs write few bytes each, and asking the host
+/// for memory would take longer than writing.
+static STOCK: Mutex<Stock> = Mutex::new(Stock {
+    pages: Vec::new(),
+    drafts: Vec::new(),
+});
 
-/// Pages kept, at most.
+struct Stock {
+    pages: Vec<Box<Page>>,
+    /// Without pages.
+    drafts: Vec<Draft>,
+}
+
+/// Pages kept, at most, and drafts, and places of their directories.
 const MOST_STOCK: usize = 1 << 14;
+const MOST_DRAFTS: usize = 1 << 10;
+const MOST_PLACES: usize = 1 << 10;
 
 /// Pages a cluster takes at once.
 const HANDFUL: usize = 16;
@@ -80,6 +91,12 @@ impl Draft {
             self.directory[at] = (number + 1, place);
         }
         place
+    }
+
+    /// Gives its pages away.
+    fn clear(&mut self, pages: &mut Vec<Box<Page>>) {
+        pages.extend(self.pages.drain(..).map(|(_, page)| page));
+        self.directory.fill((0, 0));
     }
 }
 
@@ -171,36 +188,26 @@ impl Drafts {
     }
 
     /// As [`Drafts::at_written`] for the lanes of a warp, which write `bytes` each, aligned: the
-    /// page and its first byte's offset in the allocation.
-    #[inline(never)]
+    /// page and its first byte's offset in the allocation. Nobody may look at what they write over,
+    /// unless it is to be `read`.
+    #[inline]
     pub(crate) fn at_lanes(
         &mut self,
         region: &CachedRegion<'_>,
         at: &[u32; 32],
         bytes: u32,
+        read: bool,
     ) -> (HostBytes<'_>, u32) {
         let number = at[0] as usize / PAGE;
-        let page = self.own(region, number);
+        let page = match read {
+            true => self.own(region, number),
+            false => self.own_unread(region, number),
+        };
         page.mark_lanes(at, bytes);
         (page.host(), (number * PAGE) as u32)
     }
 
-    /// As [`Drafts::at_lanes`] for lanes that do not look at what they write over.
-    #[cfg(target_arch = "x86_64")]
-    #[inline]
-    pub(crate) fn over_lanes(
-        &mut self,
-        region: &CachedRegion<'_>,
-        at: &[u32; 32],
-        bytes: u32,
-    ) -> (HostBytes<'_>, u32) {
-        let number = at[0] as usize / PAGE;
-        let page = self.own_unread(region, number);
-        page.mark_lanes(at, bytes);
-        (page.host(), (number * PAGE) as u32)
-    }
-
-    /// As [`Drafts::over_lanes`] for bytes behind each other.
+    /// As [`Drafts::at_lanes`] for bytes behind each other that are not read.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn over_range(
@@ -230,7 +237,8 @@ impl Drafts {
         if !self.holds(region.index) {
             self.generation += 1;
         }
-        let draft = self.regions[region.index].get_or_insert_default();
+        let draft = self.regions[region.index]
+            .get_or_insert_with(|| stock().drafts.pop().unwrap_or_default());
         let place = match draft.find(number) {
             Some(place) => place,
             None => {
@@ -357,25 +365,33 @@ impl Drafts {
     }
 }
 
-/// A page to be filled.
-fn fresh(stock: &mut Vec<Box<Page>>) -> Box<Page> {
-    if stock.is_empty() {
-        let mut all = STOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = all.len().saturating_sub(HANDFUL);
-        stock.extend(all.drain(left..));
-    }
-    stock.pop().unwrap_or_else(|| Box::new(Page::empty()))
+fn stock() -> MutexGuard<'static, Stock> {
+    STOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps pages nobody uses any more.
-fn keep(drafts: Vec<Drafts>) {
-    let mut all = STOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    for drafts in drafts {
-        let used = drafts.regions.into_iter().flatten();
-        let used = used.flat_map(|draft| draft.pages).map(|(_, page)| page);
-        let room = MOST_STOCK.saturating_sub(all.len());
-        all.extend(drafts.stock.into_iter().chain(used).take(room));
+/// A page to be filled.
+fn fresh(pages: &mut Vec<Box<Page>>) -> Box<Page> {
+    if pages.is_empty() {
+        let all = &mut stock().pages;
+        let left = all.len().saturating_sub(HANDFUL);
+        pages.extend(all.drain(left..));
     }
+    pages.pop().unwrap_or_else(|| Box::new(Page::empty()))
+}
+
+/// Keeps what nobody uses any more.
+fn keep(drafts: Vec<Drafts>) {
+    let mut all = stock();
+    for drafts in drafts {
+        all.pages.extend(drafts.stock);
+        for mut draft in drafts.regions.into_iter().flatten() {
+            draft.clear(&mut all.pages);
+            if all.drafts.len() < MOST_DRAFTS && draft.directory.len() <= MOST_PLACES {
+                all.drafts.push(draft);
+            }
+        }
+    }
+    all.pages.truncate(MOST_STOCK);
 }
 
 /// A range cut where pages end.
@@ -390,38 +406,13 @@ fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// Publishes drafts, one after another; whether there was anything to publish.
 pub(crate) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
-    publish_beside(memory, drafts, None)
-}
-
-/// The same for clusters of these numbers, told to who looks for those that write the same bytes.
-pub(crate) fn publish_beside(
-    memory: &Memory,
-    drafts: Vec<Drafts>,
-    mut beside: Option<(&[u64], &mut Overlaps)>,
-) -> bool {
-    let regions = drafts.iter().map(|d| d.regions.len()).max().unwrap_or(0);
     let mut any = false;
-    for index in 0..regions {
-        let mut pages: Vec<(usize, &Page, usize)> = (drafts.iter().enumerate())
-            .filter_map(|(nth, d)| Some((nth, d.regions.get(index)?.as_ref()?)))
-            .flat_map(|(nth, draft)| draft.pages.iter().map(move |(n, page)| (*n, &**page, nth)))
-            .collect();
-        // Stable, so that those of one number stay in the order of their clusters.
-        pages.sort_by_key(|page| page.0);
-        any |= !pages.is_empty();
-        let region = &memory.regions()[index];
-        for same in pages.chunk_by(|a, b| a.0 == b.0) {
-            let start = same[0].0 * PAGE;
-            let len = (region.len as usize - start).min(PAGE);
-            // SAFETY: no cluster runs while drafts are published.
-            let target = unsafe { region.bytes().part(start..start + len).write() };
-            for &(number, page, nth) in same {
-                if let Some((clusters, overlaps)) = &mut beside {
-                    // SAFETY: the cluster that wrote it has stopped.
-                    let new = unsafe { page.host().read() };
-                    overlaps.publish((index, number), clusters[nth], &page.written, (new, target));
-                }
-                page.put(target);
+    for drafts in &drafts {
+        for (index, draft) in drafts.regions.iter().enumerate() {
+            for (number, page) in draft.iter().flat_map(|draft| &draft.pages) {
+                any = true;
+                // SAFETY: no cluster runs while drafts are published.
+                page.put(unsafe { target(memory, index, *number).write() });
             }
         }
     }
@@ -429,131 +420,40 @@ pub(crate) fn publish_beside(
     any
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write(drafts: &mut Drafts, region: &CachedRegion<'_>, offset: u64, value: u8) {
-        drafts.pieces_written(region, offset, 1, |bytes, _| bytes[0] = value);
+/// The same for clusters of these numbers, told page by page to who looks for those that write the
+/// same bytes.
+pub(crate) fn publish_beside(
+    memory: &Memory,
+    drafts: Vec<Drafts>,
+    clusters: &[u64],
+    overlaps: &mut Overlaps,
+) {
+    let regions = drafts.iter().map(|d| d.regions.len()).max().unwrap_or(0);
+    for index in 0..regions {
+        let mut pages: Vec<(usize, &Page, u64)> = (drafts.iter().zip(clusters))
+            .filter_map(|(d, cluster)| Some((d.regions.get(index)?.as_ref()?, *cluster)))
+            .flat_map(|(draft, cluster)| draft.pages.iter().map(move |(n, p)| (*n, &**p, cluster)))
+            .collect();
+        // Stable, so that those of one number stay in the order of their clusters.
+        pages.sort_by_key(|page| page.0);
+        for (number, page, cluster) in pages {
+            // SAFETY: no cluster runs while drafts are published.
+            let (new, target) =
+                unsafe { (page.host().read(), target(memory, index, number).write()) };
+            overlaps.publish((index, number), cluster, &page.written, (new, target));
+            page.put(target);
+        }
     }
-
-    fn read(drafts: &Drafts, region: &CachedRegion<'_>, offset: u64) -> u8 {
-        let mut byte = 0;
-        drafts.pieces(region, offset, 1, |bytes, _| byte = bytes[0]);
-        byte
-    }
-
-    #[test]
-    fn writes_are_private_until_published_and_the_last_one_wins() {
-        let mut memory = Memory::new();
-        let ptr = memory.alloc(1500).unwrap();
-        let region = CachedRegion::of(&memory, ptr.0).unwrap();
-        let (mut a, mut b) = (Drafts::new(true), Drafts::new(true));
-        write(&mut a, &region, 1499, 1);
-        write(&mut a, &region, 7, 1);
-        write(&mut b, &region, 7, 2);
-        write(&mut b, &region, 8, 2);
-        assert_eq!(read(&a, &region, 7), 1);
-        assert_eq!(read(&a, &region, 8), 0);
-        assert_eq!(memory.read_vec(ptr, 1500).unwrap(), vec![0; 1500]);
-        assert!(publish(&memory, vec![b, a]));
-        let now = memory.read_vec(ptr, 1500).unwrap();
-        assert_eq!((now[7], now[8], now[1499]), (1, 2, 1));
-        assert!(!publish(&memory, vec![Drafts::new(true)]));
-    }
-
-    #[test]
-    fn each_byte_is_the_last_writers_even_with_the_value_it_had() {
-        let mut memory = Memory::new();
-        let ptr = memory.alloc(2048).unwrap();
-        memory.write(ptr.offset(8), &[1, 0, 5]).unwrap();
-        let region = CachedRegion::of(&memory, ptr.0).unwrap();
-        let mut drafts = [(0x0101u16, 7), (0x0002, 5)].map(|(word, byte)| {
-            let mut drafts = Drafts::new(true);
-            for (i, value) in word.to_le_bytes().into_iter().enumerate() {
-                write(&mut drafts, &region, 8 + i as u64, value);
-            }
-            write(&mut drafts, &region, 10, byte);
-            drafts
-        });
-        let drafts = drafts.iter_mut().map(Drafts::take).collect();
-        publish(&memory, drafts);
-        assert_eq!(memory.read_vec(ptr.offset(8), 3).unwrap(), [2, 0, 5]);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn what_is_around_bytes_written_over_is_filled_in_when_it_is_read() {
-        let mut memory = Memory::new();
-        let ptr = memory.alloc(1500).unwrap();
-        memory.write(ptr, &[7; 1500]).unwrap();
-        let region = CachedRegion::of(&memory, ptr.0).unwrap();
-        let mut drafts = Drafts::new(true);
-        let lanes = std::array::from_fn(|lane| 1100 + 8 * lane as u32);
-        let mut expected = vec![7; 1500];
-        let mut fill = |page: HostBytes<'_>, start: u32, first: u32| {
-            let within = (first - start) as usize;
-            // SAFETY: nobody else has the page.
-            unsafe { page.part(within..within + 4).write() }.fill(1);
-            expected[first as usize..first as usize + 4].fill(1);
-        };
-        let (page, start) = drafts.over_range(&region, 1032, 4);
-        fill(page, start, 1032);
-        let (page, start) = drafts.over_lanes(&region, &lanes, 4);
-        lanes.iter().for_each(|&first| fill(page, start, first));
-        let seen: Vec<u8> = (0..1500).map(|at| read(&drafts, &region, at)).collect();
-        assert_eq!(seen, expected);
-        publish(&memory, vec![drafts]);
-        assert_eq!(memory.read_vec(ptr, 1500).unwrap(), expected);
-    }
-
-    #[test]
-    fn a_range_is_published_where_it_was_marked() {
-        let mut memory = Memory::new();
-        let ptr = memory.alloc(4096).unwrap();
-        let region = CachedRegion::of(&memory, ptr.0).unwrap();
-        // Rows of 16 bytes, every other one of which is somebody else's.
-        let drafts = [0u64, 1].map(|who| {
-            let mut drafts = Drafts::new(true);
-            for row in 0..64 {
-                drafts.mark(&region, 32 * row + 16 * who, 16);
-            }
-            let mut pieced = Pieced::new();
-            // SAFETY: neither pages nor pieces are taken before the bytes were used.
-            let at = unsafe { drafts.range(&memory, ptr.0, 2048, true, &mut pieced) };
-            // SAFETY: nobody else has them.
-            let bytes = unsafe { at.unwrap().write() };
-            for row in bytes.chunks_mut(16).skip(who as usize).step_by(2) {
-                row.fill(who as u8 + 1);
-            }
-            drafts.put_back(&memory, pieced);
-            drafts
-        });
-        publish(&memory, drafts.into());
-        let now = memory.read_vec(ptr, 2048).unwrap();
-        let expected = |i: usize| 1 + (i / 16 % 2) as u8;
-        assert_eq!(now, Vec::from_iter((0..2048).map(expected)));
-    }
-
-    #[test]
-    fn a_range_over_several_pages_is_pieced_together_and_put_back() {
-        let mut memory = Memory::new();
-        let ptr = memory.alloc(4096).unwrap();
-        let region = CachedRegion::of(&memory, ptr.0).unwrap();
-        let mut drafts = Drafts::new(true);
-        write(&mut drafts, &region, 1023, 9);
-        let mut pieced = Pieced::new();
-        // SAFETY: as above.
-        let at = unsafe { drafts.range(&memory, ptr.0 + 1022, 1028, true, &mut pieced) };
-        // SAFETY: as above.
-        let bytes = unsafe { at.unwrap().write() };
-        assert_eq!(bytes[..3], [0, 9, 0]);
-        bytes.fill(5);
-        drafts.mark(&region, 1022, 1028);
-        drafts.put_back(&memory, pieced);
-        publish(&memory, vec![drafts]);
-        let now = memory.read_vec(ptr, 4096).unwrap();
-        assert_eq!(now.iter().filter(|&&b| b == 5).count(), 1028);
-        assert_eq!((now[1021], now[2050]), (0, 0));
-    }
+    keep(drafts);
 }
+
+/// The bytes of memory that a page is about.
+fn target(memory: &Memory, region: usize, number: usize) -> HostBytes<'_> {
+    let region = &memory.regions()[region];
+    let start = number * PAGE;
+    let len = (region.len as usize - start).min(PAGE);
+    region.bytes().part(start..start + len)
+}
+
+#[cfg(test)]
+mod tests;

@@ -230,7 +230,7 @@ fn distinct(of: u32, words: Halves, lanes: &[u32; 32]) -> u32 {
 /// The lanes that have a value.
 #[target_feature(enable = "avx512f")]
 #[inline]
-fn lanes_equal(v: Halves, value: __m512i) -> u32 {
+pub(crate) fn lanes_equal(v: Halves, value: __m512i) -> u32 {
     let low = _mm512_cmpeq_epi32_mask(v[0], value);
     let high = _mm512_cmpeq_epi32_mask(v[1], value);
     u32::from(high) << 16 | u32::from(low)

@@ -90,6 +90,7 @@ impl Cluster<'_> {
             touched_written,
             sites: self.sites.as_ptr(),
             generation: &self.drafts.generation,
+            params: self.env.params.as_ptr(),
             cluster: std::ptr::from_mut(self).cast(),
         };
         type Start = unsafe extern "sysv64" fn(*mut Call, *const u8) -> u64;
@@ -104,6 +105,18 @@ impl Cluster<'_> {
             w.join_if_there();
         }
         (ended >> 32) as u32
+    }
+
+    /// 1 if a warp just goes on, with the lanes it had.
+    #[inline(always)]
+    fn goes_on(&mut self, w: &Warp, active: u32, lanes: u32, came: Checked<Flow>) -> u32 {
+        match came {
+            Ok(Flow::Next) if w.active == active => 1,
+            came => {
+                self.stopped = Some((lanes, came));
+                0
+            }
+        }
     }
 }
 
@@ -135,6 +148,8 @@ fn called(program: &Program, op: &Op) -> usize {
         (Some((false, _)), _) => move_words::<false, true, 4>,
         (None, Op::Shfl { .. }) => shuffle,
         (None, Op::Atom(_)) => update_words,
+        (None, Op::Bar { .. }) => barrier,
+        (None, Op::Exit | Op::Ret) => leave,
         (None, _) => execute,
     };
     function as *const () as usize
@@ -152,12 +167,11 @@ unsafe extern "sysv64" fn move_words<const SHARED: bool, const WRITE: bool, cons
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
-    if of_cluster.move_words::<SHARED, WRITE, N>(of_warp, lanes, &inst.op) {
-        return 1;
+    unsafe {
+        or_execute(cluster, w, inst, lanes, |cluster, w| {
+            cluster.move_words::<SHARED, WRITE, N>(w, lanes, &inst.op)
+        })
     }
-    // SAFETY: by this function's contract.
-    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 /// An atomic operation on words.
@@ -172,12 +186,11 @@ unsafe extern "sysv64" fn update_words(
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    let (of_cluster, of_warp) = unsafe { (&mut *cluster, &mut *w) };
-    if of_cluster.update_words(of_warp, lanes, &inst.op) {
-        return 1;
+    unsafe {
+        or_execute(cluster, w, inst, lanes, |cluster, w| {
+            cluster.update_words(w, lanes, &inst.op)
+        })
     }
-    // SAFETY: by this function's contract.
-    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 /// An instruction that only computes.
@@ -208,13 +221,62 @@ unsafe extern "sysv64" fn execute(
     // SAFETY: by this function's contract.
     let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
     let active = w.active;
-    match cluster.execute::<true>(w, lanes, inst) {
-        Ok(Flow::Next) if w.active == active => 1,
-        came => {
-            cluster.stopped = Some((lanes, came));
-            0
-        }
+    let came = cluster.execute::<true>(w, lanes, inst);
+    cluster.goes_on(w, active, lanes, came)
+}
+
+/// 1 if `quick` has done an instruction, or what [`execute`] says of it.
+///
+/// # Safety
+/// As for [`execute`].
+#[inline(always)]
+unsafe fn or_execute<'a>(
+    cluster: *mut Cluster<'a>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+    quick: impl FnOnce(&mut Cluster<'a>, &mut Warp) -> bool,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    if quick(unsafe { &mut *cluster }, unsafe { &mut *w }) {
+        return 1;
     }
+    // SAFETY: by this function's contract.
+    unsafe { execute(cluster, w, inst, lanes) }
+}
+
+/// A barrier.
+///
+/// # Safety
+/// Nobody else uses the warp and the cluster.
+unsafe extern "sysv64" fn barrier(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let active = w.active;
+    let came = cluster.barrier(w, lanes, &inst.op);
+    cluster.goes_on(w, active, lanes, came)
+}
+
+/// The end of some lanes, or of a function.
+///
+/// # Safety
+/// As for [`barrier`].
+unsafe extern "sysv64" fn leave(
+    cluster: *mut Cluster<'_>,
+    w: *mut Warp,
+    inst: &Inst,
+    lanes: u32,
+) -> u32 {
+    // SAFETY: by this function's contract.
+    let (cluster, w) = unsafe { (&mut *cluster, &mut *w) };
+    let active = w.active;
+    let came = cluster.control(w, lanes, &inst.op);
+    cluster.goes_on(w, active, lanes, came)
 }
 
 /// A branch that some lanes take: where code goes on with those that are first, if it does.
@@ -269,16 +331,17 @@ unsafe extern "sysv64" fn shuffle(
     lanes: u32,
 ) -> u32 {
     // SAFETY: by this function's contract.
-    if exchange::quickest_shuffle(unsafe { &mut *w }, lanes, &inst.op) {
-        return 1;
+    unsafe {
+        or_execute(cluster, w, inst, lanes, |_, w| {
+            exchange::quickest_shuffle(w, lanes, &inst.op)
+        })
     }
-    // SAFETY: by this function's contract.
-    unsafe { execute(cluster, w, inst, lanes) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::{Entries, Quiet};
     use crate::{Config, Launch, Memory, Module};
 
     const PTX: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{\n\
@@ -312,9 +375,48 @@ mod tests {
         }
     }
 
+    /// Four warps that compute, exchange, part, meet and read the clock.
+    const OWING: &str = ".version 8.0\n.target sm_90\n.address_size 64\n.entry k(.param .u64 out)\n{\n\
+        .reg .b32 %r<9>;\n.reg .b64 %rd<4>;\n.reg .pred %p<2>;\n\
+        ld.param.u64 %rd1, [out];\nmov.u32 %r1, %tid.x;\nmad.lo.u32 %r2, %r1, 3, 7;\n\
+        xor.b32 %r3, %r2, %r1;\nadd.u32 %r3, %r3, %r2;\nmul.wide.u32 %rd2, %r1, 4;\n\
+        add.u64 %rd1, %rd1, %rd2;\nshfl.sync.bfly.b32 %r4, %r3, 5, 31, -1;\n\
+        add.u32 %r4, %r4, %r3;\nsetp.lt.u32 %p1, %r1, 50;\n@%p1 bra L;\n\
+        add.u32 %r4, %r4, 9;\nxor.b32 %r4, %r4, 5;\nL: shl.b32 %r4, %r4, 1;\n\
+        add.u32 %r4, %r4, %r2;\nbar.sync 0;\nadd.u32 %r4, %r4, 1;\nmov.u32 %r5, %clock;\n\
+        add.u32 %r4, %r4, %r5;\nst.global.u32 [%rd1], %r4;\nret;\n}\n";
+
+    #[test]
+    fn what_a_warp_owes_shows_at_no_limit() {
+        if Level::best() < Level::Avx512 {
+            return;
+        }
+        let ran = |engine, seed, step_limit| {
+            let module = Module::load(OWING).expect("it compiles");
+            let mut memory = Memory::new();
+            let out = memory.alloc(512).expect("memory");
+            let config = Config {
+                engine,
+                seed,
+                step_limit,
+                ..Config::default()
+            };
+            let params = crate::Params::new().pointer(out);
+            let launch = Launch::new("k").block([128, 1, 1]).params(params);
+            let ran = launch.config(config).run(&module, &mut memory);
+            let counters = ran.map(|report| report.counters);
+            format!("{counters:?} {:?}", memory.read_vec(out, 512))
+        };
+        for (seed, limit) in (0..4).flat_map(|seed| (1..100).map(move |limit| (seed, limit))) {
+            let compiled = ran(Engine::Compiled, seed, limit);
+            let interpreted = ran(Engine::Interpreted, seed, limit);
+            assert_eq!(compiled, interpreted, "seed {seed}, limit {limit}");
+        }
+    }
+
     #[test]
     fn code_is_bounded() {
-        assert!(Code::new(&vec![0xc3; 300 << 20], [Vec::new(), Vec::new()]).is_none());
-        assert!(Code::new(&[0xc3], [Vec::new(), Vec::new()]).is_some());
+        assert!(Code::new(&vec![0xc3; 300 << 20], Entries::default(), Quiet::default()).is_none());
+        assert!(Code::new(&[0xc3], Entries::default(), Quiet::default()).is_some());
     }
 }

@@ -160,6 +160,8 @@ pub(crate) struct Warp {
     /// How the adversary lets it run, and how often it has waited.
     pub(crate) pace: Option<u32>,
     pub(crate) waits: u32,
+    /// Instructions from `pc` on that it has executed as far as others can tell.
+    pub(crate) owed: u32,
     /// The warp has been caught spinning on something its own lanes hold.
     pub(crate) spins: bool,
     /// All its lanes have met since it last looked: none of them was left behind.
@@ -258,6 +260,7 @@ impl Warp {
             refused: false,
             pace: None,
             waits: 0,
+            owed: 0,
             seen_progress: 0,
             idle_steps: 0,
             met: false,
