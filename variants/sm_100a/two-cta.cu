@@ -15,7 +15,9 @@ STAGES  = "min(8, (232448 - 1024) / STAGE)"
 STAGE   = "(BM + BN) * BK / 2 + 3 * 8 * BK"
 SMEM    = "STAGES * STAGE + 1024"
 GATERS  = 128
+ONE_GROUP = "groups == 1"
 THREADS = "GATERS + 64"
+TAIL = 4
 
 [[map]]
 name    = "B1"
@@ -77,7 +79,7 @@ struct Shared {
   Stage stage[STAGES];
   u64 full[STAGES];   // of the even CTA: the bytes of both
   u64 empty[STAGES];  // of each
-  u64 done;
+  u64 done[2];  // the gate's MMAs, and all
   u32 columns;
 };
 static_assert(BK == STEP && sizeof(Shared::Stage) == STAGE && sizeof(Shared) <= SMEM);
@@ -106,68 +108,128 @@ __device__ __forceinline__ void load(Shared& shared, const Tile& tile, u32 rank)
   }
 }
 
-// The even CTA, for both.
-__device__ __forceinline__ void multiply(Shared& shared, const Tensor& tmem, const Tile& tile) {
+// One step of K into the accumulators that are wanted, once it is there.
+template <bool Gate, bool Up>
+__device__ __forceinline__ void multiply_step(Shared& shared, const Tensor& tmem, u32 step, u32 atom_column) {
   constexpr u32 INSTRUCTION = ptx::nvfp4_instruction(2 * BM, BN);
-  const u32 atom_column = tile.column % ATOM_ROWS / 32, steps = tile.group->k / STEP;
-  for (u32 step = 0; step < steps; ++step) {
-    const u32 slot = step % STAGES;
-    const auto& stage = shared.stage[slot];
-    ptx::mbarrier_wait(shared.full[slot], step / STAGES % 2);
-    ptx::tensor_fence_after();
-    DGX_STAMP(multiply);
-    const u64 a = ptx::operand_descriptor(ptx::shared_address(stage.a));
-    const u64 b1 = ptx::operand_descriptor(ptx::shared_address(stage.b[0]));
-    const u64 b2 = ptx::operand_descriptor(ptx::shared_address(stage.b[1]));
+  const u32 slot = step % STAGES;
+  const auto& stage = shared.stage[slot];
+  ptx::mbarrier_wait(shared.full[slot], step / STAGES % 2);
+  ptx::tensor_fence_after();
+  DGX_STAMP(multiply);
+  const u64 a = ptx::operand_descriptor(ptx::shared_address(stage.a));
+  const u64 b1 = ptx::operand_descriptor(ptx::shared_address(stage.b[0]));
+  const u64 b2 = ptx::operand_descriptor(ptx::shared_address(stage.b[1]));
 #pragma unroll
-    for (int k64 = 0; k64 < K64S; ++k64) {
-      const u32 at = k64 * ptx::OPERAND_K64;
-      const bool add = step > 0 || k64 > 0;
-      copy_scales<1, PAIR>(tmem.a_scales(k64), stage.a_scales, k64);
-      copy_scales<1, PAIR>(tmem.b_scales(0, k64), stage.b_scales[0], k64);
-      copy_scales<1, PAIR>(tmem.b_scales(1, k64), stage.b_scales[1], k64);
-      ptx::mma_nvfp4<PAIR, ptx::ReuseA::KEEP>(tmem.accumulator(0), a + at, b1 + at, INSTRUCTION, tmem.a_scales(k64),
-                                              tmem.b_scales(0, k64) + atom_column, add);
-      ptx::mma_nvfp4<PAIR, ptx::ReuseA::LAST>(tmem.accumulator(1), a + at, b2 + at, INSTRUCTION, tmem.a_scales(k64),
-                                              tmem.b_scales(1, k64) + atom_column, add);
-    }
-    ptx::mma_commit_pair(shared.empty[slot]);
+  for (int k64 = 0; k64 < K64S; ++k64) {
+    const u32 at = k64 * ptx::OPERAND_K64;
+    const bool add = step > 0 || k64 > 0;
+    copy_scales<1, PAIR>(tmem.a_scales(k64), stage.a_scales, k64);
+    if (Gate) copy_scales<1, PAIR>(tmem.b_scales(0, k64), stage.b_scales[0], k64);
+    if (Up) copy_scales<1, PAIR>(tmem.b_scales(1, k64), stage.b_scales[1], k64);
+    if (Gate)
+      ptx::mma_nvfp4<PAIR, Up ? ptx::ReuseA::KEEP : ptx::ReuseA::NONE>(
+          tmem.accumulator(0), a + at, b1 + at, INSTRUCTION, tmem.a_scales(k64), tmem.b_scales(0, k64) + atom_column,
+          add);
+    if (Up)
+      ptx::mma_nvfp4<PAIR, Gate ? ptx::ReuseA::LAST : ptx::ReuseA::NONE>(
+          tmem.accumulator(1), a + at, b2 + at, INSTRUCTION, tmem.a_scales(k64), tmem.b_scales(1, k64) + atom_column,
+          add);
   }
-  ptx::mma_commit_pair(shared.done);
+}
+
+// The even CTA, for both. The last steps finish the gate's products first: the
+// gate is computed under the others.
+__device__ __forceinline__ void multiply(Shared& shared, const Tensor& tmem, const Tile& tile) {
+  const u32 atom_column = tile.column % ATOM_ROWS / 32, steps = tile.group->k / STEP;
+  const u32 both = steps > TAIL ? steps - TAIL : 0;
+  for (u32 step = 0; step < both; ++step) {
+    multiply_step<true, true>(shared, tmem, step, atom_column);
+    ptx::mma_commit_pair(shared.empty[step % STAGES]);
+  }
+#pragma unroll 1
+  for (u32 step = both; step < steps; ++step) multiply_step<true, false>(shared, tmem, step, atom_column);
+  ptx::mma_commit_pair(shared.done[0]);
+#pragma unroll 1
+  for (u32 step = both; step < steps; ++step) multiply_step<false, true>(shared, tmem, step, atom_column);
+  ptx::mma_commit_pair(shared.done[1]);
+}
+
+// The gate of a row while the last products of the up projection run, and C
+// when they are done. Arrives where the pair meets when it has read all.
+__device__ __forceinline__ void gate_and_store(Shared& shared, const Tensor& tmem, const Group& group, u32 row,
+                                               u32 column) {
+  u16* c = group.c + u64(row) * group.n + column;
+  const bool exists = row < group.m;
+  float gate[BN / CHUNK][CHUNK];
+  ptx::mma_wait(shared.done[0], 0);
+#pragma unroll
+  for (int i = 0; i < BN / CHUNK; ++i) ptx::tmem_load(gate[i], ptx::tmem_quarter(tmem.accumulator(0)) + i * CHUNK);
+#pragma unroll
+  for (int i = 0; i < BN / CHUNK; ++i) {
+    ptx::tmem_wait(gate[i]);
+#pragma unroll
+    for (int j = 0; j < CHUNK; j += 2) silu_two(gate[i][j], gate[i][j + 1]);
+  }
+  ptx::mma_wait(shared.done[1], 0);
+#pragma unroll
+  for (int i = 0; i < BN / CHUNK; i += 2) {
+    float up[2][CHUNK];
+    ptx::tmem_load(up[0], ptx::tmem_quarter(tmem.accumulator(1)) + i * CHUNK);
+    ptx::tmem_load(up[1], ptx::tmem_quarter(tmem.accumulator(1)) + (i + 1) * CHUNK);
+    ptx::tmem_wait(up[0], up[1]);
+    if (i + 2 == BN / CHUNK) ptx::tensor_fence_before(), ptx::cluster_arrive();
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      u32 out[CHUNK / 2];
+#pragma unroll
+      for (int j = 0; j < CHUNK / 2; ++j)
+        out[j] = ptx::f32x2_to_f16x2(gate[i + h][2 * j] * up[h][2 * j], gate[i + h][2 * j + 1] * up[h][2 * j + 1]);
+      if (exists) ptx::store_global_v8(c + (i + h) * CHUNK, out);
+    }
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, dual_gemm);
   Shared& shared = shared_memory<Shared>();
-  const Tile tile = find_tile_by_walk<2 * BM, BN>(args, blockIdx.x / 2, MAPS);
   const u32 rank = ptx::cluster_rank(), warp = threadIdx.x / 32;
-  if (threadIdx.x == 0) {
+  const u32 index = ONE_GROUP ? 0 : find_group(args, blockIdx.x / 2);
+  const TensorMap* maps = args.maps + index * MAPS;
+  // Maps are cold, and cost more than all else before the first copy: the pair meets meanwhile.
+  if (warp == LOADER && ptx::elect_one()) {
+    for (u32 map = 0; map < MAPS; ++map) ptx::tma_prefetch_map(maps + map);
+  } else if (warp == MULTIPLIER && ptx::elect_one()) {
     for (u32 i = 0; i < STAGES; ++i) ptx::mbarrier_init(shared.full[i], 1), ptx::mbarrier_init(shared.empty[i], 1);
-    ptx::mbarrier_init(shared.done, 1);
+    ptx::mbarrier_init(shared.done[0], 1), ptx::mbarrier_init(shared.done[1], 1);
     ptx::mbarrier_init_fence();
   }
-  if (warp == MULTIPLIER) ptx::tmem_allocate<Tensor::ALLOCATED, PAIR>(shared.columns);
-  ptx::tensor_fence_before();
-  __syncthreads();
-  ptx::cluster_arrive(), ptx::cluster_wait();
-  ptx::tensor_fence_after();
-  const Tensor tmem{shared.columns};
+  __syncwarp();
+  ptx::cluster_arrive();
+  const Group& group = ONE_GROUP ? args.near[0] : args.groups[index];
+  const u32 local = blockIdx.x / 2 - group.tile_begin, row_tiles = (group.m + 2 * BM - 1) / (2 * BM);
+  const Tile tile{&group, maps, local % row_tiles * 2 * BM, local / row_tiles * BN};
+  ptx::cluster_wait();
 
-  if (warp < LOADER) {
-    ptx::mma_wait(shared.done, 0);
-    const Tile own{tile.group, tile.maps, tile.row + rank * BM, tile.column};
-    store_gated<BN>(own, tmem.accumulator(0), tmem.accumulator(1));
-  } else if (ptx::elect_one()) {
-    if (warp == LOADER) {
-      load(shared, tile, rank);
-    } else if (rank == 0) {
+  if (warp == LOADER) {
+    if (ptx::elect_one()) load(shared, tile, rank);
+  } else {
+    // While the first copies are under way.
+    if (warp == MULTIPLIER) ptx::tmem_allocate<Tensor::ALLOCATED, PAIR>(shared.columns);
+    ptx::tensor_fence_before();
+    ptx::named_sync<1, GATERS + 32>();
+    ptx::tensor_fence_after();
+    const Tensor tmem{shared.columns};
+    if (warp < LOADER) {
+      gate_and_store(shared, tmem, group, tile.row + rank * BM + row_in_tile(), tile.column);
+    } else if (rank == 0 && ptx::elect_one()) {
       multiply(shared, tmem, tile);
     }
   }
   __syncwarp();
   // Nobody leaves while the other's MMAs, copies or barriers need it.
-  ptx::tensor_fence_before();
-  ptx::cluster_arrive(), ptx::cluster_wait();
+  if (warp >= LOADER) ptx::tensor_fence_before(), ptx::cluster_arrive();
+  ptx::cluster_wait();
   ptx::tensor_fence_after();
-  if (warp == MULTIPLIER) ptx::tmem_free<Tensor::ALLOCATED, PAIR>(tmem.base);
+  if (warp == MULTIPLIER) ptx::tmem_free<Tensor::ALLOCATED, PAIR>(shared.columns);
 }
