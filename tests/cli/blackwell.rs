@@ -248,6 +248,23 @@ fn columns_are_freed_before_the_other_cta_is_done() {
 }
 
 #[test]
+fn columns_are_freed_before_they_are_read() {
+    let read = "  read_columns(up, tmem.accumulator(1) + first, shared.done[1]);\n";
+    let arrive =
+        "  DGX_STAMP(epilogue);\n  ptx::tensor_fence_before();\n  ptx::cluster_arrive();\n";
+    let said = mistaken(
+        "two-cta",
+        "sm_100a/two-cta.cu",
+        &format!("{read}{arrive}"),
+        &format!("{arrive}{read}"),
+    );
+    assert_told(
+        &said,
+        &["crashed", "tcgen05.ld", "which are not all allocated"],
+    );
+}
+
+#[test]
 fn columns_are_freed_while_mmas_still_write_them() {
     let said = mistaken_on(
         ("b200", "5"),

@@ -99,13 +99,6 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return d;
 }
 
-// NaN if one of them is.
-__device__ __forceinline__ float max_nan(float a, float b) {
-  float d;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(d) : "f"(a), "f"(b));
-  return d;
-}
-
 __device__ __forceinline__ float reciprocal_approx(float x) {
   float d;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(d) : "f"(x));
