@@ -237,13 +237,29 @@ fn columns_are_freed_before_the_other_cta_is_done() {
     let said = mistaken(
         "two-cta",
         "sm_100a/two-cta.cu",
-        "  // Nobody leaves while the other's MMAs, copies or barriers need it.\n  \
-         ptx::tensor_fence_before();\n  ptx::cluster_arrive(), ptx::cluster_wait();\n",
-        "",
+        "  ptx::cluster_wait();\n  ptx::tensor_fence_after();\n  if (warp == MULTIPLIER)",
+        "  if (warp == MULTIPLIER)",
     );
     assert_told(
         &said,
         &["crashed", "of tensor memory, which are not all allocated"],
+    );
+}
+
+#[test]
+fn columns_are_freed_before_they_are_read() {
+    let read = "  read_columns(up, tmem.accumulator(1) + first, shared.done[1]);\n";
+    let arrive =
+        "  DGX_STAMP(epilogue);\n  ptx::tensor_fence_before();\n  ptx::cluster_arrive();\n";
+    let said = mistaken(
+        "two-cta",
+        "sm_100a/two-cta.cu",
+        &format!("{read}{arrive}"),
+        &format!("{arrive}{read}"),
+    );
+    assert_told(
+        &said,
+        &["crashed", "tcgen05.ld", "which are not all allocated"],
     );
 }
 
@@ -419,8 +435,8 @@ fn a_collector_that_holds_nothing() {
     let said = mistaken(
         "two-cta",
         "sm_100a/two-cta.cu",
-        "ptx::mma_nvfp4<PAIR, ptx::ReuseA::KEEP>",
-        "ptx::mma_nvfp4<PAIR, ptx::ReuseA::LAST>",
+        "Up ? ptx::ReuseA::KEEP",
+        "Up ? ptx::ReuseA::LAST",
     );
     assert_told(&said, &["collector's buffer", "which holds nothing"]);
 }

@@ -77,6 +77,17 @@ __device__ __forceinline__ void tma_load_3d_to_pair(u32 to, const TensorMap* map
       : "memory");
 }
 
+// The box into L2 alone.
+__device__ __forceinline__ void tma_prefetch_2d(const TensorMap* map, u32 x, u32 y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" ::"l"(map), "r"(x), "r"(y)
+               : "memory");
+}
+
+__device__ __forceinline__ void tma_prefetch_3d(const TensorMap* map, u32 x, u32 y, u32 z) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile [%0, {%1, %2, %3}];" ::"l"(map), "r"(x), "r"(y), "r"(z)
+               : "memory");
+}
+
 // Contiguous bytes; address and size are multiples of 16.
 __device__ __forceinline__ void bulk_load(u32 to, const void* from, u32 bytes, u64& full) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
