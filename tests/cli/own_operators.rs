@@ -89,7 +89,7 @@ fn swept(workspace: &Workspace, operator: &str) -> String {
     workspace.run(&["sweep", &round, "--backend", "emu"])
 }
 
-/// The kernel that is written is right at once.
+/// The kernel that is written passes validation as it is.
 #[test]
 fn every_operator_has_a_kernel_to_begin_from() {
     let workspace = Workspace::empty();
