@@ -273,7 +273,7 @@ fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
     };
     let ids = || plan.contenders.iter().map(|c| &c.id);
     let competes = |name: &str| {
-        let yardstick = plan.round.yardstick.map(Yardstick::name);
+        let yardstick = plan.round.yardstick.map(Yardstick::as_str);
         yardstick == Some(name) || ids().any(|id| id.as_str() == name || id.variant() == name)
     };
     for name in gate.contenders.iter().chain(&gate.over) {
@@ -375,7 +375,7 @@ fn warn_of_unknown_names(plan: &Plan, catalog: &Catalog) {
         });
         for (key, name) in parent.into_iter().chain(over) {
             let known =
-                catalog.knows(name).is_ok() || Yardstick::ALL.iter().any(|y| y.name() == name);
+                catalog.knows(name).is_ok() || Yardstick::ALL.iter().any(|y| y.as_str() == name);
             let warning = format!(
                 "warning: {}: `{key}` names `{name}`, which is not there",
                 variant.file.path.display()

@@ -1,6 +1,7 @@
 //! Helpers for the text of messages.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 
 /// `1 shape`, `2 shapes`.
 pub fn counted(number: usize, noun: &str) -> String {
@@ -9,6 +10,17 @@ pub fn counted(number: usize, noun: &str) -> String {
         n => format!("{n} {noun}s"),
     }
 }
+
+/// Words as one text.
+pub trait Joined: Iterator<Item: Display> + Sized {
+    /// All of them, with `separator` between each two.
+    fn joined(self, separator: &str) -> String {
+        let words: Vec<String> = self.map(|word| word.to_string()).collect();
+        words.join(separator)
+    }
+}
+
+impl<I: Iterator<Item: Display>> Joined for I {}
 
 /// Each value once, in the order of first occurrence.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {

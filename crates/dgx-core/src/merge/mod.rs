@@ -13,7 +13,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::CommandError;
-use crate::domain::typed;
+use crate::domain::{Joined, typed};
 use crate::record::schema::{End, Header, Line, Part};
 use crate::record::{Run, Slot, read};
 use choice::{Choice, Source};
@@ -280,11 +280,11 @@ fn write(
             ));
         }
     }
-    let what: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
+    let what = missing.iter().map(|m| m.what.as_str()).joined("; ");
     let decision = run.decision(seconds.get("measure").copied().unwrap_or_default());
     let end = End {
         complete: missing.is_empty(),
-        reason: (!missing.is_empty()).then(|| what.join("; ")),
+        reason: (!missing.is_empty()).then(|| what),
         seconds,
         decision: Some(decision).filter(|d| !d.is_empty()),
     };
