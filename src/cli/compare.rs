@@ -4,7 +4,7 @@ use super::runs::{self, Exports};
 use super::select::Shapes;
 use super::{Globals, named};
 use crate::export::RunExport;
-use crate::present::{self, Align, Column, Repetition, Style, Table};
+use crate::present::{self, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, row};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Exit, typed};
@@ -288,13 +288,13 @@ fn followed(args: &Args, a: &Run, b: &Run) -> Result<Vec<ContenderId>, CommandEr
 
 fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &Style) -> String {
     let mut grid = Table::new(vec![
-        Column::new("contender", Align::Left, 9),
-        Column::new("B over A", Align::Left, 9),
-        Column::new("differs", Align::Left, 8),
-        Column::new("worst shape", Align::Left, 6),
-        Column::new("best shape", Align::Left, 5),
-        Column::new("shapes", Align::Right, 4),
-        Column::new("rank in B", Align::Left, 3),
+        Column::left("contender"),
+        Column::left("B over A"),
+        Column::left("differs").weight(8),
+        Column::left("worst shape").weight(6),
+        Column::left("best shape").weight(5),
+        Column::right("shapes").weight(4),
+        Column::left("rank in B").weight(3),
     ]);
     for (contender, comparison) in compared {
         let by_mean = |a: &&(String, dgx_core::stats::LogEstimate),

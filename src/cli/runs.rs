@@ -10,7 +10,7 @@ use crate::export::{self, RunExport};
 use crate::present::{Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::config::{Baseline, Round, Selection, target};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
-use dgx_core::domain::{ContenderId, Device};
+use dgx_core::domain::{ContenderId, Device, Joined};
 use dgx_core::files::folder_of;
 use dgx_core::interchange;
 use dgx_core::record::schema::Header;
@@ -143,9 +143,9 @@ pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandErr
             Err(InputError::new(message, remedy).into())
         }
         several => {
-            let all: Vec<String> = several.iter().map(|id| id.typed()).collect();
+            let all = several.iter().map(|id| id.typed()).joined(", ");
             let message = format!("`{name}` has several contenders in {}", run.path.display());
-            Err(InputError::new(message, format!("name one of {}", all.join(", "))).into())
+            Err(InputError::new(message, format!("name one of {}", all)).into())
         }
     }
 }

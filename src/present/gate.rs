@@ -1,7 +1,8 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
 use super::{modelled_otherwise, percent};
-use crate::table::{Align, Column, Style, Table, Tone, Value, maybe, row};
+use crate::table::{Column, Style, Table, Tone, Value, maybe, row};
+use dgx_core::domain::Joined;
 use dgx_core::gate::{self, Finding, Gap, GateReport, Impossible, Note, Ruling, Whose};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
@@ -9,14 +10,14 @@ use dgx_core::record::Run;
 /// Every finding; in Markdown with the reasons beside them.
 pub(crate) fn gate_table(report: &GateReport) -> Table {
     let columns = vec![
-        Column::new("", Align::Left, 0),
+        Column::left("").weight(0),
         Column::key("rule"),
         Column::key("contender"),
         Column::key("shape"),
         Column::left("wanted").wraps(),
         Column::left("found").wraps(),
         Column::left("ruling"),
-        Column::new("reason", Align::Left, 0),
+        Column::left("reason").weight(0),
     ];
     let rows = report.findings.iter().map(|finding| {
         let (sign, tone) = match finding.ruling {
@@ -62,7 +63,7 @@ fn reasons(report: &GateReport, style: &Style) -> String {
         let line = format!("{} {place}: {ruling}, {reason}", f.rule);
         Some(format!(" {}", style.fold(&line, 3)))
     });
-    lines.collect::<Vec<_>>().join("\n")
+    lines.joined("\n")
 }
 
 fn place(finding: &Finding) -> String {

@@ -1,6 +1,6 @@
 use super::status_tone;
-use crate::table::{Align, Column, Style, Table, Value, maybe, row};
-use dgx_core::domain::{Access, Found, Hazard, Status, counted, distinct};
+use crate::table::{Column, Style, Table, Value, maybe, row};
+use dgx_core::domain::{Access, Found, Hazard, Joined, Status, counted, distinct};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
 /// Contenders that are correct only by luck, and why: a row for each cell, then every hazard once.
@@ -35,10 +35,10 @@ pub(crate) fn examined_table(examined: &[SanitizedCell]) -> Table {
     let columns = vec![
         Column::key("contender"),
         Column::key("shape"),
-        Column::new("SMs", Align::Right, 5),
+        Column::right("SMs").weight(5),
         Column::left("verdict"),
-        Column::new("hazards", Align::Right, 8),
-        Column::new("reaches", Align::Left, 3),
+        Column::right("hazards").weight(8),
+        Column::left("reaches").weight(3),
     ];
     let rows = examined.iter().map(|cell| {
         let hazards = cell.hazards.len();
@@ -78,8 +78,7 @@ fn hazard_text(found: &Found<'_>, style: &Style) -> String {
 
 fn sides(hazard: &Hazard, style: &Style) -> String {
     let sides = std::iter::once(&hazard.here).chain(&hazard.there);
-    let lines: Vec<String> = sides.map(|side| indented(&site(side), style)).collect();
-    lines.join("\n")
+    sides.map(|side| indented(&site(side), style)).joined("\n")
 }
 
 fn cure(
@@ -140,8 +139,7 @@ fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String 
 }
 
 fn indented_by_two(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
-    lines.join("\n")
+    text.lines().map(|line| format!("  {line}")).joined("\n")
 }
 
 fn site(access: &Access) -> String {
@@ -176,12 +174,9 @@ pub(crate) fn hazards_summary(report: &SanitizeReport, hazards: usize, schedules
         let names = left
             .iter()
             .map(|(contender, case)| format!("{contender} on {}", case.shape.name));
-        let names: Vec<String> = names.collect();
+        let names = names.joined(", ");
         let cells = counted(left.len(), "cell");
-        text.push_str(&format!(
-            "\nInterrupted: {cells} not examined: {}",
-            names.join(", ")
-        ));
+        text.push_str(&format!("\nInterrupted: {cells} not examined: {}", names));
     }
     let surprises = report.surprises();
     if surprises.is_empty() && left.is_empty() && cells.iter().any(|c| c.expect != Status::Ok) {

@@ -10,7 +10,7 @@ use crate::cli::{Globals, named, runs};
 use crate::present::{Commands, DebugContext, Folders, account_text, next_command};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{BackendKind, ContenderId, Exit, Pattern, Shape, Status, Watch};
+use dgx_core::domain::{BackendKind, ContenderId, Exit, Joined, Pattern, Shape, Status, Watch};
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::Run;
 use dgx_core::record::schema::Settings;
@@ -326,8 +326,8 @@ fn print_log(log: Option<&str>) {
     let Some(log) = log.filter(|log| !log.trim().is_empty()) else {
         return;
     };
-    let lines: Vec<String> = log.lines().map(|line| format!("  {line}")).collect();
-    say!("What the compiler says\n{}\n", lines.join("\n"));
+    let lines = log.lines().map(|line| format!("  {line}")).joined("\n");
+    say!("What the compiler says\n{}\n", lines);
 }
 
 fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::machine;
 use crate::cli::{Globals, named, runs};
 use crate::export;
-use crate::present::{Align, Column, Style, Table, percent};
+use crate::present::{Column, Style, Table, percent};
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::Exit;
@@ -99,15 +99,14 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// Prints the errors of the built-in targets.
 fn known(style: &Style) {
-    let right = |title: &str| Column::new(title, Align::Right, 9);
     let mut grid = Table::new(vec![
         Column::key("target"),
-        Column::new("device", Align::Left, 9),
-        right("median"),
-        right("p90"),
-        right("worst"),
-        right("cells"),
-        Column::new("compared with runs of", Align::Left, 8).wraps(),
+        Column::left("device"),
+        Column::right("median"),
+        Column::right("p90"),
+        Column::right("worst"),
+        Column::right("cells"),
+        Column::left("compared with runs of").weight(8).wraps(),
     ]);
     for (name, device) in target::built_in() {
         let own = device.calibration.as_ref();

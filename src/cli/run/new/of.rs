@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{ENDING, ROUNDS, first_headers, opening, refused, write};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Device, Exit, typed};
+use dgx_core::domain::{Device, Exit, Joined, typed};
 use dgx_core::operator::Operator;
 use dgx_core::operators::{self, usual};
 use dgx_run::catalog::Catalog;
@@ -112,10 +112,10 @@ impl Request<'_> {
 pub(super) fn round_text(operator: &Operator, design: &str, beside: Option<&str>) -> String {
     let shapes = operator.small.iter().map(|sizes| {
         let pairs = operator.sizes.iter().zip(sizes);
-        let sizes: Vec<String> = pairs
+        let sizes = pairs
             .map(|(name, size)| format!("{name} = {size}"))
-            .collect();
-        format!("  {{ {} }},\n", sizes.join(", "))
+            .joined(", ");
+        format!("  {{ {} }},\n", sizes)
     });
     let shapes: String = shapes.collect();
     let (name, opening) = (&operator.name, opening(design, beside));

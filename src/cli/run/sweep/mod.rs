@@ -16,7 +16,7 @@ use crate::contest::rounds;
 use crate::export::RunExport;
 use dgx_core::config::{Array, Baseline, Measurement, Round};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Device, Exit, Watch, content_hash};
+use dgx_core::domain::{BackendKind, Device, Exit, Joined, Watch, content_hash};
 use dgx_core::rank::Ranking;
 use dgx_core::record::schema::{Header, Settings};
 use dgx_core::record::verdict_exit;
@@ -319,8 +319,7 @@ fn launches(call: &OperatorCall) -> String {
         let threads = l.threads_per_block();
         format!("{} {x}×{y}×{z} blocks of {threads}", l.kernel)
     };
-    let all: Vec<String> = call.launches.iter().map(one).collect();
-    all.join(", ")
+    call.launches.iter().map(one).joined(", ")
 }
 
 /// The round file, overridden by the command line.
