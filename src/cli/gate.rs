@@ -215,17 +215,14 @@ fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError
 
 fn unheld(run: &Run) -> Finding {
     Finding {
-        rule: Rule::Complete,
-        contender: run.header.baseline.clone(),
-        shape: None,
         ruling: Ruling::Undecided,
         wanted: "another run".to_owned(),
         found: "itself".to_owned(),
-        speedup: None,
         reason: Some(match (&run.tool, run.header.contenders.len()) {
             (None, 2..) => "it was judged by its own rules, without another run".to_owned(),
             _ => "a run compared with itself always passes; name an earlier run".to_owned(),
         }),
+        ..Finding::passed(Rule::Complete, &run.header.baseline, None)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The findings of `dgx debug` in words.
 
 use super::{Commands, hazards_of_cell, percent, status_tone};
-use crate::table::{Column, Style, Table, Value, row};
+use crate::table::{Column, Style, Table, Value, indented, row};
 use dgx_core::domain::{BackendKind, Hazard, Joined, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::STILL_RUNNING;
@@ -422,14 +422,6 @@ fn got(element: &Element) -> String {
 
 fn section(title: &str, body: &str) -> String {
     format!("{title}\n{}", indented(body))
-}
-
-fn indented(text: &str) -> String {
-    let lines = text.lines().map(|line| match line.is_empty() {
-        true => String::new(),
-        false => format!("  {line}"),
-    });
-    lines.joined("\n")
 }
 
 /// Wraps each line to the width left inside a section.

@@ -2,7 +2,7 @@
 
 use super::{modelled_otherwise, percent};
 use crate::table::{Column, Style, Table, Tone, Value, maybe, row};
-use dgx_core::domain::Joined;
+use dgx_core::domain::{Joined, first_few};
 use dgx_core::gate::{self, Finding, Gap, GateReport, Impossible, Note, Ruling, Whose};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
@@ -168,24 +168,16 @@ pub(crate) fn impossible(cells: &[Impossible]) -> String {
             cell.time.0, cell.least.0
         )
     };
-    let mut list: Vec<String> = cells.iter().take(NAMED).map(one).collect();
-    if cells.len() > NAMED {
-        list.push(format!("{} more", cells.len() - NAMED));
-    }
-    format!("impossible times: {}", list.join(", "))
+    let list = first_few(cells.iter().map(one).collect(), NAMED, "more");
+    format!("impossible times: {list}")
 }
 
 /// Shapes named before the rest is counted.
 const NAMED: usize = 8;
 
 fn named<N: std::fmt::Display>(shapes: &[(String, N)]) -> String {
-    let mut list: Vec<String> = (shapes.iter().take(NAMED))
-        .map(|(name, has)| format!("{name} ({has})"))
-        .collect();
-    if shapes.len() > NAMED {
-        list.push(format!("{} more shapes", shapes.len() - NAMED));
-    }
-    list.join(", ")
+    let one = |(name, has): &(String, N)| format!("{name} ({has})");
+    first_few(shapes.iter().map(one).collect(), NAMED, "more shapes")
 }
 
 /// Why a gate cannot judge the run as a whole.

@@ -1,5 +1,5 @@
 use super::status_tone;
-use crate::table::{Column, Style, Table, Value, maybe, row};
+use crate::table::{Column, Style, Table, Value, indented, maybe, row};
 use dgx_core::domain::{Access, Found, Hazard, Joined, Status, counted, distinct};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
@@ -78,7 +78,7 @@ fn hazard_text(found: &Found<'_>, style: &Style) -> String {
 
 fn sides(hazard: &Hazard, style: &Style) -> String {
     let sides = std::iter::once(&hazard.here).chain(&hazard.there);
-    sides.map(|side| indented(&site(side), style)).joined("\n")
+    sides.map(|side| inside(&site(side), style)).joined("\n")
 }
 
 fn cure(
@@ -87,8 +87,8 @@ fn cure(
     }: &Hazard,
     style: &Style,
 ) -> String {
-    let missing = indented(&format!("missing: {missing}"), style);
-    let remedy = indented(&format!("usually: {remedy}"), style);
+    let missing = inside(&format!("missing: {missing}"), style);
+    let remedy = inside(&format!("usually: {remedy}"), style);
     format!("{missing}\n{remedy}")
 }
 
@@ -124,11 +124,11 @@ fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String 
     for hazard in pairs.iter().take(most) {
         let often = counted(hazard.times as usize, "time");
         let head = format!("{often}, first at {}", hazard.at);
-        lines.push(indented(&head, style));
-        lines.push(indented_by_two(&sides(hazard, &style.narrower(2))));
+        lines.push(inside(&head, style));
+        lines.push(indented(&sides(hazard, &style.narrower(2))));
         let same = |b: &Hazard| (&b.missing, &b.remedy) == (&hazard.missing, &hazard.remedy);
         if !before.is_some_and(same) {
-            lines.push(indented_by_two(&cure(hazard, &style.narrower(2))));
+            lines.push(indented(&cure(hazard, &style.narrower(2))));
         }
         before = Some(hazard);
     }
@@ -138,16 +138,13 @@ fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String 
     lines.join("\n")
 }
 
-fn indented_by_two(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}")).joined("\n")
-}
-
 fn site(access: &Access) -> String {
     format!("{access} ({})", access.who())
 }
 
-fn indented(text: &str, style: &Style) -> String {
-    indented_by_two(&style.narrower(2).fold(text, 2))
+/// Wrapped, two spaces in.
+fn inside(text: &str, style: &Style) -> String {
+    indented(&style.narrower(2).fold(text, 2))
 }
 
 fn odd(cell: &SanitizedCell, again: &dyn Fn(&SanitizedCell) -> String, style: &Style) -> String {

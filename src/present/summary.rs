@@ -2,7 +2,7 @@ use super::{
     Commands, Style, belief, belief_again, counters_of_run, failure_lines, matrix, percent,
     ranking_table, recorded_table, rendered,
 };
-use dgx_core::domain::{Joined, Status, Timing, counted, typed};
+use dgx_core::domain::{Joined, Status, Timing, counted, first_few, typed};
 use dgx_core::gate;
 use dgx_core::rank::{Kind, Ranking, Timed};
 use dgx_core::record::{Run, printable};
@@ -178,17 +178,12 @@ fn fewer_data(run: &Run) -> Option<String> {
         }
     }
     let count = counted(cells.len(), "cell");
-    let more = cells.len().saturating_sub(NAMED);
-    cells.truncate(NAMED);
-    if more > 0 {
-        cells.push(format!("{more} more"));
-    }
     let verb = if cells.len() == 1 { "was" } else { "were" };
     (!cells.is_empty()).then(|| {
         format!(
             "{count} {verb} checked with fewer data than the round names, because a call takes \
              more than a second: {}.",
-            cells.join(", ")
+            first_few(cells, NAMED, "more")
         )
     })
 }

@@ -11,7 +11,7 @@ use maud::Markup;
 
 pub(crate) use csv::field as csv_field;
 pub(crate) use markdown::{escape as escape_markdown, list as markdown_list};
-pub(crate) use style::Style;
+pub(crate) use style::{Style, indented};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Align {

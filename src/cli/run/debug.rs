@@ -327,7 +327,7 @@ fn print_log(log: Option<&str>) {
         return;
     };
     let lines = log.lines().map(|line| format!("  {line}")).joined("\n");
-    say!("What the compiler says\n{}\n", lines);
+    say!("What the compiler says\n{lines}\n");
 }
 
 fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {

@@ -92,9 +92,7 @@ impl Hazard {
             there => (&self.kind, here, there),
         }
     }
-}
 
-impl Hazard {
     /// The two lines it is about: the common part of both inlining chains, and one line more.
     /// Differences further inside helpers belong to the same mistake.
     pub fn pair(&self) -> (String, String) {

@@ -33,6 +33,14 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     found
 }
 
+/// The first `most` words, and the number of the others as so many `more`: `a, b, 3 more`.
+pub fn first_few(mut words: Vec<String>, most: usize, more: &str) -> String {
+    let others = words.len().saturating_sub(most);
+    words.truncate(most);
+    words.extend((others > 0).then(|| format!("{others} {more}")));
+    words.join(", ")
+}
+
 /// Quoted as one word of a shell, so that printed commands can be pasted.
 pub fn typed(word: impl AsRef<OsStr>) -> String {
     let word = word.as_ref().to_string_lossy();

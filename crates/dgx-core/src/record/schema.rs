@@ -197,6 +197,7 @@ impl DeviceRecord {
     pub fn new(backend: BackendKind, device: &Device) -> Self {
         let Device { limits, peaks, .. } = device;
         let card = device.card.clone().unwrap_or_default();
+        let modelled = backend.timing() == Timing::Modelled;
         // Modelled times are bounded by the model's own numbers.
         let ceiling = device.ceiling(backend.timing());
         Self {
@@ -213,14 +214,8 @@ impl DeviceRecord {
             tensor_flops_per_clock: ceiling.map_or(0.0, |c| c.tensor_flops) / f64::from(limits.sms),
             fp4: ceiling.is_some_and(|c| c.fp4),
             smem_per_block: limits.shared_per_block,
-            calibration: match backend.timing() {
-                Timing::Modelled => device.calibration.clone(),
-                Timing::Measured | Timing::Recorded | Timing::Scripted => None,
-            },
-            model: match backend.timing() {
-                Timing::Modelled => device.model_digest(),
-                Timing::Measured | Timing::Recorded | Timing::Scripted => None,
-            },
+            calibration: device.calibration.clone().filter(|_| modelled),
+            model: device.model_digest().filter(|_| modelled),
         }
     }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::of::round_text;
-use super::{ROUNDS, refused, write};
+use super::{ROUNDS, refuse_existing, refused, write};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Device, Exit, Joined, counted, typed};
 use dgx_core::files;
@@ -68,13 +68,8 @@ impl KernelArgs {
             folder.join(format!("{name}.toml")),
             Path::new(ROUNDS).join(format!("{name}.toml")),
         ];
-        if let Some(there) = targets.iter().find(|file| file.exists()) {
-            let why = format!("there is {}", there.display());
-            return Err(refused(
-                name,
-                &why,
-                "choose another name, or remove the file",
-            ));
+        for file in &targets {
+            refuse_existing(name, file)?;
         }
         if text.trim_start().starts_with("/*dgx") {
             let why = format!("{} has front matter", path.display());

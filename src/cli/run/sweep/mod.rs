@@ -376,7 +376,8 @@ fn adjust(measurement: &mut Measurement, args: &Args) {
     }
 }
 
-/// Flags that contradict the run to be resumed.
+/// Flags that contradict the run to be resumed. It recorded its departures, so the others are
+/// compared with its settings.
 fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
     let then = &header.settings;
     let mut asked = round.measurement.clone();
@@ -393,12 +394,7 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
             args.schedule.is_some_and(|s| s != then.schedule),
         ),
         ("--exact-sums", args.exact_sums && !then.exact_sums),
-        ("--time-only", args.time_only && !then.time_only),
         ("--hazards", args.hazards.is_some_and(|h| h != then.hazards)),
-        (
-            "--target",
-            args.target.is_some() && args.target != then.target,
-        ),
         (
             "--min-blocks",
             args.min_blocks.is_some_and(|n| n != then.min_blocks),

@@ -15,7 +15,7 @@ use crate::domain::{Chip, Device, Joined};
 use wire::TargetFile;
 
 pub use reader::device;
-pub use rewrite::{with_calibration, with_numbers};
+pub use rewrite::{replace, with_calibration, with_numbers};
 
 const GUIDE: &str = "docs/targets.md lists the keys";
 
