@@ -73,7 +73,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let comparison = ranking.compare(&run, &base, &candidate).ok_or_else(|| {
         let why = invalid(&ranking, [&base, &candidate]);
         CommandError::inconclusive(
-            format!("{base} and {candidate} are valid together on no shape{why}"),
+            format!("no shape has a valid result of both {base} and {candidate}{why}"),
             format!(
                 "`dgx show {}` shows the status of each cell",
                 typed(&run.path)
@@ -134,7 +134,7 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
         && !of_one_run
         && base.counts == candidate.counts
     {
-        say!("\nBoth runs counted the same.");
+        say!("\nBoth runs have the same counters.");
     } else if let Some(rows) = rows {
         let what = "one call on each shape above, summed";
         let tables = present::counters_tables(("contender", what), &rows, true);

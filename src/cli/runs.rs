@@ -59,7 +59,7 @@ pub(super) fn load_part(path: Option<&Path>, shapes: &Shapes) -> Result<Run, Com
     shapes.keep_in_run(&mut run)?;
     if run.header.shapes.len() < all {
         let kept = run.header.shapes.len();
-        say!("Of {all} shapes these are {kept} (--shape); the others are ignored here.\n");
+        say!("{kept} of {all} shapes were chosen (--shape); the tables leave out the others.\n");
     }
     Ok(run)
 }

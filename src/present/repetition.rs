@@ -182,7 +182,7 @@ fn means(repeat: &Repeat) -> String {
     let reference = &repeat.reference;
     match (judged.len(), apart.len()) {
         (0, _) => format!(
-            "Without samples, geometric means over {reference} have no intervals to agree within."
+            "Without samples there are no intervals, so whether geometric means over {reference} agree is unknown."
         ),
         (all, 0) => format!(
             "The geometric means over {reference} agree: {all} of {all} differ by less than the interval of their difference."

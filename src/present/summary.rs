@@ -75,8 +75,8 @@ pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
 fn unvalidated(run: &Run) -> Option<String> {
     let settings = &run.header.settings;
     settings.time_only.then(|| {
-        "Nothing was validated (--time-only), and operands were zero: a contender that is wrong, or \
-         skips zeros, is in this table too."
+        "Nothing was validated (--time-only), and all operands were zero: a contender may be wrong, \
+         or fast only on zeros."
             .to_owned()
     })
 }

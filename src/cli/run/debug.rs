@@ -34,16 +34,16 @@ docs/wrong.md explains the output.")]
 pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round for its shapes, or a run for its shapes, data and failures
-    /// [default: the newest run if it is in it, else configs/CONTENDER.toml, else
-    /// the newest run]
+    /// A round for its shapes, or a run for its shapes, data and failures [default: the
+    /// newest run if that has the contender, else configs/CONTENDER.toml, else the
+    /// newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of its shapes [default: the first on which it failed in the run, else the
     /// first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
-    /// Where to run it [default: on a GPU if there is one, and emulated as well]
+    /// Where to run it [default: in the emulator, and on a GPU if there is one]
     #[arg(long, value_enum)]
     backend: Option<BackendChoice>,
     /// What to emulate: h200, h100, b200 or a file [default: the run's, else h200]

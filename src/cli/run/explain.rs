@@ -26,9 +26,8 @@ use dgx_run::sweep::{BackendChoice, Progress, inspect};
 pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round for its shapes, or a run for its shapes and times [default: the
-    /// newest run if it is in it, else configs/CONTENDER.toml, else the newest
-    /// run]
+    /// A round for its shapes, or a run for its shapes and times [default: the newest
+    /// run if that has the contender, else configs/CONTENDER.toml, else the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     #[command(flatten)]

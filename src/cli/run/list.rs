@@ -164,7 +164,7 @@ fn list_variants(
     say!("{}", grid.without_empty_columns().render(style));
     if !verbose && first {
         inform!(
-            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
+            "\nfor {}; -v also shows sources for other chips, rounds, parents and claims",
             here.name
         );
     }

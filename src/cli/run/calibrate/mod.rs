@@ -13,7 +13,7 @@ use dgx_core::domain::Exit;
 use ptx_calibrate::{Answers, Only, Read, cases, probes};
 
 /// Ask a GPU what its instructions, memories, barriers and launches cost, fit
-/// the model's numbers to its answers, and hold modelled times against measured
+/// the model's numbers to its answers, and compare modelled times with measured
 /// ones.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -36,8 +36,8 @@ pub(crate) struct Args {
     /// List the probes, and run none
     #[arg(long, group = "deed")]
     list: bool,
-    /// Only cases whose names contain TEXT, e.g. wgmma/rs (--fit uses all and shows
-    /// these); with runs, cells, e.g. "auto 256x"
+    /// Only cases whose names contain TEXT, e.g. wgmma/rs (--fit uses the others as
+    /// well, but does not print them); with runs: only such cells, e.g. "auto 256x"
     #[arg(
         long,
         value_name = "TEXT",

@@ -52,7 +52,7 @@ impl KernelArgs {
         let (path, function) = file_and_function(written);
         let language = Language::of(&path).filter(|language| *language == Language::Cuda);
         if language.is_none() {
-            let why = format!("{} is no .cu file", path.display());
+            let why = format!("{} is not a .cu file", path.display());
             let remedy =
                 "for PTX and Python write NAME.toml beside the file: see `dgx schema variant`";
             return Err(refused(name, &why, remedy));

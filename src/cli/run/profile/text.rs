@@ -143,7 +143,7 @@ pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: MissingStamps) -
     };
     let (plain, stamped) = (middle(&calls.plain), middle(&calls.stamped));
     let mut told = format!(
-        "Measured on {device} by stamps in the kernels, which cost {}: {plain} µs without them, \
+        "Measured on {device} by timestamps that the kernels write, which cost {}: {plain} µs without them, \
          {stamped} µs with them (medians of {} calls each). The stages are those of the last call.",
         signed_percent(stamped.0 / plain.0 - 1.0),
         calls.stamped.len(),

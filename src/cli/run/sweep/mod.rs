@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
     #[arg(long, help_heading = "Emulator")]
     exact_sums: bool,
-    /// Emulator only: run only the CTAs that times are modelled from, and validate
+    /// Emulator only: run only the CTAs needed to model times, on zeros, and validate
     /// nothing
     #[arg(long, conflicts_with = "exact_sums", help_heading = "Emulator")]
     time_only: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Args {
     array: Option<Array>,
     #[command(flatten, next_help_heading = "Slurm")]
     slurm: SlurmFlags,
-    /// A baseline that was settled before
+    /// The baseline, as the command that submitted this shard settled it
     #[arg(long, value_name = "CONTENDER", hide = true)]
     settled: Option<String>,
     /// Write the run to this file; continue it if it exists
