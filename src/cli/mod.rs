@@ -211,7 +211,7 @@ fn exit_codes() -> String {
         .iter()
         .map(|(exit, meaning)| format!("  {}  {meaning}", *exit as u8))
         .joined("\n");
-    format!("Exit codes:\n{}", list)
+    format!("Exit codes:\n{list}")
 }
 
 fn long_help() -> String {

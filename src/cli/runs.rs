@@ -145,7 +145,7 @@ pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandErr
         several => {
             let all = several.iter().map(|id| id.typed()).joined(", ");
             let message = format!("`{name}` has several contenders in {}", run.path.display());
-            Err(InputError::new(message, format!("name one of {}", all)).into())
+            Err(InputError::new(message, format!("name one of {all}")).into())
         }
     }
 }

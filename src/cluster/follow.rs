@@ -269,7 +269,7 @@ impl Follower {
                 }
                 let names = shards.iter().map(|n| self.held.name(*n)).joined(", ");
                 let job = self.held.jobs().pop().unwrap_or_default();
-                self.tell(&format!("submitted again as job {job}: {}", names));
+                self.tell(&format!("submitted again as job {job}: {names}"));
             }
             Err(why) if why.passes() => {
                 if self.room.is_none() {

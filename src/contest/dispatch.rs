@@ -176,7 +176,7 @@ impl Dispatch {
         for (index, choice) in self.choices.iter().enumerate() {
             let group = |g: &Group| {
                 let sizes = g.sizes().map(|size| size.to_string()).joined(", ");
-                format!("{{{}}}", sizes)
+                format!("{{{sizes}}}")
             };
             let groups = choice.shape.groups.iter().map(group).joined(", ");
             text.push_str(&format!(
@@ -220,10 +220,9 @@ fn condition(shape: &Shape) -> String {
         let sizes = group
             .iter()
             .map(|(name, size)| format!("most({name}) == {size}"));
-        let parts = std::iter::once("groups == 1".to_owned())
+        return std::iter::once("groups == 1".to_owned())
             .chain(sizes)
             .joined(" && ");
-        return parts;
     }
     let sum = |of: &dyn Fn(&[i64]) -> i64| -> i64 {
         let sizes = groups

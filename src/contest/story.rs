@@ -106,11 +106,11 @@ pub(crate) fn lineage_tree(nodes: &[Node]) -> String {
         );
     }
     let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
-    let joined = names.iter().zip(&lines).map(|(name, line)| {
+    let drawn = names.iter().zip(&lines).map(|(name, line)| {
         let pad = " ".repeat(width - name.chars().count());
         format!("{name}{pad}  {line}").trim_end().to_owned()
     });
-    joined.joined("\n")
+    drawn.joined("\n")
 }
 
 /// One or two lines on the gain of calling the best contender per shape.

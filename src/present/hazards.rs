@@ -173,7 +173,7 @@ pub(crate) fn hazards_summary(report: &SanitizeReport, hazards: usize, schedules
             .map(|(contender, case)| format!("{contender} on {}", case.shape.name));
         let names = names.joined(", ");
         let cells = counted(left.len(), "cell");
-        text.push_str(&format!("\nInterrupted: {cells} not examined: {}", names));
+        text.push_str(&format!("\nInterrupted: {cells} not examined: {names}"));
     }
     let surprises = report.surprises();
     if surprises.is_empty() && left.is_empty() && cells.iter().any(|c| c.expect != Status::Ok) {

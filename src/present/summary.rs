@@ -173,7 +173,7 @@ fn fewer_data(run: &Run) -> Option<String> {
             let ok = verdict.filter(|v| v.status == Status::Ok && !v.unseen.is_empty());
             cells.extend(ok.map(|verdict| {
                 let unseen = verdict.unseen.iter().map(|d| d.as_str()).joined(" or ");
-                format!("{contender} on {shape} (no {} data)", unseen)
+                format!("{contender} on {shape} (no {unseen} data)")
             }));
         }
     }

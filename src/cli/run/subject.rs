@@ -102,7 +102,7 @@ pub(super) fn operator_of(name: &str, catalog: &Catalog) -> Result<Arc<Operator>
         [Some(only)] => Ok(operators::named(Some(only))?),
         [Some(_), _, ..] => {
             let named = found.into_iter().flatten().joined(", ");
-            let message = format!("`{name}` is a design of {}", named);
+            let message = format!("`{name}` is a design of {named}");
             Err(InputError::new(message, "name a round of the one you mean").into())
         }
         _ => Ok(Arc::clone(operators::usual())),

@@ -121,7 +121,7 @@ fn announced(changed: &BTreeSet<String>, runs: u32) -> String {
         (_, true) => "the round changed: sweeping all of it".to_owned(),
         (_, false) => {
             let names = changed.iter().map(String::as_str).joined(", ");
-            format!("changed: {}", names)
+            format!("changed: {names}")
         }
     }
 }

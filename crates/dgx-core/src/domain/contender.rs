@@ -18,7 +18,7 @@ impl ContenderId {
             return Self(variant.to_owned());
         }
         let list = params.iter().map(|(k, v)| format!("{k}={v}")).joined(",");
-        Self(format!("{variant}[{}]", list))
+        Self(format!("{variant}[{list}]"))
     }
 
     /// A name read back from a run file.

@@ -243,7 +243,7 @@ fn listed(lanes: u32) -> String {
         1 => "lane",
         _ => "lanes",
     };
-    format!("{word} {}", runs)
+    format!("{word} {runs}")
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Group {
             .iter()
             .map(|(n, size)| format!("{n} = {size}"))
             .joined(", ");
-        format!("{{ {} }}", sizes)
+        format!("{{ {sizes} }}")
     }
 }
 

@@ -245,7 +245,7 @@ fn show(comparison: &ModelComparison, device: &Device, style: &Style) {
             .iter()
             .map(|id| id.as_str())
             .joined(", ");
-        let text = format!("changed since they were measured: {}", names);
+        let text = format!("changed since they were measured: {names}");
         say!("{}\n", style.fold(&text, 2));
     }
 }

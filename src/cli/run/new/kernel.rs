@@ -171,7 +171,7 @@ impl KernelArgs {
                         known.join(" ")
                     );
                     let names = kernel.params.iter().map(|p| &*p.name).joined(", ");
-                    let example = format!("with one for each of {}", names);
+                    let example = format!("with one for each of {names}");
                     answer("--args", &what, &example, None)
                 }
             });

@@ -102,7 +102,7 @@ pub(super) fn round_text(operator: &Operator, design: &str, beside: Option<&str>
         let sizes = pairs
             .map(|(name, size)| format!("{name} = {size}"))
             .joined(", ");
-        format!("  {{ {} }},\n", sizes)
+        format!("  {{ {sizes} }},\n")
     });
     let shapes: String = shapes.collect();
     let (name, opening) = (&operator.name, opening(design, beside));
