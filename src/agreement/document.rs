@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Difference, Errors, ModelComparison, ModelledCell, Order};
+use crate::export::pretty;
 use crate::present::{percent, signed_percent};
 use crate::table::{Column, Table, Value, row};
 use dgx_core::diagnostic::{InputError, SourceFile};
@@ -89,8 +90,6 @@ impl Agreement {
     }
 
     pub(crate) fn json(&self) -> String {
-        // Numbers, names and lists of them can always be written.
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text + "\n"
+        pretty(self)
     }
 }

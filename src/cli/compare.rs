@@ -4,12 +4,13 @@ use super::runs::{self, Exports};
 use super::select::Shapes;
 use super::{Globals, named};
 use crate::export::RunExport;
-use crate::present::{self, Align, Column, Repetition, Style, Table};
-use crate::table::{Tone, Value, row};
+use crate::present::{self, Column, Repetition, Style, Table};
+use crate::table::{Tone, Value, maybe, row};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Exit, typed};
 use dgx_core::rank::{Comparison, Kind, Mismatch, Ranking, Side, compare_runs, describe, mismatch};
 use dgx_core::record::{Newest, Run};
+use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -72,7 +73,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
     let comparison = ranking.compare(&run, &base, &candidate).ok_or_else(|| {
         let why = invalid(&ranking, [&base, &candidate]);
         CommandError::inconclusive(
-            format!("{base} and {candidate} are valid together on no shape{why}"),
+            format!("no shape has a valid result of both {base} and {candidate}{why}"),
             format!(
                 "`dgx show {}` shows the status of each cell",
                 typed(&run.path)
@@ -133,7 +134,7 @@ fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
         && !of_one_run
         && base.counts == candidate.counts
     {
-        say!("\nBoth runs counted the same.");
+        say!("\nBoth runs have the same counters.");
     } else if let Some(rows) = rows {
         let what = "one call on each shape above, summed";
         let tables = present::counters_tables(("contender", what), &rows, true);
@@ -165,14 +166,10 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
     let (ranking_a, ranking_b) = (Ranking::of(&a), Ranking::of(&b));
     let common = followed(args, &a, &b)?;
     let mut compared = Vec::new();
+    let sides = [(&a, &ranking_a), (&b, &ranking_b)];
     for contender in &common {
-        let (base, candidate) = (
-            Side::new(&a, &ranking_a, contender),
-            Side::new(&b, &ranking_b, contender),
-        );
-        if let Some(comparison) = compare_runs(base, candidate) {
-            compared.push((contender, comparison));
-        }
+        let [base, candidate] = paired(sides, contender);
+        compared.extend(compare_runs(base, candidate).map(|found| (contender, found)));
     }
     let Some((first, comparison)) = compared.first() else {
         return Err(CommandError::inconclusive(
@@ -180,7 +177,6 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
             "compare runs of the same round",
         ));
     };
-    let sides = [(&a, &ranking_a), (&b, &ranking_b)];
     let only = args.contender.is_some().then_some(*first);
     let agreed = Repetition::of(sides, &compared, only.is_some());
     let document = RunExport::of_runs(sides, &compared, only, &agreed);
@@ -286,39 +282,36 @@ fn followed(args: &Args, a: &Run, b: &Run) -> Result<Vec<ContenderId>, CommandEr
     }
 }
 
+/// A contender's ratio on the shape of this name.
+type OnShape = (String, LogEstimate);
+
 fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &Style) -> String {
     let mut grid = Table::new(vec![
-        Column::new("contender", Align::Left, 9),
-        Column::new("B over A", Align::Left, 9),
-        Column::new("differs", Align::Left, 8),
-        Column::new("worst shape", Align::Left, 6),
-        Column::new("best shape", Align::Left, 5),
-        Column::new("shapes", Align::Right, 4),
-        Column::new("rank in B", Align::Left, 3),
+        Column::left("contender"),
+        Column::left("B over A"),
+        Column::left("differs").weight(8),
+        Column::left("worst shape").weight(6),
+        Column::left("best shape").weight(5),
+        Column::right("shapes").weight(4),
+        Column::left("rank in B").weight(3),
     ]);
     for (contender, comparison) in compared {
-        let by_mean = |a: &&(String, dgx_core::stats::LogEstimate),
-                       b: &&(String, dgx_core::stats::LogEstimate)| {
-            a.1.mean.total_cmp(&b.1.mean)
-        };
-        let told = |s: Option<&(String, dgx_core::stats::LogEstimate)>| {
-            s.map_or(String::new(), |(name, e)| {
-                format!("{} {name}", present::speedup(e.mean.exp()))
-            })
-        };
+        let by_mean = |a: &&OnShape, b: &&OnShape| a.1.mean.total_cmp(&b.1.mean);
+        let told = |(name, e): &OnShape| format!("{} {name}", present::speedup(e.mean.exp()));
+        let shapes = &comparison.shapes;
         let row = ranking.row(contender);
         let judgement = comparison.judgement();
         grid.push(row![
             contender,
-            present::interval(&comparison.geomean.ratio(dgx_core::stats::CONFIDENCE)),
+            present::interval(&comparison.geomean.ratio(CONFIDENCE)),
             match judgement.differs() {
                 Some(true) => Value::from("yes").tone(Tone::Doubtful),
                 Some(false) => "no".into(),
                 None => judgement.into(),
             },
-            told(comparison.shapes.iter().min_by(by_mean)),
-            told(comparison.shapes.iter().max_by(by_mean)),
-            comparison.shapes.len(),
+            maybe(shapes.iter().min_by(by_mean).map(told)),
+            maybe(shapes.iter().max_by(by_mean).map(told)),
+            shapes.len(),
             match row {
                 Some(r) if r.kind == Kind::Yardstick => "yardstick".to_owned(),
                 Some(r) => r.place.map_or("–".to_owned(), |p| p.to_string()),

@@ -31,8 +31,8 @@ pub(super) struct Args {
     /// Minimum speedup on every single shape
     #[arg(long, value_name = "X", value_parser = ratio)]
     min_shape: Option<f64>,
-    /// Not slower than the baseline by more than the runs can detect, in the mean and
-    /// on every shape; default if --baseline is a run file
+    /// Fail contenders that are detectably slower than the baseline, in the mean or on
+    /// a shape; default if --baseline is a run file
     #[arg(long)]
     not_slower: bool,
     /// Maximum shared memory of a kernel, in bytes
@@ -57,8 +57,8 @@ pub(super) struct Args {
     /// Every claim must be met
     #[arg(long)]
     claims_met: bool,
-    /// Do not require every cell to be ok (with a run file as baseline: that cells
-    /// stay ok)
+    /// Accept cells that are not ok; with a run file as baseline, also cells that were
+    /// ok there
     #[arg(long)]
     allow_incorrect: bool,
     /// Allow a baseline run from another GPU or backend
@@ -215,17 +215,14 @@ fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError
 
 fn unheld(run: &Run) -> Finding {
     Finding {
-        rule: Rule::Complete,
-        contender: run.header.baseline.clone(),
-        shape: None,
         ruling: Ruling::Undecided,
         wanted: "another run".to_owned(),
         found: "itself".to_owned(),
-        speedup: None,
         reason: Some(match (&run.tool, run.header.contenders.len()) {
             (None, 2..) => "it was judged by its own rules, without another run".to_owned(),
             _ => "a run compared with itself always passes; name an earlier run".to_owned(),
         }),
+        ..Finding::passed(Rule::Complete, &run.header.baseline, None)
     }
 }
 

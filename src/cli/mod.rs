@@ -28,7 +28,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::Exit;
+use dgx_core::domain::{Exit, Joined};
 use dgx_core::speech::{self, Colour, LEVEL, Level, OutputLoss};
 
 /// Compare competing designs of one GPU kernel: check each result, time the
@@ -207,11 +207,11 @@ fn execute(cli: Cli) -> Result<Exit, CommandError> {
 }
 
 fn exit_codes() -> String {
-    let list: Vec<String> = Exit::ALL
+    let list = Exit::ALL
         .iter()
         .map(|(exit, meaning)| format!("  {}  {meaning}", *exit as u8))
-        .collect();
-    format!("Exit codes:\n{}", list.join("\n"))
+        .joined("\n");
+    format!("Exit codes:\n{list}")
 }
 
 fn long_help() -> String {

@@ -76,7 +76,7 @@ fn as_round(path: &Path) -> Result<(), String> {
             true => format!("did you mean {}?", round.display()),
             false => format!("`dgx new NAME` writes a round in {CONFIGS}/"),
         };
-        return Err(format!("that is a variant, and no round; {remedy}"));
+        return Err(format!("that is a variant, not a round; {remedy}"));
     }
     let others = files::ending_in(files::folder_of(path), "toml");
     let names: Vec<String> = others.iter().filter_map(|other| stem(other)).collect();

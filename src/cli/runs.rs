@@ -10,7 +10,7 @@ use crate::export::{self, RunExport};
 use crate::present::{Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::config::{Baseline, Round, Selection, target};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
-use dgx_core::domain::{ContenderId, Device};
+use dgx_core::domain::{ContenderId, Device, Joined};
 use dgx_core::files::folder_of;
 use dgx_core::interchange;
 use dgx_core::record::schema::Header;
@@ -59,7 +59,7 @@ pub(super) fn load_part(path: Option<&Path>, shapes: &Shapes) -> Result<Run, Com
     shapes.keep_in_run(&mut run)?;
     if run.header.shapes.len() < all {
         let kept = run.header.shapes.len();
-        say!("Of {all} shapes these are {kept} (--shape); the others are ignored here.\n");
+        say!("{kept} of {all} shapes were chosen (--shape); the tables leave out the others.\n");
     }
     Ok(run)
 }
@@ -143,9 +143,9 @@ pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandErr
             Err(InputError::new(message, remedy).into())
         }
         several => {
-            let all: Vec<String> = several.iter().map(|id| id.typed()).collect();
+            let all = several.iter().map(|id| id.typed()).joined(", ");
             let message = format!("`{name}` has several contenders in {}", run.path.display());
-            Err(InputError::new(message, format!("name one of {}", all.join(", "))).into())
+            Err(InputError::new(message, format!("name one of {all}")).into())
         }
     }
 }

@@ -9,7 +9,7 @@ use super::question::{self, Answer};
 use super::slurm::{self, State, States, Trouble};
 use super::whole::MergedRun;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::Exit;
+use dgx_core::domain::{Exit, Joined};
 use dgx_core::interrupt;
 use dgx_core::record::{Run, ended, read};
 
@@ -211,7 +211,7 @@ impl Follower {
             }
         }
         let words = counts.iter().map(|(word, count)| format!("{count} {word}"));
-        self.bar.set_message(words.collect::<Vec<_>>().join(", "));
+        self.bar.set_message(words.joined(", "));
         self.resubmit(&again);
     }
 
@@ -267,12 +267,9 @@ impl Follower {
                     shard.again += 1;
                     (shard.over, shard.told) = (None, false);
                 }
-                let names: Vec<String> = shards.iter().map(|n| self.held.name(*n)).collect();
+                let names = shards.iter().map(|n| self.held.name(*n)).joined(", ");
                 let job = self.held.jobs().pop().unwrap_or_default();
-                self.tell(&format!(
-                    "submitted again as job {job}: {}",
-                    names.join(", ")
-                ));
+                self.tell(&format!("submitted again as job {job}: {names}"));
             }
             Err(why) if why.passes() => {
                 if self.room.is_none() {

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::campaign::Campaign;
 use dgx_core::diagnostic::CommandError;
+use dgx_core::domain::Joined;
 
 /// The state of a task in Slurm.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,7 +210,7 @@ fn ranges(shards: &[u32]) -> String {
         true => first.to_string(),
         false => format!("{first}-{last}"),
     };
-    runs.iter().map(text).collect::<Vec<_>>().join(",")
+    runs.iter().map(text).joined(",")
 }
 
 #[cfg(test)]

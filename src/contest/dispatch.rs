@@ -1,7 +1,7 @@
 //! The oracle-dispatch gap: the gain of calling the best contender of each shape over calling the
 //! one best contender everywhere.
 
-use dgx_core::domain::{ContenderId, Group, Micros, Shape, Timing, distinct};
+use dgx_core::domain::{ContenderId, Group, Joined, Micros, Shape, Timing, distinct};
 use dgx_core::operators;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
@@ -141,11 +141,11 @@ impl Dispatch {
         let winners = self.choices.iter().map(|choice| &choice.contender);
         for winner in distinct(winners.filter(|id| **id != self.single)) {
             let won = self.choices.iter().filter(|c| c.contender == *winner);
-            let conditions: Vec<String> = won.map(|c| condition(&c.shape)).collect();
+            let conditions = won.map(|c| condition(&c.shape)).joined(" ||\n  ");
             text.push_str(&format!(
                 "\n[[pick]]\ncontender = {}\nwhen      = \"\"\"\n  {}\n\"\"\"\n",
                 quoted(winner.as_str()),
-                conditions.join(" ||\n  ")
+                conditions
             ));
         }
         text.push_str(&format!(
@@ -168,20 +168,20 @@ impl Dispatch {
             "struct dgx_group {{ unsigned {}; }};\n\n",
             sizes.join(", ")
         ));
-        let list: Vec<String> = names.iter().map(|n| quoted(n.as_str())).collect();
+        let list = names.iter().map(|n| quoted(n.as_str())).joined(", ");
         text.push_str(&format!(
             "static const char *const dgx_contenders[] = {{ {} }};\n\n",
-            list.join(", ")
+            list
         ));
         for (index, choice) in self.choices.iter().enumerate() {
             let group = |g: &Group| {
-                let sizes: Vec<String> = g.sizes().map(|size| size.to_string()).collect();
-                format!("{{{}}}", sizes.join(", "))
+                let sizes = g.sizes().map(|size| size.to_string()).joined(", ");
+                format!("{{{sizes}}}")
             };
-            let groups: Vec<String> = choice.shape.groups.iter().map(group).collect();
+            let groups = choice.shape.groups.iter().map(group).joined(", ");
             text.push_str(&format!(
                 "static const struct dgx_group dgx_shape_{index}[] = {{ {} }};\n",
-                groups.join(", ")
+                groups
             ));
         }
         text.push_str(
@@ -197,8 +197,8 @@ impl Dispatch {
             ));
         }
         let same = |size: &&str| format!("c->groups[g].{size} == groups[g].{size}");
-        let same: Vec<String> = sizes.iter().map(same).collect();
-        text.push_str(&LOOKUP.replace("SAME", &same.join(" && ")));
+        let same = sizes.iter().map(same).joined(" && ");
+        text.push_str(&LOOKUP.replace("SAME", &same));
         text
     }
 
@@ -220,10 +220,9 @@ fn condition(shape: &Shape) -> String {
         let sizes = group
             .iter()
             .map(|(name, size)| format!("most({name}) == {size}"));
-        let parts: Vec<String> = std::iter::once("groups == 1".to_owned())
+        return std::iter::once("groups == 1".to_owned())
             .chain(sizes)
-            .collect();
-        return parts.join(" && ");
+            .joined(" && ");
     }
     let sum = |of: &dyn Fn(&[i64]) -> i64| -> i64 {
         let sizes = groups

@@ -5,14 +5,14 @@ use super::jury::{Outcome, Recount};
 use super::lineage::Node;
 use super::rounds::{RoundHistory, RoundResult};
 use crate::present::{claim_tone, gate_outcome, interval, speedup};
-use crate::table::{Align, Column, Style, Table, Value, maybe, row};
-use dgx_core::domain::ContenderId;
+use crate::table::{Column, Style, Table, Value, maybe, row};
+use dgx_core::domain::{ContenderId, Joined};
 
 /// The recount: a column per juror, with differing announced totals beside.
 pub(crate) fn recount_table(recount: &Recount) -> Table {
     let jurors = recount.jurors.iter();
-    let jurors = jurors.map(|juror| Column::new(juror, Align::Left, 8));
-    let sums = [Column::new("mean", Align::Right, 7), Column::right("votes")];
+    let jurors = jurors.map(|juror| Column::left(juror).weight(8));
+    let sums = [Column::right("mean").weight(7), Column::right("votes")];
     let mut table = Table::keyed("candidate", jurors.chain(sums));
     for tally in &recount.tallies {
         let totals = tally.totals.iter().enumerate();
@@ -28,14 +28,13 @@ pub(crate) fn recount_table(recount: &Recount) -> Table {
 
 /// Promises beside results.
 pub(crate) fn outcome_table(outcomes: &[Outcome]) -> Table {
-    let left = |title, weight| Column::new(title, Align::Left, weight);
     let columns = vec![
-        left("design", 9),
-        left("claim", 8),
-        left("found", 9),
-        left("over", 4),
-        left("verdict", 9),
-        left("contender", 3),
+        Column::left("design"),
+        Column::left("claim").weight(8),
+        Column::left("found"),
+        Column::left("over").weight(4),
+        Column::left("verdict"),
+        Column::left("contender").weight(3),
     ];
     let rows = outcomes.iter().map(|outcome| {
         let over = outcome.over.as_ref();
@@ -107,11 +106,11 @@ pub(crate) fn lineage_tree(nodes: &[Node]) -> String {
         );
     }
     let width = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
-    let joined = names.iter().zip(&lines).map(|(name, line)| {
+    let drawn = names.iter().zip(&lines).map(|(name, line)| {
         let pad = " ".repeat(width - name.chars().count());
         format!("{name}{pad}  {line}").trim_end().to_owned()
     });
-    joined.collect::<Vec<_>>().join("\n")
+    drawn.joined("\n")
 }
 
 /// One or two lines on the gain of calling the best contender per shape.
@@ -139,8 +138,7 @@ pub(crate) fn dispatch_note(dispatch: &Dispatch, style: &Style) -> String {
 
 /// The whole history.
 pub(crate) fn history(chapters: &[RoundHistory], style: &Style) -> String {
-    let parts: Vec<String> = chapters.iter().map(|c| chapter(c, style)).collect();
-    parts.join("\n\n")
+    chapters.iter().map(|c| chapter(c, style)).joined("\n\n")
 }
 
 fn chapter(chapter: &RoundHistory, style: &Style) -> String {

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::run::{CellExport, Change, RunOrigin};
 use super::{Quantity, RunExport};
 use crate::table::{Table, Value, maybe, row};
-use dgx_core::domain::Counter;
+use dgx_core::domain::{Counter, Joined};
 
 const CELLS: &str = "contender,shape,status,timing,micros,micros_lower,micros_upper,\
                      speedup,speedup_lower,speedup_upper,samples,outliers,roofline";
@@ -127,8 +127,7 @@ fn common(
 /// The reason of a failure, and the first wrong element.
 fn why(cell: &CellExport) -> String {
     let parts = [&cell.reason, &cell.first_wrong];
-    let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
-    parts.join("; ")
+    parts.into_iter().flatten().map(String::as_str).joined("; ")
 }
 
 fn counters(found: Option<&BTreeMap<&'static str, f64>>) -> Vec<Value> {

@@ -1,7 +1,9 @@
-use std::fs::{FileType, OpenOptions};
+use std::fs::{FileType, OpenOptions, Permissions};
 use std::io::{Error, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
+
+use serde::Serialize;
 
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::files::folder_of;
@@ -40,6 +42,12 @@ pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
     }
 }
 
+/// A document as it is written: indented, with a newline at the end.
+pub(crate) fn pretty(document: &impl Serialize) -> String {
+    // Structs of finite numbers, texts and lists can always be written.
+    serde_json::to_string_pretty(document).unwrap_or_default() + "\n"
+}
+
 /// Writes all of `text` to `path`, or nothing.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), CommandError> {
     written(path, text).map_err(|error| {
@@ -64,7 +72,9 @@ fn written(path: &Path, text: &str) -> Result<(), Error> {
     let mut file = tempfile::NamedTempFile::new_in(folder_of(path))?;
     // Errors of the temporary file do not name it, and its name means nothing.
     file.as_file_mut().write_all(text.as_bytes())?;
-    readable_by_all(&file)?;
+    // A temporary file is readable only by its owner; a result is for everyone.
+    let permissions = Permissions::from_mode(0o644);
+    file.as_file().set_permissions(permissions)?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
 }
@@ -86,19 +96,6 @@ fn takes_text(path: &Path, kind: FileType) -> Result<(), Error> {
 
 fn cannot(path: &Path, error: &Error) -> String {
     format!("cannot write {}: {error}", path.display())
-}
-
-/// A temporary file is readable only by its owner; a result is for everyone.
-#[cfg(unix)]
-fn readable_by_all(file: &tempfile::NamedTempFile) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let permissions = std::fs::Permissions::from_mode(0o644);
-    file.as_file().set_permissions(permissions)
-}
-
-#[cfg(not(unix))]
-fn readable_by_all(_file: &tempfile::NamedTempFile) -> std::io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::junit::{Case, Fault, Outcome};
+use super::pretty;
 use dgx_core::domain::{ContenderId, Group, Hazard, Status};
 use dgx_core::sanitize::{Deviation, SanitizeReport, SanitizeSettings, SanitizedCell};
 
@@ -108,7 +109,7 @@ pub(crate) fn json(
         sms: case.sms,
     });
     let surprises = report.surprises().into_iter();
-    let export = Export {
+    pretty(&Export {
         version: 1,
         schedules: &settings.schedules,
         strict: settings.strict,
@@ -120,9 +121,7 @@ pub(crate) fn json(
                 what,
             })
             .collect(),
-    };
-    // Texts, numbers and lists have a JSON.
-    serde_json::to_string_pretty(&export).unwrap_or_default() + "\n"
+    })
 }
 
 /// JUnit XML: a test case for each cell, and one for each contender that lacks its declared status.

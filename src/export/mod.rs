@@ -14,7 +14,7 @@ mod tests;
 use schemars::{Schema, SchemaGenerator};
 
 pub(crate) use csv::{csv, csv_summary};
-pub(crate) use file::{is_standard_output, probe, replaces, write};
+pub(crate) use file::{is_standard_output, pretty, probe, replaces, write};
 pub(crate) use markdown::markdown;
 pub(crate) use run::{Quantity, RunExport};
 

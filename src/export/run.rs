@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::pretty;
 use crate::present::{
     Repetition, all_counters, belief, bound_text, comparison_table, failures, first_wrong,
     matrix_table, mean_clock, mean_micros, model_error, notes, ranking_table,
@@ -313,10 +314,8 @@ impl RunExport {
         }
     }
 
-    /// Pretty-printed, with a newline at the end.
     pub(crate) fn json(&self) -> String {
-        // Plain structs of finite numbers and text always serialise.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+        pretty(self)
     }
 }
 

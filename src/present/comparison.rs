@@ -1,5 +1,5 @@
 use super::{between, interval, signed_percent};
-use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
+use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::{ContenderId, Interval, Micros};
 use dgx_core::rank::{Comparison, Judgement, Ranking, Side};
 use dgx_core::record::Run;
@@ -17,14 +17,14 @@ pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Tab
     };
     let unit = between(base.run, candidate.run);
     let mut table = Table::new(vec![
-        Column::new("contender", Align::Left, 0),
+        Column::left("contender").weight(0),
         Column::key("shape"),
-        Column::new(format!("{a} µs"), Align::Right, 6),
-        Column::new(format!("{b} µs"), Align::Right, 6),
+        Column::right(format!("{a} µs")).weight(6),
+        Column::right(format!("{b} µs")).weight(6),
         Column::left(format!("{b} over {a}")).unit(unit),
-        Column::new("time", Align::Right, 4),
-        Column::new("finding", Align::Left, 8),
-        Column::new("differs", Align::Left, 0),
+        Column::right("time").weight(4),
+        Column::left("finding").weight(8),
+        Column::left("differs").weight(0),
     ]);
     for (sides, comparison) in compared {
         for (shape, estimate, judgement) in comparison.judged() {
@@ -48,15 +48,14 @@ pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Tab
 /// Benchmarks of another tool, before and after: a line for each, with its arguments, since no two
 /// of them need compute the same.
 pub(crate) fn benchmark_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
-    let right = |title: &str| Column::new(title, Align::Right, 6);
     let mut table = Table::new(vec![
         Column::key("benchmark"),
         Column::key("arguments"),
-        right("A µs"),
-        right("B µs"),
+        Column::right("A µs").weight(6),
+        Column::right("B µs").weight(6),
         Column::left("B over A"),
-        Column::new("time", Align::Right, 4),
-        Column::new("finding", Align::Left, 8),
+        Column::right("time").weight(4),
+        Column::left("finding").weight(8),
     ]);
     for (sides, comparison) in compared {
         for (shape, estimate, judgement) in comparison.judged() {
@@ -74,8 +73,8 @@ pub(crate) fn recorded_table(run: &Run, ranking: &Ranking) -> Table {
     let mut table = Table::new(vec![
         Column::key("benchmark"),
         Column::key("arguments"),
-        Column::new("recorded µs", Align::Right, 6),
-        Column::new("95 %", Align::Left, 6),
+        Column::right("recorded µs").weight(6),
+        Column::left("95 %").weight(6),
     ]);
     for contender in run.header.contenders.iter().map(|c| &c.id) {
         for shape in run.header.shapes.iter().map(|s| &s.name) {

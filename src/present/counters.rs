@@ -1,7 +1,7 @@
 //! The emulator's counters, which explain modelled times.
 
 use crate::table::{Column, Style, Table, maybe};
-use dgx_core::domain::{Counter, PANELS};
+use dgx_core::domain::{Counter, Joined, PANELS};
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::record::counters::Counts;
@@ -91,8 +91,10 @@ fn table(kind: &str, counters: &[Counter], rows: &[CounterRow], ratio: bool) -> 
 
 /// Tables below each other.
 pub(crate) fn rendered(tables: &[Table], style: &Style) -> String {
-    let drawn: Vec<String> = tables.iter().map(|table| table.render(style)).collect();
-    drawn.join("\n\n")
+    tables
+        .iter()
+        .map(|table| table.render(style))
+        .joined("\n\n")
 }
 
 #[cfg(test)]

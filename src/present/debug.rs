@@ -1,8 +1,8 @@
 //! The findings of `dgx debug` in words.
 
 use super::{Commands, hazards_of_cell, percent, status_tone};
-use crate::table::{Column, Style, Table, Value, row};
-use dgx_core::domain::{BackendKind, Hazard, Shape, Status, Verdict};
+use crate::table::{Column, Style, Table, Value, indented, row};
+use dgx_core::domain::{BackendKind, Hazard, Joined, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::STILL_RUNNING;
 use dgx_run::debug::{Call, Diagnosis};
@@ -94,8 +94,8 @@ fn headline(account: &Diagnosis, style: &Style) -> String {
 fn details(account: &Diagnosis, style: &Style) -> Option<String> {
     let verdict = &account.verdict;
     let detail = verdict.detail.as_deref()?;
-    let stories: Vec<String> = verdict.hazards.iter().map(Hazard::story).collect();
-    let rest = detail.strip_prefix(&stories.join("\n\n")).unwrap_or(detail);
+    let stories = verdict.hazards.iter().map(Hazard::story).joined("\n\n");
+    let rest = detail.strip_prefix(&stories).unwrap_or(detail);
     let reason = verdict.reason.as_deref().unwrap_or_default();
     let new = |line: &&str| !reason.contains(line.trim());
     let rest: Vec<&str> = rest.lines().filter(new).collect();
@@ -410,7 +410,7 @@ fn fits(story: &Story) -> String {
         let share = percent(fit.share);
         format!("{} ({share} of the {} examined)", fit.what, fit.of)
     });
-    lines.collect::<Vec<_>>().join("\n")
+    lines.joined("\n")
 }
 
 fn got(element: &Element) -> String {
@@ -424,14 +424,6 @@ fn section(title: &str, body: &str) -> String {
     format!("{title}\n{}", indented(body))
 }
 
-fn indented(text: &str) -> String {
-    let lines = text.lines().map(|line| match line.is_empty() {
-        true => String::new(),
-        false => format!("  {line}"),
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
 /// Wraps each line to the width left inside a section.
 fn folded(text: &str, style: &Style) -> String {
     let style = style.narrower(2);
@@ -440,7 +432,7 @@ fn folded(text: &str, style: &Style) -> String {
         let folded = style.fold(line, indent + 2);
         format!("{}{folded}", " ".repeat(indent))
     });
-    lines.collect::<Vec<_>>().join("\n")
+    lines.joined("\n")
 }
 
 #[cfg(test)]

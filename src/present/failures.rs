@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::{Commands, status_tone};
 use crate::table::{Style, Tone};
-use dgx_core::domain::Status;
+use dgx_core::domain::{Joined, Status};
 use dgx_core::rank::{Ranking, Row};
 use dgx_core::record::Run;
 
@@ -131,7 +131,7 @@ pub(crate) fn failure_lines(
 ) -> String {
     let failures = failures(run, ranking);
     let lines = failures.iter().map(|f| line(f, run, commands, style));
-    lines.collect::<Vec<_>>().join("\n")
+    lines.joined("\n")
 }
 
 fn line(failure: &Failure<'_>, run: &Run, commands: &Commands<'_>, style: &Style) -> String {

@@ -1,7 +1,8 @@
 //! A gate's findings in words, for a terminal and for every export of them.
 
 use super::{modelled_otherwise, percent};
-use crate::table::{Align, Column, Style, Table, Tone, Value, maybe, row};
+use crate::table::{Column, Style, Table, Tone, Value, maybe, row};
+use dgx_core::domain::{Joined, first_few};
 use dgx_core::gate::{self, Finding, Gap, GateReport, Impossible, Note, Ruling, Whose};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
@@ -9,14 +10,14 @@ use dgx_core::record::Run;
 /// Every finding; in Markdown with the reasons beside them.
 pub(crate) fn gate_table(report: &GateReport) -> Table {
     let columns = vec![
-        Column::new("", Align::Left, 0),
+        Column::left("").weight(0),
         Column::key("rule"),
         Column::key("contender"),
         Column::key("shape"),
         Column::left("wanted").wraps(),
         Column::left("found").wraps(),
         Column::left("ruling"),
-        Column::new("reason", Align::Left, 0),
+        Column::left("reason").weight(0),
     ];
     let rows = report.findings.iter().map(|finding| {
         let (sign, tone) = match finding.ruling {
@@ -62,7 +63,7 @@ fn reasons(report: &GateReport, style: &Style) -> String {
         let line = format!("{} {place}: {ruling}, {reason}", f.rule);
         Some(format!(" {}", style.fold(&line, 3)))
     });
-    lines.collect::<Vec<_>>().join("\n")
+    lines.joined("\n")
 }
 
 fn place(finding: &Finding) -> String {
@@ -167,24 +168,16 @@ pub(crate) fn impossible(cells: &[Impossible]) -> String {
             cell.time.0, cell.least.0
         )
     };
-    let mut list: Vec<String> = cells.iter().take(NAMED).map(one).collect();
-    if cells.len() > NAMED {
-        list.push(format!("{} more", cells.len() - NAMED));
-    }
-    format!("impossible times: {}", list.join(", "))
+    let list = first_few(cells.iter().map(one).collect(), NAMED, "more");
+    format!("impossible times: {list}")
 }
 
 /// Shapes named before the rest is counted.
 const NAMED: usize = 8;
 
 fn named<N: std::fmt::Display>(shapes: &[(String, N)]) -> String {
-    let mut list: Vec<String> = (shapes.iter().take(NAMED))
-        .map(|(name, has)| format!("{name} ({has})"))
-        .collect();
-    if shapes.len() > NAMED {
-        list.push(format!("{} more shapes", shapes.len() - NAMED));
-    }
-    list.join(", ")
+    let one = |(name, has): &(String, N)| format!("{name} ({has})");
+    first_few(shapes.iter().map(one).collect(), NAMED, "more shapes")
 }
 
 /// Why a gate cannot judge the run as a whole.

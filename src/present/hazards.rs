@@ -1,6 +1,6 @@
 use super::status_tone;
-use crate::table::{Align, Column, Style, Table, Value, maybe, row};
-use dgx_core::domain::{Access, Found, Hazard, Status, counted, distinct};
+use crate::table::{Column, Style, Table, Value, indented, maybe, row};
+use dgx_core::domain::{Access, Found, Hazard, Joined, Status, counted, distinct};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
 /// Contenders that are correct only by luck, and why: a row for each cell, then every hazard once.
@@ -35,10 +35,10 @@ pub(crate) fn examined_table(examined: &[SanitizedCell]) -> Table {
     let columns = vec![
         Column::key("contender"),
         Column::key("shape"),
-        Column::new("SMs", Align::Right, 5),
+        Column::right("SMs").weight(5),
         Column::left("verdict"),
-        Column::new("hazards", Align::Right, 8),
-        Column::new("reaches", Align::Left, 3),
+        Column::right("hazards").weight(8),
+        Column::left("reaches").weight(3),
     ];
     let rows = examined.iter().map(|cell| {
         let hazards = cell.hazards.len();
@@ -78,8 +78,7 @@ fn hazard_text(found: &Found<'_>, style: &Style) -> String {
 
 fn sides(hazard: &Hazard, style: &Style) -> String {
     let sides = std::iter::once(&hazard.here).chain(&hazard.there);
-    let lines: Vec<String> = sides.map(|side| indented(&site(side), style)).collect();
-    lines.join("\n")
+    sides.map(|side| inside(&site(side), style)).joined("\n")
 }
 
 fn cure(
@@ -88,8 +87,8 @@ fn cure(
     }: &Hazard,
     style: &Style,
 ) -> String {
-    let missing = indented(&format!("missing: {missing}"), style);
-    let remedy = indented(&format!("usually: {remedy}"), style);
+    let missing = inside(&format!("missing: {missing}"), style);
+    let remedy = inside(&format!("usually: {remedy}"), style);
     format!("{missing}\n{remedy}")
 }
 
@@ -125,11 +124,11 @@ fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String 
     for hazard in pairs.iter().take(most) {
         let often = counted(hazard.times as usize, "time");
         let head = format!("{often}, first at {}", hazard.at);
-        lines.push(indented(&head, style));
-        lines.push(indented_by_two(&sides(hazard, &style.narrower(2))));
+        lines.push(inside(&head, style));
+        lines.push(indented(&sides(hazard, &style.narrower(2))));
         let same = |b: &Hazard| (&b.missing, &b.remedy) == (&hazard.missing, &hazard.remedy);
         if !before.is_some_and(same) {
-            lines.push(indented_by_two(&cure(hazard, &style.narrower(2))));
+            lines.push(indented(&cure(hazard, &style.narrower(2))));
         }
         before = Some(hazard);
     }
@@ -139,17 +138,13 @@ fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String 
     lines.join("\n")
 }
 
-fn indented_by_two(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
-    lines.join("\n")
-}
-
 fn site(access: &Access) -> String {
     format!("{access} ({})", access.who())
 }
 
-fn indented(text: &str, style: &Style) -> String {
-    indented_by_two(&style.narrower(2).fold(text, 2))
+/// Wrapped, two spaces in.
+fn inside(text: &str, style: &Style) -> String {
+    indented(&style.narrower(2).fold(text, 2))
 }
 
 fn odd(cell: &SanitizedCell, again: &dyn Fn(&SanitizedCell) -> String, style: &Style) -> String {
@@ -176,12 +171,9 @@ pub(crate) fn hazards_summary(report: &SanitizeReport, hazards: usize, schedules
         let names = left
             .iter()
             .map(|(contender, case)| format!("{contender} on {}", case.shape.name));
-        let names: Vec<String> = names.collect();
+        let names = names.joined(", ");
         let cells = counted(left.len(), "cell");
-        text.push_str(&format!(
-            "\nInterrupted: {cells} not examined: {}",
-            names.join(", ")
-        ));
+        text.push_str(&format!("\nInterrupted: {cells} not examined: {names}"));
     }
     let surprises = report.surprises();
     if surprises.is_empty() && left.is_empty() && cells.iter().any(|c| c.expect != Status::Ok) {

@@ -17,7 +17,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::table::{Align, Column, Style, Table};
+pub(crate) use crate::table::{Column, Style, Table};
 pub(crate) use belief::{
     belief, belief_again, belief_in, between, micros_title, model_error, modelled_otherwise, times,
 };

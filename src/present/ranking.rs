@@ -1,5 +1,5 @@
 use super::{interval, model_error, percent, speedup, times};
-use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
+use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::claims::{self, ClaimVerdict};
 use dgx_core::domain::{Bytes, ContenderId, Micros, Status, Timing, counted};
 use dgx_core::rank::{Kind, Ranking, Row};
@@ -9,23 +9,23 @@ use dgx_core::record::Run;
 pub(crate) fn ranking_table(run: &Run, ranking: &Ranking) -> Table {
     let yardstick = run.header.yardstick.as_ref();
     let over_yardstick = yardstick.map_or(String::new(), |y| format!("over {y}"));
-    let left = |title: &str, weight| Column::new(title, Align::Left, weight);
-    let right = |title: &str, weight| Column::new(title, Align::Right, weight);
     let columns = vec![
         Column::key("rank"),
         Column::key("contender"),
-        left("verdict", 9),
-        right(&mean_title(run), 9),
-        left(&over_title(ranking), 8).unit(times(run)),
-        right(&over_yardstick, 7),
-        right("roofline", 4),
-        left("bound by", 3),
-        right("clock MHz", 0),
-        right("regs", 2),
-        right("spills", 0),
-        right("smem", 3),
-        right("occupancy", 0),
-        left("claim", 6).wraps(),
+        Column::left("verdict"),
+        Column::right(&mean_title(run)),
+        Column::left(&over_title(ranking))
+            .weight(8)
+            .unit(times(run)),
+        Column::right(&over_yardstick).weight(7),
+        Column::right("roofline").weight(4),
+        Column::left("bound by").weight(3),
+        Column::right("clock MHz").weight(0),
+        Column::right("regs").weight(2),
+        Column::right("spills").weight(0),
+        Column::right("smem").weight(3),
+        Column::right("occupancy").weight(0),
+        Column::left("claim").weight(6).wraps(),
     ];
     let rows = ranking.rows.iter().map(|row| values(run, ranking, row));
     Table::new(columns).with(rows).without_empty_columns()

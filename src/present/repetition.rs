@@ -1,8 +1,8 @@
 use std::cmp::Ordering;
 
 use super::{between, interval, percent, signed_percent};
-use crate::table::{Align, Column, Table, Tone, Value, maybe, row};
-use dgx_core::domain::{ContenderId, Timing, counted};
+use crate::table::{Column, Table, Tone, Value, maybe, row};
+use dgx_core::domain::{ContenderId, Joined, Timing, counted};
 use dgx_core::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -12,15 +12,16 @@ const SHOWN: usize = 4;
 
 /// Each contender in both runs, its speedup over the reference and its rank.
 fn table(repeat: &Repeat, unit: &str) -> Table {
-    let left = |title: &str, weight| Column::new(title, Align::Left, weight);
-    let over = |run: &str| left(&format!("{run} over {}", repeat.reference), 9);
+    let over = |run: &str| Column::left(&format!("{run} over {}", repeat.reference));
     let columns = vec![
         Column::key("contender"),
         over("A").unit(unit),
         over("B"),
-        Column::new("change", Align::Right, 8),
-        left("ranks", 8),
-        left("agree", 8).hint("The change is less than its own 95 % interval"),
+        Column::right("change").weight(8),
+        Column::left("ranks").weight(8),
+        Column::left("agree")
+            .weight(8)
+            .hint("The change is less than its own 95 % interval"),
     ];
     let rows = repeat.entries.iter().map(|entry| {
         let reference = entry.contender == repeat.reference;
@@ -139,7 +140,7 @@ fn ties(repeat: &Repeat) -> String {
             "The tie groups agree: {pairs} of {pairs} pairs of contenders are ordered or tied alike in both runs."
         );
     }
-    let listed: Vec<String> = repeat.disputes.iter().take(SHOWN).map(dispute).collect();
+    let listed = repeat.disputes.iter().take(SHOWN).map(dispute).joined("; ");
     let rest = repeat.disputes.len().saturating_sub(SHOWN);
     let more = match rest {
         0 => String::new(),
@@ -148,7 +149,7 @@ fn ties(repeat: &Repeat) -> String {
     format!(
         "The tie groups differ in {} of {pairs} pairs: {}{more}.",
         repeat.disputes.len(),
-        listed.join("; ")
+        listed
     )
 }
 
@@ -181,7 +182,7 @@ fn means(repeat: &Repeat) -> String {
     let reference = &repeat.reference;
     match (judged.len(), apart.len()) {
         (0, _) => format!(
-            "Without samples, geometric means over {reference} have no intervals to agree within."
+            "Without samples there are no intervals, so whether geometric means over {reference} agree is unknown."
         ),
         (all, 0) => format!(
             "The geometric means over {reference} agree: {all} of {all} differ by less than the interval of their difference."

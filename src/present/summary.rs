@@ -2,7 +2,7 @@ use super::{
     Commands, Style, belief, belief_again, counters_of_run, failure_lines, matrix, percent,
     ranking_table, recorded_table, rendered,
 };
-use dgx_core::domain::{Status, Timing, counted, typed};
+use dgx_core::domain::{Joined, Status, Timing, counted, first_few, typed};
 use dgx_core::gate;
 use dgx_core::rank::{Kind, Ranking, Timed};
 use dgx_core::record::{Run, printable};
@@ -42,8 +42,8 @@ pub(crate) fn sweep_summary(run: &Run, options: &SummaryOptions<'_>, style: &Sty
         parts.push(failure_lines(run, ranking, options.commands, style));
     }
     let notes = remarks(run, ranking);
-    let notes: Vec<String> = notes.iter().map(|note| style.fold(note, 2)).collect();
-    parts.push(notes.join("\n"));
+    let notes = notes.iter().map(|note| style.fold(note, 2)).joined("\n");
+    parts.push(notes);
     parts.push(ending(run, ranking, options, style));
     parts.retain(|p| !p.is_empty());
     parts.join("\n\n")
@@ -75,8 +75,8 @@ pub(crate) fn headline(run: &Run, new: bool, style: &Style) -> String {
 fn unvalidated(run: &Run) -> Option<String> {
     let settings = &run.header.settings;
     settings.time_only.then(|| {
-        "Nothing was validated (--time-only), and operands were zero: a contender that is wrong, or \
-         skips zeros, is in this table too."
+        "Nothing was validated (--time-only), and all operands were zero: a contender may be wrong, \
+         or fast only on zeros."
             .to_owned()
     })
 }
@@ -172,23 +172,18 @@ fn fewer_data(run: &Run) -> Option<String> {
             let verdict = run.verdict(contender, shape);
             let ok = verdict.filter(|v| v.status == Status::Ok && !v.unseen.is_empty());
             cells.extend(ok.map(|verdict| {
-                let unseen: Vec<&str> = verdict.unseen.iter().map(|d| d.as_str()).collect();
-                format!("{contender} on {shape} (no {} data)", unseen.join(" or "))
+                let unseen = verdict.unseen.iter().map(|d| d.as_str()).joined(" or ");
+                format!("{contender} on {shape} (no {unseen} data)")
             }));
         }
     }
     let count = counted(cells.len(), "cell");
-    let more = cells.len().saturating_sub(NAMED);
-    cells.truncate(NAMED);
-    if more > 0 {
-        cells.push(format!("{more} more"));
-    }
     let verb = if cells.len() == 1 { "was" } else { "were" };
     (!cells.is_empty()).then(|| {
         format!(
             "{count} {verb} checked with fewer data than the round names, because a call takes \
              more than a second: {}.",
-            cells.join(", ")
+            first_few(cells, NAMED, "more")
         )
     })
 }

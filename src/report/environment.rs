@@ -3,7 +3,7 @@ use maud::{Markup, html};
 use super::RankedRun;
 use crate::present::percent;
 use crate::table::{Column, Table, row};
-use dgx_core::domain::Tuning;
+use dgx_core::domain::{Joined, Tuning};
 use dgx_core::record::Run;
 use dgx_core::record::schema::ContenderRecord;
 
@@ -42,7 +42,7 @@ fn one(subject: &RankedRun, several: bool) -> Markup {
             }
             @if let Some(driver) = &device.driver { dt { "driver" } dd { (driver) } }
             dt { "host" } dd { (header.host.cpu) ", " (header.host.cores) " cores, " (header.host.os) " " (header.host.arch) }
-            dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.iter().map(|d| d.as_str()).collect::<Vec<_>>().join(", ")) ", seed " (settings.seed) }
+            dt { "tolerance" } dd { "rtol " (settings.rtol) ", atol " (settings.atol) " on " (settings.distributions.iter().map(|d| d.as_str()).joined(", ")) ", seed " (settings.seed) }
             @if subject.run.timing().sampled() {
                 dt { "measuring" } dd {
                     "at least " (settings.min_blocks) " blocks a shape, at most " (settings.max_seconds) " s, "
@@ -55,7 +55,7 @@ fn one(subject: &RankedRun, several: bool) -> Markup {
                 }
             }
             @if let Some(end) = &subject.run.end {
-                dt { "took" } dd { (end.seconds.iter().map(|(stage, s)| format!("{stage} {s:.1} s")).collect::<Vec<_>>().join(" · ")) }
+                dt { "took" } dd { (end.seconds.iter().map(|(stage, s)| format!("{stage} {s:.1} s")).joined(" · ")) }
                 @if let Some(decision) = &end.decision { dt { "decision" } dd { (decision) } }
             }
         }

@@ -3,7 +3,7 @@ use maud::{Markup, html};
 use super::RankedRun;
 use super::plot::{Scale, across, clip, data, range, short, ticks};
 use crate::table::csv_field as field;
-use dgx_core::domain::ContenderId;
+use dgx_core::domain::{ContenderId, Joined};
 use dgx_core::stats::Drawn;
 
 const ROW: f64 = 34.0;
@@ -186,10 +186,9 @@ fn ordered(strip: &Strip, slow: &Scale, clocks: Option<(f64, f64)>, top: f64) ->
     let clock = clocks.map(|range| {
         let level = Scale::linear(range, (top + ROW - 6.0, top));
         let points = chosen().filter_map(|(i, s)| Some((i, f64::from(s.clock_mhz?))));
-        let points: Vec<String> = points
+        points
             .map(|(i, clock)| format!("{} {}", along.at(i as f64), level.at(clock)))
-            .collect();
-        points.join("L")
+            .joined("L")
     });
     html! {
         path.axis d=(borders) {}

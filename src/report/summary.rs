@@ -1,7 +1,7 @@
 use super::RankedRun;
 use crate::present::{self, belief, interval, percent};
 use dgx_core::claims::ClaimVerdict;
-use dgx_core::domain::{Status, Timing, counted};
+use dgx_core::domain::{Joined, Status, Timing, counted};
 use dgx_core::rank::{Kind, Row, describe};
 
 /// The round, the device and the time.
@@ -96,16 +96,12 @@ fn claims(subject: &RankedRun, rows: &[&Row]) -> String {
     let counts = [Met, Missed, Reversed, Untested]
         .map(|verdict| (verdict, verdicts.iter().filter(|v| **v == verdict).count()));
     let counts = counts.iter().filter(|(_, count)| *count > 0);
-    let counts: Vec<String> = counts
+    let counts = counts
         .map(|(verdict, n)| format!("{n} {verdict}"))
-        .collect();
+        .joined(", ");
     match verdicts.is_empty() {
         true => String::new(),
-        false => format!(
-            "; of {}, {}",
-            counted(verdicts.len(), "claim"),
-            counts.join(", ")
-        ),
+        false => format!("; of {}, {}", counted(verdicts.len(), "claim"), counts),
     }
 }
 

@@ -1,13 +1,14 @@
 use super::Table;
+use dgx_core::domain::Joined;
 
 impl Table {
     /// One line of titles, then one line of texts for each row.
     pub(crate) fn csv(&self) -> String {
         let titles = self.columns.iter().map(|column| field(&column.title));
-        let titles = titles.collect::<Vec<_>>().join(",") + "\n";
+        let titles = titles.joined(",") + "\n";
         let line = |row: &Vec<super::Value>| {
             let fields = row.iter().map(|value| field(&value.text));
-            fields.collect::<Vec<_>>().join(",") + "\n"
+            fields.joined(",") + "\n"
         };
         titles + &self.rows.iter().map(line).collect::<String>()
     }

@@ -1,4 +1,5 @@
 use super::{Align, Table, Value};
+use dgx_core::domain::Joined;
 
 impl Table {
     /// GitHub-flavoured Markdown. The title stands in the first heading, and units beside the
@@ -25,7 +26,7 @@ impl Table {
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
-    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    format!("| {} |\n", cells.joined(" | "))
 }
 
 fn written(value: &Value) -> String {

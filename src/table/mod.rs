@@ -11,7 +11,7 @@ use maud::Markup;
 
 pub(crate) use csv::field as csv_field;
 pub(crate) use markdown::{escape as escape_markdown, list as markdown_list};
-pub(crate) use style::Style;
+pub(crate) use style::{Style, indented};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -53,28 +53,26 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    pub(crate) fn new(title: impl Into<String>, align: Align, weight: u8) -> Self {
+    pub(crate) fn left(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
-            align,
-            weight,
+            weight: 9,
             ..Self::default()
+        }
+    }
+
+    pub(crate) fn right(title: impl Into<String>) -> Self {
+        Self {
+            align: Align::Right,
+            ..Self::left(title)
         }
     }
 
     pub(crate) fn key(title: impl Into<String>) -> Self {
         Self {
             key: true,
-            ..Self::new(title, Align::Left, 9)
+            ..Self::left(title)
         }
-    }
-
-    pub(crate) fn left(title: impl Into<String>) -> Self {
-        Self::new(title, Align::Left, 9)
-    }
-
-    pub(crate) fn right(title: impl Into<String>) -> Self {
-        Self::new(title, Align::Right, 9)
     }
 
     /// Numbers of one contender.
@@ -97,8 +95,12 @@ impl Column {
     pub(crate) fn drawn(title: impl Into<String>, axis: Markup) -> Self {
         Self {
             axis: Some(axis),
-            ..Self::new(title, Align::Left, 0)
+            ..Self::left(title).weight(0)
         }
+    }
+
+    pub(crate) fn weight(self, weight: u8) -> Self {
+        Self { weight, ..self }
     }
 
     pub(crate) fn wraps(mut self) -> Self {

@@ -1,6 +1,7 @@
 use std::fmt::Display;
 
 use super::Tone;
+use dgx_core::domain::Joined;
 use dgx_core::speech;
 
 /// The width, and whether to use colour.
@@ -116,4 +117,13 @@ impl Style {
         }
         lines.join("\n")
     }
+}
+
+/// Every line two spaces in; empty ones stay empty.
+pub(crate) fn indented(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.is_empty() {
+        true => String::new(),
+        false => format!("  {line}"),
+    });
+    lines.joined("\n")
 }

@@ -9,6 +9,7 @@ use tabled::settings::style::Style as Border;
 use tabled::settings::{Alignment, Margin, Padding};
 
 use super::{Align, Column, Style, Table, Value};
+use dgx_core::domain::Joined;
 
 /// Spaces between columns.
 const GAP: usize = 2;
@@ -79,7 +80,7 @@ impl Table {
         let titles = left_out
             .iter()
             .map(|place| self.columns[*place].title.replace('\n', " "));
-        let titles = titles.collect::<Vec<_>>().join(", ");
+        let titles = titles.joined(", ");
         let text = format!("in {} columns without: {titles}", style.width);
         format!("{drawn}\n {}", style.dim(style.fold(&text, 3)))
     }
@@ -224,14 +225,13 @@ impl Table {
             table.modify(Columns::one(index), alignment);
         }
         let text = table.to_string();
-        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-        lines.join("\n")
+        text.lines().map(str::trim_end).joined("\n")
     }
 }
 
 fn drawn(value: &Value, style: &Style) -> String {
     let lines = value.text.lines().map(|line| coloured(value, line, style));
-    lines.collect::<Vec<_>>().join("\n")
+    lines.joined("\n")
 }
 
 /// A line of a value; if it has a badge, only that is coloured.
@@ -301,9 +301,9 @@ mod tests {
     #[test]
     fn widths_are_those_of_the_drawing() {
         let mut grid = Table::new(vec![
-            Column::new("shape", Align::Left, 9),
-            Column::new("a long\ntitle", Align::Right, 3),
-            Column::new("µs", Align::Right, 9),
+            Column::left("shape"),
+            Column::right("a long\ntitle").weight(3),
+            Column::right("µs"),
         ]);
         grid.push(row!["x", 1, Value::from("12.5 µs").mark('*')]);
         grid.push(row!["256x4096", 1, 7]);
@@ -314,12 +314,12 @@ mod tests {
 
     fn wide() -> Table {
         let mut grid = Table::new(vec![
-            Column::new("rank", Align::Left, 9),
+            Column::left("rank"),
             Column::key("contender"),
-            Column::new("over the baseline", Align::Right, 8),
-            Column::new("said of it", Align::Left, 6).wraps(),
-            Column::new("regs", Align::Right, 2),
-            Column::new("bound by", Align::Left, 3),
+            Column::right("over the baseline").weight(8),
+            Column::left("said of it").weight(6).wraps(),
+            Column::right("regs").weight(2),
+            Column::left("bound by").weight(3),
         ]);
         let row = [
             "1",

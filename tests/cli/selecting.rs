@@ -127,7 +127,7 @@ fn a_run_goes_by_its_name_or_its_round() {
         ),
         (
             "show round4 --shape 256x*",
-            "Of 2 shapes these are 1 (--shape)",
+            "1 of 2 shapes were chosen (--shape)",
         ),
         ("compare first round4 --shape 256x3072*", "interleaved"),
     ] {

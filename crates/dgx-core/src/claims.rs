@@ -1,7 +1,5 @@
 //! Claimed speedups against measured ones.
 
-use std::fmt;
-
 use crate::domain::{Claim, ContenderId, Interval};
 use crate::rank::Ranking;
 use crate::record::Run;
@@ -29,16 +27,14 @@ pub enum ClaimVerdict {
     Untested,
 }
 
-impl ClaimVerdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::Missed => "missed",
-            Self::Reversed => "reversed",
-            Self::Untested => "untested",
-        }
-    }
+words!(ClaimVerdict {
+    Met = "met",
+    Missed = "missed",
+    Reversed = "reversed",
+    Untested = "untested",
+});
 
+impl ClaimVerdict {
     /// The verdict on a claimed speedup, in a run that cannot detect differences below `noise` (a
     /// share).
     pub fn of(claimed: f64, measured: &Interval, noise: f64) -> Self {
@@ -51,12 +47,6 @@ impl ClaimVerdict {
         } else {
             Self::Missed
         }
-    }
-}
-
-impl fmt::Display for ClaimVerdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -137,20 +137,11 @@ impl Operator {
                 };
                 return format!("{name}({}, {})", self.formula(&of.0), self.formula(&of.1));
             }
-            BinaryOp::Add => "+",
-            BinaryOp::Subtract => "-",
-            BinaryOp::FloorDivide | BinaryOp::Divide => "/",
-            BinaryOp::Remainder => "%",
-            BinaryOp::Less => "<",
-            BinaryOp::LessEqual => "<=",
-            BinaryOp::Greater => ">",
-            BinaryOp::GreaterEqual => ">=",
-            BinaryOp::Equal => "==",
-            BinaryOp::NotEqual => "!=",
+            BinaryOp::FloorDivide => "/",
             BinaryOp::And => "&&",
             BinaryOp::Or => "||",
-            BinaryOp::Multiply => "*",
             BinaryOp::Power => "**",
+            other => other.symbol(),
         };
         format!("{} {sign} {}", part(&of.0), part(&of.1))
     }

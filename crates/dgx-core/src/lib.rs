@@ -12,6 +12,8 @@ pub mod printable;
 
 #[macro_use]
 pub mod speech;
+#[macro_use]
+mod words;
 
 pub mod clean;
 pub mod decode;

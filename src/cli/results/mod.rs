@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use super::{Globals, runs};
-use crate::present::{Align, Column, Table};
+use crate::present::{Column, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, Timing, counted, printable_line};
 use dgx_core::record::schema::Header;
@@ -151,12 +151,12 @@ fn entries(results: &Path) -> Vec<RunEntry> {
 fn table(entries: &[RunEntry]) -> Table {
     let mut grid = Table::new(vec![
         Column::key("run"),
-        Column::new("round", Align::Left, 6),
-        Column::new("started", Align::Left, 5),
-        Column::new("device", Align::Left, 4),
-        Column::new("backend", Align::Left, 4),
-        Column::new("state", Align::Left, 8),
-        Column::new("size", Align::Right, 7),
+        Column::left("round").weight(6),
+        Column::left("started").weight(5),
+        Column::left("device").weight(4),
+        Column::left("backend").weight(4),
+        Column::left("state").weight(8),
+        Column::right("size").weight(7),
     ]);
     for entry in entries {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();

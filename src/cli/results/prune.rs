@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::mentions::mentions;
 use super::{RunEntry, code};
-use crate::present::{Align, Column, Style, Table};
+use crate::present::{Column, Style, Table};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Exit, counted, printable_line, typed};
 use dgx_core::record::{Claim, claim};
@@ -41,9 +41,9 @@ pub(super) fn run(
     let named = mentions(&paths, results)?;
     let mut grid = Table::new(vec![
         Column::key("run"),
-        Column::new("state", Align::Left, 6),
-        Column::new("size", Align::Right, 7),
-        Column::new("", Align::Left, 8).wraps(),
+        Column::left("state").weight(6),
+        Column::right("size").weight(7),
+        Column::left("").weight(8).wraps(),
     ]);
     let (mut count, mut bytes) = (0, 0);
     for entry in old {

@@ -1,7 +1,7 @@
 //! The part of `dgx explain` that comes from the time model: what limits a call, and how much
 //! removing each limit would save at most.
 
-use crate::present::{Align, Column, Style, Table, belief_again, percent};
+use crate::present::{Column, Style, Table, belief_again, percent};
 use dgx_core::domain::{BackendKind, Device, Micros};
 use dgx_core::record::schema::DeviceRecord;
 use dgx_run::backend::emu::machine;
@@ -65,11 +65,11 @@ fn headline(shape: &str, whole: Micros, savings: &[Saving]) -> String {
 /// save more than the sum of both, and removing one less than its share of the path.
 fn table(whole: Micros, savings: &[Saving]) -> Table {
     let mut grid = Table::new(vec![
-        Column::new("", Align::Left, 9),
-        Column::new("critical path µs", Align::Right, 9),
-        Column::new("share", Align::Right, 8),
-        Column::new("free, saves at most µs", Align::Right, 9),
-        Column::new("µs left", Align::Right, 7),
+        Column::left(""),
+        Column::right("critical path µs"),
+        Column::right("share").weight(8),
+        Column::right("free, saves at most µs"),
+        Column::right("µs left").weight(7),
     ]);
     let worth = |micros: Micros| micros.0 > WORTH * whole.0;
     let told = |s: &&Saving| worth(s.on_way) || s.saved.is_some_and(worth);

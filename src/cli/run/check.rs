@@ -3,10 +3,11 @@ use std::path::{Path, PathBuf};
 use super::machine;
 use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
-use crate::present::{Align, Column, Folders, Style, Table};
+use crate::present::{Column, Folders, Style, Table};
+use crate::table::row;
 use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
-use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Status, counted, typed};
+use dgx_core::domain::{Bytes, ContenderId, Device, Exit, Joined, Status, counted, typed};
 use dgx_core::files;
 use dgx_core::operator::Operator;
 use dgx_core::record::schema::Build;
@@ -128,10 +129,7 @@ fn next(args: &Args, exit: Exit, globals: &Globals) -> String {
         Exit::Done => "",
         _ => "correct it, then ",
     };
-    format!(
-        "next: {first}{}",
-        rounds.map(step).collect::<Vec<_>>().join(" · ")
-    )
+    format!("next: {first}{}", rounds.map(step).joined(" · "))
 }
 
 /// Warns that compiling Python files runs code.
@@ -149,50 +147,47 @@ fn warn_of_python(plan: &Plan) {
 
 /// Prints the mistakes of variants that would fail their rows in a sweep.
 pub(super) fn print_mistakes(plan: &Plan) -> Exit {
-    let mistakes = plan.mistakes();
-    for mistake in &mistakes {
-        CommandError::from((*mistake).clone()).print();
+    print_all(plan.mistakes())
+}
+
+/// Prints these mistakes, and returns the exit code for them.
+pub(super) fn print_all<'m>(mistakes: impl IntoIterator<Item = &'m InputError>) -> Exit {
+    let mut exit = Exit::Done;
+    for mistake in mistakes {
+        CommandError::from(mistake.clone()).print();
+        exit = Exit::Usage;
     }
-    match mistakes.is_empty() {
-        true => Exit::Done,
-        false => Exit::Usage,
-    }
+    exit
 }
 
 /// A row for each kernel of each image.
 fn resources(builds: &[Build]) -> Table {
-    let right = |title| Column::new(title, Align::Right, 8);
     let mut grid = Table::new(vec![
         Column::key("contender"),
         Column::key("kernel"),
-        right("regs"),
-        right("spills"),
-        right("smem"),
-        right("threads"),
-        right("occupancy"),
-        right("shapes"),
+        Column::right("regs").weight(8),
+        Column::right("spills").weight(8),
+        Column::right("smem").weight(8),
+        Column::right("threads").weight(8),
+        Column::right("occupancy").weight(8),
+        Column::right("shapes").weight(8),
     ]);
     for build in builds {
-        let contender = build.contender.to_string();
-        let shapes = build.shapes.len().to_string();
+        let (contender, shapes) = (&build.contender, build.shapes.len());
         if !build.ok {
-            let mut row = vec![String::new(); 8];
-            row[0].clone_from(&contender);
-            row[1] = "does not compile".to_owned();
-            row[7].clone_from(&shapes);
-            grid.push(row);
+            let failed = "does not compile";
+            grid.push(row![contender, failed, "", "", "", "", "", shapes]);
         }
         for kernel in &build.kernels {
-            let smem = Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0);
-            grid.push(vec![
-                contender.clone(),
-                kernel.name.clone(),
-                kernel.registers.to_string(),
-                Bytes(kernel.spill_bytes.into()).to_string(),
-                smem.to_string(),
-                kernel.threads.to_string(),
+            grid.push(row![
+                contender,
+                &kernel.name,
+                kernel.registers,
+                Bytes(kernel.spill_bytes.into()),
+                Bytes(kernel.static_smem.0 + kernel.dynamic_smem.0),
+                kernel.threads,
                 format!("{:.0} %", 100.0 * kernel.occupancy),
-                shapes.clone(),
+                shapes,
             ]);
         }
     }
@@ -273,7 +268,7 @@ fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
     };
     let ids = || plan.contenders.iter().map(|c| &c.id);
     let competes = |name: &str| {
-        let yardstick = plan.round.yardstick.map(Yardstick::name);
+        let yardstick = plan.round.yardstick.map(Yardstick::as_str);
         yardstick == Some(name) || ids().any(|id| id.as_str() == name || id.variant() == name)
     };
     for name in gate.contenders.iter().chain(&gate.over) {
@@ -375,7 +370,7 @@ fn warn_of_unknown_names(plan: &Plan, catalog: &Catalog) {
         });
         for (key, name) in parent.into_iter().chain(over) {
             let known =
-                catalog.knows(name).is_ok() || Yardstick::ALL.iter().any(|y| y.name() == name);
+                catalog.knows(name).is_ok() || Yardstick::ALL.iter().any(|y| y.as_str() == name);
             let warning = format!(
                 "warning: {}: `{key}` names `{name}`, which is not there",
                 variant.file.path.display()

@@ -10,7 +10,7 @@ use crate::cli::{Globals, named, runs};
 use crate::present::{Commands, DebugContext, Folders, account_text, next_command};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{BackendKind, ContenderId, Exit, Pattern, Shape, Status, Watch};
+use dgx_core::domain::{BackendKind, ContenderId, Exit, Joined, Pattern, Shape, Status, Watch};
 use dgx_core::interrupt::{self, Words};
 use dgx_core::record::Run;
 use dgx_core::record::schema::Settings;
@@ -34,16 +34,16 @@ docs/wrong.md explains the output.")]
 pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round for its shapes, or a run for its shapes, data and failures
-    /// [default: the newest run if it is in it, else configs/CONTENDER.toml, else
-    /// the newest run]
+    /// A round for its shapes, or a run for its shapes, data and failures [default: the
+    /// newest run if that has the contender, else configs/CONTENDER.toml, else the
+    /// newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of its shapes [default: the first on which it failed in the run, else the
     /// first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
-    /// Where to run it [default: on a GPU if there is one, and emulated as well]
+    /// Where to run it [default: in the emulator, and on a GPU if there is one]
     #[arg(long, value_enum)]
     backend: Option<BackendChoice>,
     /// What to emulate: h200, h100, b200 or a file [default: the run's, else h200]
@@ -326,8 +326,8 @@ fn print_log(log: Option<&str>) {
     let Some(log) = log.filter(|log| !log.trim().is_empty()) else {
         return;
     };
-    let lines: Vec<String> = log.lines().map(|line| format!("  {line}")).collect();
-    say!("What the compiler says\n{}\n", lines.join("\n"));
+    let lines = log.lines().map(|line| format!("  {line}")).joined("\n");
+    say!("What the compiler says\n{lines}\n");
 }
 
 fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {

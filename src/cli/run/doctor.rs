@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::cli::Globals;
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::Exit;
+use dgx_core::domain::{Exit, Joined};
 use dgx_run::backend::cuda::{self, CudaBackend, Presence};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::{Nvrtc, cache_root, ptxas, triton};
@@ -103,17 +103,16 @@ fn variants(globals: &Globals) -> String {
         let arch = source.map_or("broken".to_owned(), |source| source.arch.clone());
         *counts.entry(arch).or_default() += 1;
     }
-    let counts: Vec<String> = counts
+    counts
         .iter()
         .map(|(arch, n)| format!("{n} for {arch}"))
-        .collect();
-    counts.join(", ")
+        .joined(", ")
 }
 
 /// The targets that can be emulated by name.
 fn targets() -> String {
     let named = target::built_in().map(|(name, device)| format!("{name} ({})", device.chip));
-    named.collect::<Vec<_>>().join(", ")
+    named.joined(", ")
 }
 
 fn cache() -> String {

@@ -7,7 +7,8 @@ use crate::cli::Globals;
 use crate::cli::named;
 use crate::cli::runs;
 use crate::cli::select::Shapes;
-use crate::present::{Align, Column, CounterRow, Style, Table, counters_tables, percent, rendered};
+use crate::present::{Column, CounterRow, Style, Table, counters_tables, percent, rendered};
+use crate::table::{Value, maybe, row};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::roofline::{Ceiling, Resource};
@@ -25,9 +26,8 @@ use dgx_run::sweep::{BackendChoice, Progress, inspect};
 pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round for its shapes, or a run for its shapes and times [default: the
-    /// newest run if it is in it, else configs/CONTENDER.toml, else the newest
-    /// run]
+    /// A round for its shapes, or a run for its shapes and times [default: the newest
+    /// run if that has the contender, else configs/CONTENDER.toml, else the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     #[command(flatten)]
@@ -219,16 +219,15 @@ fn print_counters(run: &Run, contender: &ContenderId, style: &Style) {
 }
 
 fn kernel_table(kernels: &[KernelFit]) -> Table {
-    let right = |title, weight| Column::new(title, Align::Right, weight);
     let mut grid = Table::new(vec![
-        Column::new("kernel", Align::Left, 9),
-        right("regs", 8),
-        right("spills", 7),
-        right("smem", 8),
-        right("threads", 5),
-        right("blocks/SM", 8),
-        right("occupancy", 6),
-        Column::new("limited by", Align::Left, 7),
+        Column::left("kernel"),
+        Column::right("regs").weight(8),
+        Column::right("spills").weight(7),
+        Column::right("smem").weight(8),
+        Column::right("threads").weight(5),
+        Column::right("blocks/SM").weight(8),
+        Column::right("occupancy").weight(6),
+        Column::left("limited by").weight(7),
     ]);
     for KernelFit {
         resources,
@@ -236,18 +235,18 @@ fn kernel_table(kernels: &[KernelFit]) -> Table {
         residency,
     } in kernels
     {
-        grid.push(vec![
-            resources.name.clone(),
-            resources.registers.to_string(),
+        grid.push(row![
+            &resources.name,
+            resources.registers,
             match resources.spill_bytes {
                 0 => "none".to_owned(),
                 bytes => format!("{bytes} B"),
             },
-            smem.to_string(),
-            resources.threads.to_string(),
-            residency.blocks.to_string(),
+            smem,
+            resources.threads,
+            residency.blocks,
             percent(resources.occupancy),
-            residency.limit.to_owned(),
+            residency.limit,
         ]);
     }
     grid
@@ -265,66 +264,57 @@ fn clocks<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed>) -
 }
 
 fn call_table<'a>(calls: &[CallFit], measured: impl Fn(&str) -> Option<&'a Timed>) -> Table {
-    let right = |title, weight| Column::new(title, Align::Right, weight);
     let mut grid = Table::new(vec![
-        Column::new("shape", Align::Left, 9),
-        Column::new("kernel", Align::Left, 6),
-        right("blocks", 7),
-        right("waves", 8),
-        right("busy", 8),
-        right("padding", 5),
-        right("K steps", 4),
-        right("stages", 4),
-        right("scratch", 3),
-        right("least µs", 7),
-        Column::new("least by", Align::Left, 2),
-        right("µs", 8),
-        right("of least", 8),
+        Column::left("shape"),
+        Column::left("kernel").weight(6),
+        Column::right("blocks").weight(7),
+        Column::right("waves").weight(8),
+        Column::right("busy").weight(8),
+        Column::right("padding").weight(5),
+        Column::right("K steps").weight(4),
+        Column::right("stages").weight(4),
+        Column::right("scratch").weight(3),
+        Column::right("least µs").weight(7),
+        Column::left("least by").weight(2),
+        Column::right("µs").weight(8),
+        Column::right("of least").weight(8),
     ]);
-    let dash = |value: Option<String>| value.unwrap_or_default();
     for call in calls {
         for (index, launch) in call.launches.iter().enumerate() {
-            let once = |text: String| match index {
-                0 => text,
-                _ => String::new(),
+            let once = |value: Value| match index {
+                0 => value,
+                _ => Value::default(),
             };
             let time = measured(&call.shape).map(Timed::estimate);
-            grid.push(vec![
-                once(call.shape.clone()),
-                launch.kernel.clone(),
-                launch.blocks.to_string(),
-                dash(launch.waves.map(|waves| format!("{waves:.2}"))),
-                dash(launch.busy.map(percent)),
-                once(dash(
-                    call.padding.map(|share| format!("{:.0} %", 100.0 * share)),
-                )),
-                once(dash(call.k_steps.map(|(least, most)| {
-                    match least == most {
-                        true => least.to_string(),
-                        false => format!("{least} to {most}"),
-                    }
-                }))),
-                once(dash(call.stages.map(|stages| stages.to_string()))),
-                once(match call.scratch.0 {
-                    0 => String::new(),
-                    _ => call.scratch.to_string(),
-                }),
-                once(dash(call.floor.map(|(micros, _)| micros.to_string()))),
-                once(dash(call.floor.map(|(_, bound)| bound_by(bound)))),
-                once(dash(time.map(|micros| micros.to_string()))),
-                once(dash(
-                    time.zip(call.floor)
-                        .map(|(micros, (least, _))| percent(least.0 / micros.0)),
-                )),
+            let steps = call.k_steps.map(|(least, most)| match least == most {
+                true => least.to_string(),
+                false => format!("{least} to {most}"),
+            });
+            let least = call.floor.map(|(micros, _)| micros);
+            let of_least = time.zip(least).map(|(time, least)| least.0 / time.0);
+            grid.push(row![
+                once((&call.shape).into()),
+                &launch.kernel,
+                launch.blocks,
+                maybe(launch.waves.map(|waves| format!("{waves:.2}"))),
+                maybe(launch.busy.map(percent)),
+                once(maybe(call.padding.map(|p| format!("{:.0} %", 100.0 * p)))),
+                once(maybe(steps)),
+                once(maybe(call.stages)),
+                once(maybe(Some(call.scratch).filter(|bytes| bytes.0 > 0))),
+                once(maybe(least)),
+                once(maybe(call.floor.map(|(_, bound)| bound_by(bound)))),
+                once(maybe(time)),
+                once(maybe(of_least.map(percent))),
             ]);
         }
     }
     grid.without_empty_columns()
 }
 
-fn bound_by(resource: Resource) -> String {
+fn bound_by(resource: Resource) -> &'static str {
     match resource {
-        Resource::Tensor => "tensor cores".to_owned(),
-        Resource::Memory => "memory".to_owned(),
+        Resource::Tensor => "tensor cores",
+        Resource::Memory => "memory",
     }
 }

@@ -1,12 +1,14 @@
 use std::path::PathBuf;
 
+use super::check::print_all;
 use super::machine;
 use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
-use crate::present::{Align, Column, Style, Table};
+use crate::present::{Column, Style, Table};
+use crate::table::{maybe, row};
 use dgx_core::config::target::usual;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{ContenderId, Device, Exit, Status, printable_line};
+use dgx_core::domain::{ContenderId, Device, Exit, Joined, Status, printable_line};
 use dgx_core::operator::Tensor;
 use dgx_core::operators;
 use dgx_core::speech::{self, Level};
@@ -58,43 +60,34 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 fn list_operators(style: &Style) -> Exit {
     let mut grid = Table::new(vec![
         Column::key("operator"),
-        Column::new("sizes", Align::Left, 5),
-        Column::new("in", Align::Left, 8).wraps(),
-        Column::new("out", Align::Left, 8).wraps(),
-        Column::new("summary", Align::Left, 8).wraps(),
+        Column::left("sizes").weight(5),
+        Column::left("in").weight(8).wraps(),
+        Column::left("out").weight(8).wraps(),
+        Column::left("summary").weight(8).wraps(),
     ]);
     let typed = |tensor: &Tensor| format!("{} {}", tensor.name, tensor.element.name());
     let mut mistakes = Vec::new();
     for name in operators::known() {
         match operators::named(Some(&name)) {
             Ok(operator) => {
-                let inputs: Vec<String> = operator.inputs.iter().map(typed).collect();
                 let outputs = operator.outputs.iter().map(|output| typed(&output.tensor));
-                grid.push(vec![
+                grid.push(row![
                     name,
                     operator.sizes.join(" "),
-                    inputs.join(", "),
-                    outputs.collect::<Vec<_>>().join(", "),
+                    operator.inputs.iter().map(typed).joined(", "),
+                    outputs.joined(", "),
                     printable_line(&operator.summary),
                 ]);
             }
             Err(error) => {
-                let mut row = vec![String::new(); 5];
-                row[0] = printable_line(&name);
-                row[4] = format!("broken: {}", printable_line(error.message()));
-                grid.push(row);
+                let broken = format!("broken: {}", printable_line(error.message()));
+                grid.push(row![printable_line(&name), "", "", "", broken]);
                 mistakes.push(error);
             }
         }
     }
     say!("{}", grid.render(style));
-    for mistake in &mistakes {
-        CommandError::from(mistake.clone()).print();
-    }
-    match mistakes.is_empty() {
-        true => Exit::Done,
-        false => Exit::Usage,
-    }
+    print_all(&mistakes)
 }
 
 /// The designs of the usual operator, then those of each that has a folder.
@@ -121,12 +114,12 @@ fn list_variants(
 ) -> Result<Exit, CommandError> {
     let mut grid = Table::new(vec![
         Column::key("variant"),
-        Column::new("for", Align::Left, 5).wraps(),
-        Column::new("round", Align::Right, 5),
-        Column::new("parent", Align::Left, 5),
-        Column::new("claim", Align::Left, 6).wraps(),
-        Column::new("expect", Align::Left, 8),
-        Column::new("summary", Align::Left, 8).wraps(),
+        Column::left("for").weight(5).wraps(),
+        Column::right("round").weight(5),
+        Column::left("parent").weight(5),
+        Column::left("claim").weight(6).wraps(),
+        Column::left("expect").weight(8),
+        Column::left("summary").weight(8).wraps(),
     ]);
     let mut mistakes = Vec::new();
     let verbose = speech::level() >= Level::Verbose;
@@ -135,38 +128,34 @@ fn list_variants(
         // The source for this device comes first, and alone unless all are wanted.
         let sources = sources.map(|mut sources| {
             sources.sort_by_key(|source| here.chip.refuses(&source.arch).is_some());
-            let archs: Vec<&str> = sources.iter().map(|source| &*source.arch).collect();
+            let archs = sources.iter().map(|source| &*source.arch).joined(" ");
             let first = &sources[0].summary;
             let others = sources[1..]
                 .iter()
                 .filter(|o| verbose && o.summary != *first);
             let others = others.map(|o| format!("{}: {}", o.arch, o.summary));
-            let told: Vec<String> = std::iter::once(first.clone()).chain(others).collect();
-            let told = told.join(" · ");
-            (archs.join(" "), sources[0].clone(), told)
+            let told = std::iter::once(first.clone()).chain(others).joined(" · ");
+            (archs, sources[0].clone(), told)
         });
-        let mut row = vec![String::new(); 7];
         match sources {
             Ok((archs, variant, told)) => {
-                row[0] = with_params(name, &variant);
-                row[1] = archs;
-                row[2] = variant.round.map(|r| r.to_string()).unwrap_or_default();
-                row[3] = variant.parent.clone().unwrap_or_default();
                 let claim = variant.claim.as_ref();
-                row[4] = claim.map_or(String::new(), |c| format!("{:.2}× {}", c.geomean, c.over));
-                if variant.expect != Status::Ok {
-                    row[5] = variant.expect.to_string();
-                }
-                row[6] = told;
+                grid.push(row![
+                    with_params(name, &variant),
+                    archs,
+                    maybe(variant.round),
+                    maybe(variant.parent.as_ref()),
+                    maybe(claim.map(|c| format!("{:.2}× {}", c.geomean, c.over))),
+                    maybe(Some(variant.expect).filter(|status| *status != Status::Ok)),
+                    told,
+                ]);
             }
             Err(error) => {
-                row[0] = printable_line(name);
-                row[5] = "broken".to_owned();
-                row[6] = printable_line(error.message());
+                let (name, why) = (printable_line(name), printable_line(error.message()));
+                grid.push(row![name, "", "", "", "", "broken", why]);
                 mistakes.push(error);
             }
         }
-        grid.push(row);
     }
     let grid = match verbose {
         true => grid,
@@ -175,7 +164,7 @@ fn list_variants(
     say!("{}", grid.without_empty_columns().render(style));
     if !verbose && first {
         inform!(
-            "\nas on {}; -v shows sources for other chips, rounds, parents and claims as well",
+            "\nfor {}; -v also shows sources for other chips, rounds, parents and claims",
             here.name
         );
     }
@@ -186,13 +175,7 @@ fn list_variants(
             style.fold(&format!("warning: {message}; {remedy}"), 2)
         );
     }
-    for mistake in &mistakes {
-        CommandError::from(mistake.clone()).print();
-    }
-    match mistakes.is_empty() {
-        true => Ok(Exit::Done),
-        false => Ok(Exit::Usage),
-    }
+    Ok(print_all(&mistakes))
 }
 
 /// `pipelined[STAGES=1..4]`.
@@ -212,10 +195,7 @@ fn span_of(values: &[i64]) -> String {
     let consecutive = values.windows(2).all(|pair| pair[1] == pair[0] + 1);
     match values {
         [first, .., last] if consecutive => format!("{first}..{last}"),
-        _ => {
-            let list: Vec<String> = values.iter().map(i64::to_string).collect();
-            list.join("|")
-        }
+        _ => values.iter().map(i64::to_string).joined("|"),
     }
 }
 
@@ -241,8 +221,8 @@ fn list_round(plan: &Plan, style: &Style) {
     say!("{}\n", style.titled(&round.name, &round.question));
     let mut grid = Table::new(vec![
         Column::key("contender"),
-        Column::new("", Align::Left, 9),
-        Column::new("summary", Align::Left, 8).wraps(),
+        Column::left(""),
+        Column::left("summary").weight(8).wraps(),
     ]);
     for contender in &plan.contenders {
         let variant = &contender.variant;
@@ -255,14 +235,14 @@ fn list_round(plan: &Plan, style: &Style) {
         grid.push(vec![id, role.to_owned(), variant.summary.clone()]);
     }
     say!("{}\n", grid.render(style));
-    let prose = |title| Column::new(title, Align::Left, 8).wraps();
+    let prose = |title| Column::left(title).weight(8).wraps();
     let operator = &round.operator;
     // An operator may have a size of this name too.
     let grouped = plan.shapes.iter().any(|shape| shape.groups.len() > 1);
     let mut columns = vec![Column::key("shape")];
-    columns.extend(grouped.then(|| Column::new("groups", Align::Right, 8)));
+    columns.extend(grouped.then(|| Column::right("groups").weight(8)));
     columns.extend(operator.sizes.iter().map(prose));
-    columns.push(Column::new("GFLOP", Align::Right, 8));
+    columns.push(Column::right("GFLOP").weight(8));
     let mut grid = Table::new(columns);
     for shape in &plan.shapes {
         let extents = |size: &String| {

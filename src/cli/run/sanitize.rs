@@ -43,7 +43,8 @@ pub(crate) struct Args {
     #[arg(value_name = "CONTENDER|ROUND")]
     subject: String,
     /// For a contender: the round or run that has its shapes and tolerances [default:
-    /// the newest run if it is in it, else configs/CONTENDER.toml, else the newest run]
+    /// the newest run if that has the contender, else configs/CONTENDER.toml, else the
+    /// newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// For a round: only these contenders: names, or patterns in quotes, e.g.

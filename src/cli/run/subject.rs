@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cli::{named, runs};
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Pattern, Timing, typed};
+use dgx_core::domain::{Joined, Pattern, Timing, typed};
 use dgx_core::operator::Operator;
 use dgx_core::operators;
 use dgx_core::record::{self, Run};
@@ -101,8 +101,8 @@ pub(super) fn operator_of(name: &str, catalog: &Catalog) -> Result<Arc<Operator>
     match found.as_slice() {
         [Some(only)] => Ok(operators::named(Some(only))?),
         [Some(_), _, ..] => {
-            let named: Vec<&str> = found.into_iter().flatten().collect();
-            let message = format!("`{name}` is a design of {}", named.join(", "));
+            let named = found.into_iter().flatten().joined(", ");
+            let message = format!("`{name}` is a design of {named}");
             Err(InputError::new(message, "name a round of the one you mean").into())
         }
         _ => Ok(Arc::clone(operators::usual())),

@@ -13,7 +13,7 @@ use crate::cli::runs::WATCHED;
 use crate::cli::{Globals, named};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{Exit, content_hash, typed};
+use dgx_core::domain::{Exit, Joined, content_hash, typed};
 use dgx_core::interrupt::{self, Words};
 use dgx_run::catalog::{Catalog, DEFAULT_FOLDER};
 use dgx_run::plan::{Machine, Plan};
@@ -120,8 +120,8 @@ fn announced(changed: &BTreeSet<String>, runs: u32) -> String {
         (0, _) => "sweeping the whole round".to_owned(),
         (_, true) => "the round changed: sweeping all of it".to_owned(),
         (_, false) => {
-            let names: Vec<&str> = changed.iter().map(String::as_str).collect();
-            format!("changed: {}", names.join(", "))
+            let names = changed.iter().map(String::as_str).joined(", ");
+            format!("changed: {names}")
         }
     }
 }
@@ -236,7 +236,7 @@ impl Watched {
         let folders = self.folders.iter().chain(&self.headers);
         let folders = folders.filter(|folder| folder.is_dir());
         let all = std::iter::once(&self.round).chain(folders);
-        all.map(typed).collect::<Vec<_>>().join(", ")
+        all.map(typed).joined(", ")
     }
 
     fn stamps(&self) -> Stamps {

@@ -4,6 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::junit::{Case, Fault, Outcome};
+use super::pretty;
 use crate::present::{gate_gaps, gate_notes, gate_outcome, gate_table, ruling_word};
 use crate::table::escape_markdown as escape;
 use dgx_core::domain::Interval;
@@ -66,7 +67,7 @@ pub(crate) fn schema(generator: SchemaGenerator) -> Schema {
 
 /// The report with its exit code.
 pub(crate) fn json(report: &GateReport) -> String {
-    let export = GateExport {
+    pretty(&GateExport {
         version: 1,
         outcome: gate_outcome(report),
         exit: report.exit() as u8,
@@ -76,9 +77,7 @@ pub(crate) fn json(report: &GateReport) -> String {
         incomplete: gate_gaps(report),
         findings: report.findings.iter().map(FindingExport::of).collect(),
         notes: gate_notes(report),
-    };
-    // Plain structs of finite numbers and text always serialise.
-    serde_json::to_string_pretty(&export).unwrap_or_default() + "\n"
+    })
 }
 
 /// JUnit XML: a test case per finding; an undecided one is an error, and so is half a run.

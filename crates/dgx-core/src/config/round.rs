@@ -51,19 +51,14 @@ pub enum Yardstick {
     Copy,
 }
 
+words!(Yardstick {
+    Cublas = "cublas",
+    Copy = "copy",
+});
+
 impl Yardstick {
-    pub const ALL: [Self; 2] = [Self::Cublas, Self::Copy];
-
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cublas => "cublas",
-            Self::Copy => "copy",
-        }
-    }
-
     pub fn id(self) -> ContenderId {
-        ContenderId::from_text(self.name())
+        ContenderId::from_text(self.as_str())
     }
 
     /// The default for an operator.

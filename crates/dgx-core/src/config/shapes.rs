@@ -9,7 +9,7 @@ use super::wire::{self, Extents};
 use crate::diagnostic::{InputError, nearest};
 use crate::document::{Document, Spanned, Table};
 use crate::domain::bounds::{self, GROUPS};
-use crate::domain::{Group, Shape};
+use crate::domain::{Group, Joined, Shape};
 use crate::operator::{Operator, Requirement};
 
 const MAX_EXTENT: i64 = bounds::EXTENT as i64;
@@ -137,10 +137,7 @@ impl Reader<'_> {
             let close = nearest(key.get_ref(), known()).filter(|close| close.len() > 2);
             let remedy = match close {
                 Some(close) => format!("did you mean `{close}`? ({GUIDE})"),
-                None => format!(
-                    "use one of {}; {GUIDE}",
-                    known().collect::<Vec<_>>().join(", ")
-                ),
+                None => format!("use one of {}; {GUIDE}", known().joined(", ")),
             };
             let message = format!("unknown key `{}`", key.get_ref().escape_debug());
             return Err(self.document.error(key.span(), message, remedy));
@@ -306,10 +303,10 @@ impl Reader<'_> {
         }
         let first = unmet.condition.first_size().unwrap_or(0);
         let sizes = self.operator.sizes.iter().zip(given);
-        let sizes: Vec<String> = sizes
+        let sizes = sizes
             .map(|(name, (value, _))| format!("{name} = {value}"))
-            .collect();
-        let message = format!("{} does not meet `{}`", sizes.join(", "), unmet.text);
+            .joined(", ");
+        let message = format!("{} does not meet `{}`", sizes, unmet.text);
         let remedy = format!("operators/{}.toml requires it", self.operator.name);
         self.document.error(given[first].1.clone(), message, remedy)
     }

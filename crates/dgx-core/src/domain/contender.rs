@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::domain::Joined;
 use serde::{Deserialize, Serialize};
 
 /// The printed name of a contender: a variant with its parameters, `interleaved` or
 /// `pipelined[STAGES=3]`. Users may also write `pipelined:STAGES=3`, which no shell reads as a
 /// pattern.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContenderId(String);
 
@@ -16,8 +17,8 @@ impl ContenderId {
         if params.is_empty() {
             return Self(variant.to_owned());
         }
-        let list: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        Self(format!("{variant}[{}]", list.join(",")))
+        let list = params.iter().map(|(k, v)| format!("{k}={v}")).joined(",");
+        Self(format!("{variant}[{list}]"))
     }
 
     /// A name read back from a run file.

@@ -1,5 +1,3 @@
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,26 +23,17 @@ pub enum Distribution {
     Exact,
 }
 
+words!(Distribution {
+    Benchmark = "benchmark",
+    Full = "full",
+    Corner = "corner",
+    CornerUnsigned = "corner-unsigned",
+    Exact = "exact",
+});
+
 impl Distribution {
-    pub const ALL: [Self; 5] = [
-        Self::Benchmark,
-        Self::Full,
-        Self::Corner,
-        Self::CornerUnsigned,
-        Self::Exact,
-    ];
     /// The default data of a validation.
     pub const USUAL: [Self; 3] = [Self::Benchmark, Self::Full, Self::Corner];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Benchmark => "benchmark",
-            Self::Full => "full",
-            Self::Corner => "corner",
-            Self::CornerUnsigned => "corner-unsigned",
-            Self::Exact => "exact",
-        }
-    }
 
     /// Its replacement for hardware that reads scales as ue4m3, or does not.
     pub fn with_scales(self, unsigned: bool) -> Self {
@@ -52,11 +41,5 @@ impl Distribution {
             Self::Corner if unsigned => Self::CornerUnsigned,
             other => other,
         }
-    }
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }

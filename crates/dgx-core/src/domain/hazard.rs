@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ContenderId;
+use crate::domain::Joined;
 
 /// How closely a call of the emulator is watched for hazards.
 #[derive(
@@ -33,16 +34,12 @@ pub enum Watch {
     Strict,
 }
 
-impl fmt::Display for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Some => "some",
-            Self::All => "all",
-            Self::Strict => "strict",
-        })
-    }
-}
+words!(Watch {
+    Off = "off",
+    Some = "some",
+    All = "all",
+    Strict = "strict",
+});
 
 /// An error that a run with a correct result does not show: two accesses that nothing orders, a
 /// value used before it was written, ….
@@ -95,9 +92,7 @@ impl Hazard {
             there => (&self.kind, here, there),
         }
     }
-}
 
-impl Hazard {
     /// The two lines it is about: the common part of both inlining chains, and one line more.
     /// Differences further inside helpers belong to the same mistake.
     pub fn pair(&self) -> (String, String) {
@@ -200,8 +195,7 @@ impl Hazard {
 impl Access {
     /// Its line in the variant first, then the inlined ones.
     pub fn chain(&self) -> String {
-        let lines: Vec<&str> = self.lines.iter().rev().map(String::as_str).collect();
-        lines.join(" > ")
+        self.lines.iter().rev().map(String::as_str).joined(" > ")
     }
 
     /// Whether its own line, or one it was inlined into, is in a variant and not in a header.
@@ -238,18 +232,18 @@ fn listed(lanes: u32) -> String {
             _ => runs.push((lane, lane)),
         }
     }
-    let runs: Vec<String> = runs
+    let runs = runs
         .iter()
         .map(|(first, last)| match first == last {
             true => first.to_string(),
             false => format!("{first}-{last}"),
         })
-        .collect();
+        .joined(",");
     let word = match lanes.count_ones() {
         1 => "lane",
         _ => "lanes",
     };
-    format!("{word} {}", runs.join(","))
+    format!("{word} {runs}")
 }
 
 #[cfg(test)]

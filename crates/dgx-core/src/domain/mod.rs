@@ -38,7 +38,7 @@ pub use pattern::Pattern;
 pub use refusal::{DECLARE, is_undeclared};
 pub use shape::{Group, Shape};
 pub use status::Status;
-pub use text::{counted, distinct, short, typed};
+pub use text::{Joined, counted, distinct, first_few, short, typed};
 pub use timing::{BackendKind, KernelTime, Timing};
 pub use tuning::{ALGORITHM_DIGITS, Algorithm, Tuning};
 pub use units::{Bytes, Interval, Micros};

@@ -1,6 +1,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::domain::Joined;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::ser::Serializer;
@@ -44,19 +45,19 @@ impl Group {
 
     /// As TOML: `{ rows = 3, columns = 7 }`.
     pub fn to_toml(&self) -> String {
-        let sizes: Vec<String> = self
+        let sizes = self
             .iter()
             .map(|(n, size)| format!("{n} = {size}"))
-            .collect();
-        format!("{{ {} }}", sizes.join(", "))
+            .joined(", ");
+        format!("{{ {sizes} }}")
     }
 }
 
 /// The name of a shape of one group: `256x4096x7168`.
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes: Vec<String> = self.sizes().map(|size| size.to_string()).collect();
-        f.write_str(&sizes.join("x"))
+        let sizes = self.sizes().map(|size| size.to_string()).joined("x");
+        f.write_str(&sizes)
     }
 }
 

@@ -1,5 +1,3 @@
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,42 +29,22 @@ pub enum Status {
     NotValidated,
 }
 
-impl Status {
-    pub const ALL: [Self; 9] = [
-        Self::Ok,
-        Self::Wrong,
-        Self::Racy,
-        Self::CompileError,
-        Self::LaunchError,
-        Self::Crashed,
-        Self::Hung,
-        Self::Unsupported,
-        Self::NotValidated,
-    ];
+words!(Status {
+    Ok = "ok",
+    Wrong = "wrong",
+    Racy = "racy",
+    CompileError = "compile-error",
+    LaunchError = "launch-error",
+    Crashed = "crashed",
+    Hung = "hung",
+    Unsupported = "unsupported",
+    NotValidated = "not-validated",
+});
 
+impl Status {
     /// Whether it may have a time: no mistake was found.
     pub fn may_be_timed(self) -> bool {
         matches!(self, Self::Ok | Self::NotValidated)
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Wrong => "wrong",
-            Self::Racy => "racy",
-            Self::CompileError => "compile-error",
-            Self::LaunchError => "launch-error",
-            Self::Crashed => "crashed",
-            Self::Hung => "hung",
-            Self::Unsupported => "unsupported",
-            Self::NotValidated => "not-validated",
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Helpers for the text of messages.
 
 use std::ffi::OsStr;
+use std::fmt::Display;
 
 /// `1 shape`, `2 shapes`.
 pub fn counted(number: usize, noun: &str) -> String {
@@ -9,6 +10,17 @@ pub fn counted(number: usize, noun: &str) -> String {
         n => format!("{n} {noun}s"),
     }
 }
+
+/// Words as one text.
+pub trait Joined: Iterator<Item: Display> + Sized {
+    /// All of them, with `separator` between each two.
+    fn joined(self, separator: &str) -> String {
+        let words: Vec<String> = self.map(|word| word.to_string()).collect();
+        words.join(separator)
+    }
+}
+
+impl<I: Iterator<Item: Display>> Joined for I {}
 
 /// Each value once, in the order of first occurrence.
 pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
@@ -19,6 +31,14 @@ pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
         }
     }
     found
+}
+
+/// The first `most` words, and the number of the others as so many `more`: `a, b, 3 more`.
+pub fn first_few(mut words: Vec<String>, most: usize, more: &str) -> String {
+    let others = words.len().saturating_sub(most);
+    words.truncate(most);
+    words.extend((others > 0).then(|| format!("{others} {more}")));
+    words.join(", ")
 }
 
 /// Quoted as one word of a shell, so that printed commands can be pasted.

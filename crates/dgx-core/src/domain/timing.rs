@@ -1,4 +1,3 @@
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -7,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Micros;
 
 /// The source of times. Different sources never share a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timing {
     /// Measured by this tool, with CUDA events on a GPU.
@@ -15,22 +14,20 @@ pub enum Timing {
     /// Replayed from the actions of the emulator's warps.
     Modelled,
     /// Recorded elsewhere, without samples.
+    #[default]
     Recorded,
     /// Read from a script, to test the measuring itself: they prove nothing about any design.
     Scripted,
 }
 
-impl Timing {
-    /// The word in every table of such times.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Modelled => "modelled",
-            Self::Recorded => "recorded",
-            Self::Scripted => "scripted",
-        }
-    }
+words!(Timing {
+    Measured = "measured",
+    Modelled = "modelled",
+    Recorded = "recorded",
+    Scripted = "scripted",
+});
 
+impl Timing {
     /// Whether times are samples in blocks.
     pub fn sampled(self) -> bool {
         match self {
@@ -41,7 +38,7 @@ impl Timing {
 }
 
 /// The backend that runs contenders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackendKind {
     /// An NVIDIA GPU.
@@ -51,22 +48,18 @@ pub enum BackendKind {
     /// A script that answers like a GPU, to test the measuring itself.
     Fake,
     /// Nothing here: the numbers were recorded elsewhere.
+    #[default]
     None,
 }
 
+words!(BackendKind {
+    Cuda = "cuda",
+    Emu = "emu",
+    Fake = "fake",
+    None = "none",
+});
+
 impl BackendKind {
-    pub const ALL: [Self; 4] = [Self::Cuda, Self::Emu, Self::Fake, Self::None];
-
-    /// Its name in run files and tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cuda => "cuda",
-            Self::Emu => "emu",
-            Self::Fake => "fake",
-            Self::None => "none",
-        }
-    }
-
     /// The kind of its times, which is fixed for each backend.
     pub fn timing(self) -> Timing {
         match self {
@@ -84,12 +77,6 @@ impl FromStr for BackendKind {
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
         named.ok_or_else(|| format!("there is no backend `{text}`"))
-    }
-}
-
-impl fmt::Display for BackendKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -151,7 +151,7 @@ impl Scope<'_> {
                 if b < 0 {
                     return Err(ExprError::new(
                         args[1].span.clone(),
-                        format!("`{}` by a negative number, {b}", function.name()),
+                        format!("`{function}` by a negative number, {b}"),
                         "give a positive second argument",
                     ));
                 }

@@ -3,6 +3,7 @@
 //! way to go wrong (overflow, division by zero, an unknown or ambiguous name)
 //! is an error with a place.
 
+mod cursor;
 mod eval;
 mod levels;
 mod parse;
@@ -10,27 +11,13 @@ mod token;
 
 use std::ops::Range;
 
+pub(crate) use cursor::{COMPARISON, Cursor, Language, Token, word_len};
 pub use eval::{Scope, Steps};
 pub use eval::{not_yet, unknown};
-pub(crate) use token::{scan, word_len};
 
 /// Names with a meaning in every expression, besides the operator's sizes; neither sizes nor
 /// constants may use them.
 pub const CALL_NAMES: [&str; 3] = ["tiles", "groups", "sms"];
-
-/// Functions and the number of arguments each takes.
-pub(crate) const FUNCTIONS: [(&str, Function); 10] = [
-    ("cdiv", Function::Cdiv),
-    ("align", Function::Align),
-    ("min", Function::Min),
-    ("max", Function::Max),
-    ("sum", Function::Sum),
-    ("most", Function::Most),
-    ("least", Function::Least),
-    ("bits", Function::Bits),
-    ("levels", Function::Levels),
-    ("next", Function::Next),
-];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
@@ -46,14 +33,18 @@ pub enum Function {
     Next,
 }
 
-impl Function {
-    pub fn name(self) -> &'static str {
-        FUNCTIONS
-            .iter()
-            .find(|(_, f)| *f == self)
-            .map_or("", |(name, _)| name)
-    }
-}
+words!(Function {
+    Cdiv = "cdiv",
+    Align = "align",
+    Min = "min",
+    Max = "max",
+    Sum = "sum",
+    Most = "most",
+    Least = "least",
+    Bits = "bits",
+    Levels = "levels",
+    Next = "next",
+});
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {

@@ -3,113 +3,47 @@
 
 use std::ops::Range;
 
-use super::token::{Token, tokens};
-use super::{Binary, ExprError, FUNCTIONS, Function, Kind, Node, Unary};
+use super::cursor::{COMPARISON, Cursor, Token};
+use super::token::tokens;
+use super::{Binary, ExprError, Function, Kind, Node, Unary};
 use crate::diagnostic::did_you_mean;
 
-/// Deep enough for anything a person writes, shallow enough for any stack.
-const MAX_DEPTH: usize = 64;
-/// `1 + 1 + …` is a tree as deep as it is long.
-const MAX_TOKENS: usize = 1000;
+/// Maximum number of prefix operators before one value.
+const MAX_PREFIX: usize = 64;
 
 pub(super) fn parse(text: &str) -> Result<Node, ExprError> {
-    let tokens = tokens(text)?;
-    if let Some((_, span)) = tokens.get(MAX_TOKENS) {
-        return Err(ExprError::new(
-            span.clone(),
-            format!(
-                "an expression of {} words, {MAX_TOKENS} at most",
-                tokens.len()
-            ),
-            "name parts of it as constants",
-        ));
-    }
-    let mut parser = Parser {
-        tokens,
-        at: 0,
-        end: text.len(),
-        depth: 0,
+    tokens(text)?.whole(Cursor::choice)
+}
+
+fn infix(token: &Token<i64>) -> Option<(Binary, u8)> {
+    let Token::Symbol(symbol) = token else {
+        return None;
     };
-    let root = parser.choice()?;
-    match parser.tokens.get(parser.at) {
-        None => Ok(root),
-        Some((_, span)) => Err(ExprError::new(
-            span.clone(),
-            format!(
-                "`{}` is left over after the expression",
-                &text[span.clone()]
-            ),
-            "remove it, or put an operator before it",
-        )),
-    }
+    Some(match *symbol {
+        "||" => (Binary::Or, 1),
+        "&&" => (Binary::And, 2),
+        "==" => (Binary::Equal, COMPARISON),
+        "!=" => (Binary::NotEqual, COMPARISON),
+        "<" => (Binary::Less, COMPARISON),
+        "<=" => (Binary::LessEqual, COMPARISON),
+        ">" => (Binary::Greater, COMPARISON),
+        ">=" => (Binary::GreaterEqual, COMPARISON),
+        "+" => (Binary::Add, 4),
+        "-" => (Binary::Subtract, 4),
+        "*" => (Binary::Multiply, 5),
+        "/" => (Binary::Divide, 5),
+        "%" => (Binary::Remainder, 5),
+        _ => return None,
+    })
 }
 
-struct Parser {
-    tokens: Vec<(Token, Range<usize>)>,
-    at: usize,
-    end: usize,
-    depth: usize,
-}
-
-fn strength(operator: Binary) -> u8 {
-    match operator {
-        Binary::Or => 1,
-        Binary::And => 2,
-        Binary::Equal
-        | Binary::NotEqual
-        | Binary::Less
-        | Binary::LessEqual
-        | Binary::Greater
-        | Binary::GreaterEqual => COMPARISON,
-        Binary::Add | Binary::Subtract => 4,
-        Binary::Multiply | Binary::Divide | Binary::Remainder => 5,
-    }
-}
-
-const COMPARISON: u8 = 3;
-
-impl Parser {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at).map(|(token, _)| token)
-    }
-
-    /// Where the next token is, or the end of the text.
-    fn here(&self) -> Range<usize> {
-        self.tokens
-            .get(self.at)
-            .map_or(self.end..self.end, |(_, span)| span.clone())
-    }
-
-    fn take(&mut self, token: &Token) -> bool {
-        let found = self.peek() == Some(token);
-        self.at += usize::from(found);
-        found
-    }
-
-    fn expect(&mut self, token: &Token, what: &str) -> Result<(), ExprError> {
-        if self.take(token) {
-            return Ok(());
-        }
-        Err(ExprError::new(
-            self.here(),
-            format!("{what} is missing here"),
-            format!("add {what}"),
-        ))
-    }
-
+impl Cursor<'_, i64> {
     fn choice(&mut self) -> Result<Node, ExprError> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(ExprError::new(
-                self.here(),
-                format!("nested more than {MAX_DEPTH} deep"),
-                "name a part of it as a constant",
-            ));
-        }
+        self.enter()?;
         let condition = self.binary(1)?;
-        let node = if self.take(&Token::Question) {
+        let node = if self.take("?") {
             let yes = self.choice()?;
-            self.expect(&Token::Colon, "`:`")?;
+            self.expect(":")?;
             let no = self.choice()?;
             let span = condition.span.start..no.span.end;
             let kind = Kind::Choice(Box::new(condition), Box::new(yes), Box::new(no));
@@ -117,28 +51,15 @@ impl Parser {
         } else {
             condition
         };
-        self.depth -= 1;
+        self.leave();
         Ok(node)
     }
 
     fn binary(&mut self, least: u8) -> Result<Node, ExprError> {
         let mut left = self.prefix()?;
-        while let Some(Token::Operator(operator)) = self.peek() {
-            let operator = *operator;
-            let binds = strength(operator);
-            if binds < least {
-                break;
-            }
-            let place = self.here();
-            self.at += 1;
-            let right = self.binary(binds + 1)?;
-            if binds == COMPARISON && self.compares_again() {
-                return Err(ExprError::new(
-                    place.start..self.here().end,
-                    "comparisons do not chain",
-                    "write `a < b && b < c`",
-                ));
-            }
+        while let Some((operator, strength, place)) = self.infix(infix, least) {
+            let right = self.binary(strength + 1)?;
+            self.unchained(infix, strength, &place)?;
             let span = left.span.start..right.span.end;
             let kind = Kind::Binary(operator, Box::new(left), Box::new(right));
             left = Node { kind, span };
@@ -146,23 +67,19 @@ impl Parser {
         Ok(left)
     }
 
-    fn compares_again(&self) -> bool {
-        matches!(self.peek(), Some(Token::Operator(next)) if strength(*next) == COMPARISON)
-    }
-
     fn prefix(&mut self) -> Result<Node, ExprError> {
         let start = self.here().start;
         let mut operators = Vec::new();
         loop {
-            if self.take(&Token::Not) {
+            if self.take("!") {
                 operators.push(Unary::Not);
-            } else if self.take(&Token::Operator(Binary::Subtract)) {
+            } else if self.take("-") {
                 operators.push(Unary::Negate);
             } else {
                 break;
             }
         }
-        if operators.len() > MAX_DEPTH {
+        if operators.len() > MAX_PREFIX {
             return Err(ExprError::new(
                 start..self.here().end,
                 "too many prefix operators",
@@ -180,37 +97,39 @@ impl Parser {
 
     fn primary(&mut self) -> Result<Node, ExprError> {
         let span = self.here();
-        match self.peek().cloned() {
-            Some(Token::Integer(value)) => {
-                self.at += 1;
-                let kind = Kind::Integer(value);
-                Ok(Node { kind, span })
+        let kind = match self.peek().cloned() {
+            Some(Token::Number(value)) => {
+                self.advance();
+                Kind::Integer(value)
             }
             Some(Token::Name(name)) => {
-                self.at += 1;
-                if self.take(&Token::Open) {
+                self.advance();
+                if self.take("(") {
                     return self.call(&name, span);
                 }
-                let kind = Kind::Name(name);
-                Ok(Node { kind, span })
+                Kind::Name(name)
             }
-            Some(Token::Open) => {
-                self.at += 1;
+            Some(Token::Symbol("(")) => {
+                self.advance();
                 let inner = self.choice()?;
-                self.expect(&Token::Close, "`)`")?;
-                Ok(inner)
+                self.expect(")")?;
+                return Ok(inner);
             }
-            _ => Err(ExprError::new(
-                span,
-                "a value is missing here",
-                "write a number, a name or a parenthesised expression",
-            )),
-        }
+            _ => {
+                return Err(ExprError::new(
+                    span,
+                    "a value is missing here",
+                    "write a number, a name or a parenthesised expression",
+                ));
+            }
+        };
+        Ok(Node { kind, span })
     }
 
     fn call(&mut self, name: &str, place: Range<usize>) -> Result<Node, ExprError> {
-        let Some((_, function)) = FUNCTIONS.iter().find(|(known, _)| *known == name) else {
-            let names = FUNCTIONS.map(|(name, _)| name);
+        let mut functions = Function::ALL.into_iter();
+        let Some(function) = functions.find(|known| known.as_str() == name) else {
+            let names = Function::ALL.map(Function::as_str);
             let remedy = did_you_mean(name, names)
                 .unwrap_or_else(|| format!("the functions are {}", names.join(", ")));
             return Err(ExprError::new(
@@ -219,17 +138,14 @@ impl Parser {
                 remedy,
             ));
         };
-        let mut args = Vec::new();
-        if self.peek() != Some(&Token::Close) {
-            args.push(self.choice()?);
-            while self.take(&Token::Comma) {
-                args.push(self.choice()?);
-            }
-        }
+        let args = match self.peek() == Some(&Token::Symbol(")")) {
+            true => Vec::new(),
+            false => self.list(Self::choice)?,
+        };
         let span = place.start..self.here().end;
-        self.expect(&Token::Close, "`)`")?;
-        check_arity(*function, args.len(), &span)?;
-        let kind = Kind::Call(*function, args);
+        self.expect(")")?;
+        check_arity(function, args.len(), &span)?;
+        let kind = Kind::Call(function, args);
         Ok(Node { kind, span })
     }
 }
@@ -246,10 +162,7 @@ fn check_arity(function: Function, count: usize, span: &Range<usize>) -> Result<
     if fits {
         return Ok(());
     }
-    let name = function.name();
-    Err(ExprError::new(
-        span.clone(),
-        format!("`{name}` takes {wants}, and is given {count}"),
-        "see the table of functions in docs/variants.md",
-    ))
+    let message = format!("`{function}` takes {wants}, and is given {count}");
+    let remedy = "see the table of functions in docs/variants.md";
+    Err(ExprError::new(span.clone(), message, remedy))
 }

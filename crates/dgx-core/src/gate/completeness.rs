@@ -137,14 +137,11 @@ pub(super) fn lacking(
     gate: &Gate,
 ) -> Result<Vec<Finding>, GateError> {
     let lacking = |contender: &ContenderId, shape: Option<&str>, found: &str| Finding {
-        rule: Rule::Complete,
-        contender: contender.clone(),
-        shape: shape.map(str::to_owned),
         ruling: Ruling::Undecided,
         wanted: "as in the baseline run".to_owned(),
         found: found.to_owned(),
-        speedup: None,
         reason: Some("missing cells cannot be judged".to_owned()),
+        ..Finding::passed(Rule::Complete, contender, shape)
     };
     let common = |s: &&Shape| run.shape(&s.name) == Some(*s);
     if base.header.shapes.iter().filter(common).count() == 0 {

@@ -374,16 +374,7 @@ impl Case<'_> {
     }
 
     pub(super) fn plain(&self, rule: Rule, shape: Option<&str>) -> Finding {
-        Finding {
-            rule,
-            contender: self.contender.clone(),
-            shape: shape.map(str::to_owned),
-            ruling: Ruling::Passed,
-            wanted: "ok".to_owned(),
-            found: "ok".to_owned(),
-            speedup: None,
-            reason: None,
-        }
+        Finding::passed(rule, self.contender, shape)
     }
 
     /// One finding for each cell that is not ok, or a single one if all are. Over an earlier run

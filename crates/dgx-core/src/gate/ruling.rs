@@ -23,9 +23,9 @@ pub enum Rule {
     Complete,
 }
 
-impl Rule {
-    pub fn as_str(self) -> &'static str {
-        match self {
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
             Self::MinGeomean => "min-geomean",
             Self::MinShape => "min-shape",
             Self::NotSlower => "not-slower",
@@ -38,13 +38,7 @@ impl Rule {
             Self::ClaimsMet => "claims-met",
             Self::MaxCounter(counter) => counter.as_str(),
             Self::Complete => "complete",
-        }
-    }
-}
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        })
     }
 }
 
@@ -73,6 +67,22 @@ pub struct Finding {
     pub speedup: Option<Interval>,
     /// By how much it failed, or why it cannot be judged.
     pub reason: Option<String>,
+}
+
+impl Finding {
+    /// A rule that is met, as far as it was judged.
+    pub fn passed(rule: Rule, contender: &ContenderId, shape: Option<&str>) -> Self {
+        Self {
+            rule,
+            contender: contender.clone(),
+            shape: shape.map(str::to_owned),
+            ruling: Ruling::Passed,
+            wanted: "ok".to_owned(),
+            found: "ok".to_owned(),
+            speedup: None,
+            reason: None,
+        }
+    }
 }
 
 /// Further facts that a reader must know.

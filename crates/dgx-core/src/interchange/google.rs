@@ -18,30 +18,22 @@ pub(super) struct Report {
 struct Context {
     #[serde(default)]
     date: String,
-    #[serde(default)]
     host_name: Option<String>,
-    #[serde(default)]
     library_version: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Benchmark {
     name: String,
-    #[serde(default)]
     run_name: Option<String>,
-    #[serde(default)]
     run_type: Option<String>,
-    #[serde(default)]
     real_time: Option<f64>,
-    #[serde(default)]
     time_unit: Option<String>,
     #[serde(default)]
     error_occurred: bool,
-    #[serde(default)]
     error_message: Option<String>,
     #[serde(default)]
     skipped: bool,
-    #[serde(default)]
     skip_message: Option<String>,
 }
 

@@ -26,9 +26,7 @@ const CLOCKS: &str = "nv/json/freqs-bin:nv/cold/sample_freqs";
 #[derive(Deserialize)]
 pub(super) struct Report {
     meta: Meta,
-    #[serde(default)]
     devices: Option<Vec<Device>>,
-    #[serde(default)]
     benchmarks: Option<Vec<Benchmark>>,
 }
 
@@ -40,7 +38,6 @@ struct Meta {
 #[derive(Deserialize)]
 struct Versions {
     json: Version,
-    #[serde(default)]
     nvbench: Option<Version>,
 }
 
@@ -61,22 +58,17 @@ struct Device {
 #[derive(Deserialize)]
 struct Benchmark {
     name: String,
-    #[serde(default)]
     states: Option<Vec<State>>,
 }
 
 #[derive(Deserialize)]
 struct State {
     /// `None` if it runs on the CPU alone.
-    #[serde(default)]
     device: Option<i64>,
-    #[serde(default)]
     axis_values: Option<Vec<Named>>,
-    #[serde(default)]
     summaries: Option<Vec<Summary>>,
     #[serde(default)]
     is_skipped: bool,
-    #[serde(default)]
     skip_reason: Option<String>,
 }
 

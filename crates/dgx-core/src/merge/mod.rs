@@ -13,7 +13,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::diagnostic::CommandError;
-use crate::domain::typed;
+use crate::domain::{Joined, first_few, typed};
 use crate::record::schema::{End, Header, Line, Part};
 use crate::record::{Run, Slot, read};
 use choice::{Choice, Source};
@@ -222,14 +222,11 @@ fn unswept(header: &Header, sources: &[Source], absent: &[&String], whole: &Path
 const NAMED: usize = 6;
 
 fn named(shapes: &[&String]) -> String {
-    let mut list: Vec<&str> = shapes.iter().take(NAMED).map(|s| s.as_str()).collect();
-    let more = format!("{} more", shapes.len().saturating_sub(NAMED));
-    if shapes.len() > NAMED {
-        list.push(&more);
-    }
+    let names = shapes.iter().map(|name| (*name).clone()).collect();
+    let list = first_few(names, NAMED, "more");
     let noun = if shapes.len() == 1 { "shape" } else { "shapes" };
     let verb = if shapes.len() == 1 { "is" } else { "are" };
-    format!("{noun} {} {verb}", list.join(", "))
+    format!("{noun} {list} {verb}")
 }
 
 /// Writes the merged run to a draft, reads it back, and moves it into place.
@@ -280,11 +277,11 @@ fn write(
             ));
         }
     }
-    let what: Vec<&str> = missing.iter().map(|m| m.what.as_str()).collect();
+    let what = missing.iter().map(|m| m.what.as_str()).joined("; ");
     let decision = run.decision(seconds.get("measure").copied().unwrap_or_default());
     let end = End {
         complete: missing.is_empty(),
-        reason: (!missing.is_empty()).then(|| what.join("; ")),
+        reason: (!missing.is_empty()).then_some(what),
         seconds,
         decision: Some(decision).filter(|d| !d.is_empty()),
     };

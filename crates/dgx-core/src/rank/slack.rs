@@ -1,8 +1,6 @@
 //! Classifies a ratio of two times: faster, slower, or not distinguishable. Comparisons, ranks and
 //! gates all use it, so they cannot disagree.
 
-use std::fmt;
-
 use super::{Ranking, same_card};
 use crate::domain::Timing;
 use crate::record::Run;
@@ -96,20 +94,19 @@ pub enum Judgement {
     Uncalibrated,
 }
 
-impl Judgement {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Faster => "faster",
-            Self::Slower => "slower",
-            Self::Equal => "equal",
-            Self::Open | Self::Doubtful => "cannot tell",
-            Self::OtherCard => "other card",
-            Self::OneBlock => "one block",
-            Self::OneProcess => "one process",
-            Self::Uncalibrated => "uncalibrated",
-        }
-    }
+words!(Judgement {
+    Faster = "faster",
+    Slower = "slower",
+    Equal = "equal",
+    Open = "cannot tell",
+    Doubtful = "cannot tell",
+    OtherCard = "other card",
+    OneBlock = "one block",
+    OneProcess = "one process",
+    Uncalibrated = "uncalibrated",
+});
 
+impl Judgement {
     /// Whether times differ; `None` if that is not known.
     pub fn differs(self) -> Option<bool> {
         match self {
@@ -117,12 +114,6 @@ impl Judgement {
             Self::Equal | Self::Open => Some(false),
             Self::Doubtful | Self::OneBlock | Self::OneProcess | Self::Uncalibrated => None,
         }
-    }
-}
-
-impl fmt::Display for Judgement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

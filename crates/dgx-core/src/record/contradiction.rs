@@ -3,7 +3,7 @@
 use toml_edit::{DocumentMut, Item};
 
 use super::schema::{End, Estimate, Header, Settings};
-use crate::domain::{Distribution, Status, Timing, Verdict};
+use crate::domain::{Distribution, Joined, Status, Timing, Verdict};
 
 /// A modelled time may end before its last kernel by this share, because of rounding.
 const ROUNDING: f64 = 1e-6;
@@ -36,8 +36,8 @@ pub(super) fn header(header: &Header) -> Refusal {
             Distribution::CornerUnsigned if !says.contains(&d.as_str()) => "corner",
             other => other.as_str(),
         });
-        let has: Vec<&str> = has.collect();
-        agree("distributions", says.join(", "), has.join(", "))?;
+        let has = has.joined(", ");
+        agree("distributions", says.join(", "), has)?;
     }
     Ok(())
 }

@@ -35,7 +35,7 @@ fn refuse(when: bool, why: impl FnOnce() -> String) -> Refusal {
 fn within(range: &RangeInclusive<f64>, value: f64, what: &str, unit: &str) -> Refusal {
     refuse(!range.contains(&value), || {
         let (least, most) = (range.start(), range.end());
-        format!("{what} of {value:?}{unit} is impossible: {least} to {most:e}{unit} can be")
+        format!("{what} of {value:?}{unit} is impossible: the range is {least} to {most:e}{unit}")
     })
 }
 
@@ -123,7 +123,7 @@ fn shard(shard: &Shard, header: &Header, operator: &Operator) -> Refusal {
     })?;
     let cells = header.contenders.len().saturating_mul(shapes.len());
     refuse(cells > CELLS, || {
-        format!("a round of {cells} cells: at most {CELLS} can be")
+        format!("a round of {cells} cells: it may have {CELLS} at most")
     })?;
     distinct(shapes, operator)?;
     let mut strangers = header.shapes.iter().filter(|s| !shapes.contains(s));
@@ -139,7 +139,7 @@ fn shape(shape: &Shape, operator: &Operator) -> Refusal {
     name("shape", &shape.name)?;
     let (called, groups) = (&shape.name, shape.groups.len());
     refuse(!(1..=GROUPS).contains(&groups), || {
-        format!("shape `{called}` has {groups} groups: 1 to {GROUPS} can be")
+        format!("shape `{called}` has {groups} groups: a shape has 1 to {GROUPS}")
     })?;
     let mut all = 0.0;
     for group in &shape.groups {

@@ -8,9 +8,7 @@ use super::Run;
 use super::schema::{
     ConfigText, ContenderRecord, DeviceRecord, Estimate, Header, Host, SCHEMA, Settings,
 };
-use crate::domain::{
-    BackendKind, Bytes, ContenderId, Micros, Shape, Status, Verdict, printable_line,
-};
+use crate::domain::{ContenderId, Micros, Shape, Status, Verdict, printable_line};
 use crate::stats::{PROCESSES, Sampled};
 
 /// The results of another tool, process by process.
@@ -206,7 +204,7 @@ fn header(
     let record = |name: &String| ContenderRecord {
         id: ContenderId::from_text(name.clone()),
         variant: name.clone(),
-        params: Default::default(),
+        params: BTreeMap::new(),
         summary: String::new(),
         parent: None,
         round: None,
@@ -220,53 +218,34 @@ fn header(
         groups: Vec::new(),
     };
     let name = path.file_stem().map(|name| name.to_string_lossy());
+    let unknown = || "unknown".to_owned();
     Header {
         schema: SCHEMA,
         name: name.map_or(String::new(), |name| printable_line(&name)),
         question: format!("What did {} find?", printable_line(&found.tool)),
         started: printable_line(&found.started),
-        argv: Vec::new(),
-        dgx: String::new(),
-        git: None,
         host: Host {
-            os: "unknown".to_owned(),
-            arch: "unknown".to_owned(),
-            cpu: "unknown".to_owned(),
+            os: unknown(),
+            arch: unknown(),
+            cpu: unknown(),
             cores: 0,
         },
         device: DeviceRecord {
-            backend: BackendKind::None,
-            timing: BackendKind::None.timing(),
             name: printable_line(&found.device),
-            uuid: None,
-            driver: None,
             sms: found.sms,
-            l2: Bytes(0),
-            memory: Bytes(0),
-            clock_mhz: 0.0,
-            bandwidth: 0.0,
-            tensor_flops_per_clock: 0.0,
-            fp4: false,
-            smem_per_block: Bytes(0),
-            calibration: None,
-            model: None,
+            ..DeviceRecord::default()
         },
-        compiler: None,
         config: ConfigText {
             path: path.display().to_string(),
             text: String::new(),
         },
         baseline: ContenderId::from_text(contenders.first().cloned().unwrap_or_default()),
-        yardstick: None,
         contenders: contenders.iter().map(record).collect(),
         shapes: shapes.iter().map(shape).collect(),
         settings: Settings {
             processes: found.processes.len() as u32,
             ..Settings::default()
         },
-        operator: None,
-        departures: Vec::new(),
-        shard: None,
-        parts: Vec::new(),
+        ..Header::default()
     }
 }

@@ -2,6 +2,7 @@
 //! when its process ends in any way. Readers do not need it.
 
 use std::fs::{File, TryLockError};
+use std::os::linux::fs::MetadataExt;
 
 /// Whether this process now has the file to itself.
 pub enum Claim {
@@ -21,9 +22,7 @@ pub fn claim(file: &File) -> Claim {
 }
 
 /// The process the kernel lists for this file, as `device:inode`.
-#[cfg(target_os = "linux")]
 fn holder(file: &File) -> Option<u32> {
-    use std::os::linux::fs::MetadataExt;
     let found = file.metadata().ok()?;
     let (device, inode) = (found.st_dev(), found.st_ino());
     let major = ((device >> 8) & 0xfff) | ((device >> 32) & !0xfff);
@@ -38,9 +37,4 @@ fn holder(file: &File) -> Option<u32> {
         _ => None,
     });
     holders.find(|pid| *pid > 0)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn holder(_file: &File) -> Option<u32> {
-    None
 }

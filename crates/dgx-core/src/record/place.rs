@@ -27,7 +27,7 @@ pub fn portable(path: &Path, project: &Path) -> String {
     }
 }
 
-/// A word of a command line, with a path outside the project, alone or after `--flag=`, shortened
+/// A word of a command line, with a path outside the project, alone or after `--flag=`, first_few
 /// as in a run file.
 pub fn portable_word(word: &str, project: &Path) -> String {
     let (flag, value) = match word.split_once('=') {

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::edge;
 use super::lines::{Stopped, pieces};
-use super::loading::Loading;
+use super::loading::{Loading, Refused};
 use super::run::Run;
 use super::schema::{Header, Line, SCHEMA};
 use crate::clean;
@@ -46,6 +46,21 @@ impl ReadError {
         move |source| Self::Io {
             path: path.to_owned(),
             source,
+        }
+    }
+
+    fn foreign(path: &Path, found: &str) -> Self {
+        Self::Foreign {
+            path: path.to_owned(),
+            found: found.to_owned(),
+        }
+    }
+
+    fn corrupt(path: &Path, line: usize, message: String) -> Self {
+        Self::Corrupt {
+            path: path.to_owned(),
+            line,
+            message,
         }
     }
 
@@ -100,17 +115,11 @@ pub fn read_text(path: &Path, bytes: &[u8]) -> Result<Run, ReadError> {
 }
 
 fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
-    let corrupt = |line, message| ReadError::Corrupt {
-        path: path.to_owned(),
-        line,
-        message,
-    };
+    let corrupt = |refused: Refused| ReadError::corrupt(path, refused.line, refused.message);
     let mut loading: Option<Loading> = None;
     let read = pieces(source, |line, text| {
         if let Some(loading) = &mut loading {
-            return loading
-                .take(line, text)
-                .map_err(|refused| corrupt(refused.line, refused.message));
+            return loading.take(line, text).map_err(corrupt);
         }
         let end = text.iter().position(|b| *b == b'\n');
         let (first, rest) = text.split_at(end.map_or(text.len(), |at| at + 1));
@@ -118,25 +127,19 @@ fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
         loading
             .insert(Loading::new(run))
             .take(line + 1, rest)
-            .map_err(|refused| corrupt(refused.line, refused.message))
+            .map_err(corrupt)
     });
-    let foreign = |found: &str| ReadError::Foreign {
-        path: path.to_owned(),
-        found: found.to_owned(),
-    };
     read.map_err(|stopped| match stopped {
         Stopped::Io(source) => ReadError::io(path)(source),
-        Stopped::TooLong(1) => foreign("its first line does not end"),
-        Stopped::TooLong(line) => corrupt(
-            line,
-            format!("the line is longer than {} MiB", edge::LINE >> 20),
-        ),
+        Stopped::TooLong(1) => ReadError::foreign(path, "its first line does not end"),
+        Stopped::TooLong(line) => {
+            let message = format!("the line is longer than {} MiB", edge::LINE >> 20);
+            ReadError::corrupt(path, line, message)
+        }
         Stopped::Refused(error) => error,
     })?;
-    loading
-        .ok_or_else(|| foreign("it is empty"))?
-        .finish()
-        .map_err(|refused| corrupt(refused.line, refused.message))
+    let loading = loading.ok_or_else(|| ReadError::foreign(path, "it is empty"))?;
+    loading.finish().map_err(corrupt)
 }
 
 /// The part of a first line that shows the file's tool and version.
@@ -148,10 +151,7 @@ struct Peek {
 }
 
 fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
-    let foreign = |found: &str| ReadError::Foreign {
-        path: path.to_owned(),
-        found: found.to_owned(),
-    };
+    let foreign = |found: &str| ReadError::foreign(path, found);
     if line.is_empty() {
         return Err(foreign("it is empty"));
     }
@@ -166,11 +166,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
             found: peek.schema,
         });
     }
-    let corrupt = |message: String| ReadError::Corrupt {
-        path: path.to_owned(),
-        line: 1,
-        message,
-    };
+    let corrupt = |message: String| ReadError::corrupt(path, 1, message);
     match clean::parse(line) {
         Ok(Line::Header(mut header)) => {
             let operator = header.operator().map_err(corrupt)?;

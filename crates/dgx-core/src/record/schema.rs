@@ -39,7 +39,7 @@ pub enum Line {
 }
 
 /// Everything needed to read the rest of the file without the config or the variants.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
     pub schema: u32,
@@ -151,7 +151,7 @@ pub struct GitState {
     pub dirty: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     pub os: String,
@@ -161,7 +161,7 @@ pub struct Host {
 }
 
 /// The device, as far as a reader needs it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceRecord {
     /// `none` for recorded numbers.
@@ -197,6 +197,7 @@ impl DeviceRecord {
     pub fn new(backend: BackendKind, device: &Device) -> Self {
         let Device { limits, peaks, .. } = device;
         let card = device.card.clone().unwrap_or_default();
+        let modelled = backend.timing() == Timing::Modelled;
         // Modelled times are bounded by the model's own numbers.
         let ceiling = device.ceiling(backend.timing());
         Self {
@@ -213,14 +214,8 @@ impl DeviceRecord {
             tensor_flops_per_clock: ceiling.map_or(0.0, |c| c.tensor_flops) / f64::from(limits.sms),
             fp4: ceiling.is_some_and(|c| c.fp4),
             smem_per_block: limits.shared_per_block,
-            calibration: match backend.timing() {
-                Timing::Modelled => device.calibration.clone(),
-                Timing::Measured | Timing::Recorded | Timing::Scripted => None,
-            },
-            model: match backend.timing() {
-                Timing::Modelled => device.model_digest(),
-                Timing::Measured | Timing::Recorded | Timing::Scripted => None,
-            },
+            calibration: device.calibration.clone().filter(|_| modelled),
+            model: device.model_digest().filter(|_| modelled),
         }
     }
 
@@ -263,7 +258,7 @@ impl DeviceRecord {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigText {
     pub path: String,

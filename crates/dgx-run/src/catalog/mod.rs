@@ -481,7 +481,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     // In any spelling: readers must not confuse the two.
     let letters = |c: &char| c.is_ascii_alphanumeric();
     let spelling: String = name.chars().filter(letters).collect();
-    let is_yardstick = |y: Yardstick| spelling.eq_ignore_ascii_case(y.name());
+    let is_yardstick = |y: Yardstick| spelling.eq_ignore_ascii_case(y.as_str());
     if Yardstick::ALL.into_iter().any(is_yardstick) {
         return Err("that is a yardstick's name".to_owned());
     }

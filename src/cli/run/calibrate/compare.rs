@@ -8,11 +8,11 @@ use crate::agreement::{
     measured_on,
 };
 use crate::cli::{Globals, runs};
-use crate::present::{Align, Column, Style, Table, percent, signed_percent};
+use crate::present::{Column, Style, Table, percent, signed_percent};
 use crate::report::svg;
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group, distinct};
+use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group, Joined, distinct};
 use dgx_core::operators;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
@@ -239,26 +239,25 @@ fn show(comparison: &ModelComparison, device: &Device, style: &Style) {
         say!("");
     }
     if !comparison.found.changed.is_empty() {
-        let names: Vec<&str> = comparison
+        let names = comparison
             .found
             .changed
             .iter()
             .map(|id| id.as_str())
-            .collect();
-        let text = format!("changed since they were measured: {}", names.join(", "));
+            .joined(", ");
+        let text = format!("changed since they were measured: {names}");
         say!("{}\n", style.fold(&text, 2));
     }
 }
 
 fn cells(comparison: &ModelComparison) -> Table {
-    let right = |title| Column::new(title, Align::Right, 9);
     let mut grid = Table::new(vec![
-        Column::new("contender", Align::Left, 9),
-        Column::new("shape", Align::Left, 9),
-        right("modelled"),
-        right("measured"),
-        right("error"),
-        Column::new("bound", Align::Left, 5),
+        Column::left("contender"),
+        Column::left("shape"),
+        Column::right("modelled"),
+        Column::right("measured"),
+        Column::right("error"),
+        Column::left("bound").weight(5),
     ]);
     for cell in &comparison.found.cells {
         grid.push(vec![
@@ -274,17 +273,15 @@ fn cells(comparison: &ModelComparison) -> Table {
 }
 
 fn orders(orders: &[Order]) -> Table {
-    let left = |title| Column::new(title, Align::Left, 8);
-    let right = |title| Column::new(title, Align::Right, 9);
     let mut grid = Table::new(vec![
-        Column::new("shape", Align::Left, 9),
-        right("contenders"),
-        right("τ"),
-        right("differ"),
-        right("rightly"),
-        left("fastest, modelled"),
-        left("measured"),
-        right("regret"),
+        Column::left("shape"),
+        Column::right("contenders"),
+        Column::right("τ"),
+        Column::right("differ"),
+        Column::right("rightly"),
+        Column::left("fastest, modelled").weight(8),
+        Column::left("measured").weight(8),
+        Column::right("regret"),
     ]);
     for order in orders {
         grid.push(vec![
@@ -323,13 +320,12 @@ fn signs(differences: &[Difference]) -> Vec<String> {
 }
 
 fn wrong(differences: &[Difference]) -> Table {
-    let right = |title| Column::new(title, Align::Right, 9);
     let mut grid = Table::new(vec![
-        Column::new("wrong sign: from", Align::Left, 9),
-        Column::new("to", Align::Left, 9),
-        Column::new("shape", Align::Left, 9),
-        right("measured"),
-        right("modelled"),
+        Column::left("wrong sign: from"),
+        Column::left("to"),
+        Column::left("shape"),
+        Column::right("measured"),
+        Column::right("modelled"),
     ]);
     for difference in differences.iter().filter(|d| !d.right()) {
         grid.push(vec![

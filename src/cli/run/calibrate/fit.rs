@@ -5,7 +5,7 @@ use super::{Args, Only, read};
 use crate::agreement::Errors;
 use crate::cli::{Globals, runs};
 use crate::export;
-use crate::present::{Align, Column, Table, percent, signed_percent};
+use crate::present::{Column, Table, percent, signed_percent};
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, SourceFile};
 use dgx_core::domain::Exit;
@@ -61,15 +61,14 @@ fn origin(path: &Path, answers: &Answers) -> String {
 }
 
 fn numbers(fitted: &[Fitted]) -> Table {
-    let right = |title, weight| Column::new(title, Align::Right, weight);
     let mut grid = Table::new(vec![
-        Column::new("number", Align::Left, 9),
-        right("before", 9),
-        right("after", 9),
-        right("cases", 7),
-        right("error before", 8),
-        right("after", 8),
-        Column::new("", Align::Left, 9),
+        Column::left("number"),
+        Column::right("before"),
+        Column::right("after"),
+        Column::right("cases").weight(7),
+        Column::right("error before").weight(8),
+        Column::right("after").weight(8),
+        Column::left(""),
     ]);
     for number in fitted {
         let error = |of: fn((f64, f64)) -> f64| match number.errors {
@@ -113,17 +112,16 @@ fn figure(value: f64) -> String {
 
 /// The cases with `only` in their names, or the worst-fitting ones.
 fn cases(fit: &Fit, only: &Only) -> Table {
-    let right = |title, weight| Column::new(title, Align::Right, weight);
     let title = match only.is_all() {
         true => "fits worst",
         false => "case",
     };
     let mut grid = Table::new(vec![
-        Column::new(title, Align::Left, 9),
-        right("answer", 9),
-        right("before", 8),
-        right("after", 9),
-        right("error", 9),
+        Column::left(title),
+        Column::right("answer"),
+        Column::right("before").weight(8),
+        Column::right("after"),
+        Column::right("error"),
     ]);
     let mut cases: Vec<&CaseFit> = fit.cases.iter().collect();
     cases.retain(|case| only.lets_in(case.name));

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use super::machine;
 use crate::cli::{Globals, named, runs};
 use crate::export;
-use crate::present::{Align, Column, Style, Table, percent};
+use crate::present::{Column, Style, Table, percent};
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::Exit;
 use ptx_calibrate::{Answers, Only, Read, cases, probes};
 
 /// Ask a GPU what its instructions, memories, barriers and launches cost, fit
-/// the model's numbers to its answers, and hold modelled times against measured
+/// the model's numbers to its answers, and compare modelled times with measured
 /// ones.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -36,8 +36,8 @@ pub(crate) struct Args {
     /// List the probes, and run none
     #[arg(long, group = "deed")]
     list: bool,
-    /// Only cases whose names contain TEXT, e.g. wgmma/rs (--fit uses all and shows
-    /// these); with runs, cells, e.g. "auto 256x"
+    /// Only cases whose names contain TEXT, e.g. wgmma/rs (--fit uses the others as
+    /// well, but does not print them); with runs: only such cells, e.g. "auto 256x"
     #[arg(
         long,
         value_name = "TEXT",
@@ -99,15 +99,14 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 
 /// Prints the errors of the built-in targets.
 fn known(style: &Style) {
-    let right = |title: &str| Column::new(title, Align::Right, 9);
     let mut grid = Table::new(vec![
         Column::key("target"),
-        Column::new("device", Align::Left, 9),
-        right("median"),
-        right("p90"),
-        right("worst"),
-        right("cells"),
-        Column::new("compared with runs of", Align::Left, 8).wraps(),
+        Column::left("device"),
+        Column::right("median"),
+        Column::right("p90"),
+        Column::right("worst"),
+        Column::right("cells"),
+        Column::left("compared with runs of").weight(8).wraps(),
     ]);
     for (name, device) in target::built_in() {
         let own = device.calibration.as_ref();

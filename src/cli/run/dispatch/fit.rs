@@ -7,9 +7,9 @@ use super::write::with_costs;
 use super::{Args, sample};
 use crate::cli::{Globals, runs};
 use crate::dispatch::{self, Costs, Regret, Sample, percentile};
-use crate::present::{Align, Column, Table, percent};
+use crate::present::{Column, Table, percent};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Chip, Exit};
+use dgx_core::domain::{Chip, Exit, Joined};
 use dgx_core::record::Run;
 use dgx_run::catalog::{Catalog, Variant};
 
@@ -119,11 +119,11 @@ fn sampled(variant: &Variant, runs: &[Run]) -> Result<Vec<Sample>, CommandError>
 fn errors(variant: &Variant, samples: &[Sample], costs: &Costs) -> Table {
     let mut grid = Table::new(vec![
         Column::key("contender"),
-        Column::new("shapes", Align::Right, 4),
-        Column::new("median", Align::Right, 4),
-        Column::new("90 %", Align::Right, 4),
-        Column::new("worst", Align::Right, 4),
-        Column::new("cost, ns", Align::Left, 4).wraps(),
+        Column::right("shapes").weight(4),
+        Column::right("median").weight(4),
+        Column::right("90 %").weight(4),
+        Column::right("worst").weight(4),
+        Column::left("cost, ns").weight(4).wraps(),
     ]);
     for found in dispatch::errors(samples, costs) {
         let pick = &variant.picks[found.pick];
@@ -135,7 +135,7 @@ fn errors(variant: &Variant, samples: &[Sample], costs: &Costs) -> Table {
             percent(percentile(&found.shares, 0.5)),
             percent(percentile(&found.shares, 0.9)),
             percent(percentile(&found.shares, 1.0)),
-            terms.collect::<Vec<_>>().join(" + "),
+            terms.joined(" + "),
         ]);
     }
     grid
@@ -144,11 +144,11 @@ fn errors(variant: &Variant, samples: &[Sample], costs: &Costs) -> Table {
 fn regrets(variant: &Variant, lost: &[(&str, &Vec<Sample>, &Costs)]) -> Table {
     let mut grid = Table::new(vec![
         Column::key("regret"),
-        Column::new("shapes", Align::Right, 4),
-        Column::new("mean", Align::Right, 4),
-        Column::new("95 %", Align::Right, 4),
-        Column::new("worst", Align::Right, 4),
-        Column::new("most is lost on", Align::Left, 4).wraps(),
+        Column::right("shapes").weight(4),
+        Column::right("mean").weight(4),
+        Column::right("95 %").weight(4),
+        Column::right("worst").weight(4),
+        Column::left("most is lost on").weight(4).wraps(),
     ]);
     for (what, samples, costs) in lost {
         let found = dispatch::regrets(samples, costs);
@@ -160,14 +160,14 @@ fn regrets(variant: &Variant, lost: &[(&str, &Vec<Sample>, &Costs)]) -> Table {
             format!("{} {share} ({chosen}, not {best})", regret.shape)
         };
         let worst = found.iter().rev().filter(|regret| regret.share > 0.0);
-        let worst: Vec<String> = worst.take(NAMED).map(name).collect();
+        let worst = worst.take(NAMED).map(name).joined("; ");
         grid.push(vec![
             (*what).to_owned(),
             shares.len().to_string(),
             percent(shares.iter().sum::<f64>() / shares.len().max(1) as f64),
             percent(percentile(&shares, 0.95)),
             percent(percentile(&shares, 1.0)),
-            worst.join("; "),
+            worst,
         ]);
     }
     grid

@@ -8,7 +8,7 @@ use crate::cli::{Globals, named, runs};
 use crate::contest::dispatch::dispatch_among;
 use crate::present;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{ContenderId, Exit, typed};
+use dgx_core::domain::{ContenderId, Exit, Joined, typed};
 use dgx_core::gate;
 use dgx_core::rank::Ranking;
 use dgx_run::catalog::Catalog;
@@ -63,9 +63,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let ranking = Ranking::of(&run);
     let gaps = gate::gaps(&run, &ranking);
     if !gaps.is_empty() {
-        let lacks: Vec<String> = gaps.iter().map(present::gap).collect();
+        let lacks = gaps.iter().map(present::gap).joined("; ");
         return Err(CommandError::inconclusive(
-            format!("{} is incomplete: {}", run.path.display(), lacks.join("; ")),
+            format!("{} is incomplete: {}", run.path.display(), lacks),
             format!(
                 "the winners are known once the run is complete: `dgx sweep --resume {}`",
                 typed(&run.path)

@@ -1,8 +1,9 @@
 //! Writes costs into the front matter and leaves the rest of the file unchanged.
 
-use toml_edit::{DocumentMut, Item, TomlError, Value};
+use toml_edit::{DocumentMut, TomlError, Value};
 
 use crate::dispatch::Costs;
+use dgx_core::config::target::replace;
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_run::catalog::front_matter;
 
@@ -36,15 +37,6 @@ pub(super) fn with_costs(file: &SourceFile, costs: &Costs) -> Result<SourceFile,
         path: file.path.clone(),
         text: text.into(),
     })
-}
-
-/// Replaces the value and keeps the spaces and comments around it.
-fn replace(item: &mut Item, value: Value) {
-    let decor = item.as_value().map(|old| old.decor().clone());
-    *item = Item::Value(value);
-    if let (Some(new), Some(decor)) = (item.as_value_mut(), decor) {
-        *new.decor_mut() = decor;
-    }
 }
 
 /// Four digits: the fit determines no more.

@@ -5,9 +5,9 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::of::round_text;
-use super::{ROUNDS, refused, write};
+use super::{ROUNDS, refuse_existing, refused, write};
 use dgx_core::diagnostic::{CommandError, InputError, nearest};
-use dgx_core::domain::{Device, Exit, counted, typed};
+use dgx_core::domain::{Device, Exit, Joined, counted, typed};
 use dgx_core::files;
 use dgx_core::operator::Operator;
 use dgx_run::catalog::{Catalog, Declaration, Declared, Language, declared};
@@ -52,7 +52,7 @@ impl KernelArgs {
         let (path, function) = file_and_function(written);
         let language = Language::of(&path).filter(|language| *language == Language::Cuda);
         if language.is_none() {
-            let why = format!("{} is no .cu file", path.display());
+            let why = format!("{} is not a .cu file", path.display());
             let remedy =
                 "for PTX and Python write NAME.toml beside the file: see `dgx schema variant`";
             return Err(refused(name, &why, remedy));
@@ -68,13 +68,8 @@ impl KernelArgs {
             folder.join(format!("{name}.toml")),
             Path::new(ROUNDS).join(format!("{name}.toml")),
         ];
-        if let Some(there) = targets.iter().find(|file| file.exists()) {
-            let why = format!("there is {}", there.display());
-            return Err(refused(
-                name,
-                &why,
-                "choose another name, or remove the file",
-            ));
+        for file in &targets {
+            refuse_existing(name, file)?;
         }
         if text.trim_start().starts_with("/*dgx") {
             let why = format!("{} has front matter", path.display());
@@ -120,13 +115,13 @@ impl KernelArgs {
         }
         let grid = answer("--grid", "its grid", "'cdiv(m, 128)'", self.grid.clone())?;
         let block = answer("--block", "threads of a block", "128", block)?;
-        let args: Vec<String> = args.iter().map(|arg| value(arg)).collect();
+        let args = args.iter().map(|arg| value(arg)).joined(", ");
         Ok(format!(
             "[[launch]]\nkernel = {}\ngrid   = {}\nblock  = {}\nargs   = [{}]\n",
             value(instance),
             extent(&grid),
             extent(&block),
-            args.join(", "),
+            args,
         ))
     }
 
@@ -175,8 +170,8 @@ impl KernelArgs {
                         param.text,
                         known.join(" ")
                     );
-                    let names: Vec<&str> = kernel.params.iter().map(|p| &*p.name).collect();
-                    let example = format!("with one for each of {}", names.join(", "));
+                    let names = kernel.params.iter().map(|p| &*p.name).joined(", ");
+                    let example = format!("with one for each of {names}");
                     answer("--args", &what, &example, None)
                 }
             });
@@ -198,7 +193,7 @@ fn chosen(
     path: &Path,
 ) -> Result<Declared, CommandError> {
     let names = || kernels.iter().map(|kernel| &*kernel.name);
-    let list = names().collect::<Vec<_>>().join(", ");
+    let list = names().joined(", ");
     let shown = path.display();
     let error = |message: String, remedy: String| Err(InputError::new(message, remedy).into());
     let Some(function) = function else {

@@ -103,18 +103,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         .as_ref()
         .is_some_and(|catalog| catalog.knows(name).is_ok())
     {
-        let remedy = "choose another name, or remove the file";
-        return Err(refused(name, "there is a variant of that name", remedy));
+        return Err(taken(name, "there is a variant of that name"));
     }
     let round = Path::new(ROUNDS).join(format!("{name}.toml"));
-    if round.exists() {
-        let why = format!("there is {}", round.display());
-        return Err(refused(
-            name,
-            &why,
-            "choose another name, or remove the file",
-        ));
-    }
+    refuse_existing(name, &round)?;
     let parent = match (&args.from, &catalog) {
         (None, _) => None,
         (Some(from), Some(catalog)) => Some(Parent::find(from, catalog)?),
@@ -153,16 +145,21 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         false => (of::round_text(operator, name, beside.as_deref()), None),
     };
     written.push(write(&round, &text)?);
-    for file in &written {
+    tell(&written, &round, target);
+    Ok(Exit::Done)
+}
+
+/// Lists the written files and the next commands.
+fn tell(written: &[PathBuf], round: &Path, target: Option<&str>) {
+    for file in written {
         say!("wrote {}", file.display());
     }
-    let round = typed(&round);
+    let round = typed(round);
     // A design for another chip than the one here is emulated.
     let flag = target.map_or(String::new(), |target| format!(" --target {target}"));
     let passed = target.map_or(String::new(), |_| format!(" --{flag}"));
     say!("\nnext: dgx sweep {round}{flag}    it is right; how fast is it?");
     say!("      dgx watch {round}{passed}    sweeps again whenever a file of it is saved");
-    Ok(Exit::Done)
 }
 
 /// The named operator, or that of the design to copy.
@@ -382,6 +379,17 @@ fn write(path: &Path, text: &str) -> Result<PathBuf, CommandError> {
     let mut file = File::create_new(path).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     Ok(path.to_owned())
+}
+
+fn refuse_existing(name: &str, file: &Path) -> Result<(), CommandError> {
+    match file.exists() {
+        false => Ok(()),
+        true => Err(taken(name, &format!("there is {}", file.display()))),
+    }
+}
+
+fn taken(name: &str, why: &str) -> CommandError {
+    refused(name, why, "choose another name, or remove the file")
 }
 
 fn refused(name: &str, why: &str, remedy: &str) -> CommandError {

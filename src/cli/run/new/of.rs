@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{ENDING, ROUNDS, first_headers, opening, refused, write};
+use super::{ENDING, ROUNDS, first_headers, opening, refuse_existing, refused, taken, tell, write};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Device, Exit, typed};
+use dgx_core::domain::{Device, Exit, Joined};
 use dgx_core::operator::Operator;
 use dgx_core::operators::{self, usual};
 use dgx_run::catalog::Catalog;
@@ -33,19 +33,11 @@ impl Request<'_> {
         let (operator, file) = self.operator()?;
         let design = self.design.unwrap_or(FIRST);
         let round = self.round(design);
-        if round.exists() {
-            let why = format!("there is {}", round.display());
-            return Err(refused(
-                design,
-                &why,
-                "choose another name, or remove the file",
-            ));
-        }
+        refuse_existing(design, &round)?;
         let source = self.home.join(self.operator).join(format!("{design}.cu"));
         let known = |catalog: &Catalog| catalog.of(&operator).knows(design).is_ok();
         if source.exists() || catalog.is_some_and(known) {
-            let remedy = "choose another name, or remove the file";
-            return Err(refused(design, "there is a variant of that name", remedy));
+            return Err(taken(design, "there is a variant of that name"));
         }
         let kernel = naive(&operator, &here.chip.target()).map_err(|why| {
             refused(
@@ -63,12 +55,7 @@ impl Request<'_> {
         }
         written.push(write(&source, &kernel)?);
         written.push(write(&round, &round_text(&operator, design, None))?);
-        for file in &written {
-            say!("wrote {}", file.display());
-        }
-        let round = typed(&round);
-        say!("\nnext: dgx sweep {round}    it is right; how fast is it?");
-        say!("      dgx watch {round}    sweeps again whenever a file of it is saved");
+        tell(&written, &round, None);
         Ok(Exit::Done)
     }
 
@@ -112,10 +99,10 @@ impl Request<'_> {
 pub(super) fn round_text(operator: &Operator, design: &str, beside: Option<&str>) -> String {
     let shapes = operator.small.iter().map(|sizes| {
         let pairs = operator.sizes.iter().zip(sizes);
-        let sizes: Vec<String> = pairs
+        let sizes = pairs
             .map(|(name, size)| format!("{name} = {size}"))
-            .collect();
-        format!("  {{ {} }},\n", sizes.join(", "))
+            .joined(", ");
+        format!("  {{ {sizes} }},\n")
     });
     let shapes: String = shapes.collect();
     let (name, opening) = (&operator.name, opening(design, beside));

@@ -35,14 +35,14 @@ worth work. docs/profile.md explains each word.")]
 pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
-    /// A round or a run, for its shapes [default: the newest run if it is in it, else
-    /// configs/CONTENDER.toml, else the newest run]
+    /// A round or a run, for its shapes [default: the newest run if that has the
+    /// contender, else configs/CONTENDER.toml, else the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of the round's shapes, by its name or a pattern in quotes [default: its first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
-    /// Where the time comes from: a GPU, by stamps in the kernels, or the model
+    /// Measure on a GPU, by timestamps that the kernels write, or model
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
     /// Device to model: h200, h100, b200 or a file; numbers can be changed, e.g.

@@ -3,7 +3,7 @@
 use ptx_time::Spent;
 
 use super::over::Over;
-use crate::present::{Align, Column, Style, Table, percent, signed_percent, speedup};
+use crate::present::{Column, Style, Table, percent, signed_percent, speedup};
 use dgx_core::config::Round;
 use dgx_core::domain::{Micros, Timing, counted};
 use dgx_run::backend::cuda::StampedCalls;
@@ -75,17 +75,16 @@ type Beside<'a> = (Timing, Micros, &'a [StageTime]);
 
 /// Stage by stage: the first, and how the others differ from it.
 fn laid_over(first: &Profile, beside: &[Beside<'_>]) -> Table {
-    let right = |title: String, weight| Column::new(title, Align::Right, weight);
     let mut columns = vec![
-        Column::new("stage", Align::Left, 9),
-        right(format!("{} µs", first.timing.as_str()), 9),
-        right("share".to_owned(), 8),
+        Column::left("stage"),
+        Column::right(format!("{} µs", first.timing.as_str())),
+        Column::right("share".to_owned()).weight(8),
     ];
     for (timing, ..) in beside {
         columns.extend([
-            right(format!("{} µs", timing.as_str()), 9),
-            right("share".to_owned(), 7),
-            right("differs µs".to_owned(), 8),
+            Column::right(format!("{} µs", timing.as_str())),
+            Column::right("share".to_owned()).weight(7),
+            Column::right("differs µs".to_owned()).weight(8),
         ]);
     }
     let mut grid = Table::new(columns);
@@ -144,7 +143,7 @@ pub(super) fn stamped(device: &str, calls: &StampedCalls, lost: MissingStamps) -
     };
     let (plain, stamped) = (middle(&calls.plain), middle(&calls.stamped));
     let mut told = format!(
-        "Measured on {device} by stamps in the kernels, which cost {}: {plain} µs without them, \
+        "Measured on {device} by timestamps that the kernels write, which cost {}: {plain} µs without them, \
          {stamped} µs with them (medians of {} calls each). The stages are those of the last call.",
         signed_percent(stamped.0 / plain.0 - 1.0),
         calls.stamped.len(),
@@ -262,10 +261,10 @@ fn about(launch: &LaunchProfile, profile: &Profile) -> String {
 
 /// How warps spend their time, line by line; one column per role.
 fn roles(launch: &LaunchProfile) -> Table {
-    let mut columns = vec![Column::new("", Align::Left, 9)];
+    let mut columns = vec![Column::left("")];
     columns.extend(launch.roles.iter().map(|role| {
         let title = format!("{} × {}", role.warps, role.role.word());
-        Column::new(title, Align::Right, 8)
+        Column::right(title).weight(8)
     }));
     let mut grid = Table::new(columns);
     let mut row = |name: &str, share: &dyn Fn(&RoleShare) -> f64| {

@@ -7,7 +7,8 @@ use cpp_demangle::{DemangleOptions, Symbol};
 use ptx_cuda::report::{Forms, Kernel, Line, WHOLE};
 use serde_json::json;
 
-use crate::table::{Align, Column, Style, Table, Value};
+use crate::table::{Column, Style, Table, Value};
+use dgx_core::domain::Joined;
 
 /// Everything that was launched, found and refused.
 #[derive(Default)]
@@ -30,9 +31,9 @@ pub(super) struct Launched {
 const NAMED: usize = 4;
 
 fn some(forms: &BTreeSet<&str>) -> String {
-    let named: Vec<&str> = forms.iter().copied().take(NAMED).collect();
+    let named = forms.iter().copied().take(NAMED).joined(", ");
     let more = if forms.len() > NAMED { ", …" } else { "" };
-    named.join(", ") + more
+    named + more
 }
 
 /// A kernel's name as the source has it, with template arguments and without parameters.
@@ -215,8 +216,8 @@ impl Launched {
         let columns = ["launches", "CTAs", "warp instructions", "emulated in"];
         let mut columns: Vec<Column> = columns.into_iter().map(Column::right).collect();
         columns.push(Column::right("modelled"));
-        columns.push(Column::new("bound by", Align::Left, 9));
-        columns.push(Column::new("hazards", Align::Right, 9));
+        columns.push(Column::left("bound by"));
+        columns.push(Column::right("hazards"));
         let mut table = Table::keyed("kernel", columns.into_iter());
         for (name, kernel) in &self.kernels {
             let longest = kernel.longest.as_ref();

@@ -114,7 +114,7 @@ fn check_writable(path: &Path) -> Result<(), CommandError> {
 }
 
 fn no_folder(error: &std::io::Error) -> CommandError {
-    let message = format!("no folder for the libraries: {error}");
+    let message = format!("cannot make a folder for the libraries: {error}");
     CommandError::could_not_run(message, "set TMPDIR to a folder with 20 MB of room")
 }
 

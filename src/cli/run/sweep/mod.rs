@@ -16,7 +16,7 @@ use crate::contest::rounds;
 use crate::export::RunExport;
 use dgx_core::config::{Array, Baseline, Measurement, Round};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Device, Exit, Watch, content_hash};
+use dgx_core::domain::{BackendKind, Device, Exit, Joined, Watch, content_hash};
 use dgx_core::rank::Ranking;
 use dgx_core::record::schema::{Header, Settings};
 use dgx_core::record::verdict_exit;
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
     #[arg(long, help_heading = "Emulator")]
     exact_sums: bool,
-    /// Emulator only: run only the CTAs that times are modelled from, and validate
+    /// Emulator only: run only the CTAs needed to model times, on zeros, and validate
     /// nothing
     #[arg(long, conflicts_with = "exact_sums", help_heading = "Emulator")]
     time_only: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Args {
     array: Option<Array>,
     #[command(flatten, next_help_heading = "Slurm")]
     slurm: SlurmFlags,
-    /// A baseline that was settled before
+    /// The baseline, as the command that submitted this shard settled it
     #[arg(long, value_name = "CONTENDER", hide = true)]
     settled: Option<String>,
     /// Write the run to this file; continue it if it exists
@@ -319,8 +319,7 @@ fn launches(call: &OperatorCall) -> String {
         let threads = l.threads_per_block();
         format!("{} {x}×{y}×{z} blocks of {threads}", l.kernel)
     };
-    let all: Vec<String> = call.launches.iter().map(one).collect();
-    all.join(", ")
+    call.launches.iter().map(one).joined(", ")
 }
 
 /// The round file, overridden by the command line.
@@ -377,7 +376,8 @@ fn adjust(measurement: &mut Measurement, args: &Args) {
     }
 }
 
-/// Flags that contradict the run to be resumed.
+/// Flags that contradict the run to be resumed. It recorded its departures, so the others are
+/// compared with its settings.
 fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
     let then = &header.settings;
     let mut asked = round.measurement.clone();
@@ -394,12 +394,7 @@ fn conflicts(args: &Args, round: &Round, header: &Header) -> Vec<String> {
             args.schedule.is_some_and(|s| s != then.schedule),
         ),
         ("--exact-sums", args.exact_sums && !then.exact_sums),
-        ("--time-only", args.time_only && !then.time_only),
         ("--hazards", args.hazards.is_some_and(|h| h != then.hazards)),
-        (
-            "--target",
-            args.target.is_some() && args.target != then.target,
-        ),
         (
             "--min-blocks",
             args.min_blocks.is_some_and(|n| n != then.min_blocks),

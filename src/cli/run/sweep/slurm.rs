@@ -7,7 +7,7 @@ use crate::cli::{Globals, runs};
 use crate::cluster::{JobRequest, submit};
 use dgx_core::config::{Round, Slurm};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Device, Exit};
+use dgx_core::domain::{BackendKind, Device, Exit, Joined};
 use dgx_core::record::portable;
 use dgx_core::record::{argv, stamp};
 use dgx_run::catalog::Catalog;
@@ -20,7 +20,7 @@ const SHARDS: u32 = 16;
 pub(super) fn check_engine(args: &Args) -> Result<(), CommandError> {
     let given = |flags: &[(&str, bool)]| {
         let flags = flags.iter().filter(|(_, given)| *given);
-        flags.map(|(flag, _)| *flag).collect::<Vec<_>>().join(" ")
+        flags.map(|(flag, _)| *flag).joined(" ")
     };
     let (odd, remedy) = match args.engine {
         Engine::Local => (

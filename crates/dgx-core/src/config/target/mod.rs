@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 
 use crate::diagnostic::{InputError, SourceFile};
 use crate::document::Document;
-use crate::domain::{Chip, Device};
+use crate::domain::{Chip, Device, Joined};
 use wire::TargetFile;
 
 pub use reader::device;
-pub use rewrite::{with_calibration, with_numbers};
+pub use rewrite::{replace, with_calibration, with_numbers};
 
 const GUIDE: &str = "docs/targets.md lists the keys";
 
@@ -108,10 +108,10 @@ pub fn source(word: &str) -> Result<SourceFile, InputError> {
     if let Some(built_in) = COMMITTED.iter().find(|(name, _)| *name == word) {
         return Ok(committed(*built_in));
     }
-    let names: Vec<&str> = COMMITTED.iter().map(|(name, _)| *name).collect();
+    let names = COMMITTED.iter().map(|(name, _)| *name).joined(", ");
     let remedy = format!(
         "give one of {}, the name of a file in configs/targets/, or a path",
-        names.join(", ")
+        names
     );
     let here = Path::new("configs/targets").join(format!("{word}.toml"));
     let path = match Path::new(word).exists() || !here.is_file() {

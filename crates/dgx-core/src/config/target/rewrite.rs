@@ -117,7 +117,7 @@ fn written(target: &SourceFile, text: &DocumentMut) -> SourceFile {
 }
 
 /// Replaces the value and keeps the spaces and comments around it.
-fn replace(item: &mut Item, value: Value) {
+pub fn replace(item: &mut Item, value: Value) {
     let decor = item.as_value().map(|old| old.decor().clone());
     *item = Item::Value(value);
     if let (Some(new), Some(decor)) = (item.as_value_mut(), decor) {

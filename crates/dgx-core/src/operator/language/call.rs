@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::check::{Checked, Checker, refuse, wider};
 use super::parse::{Kind, Term};
 use crate::diagnostic::did_you_mean;
-use crate::domain::counted;
+use crate::domain::{Joined, counted};
 use crate::expr::ExprError;
 use crate::operator::{
     BinaryOp, ElementType, Extent, MAX_RANK, NodeId, Number, Op, ReduceOp, UnaryOp,
@@ -131,9 +131,8 @@ impl Checker<'_> {
             "conv" | "conv1d" | "conv2d" | "conv3d" => {
                 "a convolution cannot be written in this language".to_owned()
             }
-            _ => did_you_mean(name, functions()).unwrap_or_else(|| {
-                format!("use one of {}", functions().collect::<Vec<_>>().join(", "))
-            }),
+            _ => did_you_mean(name, functions())
+                .unwrap_or_else(|| format!("use one of {}", functions().joined(", "))),
         };
         ExprError::new(place, format!("there is no function `{name}`"), remedy)
     }

@@ -293,7 +293,7 @@ impl Checker<'_> {
 
     pub(super) fn wrong_kind(&self, span: &Range<usize>, remedy: &str) -> ExprError {
         let written = self.written(span);
-        let message = format!("the types in `{written}` do not meet");
+        let message = format!("the types in `{written}` do not match");
         ExprError::new(span.clone(), message, remedy)
     }
 
@@ -301,8 +301,8 @@ impl Checker<'_> {
         let written = self.written(span);
         ExprError::new(
             span.clone(),
-            format!("nothing in `{written}` says how far i(axis) counts"),
-            "let it meet a tensor first: where(i(-1) < 3, x, 0)",
+            format!("the extent of i(axis) in `{written}` is unknown"),
+            "combine it with a tensor first: where(i(-1) < 3, x, 0)",
         )
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem::{Discriminant, discriminant};
 use std::ops::Range;
 
+use crate::domain::Joined;
 use crate::operator::{Extent, Node, NodeId, Number, Op, Value};
 
 /// Nodes of one file.
@@ -225,15 +226,14 @@ impl Graph {
             Some(extent) => extent.shown(&self.names),
             None => "?".to_owned(),
         });
-        format!("[{}]", extents.collect::<Vec<_>>().join(", "))
+        format!("[{}]", extents.joined(", "))
     }
 
     /// `m = 64, n = 128`
     pub(super) fn sizes_shown(&self, sizes: &[u64]) -> String {
         let pairs = self.names.iter().zip(sizes);
-        let shown: Vec<String> = pairs
+        pairs
             .map(|(name, size)| format!("{name} = {size}"))
-            .collect();
-        shown.join(", ")
+            .joined(", ")
     }
 }

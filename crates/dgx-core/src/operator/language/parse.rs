@@ -3,13 +3,9 @@
 
 use std::ops::Range;
 
-use super::token::{Token, tokens};
-use crate::expr::ExprError;
+use super::token::{Number, tokens};
+use crate::expr::{COMPARISON, Cursor, ExprError, Token};
 use crate::operator::BinaryOp;
-
-/// Maximum nesting of terms: enough for any file, little enough for any stack.
-const MAX_DEPTH: usize = 100;
-const MAX_TOKENS: usize = 1000;
 
 /// A part of an expression as it is written.
 #[derive(Debug)]
@@ -64,37 +60,7 @@ impl Kind {
 }
 
 pub(crate) fn parse(text: &str) -> Result<Term, ExprError> {
-    let tokens = tokens(text)?;
-    if let Some((_, span)) = tokens.get(MAX_TOKENS) {
-        let message = format!("a value of {} words, {MAX_TOKENS} at most", tokens.len());
-        return Err(ExprError::new(
-            span.clone(),
-            message,
-            "name parts of it with `let`",
-        ));
-    }
-    let mut parser = Parser {
-        text,
-        tokens,
-        at: 0,
-        depth: 0,
-    };
-    let root = parser.binary(1)?;
-    match parser.tokens.get(parser.at) {
-        None => Ok(root),
-        Some((_, span)) => Err(ExprError::new(
-            span.clone(),
-            format!("`{}` is left over after the value", &text[span.clone()]),
-            "remove it, or put an operator before it",
-        )),
-    }
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    tokens: Vec<(Token, Range<usize>)>,
-    at: usize,
-    depth: usize,
+    tokens(text)?.whole(Cursor::value)
 }
 
 /// What stands between two terms.
@@ -104,9 +70,7 @@ enum Infix {
     MatMul,
 }
 
-const COMPARISON: u8 = 3;
-
-fn infix(token: &Token) -> Option<(Infix, u8)> {
+fn infix(token: &Token<Number>) -> Option<(Infix, u8)> {
     let (op, strength) = match token {
         Token::Name(name) => match name.as_str() {
             "or" => (BinaryOp::Or, 1),
@@ -129,84 +93,31 @@ fn infix(token: &Token) -> Option<(Infix, u8)> {
             "%" => (BinaryOp::Remainder, 5),
             _ => return None,
         },
-        Token::Number { .. } => return None,
+        Token::Number(_) => return None,
     };
     Some((Infix::Binary(op), strength))
 }
 
-impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at).map(|(token, _)| token)
-    }
-
-    /// Where the next token is, or the end of the text.
-    fn here(&self) -> Range<usize> {
-        let end = self.text.len();
-        self.tokens
-            .get(self.at)
-            .map_or(end..end, |(_, span)| span.clone())
-    }
-
-    /// Where the last token ended.
-    fn before(&self) -> usize {
-        self.at
-            .checked_sub(1)
-            .map_or(0, |last| self.tokens[last].1.end)
-    }
-
-    fn take(&mut self, symbol: &'static str) -> bool {
-        let found = self.peek() == Some(&Token::Symbol(symbol));
-        self.at += usize::from(found);
-        found
-    }
-
-    fn expect(&mut self, symbol: &'static str) -> Result<(), ExprError> {
-        if self.take(symbol) {
-            return Ok(());
-        }
-        let (message, remedy) = match self.peek() {
-            Some(Token::Symbol("=")) => (
-                "arguments have no names".to_owned(),
-                "write the argument alone: sum(x, -1)".to_owned(),
-            ),
-            _ => (
-                format!("`{symbol}` is missing here"),
-                format!("add `{symbol}`"),
-            ),
-        };
-        Err(ExprError::new(self.here(), message, remedy))
+impl Cursor<'_, Number> {
+    fn value(&mut self) -> Result<Term, ExprError> {
+        self.binary(1)
     }
 
     fn term(&self, kind: Kind, start: usize) -> Result<Term, ExprError> {
         let (span, depth) = (start..self.before(), kind.depth() + 1);
-        if depth > MAX_DEPTH {
-            return Err(too_deep(span));
+        if depth > self.depth_limit() {
+            return Err(self.too_deep(span));
         }
         Ok(Term { kind, span, depth })
     }
 
     fn binary(&mut self, least: u8) -> Result<Term, ExprError> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(too_deep(self.here()));
-        }
+        self.enter()?;
         let start = self.here().start;
         let mut left = self.prefix()?;
-        while let Some((op, strength)) = self.peek().and_then(infix) {
-            if strength < least {
-                break;
-            }
-            let place = self.here();
-            self.at += 1;
+        while let Some((op, strength, place)) = self.infix(infix, least) {
             let right = self.binary(strength + 1)?;
-            let again = self.peek().and_then(infix);
-            if strength == COMPARISON && again.is_some_and(|(_, next)| next == COMPARISON) {
-                return Err(ExprError::new(
-                    place.start..self.here().end,
-                    "comparisons do not chain",
-                    "write `a < b and b < c`",
-                ));
-            }
+            self.unchained(infix, strength, &place)?;
             let both = Box::new((left, right));
             let kind = match op {
                 Infix::Binary(op) => Kind::Binary(op, both),
@@ -214,7 +125,7 @@ impl Parser<'_> {
             };
             left = self.term(kind, start)?;
         }
-        self.depth -= 1;
+        self.leave();
         Ok(left)
     }
 
@@ -247,7 +158,7 @@ impl Parser<'_> {
                         "write x.T, or a function: sum(x, -1)",
                     ));
                 }
-                self.at += 1;
+                self.advance();
                 term = self.term(Kind::Transpose(Box::new(term)), start)?;
             } else if self.take("[") {
                 let subscripts = self.subscripts()?;
@@ -259,13 +170,7 @@ impl Parser<'_> {
     }
 
     fn subscripts(&mut self) -> Result<Vec<Subscript>, ExprError> {
-        let mut subscripts = Vec::new();
-        loop {
-            subscripts.push(self.subscript()?);
-            if !self.take(",") {
-                break;
-            }
-        }
+        let subscripts = self.list(Self::subscript)?;
         self.expect("]")?;
         Ok(subscripts)
     }
@@ -276,7 +181,7 @@ impl Parser<'_> {
         }
         let ends = [":", ",", "]"].map(Token::Symbol);
         let bound = |parser: &mut Self| match parser.peek() {
-            Some(token) if !ends.contains(token) => parser.binary(1).map(Some),
+            Some(token) if !ends.contains(token) => parser.value().map(Some),
             _ => Ok(None),
         };
         let begin = bound(self)?;
@@ -300,12 +205,12 @@ impl Parser<'_> {
     fn primary(&mut self) -> Result<Term, ExprError> {
         let place = self.here();
         match self.peek().cloned() {
-            Some(Token::Number { value, whole }) => {
-                self.at += 1;
+            Some(Token::Number(Number { value, whole })) => {
+                self.advance();
                 self.term(Kind::Number { value, whole }, place.start)
             }
             Some(Token::Name(name)) if name != "and" && name != "or" => {
-                self.at += 1;
+                self.advance();
                 let kind = match self.take("(") {
                     true => Kind::Call(name, self.arguments()?),
                     false => Kind::Name(name),
@@ -313,8 +218,8 @@ impl Parser<'_> {
                 self.term(kind, place.start)
             }
             Some(Token::Symbol("(")) => {
-                self.at += 1;
-                let inner = self.binary(1)?;
+                self.advance();
+                let inner = self.value()?;
                 self.expect(")")?;
                 Ok(inner)
             }
@@ -327,19 +232,11 @@ impl Parser<'_> {
     }
 
     fn arguments(&mut self) -> Result<Vec<Term>, ExprError> {
-        let mut args = Vec::new();
-        if !self.take(")") {
-            args.push(self.binary(1)?);
-            while self.take(",") {
-                args.push(self.binary(1)?);
-            }
-            self.expect(")")?;
+        if self.take(")") {
+            return Ok(Vec::new());
         }
+        let args = self.list(Self::value)?;
+        self.expect(")")?;
         Ok(args)
     }
-}
-
-fn too_deep(span: Range<usize>) -> ExprError {
-    let message = format!("nested more than {MAX_DEPTH} deep");
-    ExprError::new(span, message, "name a part of it with `let`")
 }

@@ -1,13 +1,20 @@
-use std::ops::Range;
+use crate::expr::{Cursor, ExprError, Language, Token, word_len};
 
-use crate::expr::{ExprError, scan, word_len};
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
-    Number { value: f64, whole: bool },
-    Name(String),
-    Symbol(&'static str),
+/// A number as it is written, and whether it is whole.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Number {
+    pub value: f64,
+    pub whole: bool,
 }
+
+static LANGUAGE: Language = Language {
+    article: "a",
+    noun: "value",
+    split: "name parts of it with `let`",
+    flatten: "name a part of it with `let`",
+    compare: "write `a < b and b < c`",
+    depth: 100,
+};
 
 /// Longest first, so that `//` is not read as `/`.
 const SYMBOLS: [&str; 22] = [
@@ -28,8 +35,8 @@ const ELSEWHERE: [(&str, &str); 6] = [
 /// Whole numbers up to here are exact.
 const MOST_WHOLE: f64 = (1_u64 << 53) as f64;
 
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError> {
-    scan(text, Token::Name, |rest, at, next| {
+pub(super) fn tokens(text: &str) -> Result<Cursor<'_, Number>, ExprError> {
+    Cursor::new(text, &LANGUAGE, |rest, at, next| {
         let fraction = next == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit());
         match next.is_ascii_digit() || fraction {
             true => number(rest, at),
@@ -38,7 +45,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, Range<usize>)>, ExprError
     })
 }
 
-fn number(rest: &str, at: usize) -> Result<(Token, usize), ExprError> {
+fn number(rest: &str, at: usize) -> Result<(Token<Number>, usize), ExprError> {
     let mut len = word_len(rest);
     if rest[len..].starts_with('.') {
         len += 1 + word_len(&rest[len + 1..]);
@@ -51,7 +58,7 @@ fn number(rest: &str, at: usize) -> Result<(Token, usize), ExprError> {
     let whole = written.bytes().all(|b| b.is_ascii_digit() || b == b'_');
     match written.replace('_', "").parse::<f64>() {
         Ok(value) if value.is_finite() && (!whole || value <= MOST_WHOLE) => {
-            Ok((Token::Number { value, whole }, len))
+            Ok((Token::Number(Number { value, whole }), len))
         }
         _ => Err(ExprError::new(
             at..at + len,
@@ -61,7 +68,7 @@ fn number(rest: &str, at: usize) -> Result<(Token, usize), ExprError> {
     }
 }
 
-fn symbol(rest: &str, at: usize, next: char) -> Result<(Token, usize), ExprError> {
+fn symbol(rest: &str, at: usize, next: char) -> Result<(Token<Number>, usize), ExprError> {
     let elsewhere = ELSEWHERE
         .iter()
         .find(|(symbol, _)| rest.starts_with(symbol));

@@ -43,7 +43,7 @@ impl Operator {
         let remedy = "give the path of an operator's file, e.g. operators/rms-norm.toml";
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         if !is_name(&stem) {
-            let message = format!("`{}` is no name of an operator", printable_line(&stem));
+            let message = format!("`{}` cannot be an operator's name", printable_line(&stem));
             let remedy = "name the file with letters, digits, `-`, `_` and `.` alone";
             return Err(InputError::new(message, remedy));
         }

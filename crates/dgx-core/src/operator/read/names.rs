@@ -42,7 +42,7 @@ impl Reader<'_> {
             return self.refuse(span, format!("`{word}` is reserved"), remedy);
         }
         if self.names.insert(word.to_owned(), meaning).is_some() {
-            return self.refuse(span, format!("a second meaning of `{word}`"), SHARED);
+            return self.refuse(span, format!("`{word}` has a meaning already"), SHARED);
         }
         Ok(())
     }
