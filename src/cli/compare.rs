@@ -7,7 +7,7 @@ use crate::export::RunExport;
 use crate::present::{self, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, maybe, row};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{ContenderId, Exit, typed};
+use dgx_core::domain::{ContenderId, Exit, Pattern, typed};
 use dgx_core::rank::{Comparison, Kind, Mismatch, Ranking, Side, compare_runs, describe, mismatch};
 use dgx_core::record::{Newest, Run};
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -54,15 +54,24 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             None => two_runs(&args, [&a, &b], &style),
         },
         [None, None] => two_contenders(&args, &style),
-        _ => Err(InputError::new(
-            format!(
-                "`{}` and `{}` are not of one kind",
-                args.base, args.candidate
-            ),
-            "give two contenders (and perhaps a run), or two runs",
-        )
-        .into()),
+        [Some(a), None] => Err(mixed((&args.base, &a), &args.candidate).into()),
+        [None, Some(b)] => Err(mixed((&args.candidate, &b), &args.base).into()),
     }
+}
+
+/// The error that only one of two words is a run.
+fn mixed((run, file): (&str, &Path), other: &str) -> InputError {
+    let pattern = Pattern::new(other);
+    let is_contender = runs::load(Some(file)).is_ok_and(|run| {
+        let mut entrants = run.entrants();
+        entrants.any(|id| pattern.picks(id))
+    });
+    let message = match is_contender {
+        true => format!("`{run}` is a run, and `{other}` is a contender"),
+        false => format!("`{run}` is a run; `{other}` is neither a run nor a contender"),
+    };
+    let remedy = "give two contenders (and perhaps a run), or two runs";
+    InputError::new(message, remedy)
 }
 
 fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {

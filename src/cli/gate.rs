@@ -6,8 +6,8 @@ use crate::contest::rounds;
 use crate::export;
 use crate::present;
 use dgx_core::config::{FACTOR, Gate, counter_remedy};
-use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Bytes, Counter, Exit, Pattern, typed};
+use dgx_core::diagnostic::{CommandError, InputError, did_you_mean};
+use dgx_core::domain::{Bytes, ContenderId, Counter, Exit, Pattern, typed};
 use dgx_core::gate::{self, Finding, GateReport, Over, Rule, Ruling};
 use dgx_core::rank::{Ranking, mismatch};
 use dgx_core::record::{self, Newest, PassedOver, Run, Search};
@@ -119,6 +119,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         ..args
     };
     let Sides { run, base, alone } = sides(&args, named.as_deref(), file.as_deref())?;
+    check_baseline(&args, &run)?;
     let ranking = Ranking::of(&run);
     let mut report = match (&run.tool, &alone) {
         // Nothing is left to judge if the run is compared with itself: it has no rules, or no other
@@ -140,6 +141,23 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     say!("{}", present::gate_report(&report, &runs::style(globals)));
     written?;
     Ok(report.exit())
+}
+
+/// Refuses a baseline that is neither a run nor a contender.
+fn check_baseline(args: &Args, run: &Run) -> Result<(), CommandError> {
+    let Some(name) = &args.baseline else {
+        return Ok(());
+    };
+    let pattern = Pattern::new(name);
+    if run.entrants().any(|id| pattern.picks(id)) {
+        return Ok(());
+    }
+    let known: Vec<String> = run.entrants().map(ContenderId::typed).collect();
+    let remedy = did_you_mean(name, known.iter().map(String::as_str));
+    let remedy = remedy.unwrap_or_else(|| format!("it has {}", known.join(", ")));
+    let file = run.path.display();
+    let message = format!("there is no contender `{name}` in {file}, and no run of that name");
+    Err(InputError::new(message, remedy).into())
 }
 
 /// The run to judge, and what it is compared with.

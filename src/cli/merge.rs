@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Globals, named, runs};
@@ -65,6 +66,14 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
             true => files.extend(record::runs_in(path)),
             false => files.push(path.clone()),
         }
+    }
+    let mut seen = BTreeSet::new();
+    let place = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    if let Some(again) = files.iter().find(|path| !seen.insert(place(path))) {
+        return Err(CommandError::usage(
+            format!("{} is named twice", again.display()),
+            "name each run once",
+        ));
     }
     match files.is_empty() {
         false => Ok(files),

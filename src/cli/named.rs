@@ -68,9 +68,14 @@ pub(super) fn round_file(word: &OsString) -> Result<PathBuf, String> {
 
 /// Refuses a path that cannot be a round, if it is clear what was meant.
 fn as_round(path: &Path) -> Result<(), String> {
-    let ending = path.extension().and_then(|ending| ending.to_str());
     let name = stem(path).unwrap_or_default();
-    if ending.is_some_and(|ending| ["cu", "ptx", "py"].contains(&ending)) {
+    if path.is_dir() {
+        return Err(A_FOLDER.to_owned());
+    }
+    if path.extension().is_some_and(|ending| ending == "jsonl") {
+        return Err("that is a run file, and no round; `dgx show` prints it".to_owned());
+    }
+    if is_variant(path) {
         let round = Path::new(CONFIGS).join(format!("{name}.toml"));
         let remedy = match round.is_file() {
             true => format!("did you mean {}?", round.display()),
@@ -87,6 +92,24 @@ fn as_round(path: &Path) -> Result<(), String> {
             path.with_file_name(format!("{near}.toml")).display()
         )),
         None => Ok(()),
+    }
+}
+
+const A_FOLDER: &str = "that is a folder: give a file in it";
+
+fn is_variant(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ["cu", "ptx", "py"].contains(&ending))
+}
+
+/// Refuses a path that cannot be a run, if it is clear what was meant.
+fn as_run(path: &Path) -> Result<(), String> {
+    if is_variant(path) {
+        return Err("that is a variant, and no run; `dgx sweep ROUND` makes one".to_owned());
+    }
+    match path.extension().is_some_and(|ending| ending == "toml") {
+        true => Err("that is a round, and no run; `dgx sweep` runs it".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -124,7 +147,7 @@ fn run_file(word: &OsString, search: Search) -> Result<Newest, String> {
     // Folders of run files and other tools' files are accepted too.
     let path = Path::new(word);
     if is_path(word, "jsonl") || path.is_dir() || interchange::is_foreign(path) {
-        return Ok(Newest::named(word));
+        return as_run(path).map(|()| Newest::named(word));
     }
     let found = word.to_str().and_then(|name| run_named(name, search));
     found.ok_or_else(|| missing(word, &[RUNS]))
@@ -225,7 +248,7 @@ fn missing(word: &OsString, kinds: &[Kind]) -> String {
     };
     let places: Vec<String> = places.collect();
     if Path::new(&*word).is_dir() {
-        return format!("that is a folder, and {}; {hint}", places.join(" and "));
+        return A_FOLDER.to_owned();
     }
     format!(
         "there is no such file, and {}; {hint}",

@@ -1,7 +1,10 @@
 //! Finding and reading run files for the commands that look at them.
 
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use clap::builder::{StringValueParser, TypedValueParser};
 
 use super::select::Shapes;
 use super::{Globals, known};
@@ -119,8 +122,20 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= DAY => Ok(value),
         Ok(_) => Err(format!("must be more than 0 and at most {DAY}")),
-        Err(_) => Err("is not a number".to_owned()),
+        Err(_) => Err("write seconds, e.g. 300".to_owned()),
     }
+}
+
+/// A whole number on the command line.
+pub(super) fn whole(range: RangeInclusive<u32>) -> impl TypedValueParser<Value = u32> {
+    StringValueParser::new().try_map(move |text: String| {
+        let number = text
+            .parse::<u32>()
+            .ok()
+            .filter(|number| range.contains(number));
+        let (least, most) = (range.start(), range.end());
+        number.ok_or_else(|| format!("write a whole number from {least} to {most}"))
+    })
 }
 
 /// The contender a user means: its full name, or a variant that has only one.

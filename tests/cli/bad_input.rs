@@ -285,6 +285,27 @@ fn a_gate_on_somebody_who_does_not_compete() {
 }
 
 #[test]
+fn names_are_separated_by_commas_and_results_are_a_folder() {
+    let workspace = Workspace::new();
+    let dry = ["sweep", "round.toml", "--dry-run"];
+    let text = workspace.run(&[&dry[..], &["--only", "one two"]].concat());
+    assert!(text.contains("names are separated by commas"), "{text}");
+    let text = workspace.run(&[&dry[..], &["--results", "round.toml"]].concat());
+    assert!(text.contains("cannot write in round.toml"), "{text}");
+    assert!(text.ends_with("[exit 4]"), "{text}");
+}
+
+#[test]
+fn the_winner_of_a_round_that_is_not_there() {
+    let text = round_with(
+        "baseline   = \"one[STAGES=1]\"",
+        "baseline = { winner_of = \"none\" }",
+    );
+    assert!(text.contains("there is no round `none`"), "{text}");
+    assert!(text.contains("its file would be none.toml"), "{text}");
+}
+
+#[test]
 fn expression_of_thirty_thousand_terms() {
     let long = format!("STAGES{}", " + 1".repeat(30_000));
     let text = variant_with("STAGES * BK", &long);

@@ -246,7 +246,37 @@ fn words_that_are_mistaken_are_answered_by_what_they_are() {
         ),
         ("debug one wide --schedule -3", "invalid value '-3'", "tip:"),
         ("sweep configs", "that is a folder", "no such file"),
+        ("check variants", "give a file in it", "no round"),
         ("show results/baselines/none", "cannot read", "folder"),
+        ("show configs/wide.toml", "a round, and no run", "header"),
+        ("show variants/one.cu", "a variant, and no run", "header"),
+        (
+            "sweep results/measured.jsonl",
+            "a run file, and no round",
+            "TOML",
+        ),
+        (
+            "merge x.jsonl x.jsonl",
+            "x.jsonl is named twice",
+            "cannot read",
+        ),
+        (
+            "sweep wide --min-blocks many",
+            "write a whole number from 1 to 1000000",
+            "digit",
+        ),
+        (
+            "sweep wide --timeout 5m",
+            "write seconds, e.g. 300",
+            "number",
+        ),
+        (
+            "sweep wide --array 4",
+            "--array works with --engine slurm only",
+            "this engine",
+        ),
+        ("explain nosuch", "there is no variant `nosuch`", "named"),
+        ("sanitize nosuch", "there is no variant `nosuch`", "shapes"),
         (
             "sweep wide --only one:STAGES=[12]",
             "use `*` and `?`",

@@ -230,6 +230,23 @@ fn a_threshold_over_one_opponent_is_not_asked_over_another() {
     assert_eq!(code, Some(0), "{text}");
 }
 
+/// A contender is listed as it can be typed, whichever flag did not know one.
+#[test]
+fn a_name_of_neither_a_contender_nor_a_run() {
+    let [run, _] = finals();
+    for (flag, words) in [
+        ("--baseline", "and no run of that name"),
+        ("--contender", "is not a contender"),
+    ] {
+        let output = dgx(Path::new("."), &["gate", &run, flag, "nobody"]);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(words), "{text}");
+        assert!(text.contains("pipelined:STAGES=1"), "{text}");
+    }
+}
+
 #[test]
 fn a_run_held_against_nothing_does_not_pass() {
     let run = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/runs/round4.jsonl");

@@ -97,6 +97,9 @@ fn compare_explains_what_it_cannot_do() {
         "mixed kinds",
         workspace.run(&["compare", "two-pass", "results/round4.jsonl"])
     );
+    let text = workspace.run(&["compare", "results/round4.jsonl", "nobody"]);
+    let words = "`nobody` is neither a run nor a contender";
+    assert!(text.contains(words), "{text}");
     let two = [
         "compare",
         "results/round4.jsonl",

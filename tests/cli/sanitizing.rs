@@ -481,12 +481,12 @@ fn bad_input_is_told_with_a_remedy() {
         (
             vec!["swap-ab", "--schedules", "0"],
             2,
-            "0 is not in 1..=100000",
+            "write a whole number from 1 to 100000",
         ),
         (
             vec!["swap-ab", "--shape", "40x128"],
             2,
-            "a group has 3 sizes",
+            "`40x128` has 2 sizes, nvfp4-dual-gemm has 3",
         ),
         (
             vec!["swap-ab", "--shape", "40x100x256"],

@@ -169,6 +169,9 @@ fn commands_agree_on_the_round_they_take() {
         assert!(said.contains("no round is named"), "{said}");
         assert!(said.contains("name one of round4, tiny"), "{said}");
         assert!(said.ends_with("[exit 2]"), "{said}");
+        let said = workspace.run(&[verb, "nobody"]);
+        assert!(said.contains("there is no variant `nobody`"), "{said}");
+        assert!(said.ends_with("[exit 2]"), "{said}");
     }
     let sweep = "sweep tiny --backend emu --only one --shape 256x128x512";
     workspace.run(&sweep.split(' ').collect::<Vec<_>>());

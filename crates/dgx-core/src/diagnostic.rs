@@ -346,7 +346,8 @@ pub fn did_you_mean<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) ->
     nearest(text, known).map(|close| format!("did you mean `{close}`?"))
 }
 
-/// The entry of `known` most similar to `text`, if one is close enough.
+/// The entry of `known` most similar to `text`, if one is close enough: names of one letter are
+/// similar only if they are equal.
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Such a long name is no typing error, and the search takes time proportional to its square.
     const LONGEST: usize = 200;
@@ -364,7 +365,10 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
                 candidate,
             )
         })
-        .filter(|(distance, _)| *distance <= limit)
+        .filter(|(distance, candidate)| {
+            let shared = candidate.chars().count().max(typed.chars().count()) - distance;
+            *distance <= limit && shared > 0
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -431,5 +435,7 @@ mod tests {
         assert_eq!(nearest("interleavd", names), Some("interleaved"));
         assert_eq!(nearest("Two-Pas", names), Some("two-pass"));
         assert_eq!(nearest("swap-ab", names), None);
+        assert_eq!(nearest("q", ["m", "n"]), None);
+        assert_eq!(nearest("mm", ["m", "n"]), Some("m"));
     }
 }

@@ -102,12 +102,14 @@ impl<'a> Document<'a> {
             let first_line = text[span.start.min(text.len())..]
                 .find('\n')
                 .map_or(span.end, |len| span.end.min(span.start + len));
+            let (before, rest) = text.split_at(span.start.min(text.len()));
+            let key = key_before(before);
             let (message, remedy) = match error.message().split_once(REMEDY) {
-                Some((message, remedy)) => {
-                    let key = key_before(&text[..span.start.min(text.len())]);
-                    (message.replace(KEY, key), remedy.to_owned())
-                }
-                None => self.explain(error.message()),
+                Some((message, remedy)) => (message.replace(KEY, key), remedy.to_owned()),
+                None => match toml::from_str::<toml::Table>(text) {
+                    Ok(_) => self.explain(error.message(), key),
+                    Err(_) => explain_syntax(error.message(), key, rest),
+                },
             };
             self.error(span.start..first_line, message, remedy)
         })
@@ -153,8 +155,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The parser's message in our words, with a remedy.
-    fn explain(&self, message: &str) -> (String, String) {
+    /// What is wrong with the value of `key`, in our words, with a remedy.
+    fn explain(&self, message: &str, key: &str) -> (String, String) {
         let message = decode::plain(message.trim());
         let guide = self.guide;
         let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
@@ -175,23 +177,62 @@ impl<'a> Document<'a> {
             let remedy = format!("add `{key} = …`; {guide}");
             return (message, remedy);
         }
-        let message = message.replace('\n', "; ");
-        match &*message {
-            "invalid basic string, expected `\"`" => {
-                ("the string is not closed".to_owned(), "add `\"`".to_owned())
-            }
-            "duplicate key" => (message, "keep one of them".to_owned()),
-            syntax if syntax.starts_with("invalid ") && !syntax.starts_with("invalid type") => {
-                (message, "correct the TOML here".to_owned())
-            }
-            _ => (message, guide.to_owned()),
+        if let Some((_, wanted)) = message.rsplit_once(", expected ")
+            && message.starts_with("found ")
+        {
+            let remedy = format!("write {wanted}{}", example(key, wanted));
+            return (message, remedy);
         }
+        (message.replace('\n', "; "), guide.to_owned())
     }
 }
 
-/// The key whose value comes next.
+/// The parser's message about text that is not TOML, with a remedy. `rest` begins at the error.
+fn explain_syntax(message: &str, key: &str, rest: &str) -> (String, String) {
+    let value = rest.lines().next().unwrap_or_default().trim_start();
+    let is_absent = value.is_empty() || value.starts_with('#');
+    let (message, remedy) = match message.trim() {
+        "string values must be quoted, expected literal string" if is_absent => {
+            return (
+                format!("`{key}` has no value"),
+                format!("write `{key} = …`"),
+            );
+        }
+        "string values must be quoted, expected literal string"
+        | "invalid boolean, expected `true`"
+        | "invalid boolean, expected `false`" => (
+            "a text is not in quotes",
+            "write it as \"…\"; without quotes, a value is a number, true or false",
+        ),
+        "invalid basic string, expected `\"`" => ("the string is not closed", "add `\"`"),
+        "duplicate key" => ("duplicate key", "keep one of them"),
+        other => (other, "correct the TOML here"),
+    };
+    (message.replace('\n', "; "), remedy.to_owned())
+}
+
+/// How such a value of `key` is written, to follow a remedy; empty if there is no short example.
+fn example(key: &str, wanted: &str) -> String {
+    let value = match wanted {
+        "a whole number" | "a whole number of at least 0" => "30",
+        "a number" => "1.5",
+        "true or false" => "true",
+        "a string" => "\"…\"",
+        "a list" => "[…]",
+        _ => return String::new(),
+    };
+    match key.is_empty() {
+        true => String::new(),
+        false => format!(", e.g. `{key} = {value}`"),
+    }
+}
+
+/// The key whose value comes next; empty if it is not named right before it.
 fn key_before(text: &str) -> &str {
-    let text = text.trim_end().trim_end_matches('=').trim_end();
+    let Some(text) = text.trim_end().strip_suffix('=') else {
+        return "";
+    };
+    let text = text.trim_end();
     let other = |c: char| !c.is_alphanumeric() && !"-_".contains(c);
     text.rsplit(other).next().unwrap_or_default()
 }
@@ -277,6 +318,44 @@ mod tests {
                 .message()
                 .contains("expected a string")
         );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_shown_as_it_should_be() {
+        let remedy = |toml: &str| error_of(toml).remedy().to_owned();
+        assert_eq!(
+            remedy("baseline = 3\n"),
+            "write a string, e.g. `baseline = \"…\"`"
+        );
+        assert_eq!(
+            example("min_blocks", "a whole number"),
+            ", e.g. `min_blocks = 30`"
+        );
+        assert_eq!(example("", "a whole number"), "");
+        assert_eq!(example("m", "an integer, or a list of them"), "");
+    }
+
+    #[test]
+    fn what_is_not_toml_is_explained_without_its_keys() {
+        let explained = |toml: &str| {
+            let error = error_of(toml);
+            (error.message().to_owned(), error.remedy().to_owned())
+        };
+        let absent = (
+            "`baseline` has no value".to_owned(),
+            "write `baseline = …`".to_owned(),
+        );
+        for toml in ["baseline = \n", "baseline =", "baseline = # none yet\n"] {
+            assert_eq!(explained(toml), absent, "{toml}");
+        }
+        for toml in ["baseline = swap-ab\n", "baseline = two-pass\n"] {
+            let (message, remedy) = explained(toml);
+            assert_eq!(message, "a text is not in quotes", "{toml}");
+            assert!(remedy.contains("\"…\""), "{remedy}");
+        }
+        for toml in ["baseline \"a\"\n", "[gate\n", "baseline = [1\n"] {
+            assert_eq!(explained(toml).1, "correct the TOML here", "{toml}");
+        }
     }
 
     #[test]

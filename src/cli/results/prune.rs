@@ -23,7 +23,7 @@ pub(super) struct Rule {
     #[arg(long, value_name = "N", default_value_t = 3)]
     keep: usize,
     /// Remove only runs written more than this many days ago
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(0..=36_500))]
+    #[arg(long, value_name = "DAYS", value_parser = super::runs::whole(0..=36_500))]
     older_than: Option<u32>,
     /// Remove them; without it, list them
     #[arg(long)]

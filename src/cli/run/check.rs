@@ -26,12 +26,13 @@ pub(crate) struct Args {
     rounds: Vec<PathBuf>,
     #[command(flatten)]
     shapes: Shapes,
-    /// Device to plan for: h200, h100, b200, or a file like those in
-    /// configs/targets/ [default: the GPU here, else h200]
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", help = machine::target_help(
+        "Device to plan for",
+        ", or a file like those in configs/targets/ [default: the GPU here, else h200]",
+    ))]
     target: Option<String>,
     /// Number of multiprocessors, as --target NAME,sms=N [default: the target's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = runs::whole(1..=u32::MAX))]
     sms: Option<u32>,
     /// Read and plan only, without NVRTC
     #[arg(long)]
@@ -98,7 +99,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         if let Some(compiler) = &compiler {
             warn_of_python(plan);
             let inspection = inspect(compiler, plan)?;
-            say!("{}", resources(&inspection.builds).render(&style));
+            let table = resources(&inspection.builds);
+            if !table.rows.is_empty() {
+                say!("{}", table.render(&style));
+            }
             surprised |= report_failures(plan, &inspection.builds);
             unlaunchable.extend(inspection.refused);
         }

@@ -46,8 +46,10 @@ pub(crate) struct Args {
     /// Where to run it [default: in the emulator, and on a GPU if there is one]
     #[arg(long, value_enum)]
     backend: Option<BackendChoice>,
-    /// What to emulate: h200, h100, b200 or a file [default: the run's, else h200]
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", help = machine::target_help(
+        "What to emulate",
+        " or a file [default: the run's, else h200]",
+    ))]
     target: Option<String>,
     /// Seed of the data [default: the run's, else the round's, else 1]
     #[arg(long)]
@@ -82,10 +84,10 @@ const DEBUGGING: Words = Words {
 
 /// Judges one cell and prints everything known about it.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let (round, run) = subject(args.of.as_deref(), &args.contender)?;
+    let catalog = Catalog::open(&globals.variants)?;
+    let (round, run) = subject(args.of.as_deref(), &args.contender, &catalog)?;
     let case = Case::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
-    let catalog = Catalog::open(&globals.variants)?;
     let compiler = machine::compiler(args.compile.limits())?;
     let cache = cache_root(&std::env::current_dir().unwrap_or_default());
     interrupt::install(DEBUGGING);

@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::binding::binding;
@@ -17,7 +18,7 @@ use dgx_core::interrupt::{self, Words};
 use dgx_core::rank::{Ranking, Timed};
 use dgx_core::record::Run;
 use dgx_core::record::schema::Build;
-use dgx_run::catalog::{Catalog, Contender};
+use dgx_run::catalog::{Catalog, Contender, Variant};
 use dgx_run::explain::{CallFit, KernelFit, builds_by_shape, remarks};
 use dgx_run::plan::{Machine, Plan, Work};
 use dgx_run::sweep::{BackendChoice, Progress, inspect};
@@ -32,10 +33,10 @@ pub(crate) struct Args {
     of: Option<PathBuf>,
     #[command(flatten)]
     shapes: Shapes,
-    /// Device to plan for: h200, h100, b200, or a file like those in
-    /// configs/targets/ [default: the run's, else the GPU here,
-    /// else h200]
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", help = machine::target_help(
+        "Device to plan for",
+        ", or a file like those in configs/targets/ [default: the run's, else the GPU here, else h200]",
+    ))]
     target: Option<String>,
     #[command(flatten)]
     compile: machine::CompileLimits,
@@ -49,9 +50,9 @@ const EXPLAINING: Words = Words {
 /// Compiles a contender and shows what bounds it, shape by shape; times stand
 /// beside it where a run has them.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
-    args.shapes.keep_in_round(&mut round)?;
     let catalog = Catalog::open(&globals.variants)?;
+    let (mut round, run) = subject(args.of.as_deref(), &args.contender, &catalog)?;
+    args.shapes.keep_in_round(&mut round)?;
     // Times of another device do not apply to this one.
     let run = run.filter(|_| args.target.is_none());
     let device = match &run {
@@ -131,11 +132,26 @@ pub(super) fn plan_for_machine(
     let variant = own.variant_on(&selection.variant, machine.device.chip)?;
     let chosen = variant.contenders(&selection.params);
     let Some(first) = chosen.first() else {
-        return Err(wrong(format!("`{name}` is not one of its parameter choices")).into());
+        return Err(no_contender(&variant, name, &selection.params).into());
     };
     round.baseline = Baseline::Contender(Selection::parse(first.id.as_str(), 0..0).map_err(wrong)?);
     round.contenders = vec![selection];
     Ok(Plan::new(round, catalog, machine)?)
+}
+
+/// The error that a variant has no contender with these parameters.
+pub(super) fn no_contender(
+    variant: &Variant,
+    name: &str,
+    params: &BTreeMap<String, i64>,
+) -> InputError {
+    let (message, remedy) = variant.refused(params).unwrap_or_else(|| {
+        (
+            format!("`{name}` is not one of its parameter choices"),
+            "write NAME or NAME:PARAM=1; see `dgx list`".to_owned(),
+        )
+    });
+    InputError::new(message, remedy)
 }
 
 fn introduce(contender: &Contender, style: &Style) {

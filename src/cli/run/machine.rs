@@ -10,6 +10,12 @@ use dgx_run::backend::cuda::CudaBackend;
 use dgx_run::compile::{Compiler, Limits, cache_root};
 use dgx_run::sweep::{BackendChoice, choose};
 
+/// The help of `--target`: its purpose, the built-in targets, and the rest.
+pub(super) fn target_help(purpose: &str, more: &str) -> String {
+    let names: Vec<&str> = target::names().collect();
+    format!("{purpose}: {}{more}", names.join(", "))
+}
+
 /// The device of a sweep: the named target, the card here if `choice` allows one, or else the usual
 /// emulated device.
 pub(super) fn device(

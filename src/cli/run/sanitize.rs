@@ -1,8 +1,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::explain::no_contender;
 use super::machine;
-use super::subject::{self, subject};
+use super::subject::{self, check_variant, subject};
 use crate::cli::select::Names;
 use crate::cli::{Globals, named, runs, select};
 use crate::export::{self, hazards};
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     only: Vec<Names>,
     /// Legal orders of warps and copies to try; the results of the others are
     /// compared with the first
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = runs::whole(1..=100_000))]
     schedules: u32,
     /// One order only, by its seed, as a finding prints it
     #[arg(long, value_name = "SEED", conflicts_with = "schedules")]
@@ -67,11 +68,12 @@ pub(crate) struct Args {
     round_shapes: bool,
     /// Multiprocessors of the device for --shape and --round-shapes [default:
     /// the target's]: with few, CTAs take several tiles each
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = runs::whole(1..=4096))]
     sms: Option<u32>,
-    /// Device: h200, h100, b200, or a file like those in configs/targets/ [default: the
-    /// run's, else the GPU's here, else h200]
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", help = machine::target_help(
+        "Device",
+        ", or a file like those in configs/targets/ [default: the run's, else the GPU's here, else h200]",
+    ))]
     target: Option<String>,
     /// Also report what hardware tolerates
     #[arg(long)]
@@ -111,7 +113,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     };
     let (reference_round, run) = match config {
         Some(_) => (None, None),
-        None => reference_round(&args)?.unzip(),
+        None => {
+            check_variant(&args.subject, &catalog)?;
+            reference_round(&args, &catalog)?.unzip()
+        }
     };
     let run = run.flatten();
     let path_of = |round: &Round| match &run {
@@ -235,9 +240,12 @@ fn shape_names(tasks: &[Task]) -> String {
 
 /// The round that defines a contender's examination, and the run it is from: the named one, or the
 /// usual one.
-fn reference_round(args: &Args) -> Result<Option<(Round, Option<Run>)>, CommandError> {
+fn reference_round(
+    args: &Args,
+    catalog: &Catalog,
+) -> Result<Option<(Round, Option<Run>)>, CommandError> {
     match &args.of {
-        Some(path) => subject(Some(path), &args.subject).map(Some),
+        Some(path) => subject(Some(path), &args.subject, catalog).map(Some),
         None => subject::usual(&args.subject),
     }
 }
@@ -261,14 +269,10 @@ fn contenders_of(
     let Selection {
         variant, params, ..
     } = runs::selection(&args.subject)?;
-    let chosen = catalog
-        .variant_on(&variant, device.chip)?
-        .contenders(&params);
+    let variant = catalog.variant_on(&variant, device.chip)?;
+    let chosen = variant.contenders(&params);
     match chosen.is_empty() {
-        true => {
-            let message = format!("`{}` is not one of its parameter choices", args.subject);
-            Err(InputError::new(message, "see `dgx list`").into())
-        }
+        true => Err(no_contender(&variant, &args.subject, &params).into()),
         false => Ok(chosen),
     }
 }

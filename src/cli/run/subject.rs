@@ -16,11 +16,30 @@ use dgx_run::catalog::Catalog;
 pub(super) fn subject(
     of: Option<&Path>,
     contender: &str,
+    catalog: &Catalog,
 ) -> Result<(Round, Option<Run>), CommandError> {
     match of {
         Some(path) => read(path),
-        None => usual(contender)?.ok_or_else(|| nowhere(contender).into()),
+        None => match usual(contender)? {
+            Some(found) => Ok(found),
+            None => {
+                check_variant(contender, catalog)?;
+                Err(nowhere(contender).into())
+            }
+        },
     }
+}
+
+/// Refuses a contender of a variant that no folder has.
+pub(super) fn check_variant(contender: &str, catalog: &Catalog) -> Result<(), CommandError> {
+    let variant = runs::selection(contender)?.variant;
+    if catalog.operators_of(&variant).next().is_some() {
+        return Ok(());
+    }
+    catalog.knows(&variant).map_err(|missing| {
+        let (message, remedy) = missing.explain();
+        InputError::new(message, remedy).into()
+    })
 }
 
 /// The round used to examine a contender unless one is named: that of the newest run if the
@@ -48,14 +67,11 @@ pub(super) fn usual(contender: &str) -> Result<Option<(Round, Option<Run>)>, Com
 }
 
 fn nowhere(contender: &str) -> InputError {
-    let message = format!(
-        "no round is named, {}/ has no run, and the contender has no round of its own",
-        runs::RESULTS
-    );
+    let message = format!("no round is named, and {}/ has no run", runs::RESULTS);
     let rounds = named::rounds();
     let remedy = match rounds.is_empty() {
         true => format!("`dgx new {}` writes one", typed(contender)),
-        false => format!("name one of {}", rounds.join(", ")),
+        false => format!("name one of {} after the contender", rounds.join(", ")),
     };
     InputError::new(message, remedy)
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::cli::runs::WATCHED;
+use crate::cli::runs::{WATCHED, whole};
 use crate::cli::{Globals, named};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::CommandError;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(value_name = "ROUND", value_parser = named::round())]
     round: PathBuf,
     /// Stop after N sweeps
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     runs: Option<u32>,
     /// Flags for `dgx sweep`
     #[arg(last = true, value_name = "SWEEP FLAGS")]

@@ -82,7 +82,7 @@ impl Reader<'_> {
         let (groups, dense) = match groups {
             Some(groups) if sizes.is_empty() => (self.explicit(groups)?, false),
             None if all => self.broadcast(sizes)?,
-            _ => return Err(self.neither(span)),
+            _ => return Err(self.neither(sizes, span)),
         };
         if groups.len() > 1 && !self.operator.groups {
             let message = format!("`{}` takes one problem a call", self.operator.name);
@@ -104,14 +104,27 @@ impl Reader<'_> {
         Ok(Shape { name, groups })
     }
 
-    fn neither(&self, span: Range<usize>) -> InputError {
-        let sizes: Vec<String> = self
-            .operator
-            .sizes
-            .iter()
-            .map(|s| format!("`{s}`"))
+    /// A shape with `groups` and sizes, or with only some sizes.
+    fn neither(&self, given: &wire::Grid, span: Range<usize>) -> InputError {
+        let sizes = || self.operator.sizes.iter();
+        let quoted = |sizes: Vec<&String>| {
+            let quoted: Vec<String> = sizes.into_iter().map(|s| format!("`{s}`")).collect();
+            listed(&quoted)
+        };
+        let absent: Vec<&String> = sizes()
+            .filter(|s| !given.contains_key(s.as_str()))
             .collect();
-        let message = format!("a shape has either `groups`, or all of {}", listed(&sizes));
+        let all = sizes().count();
+        let message = match absent.len() {
+            lacking if (1..all).contains(&lacking) => {
+                let verb = if lacking == 1 { "is" } else { "are" };
+                format!("{} {verb} missing", quoted(absent))
+            }
+            _ => format!(
+                "a shape has either `groups`, or all of {}",
+                quoted(sizes().collect())
+            ),
+        };
         let names = self.operator.sizes.iter().cloned();
         let small = self.operator.small[0].iter().map(|size| *size as u32);
         let example = Group::new(names.zip(small)).to_toml();
@@ -194,22 +207,26 @@ impl Reader<'_> {
 
     /// Lists of equal length make groups; a single number applies to all of them.
     fn broadcast(&self, sizes: &wire::Grid) -> Result<(Vec<Group>, bool), InputError> {
-        let mut count: Option<usize> = None;
+        let mut count: Option<(&str, usize)> = None;
         for name in &self.operator.sizes {
             let extents = &sizes[name.as_str()];
             if let Extents::Many(list) = extents.get_ref() {
                 self.count(list.len(), extents.span())?;
-                if let Some(other) = count.filter(|other| *other != list.len()) {
+                if let Some((other, other_len)) = count.filter(|(_, len)| *len != list.len()) {
+                    let own = match list.len() {
+                        1 => "1 entry".to_owned(),
+                        len => format!("{len} entries"),
+                    };
                     return Err(self.document.error(
                         extents.span(),
-                        format!("a list of {} beside one of {other}", list.len()),
+                        format!("`{name}` has {own} and `{other}` has {other_len}"),
                         "lists of a grouped shape have one entry per group",
                     ));
                 }
-                count = Some(list.len());
+                count = Some((name, list.len()));
             }
         }
-        let groups = (0..count.unwrap_or(1))
+        let groups = (0..count.map_or(1, |(_, len)| len))
             .map(|i| self.group(|name| Ok(entry(&sizes[name], i))))
             .collect::<Result<_, _>>()?;
         Ok((groups, count.is_none()))

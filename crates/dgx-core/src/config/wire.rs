@@ -7,17 +7,47 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, MapAccess, Visitor};
 
 use super::{Gate, Measurement, Pitch, Slurm, Yardstick, limits, round::Validation};
-use crate::document::{OneOrMany, Spanned, Table};
+use crate::document::{OneOrMany, Spanned, Table, refused};
 use crate::domain::bounds::GROUPS;
 
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "write true, false, \"cublas\" or \"copy\"")]
+#[derive(Clone, Copy, Debug, JsonSchema)]
+#[schemars(untagged)]
 pub(super) enum AskedYardstick {
     Usual(bool),
     Named(Yardstick),
+}
+
+impl<'de> Deserialize<'de> for AskedYardstick {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(YardstickVisitor)
+    }
+}
+
+struct YardstickVisitor;
+
+impl Visitor<'_> for YardstickVisitor {
+    type Value = AskedYardstick;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"cublas\", \"copy\", true or false")
+    }
+
+    fn visit_bool<E>(self, usual: bool) -> Result<AskedYardstick, E> {
+        Ok(AskedYardstick::Usual(usual))
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<AskedYardstick, E> {
+        let named = Yardstick::ALL
+            .into_iter()
+            .find(|known| known.name() == name);
+        named.map(AskedYardstick::Named).ok_or_else(|| {
+            let message = format!("unknown yardstick `{}`", name.escape_debug());
+            refused(message, "write \"cublas\", \"copy\", true or false")
+        })
+    }
 }
 
 /// A round of dgx: a question, the contenders, the shapes, and the rules.

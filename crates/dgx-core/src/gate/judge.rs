@@ -245,7 +245,7 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
             return Err(GateError::NoContender {
                 name: name.clone(),
                 file: run.path.display().to_string(),
-                known: records.iter().map(|c| c.id.to_string()).collect(),
+                known: records.iter().map(|c| c.id.typed()).collect(),
             });
         }
         chosen.extend(ids.into_iter().filter(|id| Some(id) != base));

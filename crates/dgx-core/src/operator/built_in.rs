@@ -65,8 +65,12 @@ pub fn find(name: &str) -> Result<Operator, InputError> {
         let local = local_names();
         let mut known: Vec<&str> = names().collect();
         known.extend(local.iter().map(String::as_str));
-        let remedy = did_you_mean(name, known)
-            .unwrap_or_else(|| format!("dgx new --operator {name} writes a file to begin from"));
+        let remedy = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| {
+            format!(
+                "there are {}; `dgx new --operator {name}` writes a file to begin from",
+                known.join(", ")
+            )
+        });
         InputError::new(format!("there is no operator `{name}`"), remedy)
     })
 }

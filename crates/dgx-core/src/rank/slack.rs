@@ -1,5 +1,6 @@
-//! Classifies a ratio of two times: faster, slower, or not distinguishable. Comparisons, ranks and
-//! gates all use it, so they cannot disagree.
+//! Classifies a ratio of two times: faster, slower, or not distinguishable. Comparisons and the
+//! gate's rule *not-slower* use it, so they cannot disagree. Ranks take only [`Doubt::within`] from
+//! here: `build.rs` has their rule, for all pairs at once.
 
 use super::{Ranking, same_card};
 use crate::domain::Timing;

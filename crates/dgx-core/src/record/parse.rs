@@ -41,6 +41,9 @@ pub(super) enum Flaw {
 
 pub(super) fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
     const BLOCK: &[u8] = b"{\"type\":\"block\",";
+    if !line.trim_ascii_start().starts_with(b"{") {
+        return Err(Flaw::Unreadable("the line is damaged".to_owned()));
+    }
     let unreadable = |e: serde_json::Error| Flaw::Unreadable(plain_in_line(&e));
     if line.starts_with(BLOCK) && clean::plain(line) {
         let block: BlockLine = serde_json::from_slice(line).map_err(unreadable)?;

@@ -28,6 +28,8 @@ pub enum ReadError {
     },
     #[error("{}:1: this is not a dgx run file: {found}", path.display())]
     Foreign { path: PathBuf, found: String },
+    #[error("{}:1: its first line is incomplete", path.display())]
+    Cut { path: PathBuf },
     #[error("{}:1: written with schema {found}; this dgx reads schema {SCHEMA}", path.display())]
     Schema { path: PathBuf, found: u64 },
     #[error("{}:{line}: {message}", path.display())]
@@ -70,10 +72,11 @@ impl ReadError {
             Self::Io { .. } => "check the path; run files lie in results/ and end in .jsonl",
             Self::Foreign { .. } => "give a .jsonl file that `dgx sweep` wrote",
             Self::Schema { .. } => "read it with the dgx that wrote it, or run the sweep again",
+            Self::Cut { .. } => "the sweep was killed while it wrote that line: run it again",
             Self::Corrupt { .. } => {
                 "the file was changed after it was written: restore it, or run the sweep again"
             }
-            Self::NoRuns { .. } => "name a run file, or make one with `dgx sweep CONFIG`",
+            Self::NoRuns { .. } => "name a run file, or make one with `dgx sweep ROUND`",
         }
     }
 }
@@ -142,6 +145,9 @@ fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
     loading.finish().map_err(corrupt)
 }
 
+/// How the header of a run file begins.
+const BEGINNING: &[u8] = br#"{"type":"header""#;
+
 /// The part of a first line that shows the file's tool and version.
 #[derive(Deserialize)]
 struct Peek {
@@ -155,8 +161,13 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
     if line.is_empty() {
         return Err(foreign("it is empty"));
     }
-    let peek: Peek = serde_json::from_slice(line)
-        .map_err(|_| foreign("its first line is not a header with `type` and `schema`"))?;
+    let is_cut = line.starts_with(BEGINNING) && !line.ends_with(b"\n");
+    let peek: Peek = serde_json::from_slice(line).map_err(|_| match is_cut {
+        true => ReadError::Cut {
+            path: path.to_owned(),
+        },
+        false => foreign("its first line is not a header with `type` and `schema`"),
+    })?;
     if peek.kind != "header" {
         return Err(foreign("its first line is not a header"));
     }
@@ -220,6 +231,15 @@ mod tests {
         assert!(message("").contains("it is empty"));
         assert!(message("hello\n").contains("not a dgx run file"));
         assert!(message("{\"type\":\"block\",\"schema\":1}\n").contains("not a header"));
+    }
+
+    #[test]
+    fn a_header_that_was_cut_and_a_line_that_is_a_list_are_damage() {
+        let whole = Synthetic::round4().text();
+        assert!(message(&whole[..100]).contains("its first line is incomplete"));
+        let (header, _) = whole.split_once('\n').unwrap();
+        let told = message(&format!("{header}\n[1, 2]\n"));
+        assert!(told.contains("x.jsonl:2: the line is damaged"), "{told}");
     }
 
     #[test]

@@ -5,6 +5,8 @@ use super::host_code::{DeviceWords, definitions};
 use super::includes::wishes;
 use super::library::{BESIDE, Header, Library, MAX_BYTES, MAX_FILES};
 use super::standins;
+use dgx_core::diagnostic::nearest;
+use dgx_core::files;
 
 /// The files one source is compiled with. The compiler gets these and nothing else, so no other
 /// file can take part: it cannot open any other, wherever that lies and however its name is
@@ -268,8 +270,22 @@ impl Headers {
         };
         match why {
             Some(why) => format!("{why}; {rule}"),
-            None => format!("there is no such file to include; {rule}"),
+            None => match self.similar(name) {
+                Some(near) => format!("did you mean `{near}`? {rule}"),
+                None => format!("there is no such file to include; {rule}"),
+            },
         }
+    }
+
+    /// A file of the `include` folders with a similar name in the same subfolder.
+    fn similar(&self, name: &str) -> Option<String> {
+        let name = join("", name)?;
+        let (folder, _) = name.rsplit_once('/').unwrap_or(("", &name));
+        let places = self.include.iter().map(|include| include.join(folder));
+        let files = places.flat_map(|place| files::entries(&place));
+        let names = files.filter_map(|file| join(folder, file.file_name()?.to_str()?));
+        let names: Vec<String> = names.collect();
+        nearest(&name, names.iter().map(String::as_str)).map(str::to_owned)
     }
 }
 
@@ -482,6 +498,18 @@ mod tests {
         assert!(names(&headers).is_empty());
         let remedy = headers.remedy("near/n.cuh");
         assert!(remedy.contains("in \"quotes\" what lies right beside it"));
+    }
+
+    #[test]
+    fn a_similar_header_is_named() {
+        let folder = Folder::with(&[("include/sub/abi.cuh", ""), ("include/tile.cuh", "")]);
+        let headers = folder.headers("#include <sub/aby.cuh>");
+        let remedy = headers.remedy("sub/aby.cuh");
+        assert!(
+            remedy.starts_with("did you mean `sub/abi.cuh`?"),
+            "{remedy}"
+        );
+        assert!(headers.remedy("else.cuh").contains("no such file"));
     }
 
     #[test]

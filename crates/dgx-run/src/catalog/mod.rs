@@ -446,9 +446,13 @@ impl NoSuchVariant {
     pub fn explain(&self) -> (String, String) {
         let name = &self.name;
         if let Some(why) = &self.malformed {
+            let remedy = match name.trim().contains(char::is_whitespace) {
+                true => "names are separated by commas",
+                false => "name a file of the variants folder, without folder and .cu",
+            };
             return (
                 format!("`{name}` cannot be a variant: {why}"),
-                "name a file of the variants folder, without folder and .cu".to_owned(),
+                remedy.to_owned(),
             );
         }
         let remedy = match &self.nearest {

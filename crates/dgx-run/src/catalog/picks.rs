@@ -98,13 +98,8 @@ impl Reader<'_> {
             ..Lookup::default()
         };
         let variant = self.catalog.read(&selection.variant, &lookup)?;
-        let unknown = selection
-            .params
-            .keys()
-            .find(|name| !variant.params.contains_key(*name));
-        if let Some(name) = unknown {
-            let message = format!("`{}` has no parameter `{name}`", variant.name);
-            return Err(error(message, "its front matter lists its `params`"));
+        if let Some((message, remedy)) = variant.refused(&selection.params) {
+            return Err(error(message, &remedy));
         }
         let mut contenders = variant.contenders(&selection.params);
         match (contenders.pop(), contenders.is_empty()) {

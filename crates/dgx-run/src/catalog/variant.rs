@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Headers;
 use super::{Fill, Language, MapType, NumberType, OperandRef, Swizzle};
-use dgx_core::diagnostic::{InputError, SourceFile};
+use dgx_core::diagnostic::{InputError, SourceFile, did_you_mean};
 use dgx_core::document::Formula;
 use dgx_core::domain::{Claim, ContenderId, Status};
 use dgx_core::operator::Operator;
@@ -280,6 +280,28 @@ impl Variant {
             Some(beside) => Ok(&beside.text),
             None => super::front_matter(&self.file).map(|range| &self.file.text[range]),
         }
+    }
+
+    /// Why no contender has these parameters, and the remedy; `None` if one has.
+    pub fn refused(&self, fixed: &BTreeMap<String, i64>) -> Option<(String, String)> {
+        fixed.iter().find_map(|(name, value)| {
+            let Some(values) = self.params.get(name) else {
+                let known = self.params.keys().map(String::as_str);
+                let remedy = match did_you_mean(name, known) {
+                    Some(close) => close,
+                    None if self.params.is_empty() => "it has no parameters".to_owned(),
+                    None => "its front matter lists its `params`".to_owned(),
+                };
+                return Some((format!("`{}` has no parameter `{name}`", self.name), remedy));
+            };
+            let list = || values.iter().map(i64::to_string).collect::<Vec<_>>();
+            (!values.contains(value)).then(|| {
+                (
+                    format!("`{}` has no {name} = {value}", self.name),
+                    format!("its values are {}", list().join(", ")),
+                )
+            })
+        })
     }
 
     /// Every combination of parameters that agrees with `fixed`, in the order of the values in the

@@ -3,7 +3,7 @@
 
 use crate::catalog::{Catalog, Contender, is_identifier};
 use dgx_core::config::{Baseline, Round, Selection};
-use dgx_core::diagnostic::{InputError, nearest};
+use dgx_core::diagnostic::InputError;
 use dgx_core::domain::bounds::{self, CELLS, CONTENDERS};
 use dgx_core::domain::{Bytes, Chip, ContenderId, Distribution, Group, Pattern, Shape};
 use dgx_core::operator::Operator;
@@ -107,11 +107,18 @@ fn baseline(round: &Round, catalog: &Catalog, chip: Chip) -> Result<Contender, I
     let selection = match &round.baseline {
         Baseline::Contender(selection) => selection,
         Baseline::WinnerOf { round: other, span } => {
-            return Err(round.file.error(
-                span.clone(),
-                format!("no run of {other} has a winner yet"),
-                format!("sweep {other} first, or name a contender with --baseline"),
-            ));
+            let file = round.file.path.with_file_name(format!("{other}.toml"));
+            let (message, remedy) = match file.is_file() {
+                true => (
+                    format!("no run of {other} has a winner yet"),
+                    format!("sweep {other} first, or name a contender with --baseline"),
+                ),
+                false => (
+                    format!("there is no round `{other}`"),
+                    format!("its file would be {}", file.display()),
+                ),
+            };
+            return Err(round.file.error(span.clone(), message, remedy));
         }
     };
     let mut found = select(round, catalog, chip, selection)?;
@@ -163,26 +170,8 @@ fn select(
             Err(why) => error(why, "write NAME or NAME:PARAM=1".to_owned()),
         };
     }
-    for (name, value) in &selection.params {
-        let Some(values) = variant.params.get(name) else {
-            let known = variant.params.keys().map(String::as_str);
-            let remedy = match nearest(name, known) {
-                Some(close) => format!("did you mean `{close}`?"),
-                None if variant.params.is_empty() => "it has no parameters".to_owned(),
-                None => "its front matter lists its `params`".to_owned(),
-            };
-            return error(
-                format!("`{}` has no parameter `{name}`", selection.variant),
-                remedy,
-            );
-        };
-        if !values.contains(value) {
-            let list: Vec<String> = values.iter().map(i64::to_string).collect();
-            return error(
-                format!("`{}` has no {name} = {value}", selection.variant),
-                format!("its values are {}", list.join(", ")),
-            );
-        }
+    if let Some((message, remedy)) = variant.refused(&selection.params) {
+        return error(message, remedy);
     }
     Ok(variant.contenders(&selection.params))
 }

@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Contender};
 use crate::plan::{Machine, OperatorCall, Plan, Work};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::InputError;
-use dgx_core::domain::{Device, Group, Shape};
+use dgx_core::domain::{Device, Group, Shape, counted};
 use dgx_core::operator::{Extent, Operator};
 use dgx_core::sanitize::SanitizeCase;
 
@@ -226,10 +226,12 @@ pub fn spelt(groups: &[Group]) -> String {
 pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
     let sizes = &operator.sizes;
     let wrong = |why: String| {
-        let message = format!("`{text}` is no shape: {why}");
         let form = sizes.iter().map(|size| size.to_uppercase());
         let form = form.collect::<Vec<_>>().join("x");
-        InputError::new(message, format!("write {form}, groups joined by +"))
+        let example = operator.small[0].iter().map(u64::to_string);
+        let example = example.collect::<Vec<_>>().join("x");
+        let remedy = format!("write {form}, e.g. {example}; several groups with +");
+        InputError::new(format!("`{text}` is no shape: {why}"), remedy)
     };
     let mut groups = Vec::new();
     for group in text.split('+') {
@@ -238,7 +240,11 @@ pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
             Ok(given) if given.len() == sizes.len() => {
                 groups.push(Group::new(sizes.iter().cloned().zip(given)).to_toml());
             }
-            Ok(_) => return Err(wrong(format!("a group has {} sizes", sizes.len()))),
+            Ok(given) => {
+                let (given, all) = (counted(given.len(), "size"), sizes.len());
+                let why = format!("`{group}` has {given}, {} has {all} sizes", operator.name);
+                return Err(wrong(why));
+            }
             Err(_) => return Err(wrong("a size is no number".to_owned())),
         }
     }
@@ -286,7 +292,7 @@ mod tests {
         assert_eq!(shape.name, "40x128x512+5x256x256");
         assert_eq!(shape.groups.len(), 2);
         for (text, why) in [
-            ("40x128", "3 sizes"),
+            ("40x128", "`40x128` has 2 sizes, nvfp4-dual-gemm has 3"),
             ("40x128xk", "no number"),
             ("", "no number"),
             ("40x100x512", "not a multiple of 128"),

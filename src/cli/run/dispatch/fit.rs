@@ -107,7 +107,11 @@ fn sampled(variant: &Variant, runs: &[Run]) -> Result<Vec<Sample>, CommandError>
         let device = runs::device_of(run)?;
         let found = sample::samples(variant, run, &device)?;
         if found.is_empty() {
-            let message = format!("{} has no time of any pick", run.path.display());
+            let message = format!(
+                "{} timed none of the contenders that `{}` picks from",
+                run.path.display(),
+                variant.name
+            );
             let remedy = format!("sweep the contenders that {} picks", variant.name);
             return Err(CommandError::inconclusive(message, remedy));
         }

@@ -45,9 +45,10 @@ pub(crate) struct Args {
     /// Measure on a GPU, by timestamps that the kernels write, or model
     #[arg(long, value_enum, default_value = "auto")]
     backend: BackendChoice,
-    /// Device to model: h200, h100, b200 or a file; numbers can be changed, e.g.
-    /// h200,sms=144 [default: the run's, else h200]
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", help = machine::target_help(
+        "Device to model",
+        " or a file; numbers can be changed, e.g. h200,sms=144 [default: the run's, else h200]",
+    ))]
     target: Option<String>,
     /// Compare with a run's time of the same cell (whole times), or with another
     /// profile's --json (stage by stage)
@@ -68,7 +69,8 @@ pub(crate) struct Args {
 
 /// Shows where the time of one cell goes: on the GPU here, or in virtual time.
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
-    let (mut round, run) = subject(args.of.as_deref(), &args.contender)?;
+    let catalog = Catalog::open(&globals.variants)?;
+    let (mut round, run) = subject(args.of.as_deref(), &args.contender, &catalog)?;
     let path = run.as_ref().map_or(&round.file.path, |run| &run.path);
     let read = [Some(path.as_path()), args.over.as_deref()];
     runs::probe(
@@ -82,7 +84,6 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         ((_, None), Some(run)) if args.target.is_none() => (runs::device_of(run)?, None),
         (device, _) => device,
     };
-    let catalog = Catalog::open(&globals.variants)?;
     let plan = plan_for(&args.contender, round, &catalog, &device)?;
     let contender = match plan.contenders.as_slice() {
         [only] => &only.id,

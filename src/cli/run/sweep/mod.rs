@@ -2,7 +2,7 @@ mod into;
 mod slurm;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use self::into::{is_of, still_holds};
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     fake: FakeFlags,
     /// Minimum number of blocks per shape [default: min_blocks of the round]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Measuring")]
+    #[arg(long, value_name = "N", value_parser = runs::whole(1..=1_000_000), help_heading = "Measuring")]
     min_blocks: Option<u32>,
     /// Seconds after which a contender counts as hung [default: timeout of the
     /// round, else 120]
@@ -91,9 +91,10 @@ pub(crate) struct Args {
         help_heading = "Emulator"
     )]
     hazards: Option<Watch>,
-    /// Emulator only: device to model: h200, h100, b200 or a file; numbers can be
-    /// changed, e.g. h200,sms=144,clock=1.5
-    #[arg(long, value_name = "TARGET[,KEY=X]", help_heading = "Emulator")]
+    #[arg(long, value_name = "TARGET[,KEY=X]", help_heading = "Emulator", help = machine::target_help(
+        "Emulator only: device to model",
+        " or a file; numbers can be changed, e.g. h200,sms=144,clock=1.5",
+    ))]
     target: Option<String>,
     /// Folder for run files
     #[arg(
@@ -188,6 +189,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         return on_slurm(&round, &args, &device, globals);
     }
     if args.dry_run {
+        check_results(&args.results)?;
         return dry_run(round, &args, &device, globals);
     }
     let resumed = resume.as_ref().map(Resumed::path);
@@ -222,6 +224,17 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         );
     }
     Ok(swept.exit)
+}
+
+/// Refuses a file in place of the folder for run files, as the sweep itself would.
+fn check_results(folder: &Path) -> Result<(), CommandError> {
+    match folder.exists() && !folder.is_dir() {
+        false => Ok(()),
+        true => Err(CommandError::could_not_run(
+            format!("cannot write in {}: it is not a folder", folder.display()),
+            "name a folder that can be written with --results",
+        )),
+    }
 }
 
 /// Refuses a list of cards that are not here: the emulator is no substitute.

@@ -45,7 +45,10 @@ pub(super) fn check_engine(args: &Args) -> Result<(), CommandError> {
     match odd.is_empty() {
         true => Ok(()),
         false => Err(CommandError::usage(
-            format!("{odd} is not for this engine"),
+            match args.engine {
+                Engine::Local => format!("{odd} works with --engine slurm only"),
+                Engine::Slurm => format!("{odd} does not work with --engine slurm"),
+            },
             remedy,
         )),
     }

@@ -60,6 +60,11 @@ pub fn like(name: &str, chip: Option<Chip>) -> Option<&'static Device> {
     same.or_else(|| devices().find(|device| Some(device.chip) == chip))
 }
 
+/// The names of all built-in targets, the usual one first.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    COMMITTED.iter().map(|(name, _)| *name)
+}
+
 /// All built-in targets, by name.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static Device)> {
     BUILT_IN.iter().map(|(name, device)| (*name, device))
@@ -108,10 +113,9 @@ pub fn source(word: &str) -> Result<SourceFile, InputError> {
     if let Some(built_in) = COMMITTED.iter().find(|(name, _)| *name == word) {
         return Ok(committed(*built_in));
     }
-    let names = COMMITTED.iter().map(|(name, _)| *name).joined(", ");
     let remedy = format!(
         "give one of {}, the name of a file in configs/targets/, or a path",
-        names
+        names().joined(", ")
     );
     let here = Path::new("configs/targets").join(format!("{word}.toml"));
     let path = match Path::new(word).exists() || !here.is_file() {

@@ -76,7 +76,7 @@ fn mistakes_are_placed_and_told() {
             sms,
             "sms = 132",
             "integer `132`, expected a number with its source, { value = …, from = \"…\" }",
-            "docs/targets.md",
+            "write a number",
         ),
         (
             sms,
@@ -136,7 +136,7 @@ fn mistakes_are_placed_and_told() {
             "value = 132,",
             "value = \"x\",",
             "expected a number",
-            "docs/targets.md",
+            "write a number",
         ),
         (
             "value = 1980,",

@@ -19,7 +19,7 @@ pub(crate) fn whole(term: &Term, names: &[String]) -> Result<Extent, ExprError> 
             Some(size) => Ok(Extent::Size(size)),
             None => {
                 let near = did_you_mean(name, names.iter().map(String::as_str));
-                let remedy = near.unwrap_or_else(|| format!("use {}", names.join(", ")));
+                let remedy = near.unwrap_or_else(|| format!("the sizes are {}", names.join(", ")));
                 error(format!("`{name}` is not one of the sizes"), &remedy)
             }
         },

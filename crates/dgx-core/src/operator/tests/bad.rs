@@ -138,7 +138,11 @@ fn values_whose_types_or_shapes_do_not_meet() {
             "`requires`",
         ),
         ("a[:, -8:] @ b1.T", "columns meet", "the last axis"),
-        ("a[:, :eps]", "`eps` is not one of the sizes", "use m, n, k"),
+        (
+            "a[:, :eps]",
+            "`eps` is not one of the sizes",
+            "the sizes are m, n, k",
+        ),
         ("a[:, :k / 2]", "`/` does not make a whole number", "//"),
         ("permute(a, 0, 0)", "does not name each axis once", "2 axes"),
         ("nvfp4(a)", "shares scales", "e2m1(x)"),
@@ -261,7 +265,7 @@ fn files_that_contradict_themselves() {
             "k % 16 == 0",
             "eps == 0",
             "`eps` is not one of the sizes",
-            "use m, n, k",
+            "the sizes are m, n, k",
         ),
         (
             "k % 16 == 0",
@@ -304,7 +308,7 @@ fn files_that_contradict_themselves() {
             "size = [\"m\", \"k\"]",
             "size = [\"m\", 2.5]",
             "expected an integer",
-            "dgx schema operator",
+            "write an integer",
         ),
         (
             "type = \"nvfp4\"",
