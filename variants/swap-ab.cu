@@ -39,6 +39,7 @@ minimise = """
   EVEN == 0 ? makespan :
   least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
   (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
+  + max(0, cdiv(sms, ALL_TILES) - 2) * (1000 + 10 * TOKENS)
   + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
     * (TOKENS > 128 ? 105 : 100) / 100)
 """
@@ -77,12 +78,13 @@ WIDE_FEATURES   = "MIX == 1 ? FEATURE_TILES : FEATURE_TILES - NARROW_FEATURES"
 WIDE_WAVES      = "cdiv(WIDE_TILES * WIDE_FEATURES, sms)"
 NARROW_ROW      = "MIX == 1 ? WIDE_TILES * WIDE : 0"
 NARROW_COLUMN   = "MIX == 1 ? 0 : WIDE_FEATURES * FEATURES"
-# Tokens that the first wave does not need are prepared beside the products (late.cuh). The makers
-# keep up with six rows of tiles a wave. Tiles go through all features before the next tokens, so
-# weights must fit L2.
+# Tokens that the first wave does not need are prepared beside the products (late.cuh), if the
+# makers, two warps a CTA, keep up: with six rows of tiles a wave, and, at 2.5 cycles an element,
+# before the last wave. Tiles go through all features before the next tokens, so weights must fit L2.
 FIRST_ROWS      = "cdiv(sms, max(1, MIX == 2 ? WIDE_FEATURES : FEATURE_TILES))"
 EARLY_ROWS      = "FIRST_ROWS * WIDE"
-LATE            = "groups == 1 && WARPGROUPS == 2 && SPLIT == 1 && EVEN == 0 && ALL_TILES > sms && FIRST_ROWS <= 6 && sum(n * k) <= 24000000 && EARLY_ROWS + 64 <= most(m)"
+MADE_IN_TIME    = "FIRST_ROWS <= 6 && 80 * cdiv(most(m) - EARLY_ROWS, 2 * sms) <= (cdiv(ALL_TILES, sms) - 1) * max(2 * WIDE, 145 + WIDE * 105 / 100)"
+LATE            = "groups == 1 && WARPGROUPS == 2 && SPLIT == 1 && EVEN == 0 && ALL_TILES > sms && MADE_IN_TIME && sum(n * k) <= 24000000 && EARLY_ROWS + 64 <= most(m)"
 WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(max(NARROW, 8) / 8 - 1) : 0)"
 THREADS       = "128 * WARPGROUPS + 128"
