@@ -65,7 +65,7 @@ cost      = [
   { ns = 0.4191, of = "minimum" },
   { ns = 1.336, of = "sum(n * k) / 1024" },
   { ns = 2.223, of = "groups * 100" },
-  { ns = 7.36, of = "cdiv(ALL_TILES, sms) * (most(k) / 64 / SPLIT) * COLUMNS / 10" },
+  { ns = 7.36, of = "(WIDE_WAVES * COLUMNS + (WAVES - WIDE_WAVES) * NARROW) * (most(k) / 64 / SPLIT) / 10" },
 ]
 
 [[pick]]

@@ -270,8 +270,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
     if constexpr (SPLIT > 1)
       ptx::mbarrier_arrive_expect_tx(shared.arrived, (SPLIT - 1) * PASSES * OWN_SUMS * sizeof(float4));
   }
-  if (first || second)  // the first asks before anybody is told that there are barriers
-    for (u32 i = 0; i < WINDOW && !producer.done(); ++i) producer.load(first, first);
+  if (first) producer.load(true, true);  // before anybody is told that there are barriers
   __syncthreads();
   if constexpr (SPLIT > 1) ptx::cluster_arrive();
   if (threadIdx.x < CONSUMERS) {
@@ -280,7 +279,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
     return;
   }
   if constexpr (NT == 3) ptx::registers_shrink<56>();
+  if (second) producer.load(false, false);
   if (first || second) {
+    for (u32 i = 1; i < WINDOW && !producer.done(); ++i) producer.load(first, second);
     u32 here = 0, here_phase = 0;  // the stage that must be here before the next is asked for
     for (u32 phase = WINDOW < SLOTS; !producer.done();) {
       if constexpr (WINDOW < SLOTS) {

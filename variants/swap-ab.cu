@@ -33,13 +33,15 @@ minimise = """
   SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   MIX > 0 && (groups > 1 || ALL_TILES <= sms) ? 1000000000000 :
   MIX > 0 && (NARROW < 8 || NARROW >= WIDE || WIDE_FEATURES <= 0 || NARROW_TILES <= 0) ? 1000000000000 :
-  MIX > 0 ? 1000 + WIDE_WAVES * (3000 + WARPGROUPS * most(k / 64) * max(2 * WIDE, 145 + WIDE * 105 / 100))
+  (LATE ? 0 - (sum(m) - EARLY_ROWS) * most(k) / 1024 : 0) +
+  (MIX > 0 ? 1000 + WIDE_WAVES * (3000 + WARPGROUPS * most(k / 64) * max(2 * WIDE, 145 + WIDE * 105 / 100))
     + (cdiv(ALL_TILES, sms) - WIDE_WAVES) * (3000 + WARPGROUPS * most(k / 64) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN == 0 ? makespan :
   least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
   (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
+  + max(0, cdiv(sms, ALL_TILES) - 2) * (1000 + 10 * TOKENS)
   + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
-    * (TOKENS > 128 ? 105 : 100) / 100
+    * (TOKENS > 128 ? 105 : 100) / 100)
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
@@ -76,6 +78,13 @@ WIDE_FEATURES   = "MIX == 1 ? FEATURE_TILES : FEATURE_TILES - NARROW_FEATURES"
 WIDE_WAVES      = "cdiv(WIDE_TILES * WIDE_FEATURES, sms)"
 NARROW_ROW      = "MIX == 1 ? WIDE_TILES * WIDE : 0"
 NARROW_COLUMN   = "MIX == 1 ? 0 : WIDE_FEATURES * FEATURES"
+# Tokens that the first wave does not need are prepared beside the products (late.cuh), if the
+# makers, two warps a CTA, keep up: with six rows of tiles a wave, and, at 2.5 cycles an element,
+# before the last wave. Tiles go through all features before the next tokens, so weights must fit L2.
+FIRST_ROWS      = "cdiv(sms, max(1, MIX == 2 ? WIDE_FEATURES : FEATURE_TILES))"
+EARLY_ROWS      = "FIRST_ROWS * WIDE"
+MADE_IN_TIME    = "FIRST_ROWS <= 6 && 80 * cdiv(most(m) - EARLY_ROWS, 2 * sms) <= (cdiv(ALL_TILES, sms) - 1) * max(2 * WIDE, 145 + WIDE * 105 / 100)"
+LATE            = "groups == 1 && WARPGROUPS == 2 && SPLIT == 1 && EVEN == 0 && ALL_TILES > sms && MADE_IN_TIME && sum(n * k) <= 24000000 && EARLY_ROWS + 64 <= most(m)"
 WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(max(NARROW, 8) / 8 - 1) : 0)"
 THREADS       = "128 * WARPGROUPS + 128"
@@ -86,7 +95,7 @@ SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"
 OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
 INBOX_BYTES   = "(SPLIT - 1) * 128 * WARPGROUPS * TOKENS"  # the other half's sums
-LIMIT         = "232448 - 1024 - INBOX_BYTES"
+LIMIT         = "232448 - 1024 - INBOX_BYTES - LATE * 4096"
 # Tokens of a slot of the ring: two steps of the widest tile, or what three stages of weights leave.
 SLOT          = "1024 * TOKENS + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 2 * TOKENS : (LIMIT - 3 * WEIGHT_BYTES - OUT_BYTES) / 4096 * 8"
 WEIGHT_STAGES = "min(4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
@@ -94,7 +103,7 @@ WEIGHT_STAGES = "min(4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
 # brings two stages sooner than four.
 WINDOW        = "SPLIT == 2 ? 2 : WEIGHT_STAGES"
 # More than half an SM's, or two small CTAs would share one and leave another idle.
-SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + INBOX_BYTES + 1024)"
+SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + INBOX_BYTES + LATE * 4096 + 1024)"
 PREPARE_THREADS = 256
 
 [[scratch]]
@@ -112,6 +121,12 @@ name  = "flags"
 bytes = "EVEN ? sms * WARPGROUPS * 4 : 16"
 per   = "call"
 zero  = true
+
+# With LATE: how many are made of each 256 late rows.
+[[scratch]]
+name  = "late"
+bytes = "LATE ? 4 * cdiv(most(m) - EARLY_ROWS, 256) : 16"
+per   = "call"
 
 [[map]]
 name    = "TOKENS"
@@ -155,7 +170,7 @@ swizzle = "64B"
 
 [[launch]]
 kernel = "prepare_tokens"
-grid   = ["cdiv(most(m * k), 32 * PREPARE_THREADS)", "groups"]
+grid   = ["cdiv(LATE ? EARLY_ROWS * most(k) : most(m * k), 32 * PREPARE_THREADS)", "groups"]
 block  = "PREPARE_THREADS"
 
 [[launch]]
@@ -185,10 +200,18 @@ struct DualGemm {
   static __device__ __forceinline__ LeftSums<WARPGROUPS, TOKENS / 2> left(const Args& args) {
     return {reinterpret_cast<float4*>(args.scratch[SCRATCH_SUMS]), reinterpret_cast<u32*>(args.scratch[SCRATCH_FLAGS])};
   }
+#if LATE
+  static __device__ __forceinline__ LateRows late(const Args& args) {
+    return {reinterpret_cast<u32*>(args.scratch[SCRATCH_LATE])};
+  }
+#endif
 };
 
 extern "C" __global__ void __launch_bounds__(PREPARE_THREADS) prepare_tokens(const __grid_constant__ Args args) {
   DGX_STAMP_KERNEL(args, prepare_tokens);
+#if LATE
+  if (blockIdx.x == 0) open_late(DualGemm::late(args));
+#endif
   prepare(args);
 }
 

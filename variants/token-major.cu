@@ -5,17 +5,21 @@ round    = 7
 claim    = { geomean = 1.05, over = "cublas", why = "the smaller operand is prepared, the larger read packed" }
 arch     = "sm_90a"
 requires = ["k % 256 == 0", "n % 128 == 0", "most(m) >= n"]
-tiles    = "cdiv(m, ROWS) * cdiv(n, FEATURES)"
+tiles    = "MIX ? ALL_TILES : cdiv(m, ROWS) * cdiv(n, FEATURES)"
 
 # A tile is ROWS tokens times COLUMNS weight rows, half of B1 and half of B2; two
-# CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly. Cycles as
-# measured for swap-ab, whose loop this is.
+# CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly, or (SHARERS = 3) a
+# dense shape's last rows go in one more, narrower tile each, as many as there is room for in the
+# last wave. Cycles as measured for swap-ab, whose loop this is.
 [tune]
-choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96, 208, 176, 144, 112], SHARERS = [1, 2, 0] }
+choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96, 208, 176, 144, 112], SHARERS = [1, 2, 0, 3] }
 minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
   SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024 || ROW_STAGES < 2) ? 1000000000000 :
   EVEN && (least(k) < most(k) || ALL_TILES * BANDS < 2 * sms) ? 1000000000000 :
+  MIX && (groups > 1 || WIDE_ROWS <= 0 || WIDE_ROWS >= ROW_TILES || NARROW >= COLUMNS) ? 1000000000000 :
+  MIX ? WAVES * 4000 + WARPGROUPS * most(k / 64) * (WIDE_WAVES * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100)
+    + (WAVES - WIDE_WAVES) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN ? 22000 + cdiv(ALL_TILES, sms) * 4000
     + cdiv(ALL_TILES * BANDS, sms) * WARPGROUPS * 4 * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100) :
   cdiv(ALL_TILES, sms) * (4000 + (SPLIT - 1) * 30 * COLUMNS
@@ -31,7 +35,17 @@ ONE_K       = "groups == 1 ? most(k) : 0"
 ROWS        = "64 * WARPGROUPS"
 FEATURES    = "COLUMNS / 2"
 THREADS     = "128 * WARPGROUPS + 128"
-ALL_TILES   = "sum(cdiv(m, ROWS) * cdiv(n, FEATURES))"
+# Of a dense shape whose tiles have two widths: rows of tiles, those of them that have the wide
+# ones, which come first, and the waves.
+MIX         = "SHARERS == 3"
+ROW_TILES   = "cdiv(most(m), ROWS)"
+WIDE_TILES  = "cdiv(most(n), FEATURES)"  # of a row
+NARROW      = "MIX ? align(cdiv(2 * most(n), WIDE_TILES + 1), 16) : 0"
+WAVES       = "cdiv(EQUAL_TILES, sms)"
+WIDE_ROWS   = "MIX ? ROW_TILES * (WIDE_TILES + 1) - WAVES * sms : 0"
+WIDE_WAVES  = "MIX ? cdiv(WIDE_ROWS * WIDE_TILES, sms) : WAVES"
+EQUAL_TILES = "sum(cdiv(m, ROWS) * cdiv(n, FEATURES))"  # of one width
+ALL_TILES   = "MIX ? WAVES * sms : EQUAL_TILES"
 ROW_BYTES   = "ROWS * 144"  # a band of K256 with its scales
 OUT_BYTES   = "ROWS * FEATURES / SPLIT * 2"
 INBOX_BYTES = "(SPLIT - 1) * 128 * WARPGROUPS * COLUMNS"  # the other half's sums
@@ -92,6 +106,13 @@ tensor  = "c"
 box     = ["8", "32"]
 swizzle = "none"
 
+[[map]]
+name    = "NARROW_WEIGHTS"
+tensor  = "weights"
+dims    = ["k", "2 * n"]
+box     = ["64", "max(NARROW, 16)"]
+swizzle = "128B"
+
 [[launch]]
 kernel = "prepare_weights"
 grid   = ["cdiv(most(2 * n * k), 32 * PREPARE_THREADS)", "groups"]
@@ -128,13 +149,17 @@ static_assert((CONSUMER_REGISTERS * WARPGROUPS + PRODUCER_REGISTERS) * 128 <= 65
 
 // C of a warpgroup: the two blocks of 32 tokens that its fragments' upper and
 // lower rows are, in panels of 32 features, perhaps one of 16, and perhaps one of 8.
-constexpr u32 PANELS = FEATURES / SPLIT / 32;
 constexpr u32 PANEL_BYTES = 32 * 64;
-constexpr bool ODD_PANEL = FEATURES / SPLIT % 32 >= 16, EIGHT_PANEL = FEATURES / SPLIT % 16 == 8;
-constexpr u32 EIGHT_AT = PANELS * PANEL_BYTES + (ODD_PANEL ? PANEL_BYTES / 2 : 0);
-constexpr u32 OUT_HALF = EIGHT_AT + (EIGHT_PANEL ? PANEL_BYTES / 4 : 0);
-static_assert(FEATURES / SPLIT % 8 == 0);
-constexpr u32 USED_MAPS = EIGHT_PANEL ? MAPS : MAP_C_EIGHT;
+template <u32 Columns>
+struct Panels {
+  static constexpr u32 WIDTH = Columns / 2 / SPLIT, WHOLE = WIDTH / 32;
+  static constexpr bool ODD = WIDTH % 32 >= 16, EIGHT = WIDTH % 16 == 8;
+  static constexpr u32 ODD_AT = WHOLE * PANEL_BYTES, EIGHT_AT = ODD_AT + (ODD ? PANEL_BYTES / 2 : 0);
+  static constexpr u32 BYTES = EIGHT_AT + (EIGHT ? PANEL_BYTES / 4 : 0);
+  static_assert(WIDTH % 8 == 0);
+};
+constexpr u32 OUT_HALF = Panels<COLUMNS>::BYTES;
+constexpr u32 USED_MAPS = MIX ? MAPS : Panels<COLUMNS>::EIGHT ? MAP_NARROW_WEIGHTS : MAP_C_EIGHT;
 
 // A band of tokens is what the reader takes for gate and up: the first and the
 // second half of the tile's rows.
@@ -157,10 +182,17 @@ struct Work {
   const TensorMap* maps;
   u32 row, feature;
   u32 first_band, bands;  // this CTA's share of K
+  u32 columns = COLUMNS;
 };
 
 // Neighbouring CTAs take neighbouring rows, and so the same weights.
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
+#if MIX
+  constexpr u32 WIDE = WIDE_ROWS * WIDE_TILES, NARROW_ROWS = ROW_TILES - WIDE_ROWS;
+  if (tile < WIDE) return {args.maps, tile % WIDE_ROWS * ROWS, tile / WIDE_ROWS * FEATURES, 0, ONE_K / BAND};
+  const u32 local = tile - WIDE, row = WIDE_ROWS + local % NARROW_ROWS;
+  return {args.maps, row * ROWS, local / NARROW_ROWS * (NARROW / 2), 0, ONE_K / BAND, NARROW};
+#else
   u32 m = ONE_M, k = ONE_K, local = tile, index = 0;
   if constexpr (ONE_M == 0) {
     index = find_group(args, tile);
@@ -171,6 +203,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank(), share = k / BAND / SPLIT;
   return {args.maps + index * MAPS, local % row_tiles * ROWS, local / row_tiles * FEATURES, share * rank,
           rank == 0 ? share : k / BAND - share};
+#endif
 }
 
 // The tiles of a CTA: every so many; or, with even shares, parts of neighbours. No bands are the end.
@@ -231,21 +264,23 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
       if (asked >= WINDOW && asked < STEPS) ptx::mbarrier_wait(shared.weights_full[asked - WINDOW], 0);
       ++asked;
       ptx::mbarrier_wait(shared.weights_empty[slot], parity);
-      ptx::mbarrier_arrive_expect_tx(full, SLOT_BYTES);
-      ptx::tma_load_2d(ptx::shared_address(shared.weights[slot]), work.maps + MAP_WEIGHTS,
-                       (work.first_band * STEPS + step) * STEP_K, 2 * work.feature, full);
+      ptx::mbarrier_arrive_expect_tx(full, MIX ? work.columns * STEP_K * 2 : SLOT_BYTES);
+      const TensorMap* map = work.maps + (MIX && work.columns == NARROW ? MAP_NARROW_WEIGHTS : MAP_WEIGHTS);
+      ptx::tma_load_2d(ptx::shared_address(shared.weights[slot]), map, (work.first_band * STEPS + step) * STEP_K,
+                       2 * work.feature, full);
       if (++slot == STEPS) slot = 0, parity ^= 1;
     }
   }
 }
 
 // d = 64 tokens times weights^T over all of K, in units of 1 / UNSCALE.
-__device__ __forceinline__ void multiply_tile(float (&d)[COLUMNS / 2], Shared& shared, Reader& reader, u32& pass,
+template <u32 Columns>
+__device__ __forceinline__ void multiply_tile(float (&d)[Columns / 2], Shared& shared, Reader& reader, u32& pass,
                                               u32 bands) {
   const bool leader = threadIdx.x % 32 == 0;
   const u64 weights = ptx::swizzled_descriptor(ptx::shared_address(shared.weights));
 #pragma unroll
-  for (int i = 0; i < COLUMNS / 2; ++i) d[i] = 0.0f;
+  for (int i = 0; i < Columns / 2; ++i) d[i] = 0.0f;
   u32 fragments[2][4][4];
   RawFragments raw = reader.template read<0>(shared.rows_full, shared.rows_empty);
   scale_fragments(fragments[0], raw);
@@ -257,7 +292,7 @@ __device__ __forceinline__ void multiply_tile(float (&d)[COLUMNS / 2], Shared& s
       ptx::wgmma_fence();
 #pragma unroll
       for (u32 k16 = 0; k16 < STEP_K / 16; ++k16)
-        ptx::Wgmma<COLUMNS>::rs(d, fragments[step % 2][k16], weights + ((step * SLOT_BYTES + k16 * 32) >> 4), true);
+        ptx::Wgmma<Columns>::rs(d, fragments[step % 2][k16], weights + ((step * SLOT_BYTES + k16 * 32) >> 4), true);
       ptx::wgmma_commit();
       // The nibbles of the next step are taken apart while this one runs.
       if (step == 0) {
@@ -290,8 +325,9 @@ __device__ __forceinline__ u32 gated_pair(const float* octet, u32 half) {
 
 // C leaves by TMA, which leaves out the rows past M. pair(half, octet) are two
 // elements of it.
-template <typename Pair>
+template <u32 Columns, typename Pair>
 __device__ __forceinline__ void store_pairs(const Pair& pair_of, Shared& shared, const Work& work, u32 feature) {
+  using Out = Panels<Columns>;
   const u32 group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
   const bool leader = threadIdx.x % 128 == 0;
   if (leader) ptx::tma_store_wait_read<0>();
@@ -302,15 +338,15 @@ __device__ __forceinline__ void store_pairs(const Pair& pair_of, Shared& shared,
     const u32 out = ptx::shared_address(shared.out[group][half]);
     const auto pair = [&](u32 octet) -> u32 { return pair_of(half, octet); };
 #pragma unroll
-    for (u32 panel = 0; panel < PANELS; ++panel) {
+    for (u32 panel = 0; panel < Out::WHOLE; ++panel) {
       const u32 to = out + panel * PANEL_BYTES + row * 64 + (lane / 8 ^ row / 2 % 4) * 16;
       ptx::store_matrix_x4(to, pair(4 * panel), pair(4 * panel + 1), pair(4 * panel + 2), pair(4 * panel + 3));
     }
-    if constexpr (ODD_PANEL) {
-      const u32 to = out + PANELS * PANEL_BYTES + row * 32 + (lane / 8 % 2 ^ row / 4 % 2) * 16;
-      ptx::store_matrix_x2(to, pair(4 * PANELS), pair(4 * PANELS + 1));
+    if constexpr (Out::ODD) {
+      const u32 to = out + Out::ODD_AT + row * 32 + (lane / 8 % 2 ^ row / 4 % 2) * 16;
+      ptx::store_matrix_x2(to, pair(4 * Out::WHOLE), pair(4 * Out::WHOLE + 1));
     }
-    if constexpr (EIGHT_PANEL) ptx::store_matrix_x1(out + EIGHT_AT + row * 16, pair(FEATURES / SPLIT / 8 - 1));
+    if constexpr (Out::EIGHT) ptx::store_matrix_x1(out + Out::EIGHT_AT + row * 16, pair(Out::WIDTH / 8 - 1));
   }
   ptx::fence_proxy_async_shared();
   ptx::named_sync<128>(group + 1);
@@ -319,15 +355,21 @@ __device__ __forceinline__ void store_pairs(const Pair& pair_of, Shared& shared,
     for (u32 half = 0; half < 2; ++half) {
       const u32 out = ptx::shared_address(shared.out[group][half]), first = work.row + half * (ROWS / 2) + group * 32;
 #pragma unroll
-      for (u32 panel = 0; panel < PANELS; ++panel)
+      for (u32 panel = 0; panel < Out::WHOLE; ++panel)
         ptx::tma_store_2d(work.maps + MAP_C, feature + panel * 32, first, out + panel * PANEL_BYTES);
-      if constexpr (ODD_PANEL)
-        ptx::tma_store_2d(work.maps + MAP_C_ODD, feature + PANELS * 32, first, out + PANELS * PANEL_BYTES);
-      if constexpr (EIGHT_PANEL)
-        ptx::tma_store_2d(work.maps + MAP_C_EIGHT, feature + FEATURES / SPLIT - 8, first, out + EIGHT_AT);
+      if constexpr (Out::ODD)
+        ptx::tma_store_2d(work.maps + MAP_C_ODD, feature + Out::WHOLE * 32, first, out + Out::ODD_AT);
+      if constexpr (Out::EIGHT)
+        ptx::tma_store_2d(work.maps + MAP_C_EIGHT, feature + Out::WIDTH - 8, first, out + Out::EIGHT_AT);
     }
     ptx::tma_store_commit();
   }
+}
+
+template <u32 Columns>
+__device__ __forceinline__ void store_tile(const float (&d)[Columns / 2], Shared& shared, const Work& work) {
+  const auto pair_of = [&](u32 half, u32 octet) -> u32 { return gated_pair(d + 8 * octet, half); };
+  store_pairs<Columns>(pair_of, shared, work, work.feature);
 }
 
 // With K split: this CTA's half of the features, out of the sums of both.
@@ -345,7 +387,7 @@ __device__ __forceinline__ void store_half(const float (&d)[COLUMNS / 2], Shared
   };
   exchange_halves<Rank, COLUMNS / 4, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
   const auto pair_of = [&](u32 half, u32 octet) -> u32 { return pairs[half][octet]; };
-  store_pairs(pair_of, shared, work, work.feature + Rank * (FEATURES / 2));
+  store_pairs<COLUMNS>(pair_of, shared, work, work.feature + Rank * (FEATURES / 2));
 }
 
 __device__ __forceinline__ LeftSums<WARPGROUPS, COLUMNS / 2> left_sums(const Args& args) {
@@ -364,8 +406,7 @@ __device__ __forceinline__ void store_share(float (&d)[COLUMNS / 2], Shared& sha
   }
   const u32 tile_end = at - work.bands + BANDS;
   for (u32 rank = shares.rank + 1; shares.begin(rank) < tile_end; ++rank) left.add(d, rank);
-  const auto pair_of = [&](u32 half, u32 octet) -> u32 { return gated_pair(d + 8 * octet, half); };
-  store_pairs(pair_of, shared, work, work.feature);
+  store_tile<COLUMNS>(d, shared, work);
 }
 
 __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
@@ -375,20 +416,28 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
   reader.up_scales_at = scales_in_rows(ROWS / 2 + reader.row, reader.lane);
   u32 pass = 0;
   Walk walk(args);
-  for (Work work = walk.next(args); work.bands > 0; work = walk.next(args)) {
+  Work work = walk.next(args);
+  // A width is wgmma's n: each has its own loop.
+  for (; work.bands > 0 && (!MIX || work.columns == COLUMNS); work = walk.next(args)) {
     float d[COLUMNS / 2];
-    multiply_tile(d, shared, reader, pass, work.bands);
+    multiply_tile<COLUMNS>(d, shared, reader, pass, work.bands);
     if constexpr (EVEN) {
       store_share(d, shared, args, work, walk.at);
     } else if constexpr (SPLIT == 1) {
-      const auto pair_of = [&](u32 half, u32 octet) -> u32 { return gated_pair(d + 8 * octet, half); };
-      store_pairs(pair_of, shared, work, work.feature);
+      store_tile<COLUMNS>(d, shared, work);
     } else if (ptx::cluster_rank() == 0) {
       store_half<0>(d, shared, work);
     } else {
       store_half<1>(d, shared, work);
     }
   }
+#if MIX
+  for (; work.bands > 0; work = walk.next(args)) {
+    float d[NARROW / 2];
+    multiply_tile<NARROW>(d, shared, reader, pass, work.bands);
+    store_tile<NARROW>(d, shared, work);
+  }
+#endif
   if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
 }
 

@@ -53,6 +53,8 @@ ALL_TILES     = "sum(cdiv(m, CAP) * (features / FEATURES))"
 GROUP_TILES   = 0  # of every group, where they are alike
 EVEN          = 0
 NARROW        = 0  # tiles of a second width
+LATE          = 0  # tokens prepared beside the products
+EARLY_ROWS    = 0
 ROUNDS        = 1  # for even shares
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in

@@ -13,11 +13,13 @@
 //   NARROW_C_MAP
 //   USED_MAPS               those before it are fetched beforehand
 //   left(args)              with EVEN: where CTAs leave sums (even.cuh)
+//   late(args)              with LATE: how far late tokens are
 //
 // The constants are those of swap-ab's front matter.
 #pragma once
 #include <dgx/even.cuh>
 #include <dgx/fragment.cuh>
+#include <dgx/late.cuh>
 #include <dgx/ptx/barrier.cuh>
 #include <dgx/ptx/matrix.cuh>
 #include <dgx/ptx/tma.cuh>
@@ -58,6 +60,7 @@ struct Shared {
   Weights weights[WEIGHT_STAGES];
   u8 out[WARPGROUPS][OUT_BYTES / WARPGROUPS];
   alignas(16) u8 inbox[SPLIT == 1 ? 16 : INBOX_BYTES];
+  alignas(16) u8 chunks[LATE ? MAKERS * sizeof(TokenChunks) : 16];
   u64 tokens_full[TOKEN_STAGES], tokens_empty[TOKEN_STAGES];
   u64 weights_full[WEIGHT_STAGES], weights_empty[WEIGHT_STAGES];
   u64 next_full[NEXT_SLOTS], next_empty[NEXT_SLOTS];
@@ -87,7 +90,8 @@ __device__ __forceinline__ u32 width_of(u32 share) {
 
 // Token tiles that go through all features before the next: the tokens of all may
 // be more than L2 holds. (Looking for it costs grouped shapes 1 %: dense ones only.)
-constexpr u32 BLOCK = 4;
+// If tokens come late, one: the fewer are needed first.
+constexpr u32 BLOCK = LATE ? 1 : 4;
 
 // Tiles of one width: how many along the tokens and along the features, where they begin.
 struct Tiles {
@@ -120,7 +124,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   all = tiles_of_width(local);
 #endif
   u32 block = 0, block_tiles = all.rows;
-  if constexpr (ONE_M > BLOCK * CAP) {
+  if constexpr (LATE || ONE_M > BLOCK * CAP) {
     const u32 tiles = BLOCK * all.columns;
     block = local / tiles * BLOCK, local %= tiles;
     block_tiles = all.rows - block < BLOCK ? all.rows - block : BLOCK;
@@ -201,6 +205,7 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
   if (threadIdx.x % 32 != 0) return;
   ptx::wait_for_previous_launch();
   ptx::fence_proxy_async_global();
+  u32 made = 0;  // blocks of late tokens that are known to be there
   const u32* dealt = args.deal + blockIdx.x;
   u32 slot = 0, parity = 1;
   while (work.rounds > 0) {
@@ -209,6 +214,7 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
     if constexpr (PERSISTENT && !EVEN) tile = *dealt, dealt += gridDim.x;
     const u32 together = steps_per_slot(work.tokens), bytes = together * work.tokens * STEP_K * 2;
     const TensorMap* map = work.map(args, work.tokens == NARROW ? Product::NARROW_TOKENS_MAP : MAP_TOKENS);
+    if constexpr (LATE) wait_for_late(Product::late(args), work.row + work.tokens, made);
 #pragma unroll 1  // the producers have few registers
     for (u32 step = 0; step < work.rounds * STEPS; step += together) {
       ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
@@ -467,11 +473,18 @@ __device__ __forceinline__ void open(Shared& shared) {
 __device__ __forceinline__ void prepare(const Args& args) {
   ptx::allow_next_launch();
   const Group group = group_at(args, blockIdx.y);
-  const u32 m = ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
+  const u32 m = LATE ? EARLY_ROWS : ONE_M ? ONE_M : group.m, k = ONE_K ? ONE_K : group.k;
   __shared__ TokenChunks chunks[PREPARE_THREADS / 32];
   const u32 first = blockIdx.x * PREPARE_THREADS + threadIdx.x / 32 * 32;
   reorder_tokens(group, reinterpret_cast<u16*>(group.scratch[SCRATCH_TOKENS]), k, first, m * (k / PART),
                  chunks[threadIdx.x / 32]);
+}
+
+template <typename Product>
+__device__ __forceinline__ void make_late(Shared& shared, const Args& args, u32 maker) {
+  ptx::wait_for_previous_launch();
+  auto& chunks = reinterpret_cast<TokenChunks(&)[MAKERS]>(shared.chunks)[maker];
+  make_late_tokens(Product::late(args), args.near[0], maker, chunks);
 }
 
 template <typename Product>
@@ -484,6 +497,9 @@ __device__ __forceinline__ void multiply_all(const Args& args) {
     ptx::registers_shrink<PRODUCER_REGISTERS>();
     if (warp == CONSUMER_WARPS) produce_weights<Product>(shared, args);
     if (warp == CONSUMER_WARPS + 1) produce_tokens<Product>(shared, args);
+    if constexpr (LATE) {
+      if (warp >= CONSUMER_WARPS + 2) make_late<Product>(shared, args, warp - CONSUMER_WARPS - 2);
+    }
     if constexpr (EVEN) {
       const EvenShares shares(args.tile_count * ROUNDS);
       if (warp == CONSUMER_WARPS + 2 && shares.begin(shares.rank) % ROUNDS > 0)

@@ -137,6 +137,23 @@ __device__ __forceinline__ void wait_until_set(const u32* pointer) {
   } while (value == 0);
 }
 
+// What add_release counts, once it is as much.
+__device__ __forceinline__ void wait_until_reached(const u32* pointer, u32 count) {
+  u32 value;
+  do {
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(pointer) : "memory");
+  } while (value < count);
+}
+
+// Counts what was written before, by this thread or by others that it met.
+__device__ __forceinline__ void add_release(u32* pointer, u32 value) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(pointer), "r"(value) : "memory");
+}
+
+__device__ __forceinline__ void prefetch_l2(const void* pointer) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(pointer));
+}
+
 __device__ __forceinline__ void store_global_v4(void* pointer, uint4 v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(pointer), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
