@@ -308,7 +308,7 @@ fn files_that_contradict_themselves() {
             "size = [\"m\", \"k\"]",
             "size = [\"m\", 2.5]",
             "expected an integer",
-            "write an integer",
+            "dgx schema operator",
         ),
         (
             "type = \"nvfp4\"",
