@@ -13,10 +13,8 @@ pub(crate) fn ranking_table(run: &Run, ranking: &Ranking) -> Table {
         Column::key("rank"),
         Column::key("contender"),
         Column::left("verdict"),
-        Column::right(&mean_title(run)),
-        Column::left(&over_title(ranking))
-            .weight(8)
-            .unit(times(run)),
+        Column::right(mean_title(run)),
+        Column::left(over_title(ranking)).weight(8).unit(times(run)),
         Column::right(&over_yardstick).weight(7),
         Column::right("roofline").weight(4),
         Column::left("bound by").weight(3),

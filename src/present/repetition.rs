@@ -12,7 +12,7 @@ const SHOWN: usize = 4;
 
 /// Each contender in both runs, its speedup over the reference and its rank.
 fn table(repeat: &Repeat, unit: &str) -> Table {
-    let over = |run: &str| Column::left(&format!("{run} over {}", repeat.reference));
+    let over = |run: &str| Column::left(format!("{run} over {}", repeat.reference));
     let columns = vec![
         Column::key("contender"),
         over("A").unit(unit),
