@@ -42,7 +42,7 @@ impl Visitor<'_> for YardstickVisitor {
     fn visit_str<E: de::Error>(self, name: &str) -> Result<AskedYardstick, E> {
         let named = Yardstick::ALL
             .into_iter()
-            .find(|known| known.name() == name);
+            .find(|known| known.as_str() == name);
         named.map(AskedYardstick::Named).ok_or_else(|| {
             let message = format!("unknown yardstick `{}`", name.escape_debug());
             refused(message, "write \"cublas\", \"copy\", true or false")
