@@ -38,7 +38,7 @@ pub use evaluate::{Arithmetic, Evaluator, Moved, Problem, Unfit};
 pub use format::{Packed, decode, encode, pack, quantise, rounded};
 pub(crate) use format::{decode_e2m1, decode_e4m3};
 pub(crate) use fresh::{Axis, Moves, input_axes, of_scales};
-pub(crate) use gated::{Extents, is_gated};
+pub(crate) use gated::is_gated;
 pub use naive::naive;
 pub(crate) use naive::{ORACLE_THREADS, OracleDevice, OracleKernels, solve};
 pub use operands::GroupOperands;

@@ -7,7 +7,7 @@ use super::instance::{DataSet, Expected};
 use super::program::poisons;
 use super::tools::{Tools, argument, uploaded};
 use crate::backend::salt::Salt;
-use crate::operator::Moves;
+use crate::operator::{Moves, is_gated};
 use crate::validate::Tolerance;
 
 /// Blocks that judge one output.
@@ -66,27 +66,21 @@ impl Judge {
     /// the entry's.
     pub(super) fn new(ground: &Ground, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
         let expected = set.expected();
-        let groups = 0..ground.instance.groups().len();
-        let extents: Option<Vec<[u64; 3]>> = groups
-            .map(|group| Some(ground.instance.extents(group)?.wide()))
-            .collect();
-        match extents {
-            Some(extents) => Self::of_products(ground, expected, &extents, tolerance),
-            None => Self::of_values(ground, expected, tolerance),
+        match is_gated(ground.instance.operator()) {
+            true => Self::of_products(ground, expected, tolerance),
+            false => Self::of_values(ground, expected, tolerance),
         }
     }
 
-    fn of_products(
-        ground: &Ground,
-        expected: &Expected,
-        extents: &[[u64; 3]],
-        tolerance: Tolerance,
-    ) -> Result<Self> {
-        let sizes = extents.iter().map(|[rows, columns, _]| rows * columns);
-        let all: u64 = sizes.sum();
+    fn of_products(ground: &Ground, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
+        let operator = ground.instance.operator();
+        let groups = ground.instance.groups().iter();
+        let extents = groups.filter_map(|group| operator.output_extents(0, group));
+        let extents = extents.map(|(rows, columns)| (rows as u64, columns as u64));
+        let all: u64 = extents.clone().map(|(rows, columns)| rows * columns).sum();
         let mut offset = 0;
         let mut table = Vec::new();
-        for (index, &[rows, columns, _]) in extents.iter().enumerate() {
+        for (index, (rows, columns)) in extents.enumerate() {
             table.push(WireJudged {
                 c: ground.outputs.address(index),
                 expected: expected.memory.address,
