@@ -85,145 +85,26 @@ const TYPES: [(&str, &str); 7] = [
 ];
 
 const TEXTS: [(&str, &str); 13] = [
-    (
-        PRELUDE,
-        "#if __has_include(<cuda_runtime.h>)
-#define __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__
-#include <cuda_runtime.h>
-#include <cuda_device_runtime_api.h>
-#undef __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__
-#endif
-#include <math.h>
-#include <stdlib.h>
-",
-    ),
-    (
-        "algorithm",
-        "namespace std {
-template <class T> __device__ constexpr const T& max(const T& a, const T& b) { return a < b ? b : a; }
-template <class T> __device__ constexpr const T& min(const T& a, const T& b) { return b < a ? b : a; }
-template <class T> __device__ constexpr const T& clamp(const T& x, const T& low, const T& high) {
-  return x < low ? low : high < x ? high : x;
-}
-template <class T> __device__ constexpr void swap(T& a, T& b) { T c = a; a = b; b = c; }
-}
-",
-    ),
+    (PRELUDE, include_str!("standins/nvcc.h")),
+    ("algorithm", include_str!("standins/algorithm.h")),
     // NVRTC defines it.
     ("assert.h", ""),
-    (
-        "cmath",
-        "#include <math.h>
-namespace std {
-using ::abs; using ::acos; using ::asin; using ::atan; using ::atan2; using ::cbrt; using ::ceil;
-using ::copysign; using ::cos; using ::cosh; using ::erf; using ::exp; using ::exp2; using ::expm1;
-using ::fabs; using ::floor; using ::fma; using ::fmax; using ::fmin; using ::fmod; using ::hypot;
-using ::isfinite; using ::isinf; using ::isnan; using ::ldexp; using ::log; using ::log10;
-using ::log1p; using ::log2; using ::lround; using ::pow; using ::rint; using ::round; using ::sin;
-using ::sinh; using ::sqrt; using ::tan; using ::tanh; using ::trunc;
-}
-",
-    ),
-    (
-        "float.h",
-        "#define FLT_MANT_DIG 24
-#define FLT_DIG 6
-#define FLT_EPSILON 1.1920928955078125e-7f
-#define FLT_MIN 1.1754943508222875e-38f
-#define FLT_MAX 3.4028234663852886e+38f
-#define DBL_MANT_DIG 53
-#define DBL_DIG 15
-#define DBL_EPSILON 2.2204460492503131e-16
-#define DBL_MIN 2.2250738585072014e-308
-#define DBL_MAX 1.7976931348623157e+308
-",
-    ),
+    ("cmath", include_str!("standins/cmath.h")),
+    ("float.h", include_str!("standins/float.h")),
     ("inttypes.h", "#include <stdint.h>\n"),
     ("limits.h", "#include <cuda/std/climits>\n"),
-    (
-        "math.h",
-        "#ifndef INFINITY
-#define INFINITY __int_as_float(0x7f800000)
-#endif
-#ifndef NAN
-#define NAN __int_as_float(0x7fc00000)
-#endif
-#define HUGE_VALF INFINITY
-#define M_E 2.7182818284590452354
-#define M_LOG2E 1.4426950408889634074
-#define M_LN2 0.69314718055994530942
-#define M_LN10 2.30258509299404568402
-#define M_PI 3.14159265358979323846
-#define M_PI_2 1.57079632679489661923
-#define M_1_PI 0.31830988618379067154
-#define M_2_PI 0.63661977236758134308
-#define M_2_SQRTPI 1.12837916709551257390
-#define M_SQRT2 1.41421356237309504880
-#define M_SQRT1_2 0.70710678118654752440
-",
-    ),
-    (
-        "stddef.h",
-        "#ifndef NULL
-#define NULL 0
-#endif
-typedef decltype(sizeof(0)) size_t;
-typedef decltype((char*)0 - (char*)0) ptrdiff_t;
-namespace std { using ::size_t; using ::ptrdiff_t; using nullptr_t = decltype(nullptr); }
-",
-    ),
+    ("math.h", include_str!("standins/math.h")),
+    ("stddef.h", include_str!("standins/stddef.h")),
     // 64 bits are `long long`, as in CCCL.
-    (
-        "stdint.h",
-        "#include <stddef.h>
-#define DGX_INT(N, T) \\
-  typedef signed T int##N##_t; typedef unsigned T uint##N##_t; \\
-  namespace std { using ::int##N##_t; using ::uint##N##_t; }
-DGX_INT(8, char) DGX_INT(16, short) DGX_INT(32, int) DGX_INT(64, long long)
-DGX_INT(ptr, long long) DGX_INT(max, long long)
-#undef DGX_INT
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295U
-#define INT64_MIN (-9223372036854775807LL - 1)
-#define INT64_MAX 9223372036854775807LL
-#define UINT64_MAX 18446744073709551615ULL
-",
-    ),
-    (
-        "stdlib.h",
-        "#include <stddef.h>
-typedef unsigned short ushort;
-typedef unsigned int uint;
-typedef unsigned long ulong;
-#define EXIT_SUCCESS 0
-#define EXIT_FAILURE 1
-",
-    ),
+    ("stdint.h", include_str!("standins/stdint.h")),
+    ("stdlib.h", include_str!("standins/stdlib.h")),
     // The driver's functions are for hosts.
     (
         "cuda.h",
         "typedef struct alignas(64) CUtensorMap_st { unsigned long long opaque[16]; } CUtensorMap;\n",
     ),
     // The whole of CUB also launches kernels.
-    (
-        "cub/cub.cuh",
-        "#include <cub/block/block_exchange.cuh>
-#include <cub/block/block_load.cuh>
-#include <cub/block/block_radix_sort.cuh>
-#include <cub/block/block_reduce.cuh>
-#include <cub/block/block_scan.cuh>
-#include <cub/block/block_store.cuh>
-#include <cub/warp/warp_reduce.cuh>
-#include <cub/warp/warp_scan.cuh>
-",
-    ),
+    ("cub/cub.cuh", include_str!("standins/cub.cuh")),
 ];
 
 /// Whether the stand-in takes precedence over a toolkit's own header.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::backend::Salt;
 use crate::compile::Compiler;
-use crate::operator::{Operands, Oracle, Written};
+use crate::operator::{Operands, Oracle, ProblemKey, Written};
 use crate::sweep::{Bar, CompiledCell, Progress, Runner};
 use crate::validate::{Story, Tolerance, story};
 use crate::worker::{Keep, Kept, answers};
@@ -131,9 +131,10 @@ impl Investigation<'_> {
         let (shape, seed) = (self.cell.shape, self.settings.data_seed());
         let answers = answers(self.cache);
         let problem = |distribution, salt: Salt| {
-            let operands =
-                Operands::draw(&self.cell.plan.round.operator, shape, distribution, seed);
-            let oracle = answers.answer(shape, distribution, seed, &operands);
+            let operator = &self.cell.plan.round.operator;
+            let key = ProblemKey::new(operator, shape, distribution, seed);
+            let operands = key.operands();
+            let oracle = answers.answer(&key, &operands);
             let shuffle = salt.shuffle();
             let answer = oracle.shuffled(shuffle, &operands.operator, &operands.groups());
             (operands.shuffled(shuffle), answer)

@@ -8,9 +8,8 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use super::{GroupOperands, GroupOracle, Operands, Oracle, is_gated};
-use dgx_core::domain::Distribution;
-use dgx_core::domain::{Group, Shape};
+use super::{GroupOperands, GroupOracle, Operands, Oracle, ProblemKey, is_gated};
+use dgx_core::domain::Group;
 use dgx_core::files;
 use dgx_core::operator::{Op, Operator};
 
@@ -45,40 +44,25 @@ impl OracleCache {
         Self { limit, ..self }
     }
 
-    /// The result from disk, or computed and kept. `operands` must be those of `shape`,
-    /// `distribution` and `seed`. A cache that cannot be read or written costs time, but never the
-    /// result.
-    pub fn answer(
-        &self,
-        shape: &Shape,
-        distribution: Distribution,
-        seed: u64,
-        operands: &Operands,
-    ) -> Oracle {
-        let operator = &operands.operator;
-        if !is_costly(operator) {
+    /// The result from disk, or computed and kept. `operands` must be those of the key. A cache that
+    /// cannot be read or written costs time, but never the result.
+    pub fn answer(&self, problem: &ProblemKey, operands: &Operands) -> Oracle {
+        if !is_costly(&problem.operator) {
             return Oracle::compute(operands);
         }
-        let key = key(operator, shape, distribution, seed);
+        let key = key(problem);
         if let Ok(oracle) = load(&self.path(&key), &key, operands) {
             return oracle;
         }
         let oracle = Oracle::compute(operands);
-        self.keep(operator, shape, distribution, seed, &oracle);
+        self.keep(problem, &oracle);
         oracle
     }
 
     /// Keeps a result computed elsewhere. If that fails it will be computed again: losing the cache
     /// is no reason to lose the run.
-    pub fn keep(
-        &self,
-        operator: &Operator,
-        shape: &Shape,
-        distribution: Distribution,
-        seed: u64,
-        oracle: &Oracle,
-    ) {
-        let key = key(operator, shape, distribution, seed);
+    pub fn keep(&self, problem: &ProblemKey, oracle: &Oracle) {
+        let key = key(problem);
         let _ = self.write(&self.path(&key), &key, oracle);
     }
 
@@ -87,17 +71,8 @@ impl OracleCache {
     }
 
     /// Whether the result is already on disk, without reading it.
-    pub fn has(
-        &self,
-        operator: &Operator,
-        shape: &Shape,
-        distribution: Distribution,
-        seed: u64,
-    ) -> bool {
-        !is_costly(operator)
-            || self
-                .path(&key(operator, shape, distribution, seed))
-                .is_file()
+    pub fn has(&self, problem: &ProblemKey) -> bool {
+        !is_costly(&problem.operator) || self.path(&key(problem)).is_file()
     }
 
     /// Written to a temporary name and renamed, so that no reader meets half a file.
@@ -159,13 +134,13 @@ impl OracleCache {
 }
 
 /// Names do not matter: two shapes with the same groups share a result.
-fn key(operator: &Operator, shape: &Shape, distribution: Distribution, seed: u64) -> [u8; 32] {
+fn key(problem: &ProblemKey) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(VERSION.to_le_bytes());
-    hash.update(seed.to_le_bytes());
-    hash.update(distribution.as_str());
-    hash.update(&operator.digest);
-    for extent in shape.groups.iter().flat_map(Group::sizes) {
+    hash.update(problem.seed.to_le_bytes());
+    hash.update(problem.distribution.as_str());
+    hash.update(&problem.operator.digest);
+    for extent in problem.shape.groups.iter().flat_map(Group::sizes) {
         hash.update(extent.to_le_bytes());
     }
     hash.finalize().into()
@@ -275,11 +250,16 @@ impl Checksum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dgx_core::domain::{Distribution, Shape};
     use dgx_core::operators::usual;
     use dgx_core::record::synthetic::grouped;
 
     fn shape() -> Shape {
         grouped("t", &[5, 5], 128, 256)
+    }
+
+    fn problem(distribution: Distribution, seed: u64) -> ProblemKey {
+        ProblemKey::new(usual(), &shape(), distribution, seed)
     }
 
     /// Results kept by an earlier dgx are those of other data.
@@ -301,12 +281,12 @@ mod tests {
     fn a_kept_answer_comes_back_and_a_torn_one_is_recomputed() {
         let folder = tempfile::tempdir().unwrap();
         let cache = OracleCache::new(folder.path());
-        let (shape, distribution) = (shape(), Distribution::Full);
-        let operands = Operands::draw(usual(), &shape, distribution, 3);
-        assert!(!cache.has(usual(), &shape, distribution, 3));
-        let computed = cache.answer(&shape, distribution, 3, &operands);
-        assert!(cache.has(usual(), &shape, distribution, 3));
-        let key = key(usual(), &shape, distribution, 3);
+        let problem = problem(Distribution::Full, 3);
+        let operands = problem.operands();
+        assert!(!cache.has(&problem));
+        let computed = cache.answer(&problem, &operands);
+        assert!(cache.has(&problem));
+        let key = key(&problem);
         let path = folder.path().join(format!("{}.oracle", hex(&key)));
         assert_eq!(load(&path, &key, &operands).unwrap(), computed);
 
@@ -317,14 +297,14 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
-        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(cache.answer(&problem, &operands), computed);
         assert_eq!(load(&path, &key, &operands).unwrap(), computed);
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(cache.answer(&problem, &operands), computed);
         assert_eq!(load(&path, &key, &operands).unwrap(), computed);
         fs::write(&path, &bytes[..50]).unwrap();
-        assert_eq!(cache.answer(&shape, distribution, 3, &operands), computed);
+        assert_eq!(cache.answer(&problem, &operands), computed);
         assert_eq!(load(&path, &key, &operands).unwrap(), computed);
     }
 
@@ -332,22 +312,21 @@ mod tests {
     fn old_answers_make_room() {
         let folder = tempfile::tempdir().unwrap();
         let cache = OracleCache::new(folder.path()).with_limit(25_000);
-        let shape = shape();
+        let problem = |seed| problem(Distribution::Full, seed);
         for seed in 0..4 {
-            let operands = Operands::draw(usual(), &shape, Distribution::Full, seed);
-            cache.answer(&shape, Distribution::Full, seed, &operands);
+            cache.answer(&problem(seed), &problem(seed).operands());
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        assert!(cache.has(usual(), &shape, Distribution::Full, 3));
+        assert!(cache.has(&problem(3)));
     }
 
     #[test]
     fn a_folder_that_cannot_be_made_costs_nothing_but_time() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cache = OracleCache::new(file.path().join("below-a-file"));
-        let shape = shape();
-        let operands = Operands::draw(usual(), &shape, Distribution::Benchmark, 1);
-        let oracle = cache.answer(&shape, Distribution::Benchmark, 1, &operands);
+        let problem = problem(Distribution::Benchmark, 1);
+        let operands = problem.operands();
+        let oracle = cache.answer(&problem, &operands);
         assert_eq!(oracle, Oracle::compute(&operands));
     }
 }

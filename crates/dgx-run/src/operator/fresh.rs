@@ -2,6 +2,7 @@
 //! permuted, and some indices change the sign. tools.cu does the same on a device.
 
 use std::collections::BTreeMap;
+use std::ops::Neg;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::{NoUninit, Pod, Zeroable};
@@ -103,16 +104,25 @@ impl Moves {
 /// Of an input, first axis first.
 pub(crate) fn input_axes(operator: &Operator, input: usize, extents: &[usize]) -> Vec<Axis> {
     if is_gated(operator) {
-        let (signs, order) = Drawn::of_input(input);
-        let rows = Axis {
-            signs: 1 << signs as u32,
-            ..Axis::moving(extents[0], 1, order as u32)
-        };
         let blocks = Axis::moving(extents[1], SCALE_BLOCK as u32, Drawn::Blocks as u32);
-        return vec![rows, blocks];
+        return vec![gated_rows(input, extents[0]), blocks];
     }
     let negated = |symmetry: &Symmetry| matches!(symmetry, Symmetry::Negate { inputs, .. } if inputs.contains(&input));
     axes(operator, &operator.inputs[input], extents, negated)
+}
+
+/// The rows of an input of a gated product.
+fn gated_rows(input: usize, extent: usize) -> Axis {
+    let (signs, order) = Drawn::of_input(input);
+    Axis {
+        signs: 1 << signs as u32,
+        ..Axis::moving(extent, 1, order as u32)
+    }
+}
+
+/// Of the product of A and the input `right` of a gated product.
+pub(super) fn product_axes(rows: usize, columns: usize, right: usize) -> [Axis; 2] {
+    [gated_rows(0, rows), gated_rows(right, columns)]
 }
 
 /// Of an output, if the operator is not a gated product, for which both products change.
@@ -338,18 +348,16 @@ pub(crate) fn moved_back(
 }
 
 /// The expected elements of an output of a call.
-pub(crate) fn moved_values(
-    values: &[f64],
-    axes: &[Axis],
-    shuffle: Shuffle,
-    group: usize,
-) -> Vec<f64> {
+pub(crate) fn moved_values<T>(values: &[T], axes: &[Axis], shuffle: Shuffle, group: usize) -> Vec<T>
+where
+    T: Copy + Default + Neg<Output = T> + Send + Sync,
+{
     if axes.iter().all(Axis::is_still) {
         return values.to_vec();
     }
     let origins = Origins::new(axes, shuffle, group);
     let width = origins.columns.len();
-    let mut to = vec![0.0; values.len()];
+    let mut to = vec![T::default(); values.len()];
     let rows = to.par_chunks_mut(width.max(1)).zip(&origins.rows);
     rows.for_each(|(to, (row, negative))| {
         let row = &values[row * width..][..width];

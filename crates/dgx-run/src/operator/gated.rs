@@ -2,16 +2,7 @@
 //! second: the form that the oracle, shuffles, device judging and explanations handle specially.
 
 use super::{GroupOperands, Tensor};
-use dgx_core::domain::Group;
-use dgx_core::operator::{ElementType, Operator, Product, Tensor as Input};
-
-/// Rows and columns of the output, and the length of the sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extents {
-    pub rows: usize,
-    pub columns: usize,
-    pub depth: usize,
-}
+use dgx_core::operator::{ElementType, NodeId, Op, Operator, Product, Tensor as Input};
 
 /// Whether `operator` is silu(a @ b.T) * (a @ c.T) of three block-scaled
 /// operands in this order, the output as 16-bit floats.
@@ -24,21 +15,13 @@ pub(crate) fn is_gated(operator: &Operator) -> bool {
     operator.inputs.iter().all(scaled) && operator.product() == Some(gated)
 }
 
-impl Extents {
-    pub(crate) fn of(operator: &Operator, group: &Group) -> Option<Self> {
-        let (rows, columns) = operator.output_extents(0, group)?;
-        is_gated(operator).then(|| Self {
-            rows,
-            columns,
-            depth: operator.depth(group) as usize,
-        })
-    }
-}
-
-impl Extents {
-    /// Rows, columns and depth in 64 bits.
-    pub(crate) fn wide(self) -> [u64; 3] {
-        [self.rows, self.columns, self.depth].map(|extent| extent as u64)
+/// The steps of an output that an oracle keeps: its value; of a gated product, both products.
+pub(super) fn kept_steps(operator: &Operator, output: usize) -> Vec<NodeId> {
+    let value = &operator.outputs[output].value;
+    let is_product = |id: &NodeId| value.node(*id).op == Op::MatMul;
+    match is_gated(operator) {
+        true => (0..value.nodes.len()).filter(is_product).collect(),
+        false => vec![value.root],
     }
 }
 
@@ -54,14 +37,6 @@ impl GroupOperands {
 
     pub(crate) fn up(&self) -> &Tensor {
         &self.inputs[2]
-    }
-
-    pub(crate) fn extents(&self) -> Extents {
-        Extents {
-            rows: self.left().rows(),
-            columns: self.gate().rows(),
-            depth: self.left().columns(),
-        }
     }
 }
 

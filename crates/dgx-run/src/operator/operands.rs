@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::Tensor;
 use super::draw::exact::Recipe;
 use super::draw::plain::{Source, Sums, quiet};
@@ -8,6 +10,7 @@ use super::evaluate::Problem;
 use dgx_core::domain::Distribution;
 use dgx_core::domain::{Group, Shape};
 use dgx_core::operator::{ElementType, Operator, Product};
+use dgx_core::operators;
 
 /// Elements along the depth of a product that share a scale.
 pub(crate) const SCALE_BLOCK: usize = 16;
@@ -100,6 +103,41 @@ impl GroupOperands {
             group: group.clone(),
             inputs: inputs.map(|t| Tensor::blank(operator, t, group)).collect(),
         }
+    }
+}
+
+/// Names the operands of a shape, and so their expected result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProblemKey {
+    #[serde(with = "operators::wire")]
+    pub operator: Arc<Operator>,
+    pub shape: Shape,
+    pub distribution: Distribution,
+    pub seed: u64,
+}
+
+impl ProblemKey {
+    pub fn new(
+        operator: &Arc<Operator>,
+        shape: &Shape,
+        distribution: Distribution,
+        seed: u64,
+    ) -> Self {
+        Self {
+            operator: Arc::clone(operator),
+            shape: shape.clone(),
+            distribution,
+            seed,
+        }
+    }
+
+    /// Distinguishes it from others of the same operator.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {} {}", self.shape.name, self.distribution, self.seed)
+    }
+
+    pub fn operands(&self) -> Operands {
+        Operands::draw(&self.operator, &self.shape, self.distribution, self.seed)
     }
 }
 

@@ -2,10 +2,9 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
-use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::fresh::{Axis, input_axes, moved, moved_back, moved_values, output_axes};
+use super::fresh::{Axis, input_axes, moved, moved_back, moved_values, output_axes, product_axes};
 use super::{GroupOperands, GroupOracle, Operands, Oracle, Written, is_gated};
 use dgx_core::domain::{Group, mix};
 use dgx_core::operator::Operator;
@@ -144,13 +143,24 @@ impl Oracle {
         let answers = self.groups.iter().enumerate();
         let shuffled = answers.map(|(place, answer)| {
             let (group, output) = (place / outputs, place % outputs);
-            if answer.is_gated() {
-                return answer.shuffled(shuffle, group);
-            }
-            let axes = axes_of(operator, output, &groups[group]);
+            let (gate, up, values) = match answer.is_gated() {
+                true => {
+                    let axes = |right| product_axes(answer.rows, answer.columns, right);
+                    let moved =
+                        |product, right| moved_values(product, &axes(right), shuffle, group);
+                    (moved(&answer.gate, 1), moved(&answer.up, 2), Vec::new())
+                }
+                false => {
+                    let axes = axes_of(operator, output, &groups[group]);
+                    let values = moved_values(&answer.values, &axes, shuffle, group);
+                    (Vec::new(), Vec::new(), values)
+                }
+            };
             GroupOracle {
-                values: moved_values(&answer.values, &axes, shuffle, group),
-                ..answer.clone()
+                gate,
+                up,
+                values,
+                ..*answer
             }
         });
         Self {
@@ -184,41 +194,6 @@ pub(crate) fn axes_of(operator: &Operator, output: usize, group: &Group) -> Vec<
     let extents = operator.outputs[output].tensor.extents(&sizes);
     let extents: Vec<usize> = extents.iter().flatten().map(|e| *e as usize).collect();
     output_axes(operator, output, &extents)
-}
-
-impl GroupOracle {
-    /// Of both products.
-    fn shuffled(&self, shuffle: Shuffle, index: usize) -> Self {
-        let width = self.columns;
-        let rows = shuffle.order(Drawn::RowsOfA as u32, index, self.rows);
-        let columns = shuffle.order(Drawn::RowsOfB as u32, index, width);
-        let product = |from: &[f32], signs: Drawn| {
-            let sign = |drawn: Drawn, row: usize| {
-                u32::from(shuffle.negates(drawn as u32, index, row as u32)) << 31
-            };
-            let columns: Vec<(u32, u32)> = columns
-                .iter()
-                .enumerate()
-                .map(|(column, from)| (*from, sign(signs, column)))
-                .collect();
-            let mut to = vec![0.0; from.len()];
-            to.par_chunks_mut(width).enumerate().for_each(|(row, to)| {
-                let own = sign(Drawn::SignsOfA, row);
-                let from = &from[rows[row] as usize * width..][..width];
-                for (to, (column, sign)) in to.iter_mut().zip(&columns) {
-                    *to = f32::from_bits(from[*column as usize].to_bits() ^ own ^ sign);
-                }
-            });
-            to
-        };
-        Self {
-            rows: self.rows,
-            columns: self.columns,
-            gate: product(&self.gate, Drawn::SignsOfB1),
-            up: product(&self.up, Drawn::SignsOfB2),
-            values: Vec::new(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-use super::evaluate::{Evaluator, Problem};
+use super::evaluate::Problem;
 use super::format::Packed;
 
 /// A change of the inputs that changes the outputs in a known way. Sizes, inputs and outputs are
@@ -292,8 +292,7 @@ impl Trial {
                     .map(|(output, bytes)| as_f64(&output.tensor, bytes, &self.sizes))
                     .collect::<Option<_>>()?,
             };
-            let extents = output.tensor.extents(&self.sizes)?;
-            let evaluator = Evaluator::new(&output.value, &extents, &problem).ok()?;
+            let evaluator = problem.evaluator(&output.value, &output.tensor).ok()?;
             results.push(evaluator.rows(0..evaluator.row_count()));
         }
         Some(results)

@@ -1,7 +1,8 @@
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::append;
+use super::board::Board;
 use super::pool::Sweep;
 use crate::catalog::{Language, LaunchKey};
 use crate::compile::{
@@ -18,61 +19,35 @@ use dgx_core::record::{Run, Writer};
 
 /// Each build's image, or the compiler's message, once it exists: compiling runs beside the stages
 /// that need it.
-pub(super) struct Images {
-    state: Mutex<State>,
-    news: Condvar,
-}
+pub(super) struct Images(Board<State>);
 
 type Outcome = Result<Built, String>;
 
 struct State {
     built: Vec<Option<Outcome>>,
-    /// No more images will come.
-    ended: bool,
     /// No stage needs more images.
     given_up: bool,
 }
 
 impl Images {
     pub(super) fn of(plan: &Plan) -> Self {
-        Self {
-            state: Mutex::new(State {
-                built: vec![None; plan.builds.len()],
-                ended: false,
-                given_up: false,
-            }),
-            news: Condvar::new(),
-        }
+        Self(Board::new(State {
+            built: vec![None; plan.builds.len()],
+            given_up: false,
+        }))
     }
 
     /// Waits for the image of a build; `None` if it will not come.
     pub(super) fn wait(&self, build: usize) -> Option<Outcome> {
-        let waiting = |state: &mut State| state.built[build].is_none() && !state.ended;
-        let state = self.news.wait_while(self.state(), waiting);
-        state.unwrap_or_else(|e| e.into_inner()).built[build].clone()
+        self.0.wait(|state, ended| {
+            let outcome = &state.built[build];
+            (ended || outcome.is_some()).then(|| outcome.clone())
+        })
     }
 
     /// Stops the compiler.
     pub(super) fn give_up(&self) {
-        self.tell(|state| state.given_up = true);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    fn tell(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
-        self.news.notify_all();
-    }
-}
-
-/// Announces that no more images will come, however compiling ended.
-struct Last<'a>(&'a Images);
-
-impl Drop for Last<'_> {
-    fn drop(&mut self) {
-        self.0.tell(|state| state.ended = true);
+        self.0.tell(|state| state.given_up = true);
     }
 }
 
@@ -105,7 +80,7 @@ pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result
         progress,
         ..
     } = *sweep;
-    let _last = Last(images);
+    let _ends = images.0.ends();
     let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
     let bar = progress.stage("compile", units.len());
     let broken = Mutex::new(None);
@@ -128,12 +103,12 @@ pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result
             }),
             Err(message) => Err(message.clone()),
         };
-        images.tell(|state| state.built[index] = Some(built));
+        images.0.tell(|state| state.built[index] = Some(built));
         bar.step(1.0);
     };
     let compiled = compiler
         .compile_all(&units, done, || {
-            interrupt::requested() || images.state().given_up
+            interrupt::requested() || images.0.read(|state| state.given_up)
         })
         .map_err(CommandError::from)?;
     if let Some(error) = broken.into_inner().unwrap_or_else(|e| e.into_inner()) {

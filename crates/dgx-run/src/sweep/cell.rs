@@ -1,6 +1,7 @@
 //! One cell by itself: judged as in a sweep, traced only for its time, or called on a GPU with
 //! stamps in its kernels.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::backend::emu::{EmuBackend, Traced};
 use crate::backend::{Data, Emulation, Job, RunFailure, Salt};
 use crate::compile::{Compiler, Image, KernelReport, Unit, says_error};
 use crate::operator::Operands;
-use crate::plan::{OperatorCall, Plan, Stamping, Work};
+use crate::plan::{Cell, OperatorCall, Plan, Stamping, Work};
 use crate::worker::{CellCode, CellJob, Keep, Kept};
 use dgx_core::diagnostic::{CommandError, InputError, render};
 use dgx_core::domain::{Chip, ContenderId, Distribution, Exit, Shape, Status, Verdict};
@@ -90,11 +91,35 @@ fn first_error(message: &str) -> &str {
         .unwrap_or("the compiler gave no message")
 }
 
+/// The request for a cell, with the round's time limit.
+pub(super) fn cell_job(
+    plan: &Plan,
+    settings: &Settings,
+    cell: &Cell,
+    call: &OperatorCall,
+    image: PathBuf,
+) -> CellJob {
+    let contender = &plan.contenders[cell.contender];
+    CellJob {
+        code: CellCode {
+            contender: contender.id.clone(),
+            image,
+            call: call.clone(),
+        },
+        operator: Arc::clone(&plan.round.operator),
+        shape: plan.shapes[cell.shape].clone(),
+        settings: settings.clone(),
+        time_limit: Duration::from_secs_f64(plan.round.validation.timeout),
+        thorough: false,
+        expected: contender.variant.expect,
+        keep: None,
+    }
+}
+
 /// A cell of a plan, compiled as far as it can be.
 pub struct CompiledCell<'a> {
     pub plan: &'a Plan,
-    contender: usize,
-    work: &'a Work,
+    cell: &'a Cell,
     pub shape: &'a Shape,
     /// The compiler's input and result, if there is something to compile.
     compiled: Option<(Unit, Result<Image, String>)>,
@@ -121,8 +146,7 @@ impl<'a> CompiledCell<'a> {
         };
         Ok(Self {
             plan,
-            contender,
-            work: &cell.work,
+            cell,
             shape: &plan.shapes[shape],
             compiled,
         })
@@ -136,7 +160,7 @@ impl<'a> CompiledCell<'a> {
         compiler: &Compiler,
     ) -> Result<Self, CommandError> {
         let cell = Self::new(plan, contender, shape, compiler)?;
-        if let Work::Broken(why) = cell.work {
+        if let Work::Broken(why) = &cell.cell.work {
             return Err(why.clone().into());
         }
         let ready = cell.ready().map(|_| ());
@@ -152,7 +176,7 @@ impl<'a> CompiledCell<'a> {
     }
 
     fn id(&self) -> &ContenderId {
-        &self.plan.contenders[self.contender].id
+        &self.plan.contenders[self.cell.contender].id
     }
 
     /// The image, if it compiles.
@@ -162,7 +186,7 @@ impl<'a> CompiledCell<'a> {
 
     /// Its image and its call, if it can be launched.
     fn ready(&self) -> Result<(&Image, &OperatorCall), Unrunnable> {
-        let (_, call) = planned(self.work)?;
+        let (_, call) = planned(&self.cell.work)?;
         let nothing = || Unrunnable::new(Status::CompileError, "nothing was compiled", None);
         let (_, compiled) = self.compiled.as_ref().ok_or_else(nothing)?;
         let image = launchable(compiled, |image| &image.kernels, self.plan, call)?;
@@ -171,7 +195,7 @@ impl<'a> CompiledCell<'a> {
 
     /// The job of a cell that is known to be [runnable](Self::runnable).
     fn job(&self) -> Result<Job<'_>, CommandError> {
-        match (planned(self.work), self.image()) {
+        match (planned(&self.cell.work), self.image()) {
             (Ok((_, call)), Some(image)) => Ok(Job {
                 contender: self.id(),
                 image,
@@ -188,7 +212,7 @@ impl<'a> CompiledCell<'a> {
                 let log = compiler.log(unit);
                 Ok(log.map(Some)?)
             }
-            None => Ok(planned(self.work).err().and_then(|no| no.detail)),
+            None => Ok(planned(&self.cell.work).err().and_then(|no| no.detail)),
         }
     }
 
@@ -208,18 +232,16 @@ impl<'a> CompiledCell<'a> {
         };
         let folder = keep.folder.clone();
         let job = CellJob {
-            code: CellCode {
-                contender: self.id().clone(),
-                image: compiler.cache().folder(&image.key),
-                call: call.clone(),
-            },
-            operator: Arc::clone(&self.plan.round.operator),
-            shape: self.shape.clone(),
-            settings: settings.clone(),
             time_limit,
             thorough: true,
-            expected: self.plan.contenders[self.contender].variant.expect,
             keep: Some(keep),
+            ..cell_job(
+                self.plan,
+                settings,
+                self.cell,
+                call,
+                compiler.cache().folder(&image.key),
+            )
         };
         let judged = judge_job(runner, &job)?;
         Ok(judged.map(|(verdict, _)| (verdict, Kept::read(&folder))))
@@ -283,7 +305,7 @@ impl<'a> CompiledCell<'a> {
     /// Its call with room for stamps, and the unit to compile for it.
     fn stamping(&self) -> Result<(Stamping, Unit), CommandError> {
         let id = self.id();
-        let (build, call) = planned(self.work).map_err(|no| self.no_time(&no.reason))?;
+        let (build, call) = planned(&self.cell.work).map_err(|no| self.no_time(&no.reason))?;
         let stamping = Stamping::of(call)
             .map_err(|why| InputError::new(format!("{id} cannot be stamped: {why}"), STAMPABLE))?;
         let mut unit = unit(&self.plan.builds[build]);
@@ -392,8 +414,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
         let unit = unit(&plan.builds[build]);
         CompiledCell {
             plan,
-            contender: 0,
-            work: &plan.cells[0].work,
+            cell: &plan.cells[0],
             shape: &plan.shapes[0],
             compiled: Some((unit.clone(), Ok(image(&unit)))),
         }

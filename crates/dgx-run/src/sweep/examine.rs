@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::append;
-use super::cell::launchable;
+use super::cell::{cell_job, launchable};
 use super::pool::Sweep;
 use super::progress::Bar;
 use super::runner::{Runner, Starter, free_memory};
 use crate::child::cores;
 use crate::plan::{Cell, OperatorCall, Plan, Work};
-use crate::worker::{CellCode, CellJob, NoReply, Reply, Request, Worker};
+use crate::worker::{CellJob, NoReply, Reply, Request, Worker};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Hazard, Watch, counted};
 use dgx_core::interrupt;
@@ -171,26 +171,14 @@ impl<'a> Examination<'a> {
         }
     }
 
+    /// For sampled hazards, with less patience than validation has.
     fn job(&self, cell: &Cell, call: &OperatorCall, image: PathBuf) -> CellJob {
-        let (plan, settings) = (self.sweep.plan, self.sweep.settings);
-        let contender = &plan.contenders[cell.contender];
-        CellJob {
-            code: CellCode {
-                contender: contender.id.clone(),
-                image,
-                call: call.clone(),
-            },
-            operator: Arc::clone(&plan.round.operator),
-            shape: plan.shapes[cell.shape].clone(),
-            settings: settings.clone(),
-            time_limit: match settings.hazards {
-                Watch::All => Duration::from_secs_f64(plan.round.validation.timeout),
-                _ => LIMIT,
-            },
-            thorough: false,
-            expected: contender.variant.expect,
-            keep: None,
-        }
+        let job = cell_job(self.sweep.plan, self.sweep.settings, cell, call, image);
+        let time_limit = match job.settings.hazards {
+            Watch::All => job.time_limit,
+            _ => LIMIT,
+        };
+        CellJob { time_limit, ..job }
     }
 
     fn note(&self, cell: &Cell, outcome: Result<Vec<Hazard>, String>) {

@@ -1,6 +1,7 @@
 //! A round, from its file to its verdicts: the one module that knows every stage up to the run
 //! file. Each stage appends its results at once.
 
+mod board;
 mod build;
 mod cell;
 mod environment;

@@ -1,15 +1,14 @@
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom;
 
-use super::cell::{Unrunnable, launchable, planned};
+use super::cell::{Unrunnable, cell_job, launchable, planned};
 use super::runner::Runner;
 use super::{Session, could_not_run};
 use crate::backend::Modelled;
-use crate::operator::drawing;
+use crate::operator::{ProblemKey, drawing};
 use crate::plan::{Cell, Plan, Work, cost};
-use crate::worker::{CellCode, CellJob, NoReply, ProblemKey, Reply, Request, Worker, trace};
+use crate::worker::{CellJob, Judged, NoReply, Reply, Request, Worker, trace};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Status, Timing, Verdict};
 use dgx_core::interrupt;
@@ -114,22 +113,13 @@ fn judge(
         Err(no) => return decided(no),
     };
     for &distribution in &settings.distributions {
-        let key = ProblemKey::validating(&plan.round.operator, shape, distribution, settings);
+        let seed = settings.data_seed();
+        let key = ProblemKey::new(&plan.round.operator, shape, distribution, seed);
         session.oracles.wait("validate", &key)?;
     }
     let job = CellJob {
-        code: CellCode {
-            contender: contender.id.clone(),
-            image,
-            call: call.clone(),
-        },
-        operator: Arc::clone(&plan.round.operator),
-        shape: shape.clone(),
-        settings: settings.clone(),
-        time_limit: Duration::from_secs_f64(plan.round.validation.timeout),
         thorough: thorough(plan, settings, cell.contender) == Some(cell.shape),
-        expected: contender.variant.expect,
-        keep: None,
+        ..cell_job(plan, settings, cell, call, image)
     };
     judge_job(session.runner, &job)
 }
@@ -183,13 +173,6 @@ enum Unanswered {
     Command(CommandError),
 }
 
-struct Judged {
-    verdict: Verdict,
-    modelled: Option<Modelled>,
-    /// The worker is no longer usable.
-    fatal: bool,
-}
-
 /// Requests one cell. A worker that died may have been killed from outside (by a user, a watchdog,
 /// or a host short of memory), so a fresh one gets a second attempt before the contender is blamed.
 fn ask_twice(runner: &mut Runner, job: &CellJob, patience: Duration) -> Result<Judged, Unanswered> {
@@ -233,19 +216,11 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
                 remark!("warning: {text}");
                 continue;
             }
-            Reply::Judged {
-                mut verdict,
-                modelled,
-                fatal,
-            } => match job.doubt(&verdict) {
+            Reply::Judged(mut judged) => match job.doubt(&judged.verdict) {
                 Some(misfit) => misfit,
                 None => {
-                    verdict.printed = worker.printed();
-                    return Ok(Judged {
-                        verdict,
-                        modelled,
-                        fatal,
-                    });
+                    judged.verdict.printed = worker.printed();
+                    return Ok(judged);
                 }
             },
             Reply::Failed { message } => {

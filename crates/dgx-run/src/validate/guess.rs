@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Element, Evidence, elsewhere, nearly, overflow, reduction, scales, small};
-use crate::operator::{Evaluator, Oracle, silu};
+use crate::operator::{Oracle, silu};
 use dgx_core::operator::{ElementType, Operator};
 
 /// Wrong elements that hypotheses are tested on.
@@ -156,23 +156,13 @@ fn by_mistake<'e>(
         let few = few_of(sample);
         let mut explained = Vec::new();
         for element in &few {
-            let (group, output) = (
-                element.group / operator.outputs.len(),
-                element.group % operator.outputs.len(),
-            );
-            if output != mistake.output {
+            if element.group % operator.outputs.len() != mistake.output {
                 continue;
             }
-            let group = &evidence.operands.groups[group];
-            let above = evidence.above(element.group);
-            let problem = group.problem_with(operator, &above);
-            let extents = operator.outputs[output].tensor.extents(&problem.sizes)?;
-            let evaluator = Evaluator::new(&mistake.value, &extents, &problem).ok()?;
-            if holds(
-                evidence,
-                element,
-                evaluator.element(element.row, element.column),
-            ) {
+            let value = evidence.on_operands(element.group, &mistake.value, |evaluator| {
+                evaluator.element(element.row, element.column)
+            })?;
+            if holds(evidence, element, value) {
                 explained.push(element);
             }
         }

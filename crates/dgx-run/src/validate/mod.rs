@@ -30,9 +30,9 @@ pub use sound::sound;
 pub use story::{Chart, Patch, Story, story};
 
 use crate::operator::{
-    Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Tensor, Written, written_outputs,
+    Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Written, written_outputs,
 };
-use dgx_core::operator::{ElementType, Op, Operator, Output};
+use dgx_core::operator::{ElementType, Op, Operator, Output, Value};
 use dgx_core::record::schema::Settings;
 
 /// One element in this many may need [`rounding::allowance`]; if more do, the cause is not
@@ -386,25 +386,19 @@ impl<'a> Evidence<'a> {
         if self.is_gated() {
             return true;
         }
-        let missed = self.missed();
-        let outputs = &self.operands.operator.outputs;
-        missed.iter().enumerate().all(|(place, flags)| {
+        self.missed().iter().enumerate().all(|(place, flags)| {
             let answer = &self.oracle.groups[place];
-            let operands = &self.operands.groups[place / outputs.len()];
-            let above = self.above(place);
-            let problem = operands.problem_with(&self.operands.operator, &above);
-            let output = &outputs[place % outputs.len()];
-            let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
-            let Ok(evaluator) = Evaluator::new(&output.value, &extents, &problem) else {
-                return false;
-            };
             let wrong: Vec<usize> = (0..flags.len()).filter(|i| flags[*i]).collect();
             let step = wrong.len().div_ceil(CONFIRMED).max(1);
-            wrong.iter().step_by(step).all(|index| {
-                let (row, column) = (index / answer.columns, index % answer.columns);
-                let moved = evaluator.moved(row, column, Arithmetic::F64);
-                moved.is_near(answer.c(*index))
-            })
+            let agrees = |evaluator: Evaluator<'_>| {
+                wrong.iter().step_by(step).all(|index| {
+                    let (row, column) = (index / answer.columns, index % answer.columns);
+                    let moved = evaluator.moved(row, column, Arithmetic::F64);
+                    moved.is_near(answer.c(*index))
+                })
+            };
+            let value = &self.output(place).value;
+            self.on_operands(place, value, agrees) == Some(true)
         })
     }
 
@@ -412,8 +406,7 @@ impl<'a> Evidence<'a> {
     /// may lose: then the largest error over its limit.
     fn excused(&self, wrong: usize) -> Option<f64> {
         let total: usize = self.outputs.iter().map(Written::len).sum();
-        let outputs = &self.operands.operator.outputs;
-        let coded = outputs.iter().any(Output::is_coded);
+        let coded = self.operands.operator.outputs.iter().any(Output::is_coded);
         if wrong > total.div_ceil(if coded { TIES } else { SELDOM }) {
             return None;
         }
@@ -425,8 +418,7 @@ impl<'a> Evidence<'a> {
         let mut worst = 1.0_f64; // of those that need no excuse, at most
         for (group, index) in missed {
             let element = self.element(group, index);
-            let output = &outputs[group % outputs.len()];
-            if output.is_coded() && ties::is_tie(self, output, &element) {
+            if self.output(group).is_coded() && ties::is_tie(self, &element) {
                 continue;
             }
             let tolerance = self.tolerance(&element);
@@ -451,38 +443,42 @@ impl<'a> Evidence<'a> {
         self.oracle.groups.iter().all(GroupOracle::is_gated)
     }
 
-    /// The outputs that the value of the one at this index may read.
-    fn above(&self, place: usize) -> Vec<Tensor> {
+    /// The output at this index, counted over all groups.
+    fn output(&self, place: usize) -> &Output {
+        let outputs = &self.operands.operator.outputs;
+        &outputs[place % outputs.len()]
+    }
+
+    /// Evaluates a value for the output at this index on the operands of its group, and on the
+    /// outputs above it.
+    fn on_operands<T>(
+        &self,
+        place: usize,
+        value: &Value,
+        then: impl FnOnce(Evaluator<'_>) -> T,
+    ) -> Option<T> {
         let operator = &self.operands.operator;
-        let (group, nth) = (
-            place / operator.outputs.len(),
-            place % operator.outputs.len(),
-        );
-        let sizes = operator.sizes_in(&self.operands.groups[group].group);
-        let answers = &self.oracle.groups[place - nth..place];
-        written_outputs(operator, &sizes.unwrap_or_default(), answers)
+        let outputs = operator.outputs.len();
+        let operands = &self.operands.groups[place / outputs];
+        let sizes = operator.sizes_in(&operands.group).unwrap_or_default();
+        let answers = &self.oracle.groups[place - place % outputs..place];
+        let above = written_outputs(operator, &sizes, answers);
+        let problem = operands.problem_with(operator, &above);
+        let evaluator = problem.evaluator(value, &self.output(place).tensor);
+        evaluator.ok().map(then)
     }
 
     /// The error that the sums of a correct kernel may leave in an element.
     fn allowance(&self, element: &Element) -> f64 {
-        let (operator, outputs) = (&self.operands.operator, &self.operands.operator.outputs);
-        let operands = &self.operands.groups[element.group / outputs.len()];
         if self.oracle.groups[element.group].is_gated() {
-            return rounding::allowance(operands, element);
+            return rounding::allowance(&self.operands.groups[element.group], element);
         }
-        let output = &outputs[element.group % outputs.len()];
-        let above = self.above(element.group);
-        let problem = operands.problem_with(operator, &above);
-        let extents = output.tensor.extents(&problem.sizes).unwrap_or_default();
-        let evaluator = Evaluator::new(&output.value, &extents, &problem);
-        evaluator.map_or(0.0, |evaluator| {
-            let moved = evaluator.moved(element.row, element.column, Arithmetic::Fp32);
-            if moved.value.is_finite() {
-                moved.by
-            } else {
-                0.0
-            }
-        })
+        let value = &self.output(element.group).value;
+        let moved = self.on_operands(element.group, value, |evaluator| {
+            evaluator.moved(element.row, element.column, Arithmetic::Fp32)
+        });
+        let moved = moved.filter(|moved| moved.value.is_finite());
+        moved.map_or(0.0, |moved| moved.by)
     }
 
     fn explain(&self, worst: f64) -> Mismatch {

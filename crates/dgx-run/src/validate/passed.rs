@@ -56,17 +56,6 @@ impl UsedProof {
             }),
         }
     }
-
-    /// A proof for the next call, if the host finds this one right.
-    pub(crate) fn proven(
-        self,
-        exhibit: Exhibit<'_>,
-        operands: &Operands,
-        oracle: &Oracle,
-        tolerance: Tolerance,
-    ) -> Result<Passed, Wrong> {
-        prove(self.subject, exhibit, operands, oracle, tolerance)
-    }
 }
 
 /// Does not compile if a type has one of the traits: then two impls apply.
@@ -232,7 +221,8 @@ mod tests {
                 outputs,
                 trespasses,
             };
-            spent(true).proven(exhibit, &operands, &oracle, tolerance)
+            let subject = spent(true).subject().clone();
+            prove(subject, exhibit, &operands, &oracle, tolerance)
         };
         assert_eq!(again(&c).unwrap().subject(), &subject());
         assert!(again(&[vec![0; 3 * 128]]).is_err());

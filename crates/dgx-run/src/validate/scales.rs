@@ -244,7 +244,7 @@ struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     fn of(operands: &'a GroupOperands, element: &Element) -> Self {
-        let width = operands.extents().depth / 2;
+        let width = operands.left().columns() / 2;
         let row = |packed: &'a [u8], row: usize| {
             packed[row * width..][..width].chunks_exact(SCALE_BLOCK / 2)
         };
@@ -268,7 +268,7 @@ impl<'a> Sums<'a> {
         let Self {
             operands, element, ..
         } = self;
-        let across = operands.extents().depth / SCALE_BLOCK;
+        let across = operands.left().columns() / SCALE_BLOCK;
         let scales = |codes: &[u8], row: usize, tensor: usize| -> Vec<f64> {
             let place = |block| match misread {
                 Some((reading, whose)) if whose[tensor] => reading.place(row, block, across),

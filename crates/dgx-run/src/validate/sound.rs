@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::Allowed;
-use crate::operator::{
-    Evaluator, GroupOperands, GroupOracle, Operands, Oracle, Written, written_outputs,
-};
+use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle, Written, written_outputs};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Distribution, Group, Shape};
 use dgx_core::operator::{Mistake, Operator, built_in};
@@ -127,8 +125,7 @@ fn passes(operator: &Operator, trial: &Trial, mistake: &Mistake) -> bool {
     let above = written_outputs(operator, &sizes, answers);
     let problem = group.problem_with(operator, &above);
     let tensor = &operator.outputs[mistake.output].tensor;
-    let extents = tensor.extents(&problem.sizes).unwrap_or_default();
-    let evaluator = Evaluator::new(&mistake.value, &extents, &problem);
+    let evaluator = problem.evaluator(&mistake.value, tensor);
     let evaluator = evaluator.expect("operands drawn for the operator");
     let values = evaluator.rows(0..evaluator.row_count());
     trial.accepts(operator, mistake.output, &values)

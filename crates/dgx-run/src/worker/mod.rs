@@ -19,6 +19,6 @@ mod validate;
 pub use keep::Kept;
 pub use problems::answers;
 pub(crate) use process::{NoReply, Worker};
-pub(crate) use protocol::{CellCode, CellJob, Keep, MeasureJob, ProblemKey, Reply, Request};
+pub(crate) use protocol::{CellCode, CellJob, Judged, Keep, MeasureJob, Reply, Request};
 pub use serve::serve;
 pub use trace::trace;

@@ -2,10 +2,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
 
-use super::protocol::ProblemKey;
 use super::trace::trace;
 use crate::backend::{Backend, Salt};
-use crate::operator::{ANSWERS, Operands, Oracle, OracleCache, Written, is_gated, unshuffled};
+use crate::operator::{
+    ANSWERS, Operands, Oracle, OracleCache, ProblemKey, Written, is_gated, unshuffled,
+};
 use crate::validate::{Exhibit, Tolerance, accepts};
 use dgx_core::domain::Shape;
 
@@ -81,12 +82,7 @@ impl Problems {
         }
         // Freed first: they can take most of the memory.
         self.operands = None;
-        let operands = Rc::new(Operands::draw(
-            &key.operator,
-            &key.shape,
-            key.distribution,
-            key.seed,
-        ));
+        let operands = Rc::new(key.operands());
         self.operands = Some((key.clone(), Rc::clone(&operands)));
         operands
     }
@@ -95,10 +91,8 @@ impl Problems {
         if let Some(problem) = self.find(key) {
             return problem;
         }
-        let operands = Operands::draw(&key.operator, &key.shape, key.distribution, key.seed);
-        let oracle = self
-            .answers
-            .answer(&key.shape, key.distribution, key.seed, &operands);
+        let operands = key.operands();
+        let oracle = self.answers.answer(key, &operands);
         self.keep(key, operands, oracle)
     }
 
@@ -131,7 +125,7 @@ impl Problems {
             if self.find(key).is_some() {
                 continue;
             }
-            let operands = Operands::draw(&key.operator, &key.shape, key.distribution, key.seed);
+            let operands = key.operands();
             let checked = backend.answer(&operands).and_then(|oracle| {
                 let spots = oracle.spot_check(&operands, &mut rand::rng());
                 spots.map(|()| oracle).map_err(|e| e.to_string())
@@ -152,25 +146,18 @@ impl Problems {
     /// in the cache. A backend without room for it leaves it to the CPU; an error means wrong
     /// results.
     pub(super) fn answer(&self, key: &ProblemKey, backend: &mut dyn Backend) -> Result<(), String> {
-        let ProblemKey {
-            operator,
-            shape,
-            distribution,
-            seed,
-        } = key;
-        if self.answers.has(operator, shape, *distribution, *seed) {
+        if self.answers.has(key) {
             return Ok(());
         }
-        let operands = Operands::draw(operator, shape, *distribution, *seed);
+        let operands = key.operands();
         let oracle = backend.answer(&operands).unwrap_or_else(|why| {
-            trace(|| format!("the CPU answers {}: {why}", shape.name));
+            trace(|| format!("the CPU answers {}: {why}", key.shape.name));
             Oracle::compute(&operands)
         });
         oracle
             .spot_check(&operands, &mut rand::rng())
             .map_err(|e| format!("this device computes wrong products: {e}"))?;
-        self.answers
-            .keep(operator, shape, *distribution, *seed, &oracle);
+        self.answers.keep(key, &oracle);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Job, Modelled, RunFailure};
 use crate::compile::{Cache, Image};
+use crate::operator::ProblemKey;
 use crate::plan::OperatorCall;
 use dgx_core::domain::{
     Block, ContenderId, Device, Distribution, Hazard, KernelTime, Shape, Status, Tuning, Verdict,
@@ -41,38 +42,6 @@ pub(crate) enum Request {
     Examine(Box<CellJob>),
     /// Compute an expected result and put it in the cache.
     Answer(Box<ProblemKey>),
-}
-
-/// Identifies one shape's data.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ProblemKey {
-    #[serde(with = "operators::wire")]
-    pub operator: Arc<Operator>,
-    pub shape: Shape,
-    pub distribution: Distribution,
-    pub seed: u64,
-}
-
-impl ProblemKey {
-    /// The data that a cell is validated on.
-    pub(crate) fn validating(
-        operator: &Arc<Operator>,
-        shape: &Shape,
-        distribution: Distribution,
-        settings: &Settings,
-    ) -> Self {
-        Self {
-            operator: Arc::clone(operator),
-            shape: shape.clone(),
-            distribution,
-            seed: settings.data_seed(),
-        }
-    }
-
-    /// Its name.
-    pub(crate) fn name(&self) -> String {
-        format!("{} {} {}", self.shape.name, self.distribution, self.seed)
-    }
 }
 
 /// The code of one contender for one shape.
@@ -121,7 +90,8 @@ pub(crate) struct CellJob {
 impl CellJob {
     /// Data of this cell.
     pub(super) fn problem(&self, distribution: Distribution) -> ProblemKey {
-        ProblemKey::validating(&self.operator, &self.shape, distribution, &self.settings)
+        let seed = self.settings.data_seed();
+        ProblemKey::new(&self.operator, &self.shape, distribution, seed)
     }
 
     /// Why this cannot be the requested verdict, if so.
@@ -182,12 +152,7 @@ pub(crate) enum Reply {
     /// The kernel has returned.
     Ran,
     /// The answer to [`Request::Validate`].
-    Judged {
-        verdict: Verdict,
-        modelled: Option<Modelled>,
-        /// The worker is no longer usable and is ending.
-        fatal: bool,
-    },
+    Judged(Judged),
     /// The yardstick's algorithms for this shape, chosen because the job had none.
     Tuned { tuning: Tuning },
     /// A finished block.
@@ -223,11 +188,20 @@ pub(crate) enum Reply {
     Failed { message: String },
 }
 
+/// What a worker found about a cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Judged {
+    pub verdict: Verdict,
+    pub modelled: Option<Modelled>,
+    /// The worker is no longer usable and is ending.
+    pub fatal: bool,
+}
+
 impl Reply {
     /// Whether it ends the request.
     pub(crate) fn is_last(&self) -> bool {
         match self {
-            Self::Judged { .. }
+            Self::Judged(_)
             | Self::Fault { .. }
             | Self::Measured { .. }
             | Self::Examined { .. }

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 use super::calls::{Call, Purpose, calls};
 use super::keep::{Kept, keep};
 use super::problems::{Problem, Problems};
-use super::protocol::{CellJob, ProblemKey, Reply};
+use super::protocol::{CellJob, Judged, Reply};
 use crate::backend::{Backend, Data, Emulation, Loaded, Modelled, Observation, RunFailure, Salt};
-use crate::operator::{Operands, Recipe};
+use crate::operator::{Operands, ProblemKey, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, Status, Verdict, Watch};
 
 use crate::validate::{Element, Exhibit, Tolerance, Wrong, examine};
@@ -68,11 +68,11 @@ pub(super) fn judge(
     }
     state.verdict.millis = began.elapsed().as_secs_f64() * 1e3;
     let fatal = state.fatal;
-    send(&Reply::Judged {
+    send(&Reply::Judged(Judged {
         verdict: state.verdict,
         modelled: state.modelled,
         fatal,
-    });
+    }));
     !fatal
 }
 

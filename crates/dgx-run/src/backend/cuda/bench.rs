@@ -26,7 +26,6 @@ pub(super) struct CudaBench<'a> {
     instance: Rc<Instance>,
     shape: String,
     tools: Rc<Tools>,
-    stream: Rc<Stream>,
     /// Everything above lives in the backend's context.
     _backend: &'a mut CudaBackend,
 }
@@ -40,16 +39,9 @@ impl<'a> CudaBench<'a> {
         let first = setup.sets.first().ok_or("there are no data to time on")?;
         // Before the data sets: a new shape replaces the old one.
         let instance = backend.instance(first.operands).map_err(say)?;
-        let (tools, stream) = (Rc::clone(&backend.tools), Rc::clone(&backend.stream));
-        let sets = data_sets(setup, &stream).map_err(say)?;
-        let timer = Timer::new(
-            &backend.device,
-            &tools,
-            &backend.scrub,
-            Rc::clone(&stream),
-            setup.cold_l2,
-        );
-        let timer = timer.map_err(say)?;
+        let tools = Rc::clone(&backend.tools);
+        let sets = data_sets(setup, &tools.stream).map_err(say)?;
+        let timer = Timer::new(&backend.device, &backend.scrub, setup.cold_l2).map_err(say)?;
         Ok(Self {
             shape: setup.shape.name.clone(),
             instance,
@@ -57,7 +49,6 @@ impl<'a> CudaBench<'a> {
             timer,
             entries: Vec::new(),
             tools,
-            stream,
             _backend: backend,
         })
     }
@@ -84,7 +75,7 @@ impl Bench for CudaBench<'_> {
 
     fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure> {
         let subject = self.subject(job.contender, job.image.key.clone());
-        let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.stream));
+        let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.tools.stream));
         let prepared = Prepared::new(job.image, instance, job.call, stream)?;
         let prepared = prepared.forget_between_calls(job.image)?;
         let entry = TimedCall::contender(subject, prepared, &self.sets, tolerance)?;
@@ -100,15 +91,14 @@ impl Bench for CudaBench<'_> {
     ) -> Result<(Subject, Option<Tuning>), String> {
         if *name == Yardstick::Copy.id() {
             let (operator, groups) = (self.instance.operator(), self.instance.groups());
-            let copy = Copy::new(operator, groups, &self.stream).map_err(|e| e.to_string())?;
+            let stream = &self.tools.stream;
+            let copy = Copy::new(operator, groups, stream).map_err(|e| e.to_string())?;
             let subject = self.subject(name, String::new());
-            let entry = TimedCall::copy(subject, copy, &self.stream).map_err(|e| e.message)?;
+            let entry = TimedCall::copy(subject, copy, stream).map_err(|e| e.message)?;
             return Ok((self.admit(entry), None));
         }
         let library = find_cublas()?;
-        let stream = Rc::clone(&self.stream);
-        let (cublas, gemms) =
-            Cublas::new(&self.tools, stream, &self.instance, kept, &mut self.timer)?;
+        let (cublas, gemms) = Cublas::new(&self.tools, &self.instance, kept, &mut self.timer)?;
         let subject = self.subject(name, library.clone());
         let entry = TimedCall::cublas(subject, cublas, &self.sets, tolerance);
         let entry = entry.map_err(|e| e.message)?;

@@ -53,24 +53,18 @@ impl Copy {
 
     /// Queues new contents of the source. The target's old contents never equal it: noise depends
     /// on the address.
-    pub(super) fn lay(&self, tools: &Tools, stream: &Stream, salt: Salt) -> Result<()> {
-        self.contents.lay(tools, stream, salt, false)
+    pub(super) fn lay(&self, tools: &Tools, salt: Salt) -> Result<()> {
+        self.contents.lay(tools, salt, false)
     }
 
     /// Queues the comparison of both, as [`Program::check`] does.
-    pub(super) fn check(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        salt: Salt,
-        lowest: u64,
-    ) -> Result<()> {
-        self.wanted.check(tools, stream, salt, true, lowest)
+    pub(super) fn check(&self, tools: &Tools, salt: Salt, lowest: u64) -> Result<()> {
+        self.wanted.check(tools, salt, true, lowest)
     }
 
     /// Whether the target equals the source.
-    pub(super) fn is_same(&self, tools: &Tools, stream: &Stream, salt: Salt) -> Result<bool> {
-        let changed = self.wanted.lowest_change(tools, stream, salt)?;
+    pub(super) fn is_same(&self, tools: &Tools, salt: Salt) -> Result<bool> {
+        let changed = self.wanted.lowest_change(tools, salt)?;
         Ok(changed.is_none())
     }
 }

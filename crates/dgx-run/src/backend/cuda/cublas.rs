@@ -11,7 +11,7 @@ use super::driver::{CudaError, DeviceMemory, Graph, Launch, Stream};
 use super::ground::Ground;
 use super::instance::Instance;
 use super::timer::Timer;
-use super::tools::{Tools, argument, uploaded};
+use super::tools::{Tools, launch, uploaded};
 use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
 use crate::toolkit;
@@ -70,7 +70,6 @@ pub(super) struct Cublas {
     ground: Ground,
     /// Dequantised operands and products of each group.
     buffers: Vec<Buffers>,
-    stream: Rc<Stream>,
     tools: Rc<Tools>,
 }
 
@@ -144,29 +143,28 @@ impl Cublas {
     /// user who autotunes would, on the operands in the instance. Returns the choices.
     pub(super) fn new(
         tools: &Rc<Tools>,
-        stream: Rc<Stream>,
         instance: &Rc<Instance>,
         kept: Option<&Tuning>,
         timer: &mut Timer,
     ) -> Result<(Self, Vec<Algorithm>), String> {
-        let library = find()?;
+        let (library, stream) = (find()?, &tools.stream);
         let mut chooser = Chooser::new(kept, &library, timer)?;
         let say = |e: CudaError| e.to_string();
         let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
         let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;
-        let ground = Ground::bare(Rc::clone(instance), Rc::clone(&stream)).map_err(say)?;
+        let ground = Ground::bare(Rc::clone(instance), Rc::clone(stream)).map_err(say)?;
         let product = instance.operator().product();
         let product = product.ok_or("the operator is no product that cuBLAS has")?;
         let (mut gemms, mut buffers, mut algorithms) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..instance.groups().len() {
             let own = Buffers::new(&product, &ground, index).map_err(say)?;
-            own.dequantise(tools, &stream).map_err(say)?;
+            own.dequantise(tools).map_err(say)?;
             let mut gemm = Gemm::new(&own)?;
             let tuner = Tuner {
                 handle: &handle,
                 gemm: &gemm,
                 workspace: &workspace,
-                stream: &stream,
+                stream,
             };
             let algorithm = chooser.choose(index, own.extents, &tuner)?;
             gemm.algo = algorithm_of(&algorithm.code)?;
@@ -185,7 +183,6 @@ impl Cublas {
             workspace,
             ground,
             buffers,
-            stream,
             tools: Rc::clone(tools),
         };
         Ok((cublas, algorithms))
@@ -199,28 +196,25 @@ impl Cublas {
     /// this is not timed.
     pub(super) fn dequantise(&self) -> Result<(), CudaError> {
         let mut buffers = self.buffers.iter();
-        buffers.try_for_each(|buffers| buffers.dequantise(&self.tools, &self.stream))
+        buffers.try_for_each(|buffers| buffers.dequantise(&self.tools))
     }
 
     pub(super) fn capture(&self) -> Result<Graph, RunFailure> {
-        self.stream.capture(|| self.queue())
+        self.tools.stream.capture(|| self.queue())
     }
 
     /// Queues the GEMMs and the gate.
     pub(super) fn queue(&self) -> Result<(), RunFailure> {
+        let stream = &self.tools.stream;
         for gemm in &self.gemms {
-            gemm.queue(&self.handle, &gemm.algo, &self.workspace, &self.stream)
+            gemm.queue(&self.handle, &gemm.algo, &self.workspace, stream)
                 .map_err(RunFailure::refused)?;
         }
         let Some((launch, groups)) = &self.gate else {
             return Ok(());
         };
-        let mut groups = groups.address;
-        let mut parameters = [argument(&mut groups)];
-        self.tools
-            .gate
-            .launch(&self.stream, launch, &mut parameters)
-            .map_err(CudaError::refused)
+        let launched = launch!(self.tools.gate, stream, launch, [groups.address]);
+        launched.map_err(CudaError::refused)
     }
 }
 
@@ -323,19 +317,15 @@ impl Buffers {
         Ok(address)
     }
 
-    fn dequantise(&self, tools: &Tools, stream: &Stream) -> Result<(), CudaError> {
+    fn dequantise(&self, tools: &Tools) -> Result<(), CudaError> {
+        let launch = Launch::flat(1024, 256);
         for scaled in &self.scaled {
-            let (mut codes, mut scales) = (scaled.codes, scaled.scales);
-            let (mut out, mut blocks) = (scaled.out, scaled.blocks);
-            let mut parameters = [
-                argument(&mut codes),
-                argument(&mut scales),
-                argument(&mut out),
-                argument(&mut blocks),
-            ];
-            tools
-                .dequantise
-                .launch(stream, &Launch::flat(1024, 256), &mut parameters)?;
+            launch!(
+                tools.dequantise,
+                &tools.stream,
+                &launch,
+                [scaled.codes, scaled.scales, scaled.out, scaled.blocks]
+            )?;
         }
         Ok(())
     }

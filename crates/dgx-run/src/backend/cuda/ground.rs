@@ -126,7 +126,7 @@ impl Ground {
         tools: &Tools,
         salt: Salt,
     ) -> Result<Observation> {
-        let changed = program.lowest_change(tools, &self.stream, salt)?;
+        let changed = program.lowest_change(tools, salt)?;
         let copy = self.outputs.download(&self.stream)?;
         Ok(Observation {
             outputs: tables::split_outputs(

@@ -9,7 +9,7 @@ use super::tools::uploaded;
 use crate::backend::pieces::{self, Piece};
 use crate::backend::tables;
 use crate::backend::zones::Zones;
-use crate::operator::{Extents, GroupOracle, Moves, Operands, Oracle, axes_of};
+use crate::operator::{GroupOracle, Moves, Operands, Oracle, axes_of};
 use crate::validate::{Allowed, Tolerance};
 use dgx_core::domain::Group;
 use dgx_core::fields::{Field, Form};
@@ -44,11 +44,6 @@ impl Instance {
 
     pub(super) fn operator(&self) -> &Arc<Operator> {
         &self.operator
-    }
-
-    /// Of a group by its index in the shape, if the operator is a gated product.
-    pub(super) fn extents(&self, group: usize) -> Option<Extents> {
-        Extents::of(&self.operator, &self.groups[group])
     }
 
     /// The changes that calls make to an output, by its index among those of all groups.

@@ -1,13 +1,13 @@
 use bytemuck::{NoUninit, cast_slice};
 use dgx_core::operator::ElementType;
 
-use super::driver::{DeviceMemory, Launch, Result, Stream};
+use super::driver::{DeviceMemory, Launch, Result};
 use super::ground::Ground;
 use super::instance::{DataSet, Expected};
 use super::program::poisons;
-use super::tools::{Tools, argument, uploaded};
+use super::tools::{Tools, launch, uploaded};
 use crate::backend::salt::Salt;
-use crate::operator::Moves;
+use crate::operator::{Moves, is_gated};
 use crate::validate::Tolerance;
 
 /// Blocks that judge one output.
@@ -66,27 +66,21 @@ impl Judge {
     /// the entry's.
     pub(super) fn new(ground: &Ground, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
         let expected = set.expected();
-        let groups = 0..ground.instance.groups().len();
-        let extents: Option<Vec<[u64; 3]>> = groups
-            .map(|group| Some(ground.instance.extents(group)?.wide()))
-            .collect();
-        match extents {
-            Some(extents) => Self::of_products(ground, expected, &extents, tolerance),
-            None => Self::of_values(ground, expected, tolerance),
+        match is_gated(ground.instance.operator()) {
+            true => Self::of_products(ground, expected, tolerance),
+            false => Self::of_values(ground, expected, tolerance),
         }
     }
 
-    fn of_products(
-        ground: &Ground,
-        expected: &Expected,
-        extents: &[[u64; 3]],
-        tolerance: Tolerance,
-    ) -> Result<Self> {
-        let sizes = extents.iter().map(|[rows, columns, _]| rows * columns);
-        let all: u64 = sizes.sum();
+    fn of_products(ground: &Ground, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
+        let operator = ground.instance.operator();
+        let groups = ground.instance.groups().iter();
+        let extents = groups.filter_map(|group| operator.output_extents(0, group));
+        let extents = extents.map(|(rows, columns)| (rows as u64, columns as u64));
+        let all: u64 = extents.clone().map(|(rows, columns)| rows * columns).sum();
         let mut offset = 0;
         let mut table = Vec::new();
-        for (index, &[rows, columns, _]) in extents.iter().enumerate() {
+        for (index, (rows, columns)) in extents.enumerate() {
             table.push(WireJudged {
                 c: ground.outputs.address(index),
                 expected: expected.memory.address,
@@ -140,43 +134,27 @@ impl Judge {
 
     /// Queues counting the elements that are not certainly right into `wrong`, which must be 0
     /// before.
-    pub(super) fn queue(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        salt: Salt,
-        wrong: u64,
-    ) -> Result<()> {
-        let (mut table, mut word, mut seal) = (self.table.address, salt.0, self.seal);
-        let mut wrong = wrong;
+    pub(super) fn queue(&self, tools: &Tools, salt: Salt, wrong: u64) -> Result<()> {
+        let (table, seal, stream) = (self.table.address, self.seal, &tools.stream);
         let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
         launch.grid[1] = self.rows;
         match self.by {
             By::Products(Tolerance { rtol, atol }) => {
-                let (mut rtol, mut atol) = (rtol as f32, atol as f32);
-                let mut poison = salt.poison(ElementType::F16) as u32;
-                let mut parameters = [
-                    argument(&mut table),
-                    argument(&mut word),
-                    argument(&mut poison),
-                    argument(&mut seal),
-                    argument(&mut rtol),
-                    argument(&mut atol),
-                    argument(&mut wrong),
-                ];
-                tools.judge.launch(stream, &launch, &mut parameters)
+                let poison = salt.poison(ElementType::F16) as u32;
+                let (rtol, atol) = (rtol as f32, atol as f32);
+                launch!(
+                    tools.judge,
+                    stream,
+                    &launch,
+                    [table, salt.0, poison, seal, rtol, atol, wrong]
+                )
             }
-            By::Values => {
-                let mut poisons = poisons(salt);
-                let mut parameters = [
-                    argument(&mut table),
-                    argument(&mut word),
-                    argument(&mut poisons),
-                    argument(&mut seal),
-                    argument(&mut wrong),
-                ];
-                tools.judge_values.launch(stream, &launch, &mut parameters)
-            }
+            By::Values => launch!(
+                tools.judge_values,
+                stream,
+                &launch,
+                [table, salt.0, poisons(salt), seal, wrong]
+            ),
         }
     }
 }

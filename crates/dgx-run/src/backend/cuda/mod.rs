@@ -41,7 +41,6 @@ use bench::CudaBench;
 use device::{Context, Gpu};
 use dgx_core::domain::{BackendKind, Device};
 use dgx_core::operator::Operator;
-use driver::Stream;
 use instance::{DataSet, Instance};
 use prepared::Prepared;
 use scrub::Scrub;
@@ -77,7 +76,6 @@ pub struct CudaBackend {
     instance: Option<Rc<Instance>>,
     /// Its data sets, most recently used last.
     sets: Vec<Rc<DataSet>>,
-    stream: Rc<Stream>,
     // Dropped last: everything above lives in it.
     _context: Context,
 }
@@ -94,7 +92,6 @@ impl CudaBackend {
             tools,
             instance: None,
             sets: Vec::new(),
-            stream: Rc::new(Stream::new()?),
             _context: context,
         })
     }
@@ -134,7 +131,11 @@ impl CudaBackend {
         if self.sets.len() >= KEPT_SETS {
             self.sets.remove(0);
         }
-        let set = Rc::new(DataSet::upload(data.key, data.operands, &self.stream)?);
+        let set = Rc::new(DataSet::upload(
+            data.key,
+            data.operands,
+            &self.tools.stream,
+        )?);
         self.sets.push(Rc::clone(&set));
         Ok(set)
     }
@@ -142,7 +143,8 @@ impl CudaBackend {
     /// Prepares everything for a call but the launch: module, scratch, maps, arguments.
     fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
         let instance = self.instance(operands)?;
-        Prepared::new(job.image, instance, job.call, Rc::clone(&self.stream))
+        let stream = Rc::clone(&self.tools.stream);
+        Prepared::new(job.image, instance, job.call, stream)
     }
 }
 
@@ -168,7 +170,7 @@ impl Backend for CudaBackend {
     }
 
     fn answer(&mut self, operands: &Operands) -> Result<Oracle, String> {
-        oracle::solve(&self.tools, &self.stream, operands)
+        oracle::solve(&self.tools, operands)
     }
 
     fn bench<'a>(&'a mut self, setup: &BenchSetup<'_>) -> Result<Box<dyn Bench + 'a>, String> {
@@ -194,14 +196,14 @@ impl Loaded for Cell<'_> {
             None => self.backend.prepare(&self.job, data.operands)?,
         };
         let prepared = self.prepared.insert(prepared);
-        let (tools, stream) = (&self.backend.tools.clone(), &self.backend.stream.clone());
+        let tools = &Rc::clone(&self.backend.tools);
         let set = self.backend.set(data)?;
         let program = prepared.ground().program(&set)?;
-        program.lay(tools, stream, data.salt, false)?;
+        program.lay(tools, data.salt, false)?;
         let (scrub, local) = (&self.backend.scrub, prepared.local_bytes());
-        scrub.make(stream, data.salt, local)?;
+        scrub.make(data.salt, local)?;
         prepared.queue()?;
-        stream.synchronize().map_err(CudaError::crashed)?;
+        tools.stream.synchronize().map_err(CudaError::crashed)?;
         let observed = prepared.ground().observe(&program, tools, data.salt);
         observed.map_err(CudaError::crashed)
     }

@@ -7,7 +7,7 @@ use super::driver::{CudaError, DeviceMemory, Graph, Launch, Module, Stream};
 use super::scrub::Scrub;
 use super::tensor_map;
 use super::timer::Timer;
-use super::tools::{Tools, argument, uploaded};
+use super::tools::{Tools, launch, uploaded};
 use crate::backend::RunFailure;
 use crate::compile::Image;
 use crate::plan::MapGeometry;
@@ -67,9 +67,9 @@ impl ProbeBench {
         let context = Context::open(0)?;
         let device = context.gpu.describe()?;
         let tools = Rc::new(Tools::load(&tools.cubin)?);
-        let stream = Rc::new(Stream::new()?);
+        let stream = Rc::clone(&tools.stream);
         let scrub = Rc::new(Scrub::new(&device, &tools)?);
-        let timer = |cold| Timer::new(&device, &tools, &scrub, Rc::clone(&stream), cold);
+        let timer = |cold| Timer::new(&device, &scrub, cold);
         let scratch = DeviceMemory::new(scratch)?;
         stream.fill(scratch.address, 0, scratch.bytes)?;
         Ok(Self {
@@ -111,8 +111,7 @@ impl ProbeBench {
         if trial.smem > 0 {
             function.allow_smem(trial.smem)?;
         }
-        let (mut out, mut data) = (self.out.address, self.data.address);
-        let (mut scratch, mut seed) = (self.scratch.address, SEED);
+        let (out, data, scratch) = (self.out.address, self.data.address, self.scratch.address);
         self.stream.capture(|| {
             for index in 0..trial.launches {
                 let launch = Launch {
@@ -122,13 +121,7 @@ impl ProbeBench {
                     overlap: trial.overlap && index > 0,
                     ..Launch::flat(trial.grid, trial.block)
                 };
-                let mut parameters = [
-                    argument(&mut out),
-                    argument(&mut data),
-                    argument(&mut scratch),
-                    argument(&mut seed),
-                ];
-                function.launch(&self.stream, &launch, &mut parameters)?;
+                launch!(function, &self.stream, &launch, [out, data, scratch, SEED])?;
             }
             Ok(())
         })

@@ -2,7 +2,7 @@ use bytemuck::{NoUninit, cast_slice};
 use dgx_core::operator::ElementType;
 
 use super::driver::{DeviceMemory, Result, Stream};
-use super::tools::{Tools, argument, blocks, uploaded};
+use super::tools::{Tools, blocks, launch, uploaded};
 use crate::backend::pieces::{Piece, Source, What, poison_word};
 use crate::backend::salt::Salt;
 use crate::operator::Moves;
@@ -107,28 +107,18 @@ impl Program {
 
     /// Queues writing everything to its place; variables only if the values that earlier calls left
     /// in them are to be forgotten.
-    pub(super) fn lay(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        salt: Salt,
-        forget: bool,
-    ) -> Result<()> {
-        let chunks = if forget {
-            self.chunks
-        } else {
-            self.call_chunks
+    pub(super) fn lay(&self, tools: &Tools, salt: Salt, forget: bool) -> Result<()> {
+        let chunks = match forget {
+            true => self.chunks,
+            false => self.call_chunks,
         };
-        let (mut table, mut count) = (self.table.address, self.pieces.len() as u32);
-        let (mut skip, mut word, mut poisons) = (0u64, salt.0, poisons(salt));
-        let mut parameters = [
-            argument(&mut table),
-            argument(&mut count),
-            argument(&mut skip),
-            argument(&mut word),
-            argument(&mut poisons),
-        ];
-        tools.lay.launch(stream, &blocks(chunks), &mut parameters)
+        let (table, count) = (self.table.address, self.pieces.len() as u32);
+        launch!(
+            tools.lay,
+            &tools.stream,
+            &blocks(chunks),
+            [table, count, 0_u64, salt.0, poisons(salt)]
+        )
     }
 
     /// Queues checking that nothing changed; the complement of the lowest changed address goes to
@@ -136,36 +126,26 @@ impl Program {
     pub(super) fn check(
         &self,
         tools: &Tools,
-        stream: &Stream,
         salt: Salt,
         inputs_too: bool,
         lowest: u64,
     ) -> Result<()> {
-        let mut skip = if inputs_too { 0 } else { self.input_chunks };
-        let launch = blocks(self.call_chunks - skip);
-        let (mut table, mut count) = (self.table.address, self.pieces.len() as u32);
-        let (mut word, mut lowest) = (salt.0, lowest);
-        let mut parameters = [
-            argument(&mut table),
-            argument(&mut count),
-            argument(&mut skip),
-            argument(&mut word),
-            argument(&mut lowest),
-        ];
-        tools.check.launch(stream, &launch, &mut parameters)
+        let skip = if inputs_too { 0 } else { self.input_chunks };
+        let (table, count) = (self.table.address, self.pieces.len() as u32);
+        launch!(
+            tools.check,
+            &tools.stream,
+            &blocks(self.call_chunks - skip),
+            [table, count, skip, salt.0, lowest]
+        )
     }
 
     /// The lowest changed address, including inputs.
-    pub(super) fn lowest_change(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        salt: Salt,
-    ) -> Result<Option<u64>> {
-        let lowest = uploaded(&[0; 8], stream)?;
-        self.check(tools, stream, salt, true, lowest.address)?;
+    pub(super) fn lowest_change(&self, tools: &Tools, salt: Salt) -> Result<Option<u64>> {
+        let lowest = uploaded(&[0; 8], &tools.stream)?;
+        self.check(tools, salt, true, lowest.address)?;
         let mut found = [0; 8];
-        stream.download(&mut found, lowest.address)?;
+        tools.stream.download(&mut found, lowest.address)?;
         Ok(match u64::from_le_bytes(found) {
             0 => None,
             complement => Some(!complement),

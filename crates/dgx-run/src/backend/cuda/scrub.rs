@@ -1,8 +1,8 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::driver::{CudaError, DeviceMemory, Function, Launch, Result, Stream};
-use super::tools::{Tools, argument};
+use super::driver::{CudaError, DeviceMemory, Function, Launch, Result};
+use super::tools::{Tools, launch};
 use crate::backend::RunFailure;
 use crate::backend::salt::Salt;
 use dgx_core::domain::Device;
@@ -27,7 +27,7 @@ pub(super) const MEETING_BYTES: u64 = 4 * (3 + 1024);
 /// differ from call to call.
 #[derive(Debug)]
 pub(super) struct Scrub {
-    tools: Rc<Tools>,
+    pub tools: Rc<Tools>,
     sms: u32,
     threads_per_sm: u32,
     /// The maximum shared memory of a block: with the driver's share, all of it.
@@ -58,49 +58,39 @@ impl Scrub {
 
     /// Overwrites everything now, for a call whose threads have this much local memory: before the
     /// contender's kernels run, which are then not to blame for a failure here.
-    pub(super) fn make(
-        &self,
-        stream: &Stream,
-        salt: Salt,
-        local: u32,
-    ) -> std::result::Result<(), RunFailure> {
-        let made = self.queue(stream, salt, local);
-        made.and_then(|()| stream.synchronize()).map_err(|error| {
-            RunFailure::harness(format!(
-                "what earlier launches left cannot be overwritten: {error}"
-            ))
-        })?;
-        self.verify(stream, local)
+    pub(super) fn make(&self, salt: Salt, local: u32) -> std::result::Result<(), RunFailure> {
+        let made = self.queue(salt, local);
+        made.and_then(|()| self.tools.stream.synchronize())
+            .map_err(|error| {
+                RunFailure::harness(format!(
+                    "what earlier launches left cannot be overwritten: {error}"
+                ))
+            })?;
+        self.verify(local)
     }
 
     /// Queues it, for a call whose threads have this much local memory.
-    pub(super) fn queue(&self, stream: &Stream, salt: Salt, local: u32) -> Result<()> {
-        let meetings = &self.meetings;
+    pub(super) fn queue(&self, salt: Salt, local: u32) -> Result<()> {
+        let (meetings, stream) = (&self.meetings, &self.tools.stream);
         stream.fill(meetings.address, 0, meetings.bytes)?;
-        let (mut word, mut meeting) = (salt.0, meetings.address);
-        let (mut bytes, mut reserved) = (self.shared, self.reserved);
         let launch = Launch {
             smem: self.shared,
             ..Launch::flat(self.sms, THREADS)
         };
-        let mut parameters = [
-            argument(&mut word),
-            argument(&mut bytes),
-            argument(&mut reserved),
-            argument(&mut meeting),
-        ];
-        self.tools.scrub.launch(stream, &launch, &mut parameters)?;
+        let meeting = meetings.address;
+        launch!(
+            self.tools.scrub,
+            stream,
+            &launch,
+            [salt.0, self.shared, self.reserved, meeting]
+        )?;
         let Some(class) = class(local) else {
             return Ok(());
         };
-        let mut meeting = meetings.address + MEETING_BYTES;
-        let launch = Launch::flat(self.sms * self.blocks_per_sm(), THREADS);
-        let mut parameters = [argument(&mut word), argument(&mut meeting)];
-        self.local(class)?.launch(stream, &launch, &mut parameters)
-    }
-
-    fn blocks_per_sm(&self) -> u32 {
-        (self.threads_per_sm / THREADS).max(1)
+        let blocks_per_sm = (self.threads_per_sm / THREADS).max(1);
+        let launch = Launch::flat(self.sms * blocks_per_sm, THREADS);
+        let kernel = self.local(class)?;
+        launch!(kernel, stream, &launch, [salt.0, meeting + MEETING_BYTES])
     }
 
     fn local(&self, class: usize) -> Result<&Function> {
@@ -113,13 +103,10 @@ impl Scrub {
 
     /// Whether the last one, which has ended, held every SM at once; if not, the call after it
     /// proves nothing, and that is no contender's fault.
-    pub(super) fn verify(
-        &self,
-        stream: &Stream,
-        local: u32,
-    ) -> std::result::Result<(), RunFailure> {
+    pub(super) fn verify(&self, local: u32) -> std::result::Result<(), RunFailure> {
         let mut bytes = vec![0; self.meetings.bytes as usize];
-        stream
+        self.tools
+            .stream
             .download(&mut bytes, self.meetings.address)
             .map_err(CudaError::crashed)?;
         let words: Vec<u32> = bytes

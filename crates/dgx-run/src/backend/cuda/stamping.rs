@@ -1,8 +1,6 @@
 //! Calls a contender with and without stamps in its kernels: the recorded stamps, and the time that
 //! stamping costs.
 
-use std::rc::Rc;
-
 use super::prepared::Prepared;
 use super::timer::Timer;
 use super::{CudaBackend, CudaError};
@@ -37,15 +35,14 @@ impl CudaBackend {
             self.prepare(stamped, data.operands)?,
         ];
         let set = self.set(data)?;
-        let (tools, stream) = (Rc::clone(&self.tools), Rc::clone(&self.stream));
-        let mut timer = Timer::new(&self.device, &tools, &self.scrub, Rc::clone(&stream), true)?;
+        let mut timer = Timer::new(&self.device, &self.scrub, true)?;
         let graphs = [both[0].capture()?, both[1].capture()?];
         let program = |prepared: &Prepared| prepared.ground().program(&set);
         let programs = [program(&both[0])?, program(&both[1])?];
         let mut took = [Vec::new(), Vec::new()];
         for _ in 0..=times {
             for which in 0..2 {
-                programs[which].lay(&tools, &stream, data.salt, false)?;
+                programs[which].lay(&self.tools, data.salt, false)?;
                 took[which].push(Micros(timer.trial(&graphs[which])?));
             }
         }

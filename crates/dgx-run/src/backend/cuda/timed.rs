@@ -110,24 +110,16 @@ impl TimedCall {
     }
 
     /// Queues writing the data of a call to their place, and untimed work that depends on them.
-    pub(super) fn lay(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        data: CallData,
-        forget: bool,
-    ) -> Result<(), CudaError> {
+    pub(super) fn lay(&self, tools: &Tools, data: CallData, forget: bool) -> Result<(), CudaError> {
+        let rounds = match &self.work {
+            Work::Copy(copy) => return copy.lay(tools, data.salt),
+            Work::Contender(_, rounds) | Work::Cublas(_, rounds) => rounds,
+        };
+        let (program, _) = &rounds.rounds[data.set];
+        program.lay(tools, data.salt, forget)?;
         match &self.work {
-            Work::Copy(copy) => copy.lay(tools, stream, data.salt),
-            Work::Contender(_, rounds) => {
-                let (program, _) = &rounds.rounds[data.set];
-                program.lay(tools, stream, data.salt, forget)
-            }
-            Work::Cublas(cublas, rounds) => {
-                let (program, _) = &rounds.rounds[data.set];
-                program.lay(tools, stream, data.salt, forget)?;
-                cublas.dequantise()
-            }
+            Work::Cublas(cublas, _) => cublas.dequantise(),
+            Work::Contender(..) | Work::Copy(_) => Ok(()),
         }
     }
 
@@ -136,31 +128,25 @@ impl TimedCall {
     pub(super) fn look(
         &self,
         tools: &Tools,
-        stream: &Stream,
         data: CallData,
         findings: u64,
     ) -> Result<(), CudaError> {
         match &self.work {
-            Work::Copy(copy) => copy.check(tools, stream, data.salt, findings),
+            Work::Copy(copy) => copy.check(tools, data.salt, findings),
             Work::Contender(_, rounds) | Work::Cublas(_, rounds) => {
                 let (program, judge) = &rounds.rounds[data.set];
-                program.check(tools, stream, data.salt, false, findings)?;
-                judge.queue(tools, stream, data.salt, findings + 8)
+                program.check(tools, data.salt, false, findings)?;
+                judge.queue(tools, data.salt, findings + 8)
             }
         }
     }
 
     /// Reads back memory after the last call.
-    pub(super) fn observe(
-        &self,
-        tools: &Tools,
-        stream: &Stream,
-        data: CallData,
-    ) -> Result<Observation, CudaError> {
+    pub(super) fn observe(&self, tools: &Tools, data: CallData) -> Result<Observation, CudaError> {
         let (ground, rounds) = match &self.work {
             Work::Copy(copy) => {
                 return Ok(Observation {
-                    copied: Some(copy.is_same(tools, stream, data.salt)?),
+                    copied: Some(copy.is_same(tools, data.salt)?),
                     ..Observation::default()
                 });
             }

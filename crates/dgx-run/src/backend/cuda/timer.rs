@@ -5,7 +5,7 @@ use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream,
 use super::prepared::Prepared;
 use super::scrub::Scrub;
 use super::timed::TimedCall;
-use super::tools::{Tools, argument};
+use super::tools::{Tools, launch};
 use crate::backend::{CallData, Observation, RunFailure, Timed, proven};
 use crate::validate::Passed;
 use dgx_core::domain::{Device, KernelTime, Micros};
@@ -41,17 +41,17 @@ pub(super) struct Timer {
 impl Timer {
     pub(super) fn new(
         device: &Device,
-        tools: &Rc<Tools>,
         scrub: &Rc<Scrub>,
-        stream: Rc<Stream>,
         cold_l2: bool,
     ) -> Result<Self, CudaError> {
+        let tools = Rc::clone(&scrub.tools);
         let flush = match cold_l2 {
             true => Some(DeviceMemory::new((2 * device.limits.l2.0).max(64 << 20))?),
             false => None,
         };
         Ok(Self {
-            tools: Rc::clone(tools),
+            stream: Rc::clone(&tools.stream),
+            tools,
             scrub: Rc::clone(scrub),
             flag: Flag::new()?,
             ticket: 0,
@@ -60,7 +60,6 @@ impl Timer {
             flush,
             stamps: DeviceMemory::new(FINDINGS + 16)?,
             sms: device.limits.sms,
-            stream,
         })
     }
 
@@ -83,7 +82,7 @@ impl Timer {
             .micros_since(&self.start)
             .map_err(CudaError::crashed)?;
         let (clock_mhz, suspect) = self.read_back().map_err(CudaError::crashed)?;
-        self.scrub.verify(&self.stream, entry.local_bytes())?;
+        self.scrub.verify(entry.local_bytes())?;
         Ok(Timed {
             micros: Micros(micros),
             clock_mhz,
@@ -102,7 +101,7 @@ impl Timer {
         self.look(entry, data)?;
         self.wait()?;
         let (_, suspect) = self.read_back().map_err(CudaError::crashed)?;
-        self.scrub.verify(&self.stream, entry.local_bytes())?;
+        self.scrub.verify(entry.local_bytes())?;
         Ok(suspect)
     }
 
@@ -140,16 +139,13 @@ impl Timer {
         entry: &TimedCall,
         data: CallData,
     ) -> Result<Observation, RunFailure> {
-        entry
-            .observe(&self.tools, &self.stream, data)
-            .map_err(CudaError::crashed)
+        entry.observe(&self.tools, data).map_err(CudaError::crashed)
     }
 
     /// Queues writing the data to their one place, and overwriting what launches left elsewhere.
     fn lay(&self, entry: &TimedCall, data: CallData, forget: bool) -> Result<(), CudaError> {
-        entry.lay(&self.tools, &self.stream, data, forget)?;
-        self.scrub
-            .queue(&self.stream, data.salt, entry.local_bytes())
+        entry.lay(&self.tools, data, forget)?;
+        self.scrub.queue(data.salt, entry.local_bytes())
     }
 
     /// Times the harness's own work like a call.
@@ -213,24 +209,20 @@ impl Timer {
             self.stream.fill(flush.address, byte, flush.bytes)?;
         }
         self.ticket = self.ticket.wrapping_add(1);
-        let (mut flag, mut ticket) = (self.flag.device, self.ticket);
-        let mut parameters = [argument(&mut flag), argument(&mut ticket)];
-        self.tools
-            .hold
-            .launch(&self.stream, &Launch::flat(1, 1), &mut parameters)
+        let one = Launch::flat(1, 1);
+        let (flag, ticket) = (self.flag.device, self.ticket);
+        launch!(self.tools.hold, &self.stream, &one, [flag, ticket])
     }
 
     fn look(&self, entry: &TimedCall, data: CallData) -> Result<(), CudaError> {
         let findings = self.stamps.address + FINDINGS;
-        entry.look(&self.tools, &self.stream, data, findings)
+        entry.look(&self.tools, data, findings)
     }
 
     fn stamp_at(&self, place: u64) -> Result<(), CudaError> {
-        let mut address = self.stamps.address + place * STAMP_BYTES;
+        let address = self.stamps.address + place * STAMP_BYTES;
         let launch = Launch::flat(self.sms, 32);
-        self.tools
-            .stamp
-            .launch(&self.stream, &launch, &mut [argument(&mut address)])
+        launch!(self.tools.stamp, &self.stream, &launch, [address])
     }
 
     fn wait(&self) -> Result<(), RunFailure> {

@@ -1,4 +1,5 @@
 use std::ffi::c_void;
+use std::rc::Rc;
 
 use super::driver::{DeviceMemory, Function, Launch, Module, Result, Stream};
 
@@ -14,6 +15,8 @@ pub(super) struct Tools {
     pub dequantise: Function,
     pub gate: Function,
     pub scrub: Function,
+    /// Everything is queued on it.
+    pub stream: Rc<Stream>,
     module: Module,
 }
 
@@ -30,6 +33,7 @@ impl Tools {
             dequantise: module.function("dgx_dequantise")?,
             gate: module.function("dgx_gate")?,
             scrub: module.function("dgx_scrub")?,
+            stream: Rc::new(Stream::new()?),
             module,
         })
     }
@@ -44,6 +48,17 @@ impl Tools {
 pub(super) fn argument<T>(value: &mut T) -> *mut c_void {
     (value as *mut T).cast()
 }
+
+/// Launches a kernel with these parameters, whose types are those that it declares. They live until
+/// the launch has copied them: it is one expression.
+macro_rules! launch {
+    ($function:expr, $stream:expr, $launch:expr, [$($value:expr),* $(,)?]) => {
+        $function.launch($stream, $launch, &mut [
+            $($crate::backend::cuda::tools::argument(&mut { $value })),*
+        ])
+    };
+}
+pub(super) use launch;
 
 /// Memory with these bytes. Waits for the copy, so that `bytes` may be freed.
 pub(super) fn uploaded(bytes: &[u8], stream: &Stream) -> Result<DeviceMemory> {

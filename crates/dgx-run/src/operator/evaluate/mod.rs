@@ -27,7 +27,7 @@ mod view;
 
 use std::ops::Range;
 
-use dgx_core::operator::{NodeId, Op, Value};
+use dgx_core::operator::{NodeId, Op, Tensor, Value};
 
 pub use self::movement::{Arithmetic, Moved};
 
@@ -50,6 +50,18 @@ pub struct Problem<'a> {
     pub outputs: Vec<Packed<'a>>,
 }
 
+impl<'a> Problem<'a> {
+    /// A value for a tensor of these sizes.
+    pub(crate) fn evaluator(
+        &'a self,
+        value: &'a Value,
+        tensor: &Tensor,
+    ) -> Result<Evaluator<'a>, Unfit> {
+        let extents = tensor.extents(&self.sizes).ok_or(Unfit::Extents)?;
+        Evaluator::new(value, &extents, self)
+    }
+}
+
 /// Why a value cannot be evaluated on a problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
@@ -64,6 +76,8 @@ pub enum Unfit {
 /// A value on a problem.
 pub struct Evaluator<'a> {
     value: &'a Value,
+    /// The step that is evaluated.
+    root: NodeId,
     problem: &'a Problem<'a>,
     /// Of every node.
     extents: Vec<Vec<usize>>,
@@ -102,6 +116,7 @@ impl<'a> Evaluator<'a> {
         }
         let evaluator = Self {
             value,
+            root: value.root,
             problem,
             extents,
             begins,
@@ -110,6 +125,11 @@ impl<'a> Evaluator<'a> {
         };
         evaluator.check_tensors()?;
         Ok(evaluator)
+    }
+
+    /// Evaluates a step of the value in place of the value.
+    pub(crate) fn at(self, root: NodeId) -> Self {
+        Self { root, ..self }
     }
 
     fn check_tensors(&self) -> Result<(), Unfit> {
@@ -193,7 +213,7 @@ impl<'a> Evaluator<'a> {
 
     /// A box of the output, with the root broadcast to it.
     fn root(&self, region: &Region, out: &mut [f64]) {
-        let root = self.value.root;
+        let root = self.root;
         let own = region.broadcast_to(&self.extents[root]);
         if own.volume() == region.volume() {
             return self.fill(&Scope::default(), root, &own, out);
@@ -205,7 +225,7 @@ impl<'a> Evaluator<'a> {
     /// How many rows to compute together: as many as keep the boxes that are computed once below
     /// [`AT_ONCE`], if fewer rows need less.
     fn rows_at_once(&self, rows: Range<usize>) -> usize {
-        let root = self.value.root;
+        let root = self.root;
         let needed = |count: usize| {
             let regions = boxes_of_rows(&self.output, rows.start..rows.start + count);
             let boxes = regions.iter().map(|region| {

@@ -90,7 +90,7 @@ impl Pair {
 impl Evaluator<'_> {
     /// An element of the output, and how far the rounding of all sums in it may move it.
     pub fn moved(&self, row: usize, column: usize, arithmetic: Arithmetic) -> Moved {
-        let root = self.value.root;
+        let root = self.root;
         let region = self.one(row, column).broadcast_to(&self.extents[root]);
         let mut pairs: BTreeMap<NodeId, Pair> = BTreeMap::new();
         for (id, region) in self.demand(root, &region, &|_, _| false) {

@@ -12,7 +12,7 @@ use dgx_core::operator::{Extent, NodeId, Op, Operator};
 use super::code::Writer;
 use super::parts::{Goal, Kept, Part};
 use super::types::{self, Helper, Numbers};
-use crate::operator::is_gated;
+use crate::operator::gated::kept_steps;
 
 pub(crate) use solve::{OracleDevice, solve};
 
@@ -134,25 +134,18 @@ fn tag(operator: &Operator) -> String {
     digits.take(12).collect()
 }
 
-/// The outputs; of a gated product, both products.
+/// The kept steps of all outputs.
 fn goals(operator: &Operator) -> Vec<Goal<'_>> {
-    let outputs = (0..operator.outputs.len()).map(|output| Goal {
-        products_apart: true,
-        ..Goal::output(operator, output)
-    });
-    if !is_gated(operator) {
-        return outputs.collect();
-    }
-    let products = |goal: Goal<'_>| -> Vec<NodeId> {
-        let nodes = goal.value.nodes.iter().enumerate();
-        let products = nodes.filter(|(_, node)| node.op == Op::MatMul);
-        products.map(|(id, _)| id).collect()
+    let of_output = |output: usize| {
+        let goal = Goal::output(operator, output);
+        let steps = kept_steps(operator, output).into_iter();
+        steps.map(move |root| Goal {
+            root,
+            products_apart: true,
+            ..goal
+        })
     };
-    let all = outputs.flat_map(|goal| {
-        let ids = products(goal).into_iter();
-        ids.map(move |root| Goal { root, ..goal })
-    });
-    all.collect()
+    (0..operator.outputs.len()).flat_map(of_output).collect()
 }
 
 /// The parameter of every kernel.

@@ -69,7 +69,7 @@ fn misplaced_values_are_traced() {
 #[test]
 fn mistakes_in_the_sum_over_k_are_named() {
     let dropped = case().answering(|g| {
-        let k = g.extents().depth;
+        let k = g.left().columns();
         for row in g.inputs[2].elements.chunks_mut(k / 2) {
             row[k / 2 - 32..].fill(0);
         }
@@ -109,7 +109,7 @@ fn mistakes_in_the_sum_over_k_are_named() {
 fn with_scales_of(of: impl Fn(usize, usize) -> (usize, usize), tensors: &str) -> String {
     let case = case_of(&[(130, 256, 512)], Distribution::Benchmark);
     let case = case.answering(|g| {
-        let across = g.extents().depth / 16;
+        let across = g.left().columns() / 16;
         for (name, tensor) in ["A", "B1", "B2"].into_iter().zip(&mut g.inputs) {
             let codes = &mut tensor.scales;
             let right = codes.clone();
@@ -277,7 +277,7 @@ fn scales_of_another_place_are_named() {
 #[test]
 fn a_tile_one_step_late_is_named() {
     let late = case_of(&[(64, 128, 512)], Distribution::Benchmark).answering(|g| {
-        let (k, step) = (g.extents().depth, 64);
+        let (k, step) = (g.left().columns(), 64);
         for row in g.inputs[0].elements.chunks_mut(k / 2) {
             row.copy_within(..(k - step) / 2, step / 2);
         }
@@ -350,7 +350,7 @@ fn scales_that_are_off_before_the_gate_are_told_by_their_power() {
 fn any_stretch_of_k_that_is_left_out_or_taken_twice_is_named() {
     let cut = |from: usize, to: usize| {
         case_of(&[(40, 128, 512)], Distribution::Benchmark).answering(move |g| {
-            let k = g.extents().depth;
+            let k = g.left().columns();
             for row in g.inputs[0].elements.chunks_mut(k / 2) {
                 row[from / 2..to / 2].fill(0);
             }
@@ -474,7 +474,7 @@ fn sums_of_few_bits_are_told_as_that() {
 #[test]
 fn other_small_errors_are_not_called_lost_bits() {
     let short = case_of(&[(24, 128, 512)], Distribution::Full).answering(|g| {
-        let k = g.extents().depth;
+        let k = g.left().columns();
         g.inputs[2]
             .elements
             .chunks_mut(k / 2)

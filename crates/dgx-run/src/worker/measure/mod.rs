@@ -14,7 +14,7 @@ use super::protocol::{CellCode, MeasureJob, Reply};
 use super::rejections::Rejections;
 use super::trace::trace;
 use crate::backend::{Backend, Bench, BenchSetup, CallData, RunFailure, Set, Timed};
-use crate::operator::{Operands, Oracle, is_gated};
+use crate::operator::is_gated;
 use crate::validate::{Exhibit, Passed, Subject, Tolerance, UsedProof, Wrong, prove};
 use audit::Audit;
 use blocks::{Outcome, Reading, Stopwatch, run};
@@ -242,10 +242,7 @@ impl<'a> Measuring<'a> {
             if !suspect && calls < rehearsals {
                 continue;
             }
-            let proof = |exhibit: Exhibit<'_>, operands: &_, oracle: &_, tolerance| {
-                prove(subject.clone(), exhibit, operands, oracle, tolerance)
-            };
-            let proof = self.look(subject, data, proof).map_err(trouble)?;
+            let proof = self.look(subject, data).map_err(trouble)?;
             if proof.is_err() || calls >= rehearsals {
                 return Ok(proof);
             }
@@ -254,11 +251,8 @@ impl<'a> Measuring<'a> {
 
     /// The host's judgement of a timed call; the proof for the next, if it was right.
     fn judge(&mut self, spent: UsedProof, data: CallData) -> Result<Option<Passed>, RunFailure> {
-        let subject = spent.subject().clone();
-        let proof = |exhibit: Exhibit<'_>, operands: &_, oracle: &_, tolerance| {
-            spent.proven(exhibit, operands, oracle, tolerance)
-        };
-        match self.look(&subject, data, proof)? {
+        let subject = spent.subject();
+        match self.look(subject, data)? {
             Ok(passed) => Ok(Some(passed)),
             Err(wrong) => {
                 self.rejections.wrong(&subject.contender, wrong);
@@ -284,12 +278,11 @@ impl<'a> Measuring<'a> {
         &mut self,
         subject: &Subject,
         data: CallData,
-        proof: impl FnOnce(Exhibit<'_>, &Operands, &Oracle, Tolerance) -> Result<Passed, Wrong>,
     ) -> Result<Result<Passed, Wrong>, RunFailure> {
         let observation = self.bench.observe(subject, data)?;
         let tolerance = self.tolerance(&subject.contender);
         let judge = |exhibit: Exhibit<'_>, operands: &_, oracle: &_| {
-            proof(exhibit, operands, oracle, tolerance)
+            prove(subject.clone(), exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();
         Ok(self.problems[data.set].judged(exhibit, data.salt, tolerance, judge))

@@ -2,11 +2,11 @@
 
 use dgx_core::fields::{Field, Form};
 use dgx_core::operator::Operator;
-use rayon::prelude::*;
 
 use super::{AnswerKernels, OracleKernels, Range, oracle_fields};
+use crate::operator::gated::kept_steps;
 use crate::operator::oracle::written_output;
-use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle, Tensor, is_gated};
+use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle, Tensor};
 
 /// Bytes of scratch above which leading slices are computed one after another.
 const SCRATCH: u64 = 2 << 30;
@@ -48,7 +48,6 @@ pub(crate) fn solve<D: OracleDevice>(
 struct Group<'a, D: OracleDevice> {
     kernels: &'a OracleKernels,
     operator: &'a Operator,
-    given: &'a GroupOperands,
     sizes: Vec<u64>,
     fields: Vec<Field>,
     /// Of each field; outputs are there once they are computed.
@@ -74,7 +73,6 @@ impl<'a, D: OracleDevice> Group<'a, D> {
         Ok(Self {
             kernels,
             operator,
-            given,
             sizes: given.problem(operator).sizes,
             memory: fields.iter().map(upload).collect::<Result<_, _>>()?,
             fields,
@@ -82,32 +80,18 @@ impl<'a, D: OracleDevice> Group<'a, D> {
     }
 
     fn solve(mut self, device: &mut D) -> Result<Vec<GroupOracle>, String> {
-        if is_gated(self.operator) {
-            let [gate, up] = [0, 1].map(|place| self.values(device, place));
-            let single = |values: Vec<f64>| values.into_par_iter().map(|v| v as f32).collect();
-            let extents = self.given.extents();
-            return Ok(vec![GroupOracle {
-                rows: extents.rows,
-                columns: extents.columns,
-                gate: single(gate?),
-                up: single(up?),
-                values: Vec::new(),
-            }]);
-        }
         let mut answers = Vec::new();
+        let mut done = 0;
         for (place, output) in self.operator.outputs.iter().enumerate() {
             let extents = output.tensor.extents(&self.sizes).unwrap_or_default();
-            let values = self.values(device, place)?;
-            let written = written_output(self.operator, place, &extents, &values);
-            self.keep(device, place, &written)?;
             let columns = extents.last().copied().unwrap_or(1) as usize;
-            answers.push(GroupOracle {
-                rows: values.len() / columns.max(1),
-                columns,
-                gate: Vec::new(),
-                up: Vec::new(),
-                values,
-            });
+            let steps = kept_steps(self.operator, place).len();
+            let answer =
+                GroupOracle::of_steps(columns, steps, |nth| self.values(device, done + nth))?;
+            done += steps;
+            let written = written_output(self.operator, place, &self.sizes, &answer);
+            self.keep(device, place, &written)?;
+            answers.push(answer);
         }
         Ok(answers)
     }
@@ -121,7 +105,7 @@ impl<'a, D: OracleDevice> Group<'a, D> {
         Ok(())
     }
 
-    /// One result of this problem.
+    /// One kept step of this problem, counted over all outputs.
     fn values(&self, device: &mut D, place: usize) -> Result<Vec<f64>, String> {
         let (answer, sizes) = (&self.kernels.answers[place], &self.sizes);
         if answer.is_slow(sizes) {
