@@ -47,7 +47,7 @@ const PIPES: usize = 6;
 fn ticks(cycles: f64) -> Ticks {
     let ticks = cycles * CYCLE;
     let whole = ticks as Ticks;
-    // To round by a function of the library would take a tenth of a replay.
+    // The library's function is no instruction of every processor: it took 7 % of a replay.
     whole.saturating_add(Ticks::from(ticks - whole as f64 >= 0.5))
 }
 
