@@ -39,6 +39,27 @@ pub struct Launched<'l> {
     pub fetched: bool,
 }
 
+impl Launched<'_> {
+    /// Clusters of the grid, and how many the card has room for side by side, one on each SM.
+    fn clusters(&self, machine: &Machine) -> (u64, u64) {
+        let cluster = u64::from(self.cluster.max(1));
+        let all = self.ctas.div_ceil(cluster).max(1);
+        (all, (machine.sms as u64 / cluster).max(1))
+    }
+
+    /// Whether CTAs that were traced besides those of this trace have no other time: each does what
+    /// one of these does, and, where CTAs come one after another, all of them do the same.
+    pub fn speaks_for(&self, machine: &Machine, all: &Trace) -> bool {
+        let (clusters, groups) = self.clusters(machine);
+        let classes = classes(all);
+        let own: HashSet<u64> = self.trace.ctas.iter().map(|cta| cta.cluster).collect();
+        let known = |number| own.contains(number);
+        let mut kinds = classes.iter();
+        (clusters <= groups || classes.len() == 1)
+            && kinds.all(|class| class.clusters.iter().any(known))
+    }
+}
+
 /// Why a call has no time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
@@ -371,8 +392,7 @@ fn replay(
 ) -> Result<LaunchTimes, ReplayError> {
     let classes = classes(launch.trace);
     let cluster = u64::from(launch.cluster.max(1));
-    let clusters = launch.ctas.div_ceil(cluster).max(1);
-    let groups = (machine.sms as u64 / cluster).max(1);
+    let (clusters, groups) = launch.clusters(machine);
     let resident = u64::from(launch.resident.max(1));
     let at_once = clusters <= groups;
     let dealt = last_to_end(launch.trace, &classes, clusters, groups, resident);

@@ -40,21 +40,25 @@ impl<'c> Warmth<'c> {
     pub(super) fn keep(&mut self, launch: &Launched<'c>) {
         self.code.push(launch.code);
         let number = self.used.len();
-        let mut used: HashMap<u32, f64> = HashMap::new();
+        let regions = &launch.trace.regions;
+        let mut used = vec![0.0; regions.len()];
+        let mut last = None;
         each_access(launch.trace, |(region, first, bytes), writes| {
-            self.pages.insert((region, first >> PAGE), number);
-            *used.entry(region).or_default() += bytes as f64;
-            if writes || self.written.contains_key(&region) {
-                self.written.insert(region, number);
+            // Mostly it is where the one before was.
+            let page = (region, first >> PAGE);
+            if last.replace((page, writes)) != Some((page, writes)) {
+                self.pages.insert(page, number);
+                if writes || self.written.contains_key(&region) {
+                    self.written.insert(region, number);
+                }
             }
+            add(&mut used, region, bytes as f64);
         });
         // Many CTAs may use the same bytes, but no more than there are.
         let times = launch.ctas as f64 / launch.trace.ctas.len().max(1) as f64;
-        let at_most = |(region, bytes): (u32, f64)| {
-            let size = launch.trace.regions.get(region as usize);
-            (bytes * times).min(size.map_or(0.0, |&size| size as f64))
-        };
-        self.used.push(used.into_iter().map(at_most).sum());
+        let at_most = |(bytes, &size): (f64, &u64)| (bytes * times).min(size as f64);
+        self.used
+            .push(used.into_iter().zip(regions).map(at_most).sum());
     }
 
     /// The part of what each launch has used that is still there: L2 keeps what was used last.
@@ -94,32 +98,42 @@ pub(super) struct Reads {
 impl Reads {
     pub(super) fn of(launch: &Launched<'_>, warmth: &Warmth<'_>, kept: &[f64]) -> Self {
         let traced = launch.trace.ctas.len().max(1) as f64;
-        let regions = || (0..).zip(&launch.trace.regions);
+        let regions = || (0u32..).zip(&launch.trace.regions);
         // Many CTAs may read the same bytes, but no more than there are.
-        let part = |of: &HashMap<u32, f64>, region: u32, size: u64| {
-            let all = of.get(&region).copied().unwrap_or(0.0) * launch.ctas as f64 / traced;
+        let of = |bytes: &[f64], region: u32| bytes.get(region as usize).copied().unwrap_or(0.0);
+        let part = |of: f64, size: u64| {
+            let all = of * launch.ctas as f64 / traced;
             (size as f64 / all.max(1.0)).min(1.0)
         };
-        let mut read: HashMap<u32, f64> = HashMap::new();
+        let mut read = vec![0.0; launch.trace.regions.len()];
         each_access(launch.trace, |(region, _, bytes), writes| {
             if !writes {
-                *read.entry(region).or_default() += bytes as f64;
+                add(&mut read, region, bytes as f64);
             }
         });
         // What comes in blocks may be more than is read.
         let asked = asked_of_memory(launch.trace, launch.code);
         Self {
-            of_cta: read.values().sum::<f64>() / traced,
+            of_cta: read.iter().sum::<f64>() / traced,
             alone: regions()
-                .map(|(region, &size)| part(&read, region, size))
+                .map(|(region, &size)| part(of(&read, region), size))
                 .collect(),
             cold: regions()
                 .map(|(region, &size)| {
-                    part(&asked, region, size) * (1.0 - warmth.left_of(region, kept))
+                    part(of(&asked, region), size) * (1.0 - warmth.left_of(region, kept))
                 })
                 .collect(),
         }
     }
+}
+
+/// Adds bytes to those of a region.
+fn add(bytes: &mut Vec<f64>, region: u32, more: f64) {
+    let place = region as usize;
+    if bytes.len() <= place {
+        bytes.resize(place + 1, 0.0);
+    }
+    bytes[place] += more;
 }
 
 /// Calls back with region, first byte and bytes of every access to global memory: those of its lanes,
@@ -148,11 +162,11 @@ fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), bool)) {
 
 /// Bytes of each region that the traced CTAs ask memory for: whole blocks where L2 is told to get
 /// them, each once.
-fn asked_of_memory(trace: &Trace, code: &Code) -> HashMap<u32, f64> {
+fn asked_of_memory(trace: &Trace, code: &Code) -> Vec<f64> {
     let lines = (code.instructions.iter().zip(&code.lines))
         .filter(|(sass, _)| sass.kind == Kind::Global && sass.by_blocks);
     let lines: HashSet<u32> = lines.map(|(_, &line)| line).collect();
-    let mut asked: HashMap<u32, f64> = HashMap::new();
+    let mut asked = vec![0.0; trace.regions.len()];
     for cta in &trace.ctas {
         let mut known: HashSet<(u32, u64)> = HashSet::new();
         for event in cta.warps.iter().flatten() {
@@ -174,7 +188,7 @@ fn asked_of_memory(trace: &Trace, code: &Code) -> HashMap<u32, f64> {
             };
             let (first, bytes) = brought(at, by_blocks);
             if known.insert((at.region, first)) {
-                *asked.entry(at.region).or_default() += bytes;
+                add(&mut asked, at.region, bytes);
             }
         }
     }

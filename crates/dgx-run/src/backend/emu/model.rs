@@ -146,9 +146,13 @@ pub(super) fn modelled(
     recognised(&fixed, launches)?;
     let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
     let count: usize = launches.iter().map(drawn).sum();
-    let (call, remark) = match count {
-        0 => (fixed, None),
-        _ => {
+    let alike = |(ended, script): (&Ended<'_>, &Script)| {
+        launched(ended, &ended.trace, script).speaks_for(machine, &ended.whole)
+    };
+    let represented = count == 0 || launches.iter().zip(&told).all(alike);
+    let (call, remark) = match represented {
+        true => (fixed, None),
+        false => {
             let whole = timed(launches.iter().map(|ended| &ended.whole).collect())?;
             let drawn: Vec<Trace> = launches.iter().map(outside).collect();
             let drawn = || timed(drawn.iter().collect());

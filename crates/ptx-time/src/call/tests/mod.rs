@@ -438,3 +438,46 @@ fn a_trace_that_does_not_end_says_who_waits_where() {
         "{said}"
     );
 }
+
+#[test]
+fn ctas_that_do_what_a_traced_one_does_have_no_other_time() {
+    let sleep = |nanos| (Kind::Slot, Deed::Sleep(nanos));
+    let deeds = [sleep(100), sleep(900)];
+    let (short, long): (&[&[usize]], &[&[usize]]) = (&[&[0]], &[&[1]]);
+    let of = |ctas: &[&[&[usize]]]| {
+        let (code, mut trace) = kernel(&deeds, ctas);
+        for (number, cta) in (0..).zip(&mut trace.ctas) {
+            (cta.cluster, cta.rank) = (number, 0);
+        }
+        (code, trace)
+    };
+    let machine = Machine {
+        sms: 4.0,
+        ..Machine::from_numbers(|_| Some(8.0)).unwrap()
+    };
+    let speaks = |ctas: u64, fixed: usize, all: &[&[&[usize]]]| {
+        let (code, all) = of(all);
+        let trace = Trace {
+            ctas: all.ctas[..fixed].to_vec(),
+            ..all.clone()
+        };
+        let launch = Launched {
+            code: &code,
+            trace: &trace,
+            ctas,
+            cluster: 1,
+            resident: 1,
+            dependent: false,
+            beside: false,
+            fetched: true,
+        };
+        launch.speaks_for(&machine, &all)
+    };
+    assert!(speaks(4, 1, &[short, short, short]));
+    assert!(speaks(400, 1, &[short, short, short]));
+    // One that is seen for the first time.
+    assert!(!speaks(4, 1, &[short, short, long]));
+    // Side by side the longest counts, one after another how many of each there are.
+    assert!(speaks(4, 2, &[short, long, long]));
+    assert!(!speaks(400, 2, &[short, long, long]));
+}
