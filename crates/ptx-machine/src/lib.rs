@@ -157,6 +157,12 @@ machine! {
     fetch_interval,
     /// Cycles until the first line after a jump is there, if the SM has not run it before.
     fetch_latency,
+    /// Bytes of a kernel's code, from its beginning, that a launch brings near the SMs.
+    near_code_bytes,
+    /// Cycles in which an SM gets a kilobyte of the code behind them that it has not run before.
+    far_fetch_latency,
+    /// The same where L2 does not have it.
+    far_fetch_cold_latency,
     /// Cycles of a wavefront of 128 bytes of shared memory, SM wide.
     shared_interval,
     /// Cycles of work that shared memory, or the way to L2, has ahead of it before warps must wait.

@@ -36,6 +36,22 @@ block = 128
 l2 = "cold"
 driven_out = true
 
+# The same behind 72 KB that nobody runs: a launch brings only a kernel's first 64 KB near the SMs.
+[[case]]
+name = "far/{LENGTH}/driven-out"
+each = { LENGTH = [256, 512, 1024, 2048] }
+define = { REPETITIONS = 1, FAST = 1, BEFORE = 4608, BEHIND = 12288 }
+block = 128
+driven_out = true
+[[case]]
+name = "far/{LENGTH}/driven-out-cold"
+each = { LENGTH = [256, 512, 1024, 2048] }
+define = { REPETITIONS = 1, FAST = 1, BEFORE = 4608, BEHIND = 12288 }
+grid = 132
+block = 128
+l2 = "cold"
+driven_out = true
+
 # A jump over 1 or 4 KB after every 16 instructions.
 [[case]]
 name = "jumps/{LENGTH}/{OVER}/again"
@@ -185,6 +201,9 @@ PROBE probe(ARGUMENTS) {
   const u32 small = seed + threadIdx.x;
 #else
   const u32 small = seed;
+#endif
+#ifdef BEFORE
+  if (nothing(small) != 0) straight<BEFORE>(x, y);
 #endif
   u64 start = 0, end = 0;
 #pragma unroll 1

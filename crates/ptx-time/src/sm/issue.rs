@@ -4,7 +4,7 @@ use ptx_emu::trace::{Deed, Event};
 
 use super::deeds::Turn;
 use super::way::cause;
-use super::{Item, Parked, Sim, Ticks, ticks};
+use super::{Item, LINE, Parked, Sim, Ticks, ticks};
 use crate::sass::{Kind, Sass};
 use crate::times::{Cause, Spent};
 use ptx_machine::Machine;
@@ -19,6 +19,9 @@ const OPERANDS_LATENCY: f64 = 20.0;
 
 /// Instructions of a line of 128 bytes.
 const CODE_LINE: usize = 8;
+
+/// Lines that come together where code is far: a kilobyte.
+const FAR_LINES: usize = 8;
 
 /// Cycles that an instruction issues ahead of its turn at a bank of registers: it reads them after
 /// that.
@@ -146,30 +149,47 @@ impl Sim<'_> {
         next.is_some_and(|next| next != op + 1)
     }
 
-    /// When an instruction is there. Code that the SM has not run before comes line by line, each
+    /// When an instruction is there. Code that the SM has not run before comes piece by piece, each
     /// asked for behind the one before, or by a warp that jumps to it.
     fn fetch_code(&mut self, index: usize, now: Ticks, op: u32) -> Ticks {
         if self.work.fetched {
             return now;
         }
-        let lines = &mut self.sms[self.warps[index].sm].fetched;
-        let line = op as usize / CODE_LINE;
-        if lines.len() <= line {
-            lines.resize(line + 1, None);
+        let (piece, after_piece, after_jump) = self.piece_of_code(op as usize / CODE_LINE);
+        let pieces = &mut self.sms[self.warps[index].sm].fetched;
+        if pieces.len() <= piece {
+            pieces.resize(piece + 1, None);
         }
-        if let Some(there) = lines[line] {
+        if let Some(there) = pieces[piece] {
             return there;
         }
-        let there = match line.checked_sub(1) {
+        let there = match piece.checked_sub(1) {
             // The first was asked for before the CTA began.
             None => now,
-            Some(before) => match lines[before] {
-                Some(before) => before + ticks(self.machine.fetch_interval),
-                None => now + ticks(self.machine.fetch_latency),
+            Some(before) => match pieces[before] {
+                Some(before) => before + ticks(after_piece),
+                None => now + ticks(after_jump),
             },
         };
-        lines[line] = Some(there);
+        pieces[piece] = Some(there);
         there
+    }
+
+    /// Among the pieces in which code comes, the one with this line; and the cycles in which it comes
+    /// behind the one before, and after a jump. What a launch brings near the SMs comes line by line.
+    fn piece_of_code(&self, line: usize) -> (usize, f64, f64) {
+        let m = self.machine;
+        let near = m.near_code_bytes as usize / LINE as usize;
+        match line.checked_sub(near) {
+            None => (line, m.fetch_interval, m.fetch_latency),
+            Some(beyond) => {
+                let latency = match self.work.cold_maps {
+                    true => m.far_fetch_cold_latency,
+                    false => m.far_fetch_latency,
+                };
+                (near + beyond / FAR_LINES, latency, latency)
+            }
+        }
     }
 
     /// When a line of constants is there, which the first to use it on an SM has to wait for. The very

@@ -136,7 +136,7 @@ struct Sm {
     sectors: HashMap<(u32, u64, u32), Ticks>,
     /// When lines of constants are there.
     constants: HashMap<u32, Ticks>,
-    /// When each line of the code is there, of those that were asked for.
+    /// When each piece of the code is there, of those that were asked for.
     fetched: Vec<Option<Ticks>>,
 }
 

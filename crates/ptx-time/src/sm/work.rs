@@ -42,7 +42,7 @@ pub(crate) struct Work<'w> {
     /// For sectors that are updated atomically, by their regions: how many times what is replayed
     /// all SMs do together. One that is not here is updated by one SM alone.
     pub(crate) updaters: HashMap<(u32, u64), f64>,
-    /// Whether tensor maps and parameters come from memory.
+    /// Whether tensor maps, parameters and the code that is not near come from memory.
     pub(crate) cold_maps: bool,
     /// Pages of regions that launches before have used, with the last of them, and the bits of an
     /// address within one.

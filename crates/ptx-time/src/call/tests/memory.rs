@@ -36,6 +36,33 @@ fn code_comes_line_by_line_the_first_time() {
     assert_eq!(call.launches[1].cycles, replay(true, 1));
 }
 
+/// What a launch does not bring near the SMs comes by kilobytes, later from memory than from L2.
+#[test]
+fn code_behind_what_is_near_comes_by_kilobytes() {
+    const INSTRUCTIONS: usize = 3 * 64;
+    let slot = (Kind::Slot, Deed::Sleep(0));
+    let all: Vec<usize> = (0..INSTRUCTIONS).collect();
+    // The first of three kilobytes is near, and the exit behind them in a fourth.
+    let (code, trace) = kernel(&[slot; INSTRUCTIONS], &[&[&all]]);
+    let machine = Machine {
+        near_code_bytes: 1024.0,
+        far_fetch_latency: 1000.0,
+        far_fetch_cold_latency: 3000.0,
+        ..machine()
+    };
+    let launch = Launched {
+        fetched: false,
+        ..launched(&code, &trace, 1, 1)
+    };
+    let warm = Call::replay_warm(&machine, &[launch], false);
+    let cold = Call::replay(&machine, &[launch], false);
+    for (call, latency) in [(warm, 1000.0), (cold, 3000.0)] {
+        let cycles = call.expect("an end").launches[0].cycles;
+        let least = 3.0 * latency;
+        assert!((least..=least + 200.0).contains(&cycles), "{cycles}");
+    }
+}
+
 /// One in which nothing takes long but what is said to.
 fn wide() -> Machine {
     let mut machine = machine();

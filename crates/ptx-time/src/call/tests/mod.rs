@@ -143,6 +143,7 @@ fn machine() -> Machine {
         "wgmma_latency" => Some(100.0),
         "remote_latency" => Some(300.0),
         "clock_mhz" | "rested_clock_mhz" => Some(1000.0),
+        "near_code_bytes" => Some(65536.0),
         _ => Some(8.0),
     })
     .expect("a number for every name")
