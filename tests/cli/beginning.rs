@@ -29,6 +29,7 @@ fn the_first_hour() {
     // A second design, from the first, and the gate holds.
     let text = ends(&["new", "faster", "--from", "mine"], 0);
     assert!(text.contains("wrote configs/faster.toml"), "{text}");
+    workspace.leave_few_rows("faster");
     let both = &["sweep", "configs/faster.toml", "--backend", "emu"];
     let text = ends(both, 0);
     assert!(text.contains("validate 4/4 ok"), "{text}");

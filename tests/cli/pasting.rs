@@ -177,7 +177,7 @@ fn a_contender_is_sanitized_on_shapes_by_name() {
 fn what_debug_leads_to_is_for_that_failure() {
     let workspace = Workspace::begun("mine");
     let debug = |more: &[&str]| {
-        let words = ["debug", "mine", "--backend", "emu", "--shape", "64*"];
+        let words = ["debug", "mine", "--backend", "emu", "--shape", "8x*"];
         workspace.run(&[&words, more].concat())
     };
     let last = |text: &str| {
@@ -191,7 +191,7 @@ fn what_debug_leads_to_is_for_that_failure() {
     assert!(text.contains("the variant has no maps"), "{text}");
     let text = debug(&["--emit", "ptx", "configs/mine.toml"]);
     assert!(text.contains("cannot write configs/mine.toml"), "{text}");
-    assert!(!text.contains("mine on 64"), "before anything ran: {text}");
+    assert!(!text.contains("mine on 8x"), "before anything ran: {text}");
 
     workspace.edit("variants/mine.cu", " dual_gemm(", " dual_gem(");
     let text = debug(&[]);

@@ -5,10 +5,9 @@ use std::sync::LazyLock;
 
 use ptx_time::Machine;
 use serde::Deserialize;
-use wildmatch::WildMatch;
 
-use dgx_core::domain::Peaks;
 use dgx_core::domain::roofline::tensor_flops;
+use dgx_core::domain::{Pattern, Peaks};
 
 /// One number of a [`Machine`].
 #[derive(Deserialize)]
@@ -40,7 +39,7 @@ pub(super) fn parameters() -> &'static [Parameter] {
 impl Parameter {
     pub(super) fn is_about(&self, case: &str) -> bool {
         let mut patterns = self.cases.iter();
-        patterns.any(|pattern| WildMatch::new(pattern).matches(case))
+        patterns.any(|pattern| Pattern::new(pattern).matches(case))
     }
 
     /// Within what it is looked for: no more than the peaks allow.

@@ -50,7 +50,7 @@ macro_rules! export {
         #[allow(non_snake_case, clippy::too_many_arguments)]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $type),*) -> std::ffi::c_int {
-            $crate::call::$answer(stringify!($name), || {
+            $crate::call::$answer(stringify!($name), &mut || {
                 // SAFETY: callers keep the contract of the C function.
                 #[allow(unused_unsafe)]
                 unsafe { $body }
@@ -61,8 +61,12 @@ macro_rules! export {
 
 pub(crate) use {driver, export, runtime};
 
+/// What a function does. Behind a pointer, because there are hundreds of functions: what is around
+/// it is compiled once.
+type Body<'a> = &'a mut dyn FnMut() -> Result;
+
 /// Answers a call of the driver API.
-pub(crate) fn answer_driver(name: &'static str, body: impl FnOnce() -> Result) -> c_int {
+pub(crate) fn answer_driver(name: &'static str, body: Body<'_>) -> c_int {
     match answer(name, body) {
         Ok(()) => 0,
         Err(error) => error.for_driver() as c_int,
@@ -70,7 +74,7 @@ pub(crate) fn answer_driver(name: &'static str, body: impl FnOnce() -> Result) -
 }
 
 /// Answers a call of the runtime API, which remembers errors.
-pub(crate) fn answer_runtime(name: &'static str, body: impl FnOnce() -> Result) -> c_int {
+pub(crate) fn answer_runtime(name: &'static str, body: Body<'_>) -> c_int {
     match answer(name, body) {
         Ok(()) => 0,
         Err(Error::NOT_READY) => Error::NOT_READY.0 as c_int,
@@ -81,7 +85,7 @@ pub(crate) fn answer_runtime(name: &'static str, body: impl FnOnce() -> Result) 
     }
 }
 
-fn answer(name: &'static str, body: impl FnOnce() -> Result) -> Result {
+fn answer(name: &'static str, body: Body<'_>) -> Result {
     let outer = OWN_STREAM.replace(name.ends_with("_ptsz") || name.ends_with("_ptds"));
     let result = catch_unwind(AssertUnwindSafe(body));
     OWN_STREAM.set(outer);
@@ -98,9 +102,9 @@ fn answer(name: &'static str, body: impl FnOnce() -> Result) -> Result {
 }
 
 /// Runs a function that C calls for its effect, or for a handle.
-pub(crate) fn shield<T: Default>(name: &'static str, body: impl FnOnce() -> T) -> T {
+pub(crate) fn shield<T: Default>(name: &'static str, mut body: impl FnMut() -> T) -> T {
     let mut value = T::default();
-    let _ = answer(name, || {
+    let _ = answer(name, &mut || {
         value = body();
         Ok(())
     });
@@ -176,7 +180,7 @@ pub(crate) fn refuse_part(name: &str, what: &str) -> Error {
 /// Answers a function that is missing.
 pub(crate) fn refused_call(name: &'static str) -> c_int {
     match name.starts_with("cuda") || name.starts_with("__") {
-        true => answer_runtime(name, || Err(refuse(name))),
-        false => answer_driver(name, || Err(refuse(name))),
+        true => answer_runtime(name, &mut || Err(refuse(name))),
+        false => answer_driver(name, &mut || Err(refuse(name))),
     }
 }

@@ -117,11 +117,21 @@ fn best_trade(
 ) -> Option<Trade> {
     let cost = |hand: &Hand, place: usize| costs[hand.tiles[place] as usize];
     let from = &hands[busiest];
+    let all: usize = hands.iter().map(|hand| hand.tiles.len()).sum();
     let mut best: Option<(u64, Trade)> = None;
     for given in 1..from.tiles.len() {
+        *looked_at += all - from.tiles.len();
         let long = cost(from, given);
+        // Another tile of that length makes the same trades.
+        if (1..given).any(|earlier| cost(from, earlier) == long) {
+            continue;
+        }
         for (to, hand) in hands.iter().enumerate().filter(|(w, _)| *w != busiest) {
-            *looked_at += hand.tiles.len();
+            // After a trade the longer of the two lasts at least as long as their mean.
+            let least = best.as_ref().map_or(from.load, |(least, _)| *least);
+            if from.load.midpoint(hand.load) >= least {
+                continue;
+            }
             for taken in std::iter::once(None).chain((1..hand.tiles.len()).map(Some)) {
                 let short = taken.map_or(0, |place| cost(hand, place));
                 if short >= long {
@@ -177,6 +187,37 @@ mod tests {
         assert_eq!(deal(&[u64::MAX; 3], 1).makespan, u64::MAX);
         let many = vec![7; 1_000_000];
         assert_eq!(deal(&many, 132).makespan, 7 * 1_000_000_u64.div_ceil(132));
+    }
+
+    #[test]
+    fn no_trade_is_better_than_the_best() {
+        let costs: Vec<u64> = (0..60).map(|i| 1 + (i * 7919) % 97).collect();
+        let mut hands: Vec<Hand> = (0..7).map(|tile| Hand::new(tile, &costs)).collect();
+        longest_first(&mut hands, &costs);
+        let loads = |hands: &[Hand]| hands.iter().map(|hand| hand.load).collect::<Vec<u64>>();
+        for busiest in 0..hands.len() {
+            let from = &hands[busiest];
+            let longer = |to: usize, moved: u64| (from.load - moved).max(hands[to].load + moved);
+            let mut least = from.load;
+            for to in (0..hands.len()).filter(|to| *to != busiest) {
+                let taken = hands[to].tiles[1..]
+                    .iter()
+                    .map(|tile| costs[*tile as usize]);
+                for short in taken.chain([0]) {
+                    let given = from.tiles[1..].iter().map(|tile| costs[*tile as usize]);
+                    let shorter = given.filter(|long| *long > short);
+                    let ends = shorter.map(|long| longer(to, long - short));
+                    least = ends.fold(least, u64::min);
+                }
+            }
+            let trade = best_trade(&hands, &costs, busiest, &mut 0);
+            let found = trade.map_or(from.load, |trade| {
+                let cost = |hand: &Hand, place: usize| costs[hand.tiles[place] as usize];
+                let short = trade.taken.map_or(0, |place| cost(&hands[trade.to], place));
+                longer(trade.to, cost(from, trade.given) - short)
+            });
+            assert_eq!(found, least, "{busiest} of {:?}", loads(&hands));
+        }
     }
 
     #[test]

@@ -117,7 +117,7 @@ extern "C" fn __cudaRegisterSurface() {
 /// Loads a module so that its managed variables can be used.
 #[unsafe(no_mangle)]
 extern "C" fn __cudaInitModule(binary: Handle) -> c_char {
-    let loaded = crate::call::answer_runtime("__cudaInitModule", || {
+    let loaded = crate::call::answer_runtime("__cudaInitModule", &mut || {
         in_runtime()?.load_registered(binary.addr()).map(drop)
     });
     c_char::from(loaded == 0)
