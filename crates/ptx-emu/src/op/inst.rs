@@ -59,6 +59,22 @@ pub(crate) enum Unit {
     TensorMemory,
 }
 
+impl Unit {
+    /// Whether its instructions only compute: they read and write registers of their own lanes.
+    pub(crate) fn computes(self) -> bool {
+        matches!(
+            self,
+            Self::Plain
+                | Self::Integer
+                | Self::Bits
+                | Self::Float
+                | Self::Compare
+                | Self::Convert
+                | Self::Address
+        )
+    }
+}
+
 /// The table sends an instruction to a unit that does not know it; a test compares the two.
 #[cold]
 pub(crate) fn misrouted(op: &Op) -> ! {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::exec::lanes::{V32, V64, each};
 use crate::exec::warp::Warp;
 use crate::op::operand::{Register, Role};
-use crate::op::{Const64, Op, Program, R32, R64, Special, Unit};
+use crate::op::{Const64, Op, Program, R32, R64, Special};
 
 /// The registers of a launch's warps.
 pub(super) struct Template {
@@ -186,17 +186,7 @@ fn poisoned(program: &Program) -> [Vec<Range<usize>>; 2] {
 
 /// Whether all active lanes execute an instruction at once, and then go on.
 fn is_for_all(op: &Op) -> bool {
-    let computes = matches!(
-        op.unit(),
-        Unit::Plain
-            | Unit::Integer
-            | Unit::Bits
-            | Unit::Float
-            | Unit::Compare
-            | Unit::Convert
-            | Unit::Address
-    );
-    computes || matches!(op, Op::Ld { .. } | Op::St { .. } | Op::Shfl { .. })
+    op.unit().computes() || matches!(op, Op::Ld { .. } | Op::St { .. } | Op::Shfl { .. })
 }
 
 /// What a register holds before it is written: NaN as one float or two halves, no address, and

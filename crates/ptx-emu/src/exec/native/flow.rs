@@ -34,13 +34,7 @@ fn way(program: &Program, op: &Op) -> Way {
         Op::Bar { .. } | Op::Mbar(_) | Op::Mma(_) | Op::MatrixMove(_) => Way::Called,
         Op::Exit | Op::Ret => Way::Called,
         _ => match op.unit() {
-            Unit::Plain
-            | Unit::Integer
-            | Unit::Bits
-            | Unit::Float
-            | Unit::Compare
-            | Unit::Convert
-            | Unit::Address => Way::Computed,
+            unit if unit.computes() => Way::Computed,
             Unit::Memory | Unit::Exchange => Way::Called,
             _ => Way::Left,
         },

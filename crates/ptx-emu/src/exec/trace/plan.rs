@@ -112,16 +112,7 @@ fn stands_apart(op: &Op) -> bool {
         },
         Unit::Barrier | Unit::Copy | Unit::Matrix | Unit::Warp | Unit::TensorMemory => true,
         Unit::Hint => matches!(op, Op::GridDep { .. } | Op::PrefetchTensormap { .. }),
-        Unit::Plain
-        | Unit::Integer
-        | Unit::Bits
-        | Unit::Float
-        | Unit::Compare
-        | Unit::Convert
-        | Unit::Address
-        | Unit::Exchange
-        | Unit::Branch
-        | Unit::Frame
-        | Unit::Report => false,
+        Unit::Exchange | Unit::Branch | Unit::Frame | Unit::Report => false,
+        unit => !unit.computes(),
     }
 }
