@@ -111,7 +111,7 @@ contenders = [\"swap-ab\", \"token-major\"]
 baseline   = \"swap-ab\"
 shapes     = [
   { m = 20, n = 640, k = 4096 },
-  { m = 600, n = 128, k = 4096 },
+  { m = 600, n = 128, k = 5120 },
   { name = \"groups\", m = [9, 3, 20, 1, 5], n = 128, k = 4096 },
 ]
 [validate]
