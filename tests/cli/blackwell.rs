@@ -350,7 +350,7 @@ fn a_b200_in_the_machine_is_what_is_planned_for() {
         workspace.run_with(&words, &driver)
     };
     assert_told(&taken("doctor"), &["unusable: cuDevicePrimaryCtxRetain"]);
-    assert_told(&taken("list"), &["as on NVIDIA B200", "[exit 0]"]);
+    assert_told(&taken("list"), &["for NVIDIA B200", "[exit 0]"]);
     assert_told(&taken("new another"), &["configs/another.toml", "[exit 0]"]);
     let words = "sweep --dry-run round.toml";
     assert_told(&taken(words), &["for NVIDIA B200\n", "[exit 0]"]);

@@ -123,7 +123,7 @@ fn arguments_that_are_not_what_the_kernel_declares_are_refused() {
         ),
         (
             "[\"x\", \"w\", \"y\", \"m\", \"n + k\", \"eps\"]",
-            "did you mean",
+            "unknown name `k`",
         ),
         ("[[\"x\"]]", "expected a name, an expression, a number"),
     ];

@@ -50,7 +50,7 @@ fn what_is_no_file_is_refused_at_once() {
         ("check fifo.toml", "it is not a regular file"),
         ("list fifo.toml", "it is not a regular file"),
         ("sweep fifo.toml", "it is not a regular file"),
-        ("check folder.toml", "it is a folder"),
+        ("check folder.toml", "that is a folder: give a file in it"),
         ("check /dev/zero", "it is not a regular file"),
         ("jury fifo.toml run.jsonl", "it is not a regular file"),
         ("explain one fifo.toml", "it is not a regular file"),

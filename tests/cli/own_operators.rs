@@ -146,7 +146,7 @@ fn what_cannot_be_begun_is_refused() {
         ),
         (
             &["new", "mine", "--operator", "quite-other"],
-            "dgx new --operator quite-other writes a file to begin from",
+            "`dgx new --operator quite-other` writes a file to begin from",
         ),
         (&["new", "--operator", "no/path"], "a name is not a path"),
         (&["new"], "required arguments"),
