@@ -195,7 +195,7 @@ fn a_pick_names_one_contender_that_picks_nobody() {
     let cases = [
         (pick("xx"), "there is no variant `xx`"),
         (pick("x"), "`x` is 2 contenders"),
-        (pick("x[STAGES=2]"), "not one of its parameter choices"),
+        (pick("x[STAGES=2]"), "`x` has no STAGES = 2"),
         (pick("x[DEPTH=2]"), "no parameter `DEPTH`"),
         (pick("p"), "picks others itself"),
         (both, "of its own"),
