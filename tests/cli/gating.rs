@@ -235,7 +235,7 @@ fn a_threshold_over_one_opponent_is_not_asked_over_another() {
 fn a_name_of_neither_a_contender_nor_a_run() {
     let [run, _] = finals();
     for (flag, words) in [
-        ("--baseline", "and no run of that name"),
+        ("--baseline", "no run of that name"),
         ("--contender", "is not a contender"),
     ] {
         let output = dgx(Path::new("."), &["gate", &run, flag, "nobody"]);
