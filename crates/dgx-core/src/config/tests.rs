@@ -112,7 +112,7 @@ fn every_mistake_is_placed() {
         (
             "m = [40, 76]",
             "m = [40, 76, 1]",
-            "has 2 entries and `m` has 3",
+            "`k` has 2 entries and `m` has 3",
         ),
         ("m = [40, 76]", "m = []", "a shape of 0 groups"),
         ("name = \"ragged\"\n", "", "has no name"),
