@@ -6,8 +6,8 @@ use crate::contest::rounds;
 use crate::export;
 use crate::present;
 use dgx_core::config::{FACTOR, Gate, Yardstick, counter_remedy};
-use dgx_core::diagnostic::{CommandError, InputError, did_you_mean};
-use dgx_core::domain::{Bytes, ContenderId, Counter, Exit, Pattern, typed};
+use dgx_core::diagnostic::{CommandError, InputError};
+use dgx_core::domain::{Bytes, Counter, Exit, Pattern, typed};
 use dgx_core::gate::{self, Finding, GateReport, Over, Rule, Ruling};
 use dgx_core::rank::{Ranking, mismatch};
 use dgx_core::record::{self, Newest, PassedOver, Run, Search};
@@ -156,12 +156,11 @@ fn check_baseline(args: &Args, run: &Run) -> Result<(), CommandError> {
     if yardstick || run.entrants().any(|id| pattern.picks(id)) {
         return Ok(());
     }
-    let known: Vec<String> = run.entrants().map(ContenderId::typed).collect();
-    let remedy = did_you_mean(name, known.iter().map(String::as_str));
-    let remedy = remedy.unwrap_or_else(|| format!("it has {}", known.join(", ")));
-    let file = run.path.display();
-    let message = format!("there is no contender `{name}` in {file}, and no run of that name");
-    Err(InputError::new(message, remedy).into())
+    Err(runs::unknown_contender(
+        run,
+        name,
+        ", and no run of that name",
+    ))
 }
 
 /// The run to judge, and what it is compared with.

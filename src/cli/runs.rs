@@ -12,7 +12,7 @@ use crate::contest::rounds::settle_baseline;
 use crate::export::{self, RunExport};
 use crate::present::{Commands, Folders, Style, SummaryOptions, sweep_summary};
 use dgx_core::config::{Baseline, Round, Selection, target};
-use dgx_core::diagnostic::{CommandError, InputError, nearest};
+use dgx_core::diagnostic::{CommandError, InputError, did_you_mean};
 use dgx_core::domain::{ContenderId, Device, Joined};
 use dgx_core::files::folder_of;
 use dgx_core::interchange;
@@ -147,22 +147,24 @@ pub(super) fn contender(run: &Run, name: &str) -> Result<ContenderId, CommandErr
     let of_variant: Vec<&ContenderId> = run.entrants().filter(|id| id.variant() == name).collect();
     match of_variant.as_slice() {
         [only] => Ok((*only).clone()),
-        [] => {
-            let known: Vec<String> = run.entrants().map(ContenderId::typed).collect();
-            let remedy = match nearest(name, known.iter().map(String::as_str)) {
-                Some(close) => format!("did you mean `{close}`?"),
-                None => format!("it has {}", known.join(", ")),
-            };
-            let file = run.path.display();
-            let message = format!("there is no contender `{name}` in {file}");
-            Err(InputError::new(message, remedy).into())
-        }
+        [] => Err(unknown_contender(run, name, "")),
         several => {
             let all = several.iter().map(|id| id.typed()).joined(", ");
             let message = format!("`{name}` has several contenders in {}", run.path.display());
             Err(InputError::new(message, format!("name one of {all}")).into())
         }
     }
+}
+
+/// The error for a name that no contender of the run has. `also` ends the message: what else there
+/// is none of.
+pub(super) fn unknown_contender(run: &Run, name: &str, also: &str) -> CommandError {
+    let known: Vec<String> = run.entrants().map(ContenderId::typed).collect();
+    let remedy = did_you_mean(name, known.iter().map(String::as_str))
+        .unwrap_or_else(|| format!("it has {}", known.join(", ")));
+    let file = run.path.display();
+    let message = format!("there is no contender `{name}` in {file}{also}");
+    InputError::new(message, remedy).into()
 }
 
 /// Files to write besides what is printed.
