@@ -1,7 +1,5 @@
 //! The dual GEMM, against its own oracle.
 
-use std::time::{Duration, Instant};
-
 use dgx_core::domain::{Distribution, Group};
 use dgx_core::operator::{BinaryOp, Extent, Node, Number, Op, UnaryOp, Value};
 
@@ -79,41 +77,5 @@ fn has_the_bits_of_the_oracle() {
                 assert!(same(found, wanted(row * width + column)), "{distribution}");
             }
         }
-    }
-}
-
-/// Run with `--release --ignored --nocapture`: both in turn, the minimum of each.
-#[test]
-#[ignore = "a benchmark: docs/internals/evaluation.md has its command"]
-fn is_as_fast_as_the_oracle() {
-    let value = value();
-    for (m, n, k) in [(256, 4096, 7168), (1024, 2048, 2048), (64, 4096, 1536)] {
-        let group = group(m, n, k);
-        let operands = GroupOperands::draw(usual(), &group, 0, Distribution::Benchmark, 7);
-        let problem = problem(&operands);
-        let evaluator = Evaluator::new(&value, &extents(&group), &problem).unwrap();
-        let whole = Operands {
-            operator: usual().clone(),
-            groups: vec![operands.clone()],
-        };
-        let mut least = [Duration::MAX; 2];
-        for _ in 0..7 {
-            let start = Instant::now();
-            // The oracle keeps both products, and computes C when it is compared.
-            let oracle = Oracle::compute(&whole);
-            let c: Vec<f64> = (0..(m * n) as usize)
-                .map(|at| oracle.groups[0].c(at))
-                .collect();
-            least[0] = least[0].min(start.elapsed());
-            let start = Instant::now();
-            let rows = evaluator.rows(0..m as usize);
-            least[1] = least[1].min(start.elapsed());
-            assert_eq!(c.len(), rows.len());
-        }
-        let ratio = least[1].as_secs_f64() / least[0].as_secs_f64();
-        println!(
-            "{m}x{n}x{k}: oracle {:?}, evaluator {:?}, {ratio:.3}",
-            least[0], least[1]
-        );
     }
 }
