@@ -90,7 +90,7 @@ fn a_word_that_is_no_compile_target_is_refused_where_it_stands() {
     let expected = [
         "one.cu:3:12",
         "`sm90` is not a compile target",
-        "write e.g. sm_90a",
+        "sm_89, sm_90, sm_100, sm_103",
     ];
     refused(
         &workspace,

@@ -10,6 +10,27 @@ pub struct Chip {
 }
 
 impl Chip {
+    /// Those that NVRTC 13 compiles for. A later NVRTC may know more, so another chip is no mistake
+    /// by itself.
+    pub const KNOWN: [Self; 12] = [
+        Self::new(7, 5),
+        Self::new(8, 0),
+        Self::new(8, 6),
+        Self::new(8, 7),
+        Self::new(8, 8),
+        Self::new(8, 9),
+        Self::new(9, 0),
+        Self::new(10, 0),
+        Self::new(10, 3),
+        Self::new(11, 0),
+        Self::new(12, 0),
+        Self::new(12, 1),
+    ];
+
+    const fn new(major: u32, minor: u32) -> Self {
+        Self { major, minor }
+    }
+
     /// The chip that a compile target is named after, e.g. `sm_90a`.
     pub fn parse(arch: &str) -> Option<Self> {
         let (chip, _) = Self::split(arch)?;

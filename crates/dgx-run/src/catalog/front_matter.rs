@@ -15,7 +15,7 @@ use super::{Headers, Library};
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::document::{Document, Formula, Spanned, Value};
 use dgx_core::domain::bounds::CLAIM;
-use dgx_core::domain::{Chip, Claim, ContenderId, Status, printable_line};
+use dgx_core::domain::{Chip, Claim, ContenderId, Joined, Status, printable_line};
 use dgx_core::expr::{self, CALL_NAMES};
 use dgx_core::operator::Operator;
 use dgx_core::operators;
@@ -289,7 +289,10 @@ impl Reader<'_> {
                 Err(self.document.error(
                     arch.span(),
                     format!("`{word}` is not a compile target"),
-                    "write e.g. sm_90a or sm_100a",
+                    format!(
+                        "write a chip, with its own instructions sm_90a, sm_100a, …; the chips are {}",
+                        Chip::KNOWN.iter().joined(", ")
+                    ),
                 ))
             }
             (Some(arch), _, _) => Ok(arch.get_ref().clone()),

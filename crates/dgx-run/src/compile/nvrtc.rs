@@ -322,3 +322,25 @@ fn text(bytes: &[c_char]) -> String {
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use dgx_core::domain::Chip;
+
+    use super::*;
+
+    #[test]
+    fn the_known_chips_are_those_of_nvrtc() {
+        Nvrtc::find().unwrap();
+        let mut count = 0;
+        // SAFETY: the library is loaded, and `count` is alive.
+        let status = unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) };
+        assert_eq!(status, sys::nvrtcResult::NVRTC_SUCCESS);
+        let mut numbers = vec![0; count as usize];
+        // SAFETY: it writes `count` numbers.
+        let status = unsafe { sys::nvrtcGetSupportedArchs(numbers.as_mut_ptr()) };
+        assert_eq!(status, sys::nvrtcResult::NVRTC_SUCCESS);
+        let known = Chip::KNOWN.map(|chip| (10 * chip.major + chip.minor) as i32);
+        assert_eq!(known.as_slice(), numbers);
+    }
+}

@@ -11,7 +11,7 @@ use crate::diagnostic::{InputError, SourceFile, did_you_mean, nearest};
 use crate::document::{Document, Spanned};
 use crate::domain::roofline::{tensor_flops, tmem_flops};
 use crate::domain::{
-    Bytes, Calibration, Chip, Device, Limits, Peaks, bounds, printable_line, short,
+    Bytes, Calibration, Chip, Device, Joined, Limits, Peaks, bounds, printable_line, short,
 };
 
 /// The device a target file describes.
@@ -81,7 +81,8 @@ impl Reader<'_> {
         chip.filter(|chip| chip.to_string() == *arch.get_ref())
             .ok_or_else(|| {
                 let message = format!("{:?} is not a chip", arch.get_ref());
-                let remedy = "give its compute capability without a letter, e.g. sm_90";
+                let known = Chip::KNOWN.iter().joined(", ");
+                let remedy = format!("give one without a letter, e.g. of {known}");
                 self.document.error(arch.span(), message, remedy)
             })
     }
