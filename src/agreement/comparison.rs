@@ -119,14 +119,14 @@ fn neighbours(run: &Run, ranking: &Ranking) -> Vec<(Step, ContenderId, Contender
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
     fn compared(name: &str) -> ModelComparison {
         let mut run = Synthetic {
             entries: vec![
-                Entry::ok("base[S=1]", 1.0),
-                Entry::ok("base[S=2]", 0.9),
-                Entry::ok("next[S=2]", 0.8).child_of("base"),
+                SyntheticContender::ok("base[S=1]", 1.0),
+                SyntheticContender::ok("base[S=2]", 0.9),
+                SyntheticContender::ok("next[S=2]", 0.8).child_of("base"),
             ],
             ..Synthetic::round4()
         }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_run_of_another_card_or_of_no_card_is_refused() {
-        let usual = dgx_core::config::target::usual();
+        let usual = dgx_core::config::target::default_device();
         let told = |run: &Run, device: &Device| {
             measured_on(run, device).map_err(|e| e.message().to_owned())
         };

@@ -8,7 +8,9 @@ use crate::present::{self, Column, Repetition, Style, Table};
 use crate::table::{Tone, Value, maybe, row};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{ContenderId, Exit, Pattern, typed};
-use dgx_core::rank::{Comparison, Kind, Mismatch, Ranking, Side, compare_runs, describe, mismatch};
+use dgx_core::rank::{
+    ComparedSide, Comparison, EntrantKind, Mismatch, Ranking, compare_runs, describe, mismatch,
+};
 use dgx_core::record::{Newest, Run};
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
@@ -89,7 +91,7 @@ fn two_contenders(args: &Args, style: &Style) -> Result<Exit, CommandError> {
             ),
         )
     })?;
-    let sides = [&base, &candidate].map(|c| Side::new(&run, &ranking, c));
+    let sides = [&base, &candidate].map(|c| ComparedSide::new(&run, &ranking, c));
     let document = RunExport::of_comparison(sides[0], sides[1], &comparison);
     let written = args.exports.write(&document);
     say!("{}\n", present::headline(&run, false, style));
@@ -127,9 +129,9 @@ fn invalid(ranking: &Ranking, contenders: [&ContenderId; 2]) -> String {
 
 /// The emulator's counters of both sides on the compared shapes: they explain differences of
 /// modelled times.
-fn print_counters(sides: [Side; 2], comparison: &Comparison, style: &Style) {
+fn print_counters(sides: [ComparedSide; 2], comparison: &Comparison, style: &Style) {
     let of_one_run = sides[0].run.path == sides[1].run.path;
-    let counted = |(side, label): (Side, &str)| {
+    let counted = |(side, label): (ComparedSide, &str)| {
         let shapes = comparison.shapes.iter().map(|(name, _)| name.as_str());
         let (counts, shapes) = side.run.summed_counts(side.contender, shapes)?;
         let name = match of_one_run {
@@ -229,8 +231,8 @@ fn two_runs(args: &Args, files: [&Path; 2], style: &Style) -> Result<Exit, Comma
 }
 
 /// A contender in both runs.
-fn paired<'a>(sides: [(&'a Run, &'a Ranking); 2], id: &'a ContenderId) -> [Side<'a>; 2] {
-    sides.map(|(run, ranking)| Side::new(run, ranking, id))
+fn paired<'a>(sides: [(&'a Run, &'a Ranking); 2], id: &'a ContenderId) -> [ComparedSide<'a>; 2] {
+    sides.map(|(run, ranking)| ComparedSide::new(run, ranking, id))
 }
 
 /// Describes the two runs and how far each can be trusted; what both share is printed once.
@@ -322,7 +324,7 @@ fn overview(compared: &[(&ContenderId, Comparison)], ranking: &Ranking, style: &
             maybe(shapes.iter().max_by(by_mean).map(told)),
             shapes.len(),
             match row {
-                Some(r) if r.kind == Kind::Yardstick => "yardstick".to_owned(),
+                Some(r) if r.kind == EntrantKind::Yardstick => "yardstick".to_owned(),
                 Some(r) => r.place.map_or("–".to_owned(), |p| p.to_string()),
                 None => String::new(),
             },

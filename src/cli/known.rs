@@ -24,7 +24,7 @@ pub(super) fn contenders(folders: &[PathBuf]) -> Vec<String> {
     for catalog in catalogs(folders) {
         for name in catalog.names() {
             names.push(name.to_owned());
-            let variant = catalog.variant_on(name, target::usual().chip);
+            let variant = catalog.variant_on(name, target::default_device().chip);
             let choices = variant.map(|variant| variant.contenders(&Default::default()));
             let ids = choices.into_iter().flatten().map(|c| c.id.typed());
             names.extend(ids.filter(|id| id != name));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use super::{Globals, named, runs};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
-use dgx_core::merge::{Merged, Title, merge, then};
+use dgx_core::merge::{HeaderChanges, Merged, merge, then};
 use dgx_core::record::{self, Slot};
 use dgx_core::record::{argv, stamp, verdict_exit};
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             Slot::fresh(Path::new(runs::RESULTS), &name, &stamp())
         }
     };
-    let title = Title {
+    let title = HeaderChanges {
         argv: argv(),
         config: None,
     };

@@ -80,7 +80,7 @@ pub(super) fn device_of(run: &Run) -> Result<Device, InputError> {
     let mut device = match &run.header.settings.target {
         Some(target) => target::find(target)?,
         None => target::like(&run.header.device.name, None)
-            .unwrap_or(target::usual())
+            .unwrap_or(target::default_device())
             .clone(),
     };
     device.limits.sms = run.header.device.sms;

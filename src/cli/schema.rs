@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::present::Repetition;
     use dgx_core::gate;
-    use dgx_core::rank::{Ranking, Side, compare_runs};
+    use dgx_core::rank::{ComparedSide, Ranking, compare_runs};
     use dgx_core::record::synthetic::Synthetic;
 
     fn root() -> &'static Path {
@@ -389,7 +389,7 @@ mod tests {
             let ids: Vec<_> = run.entrants().cloned().collect();
             let compared: Vec<_> = (ids.iter())
                 .filter_map(|contender| {
-                    let side = Side::new(&run, &ranking, contender);
+                    let side = ComparedSide::new(&run, &ranking, contender);
                     Some((contender, compare_runs(side, side)?))
                 })
                 .collect();

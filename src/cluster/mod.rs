@@ -20,7 +20,7 @@ use follow::Follower;
 
 use dgx_core::config::Slurm;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::interrupt::{self, Words};
+use dgx_core::interrupt::{self, SignalMessages};
 
 /// A round to be submitted as jobs.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct JobRequest {
     pub words: Vec<String>,
 }
 
-const FOLLOWING: Words = Words {
+const FOLLOWING: SignalMessages = SignalMessages {
     first: Some("no longer following"),
     second: "the jobs continue; `dgx attach` follows them again",
 };

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::campaign::LockedCampaign;
 use dgx_core::diagnostic::CommandError;
-use dgx_core::merge::{self, Title};
+use dgx_core::merge::{self, HeaderChanges};
 use dgx_core::record::{Run, Slot, header};
 
 /// After a merge, the next waits this many times as long as it took.
@@ -60,7 +60,7 @@ impl MergedRun {
             return Ok(None);
         }
         let slot = Slot::at(&held.run()).map_err(|e| CommandError::from(&e))?;
-        let title = Title {
+        let title = HeaderChanges {
             argv: self.argv.clone(),
             config: Some(held.campaign.config.clone()),
         };

@@ -122,7 +122,7 @@ impl Dispatch {
     /// The table as a variant: it picks the fastest contender of each shape of the run, in any
     /// order of the groups, and the single best elsewhere.
     pub(crate) fn picks(&self, arch: &str, operator: &str) -> String {
-        let operator = match operator == operators::usual().name {
+        let operator = match operator == operators::default_operator().name {
             true => String::new(),
             false => format!("operator = {}\n", quoted(operator)),
         };

@@ -111,9 +111,9 @@ fn circles(parents: &[Option<usize>]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
-    fn tree(entries: Vec<Entry>) -> Vec<(String, usize)> {
+    fn tree(entries: Vec<SyntheticContender>) -> Vec<(String, usize)> {
         let run = Synthetic {
             entries,
             ..Synthetic::round4()
@@ -148,9 +148,9 @@ mod tests {
     #[test]
     fn a_circle_of_parents_ends() {
         let circle = tree(vec![
-            Entry::ok("a", 1.0).child_of("b"),
-            Entry::ok("b", 1.0).child_of("a"),
-            Entry::ok("c", 1.0).child_of("b"),
+            SyntheticContender::ok("a", 1.0).child_of("b"),
+            SyntheticContender::ok("b", 1.0).child_of("a"),
+            SyntheticContender::ok("c", 1.0).child_of("b"),
         ]);
         assert_eq!(circle.len(), 3);
     }
@@ -159,9 +159,9 @@ mod tests {
     fn parameters_pair_child_with_parent() {
         let run = Synthetic {
             entries: vec![
-                Entry::ok("base[S=1]", 1.0),
-                Entry::ok("base[S=2]", 0.9),
-                Entry::ok("next[S=2]", 0.8).child_of("base"),
+                SyntheticContender::ok("base[S=1]", 1.0),
+                SyntheticContender::ok("base[S=2]", 0.9),
+                SyntheticContender::ok("next[S=2]", 0.8).child_of("base"),
             ],
             ..Synthetic::round4()
         }

@@ -13,7 +13,7 @@ use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{ContenderId, Interval, Shape, Timing};
 use dgx_core::files;
 use dgx_core::gate::{self, GateReport, Over, Ruling};
-use dgx_core::rank::{Kind, Ranking};
+use dgx_core::rank::{EntrantKind, Ranking};
 use dgx_core::record::schema::ContenderRecord;
 use dgx_core::record::{ReadError, Run, header, is_called_after, runs_in};
 use dgx_core::stats::CONFIDENCE;
@@ -272,7 +272,7 @@ fn promotion(
         let ahead = r
             .speedup_interval()
             .is_some_and(|i| i.lower.unwrap_or(i.estimate) > 1.0);
-        r.place.is_some() && r.kind == Kind::Contender && ahead && passed(&r.contender)
+        r.place.is_some() && r.kind == EntrantKind::Contender && ahead && passed(&r.contender)
     })?;
     let speedup = ranking
         .compare(run, &reference, &promoted.contender)?

@@ -220,17 +220,17 @@ fn why_none(found: &RoundResult) -> String {
 mod tests {
     use super::*;
     use dgx_core::rank::Ranking;
-    use dgx_core::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
     #[test]
     fn a_tree_of_changes() {
         let mut field = Synthetic::round4();
         field
             .entries
-            .push(Entry::ok("tma-store", 0.75).child_of("sequential"));
+            .push(SyntheticContender::ok("tma-store", 0.75).child_of("sequential"));
         field
             .entries
-            .push(Entry::ok("orphan", 0.9).child_of("nobody-here"));
+            .push(SyntheticContender::ok("orphan", 0.9).child_of("nobody-here"));
         let run = field.run();
         let ranking = Ranking::of(&run);
         let tree = lineage_tree(&crate::contest::lineage::lineage(&run, &ranking));

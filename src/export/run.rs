@@ -11,10 +11,12 @@ use crate::present::{
 use crate::table::Table;
 use dgx_core::claims;
 use dgx_core::domain::{Calibration, ContenderId, Counter, Interval, Timing};
-use dgx_core::rank::{Comparison, Judgement, Kind, Ranking, Repeat, Repeated, Row, Side};
+use dgx_core::rank::{
+    ComparedSide, Comparison, EntrantKind, Judgement, Ranking, Repeat, Repeated, Row,
+};
 use dgx_core::record::Run;
 use dgx_core::record::counters::Counts;
-use dgx_core::stats::{CONFIDENCE, LogEstimate, Place};
+use dgx_core::stats::{CONFIDENCE, LogEstimate, RankPosition};
 
 /// The format's version, raised when a field changes its meaning.
 const VERSION: u32 = 2;
@@ -275,7 +277,7 @@ impl RunExport {
             both.changes.extend(changes([contender; 2], comparison));
         }
         let pairs = compared.iter().map(|(contender, comparison)| {
-            let side = |(run, ranking)| Side::new(run, ranking, contender);
+            let side = |(run, ranking)| ComparedSide::new(run, ranking, contender);
             (sides.map(side), comparison)
         });
         both.tables
@@ -290,7 +292,11 @@ impl RunExport {
     }
 
     /// Two contenders of one run, the second over the first.
-    pub(crate) fn of_comparison(base: Side, candidate: Side, comparison: &Comparison) -> Self {
+    pub(crate) fn of_comparison(
+        base: ComparedSide,
+        candidate: ComparedSide,
+        comparison: &Comparison,
+    ) -> Self {
         let (run, whole) = (base.run, base.ranking);
         let contenders = [base.contender, candidate.contender];
         let tied = comparison.judgement().differs() != Some(true);
@@ -299,7 +305,7 @@ impl RunExport {
             let is_base = row.contender == *base.contender;
             let slower = is_base == (comparison.geomean.mean >= 0.0);
             let rank = if slower && !tied { 2 } else { 1 };
-            row.place = Some(Place { rank, tied });
+            row.place = Some(RankPosition { rank, tied });
             row.speedup = Some(comparison.geomean).filter(|_| !is_base);
         }
         ranking.reference = Some(base.contender.clone());
@@ -411,10 +417,10 @@ fn origin(run: &Run, ranking: &Ranking) -> RunOrigin {
     }
 }
 
-fn status(run: &Run, kind: Kind, status: Option<dgx_core::domain::Status>) -> &'static str {
+fn status(run: &Run, kind: EntrantKind, status: Option<dgx_core::domain::Status>) -> &'static str {
     match status {
         Some(status) => status.as_str(),
-        None if kind == Kind::Yardstick => "yardstick",
+        None if kind == EntrantKind::Yardstick => "yardstick",
         None if run.timing() == Timing::Recorded => "unchecked",
         None => "pending",
     }
@@ -476,7 +482,9 @@ fn cells_of(
     over: Option<&ContenderId>,
 ) -> Vec<CellExport> {
     let comparison = over.and_then(|base| ranking.compare(run, base, contender));
-    let kind = ranking.row(contender).map_or(Kind::Contender, |r| r.kind);
+    let kind = ranking
+        .row(contender)
+        .map_or(EntrantKind::Contender, |r| r.kind);
     let cells = ranking.cells_of(contender).iter();
     cells
         .map(|cell| {

@@ -1,10 +1,10 @@
 use super::*;
 use crate::present::{Commands, Folders, Repetition, Style, SummaryOptions, sweep_summary};
 use dgx_core::domain::{ContenderId, Status};
-use dgx_core::rank::{Ranking, Side};
+use dgx_core::rank::{ComparedSide, Ranking};
 use dgx_core::record::Run;
 use dgx_core::record::schema::Line;
-use dgx_core::record::synthetic::{Entry, Synthetic, dense};
+use dgx_core::record::synthetic::{Synthetic, SyntheticContender, dense};
 
 fn small() -> Synthetic {
     Synthetic {
@@ -29,7 +29,7 @@ fn a_comparison_ranks_the_two() {
     let ranking = Ranking::of(&run);
     let [a, b] = ["sequential", "interleaved"].map(ContenderId::from_text);
     let comparison = ranking.compare(&run, &a, &b).unwrap();
-    let side = |contender| Side::new(&run, &ranking, contender);
+    let side = |contender| ComparedSide::new(&run, &ranking, contender);
     let document = RunExport::of_comparison(side(&a), side(&b), &comparison);
     let ranks: Vec<_> = document
         .ranking
@@ -79,8 +79,8 @@ fn words(text: &str) -> String {
 fn talkative() -> Run {
     let mut field = Synthetic::round4();
     field.entries.extend([
-        Entry::ok("warp-specialized", 0.58).claiming(1.4, "sequential"),
-        Entry::failed("deadlock", Status::Hung, "no progress for 10 s"),
+        SyntheticContender::ok("warp-specialized", 0.58).claiming(1.4, "sequential"),
+        SyntheticContender::failed("deadlock", Status::Hung, "no progress for 10 s"),
     ]);
     let told = "it is wrong\nfirst: group 0, row 0, column 1: got 2, expected 1\n";
     let lines = field.lines().into_iter().map(|mut line| {
@@ -180,7 +180,7 @@ fn two_runs_in_every_format() {
     let (a, b) = (small().run(), later.run());
     let rankings = [Ranking::of(&a), Ranking::of(&b)];
     let ids: Vec<ContenderId> = a.entrants().cloned().collect();
-    let side = |index: usize, contender| Side {
+    let side = |index: usize, contender| ComparedSide {
         run: [&a, &b][index],
         ranking: &rankings[index],
         contender,

@@ -1,13 +1,13 @@
 use super::{between, interval, signed_percent};
 use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::{ContenderId, Interval, Micros};
-use dgx_core::rank::{Comparison, Judgement, Ranking, Side};
+use dgx_core::rank::{ComparedSide, Comparison, Judgement, Ranking};
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 /// The second side over the first, pair by pair: a line for each shape and one for the geometric
 /// mean.
-pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
+pub(crate) fn comparison_table(compared: &[([ComparedSide<'_>; 2], &Comparison)]) -> Table {
     let Some(([base, candidate], _)) = compared.first() else {
         return Table::default();
     };
@@ -47,7 +47,7 @@ pub(crate) fn comparison_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Tab
 
 /// Benchmarks of another tool, before and after: a line for each, with its arguments, since no two
 /// of them need compute the same.
-pub(crate) fn benchmark_table(compared: &[([Side<'_>; 2], &Comparison)]) -> Table {
+pub(crate) fn benchmark_table(compared: &[([ComparedSide<'_>; 2], &Comparison)]) -> Table {
     let mut table = Table::new(vec![
         Column::key("benchmark"),
         Column::key("arguments"),
@@ -95,7 +95,7 @@ pub(crate) fn recorded_table(run: &Run, ranking: &Ranking) -> Table {
     table.without_empty_columns()
 }
 
-fn time(side: &Side<'_>, shape: &str) -> Value {
+fn time(side: &ComparedSide<'_>, shape: &str) -> Value {
     let cell = side.ranking.cell(side.contender, shape);
     maybe(cell.and_then(|cell| Some(cell.time.as_ref()?.estimate())))
 }

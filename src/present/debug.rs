@@ -5,8 +5,8 @@ use crate::table::{Column, Style, Table, Value, indented, row};
 use dgx_core::domain::{BackendKind, Hazard, Joined, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::STILL_RUNNING;
-use dgx_run::debug::{Call, Diagnosis};
-use dgx_run::validate::{Answer, Chart, Element, Patch, Story, Tolerance};
+use dgx_run::debug::{CapturedCall, Diagnosis};
+use dgx_run::validate::{Chart, Element, OutputName, Patch, Story, Tolerance};
 
 /// Lines shown of the kernels' output; a sweep's run file has all of it.
 const PRINTED: usize = 60;
@@ -202,7 +202,7 @@ pub(crate) fn next_command(
 }
 
 fn mismatch_sections(
-    call: &Call,
+    call: &CapturedCall,
     story: &Story,
     context: &DebugContext<'_>,
     style: &Style,
@@ -269,7 +269,7 @@ fn alike(verdict: &Verdict) -> (Status, String) {
 }
 
 /// The writers of the first wrong element.
-fn writers(call: &Call, style: &Style) -> Option<String> {
+fn writers(call: &CapturedCall, style: &Style) -> Option<String> {
     let writers = call.kept.search.as_ref()?.writers.as_ref()?;
     let lines = folded(writers, style);
     Some(section("The first wrong element was written by", &lines))
@@ -304,7 +304,7 @@ fn elements(story: &Story, tolerance: Tolerance) -> Table {
     }))
 }
 
-fn patch(patch: &Patch, answer: &Answer) -> Table {
+fn patch(patch: &Patch, answer: &OutputName) -> Table {
     let width = patch.rows.first().map_or(0, Vec::len);
     let matrix = answer.is_matrix();
     let title = |column: usize| match matrix {
@@ -367,7 +367,7 @@ fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
 }
 
 /// `#` if all of a field is wrong, `+` if some, `.` if none; gaps between tiles.
-fn drawn(chart: &Chart, answer: &Answer, context: &DebugContext<'_>) -> String {
+fn drawn(chart: &Chart, answer: &OutputName, context: &DebugContext<'_>) -> String {
     let (rows, columns) = chart.field;
     let (tile_rows, tile_columns) = context.tile;
     let begins = |at: usize, tile: Option<usize>| {
@@ -439,7 +439,7 @@ fn folded(text: &str, style: &Style) -> String {
 mod tests {
     use super::*;
     use crate::present::Folders;
-    use dgx_core::config::target::usual;
+    use dgx_core::config::target::default_device;
     use dgx_core::domain::ContenderId;
     use dgx_core::record::synthetic::group;
 
@@ -449,7 +449,7 @@ mod tests {
             let id = ContenderId::from_text("x");
             let account = Diagnosis {
                 backend: BackendKind::Emu,
-                device: usual().clone(),
+                device: default_device().clone(),
                 verdict: Verdict {
                     detail: detail.map(str::to_owned),
                     ..Verdict::new(&id, "s", Status::Hung)
@@ -502,7 +502,7 @@ mod tests {
         };
         let folders = Folders::default();
         let context = context(&shape, &folders);
-        let of = |extents: &[usize]| Answer {
+        let of = |extents: &[usize]| OutputName {
             tensor: "y".to_owned(),
             extents: extents.to_vec(),
             group: Some(1),

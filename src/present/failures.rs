@@ -185,12 +185,14 @@ mod tests {
     #[test]
     fn a_contender_may_be_called_like_its_status() {
         use crate::present::Folders;
-        use dgx_core::record::synthetic::{Entry, Synthetic};
+        use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
         let mut field = Synthetic::round4();
         for status in [Status::LaunchError, Status::Hung, Status::Wrong] {
-            field
-                .entries
-                .push(Entry::failed(status.as_str(), status, "so it is"));
+            field.entries.push(SyntheticContender::failed(
+                status.as_str(),
+                status,
+                "so it is",
+            ));
         }
         let run = field.run();
         let folders = Folders::default();

@@ -3,7 +3,7 @@
 use super::{modelled_otherwise, percent};
 use crate::table::{Column, Style, Table, Tone, Value, maybe, row};
 use dgx_core::domain::{Joined, first_few};
-use dgx_core::gate::{self, Finding, Gap, GateReport, Impossible, Note, Ruling, Whose};
+use dgx_core::gate::{self, Finding, Gap, GateNote, GateReport, Impossible, Ruling, RunRole};
 use dgx_core::rank::{GRAVE, Ranking};
 use dgx_core::record::Run;
 
@@ -182,29 +182,29 @@ fn named<N: std::fmt::Display>(shapes: &[(String, N)]) -> String {
 
 /// Why a gate cannot judge the run as a whole.
 pub(crate) fn gate_gaps(report: &GateReport) -> Vec<String> {
-    let word = |(whose, lacks): &(Whose, Gap)| match whose {
-        Whose::Run => gap(lacks),
-        Whose::Baseline => format!("of the baseline run, {}", gap(lacks)),
+    let word = |(whose, lacks): &(RunRole, Gap)| match whose {
+        RunRole::Run => gap(lacks),
+        RunRole::Baseline => format!("of the baseline run, {}", gap(lacks)),
     };
     report.incomplete.iter().map(word).collect()
 }
 
 pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
-    let word = |note: &Note| match note {
-        Note::OtherCard => format!(
+    let word = |note: &GateNote| match note {
+        GateNote::OtherCard => format!(
             "The runs come from two cards of one kind. Intervals cover one card, so a loss of \
              up to {} between them is undecided.",
             percent(GRAVE)
         ),
-        Note::New(contender) => {
+        GateNote::New(contender) => {
             format!("{contender} is new: the baseline run does not have it")
         }
-        Note::Exempt {
+        GateNote::Exempt {
             contender,
             declared,
         } => format!("{contender} is declared {declared}: not judged"),
-        Note::Loose(how) => loose(how),
-        Note::Modelled {
+        GateNote::Loose(how) => loose(how),
+        GateNote::Modelled {
             device,
             error,
             others,
@@ -219,13 +219,13 @@ pub(crate) fn gate_notes(report: &GateReport) -> Vec<String> {
                  unknown, so designs are not ranked by them."
             ),
         },
-        Note::Foreign {
+        GateNote::Foreign {
             whose,
             tool,
             processes,
         } => match whose {
-            Whose::Run => foreign(tool, *processes),
-            Whose::Baseline => format!("The baseline run: {}", foreign(tool, *processes)),
+            RunRole::Run => foreign(tool, *processes),
+            RunRole::Baseline => format!("The baseline run: {}", foreign(tool, *processes)),
         },
     };
     report.notes.iter().map(word).collect()

@@ -1,6 +1,6 @@
 use super::status_tone;
 use crate::table::{Column, Style, Table, Value, indented, maybe, row};
-use dgx_core::domain::{Access, Found, Hazard, Joined, Status, counted, distinct};
+use dgx_core::domain::{Access, ContenderHazard, Hazard, Joined, Status, counted, distinct};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
 /// Contenders that are correct only by luck, and why: a row for each cell, then every hazard once.
@@ -55,7 +55,7 @@ pub(crate) fn examined_table(examined: &[SanitizedCell]) -> Table {
 }
 
 /// One hazard: both accesses, what is missing, and the usual remedy.
-fn hazard_text(found: &Found<'_>, style: &Style) -> String {
+fn hazard_text(found: &ContenderHazard<'_>, style: &Style) -> String {
     let hazard = found.hazard;
     let head = format!(
         "{}: {} at {}, on {}",

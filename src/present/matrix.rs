@@ -105,7 +105,7 @@ fn folded_shape(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
     #[test]
     fn shapes_are_folded_only_where_they_do_not_fit() {
@@ -114,7 +114,7 @@ mod tests {
         let more: Vec<&'static str> = more.into_iter().map(|name| &*name.leak()).collect();
         field
             .entries
-            .extend(more.iter().map(|name| Entry::ok(name, 0.9)));
+            .extend(more.iter().map(|name| SyntheticContender::ok(name, 0.9)));
         let run = field.run();
         let ranking = Ranking::of(&run);
         let drawn = |width| {

@@ -2,7 +2,7 @@ use super::{interval, model_error, percent, speedup, times};
 use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::claims::{self, ClaimVerdict};
 use dgx_core::domain::{Bytes, ContenderId, Micros, Status, Timing, counted};
-use dgx_core::rank::{Kind, Ranking, Row};
+use dgx_core::rank::{EntrantKind, Ranking, Row};
 use dgx_core::record::Run;
 
 /// The ranked table of a run.
@@ -76,7 +76,7 @@ fn values(run: &Run, ranking: &Ranking, row: &Row) -> Vec<Value> {
 
 fn verdict(run: &Run, row: &Row) -> Value {
     let (word, tone) = match row.status {
-        _ if row.kind == Kind::Yardstick => ("yardstick", Tone::Faint),
+        _ if row.kind == EntrantKind::Yardstick => ("yardstick", Tone::Faint),
         Some(status) => (status.as_str(), status_tone(status)),
         None if run.timing() == Timing::Recorded => ("unchecked", Tone::Faint),
         None => ("pending", Tone::Doubtful),
@@ -139,7 +139,7 @@ fn speedup_text(run: &Run, ranking: &Ranking, row: &Row) -> String {
     let Some(speedup) = row.speedup_interval() else {
         return String::new();
     };
-    match row.place.is_some() || row.kind == Kind::Yardstick {
+    match row.place.is_some() || row.kind == EntrantKind::Yardstick {
         true => interval(&speedup),
         false => format!(
             "{} on {}",
@@ -178,13 +178,13 @@ pub(crate) fn claim_tone(verdict: ClaimVerdict) -> Tone {
 mod tests {
     use super::*;
     use crate::table::Style;
-    use dgx_core::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
     /// Important columns are shown at every width, and dropped ones are listed.
     #[test]
     fn on_screens_of_any_width() {
         let mut field = Synthetic::round4();
-        let claims = Entry::ok("pipelined[STAGES=2]", 0.61).claiming(1.4, "two-pass");
+        let claims = SyntheticContender::ok("pipelined[STAGES=2]", 0.61).claiming(1.4, "two-pass");
         field.entries.push(claims);
         let run = field.run();
         let ranking = Ranking::of(&run);

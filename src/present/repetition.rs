@@ -3,7 +3,7 @@ use std::cmp::Ordering;
 use super::{between, interval, percent, signed_percent};
 use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::{ContenderId, Joined, Timing, counted};
-use dgx_core::rank::{Comparison, Dispute, Ranking, Repeat, Repeated, Spread, same_card};
+use dgx_core::rank::{Comparison, Disagreement, Ranking, Repeat, Repeated, Spread, same_card};
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
@@ -153,7 +153,7 @@ fn ties(repeat: &Repeat) -> String {
     )
 }
 
-fn dispute(dispute: &Dispute) -> String {
+fn dispute(dispute: &Disagreement) -> String {
     let [a, b] = &dispute.pair;
     let said = |order: Ordering| match order {
         Ordering::Less => format!("{a} is ahead of {b}"),

@@ -4,7 +4,7 @@ use super::{
 };
 use dgx_core::domain::{Joined, Status, Timing, counted, first_few, typed};
 use dgx_core::gate;
-use dgx_core::rank::{Kind, Ranking, Timed};
+use dgx_core::rank::{EntrantKind, Ranking, Timed};
 use dgx_core::record::{Run, printable};
 use dgx_core::speech::{self, Level};
 
@@ -110,7 +110,10 @@ pub(crate) fn unranked(ranking: &Ranking) -> Option<String> {
     if ranking.rows.iter().any(|row| row.place.is_some()) {
         return None;
     }
-    let rows = ranking.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+    let rows = ranking
+        .rows
+        .iter()
+        .filter(|r| r.kind != EntrantKind::Yardstick);
     let statuses: Vec<Option<Status>> = rows.map(|row| row.status).collect();
     let count = |status| statuses.iter().filter(|s| **s == Some(status)).count();
     let why = match (count(Status::Ok), count(Status::NotValidated)) {
@@ -331,7 +334,10 @@ fn next(
         steps.push(format!("dgx compare {second} {first}{named}"));
     }
     steps.push(format!("dgx report{named}"));
-    let rows = ranking.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+    let rows = ranking
+        .rows
+        .iter()
+        .filter(|r| r.kind != EntrantKind::Yardstick);
     let explained = first.into_iter().chain(rows).next();
     let here = explained.filter(|row| (options.is_here)(row.contender.variant()));
     steps.extend(here.map(|row| {
@@ -347,7 +353,7 @@ mod tests {
     use super::*;
     use crate::present::Folders;
     use dgx_core::record::schema::Line;
-    use dgx_core::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
     fn summary(run: &Run, counters: bool, style: &Style) -> String {
         let folders = Folders::default();
@@ -464,16 +470,16 @@ mod tests {
     fn many_contenders_and_every_failure() {
         let mut field = Synthetic::round4();
         field.entries.extend([
-            Entry::ok("pipelined[STAGES=1]", 0.61),
-            Entry::ok("pipelined[STAGES=2]", 0.6101),
-            Entry::ok("warp-specialized", 0.58).claiming(1.4, "sequential"),
-            Entry::failed(
+            SyntheticContender::ok("pipelined[STAGES=1]", 0.61),
+            SyntheticContender::ok("pipelined[STAGES=2]", 0.6101),
+            SyntheticContender::ok("warp-specialized", 0.58).claiming(1.4, "sequential"),
+            SyntheticContender::failed(
                 "bad-syntax",
                 Status::CompileError,
                 "variants/bad-syntax.cu(3): expected a `;`",
             ),
-            Entry::failed("deadlock", Status::Hung, "no progress for 10 s"),
-            Entry::failed("greedy", Status::Unsupported, "requires k % 512 == 0"),
+            SyntheticContender::failed("deadlock", Status::Hung, "no progress for 10 s"),
+            SyntheticContender::failed("greedy", Status::Unsupported, "requires k % 512 == 0"),
         ]);
         let run = field.run();
         insta::assert_snapshot!(summary(&run, false, &Style::PLAIN));

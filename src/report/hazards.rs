@@ -3,7 +3,7 @@ use maud::{Markup, html};
 use super::RankedRun;
 use super::page::document;
 use crate::present::{examined_table, hazards_summary};
-use dgx_core::domain::{Access, Found, each_once};
+use dgx_core::domain::{Access, ContenderHazard, each_once};
 use dgx_core::sanitize::{SanitizeReport, SanitizedCell};
 
 /// The emulator's hazards, which results do not show, each once.
@@ -60,8 +60,8 @@ pub(crate) fn hazards_page(
 }
 
 /// One hazard: both accesses, what is missing, and the usual remedy.
-fn details(found: &Found<'_>) -> Markup {
-    let Found {
+fn details(found: &ContenderHazard<'_>) -> Markup {
+    let ContenderHazard {
         contender,
         hazard,
         shapes,

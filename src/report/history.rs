@@ -5,7 +5,7 @@ use super::plot::{Scale, across, clip, data, hue, range, short, ticks, up};
 use crate::present::{Repetition, interval};
 use crate::table::{Column, Table, Tone, Value, maybe, row};
 use dgx_core::domain::{ContenderId, Interval, distinct};
-use dgx_core::rank::{Comparison, Side, compare_runs};
+use dgx_core::rank::{ComparedSide, Comparison, compare_runs};
 use dgx_core::stats::CONFIDENCE;
 
 /// Several runs: every contender in each, over the first run that has it.
@@ -70,7 +70,7 @@ fn first_with(subjects: &[RankedRun], contender: &ContenderId) -> Option<usize> 
 
 fn over_first(subjects: &[RankedRun], index: usize, contender: &ContenderId) -> Option<Comparison> {
     let first = first_with(subjects, contender).filter(|f| *f < index)?;
-    let side = |i: usize| Side::new(&subjects[i].run, &subjects[i].ranking, contender);
+    let side = |i: usize| ComparedSide::new(&subjects[i].run, &subjects[i].ranking, contender);
     compare_runs(side(first), side(index))
 }
 

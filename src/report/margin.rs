@@ -3,12 +3,12 @@ use maud::{Markup, html};
 use super::RankedRun;
 use crate::present::percent;
 use crate::table::{Column, Table, Tone, Value};
-use dgx_core::rank::{Kind, Row};
+use dgx_core::rank::{EntrantKind, Row};
 
 /// How close each cell came to being wrong: its largest error over the tolerance there.
 pub(super) fn section(subject: &RankedRun) -> Markup {
     let rows = subject.ranking.rows.iter();
-    let rows: Vec<&Row> = rows.filter(|r| r.kind != Kind::Yardstick).collect();
+    let rows: Vec<&Row> = rows.filter(|r| r.kind != EntrantKind::Yardstick).collect();
     let worst = |row: &Row, shape: &str| subject.run.verdict(&row.contender, shape)?.worst;
     let columns = rows.iter().map(|row| Column::of_contender(&row.contender));
     let mut table = Table::keyed("shape", columns);

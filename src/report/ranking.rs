@@ -5,7 +5,7 @@ use super::plot::{Scale, across, decades, range, short, ticks};
 use crate::present::{belief, interval, over_title, ranking_table};
 use crate::table::{Column, Value};
 use dgx_core::domain::{Interval, Timing};
-use dgx_core::rank::{Kind, Row};
+use dgx_core::rank::{EntrantKind, Row};
 use dgx_core::record::Run;
 
 /// The ranked table, each interval drawn on one common axis.
@@ -75,7 +75,7 @@ fn drawn(subject: &RankedRun, row: &Row, scale: &Scale) -> Markup {
         true => Some(Interval::point(1.0)),
         false => row.speedup_interval(),
     };
-    let class = match row.kind == Kind::Yardstick {
+    let class = match row.kind == EntrantKind::Yardstick {
         true => "yard",
         false => "mark",
     };

@@ -7,7 +7,7 @@ use super::plot::{Scale, across, clip, data, decades, range, short, ticks, up};
 use crate::table::{Table, row};
 use dgx_core::domain::roofline::Ceiling;
 use dgx_core::domain::{ContenderId, Shape};
-use dgx_core::rank::Kind;
+use dgx_core::rank::EntrantKind;
 use dgx_core::record::Run;
 
 const ROW: f64 = 18.0;
@@ -183,11 +183,11 @@ fn names<'p, 'a>(
 }
 
 /// The colour of an entrant, in every drawing here.
-fn class(kind: Kind, best: bool) -> &'static str {
+fn class(kind: EntrantKind, best: bool) -> &'static str {
     match kind {
-        Kind::Yardstick => "yard",
+        EntrantKind::Yardstick => "yard",
         _ if best => "barbest",
-        Kind::Baseline | Kind::Contender => "bar",
+        EntrantKind::Baseline | EntrantKind::Contender => "bar",
     }
 }
 
@@ -200,7 +200,7 @@ fn points(subject: &RankedRun) -> Vec<Point<'_>> {
             let Some(time) = cell.and_then(|c| c.time.as_ref()) else {
                 continue;
             };
-            if row.kind == Kind::Contender && !time.best {
+            if row.kind == EntrantKind::Contender && !time.best {
                 continue;
             }
             points.push(Point {

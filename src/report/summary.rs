@@ -2,7 +2,7 @@ use super::RankedRun;
 use crate::present::{self, belief, interval, percent};
 use dgx_core::claims::ClaimVerdict;
 use dgx_core::domain::{Joined, Status, Timing, counted};
-use dgx_core::rank::{Kind, Row, describe};
+use dgx_core::rank::{EntrantKind, Row, describe};
 
 /// The round, the device and the time.
 pub(super) fn place(subject: &RankedRun) -> String {
@@ -61,7 +61,7 @@ fn winner(subject: &RankedRun) -> String {
 
 fn rightness(subject: &RankedRun) -> String {
     let rows = subject.ranking.rows.iter();
-    let rows: Vec<&Row> = rows.filter(|r| r.kind != Kind::Yardstick).collect();
+    let rows: Vec<&Row> = rows.filter(|r| r.kind != EntrantKind::Yardstick).collect();
     let claims = claims(subject, &rows);
     let recorded = subject.run.timing() == Timing::Recorded;
     let unchecked = recorded && rows.iter().all(|r| r.status.is_none());

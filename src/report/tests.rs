@@ -1,7 +1,7 @@
 use super::*;
 use dgx_core::domain::Status;
 use dgx_core::record::schema::Line;
-use dgx_core::record::synthetic::{Entry, Synthetic};
+use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
 fn subject(field: &Synthetic) -> RankedRun {
     RankedRun::new(field.run(), "ab".repeat(32))
@@ -189,7 +189,7 @@ fn several_runs_make_a_history() {
     later.entries[2].time = 0.5;
     later
         .entries
-        .push(Entry::ok("ping-pong", 0.45).child_of("interleaved"));
+        .push(SyntheticContender::ok("ping-pong", 0.45).child_of("interleaved"));
     let text = page(&[subject(&Synthetic::round4()), subject(&later)], None);
     assert!(text.contains("<h2 id=\"history\">"));
     assert!(!text.contains("Across devices"));
@@ -257,7 +257,8 @@ fn hazards_have_a_section() {
 #[test]
 fn failures_give_the_reason_and_what_to_do() {
     let mut field = Synthetic::round4();
-    field.entries[3] = Entry::failed("stray", Status::Wrong, "wrote out of bounds of c at byte 9");
+    field.entries[3] =
+        SyntheticContender::failed("stray", Status::Wrong, "wrote out of bounds of c at byte 9");
     let printed = (0..500).map(|i| format!("line {i}\n")).collect::<String>();
     let text = field.lines().into_iter().map(|mut line| {
         // The failure was not declared.

@@ -14,14 +14,14 @@ pub const ATOM_BYTES: u64 = 512;
 pub struct Field {
     /// `x`, `sfx`, `sfx_atoms`.
     pub name: String,
-    pub form: Form,
+    pub form: PointedPart,
     /// The tensor's index among inputs, or among outputs.
     pub tensor: usize,
 }
 
 /// The part of a tensor that a pointer leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum PointedPart {
     Elements,
     /// Row by row.
     Scales,
@@ -47,17 +47,19 @@ impl Operator {
         let scaled = || inputs().filter(|(_, t)| t.element.scale().is_some());
         let outputs = self.outputs.iter().enumerate();
         inputs()
-            .map(|(i, t)| field(Form::Elements, t.name.clone(), i))
-            .chain(scaled().map(|(i, t)| field(Form::Scales, format!("sf{}", t.name), i)))
-            .chain(scaled().map(|(i, t)| field(Form::Atoms, format!("sf{}_atoms", t.name), i)))
-            .chain(outputs.map(|(i, o)| field(Form::Output, o.tensor.name.clone(), i)))
+            .map(|(i, t)| field(PointedPart::Elements, t.name.clone(), i))
+            .chain(scaled().map(|(i, t)| field(PointedPart::Scales, format!("sf{}", t.name), i)))
+            .chain(
+                scaled().map(|(i, t)| field(PointedPart::Atoms, format!("sf{}_atoms", t.name), i)),
+            )
+            .chain(outputs.map(|(i, o)| field(PointedPart::Output, o.tensor.name.clone(), i)))
             .collect()
     }
 
     /// The tensor of a field.
     pub fn tensor(&self, field: &Field) -> &Tensor {
         match field.form {
-            Form::Output => &self.outputs[field.tensor].tensor,
+            PointedPart::Output => &self.outputs[field.tensor].tensor,
             _ => &self.inputs[field.tensor],
         }
     }
@@ -68,9 +70,11 @@ impl Operator {
         let extents = tensor.extents(&self.sizes_in(group)?)?;
         let (columns, leading) = extents.split_last()?;
         let row_bytes = match field.form {
-            Form::Elements | Form::Output => (columns * tensor.element.bits()).div_ceil(8),
-            Form::Scales => columns.div_ceil(tensor.element.scale()?.block),
-            Form::Atoms => return None,
+            PointedPart::Elements | PointedPart::Output => {
+                (columns * tensor.element.bits()).div_ceil(8)
+            }
+            PointedPart::Scales => columns.div_ceil(tensor.element.scale()?.block),
+            PointedPart::Atoms => return None,
         };
         Some(Rows {
             rows: leading.iter().product(),
@@ -163,11 +167,11 @@ pub fn storage_type(element: ElementType) -> &'static str {
 #[cfg(test)]
 mod tests {
     use crate::domain::Group;
-    use crate::operators::usual;
+    use crate::operators::default_operator;
 
     #[test]
     fn fields_of_the_dual_gemm_are_what_kernels_were_written_for() {
-        let operator = usual();
+        let operator = default_operator();
         let fields = operator.fields();
         let names: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
         let all = "a b1 b2 sfa sfb1 sfb2 sfa_atoms sfb1_atoms sfb2_atoms c";

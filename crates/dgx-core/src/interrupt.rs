@@ -8,7 +8,7 @@ use nix::sys::signal::{SigHandler, Signal, signal};
 use crate::domain::Exit;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
-static WORDS: Mutex<Words> = Mutex::new(Words {
+static WORDS: Mutex<SignalMessages> = Mutex::new(SignalMessages {
     first: None,
     second: "",
 });
@@ -16,14 +16,14 @@ static WORDS: Mutex<Words> = Mutex::new(Words {
 /// The messages at the first signal and at the second. Without a message for the first, there is
 /// nothing to end in order, and the first signal acts like the second.
 #[derive(Clone, Copy)]
-pub struct Words {
+pub struct SignalMessages {
     pub first: Option<&'static str>,
     pub second: &'static str,
 }
 
 /// The first Ctrl-C, SIGTERM or SIGHUP asks the command to end after the current step; the second
 /// ends the process. Installing twice, or without support for signals, is harmless.
-pub fn install(words: Words) {
+pub fn install(words: SignalMessages) {
     *WORDS.lock().unwrap_or_else(PoisonError::into_inner) = words;
     let undisturbed = hangup_is_ignored();
     let _ = ctrlc::set_handler(|| {

@@ -6,14 +6,14 @@ use std::sync::{Arc, LazyLock, Mutex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::diagnostic::{InputError, SourceFile};
-use crate::domain::roofline::Work;
+use crate::domain::roofline::ResourceDemand;
 use crate::domain::{Group, Shape};
 use crate::operator::{
     self, BinaryOp, ElementType, Number, Op, Operator, Output, Tensor, UnaryOp, Value,
 };
 
 /// The default operator.
-pub fn usual() -> &'static Arc<Operator> {
+pub fn default_operator() -> &'static Arc<Operator> {
     static OPERATOR: LazyLock<Arc<Operator>> = LazyLock::new(|| {
         let first = operator::names().next().and_then(operator::built_in);
         Arc::new(first.expect("an operator is built in").clone())
@@ -24,9 +24,9 @@ pub fn usual() -> &'static Arc<Operator> {
 /// The operator of that name, or the usual one without a name. A file in `operators/` takes
 /// precedence over a built-in one.
 pub fn named(name: Option<&str>) -> Result<Arc<Operator>, InputError> {
-    let found = operator::find(name.unwrap_or(&usual().name))?;
-    Ok(match found == **usual() {
-        true => Arc::clone(usual()),
+    let found = operator::find(name.unwrap_or(&default_operator().name))?;
+    Ok(match found == **default_operator() {
+        true => Arc::clone(default_operator()),
         false => Arc::new(found),
     })
 }
@@ -60,7 +60,7 @@ impl OperatorRecord {
 
     /// The record in a run file: `None` for the usual operator.
     pub fn unless_usual(operator: &Operator) -> Option<Self> {
-        (*operator != **usual()).then(|| Self::of(operator))
+        (*operator != **default_operator()).then(|| Self::of(operator))
     }
 
     /// The operator of this record. Each text is parsed once.
@@ -68,7 +68,7 @@ impl OperatorRecord {
         static READ: Mutex<Vec<Arc<Operator>>> = Mutex::new(Vec::new());
         let mut read = READ.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let same = |o: &&Arc<Operator>| o.name == self.name && *o.file.text == *self.text;
-        if let Some(known) = read.iter().chain([usual()]).find(same) {
+        if let Some(known) = read.iter().chain([default_operator()]).find(same) {
             return Ok(Arc::clone(known));
         }
         let file = SourceFile {
@@ -109,13 +109,13 @@ impl Operator {
     }
 
     /// The minimum work of any design: each operation and each byte once.
-    pub fn least_work(&self, shape: &Shape) -> Work {
+    pub fn least_work(&self, shape: &Shape) -> ResourceDemand {
         self.work_of(&shape.groups)
     }
 
     /// The same for a shape's groups.
-    pub fn work_of(&self, groups: &[Group]) -> Work {
-        let mut work = Work::default();
+    pub fn work_of(&self, groups: &[Group]) -> ResourceDemand {
+        let mut work = ResourceDemand::default();
         for group in groups {
             let Some(sizes) = self.sizes_in(group) else {
                 continue;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::{Bytes, ContenderId, Found, Hazard, Shape, Status, each_once};
+use crate::domain::{Bytes, ContenderHazard, ContenderId, Hazard, Shape, Status, each_once};
 
 #[cfg(any(test, feature = "synthetic"))]
 #[path = "sanitize/tests/synthetic.rs"]
@@ -85,7 +85,7 @@ impl SanitizeReport {
     }
 
     /// Every hazard once for each contender, in the order of the cells.
-    pub fn found(&self) -> Vec<Found<'_>> {
+    pub fn found(&self) -> Vec<ContenderHazard<'_>> {
         each_once(self.cells.iter().flat_map(|cell| {
             let shape = cell.case.shape.name.as_str();
             let hazards = cell.hazards.iter();

@@ -35,7 +35,7 @@ impl fmt::Display for Origin {
 
 /// A library file and how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct LibraryFile {
     pub path: PathBuf,
     pub origin: Origin,
 }

@@ -12,8 +12,8 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Chip};
 use dgx_core::record::argv;
 use dgx_core::record::schema::DeviceRecord;
-use dgx_run::backend::cuda::{self, Presence, ProbeBench, Reading, Trial, tools_unit};
-use dgx_run::compile::{Compiler, Image, Unit};
+use dgx_run::backend::cuda::{self, GpuPresence, ProbeBench, ProbeReading, ProbeTrial, tools_unit};
+use dgx_run::compile::{Compiler, Image, TranslationUnit};
 use dgx_run::sweep::{git_state, host, started};
 
 /// How often each case is called.
@@ -59,12 +59,12 @@ pub fn measure(only: &Only, compiler: &Compiler) -> Result<(Answers, usize), Com
 /// The chip of the GPU here; there must be one that runs the probes.
 fn present() -> Result<Chip, CommandError> {
     match cuda::presence() {
-        Presence::Gpu { chip, .. } if is_asked(chip) => Ok(chip),
-        Presence::Gpu { chip, .. } => Err(could_not_run(&format!(
+        GpuPresence::Gpu { chip, .. } if is_asked(chip) => Ok(chip),
+        GpuPresence::Gpu { chip, .. } => Err(could_not_run(&format!(
             "the probes are for sm_90a and sm_100a, and the GPU here is {chip}"
         ))),
-        Presence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
-        Presence::NoGpu(why) => Err(no_gpu(&why)),
+        GpuPresence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
+        GpuPresence::NoGpu(why) => Err(no_gpu(&why)),
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn compiled(
     chip: Chip,
     compiler: &Compiler,
 ) -> Result<Vec<Image>, CommandError> {
-    let mut units: Vec<Unit> = Vec::new();
+    let mut units: Vec<TranslationUnit> = Vec::new();
     let mut places = HashMap::new();
     let mut of_case = Vec::new();
     for (probe, case) in chosen {
@@ -120,9 +120,9 @@ fn memory(chosen: &Chosen) -> (Vec<u8>, u64) {
     (data, most(|case| case.scratch).unwrap_or(0))
 }
 
-pub(super) fn trial<'a>(case: &'a Case, image: &'a Image) -> Trial<'a> {
+pub(super) fn trial<'a>(case: &'a Case, image: &'a Image) -> ProbeTrial<'a> {
     let map = case.map.as_ref();
-    Trial {
+    ProbeTrial {
         image,
         grid: case.grid,
         block: case.block,
@@ -135,7 +135,7 @@ pub(super) fn trial<'a>(case: &'a Case, image: &'a Image) -> Trial<'a> {
     }
 }
 
-fn answer(case: &Case, image: &Image, readings: &[Reading]) -> Result<Answer, CommandError> {
+fn answer(case: &Case, image: &Image, readings: &[ProbeReading]) -> Result<Answer, CommandError> {
     let registers = image.kernels.first().map_or(0, |kernel| kernel.registers);
     let mut answer = Answer::to(case, registers);
     for reading in readings {

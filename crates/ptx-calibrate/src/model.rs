@@ -10,7 +10,7 @@ use dgx_run::backend::emu::EmuBackend;
 use dgx_run::backend::{Backend, Data, Emulation, Job, Modelled, Salt};
 use dgx_run::compile::{Compiler, Image};
 use dgx_run::operator::Operands;
-use dgx_run::plan::{Cell, OperatorCall, Plan, Work};
+use dgx_run::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell};
 use dgx_run::sweep::{Bar, unit};
 
 /// Emulating the few CTAs of a cell takes no longer, unless it never ends.
@@ -19,7 +19,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// The modelled times of some cells of a plan on its device, in their order.
 pub fn model(
     plan: &Plan,
-    cells: &[&Cell],
+    cells: &[&PlannedCell],
     compiler: &Compiler,
     bar: &Bar<'_>,
 ) -> Result<Vec<Modelled>, CommandError> {
@@ -59,11 +59,14 @@ pub fn model(
     Ok(times.into_iter().flatten().collect())
 }
 
-fn work<'p>(plan: &'p Plan, cell: &'p Cell) -> Result<(usize, &'p OperatorCall), CommandError> {
-    match &cell.work {
-        Work::Run { build, call } => Ok((*build, call)),
-        Work::Broken(why) => Err(why.clone().into()),
-        Work::Unsupported { reason } => {
+fn work<'p>(
+    plan: &'p Plan,
+    cell: &'p PlannedCell,
+) -> Result<(usize, &'p OperatorCall), CommandError> {
+    match &cell.outcome {
+        PlanOutcome::Run { build, call } => Ok((*build, call)),
+        PlanOutcome::Broken(why) => Err(why.clone().into()),
+        PlanOutcome::Unsupported { reason } => {
             let contender = &plan.contenders[cell.contender].id;
             let shape = &plan.shapes[cell.shape].name;
             Err(InputError::new(

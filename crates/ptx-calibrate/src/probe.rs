@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use dgx_core::domain::Chip;
 use dgx_core::expr::{Expr, Scope, Steps};
 use dgx_run::catalog::{Fill, Headers, Library, MapType, OperandRef, Swizzle};
-use dgx_run::compile::Unit;
+use dgx_run::compile::TranslationUnit;
 use dgx_run::plan::MapGeometry;
 
 const OPEN: &str = "/*probe";
@@ -165,8 +165,8 @@ impl Case {
 }
 
 /// What to compile for a case on a chip; equal for cases that only launch differently.
-pub(crate) fn unit(probe: &Probe, case: &Case, chip: Chip) -> Unit {
-    Unit {
+pub(crate) fn unit(probe: &Probe, case: &Case, chip: Chip) -> TranslationUnit {
+    TranslationUnit {
         name: format!("crates/ptx-calibrate/src/probes/{}.cu", probe.name),
         source: Arc::clone(&probe.source),
         arch: chip.target(),

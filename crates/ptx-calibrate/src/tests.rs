@@ -12,7 +12,7 @@ use super::measure::trial;
 use super::parameters::parameters;
 use super::probe::{Case, Probe, Read, cases, probes, unit};
 use super::traced::Traced;
-use dgx_core::config::target::usual;
+use dgx_core::config::target::default_device;
 use dgx_core::domain::Chip;
 use dgx_run::backend::cuda::WARP_STAMPS;
 use dgx_run::backend::emu::probing;
@@ -186,7 +186,7 @@ fn answered(names: &[&str], machine: &Machine) -> Vec<Question> {
 
 #[test]
 fn a_fit_finds_the_numbers_that_answers_were_made_with() {
-    let device = usual();
+    let device = default_device();
     let machine = device.model.as_ref().expect("the H200 is modelled");
     let changes = [
         ("clock_mhz", 0.95),
@@ -243,7 +243,7 @@ fn a_fit_finds_the_numbers_that_answers_were_made_with() {
 /// as if nobody had asked.
 #[test]
 fn answers_that_cannot_be_explained_move_nothing() {
-    let device = usual();
+    let device = default_device();
     let machine = device.model.as_ref().expect("the H200 is modelled");
     let mut questions = answered(&["pipes/ex2/latency", "pipes/popc/latency"], machine);
     // Nothing of a chain of 512 takes a tenth of a cycle.
@@ -262,14 +262,17 @@ fn answers_that_cannot_be_explained_move_nothing() {
 
 #[test]
 fn every_number_that_is_fitted_is_one_and_has_cases() {
-    let machine = usual().model.as_ref().expect("the H200 is modelled");
+    let machine = default_device()
+        .model
+        .as_ref()
+        .expect("the H200 is modelled");
     let mut names = BTreeSet::new();
     for parameter in parameters() {
         let name = parameter.name.as_str();
         assert!(names.insert(name), "{name} twice");
         let value = machine.number(name);
         let value = value.unwrap_or_else(|| panic!("{name} is no number of a machine"));
-        let (low, high) = parameter.bounds(machine, &usual().peaks);
+        let (low, high) = parameter.bounds(machine, &default_device().peaks);
         assert!((low..=high).contains(&value), "{name} = {value}");
         assert!(
             cases().any(|(_, case)| parameter.is_about(&case.name)),

@@ -5,14 +5,14 @@ use ptx_time::{Call, Code, Launched, Machine};
 
 use super::measure::trial;
 use super::probe::{Case, L2, Read};
-use dgx_run::backend::emu::probing::{self, Called};
+use dgx_run::backend::emu::probing::{self, ProbeTrace};
 use dgx_run::compile::Image;
 
 /// A case that was emulated.
 pub(super) struct Traced {
     pub(super) case: &'static Case,
     code: Code,
-    called: Called,
+    called: ProbeTrace,
 }
 
 /// What a modelled GPU answers.

@@ -15,7 +15,7 @@ use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::map_refusal;
 use dgx_run::catalog::{Catalog, Language};
 use dgx_run::compile::geometry;
-use dgx_run::plan::{BuildSpec, Cell, Machine, Plan, Work};
+use dgx_run::plan::{BuildSpec, Plan, PlanOutcome, PlanTarget, PlannedCell};
 use dgx_run::sweep::{BackendChoice, RefusedCell, inspect};
 use dgx_run::validate::sound;
 
@@ -71,7 +71,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let (mut device, _) = machine::device(args.target.as_deref(), BackendChoice::Auto)?;
     device.limits.sms = args.sms.unwrap_or(device.limits.sms);
-    let machine = Machine::of(&device);
+    let machine = PlanTarget::of(&device);
     let mut plans = Vec::new();
     for path in rounds {
         let mut round = runs::round(path)?;
@@ -218,9 +218,9 @@ fn report_failures(plan: &Plan, builds: &[Build]) -> bool {
 /// The launches that a device would refuse, as far as the plan alone shows.
 fn unlaunchable(plan: &Plan) -> Vec<RefusedCell> {
     let limits = &plan.device.limits;
-    let cells = plan.cells.iter().filter_map(|cell| match &cell.work {
-        Work::Run { call, .. } => Some((cell, call)),
-        Work::Unsupported { .. } | Work::Broken(_) => None,
+    let cells = plan.cells.iter().filter_map(|cell| match &cell.outcome {
+        PlanOutcome::Run { call, .. } => Some((cell, call)),
+        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
     });
     cells
         .filter_map(|(cell, call)| {
@@ -296,19 +296,19 @@ fn refuse_gate_on_absent_contenders(plan: &Plan) -> Result<(), CommandError> {
 /// In a sweep this is a row. A specialised contender may skip shapes, but one that can run none is
 /// a mistake in the round.
 fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
-    let unsupported = |cell: &Cell| matches!(cell.work, Work::Unsupported { .. });
+    let unsupported = |cell: &PlannedCell| matches!(cell.outcome, PlanOutcome::Unsupported { .. });
     let mut idle = vec![true; plan.contenders.len()];
     for cell in plan.cells.iter().filter(|cell| !unsupported(cell)) {
         idle[cell.contender] = false;
     }
-    let surprising = |cell: &&Cell| {
+    let surprising = |cell: &&PlannedCell| {
         let expected = plan.contenders[cell.contender].variant.expect;
         expected != Status::Unsupported && idle[cell.contender]
     };
     // A contender without a source for this chip is unsupported, as in a sweep: a
     // round is written once, for every machine.
     let chip = plan.device.chip;
-    let elsewhere = |cell: &&Cell| {
+    let elsewhere = |cell: &&PlannedCell| {
         let contender = &plan.contenders[cell.contender];
         let another = chip.refuses(&contender.variant.arch).is_some();
         another && contender.id != plan.baseline && contender.variant.picks.is_empty()
@@ -316,7 +316,7 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
     let mut told = Vec::new();
     for cell in plan.cells.iter().filter(surprising).filter(elsewhere) {
         let id = &plan.contenders[cell.contender].id;
-        if let Work::Unsupported { reason } = &cell.work
+        if let PlanOutcome::Unsupported { reason } = &cell.outcome
             && !told.contains(&id)
         {
             say!("{id} is unsupported: {reason}");
@@ -327,7 +327,7 @@ fn refuse_unsupported(plan: &Plan) -> Result<(), CommandError> {
     let Some(cell) = surprises.find(|cell| !elsewhere(cell)) else {
         return Ok(());
     };
-    let Work::Unsupported { reason } = &cell.work else {
+    let PlanOutcome::Unsupported { reason } = &cell.outcome else {
         return Ok(());
     };
     let contender = &plan.contenders[cell.contender];

@@ -10,15 +10,19 @@ use crate::cli::{Globals, named, runs};
 use crate::present::{Commands, DebugContext, Folders, account_text, next_command};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{BackendKind, ContenderId, Exit, Joined, Pattern, Shape, Status, Watch};
-use dgx_core::interrupt::{self, Words};
+use dgx_core::domain::{
+    BackendKind, ContenderId, Exit, HazardWatch, Joined, Pattern, Shape, Status,
+};
+use dgx_core::interrupt::{self, SignalMessages};
 use dgx_core::record::Run;
 use dgx_core::record::schema::Settings;
 use dgx_core::speech::{self, Level};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::cache_root;
-use dgx_run::debug::{Diagnosis, Dump, DumpItem, Form, Investigation, Kind, emit, make_folder};
-use dgx_run::plan::{Plan, Work};
+use dgx_run::debug::{
+    CodeKind, Diagnosis, Dump, DumpFormat, DumpItem, Investigation, emit, make_folder,
+};
+use dgx_run::plan::{Plan, PlanOutcome};
 use dgx_run::sweep::{BackendChoice, CompiledCell, Runner, choose};
 use dgx_run::validate::Tolerance;
 
@@ -69,7 +73,7 @@ pub(crate) struct Args {
     dump: Option<Vec<String>>,
     /// File format of buffers
     #[arg(long = "as", value_enum, value_name = "FORM", default_value = "npy")]
-    form: Form,
+    form: DumpFormat,
     /// Write the code: ptx, sass, cubin, or several of them
     #[arg(long, num_args = 2, value_names = ["KIND[,KIND]", "DIR"])]
     emit: Option<Vec<String>>,
@@ -77,7 +81,7 @@ pub(crate) struct Args {
     compile: machine::CompileLimits,
 }
 
-const DEBUGGING: Words = Words {
+const DEBUGGING: SignalMessages = SignalMessages {
     first: Some("stopping; press Ctrl-C again to end now"),
     second: "ended",
 };
@@ -193,7 +197,7 @@ impl Case {
         let swept = run.map(|run| run.header.data_seed(&round.shapes[0].name));
         let seed = args.seed.or(swept).or(round.validation.seed).unwrap_or(1);
         let of_round = || Settings {
-            hazards: Watch::Some,
+            hazards: HazardWatch::Some,
             ..Settings::of(&round, seed)
         };
         let of_run = run.map(|run| run.header.settings.clone());
@@ -284,20 +288,20 @@ fn dump(args: &Args, plan: &Plan) -> Result<Option<Dump>, CommandError> {
             "write names as c,expected,half_a:f16",
         )
     })?;
-    let call = match &plan.cells[0].work {
-        Work::Run { call, .. } => Some(call),
-        Work::Unsupported { .. } | Work::Broken(_) => None,
+    let call = match &plan.cells[0].outcome {
+        PlanOutcome::Run { call, .. } => Some(call),
+        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
     };
     let operator = &plan.round.operator;
     Dump::new(requests, PathBuf::from(folder), args.form, operator, call).map(Some)
 }
 
-fn kinds(args: &Args) -> Result<Option<(Vec<Kind>, PathBuf)>, CommandError> {
+fn kinds(args: &Args) -> Result<Option<(Vec<CodeKind>, PathBuf)>, CommandError> {
     let Some([list, folder]) = args.emit.as_deref() else {
         return Ok(None);
     };
-    let kind = |word: &str| <Kind as clap::ValueEnum>::from_str(word.trim(), true);
-    let kinds: Result<Vec<Kind>, String> = list.split(',').map(kind).collect();
+    let kind = |word: &str| <CodeKind as clap::ValueEnum>::from_str(word.trim(), true);
+    let kinds: Result<Vec<CodeKind>, String> = list.split(',').map(kind).collect();
     let kinds = kinds.map_err(|_| {
         InputError::new(
             format!("--emit {list}: unknown kind of code"),
@@ -333,9 +337,9 @@ fn print_log(log: Option<&str>) {
 }
 
 fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {
-    let constants = match &plan.cells[0].work {
-        Work::Run { build, .. } => Some(&plan.builds[*build].constants),
-        Work::Unsupported { .. } | Work::Broken(_) => None,
+    let constants = match &plan.cells[0].outcome {
+        PlanOutcome::Run { build, .. } => Some(&plan.builds[*build].constants),
+        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
     };
     let constant = |name: &str| {
         let value = constants?.get(name)?;
@@ -371,12 +375,12 @@ fn interrupted() -> CommandError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::record::synthetic::{Entry, Synthetic};
+    use dgx_core::record::synthetic::{Synthetic, SyntheticContender};
 
     #[test]
     fn the_first_failure_is_found_by_either_spelling() {
         let mut field = Synthetic::round4();
-        field.entries.push(Entry::failed(
+        field.entries.push(SyntheticContender::failed(
             "pipelined[STAGES=2]",
             Status::Hung,
             "it waits",

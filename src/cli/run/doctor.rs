@@ -4,7 +4,7 @@ use crate::cli::Globals;
 use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Exit, Joined};
-use dgx_run::backend::cuda::{self, CudaBackend, Presence};
+use dgx_run::backend::cuda::{self, CudaBackend, GpuPresence};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::{Nvrtc, cache_root, ptxas, triton};
 
@@ -75,9 +75,9 @@ fn host() -> String {
 
 fn gpu() -> Result<String, String> {
     match cuda::presence() {
-        Presence::NoDriver => return Err("none: no NVIDIA driver".to_owned()),
-        Presence::NoGpu(why) => return Err(format!("none: {why}")),
-        Presence::Gpu { .. } => {}
+        GpuPresence::NoDriver => return Err("none: no NVIDIA driver".to_owned()),
+        GpuPresence::NoGpu(why) => return Err(format!("none: {why}")),
+        GpuPresence::Gpu { .. } => {}
     }
     let device = CudaBackend::try_out().map_err(|e| format!("unusable: {e}"))?;
     let driver = device.card.as_ref().and_then(|card| card.driver.as_deref());

@@ -14,13 +14,13 @@ use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::roofline::{Ceiling, Resource};
 use dgx_core::domain::{ContenderId, Device, Exit, Timing};
-use dgx_core::interrupt::{self, Words};
+use dgx_core::interrupt::{self, SignalMessages};
 use dgx_core::rank::{Ranking, Timed};
 use dgx_core::record::Run;
 use dgx_core::record::schema::Build;
 use dgx_run::catalog::{Catalog, Contender, Variant};
 use dgx_run::explain::{CallFit, KernelFit, builds_by_shape, remarks};
-use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
 use dgx_run::sweep::{BackendChoice, Progress, inspect};
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     compile: machine::CompileLimits,
 }
 
-const EXPLAINING: Words = Words {
+const EXPLAINING: SignalMessages = SignalMessages {
     first: None,
     second: "stopped; the output above is incomplete",
 };
@@ -116,7 +116,7 @@ pub(super) fn plan_for(
     catalog: &Catalog,
     device: &Device,
 ) -> Result<Plan, CommandError> {
-    plan_for_machine(name, round, catalog, &Machine::of(device))
+    plan_for_machine(name, round, catalog, &PlanTarget::of(device))
 }
 
 /// As [`plan_for`], on a host that may lack memory.
@@ -124,7 +124,7 @@ pub(super) fn plan_for_machine(
     name: &str,
     mut round: Round,
     catalog: &Catalog,
-    machine: &Machine<'_>,
+    machine: &PlanTarget<'_>,
 ) -> Result<Plan, CommandError> {
     let wrong = |why: String| InputError::new(why, "write NAME or NAME:PARAM=1; see `dgx list`");
     let selection = Selection::parse(name, 0..0).map_err(wrong)?;
@@ -188,8 +188,8 @@ fn show(
     let mut calls = Vec::new();
     for cell in plan.cells.iter().filter(|c| c.contender == contender) {
         let shape = &plan.shapes[cell.shape];
-        match (&cell.work, served.get(shape.name.as_str())) {
-            (Work::Run { call, .. }, Some(build)) => {
+        match (&cell.outcome, served.get(shape.name.as_str())) {
+            (PlanOutcome::Run { call, .. }, Some(build)) => {
                 let clock = measured(&shape.name).and_then(|time| time.clock_mhz);
                 let ceiling = ceiling.map(|ceiling| ceiling.at(clock));
                 calls.push(CallFit::of(
@@ -200,8 +200,8 @@ fn show(
                     ceiling,
                 ));
             }
-            (Work::Unsupported { reason }, _) => say!("{}: {reason}", shape.name),
-            (Work::Broken(why), _) => say!("{}: {why}", shape.name),
+            (PlanOutcome::Unsupported { reason }, _) => say!("{}: {reason}", shape.name),
+            (PlanOutcome::Broken(why), _) => say!("{}: {why}", shape.name),
             _ => {}
         }
     }

@@ -6,14 +6,14 @@ use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
 use crate::present::{Column, Style, Table};
 use crate::table::{maybe, row};
-use dgx_core::config::target::usual;
+use dgx_core::config::target::default_device;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Device, Exit, Joined, Status, printable_line};
 use dgx_core::operator::Tensor;
 use dgx_core::operators;
 use dgx_core::speech::{self, Level};
 use dgx_run::catalog::{Catalog, Variant};
-use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
 use dgx_run::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(path) => {
             let mut round = runs::round(&path)?;
             args.shapes.keep_in_round(&mut round)?;
-            let plan = Plan::new(round, &catalog, &Machine::of(usual()))?;
+            let plan = Plan::new(round, &catalog, &PlanTarget::of(default_device()))?;
             list_round(&plan, &style);
             for (contender, reason) in idle(&plan) {
                 say!(
@@ -205,9 +205,9 @@ fn idle(plan: &Plan) -> Vec<(&ContenderId, &str)> {
     for (index, contender) in plan.contenders.iter().enumerate() {
         let cells = plan.cells.iter().filter(|cell| cell.contender == index);
         let refusals: Option<Vec<&str>> = cells
-            .map(|cell| match &cell.work {
-                Work::Unsupported { reason } => Some(reason.as_str()),
-                Work::Run { .. } | Work::Broken(_) => None,
+            .map(|cell| match &cell.outcome {
+                PlanOutcome::Unsupported { reason } => Some(reason.as_str()),
+                PlanOutcome::Run { .. } | PlanOutcome::Broken(_) => None,
             })
             .collect();
         let first = refusals.and_then(|all| all.first().copied());

@@ -26,7 +26,7 @@ pub(super) fn device(
         return Ok((target::find(word)?, None));
     }
     let Some((chip, _)) = choose(choice)? else {
-        return Ok((target::usual().clone(), None));
+        return Ok((target::default_device().clone(), None));
     };
     let device = CudaBackend::describe()
         .map_err(|e| CommandError::could_not_run(e.to_string(), "`dgx doctor` prints more"))?;
@@ -37,7 +37,7 @@ pub(super) fn device(
 /// uses the sources for the card, so every other command about them must use the same.
 pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
     let (device, card) = device(target, BackendChoice::Auto)?;
-    let alike = || target::like(&device.name, card).unwrap_or(target::usual());
+    let alike = || target::like(&device.name, card).unwrap_or(target::default_device());
     Ok(match card {
         Some(_) => alike().clone(),
         None => device,

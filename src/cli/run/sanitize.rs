@@ -17,7 +17,7 @@ use dgx_core::sanitize::{SanitizeCase, SanitizeReport, SanitizeSettings, Sanitiz
 use dgx_run::catalog::{Catalog, Contender};
 use dgx_run::compile::Compiler;
 use dgx_run::plan;
-use dgx_run::sanitize::{self, Keep, Task};
+use dgx_run::sanitize::{self, SaveReport, Task};
 
 use dgx_run::sweep::Progress;
 
@@ -202,7 +202,7 @@ fn examine(
             let _ = export::write(path, &hazards::json(report, &settings, again));
         }
     });
-    let kept = keep.as_ref().map(|keep| keep as &Keep<'_>);
+    let kept = keep.as_ref().map(|keep| keep as &SaveReport<'_>);
     let report = sanitize::examine_all(tasks, &settings, compiler, &bar, kept)?;
     bar.done("");
     let schedules = settings.schedules.len();
@@ -246,7 +246,7 @@ fn reference_round(
 ) -> Result<Option<(Round, Option<Run>)>, CommandError> {
     match &args.of {
         Some(path) => subject(Some(path), &args.subject, catalog).map(Some),
-        None => subject::usual(&args.subject),
+        None => subject::default_round(&args.subject),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn subject(
 ) -> Result<(Round, Option<Run>), CommandError> {
     match of {
         Some(path) => read(path),
-        None => match usual(contender)? {
+        None => match default_round(contender)? {
             Some(found) => Ok(found),
             None => {
                 check_variant(contender, catalog)?;
@@ -45,7 +45,7 @@ pub(super) fn check_variant(contender: &str, catalog: &Catalog) -> Result<(), Co
 /// The round used to examine a contender unless one is named: that of the newest run if the
 /// contender is in it, else the contender's own, since shapes of other rounds may be far too large
 /// for it, else that of the newest run. Prints the choice.
-pub(super) fn usual(contender: &str) -> Result<Option<(Round, Option<Run>)>, CommandError> {
+pub(super) fn default_round(contender: &str) -> Result<Option<(Round, Option<Run>)>, CommandError> {
     let newest = runs::newest().ok();
     let meant = Pattern::new(contender);
     let in_it = |path: &PathBuf| {
@@ -121,6 +121,6 @@ pub(super) fn operator_of(name: &str, catalog: &Catalog) -> Result<Arc<Operator>
             let message = format!("`{name}` is a design of {named}");
             Err(InputError::new(message, "name a round of the one you mean").into())
         }
-        _ => Ok(Arc::clone(operators::usual())),
+        _ => Ok(Arc::clone(operators::default_operator())),
     }
 }

@@ -14,9 +14,9 @@ use crate::cli::{Globals, named};
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Exit, Joined, content_hash, typed};
-use dgx_core::interrupt::{self, Words};
+use dgx_core::interrupt::{self, SignalMessages};
 use dgx_run::catalog::{Catalog, DEFAULT_FOLDER};
-use dgx_run::plan::{Machine, Plan};
+use dgx_run::plan::{Plan, PlanTarget};
 use dgx_run::sweep::contender_record;
 
 #[derive(Debug, clap::Args)]
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 /// How often files are checked, and how long they must stay unchanged before they count as saved.
 const LOOK: Duration = Duration::from_millis(200);
 
-const WATCHING: Words = Words {
+const WATCHING: SignalMessages = SignalMessages {
     first: Some("no longer watching"),
     second: "ended",
 };
@@ -93,7 +93,7 @@ fn fingerprints(path: &Path, globals: &Globals) -> (Fingerprints, BTreeSet<PathB
     let mut found = Fingerprints::from([(String::new(), content_hash([text.as_bytes()]))]);
     let plan = Round::read(path).and_then(|round| {
         let catalog = Catalog::open(&globals.variants)?;
-        Plan::new(round, &catalog, &Machine::of(target::usual()))
+        Plan::new(round, &catalog, &PlanTarget::of(target::default_device()))
     });
     if let Ok(plan) = plan {
         for contender in &plan.contenders {

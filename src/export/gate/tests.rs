@@ -4,7 +4,7 @@ use dgx_core::config::Gate;
 use dgx_core::domain::{Bytes, Counter, Exit, Timing};
 use dgx_core::gate::{Over, judge};
 use dgx_core::rank::Ranking;
-use dgx_core::record::synthetic::{Entry, Synthetic, shapes};
+use dgx_core::record::synthetic::{Synthetic, SyntheticContender, shapes};
 use dgx_core::record::{Run, read_text};
 
 fn text(report: &GateReport) -> String {
@@ -32,8 +32,8 @@ fn at_least(min_geomean: f64) -> Gate {
 fn round1() -> Run {
     let text = Synthetic {
         entries: vec![
-            Entry::ok("pipelined[STAGES=1]", 1.0),
-            Entry::ok("pipelined[STAGES=3]", 1.0),
+            SyntheticContender::ok("pipelined[STAGES=1]", 1.0),
+            SyntheticContender::ok("pipelined[STAGES=3]", 1.0),
         ],
         shapes: shapes().split_off(4),
         timing: Timing::Recorded,

@@ -16,14 +16,14 @@ use crate::domain::short;
 
 /// A number as TOML has it, and its Rust type.
 pub trait Number: Copy + PartialOrd + fmt::Display + Serialize {
-    type Written: DeserializeOwned + Copy;
+    type Literal: DeserializeOwned + Copy;
     const SCHEMA_TYPE: &str;
-    fn read(written: Self::Written) -> Option<Self>;
-    fn shown(written: Self::Written) -> String;
+    fn read(written: Self::Literal) -> Option<Self>;
+    fn shown(written: Self::Literal) -> String;
 }
 
 impl Number for f64 {
-    type Written = f64;
+    type Literal = f64;
     const SCHEMA_TYPE: &str = "number";
     fn read(written: f64) -> Option<f64> {
         Some(written)
@@ -34,7 +34,7 @@ impl Number for f64 {
 }
 
 impl Number for u32 {
-    type Written = i64;
+    type Literal = i64;
     const SCHEMA_TYPE: &str = "integer";
     fn read(written: i64) -> Option<u32> {
         written.try_into().ok()
@@ -60,7 +60,7 @@ impl<A: Allowed> Within<A> {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(wire: D) -> Result<A::Number, D::Error> {
-        let written = <A::Number as Number>::Written::deserialize(wire)?;
+        let written = <A::Number as Number>::Literal::deserialize(wire)?;
         let read = <A::Number as Number>::read(written);
         read.filter(|number| A::RANGE.contains(number))
             .ok_or_else(|| {

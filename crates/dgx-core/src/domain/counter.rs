@@ -10,7 +10,7 @@ use super::Bytes;
 
 /// The unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Unit {
+enum CounterUnit {
     Count,
     Bytes,
 }
@@ -18,7 +18,7 @@ enum Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counter {
     name: &'static str,
-    unit: Unit,
+    unit: CounterUnit,
     /// Names in the run file, whose values it sums.
     pub of: &'static [&'static str],
 }
@@ -48,12 +48,12 @@ const INSTRUCTIONS: &[&str] = &[
 ];
 
 const fn count(name: &'static str, of: &'static [&'static str]) -> Counter {
-    let unit = Unit::Count;
+    let unit = CounterUnit::Count;
     Counter { name, unit, of }
 }
 
 const fn bytes(name: &'static str, of: &'static [&'static str]) -> Counter {
-    let unit = Unit::Bytes;
+    let unit = CounterUnit::Bytes;
     Counter { name, unit, of }
 }
 
@@ -149,8 +149,8 @@ impl Counter {
     /// A value for reading: three digits and a prefix.
     pub fn text(self, value: f64) -> String {
         match self.unit {
-            Unit::Bytes => Bytes(value.max(0.0) as u64).to_string(),
-            Unit::Count => prefixed(value),
+            CounterUnit::Bytes => Bytes(value.max(0.0) as u64).to_string(),
+            CounterUnit::Count => prefixed(value),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::domain::Joined;
     clap::ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Watch {
+pub enum HazardWatch {
     /// Not at all
     #[default]
     Off,
@@ -34,7 +34,7 @@ pub enum Watch {
     Strict,
 }
 
-words!(Watch {
+words!(HazardWatch {
     Off = "off",
     Some = "some",
     All = "all",
@@ -122,7 +122,7 @@ pub fn add_hazard(all: &mut Vec<Hazard>, met: Hazard) {
 
 /// A hazard of a contender, with all shapes on which it occurred.
 #[derive(Debug)]
-pub struct Found<'h> {
+pub struct ContenderHazard<'h> {
     pub contender: &'h ContenderId,
     pub hazard: &'h Hazard,
     pub shapes: Vec<&'h str>,
@@ -131,14 +131,15 @@ pub struct Found<'h> {
 /// Each hazard of a contender once, with its shapes, in the order in which they came.
 pub fn each_once<'h>(
     met: impl Iterator<Item = (&'h ContenderId, &'h str, &'h Hazard)>,
-) -> Vec<Found<'h>> {
-    let mut all: Vec<Found<'h>> = Vec::new();
+) -> Vec<ContenderHazard<'h>> {
+    let mut all: Vec<ContenderHazard<'h>> = Vec::new();
     for (contender, shape, hazard) in met {
-        let same =
-            |f: &&mut Found<'_>| *f.contender == *contender && f.hazard.key() == hazard.key();
+        let same = |f: &&mut ContenderHazard<'_>| {
+            *f.contender == *contender && f.hazard.key() == hazard.key()
+        };
         match all.iter_mut().find(same) {
             Some(known) => known.shapes.push(shape),
-            None => all.push(Found {
+            None => all.push(ContenderHazard {
                 contender,
                 hazard,
                 shapes: vec![shape],

@@ -33,7 +33,7 @@ pub use device::{Calibration, Card, Device, Limits, Peaks};
 pub use distribution::Distribution;
 pub use exit::Exit;
 pub use hash::{content_hash, mix};
-pub use hazard::{Access, Found, Hazard, Watch, add_hazard, each_once};
+pub use hazard::{Access, ContenderHazard, Hazard, HazardWatch, add_hazard, each_once};
 pub use pattern::Pattern;
 pub use refusal::{DECLARE, is_undeclared};
 pub use shape::{Group, Shape};

@@ -41,13 +41,13 @@ impl Rate {
 
 /// The demand on each resource.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Work {
+pub struct ResourceDemand {
     /// Operations of matrix products, a multiply-add counted as two.
     pub products: BTreeMap<Rate, f64>,
     pub memory_bytes: f64,
 }
 
-impl Work {
+impl ResourceDemand {
     pub fn tensor_flops(&self) -> f64 {
         self.products.values().sum()
     }
@@ -102,7 +102,7 @@ impl Ceiling {
     }
 
     /// Operations per clock of the tensor cores on this work.
-    pub fn tensor_rate(&self, work: &Work) -> f64 {
+    pub fn tensor_rate(&self, work: &ResourceDemand) -> f64 {
         let peak = match self.fp4 {
             true => Rate::E2m1,
             false => Rate::F16,
@@ -117,7 +117,7 @@ impl Ceiling {
     }
 
     /// The time of the resource that is busy longest, and which it is.
-    pub fn floor(&self, work: &Work) -> (Micros, Resource) {
+    pub fn floor(&self, work: &ResourceDemand) -> (Micros, Resource) {
         let memory = work.memory_bytes / self.bandwidth * 1e6;
         let tensor = work.tensor_flops() / (self.tensor_rate(work) * self.clock_mhz);
         match tensor >= memory {
@@ -150,9 +150,9 @@ mod tests {
     };
 
     /// The work of two products of 4-bit numbers with their scales.
-    fn dense(m: u32, n: u32, k: u32) -> Work {
+    fn dense(m: u32, n: u32, k: u32) -> ResourceDemand {
         let [m, n, k] = [m, n, k].map(f64::from);
-        Work {
+        ResourceDemand {
             products: BTreeMap::from([(Rate::E2m1, 4.0 * m * n * k)]),
             memory_bytes: (m + 2.0 * n) * k * 9.0 / 16.0 + 2.0 * m * n,
         }
@@ -174,7 +174,7 @@ mod tests {
         let of = |ceiling: Ceiling, rate: Rate| {
             let products = BTreeMap::from([(rate, 1e12)]);
             let memory_bytes = 0.0;
-            let (floor, _) = ceiling.floor(&Work {
+            let (floor, _) = ceiling.floor(&ResourceDemand {
                 products,
                 memory_bytes,
             });

@@ -1,7 +1,7 @@
 //! Rules about the emulator's counters. Counters repeat exactly, so there is no interval, and no
 //! difference is too small.
 
-use super::judge::{Case, Over};
+use super::judge::{JudgedContender, Over};
 use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::Counter;
@@ -10,14 +10,14 @@ use crate::number::count;
 /// Rounding in a factor such as 1.02 is not a regression.
 const SLACK: f64 = 1e-9;
 
-pub(super) fn judge(gate: &Gate, case: &Case, over: Over) -> Vec<Finding> {
+pub(super) fn judge(gate: &Gate, case: &JudgedContender, over: Over) -> Vec<Finding> {
     let rules = gate.counters.iter();
     rules
         .flat_map(|(counter, factor)| case.counter(*counter, *factor, over))
         .collect()
 }
 
-impl Case<'_> {
+impl JudgedContender<'_> {
     /// One finding for each shape that does not pass, or a single one if all pass.
     fn counter(&self, counter: Counter, factor: f64, over: Over) -> Vec<Finding> {
         let mut findings = Vec::new();

@@ -4,8 +4,8 @@
 use thiserror::Error;
 
 use super::gap::Gap;
-use super::ruling::{Finding, GateReport, Note, Rule, Ruling, Whose};
-use super::speed::Judged;
+use super::ruling::{Finding, GateNote, GateReport, Rule, Ruling, RunRole};
+use super::speed::SpeedRuling;
 use super::{completeness, counters, resources, speed};
 use crate::claims::{self, ClaimVerdict};
 use crate::config::Gate;
@@ -13,7 +13,8 @@ use crate::diagnostic::{CommandError, InputError, did_you_mean};
 use crate::domain::{ContenderId, Status, Timing};
 use crate::number::{interval, speedup, threshold};
 use crate::rank::{
-    Comparison, Doubt, Mismatch, Ranking, Side, Slack, compare_runs, limit, mismatch, same_card,
+    ComparedSide, Comparison, Doubt, Mismatch, Ranking, Slack, compare_runs, limit, mismatch,
+    same_card,
 };
 use crate::record::Run;
 use crate::record::schema::ContenderRecord;
@@ -83,7 +84,7 @@ pub fn unheld(run: &Run) -> GateReport {
 }
 
 /// One contender to be judged.
-pub(super) struct Case<'a> {
+pub(super) struct JudgedContender<'a> {
     pub run: &'a Run,
     pub ranking: &'a Ranking,
     pub contender: &'a ContenderId,
@@ -103,22 +104,22 @@ pub fn judge(
         run: run.path.display().to_string(),
         over: describe(over),
         across_devices: None,
-        incomplete: gaps(Whose::Run, run, ranking).collect(),
+        incomplete: gaps(RunRole::Run, run, ranking).collect(),
         findings: Vec::new(),
         notes: Vec::new(),
     };
     if run.timing() == Timing::Modelled {
         let device = &run.header.device;
         let known = device.calibrated_for(&run.operator.name);
-        report.notes.push(Note::Modelled {
+        report.notes.push(GateNote::Modelled {
             device: device.name.clone(),
             error: device.model_error(),
             others: (!known).then(|| device.compared_operators().join(", ")),
         });
     }
-    report.notes.extend(foreign(Whose::Run, run));
+    report.notes.extend(foreign(RunRole::Run, run));
     if let Over::Contender(_) = over {
-        report.notes.extend(loose(run).map(Note::Loose));
+        report.notes.extend(loose(run).map(GateNote::Loose));
     }
     report.notes.extend(exempt(run, gate, over));
     if let Over::Run(base, base_ranking) = over {
@@ -129,24 +130,24 @@ pub fn judge(
             report.across_devices = Some(difference);
         }
         if (&base.tool, base.tally.process_count()) != (&run.tool, run.tally.process_count()) {
-            report.notes.extend(foreign(Whose::Baseline, base));
+            report.notes.extend(foreign(RunRole::Baseline, base));
         }
         report
             .incomplete
-            .extend(gaps(Whose::Baseline, base, base_ranking));
+            .extend(gaps(RunRole::Baseline, base, base_ranking));
         let looser = run.header.settings.looser_than(&base.header.settings);
         if !looser.is_empty() && run.tool.is_none() && base.tool.is_none() {
-            report.incomplete.push((Whose::Run, Gap::Looser(looser)));
+            report.incomplete.push((RunRole::Run, Gap::Looser(looser)));
         }
         report
             .findings
             .extend(completeness::lacking(run, base, base_ranking, gate)?);
         if same_card(base, run) == Some(false) {
-            report.notes.push(Note::OtherCard);
+            report.notes.push(GateNote::OtherCard);
         }
     }
     for contender in &select(run, gate, over)? {
-        let case = Case {
+        let case = JudgedContender {
             run,
             ranking,
             contender,
@@ -155,7 +156,7 @@ pub fn judge(
         if let Over::Run(base, _) = over
             && base.contender(contender).is_none()
         {
-            report.notes.push(Note::New(contender.clone()));
+            report.notes.push(GateNote::New(contender.clone()));
             continue;
         }
         report.findings.extend(case.judge(gate));
@@ -163,7 +164,7 @@ pub fn judge(
     Ok(report)
 }
 
-fn gaps(whose: Whose, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (Whose, Gap)> {
+fn gaps(whose: RunRole, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (RunRole, Gap)> {
     let gaps = completeness::gaps(run, ranking).into_iter();
     gaps.map(move |gap| (whose, gap))
 }
@@ -180,7 +181,7 @@ pub fn loose(run: &Run) -> Option<Vec<String>> {
 }
 
 /// A design that declares its failure takes part to show it.
-fn exempt(run: &Run, gate: &Gate, over: Over) -> Vec<Note> {
+fn exempt(run: &Run, gate: &Gate, over: Over) -> Vec<GateNote> {
     let Over::Contender(base) = over else {
         // Over an earlier run only deteriorations count.
         return Vec::new();
@@ -188,15 +189,15 @@ fn exempt(run: &Run, gate: &Gate, over: Over) -> Vec<Note> {
     let fails = |c: &&ContenderRecord| c.id != *base && c.expect != Status::Ok;
     let all = run.header.contenders.iter().filter(fails);
     all.filter(|_| gate.contenders.is_empty())
-        .map(|c| Note::Exempt {
+        .map(|c| GateNote::Exempt {
             contender: c.id.clone(),
             declared: c.expect,
         })
         .collect()
 }
 
-fn foreign(whose: Whose, run: &Run) -> Option<Note> {
-    Some(Note::Foreign {
+fn foreign(whose: RunRole, run: &Run) -> Option<GateNote> {
+    Some(GateNote::Foreign {
         whose,
         tool: run.tool.clone()?,
         processes: run.tally.process_count(),
@@ -257,7 +258,7 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
 }
 
 /// A contender compared with the other side, shape by shape.
-struct Beside<'a> {
+struct ShapeRatios<'a> {
     comparison: Option<Comparison>,
     /// The shapes to be judged.
     asked: Vec<&'a str>,
@@ -267,7 +268,7 @@ struct Beside<'a> {
     other_lacks: Vec<&'a str>,
 }
 
-impl Case<'_> {
+impl JudgedContender<'_> {
     fn judge(&self, gate: &Gate) -> Vec<Finding> {
         let mut findings = Vec::new();
         if gate.correct {
@@ -300,8 +301,8 @@ impl Case<'_> {
         match self.over {
             Over::Contender(base) => self.ranking.compare(self.run, base, self.contender),
             Over::Run(run, ranking) => {
-                let base = Side::new(run, ranking, self.contender);
-                let candidate = Side::new(self.run, self.ranking, self.contender);
+                let base = ComparedSide::new(run, ranking, self.contender);
+                let candidate = ComparedSide::new(self.run, self.ranking, self.contender);
                 compare_runs(base, candidate)
             }
         }
@@ -309,7 +310,7 @@ impl Case<'_> {
 
     /// Over a contender every shape is judged; over an earlier run only those timed there, since
     /// the others have nothing to be compared with.
-    fn beside(&self) -> Beside<'_> {
+    fn beside(&self) -> ShapeRatios<'_> {
         let timed = |ranking: &Ranking, id: &ContenderId, shape: &str| {
             ranking.cell(id, shape).is_some_and(|c| c.time.is_some())
         };
@@ -328,7 +329,7 @@ impl Case<'_> {
             let lacks = asked.iter().filter(|s| !present(s));
             lacks.copied().collect::<Vec<_>>()
         };
-        Beside {
+        ShapeRatios {
             comparison: self.compare(),
             own_lacks: without(&|s| timed(self.ranking, self.contender, s)),
             other_lacks: match self.over {
@@ -340,7 +341,7 @@ impl Case<'_> {
     }
 
     /// Why there is no ratio on these shapes: because of the contender itself, or not.
-    fn no_ratio(&self, rule: Rule, wanted: String, beside: &Beside) -> Finding {
+    fn no_ratio(&self, rule: Rule, wanted: String, beside: &ShapeRatios) -> Finding {
         let of = beside.asked.len();
         let invalid = beside.own_lacks.iter().filter(|shape| self.invalid(shape));
         let (own, invalid) = (beside.own_lacks.len(), invalid.count());
@@ -428,7 +429,7 @@ impl Case<'_> {
     }
 
     /// `None` if an earlier run has nothing to compare the contender with.
-    fn geomean(&self, least: f64, beside: &Beside) -> Option<Finding> {
+    fn geomean(&self, least: f64, beside: &ShapeRatios) -> Option<Finding> {
         let wanted = format!("≥ {}", threshold(least));
         if beside.asked.is_empty() {
             return None;
@@ -441,7 +442,7 @@ impl Case<'_> {
         Some(self.judged(Rule::MinGeomean, None, wanted, judged))
     }
 
-    fn shapes(&self, floor: f64, beside: &Beside) -> Vec<Finding> {
+    fn shapes(&self, floor: f64, beside: &ShapeRatios) -> Vec<Finding> {
         let wanted = || format!("≥ {}", threshold(floor));
         if beside.asked.is_empty() {
             return Vec::new();
@@ -472,7 +473,7 @@ impl Case<'_> {
     }
 
     /// The mean, and every shape that does not pass.
-    fn not_slower(&self, beside: &Beside) -> Vec<Finding> {
+    fn not_slower(&self, beside: &ShapeRatios) -> Vec<Finding> {
         if beside.asked.is_empty() {
             return Vec::new();
         }
@@ -509,7 +510,7 @@ impl Case<'_> {
         }
     }
 
-    fn at_least(&self, estimate: &LogEstimate, least: f64, shape: Option<&str>) -> Judged {
+    fn at_least(&self, estimate: &LogEstimate, least: f64, shape: Option<&str>) -> SpeedRuling {
         let limit = limit(self.run, self.ranking, shape);
         let judge = || speed::judge(estimate, least, limit, self.run.timing(), self.doubt());
         let uncontrolled = speed::uncontrolled(estimate, least);
@@ -518,7 +519,7 @@ impl Case<'_> {
             .unwrap_or_else(judge)
     }
 
-    fn no_slower(&self, estimate: &LogEstimate, slack: &Slack, shape: Option<&str>) -> Judged {
+    fn no_slower(&self, estimate: &LogEstimate, slack: &Slack, shape: Option<&str>) -> SpeedRuling {
         let uncontrolled = speed::uncontrolled(estimate, 1.0);
         uncontrolled
             .filter(|_| !self.controlled(shape))
@@ -545,7 +546,13 @@ impl Case<'_> {
         }
     }
 
-    fn judged(&self, rule: Rule, shape: Option<&str>, wanted: String, judged: Judged) -> Finding {
+    fn judged(
+        &self,
+        rule: Rule,
+        shape: Option<&str>,
+        wanted: String,
+        judged: SpeedRuling,
+    ) -> Finding {
         Finding {
             ruling: judged.ruling,
             wanted,

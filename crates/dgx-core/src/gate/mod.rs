@@ -15,4 +15,4 @@ mod tests;
 pub use completeness::{gaps, holes, impossible};
 pub use gap::{Gap, Impossible};
 pub use judge::{GateError, Over, judge, loose, unheld};
-pub use ruling::{Finding, GateReport, Note, Rule, Ruling, Whose};
+pub use ruling::{Finding, GateNote, GateReport, Rule, Ruling, RunRole};

@@ -1,6 +1,6 @@
 //! Rules about the resources that a kernel takes on an SM.
 
-use super::judge::Case;
+use super::judge::JudgedContender;
 use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::Bytes;
@@ -10,12 +10,12 @@ use crate::record::Resources;
 /// Rounding in a recorded occupancy is not a regression.
 const SLACK: f64 = 1e-6;
 
-pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Finding> {
+pub(super) fn judge(gate: &Gate, case: &JudgedContender, base: Option<Resources>) -> Vec<Finding> {
     let own = case.run.resources(case.contender);
     let both = own.zip(base);
     let mut findings = Vec::new();
     if let Some(limit) = gate.max_smem {
-        findings.push(case.finding(Answer {
+        findings.push(case.finding(ResourceCheck {
             rule: Rule::MaxSmem,
             wanted: Some(format!("≤ {limit}")),
             found: own.map(|r| r.smem.to_string()),
@@ -24,7 +24,7 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
         }));
     }
     if let Some(limit) = gate.max_registers {
-        findings.push(case.finding(Answer {
+        findings.push(case.finding(ResourceCheck {
             rule: Rule::MaxRegisters,
             wanted: Some(format!("≤ {limit}")),
             found: own.map(|r| r.registers.to_string()),
@@ -33,7 +33,7 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
         }));
     }
     if let Some(least) = gate.min_occupancy {
-        findings.push(case.finding(Answer {
+        findings.push(case.finding(ResourceCheck {
             rule: Rule::MinOccupancy,
             wanted: Some(format!("≥ {}", percent(least))),
             found: own.map(|r| percent(r.occupancy)),
@@ -43,7 +43,7 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
     }
     if gate.occupancy_not_worse {
         findings.push(
-            case.finding(Answer {
+            case.finding(ResourceCheck {
                 rule: Rule::OccupancyNotWorse,
                 wanted: base.map(|b| format!("≥ {}", percent(b.occupancy))),
                 found: own.map(|r| percent(r.occupancy)),
@@ -59,7 +59,7 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
             let more = own.spill_bytes.saturating_sub(base.spill_bytes);
             format!("{more} B more")
         };
-        findings.push(case.finding(Answer {
+        findings.push(case.finding(ResourceCheck {
             rule: Rule::SpillsNotWorse,
             wanted: base.map(|b| format!("≤ {} B", b.spill_bytes)),
             found: own.map(|r| format!("{} B", r.spill_bytes)),
@@ -71,7 +71,7 @@ pub(super) fn judge(gate: &Gate, case: &Case, base: Option<Resources>) -> Vec<Fi
 }
 
 /// A plain answer to a rule; a missing record is no answer.
-struct Answer {
+struct ResourceCheck {
     rule: Rule,
     /// `None` if the baseline has no such figure.
     wanted: Option<String>,
@@ -81,9 +81,9 @@ struct Answer {
     miss: Option<String>,
 }
 
-impl Case<'_> {
+impl JudgedContender<'_> {
     /// No answer means undecided.
-    fn finding(&self, answer: Answer) -> Finding {
+    fn finding(&self, answer: ResourceCheck) -> Finding {
         let (ruling, reason) = match answer.ok {
             Some(true) => (Ruling::Passed, None),
             Some(false) => (Ruling::Failed, answer.miss),

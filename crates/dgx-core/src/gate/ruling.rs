@@ -87,7 +87,7 @@ impl Finding {
 
 /// Further facts that a reader must know.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Note {
+pub enum GateNote {
     /// The runs come from two cards of one kind.
     OtherCard,
     /// The baseline run lacks this contender.
@@ -108,7 +108,7 @@ pub enum Note {
     },
     /// Another tool timed it, in this many processes; 0 if it kept no samples.
     Foreign {
-        whose: Whose,
+        whose: RunRole,
         tool: String,
         processes: usize,
     },
@@ -116,7 +116,7 @@ pub enum Note {
 
 /// The run that lacks something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum RunRole {
     Run,
     Baseline,
 }
@@ -129,9 +129,9 @@ pub struct GateReport {
     /// Set if the two sides come from different devices.
     pub across_devices: Option<Mismatch>,
     /// Why the run cannot be judged as a whole: half a run neither passes nor fails.
-    pub incomplete: Vec<(Whose, Gap)>,
+    pub incomplete: Vec<(RunRole, Gap)>,
     pub findings: Vec<Finding>,
-    pub notes: Vec<Note>,
+    pub notes: Vec<GateNote>,
 }
 
 impl GateReport {
@@ -141,7 +141,7 @@ impl GateReport {
 
     /// The number of contenders that are not judged because they declare that they fail.
     pub fn exempt(&self) -> usize {
-        let exempt = |note: &&Note| matches!(note, Note::Exempt { .. });
+        let exempt = |note: &&GateNote| matches!(note, GateNote::Exempt { .. });
         self.notes.iter().filter(exempt).count()
     }
 

@@ -6,7 +6,7 @@ use crate::number::{self, percent, speedup};
 use crate::rank::{Doubt, GRAVE, Judgement, Slack};
 use crate::stats::{CONFIDENCE, Detectable, LogEstimate};
 
-pub(super) struct Judged {
+pub(super) struct SpeedRuling {
     pub ruling: Ruling,
     pub ratio: Interval,
     pub reason: Option<String>,
@@ -44,11 +44,11 @@ fn doubted(doubt: Doubt, distance: f64) -> Option<String> {
 
 /// Refuses a ratio near 1 with a threshold near 1, in a run whose baseline was not timed against
 /// itself: the smallest detectable difference is unknown.
-pub(super) fn uncontrolled(estimate: &LogEstimate, threshold: f64) -> Option<Judged> {
+pub(super) fn uncontrolled(estimate: &LogEstimate, threshold: f64) -> Option<SpeedRuling> {
     let near = |log: f64| log.abs() < GRAVE.ln_1p();
     let sampled = estimate.se.is_some() && !estimate.is_of_one_process();
     let fine = near(threshold.ln()) && near(estimate.mean - threshold.ln());
-    (sampled && fine).then(|| Judged {
+    (sampled && fine).then(|| SpeedRuling {
         ruling: Ruling::Refused,
         ratio: estimate.ratio(CONFIDENCE),
         reason: Some(format!(
@@ -65,9 +65,9 @@ pub(super) fn judge(
     detectable: Option<&Detectable>,
     timing: Timing,
     doubt: Doubt,
-) -> Judged {
+) -> SpeedRuling {
     let ratio = estimate.ratio(CONFIDENCE);
-    let judged = |ruling, reason: Option<String>| Judged {
+    let judged = |ruling, reason: Option<String>| SpeedRuling {
         ruling,
         ratio,
         reason,
@@ -112,7 +112,7 @@ pub(super) fn judge(
 
 /// Slower only if the whole interval lies below the undetectable range around 1; an interval that
 /// includes a grave loss is too wide to pass.
-pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> Judged {
+pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> SpeedRuling {
     let ratio = estimate.ratio(CONFIDENCE);
     let slower = || format!("{} slower", percent(1.0 / ratio.estimate - 1.0));
     let judgement = slack.judge(estimate);
@@ -132,7 +132,7 @@ pub(super) fn not_slower(estimate: &LogEstimate, slack: &Slack) -> Judged {
         }
         _ => (Ruling::Passed, String::new()),
     };
-    Judged {
+    SpeedRuling {
         ruling,
         ratio,
         reason: Some(reason).filter(|reason| !reason.is_empty()),

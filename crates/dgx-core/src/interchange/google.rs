@@ -49,11 +49,11 @@ impl Benchmark {
 }
 
 /// The samples of a benchmark, or why it failed.
-type Found = Result<Vec<(f64, Option<f64>)>, String>;
+type BenchmarkTimes = Result<Vec<(f64, Option<f64>)>, String>;
 
 pub(super) fn read(report: Report) -> Result<Foreign, String> {
     let mut order: Vec<(String, String)> = Vec::new();
-    let mut found: BTreeMap<(String, String), Found> = BTreeMap::new();
+    let mut found: BTreeMap<(String, String), BenchmarkTimes> = BTreeMap::new();
     for benchmark in &report.benchmarks {
         if benchmark.is_aggregate() {
             continue;

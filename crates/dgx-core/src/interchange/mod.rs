@@ -112,7 +112,7 @@ fn copied(one: &Foreign, before: Option<&Foreign>) -> Option<usize> {
 /// The keys by which a document is recognised; their values may be null.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Known {
+struct DocumentKeys {
     #[serde(deserialize_with = "there")]
     devices: bool,
     #[serde(deserialize_with = "there")]
@@ -127,7 +127,7 @@ fn there<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
 
 fn one(path: &Path) -> Result<Foreign, InputError> {
     let text = files::read_text(path, LARGEST_JSON).map_err(|why| refused(path, &why))?;
-    let known: Known = parsed(path, &text)?;
+    let known: DocumentKeys = parsed(path, &text)?;
     let found = if known.devices && known.meta {
         nvbench::read(path, parsed(path, &text)?)
     } else if known.context {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::domain::{ContenderId, Status};
-use crate::rank::{Ranking, Side, compare_runs};
+use crate::rank::{ComparedSide, Ranking, compare_runs};
 use crate::stats::CONFIDENCE;
 
 /// A state of NVBench's, and the file of its samples.
@@ -75,7 +75,7 @@ fn two_files_are_told_apart_by_their_intervals() {
     let runs = [before, after].map(|f| read(&f.path().join("a.json")).unwrap());
     let rankings = [Ranking::of(&runs[0]), Ranking::of(&runs[1])];
     let copy = ContenderId::from_text("copy");
-    let side = |i: usize| Side::new(&runs[i], &rankings[i], &copy);
+    let side = |i: usize| ComparedSide::new(&runs[i], &rankings[i], &copy);
     let found = compare_runs(side(0), side(1)).unwrap();
     let ratio = found.geomean.ratio(CONFIDENCE);
     assert!((ratio.estimate - 20.0 / 18.0).abs() < 1e-3, "{ratio:?}");

@@ -12,27 +12,27 @@ use crate::record::{Run, read};
 
 /// A run file, and its progress on each of its shapes.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct MergeSource {
     pub path: PathBuf,
     pub header: Header,
-    shapes: BTreeMap<String, Standing>,
+    shapes: BTreeMap<String, ShapeProgress>,
 }
 
 /// The data of a file on a shape.
 #[derive(Debug)]
-struct Standing {
+struct ShapeProgress {
     finished: bool,
     blocks: u64,
     verdicts: usize,
     racy: usize,
     examined: usize,
     card: Option<String>,
-    cells: BTreeMap<ContenderId, Known>,
+    cells: BTreeMap<ContenderId, CellProgress>,
 }
 
 /// The data of a file on a cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct CellProgress {
     pub status: Option<Status>,
     /// The emulator watched it for hazards.
     pub examined: bool,
@@ -44,7 +44,7 @@ pub(super) struct Known {
 /// progress of a file.
 type Weight = (usize, (bool, u64, usize, usize));
 
-impl Standing {
+impl ShapeProgress {
     /// The file with the greater weight is taken.
     fn weight(&self) -> Weight {
         let done = (self.finished, self.blocks, self.verdicts, self.examined);
@@ -58,7 +58,7 @@ impl Standing {
     }
 }
 
-impl Source {
+impl MergeSource {
     pub(super) fn read(path: &Path) -> Result<Self, CommandError> {
         let run = read(path).map_err(CommandError::from)?;
         let names = run.header.shapes.iter().map(|s| &s.name);
@@ -76,7 +76,7 @@ impl Source {
         self.shapes.get(shape).is_some_and(|s| s.finished)
     }
 
-    pub(super) fn cells(&self, shape: &str) -> impl Iterator<Item = (&ContenderId, Known)> {
+    pub(super) fn cells(&self, shape: &str) -> impl Iterator<Item = (&ContenderId, CellProgress)> {
         let cells = self.shapes.get(shape).into_iter().flat_map(|s| &s.cells);
         cells.map(|(id, known)| (id, *known))
     }
@@ -96,7 +96,7 @@ impl Source {
 
     /// Whether this one is preferred to the other, whatever their names.
     pub(super) fn outweighs(&self, other: &Self, shape: &str) -> bool {
-        let weight = |source: &Self| source.shapes.get(shape).map(Standing::weight);
+        let weight = |source: &Self| source.shapes.get(shape).map(ShapeProgress::weight);
         weight(self) > weight(other)
     }
 
@@ -109,10 +109,10 @@ impl Source {
     }
 }
 
-fn standing(run: &Run, shape: &str) -> Standing {
+fn standing(run: &Run, shape: &str) -> ShapeProgress {
     let count =
         |wanted: &dyn Fn(&ContenderId) -> bool| run.entrants().filter(|id| wanted(id)).count();
-    Standing {
+    ShapeProgress {
         finished: run.finished(shape),
         blocks: run.blocks_of(shape),
         verdicts: run.verdicts_of(shape),
@@ -126,12 +126,12 @@ fn standing(run: &Run, shape: &str) -> Standing {
     }
 }
 
-fn known(run: &Run, id: &ContenderId, shape: &str) -> Known {
+fn known(run: &Run, id: &ContenderId, shape: &str) -> CellProgress {
     let modelled = run.estimate(id, shape).map(|e| e.micros.0.ln());
     let times = run.times(id, shape).processes;
     let means = times.iter().map(|(_, moments)| moments.mean);
     let measured = (!times.is_empty()).then(|| means.sum::<f64>() / times.len() as f64);
-    Known {
+    CellProgress {
         status: run.status(id, shape),
         examined: run.was_examined(id, shape),
         log_micros: modelled.or(measured),
@@ -139,8 +139,8 @@ fn known(run: &Run, id: &ContenderId, shape: &str) -> Known {
 }
 
 /// In an order that does not depend on the command line.
-pub(super) fn sort(sources: &mut [Source]) {
-    let number = |source: &Source| source.header.shard.as_ref().map(|s| (s.of, s.number));
+pub(super) fn sort(sources: &mut [MergeSource]) {
+    let number = |source: &MergeSource| source.header.shard.as_ref().map(|s| (s.of, s.number));
     sources.sort_by_cached_key(|source| {
         let name = source.path.file_name().map(ToOwned::to_owned);
         (number(source), name, source.path.clone())
@@ -158,10 +158,10 @@ impl Choice {
     /// The one with more racy cells, then one that finished the shape before one that did not, then
     /// the one with more blocks, more verdicts, more examined cells; then one that the other was
     /// merged from, then the one with slower times; then the first in order.
-    pub(super) fn among(sources: &[Source]) -> Self {
+    pub(super) fn among(sources: &[MergeSource]) -> Self {
         let mut taken = vec![Vec::new(); sources.len()];
         for shape in sources[0].header.round_shapes() {
-            let has = |source: &Source| {
+            let has = |source: &MergeSource| {
                 let standing = source.shapes.get(&shape.name)?;
                 let later = sources.iter().any(|s| s.is_before(source, &shape.name));
                 Some((standing.weight(), later, standing.slowness()))
@@ -191,7 +191,7 @@ impl Choice {
     /// The card of every timed shape that is taken.
     pub(super) fn cards<'a>(
         &'a self,
-        sources: &'a [Source],
+        sources: &'a [MergeSource],
     ) -> impl Iterator<Item = Option<&'a str>> {
         let pairs = self.taken.iter().zip(sources);
         pairs.flat_map(|(names, source)| {

@@ -1,7 +1,7 @@
 //! Two files that disagree about a cell. Both were swept from the same sources
 //! with the same settings, so at most one is right, and no file name says which.
 
-use super::choice::{Known, Source};
+use super::choice::{CellProgress, MergeSource};
 use crate::diagnostic::CommandError;
 use crate::domain::{Exit, Micros, Status};
 
@@ -9,7 +9,7 @@ use crate::domain::{Exit, Micros, Status};
 const APART: f64 = 0.25;
 
 /// Refuses files that contradict each other.
-pub(super) fn refuse(sources: &[Source]) -> Result<(), CommandError> {
+pub(super) fn refuse(sources: &[MergeSource]) -> Result<(), CommandError> {
     for (place, one) in sources.iter().enumerate() {
         for other in &sources[place + 1..] {
             for shape in one.header.round_shapes() {
@@ -24,7 +24,7 @@ pub(super) fn refuse(sources: &[Source]) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn compare(sources: [&Source; 2], shape: &str) -> Result<(), CommandError> {
+fn compare(sources: [&MergeSource; 2], shape: &str) -> Result<(), CommandError> {
     let finished = sources.iter().all(|source| source.finished(shape));
     for (id, one) in sources[0].cells(shape) {
         let Some(other) = sources[1].cells(shape).find(|(b, _)| *b == id) else {
@@ -51,7 +51,7 @@ fn compare(sources: [&Source; 2], shape: &str) -> Result<(), CommandError> {
 }
 
 /// Whether one file has hazards that the other did not look for, and is the preferred one.
-fn found_since(sources: [&Source; 2], known: [Known; 2], shape: &str) -> bool {
+fn found_since(sources: [&MergeSource; 2], known: [CellProgress; 2], shape: &str) -> bool {
     [(0, 1), (1, 0)].into_iter().any(|(racy, ok)| {
         known[racy].status == Some(Status::Racy)
             && known[ok].status == Some(Status::Ok)
@@ -61,7 +61,7 @@ fn found_since(sources: [&Source; 2], known: [Known; 2], shape: &str) -> bool {
 }
 
 fn contradiction(
-    sources: [&Source; 2],
+    sources: [&MergeSource; 2],
     cell: &str,
     [a, b]: [String; 2],
     exit: Exit,

@@ -31,11 +31,11 @@ pub(super) fn lines(
             continue;
         }
         // Only the last line can be half written, and the reader skipped it too.
-        let Ok(about) = serde_json::from_slice::<About>(&line) else {
+        let Ok(about) = serde_json::from_slice::<CopiedLine>(&line) else {
             continue;
         };
         match about {
-            About::Build(mut build) => {
+            CopiedLine::Build(mut build) => {
                 build.shapes.retain(|s| shapes.contains(s.as_str()));
                 if !build.shapes.is_empty() {
                     let mut text = serde_json::to_vec(&Line::Build(build))?;
@@ -43,19 +43,19 @@ pub(super) fn lines(
                     out.write_all(&text)?;
                 }
             }
-            About::End(end) => {
+            CopiedLine::End(end) => {
                 for (stage, time) in end.seconds {
                     *seconds.entry(stage).or_insert(0.0) += time;
                 }
             }
-            About::Header => {}
-            About::Block(of)
-            | About::Verdict(of)
-            | About::Tuning(of)
-            | About::Estimate(of)
-            | About::Kernels(of)
-            | About::Examined(of)
-            | About::Void(of) => {
+            CopiedLine::Header => {}
+            CopiedLine::Block(of)
+            | CopiedLine::Verdict(of)
+            | CopiedLine::Tuning(of)
+            | CopiedLine::Estimate(of)
+            | CopiedLine::Kernels(of)
+            | CopiedLine::Examined(of)
+            | CopiedLine::Void(of) => {
                 if shapes.contains(of.shape.as_str()) {
                     copy(&line, out)?;
                 }
@@ -85,20 +85,20 @@ fn plain_block(line: &[u8]) -> Option<&str> {
 /// The part of a line that decides whether it is copied.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
-enum About {
+enum CopiedLine {
     Header,
     Build(Build),
-    Verdict(Of),
-    Tuning(Of),
-    Block(Of),
-    Void(Of),
-    Estimate(Of),
-    Kernels(Of),
-    Examined(Of),
+    Verdict(ShapeOnly),
+    Tuning(ShapeOnly),
+    Block(ShapeOnly),
+    Void(ShapeOnly),
+    Estimate(ShapeOnly),
+    Kernels(ShapeOnly),
+    Examined(ShapeOnly),
     End(End),
 }
 
 #[derive(Deserialize)]
-struct Of {
+struct ShapeOnly {
     shape: String,
 }

@@ -16,7 +16,7 @@ use crate::diagnostic::CommandError;
 use crate::domain::{Joined, first_few, typed};
 use crate::record::schema::{End, Header, Line, Part};
 use crate::record::{Run, Slot, read};
-use choice::{Choice, Source};
+use choice::{Choice, MergeSource};
 pub use command::then;
 
 /// The result of a merge.
@@ -38,18 +38,18 @@ pub struct Missing {
 
 /// The header fields of the merged run that differ from those of the parts.
 #[derive(Clone, Debug, Default)]
-pub struct Title {
+pub struct HeaderChanges {
     pub argv: Vec<String>,
     /// The path of the round, if it differs from that of the parts.
     pub config: Option<String>,
 }
 
 /// Merges `files` into `slot`, with the run already there.
-pub fn merge(files: &[PathBuf], slot: Slot, title: Title) -> Result<Merged, CommandError> {
+pub fn merge(files: &[PathBuf], slot: Slot, title: HeaderChanges) -> Result<Merged, CommandError> {
     let mut sources = Vec::new();
     let before = slot.has_a_run().then(|| slot.path().to_owned());
     for path in files.iter().chain(&before) {
-        sources.push(Source::read(path)?);
+        sources.push(MergeSource::read(path)?);
     }
     choice::sort(&mut sources);
     let first = &sources[0].header;
@@ -78,7 +78,7 @@ fn refused(one: &Path, other: &Path, why: &str) -> CommandError {
 }
 
 /// The header of the merged run.
-fn header(sources: &[Source], choice: &Choice, title: Title) -> Header {
+fn header(sources: &[MergeSource], choice: &Choice, title: HeaderChanges) -> Header {
     let mut header = sources[0].header.clone();
     header.shapes = header.round_shapes().to_vec();
     header.shard = None;
@@ -104,7 +104,7 @@ fn header(sources: &[Source], choice: &Choice, title: Title) -> Header {
     header
 }
 
-fn parts(sources: &[Source], choice: &Choice) -> Vec<Part> {
+fn parts(sources: &[MergeSource], choice: &Choice) -> Vec<Part> {
     let mut parts = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let taken = choice.shapes_from(index);
@@ -143,7 +143,12 @@ fn parts(sources: &[Source], choice: &Choice) -> Vec<Part> {
 }
 
 /// The unfinished shapes: begun in some file, or in none.
-fn missing(header: &Header, sources: &[Source], choice: &Choice, whole: &Path) -> Vec<Missing> {
+fn missing(
+    header: &Header,
+    sources: &[MergeSource],
+    choice: &Choice,
+    whole: &Path,
+) -> Vec<Missing> {
     let mut missing = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let taken = choice.shapes_from(index);
@@ -171,7 +176,7 @@ fn missing(header: &Header, sources: &[Source], choice: &Choice, whole: &Path) -
 
 /// Shapes without any data: with the shards that contain them, if all files are shards of one
 /// division.
-fn unswept(header: &Header, sources: &[Source], absent: &[&String], whole: &Path) -> Missing {
+fn unswept(header: &Header, sources: &[MergeSource], absent: &[&String], whole: &Path) -> Missing {
     let shards: Vec<(u32, u32)> = sources
         .iter()
         .filter_map(|s| s.header.shard.as_ref())
@@ -232,7 +237,7 @@ fn named(shapes: &[&String]) -> String {
 /// Writes the merged run to a draft, reads it back, and moves it into place.
 fn write(
     header: &Header,
-    sources: &[Source],
+    sources: &[MergeSource],
     choice: &Choice,
     missing: &[Missing],
     slot: Slot,

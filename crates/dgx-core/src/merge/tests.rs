@@ -3,7 +3,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 use crate::domain::{ContenderId, Exit, Shape, Status};
-use crate::record::schema::{Examined, Shard, Void};
+use crate::record::schema::{Examined, Shard, VoidedTimes};
 use crate::record::synthetic::Synthetic;
 
 /// Parts of a synthetic round, each a file.
@@ -95,7 +95,7 @@ impl Parts {
 
     fn merge(&self, files: &[PathBuf]) -> Result<Merged, CommandError> {
         let slot = Slot::at(&self.path("whole.jsonl")).unwrap();
-        merge(files, slot, Title::default())
+        merge(files, slot, HeaderChanges::default())
     }
 
     /// The run as swept by a single machine.
@@ -157,7 +157,7 @@ fn what_is_missing_is_named_and_can_be_added() {
     let deal = |h: &mut Header| h.shard.as_mut().unwrap().of = u32::MAX;
     std::fs::write(&many, text(&parts.lines(1, 3, deal))).unwrap();
     let slot = Slot::at(&parts.path("other.jsonl")).unwrap();
-    let many = merge(&[many], slot, Title::default()).unwrap();
+    let many = merge(&[many], slot, HeaderChanges::default()).unwrap();
     let resume = format!("dgx sweep --resume {}", many.run.path.display());
     assert_eq!(many.missing[0].commands, [resume]);
     assert_eq!(then(&many.missing, &many.run.path), None);
@@ -322,7 +322,7 @@ fn a_shape_is_timed_on_one_card_until_that_is_void() {
     let Line::Block(lost) = lines[first].clone() else {
         panic!("a block");
     };
-    let void = Void {
+    let void = VoidedTimes {
         shape: lost.shape.clone(),
         reason: "the card is gone".to_owned(),
     };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rayon::prelude::*;
 
 use super::cell::cells;
-use super::{Doubt, Index, Kind, Pair, Ranking, Row};
+use super::{Doubt, EntrantKind, Index, Pair, Ranking, Row};
 use crate::domain::{ContenderId, Status};
 use crate::record::Run;
 use crate::stats::{CONFIDENCE, Contrast, Estimates, detectable, holm, places};
@@ -64,9 +64,9 @@ impl Ranking {
     fn fresh_row(&self, run: &Run, contender: &ContenderId) -> Row {
         let record = run.contender(contender);
         let kind = match contender {
-            c if run.is_yardstick(c) => Kind::Yardstick,
-            c if *c == run.header.baseline => Kind::Baseline,
-            _ => Kind::Contender,
+            c if run.is_yardstick(c) => EntrantKind::Yardstick,
+            c if *c == run.header.baseline => EntrantKind::Baseline,
+            _ => EntrantKind::Contender,
         };
         let over = |base: Option<&ContenderId>| {
             let base = base.filter(|b| *b != contender)?;
@@ -165,7 +165,7 @@ impl Ranking {
         let whole: HashSet<&ContenderId> = complete.iter().collect();
         let in_order = |row: &Row| {
             let standing = whole.contains(&row.contender)
-                || (row.kind == Kind::Yardstick && row.valid_shapes == all);
+                || (row.kind == EntrantKind::Yardstick && row.valid_shapes == all);
             if standing { speed(row) } else { None }
         };
         let mut keyed: Vec<(Option<f64>, Row)> =
@@ -233,7 +233,7 @@ fn blur(run: &Run) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::synthetic::{Entry, Synthetic};
+    use crate::record::synthetic::{Synthetic, SyntheticContender};
 
     fn places(field: &Synthetic, error: Option<f64>) -> Vec<String> {
         let mut run = field.run();
@@ -252,7 +252,7 @@ mod tests {
     fn modelled_times_within_the_models_error_are_ties() {
         let mut field = Synthetic::round4().modelled();
         field.entries.truncate(1);
-        field.entries.push(Entry::ok("near", 0.98));
+        field.entries.push(SyntheticContender::ok("near", 0.98));
         assert_eq!(places(&field, Some(0.035)), ["1= near", "1= two-pass"]);
         assert_eq!(places(&field, Some(0.01)), ["1 near", "2 two-pass"]);
         assert_eq!(places(&field, None), ["1 near", "2 two-pass"]);

@@ -42,7 +42,7 @@ impl Ranking {
         candidate: &ContenderId,
     ) -> Option<Comparison> {
         if run.tool.is_some() {
-            let side = |contender| Side::new(run, self, contender);
+            let side = |contender| ComparedSide::new(run, self, contender);
             return compare_runs(side(base), side(candidate));
         }
         let (shapes, estimates) = self.paired(run, base, candidate)?;
@@ -94,7 +94,7 @@ fn of_points(shapes: Vec<LogEstimate>) -> Option<Estimates> {
 
 /// One side of a comparison across runs.
 #[derive(Clone, Copy)]
-pub struct Side<'a> {
+pub struct ComparedSide<'a> {
     pub run: &'a Run,
     pub ranking: &'a Ranking,
     pub contender: &'a ContenderId,
@@ -102,7 +102,7 @@ pub struct Side<'a> {
 
 /// Across two runs: their blocks cannot be paired, so each side's noise counts in full and drift
 /// between the runs is not removed. Shapes are matched by name and must have the same groups.
-pub fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
+pub fn compare_runs(base: ComparedSide, candidate: ComparedSide) -> Option<Comparison> {
     let mut shapes = Vec::new();
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for shape in &candidate.run.header.shapes {
@@ -126,7 +126,7 @@ pub fn compare_runs(base: Side, candidate: Side) -> Option<Comparison> {
     })
 }
 
-impl<'a> Side<'a> {
+impl<'a> ComparedSide<'a> {
     pub fn new(run: &'a Run, ranking: &'a Ranking, contender: &'a ContenderId) -> Self {
         Self {
             run,

@@ -14,12 +14,12 @@ use std::collections::HashMap;
 
 use crate::domain::{ContenderId, Interval, Status};
 use crate::record::{Resources, Run};
-use crate::stats::{Detectable, LogEstimate, Place};
+use crate::stats::{Detectable, LogEstimate, RankPosition};
 
 pub use cell::{Cell, Timed};
 pub use comparable::{Mismatch, describe, mismatch, same_card};
-pub use comparison::{Comparison, Side, compare_runs};
-pub use repeat::{Dispute, Repeat, Repeated, Spread};
+pub use comparison::{ComparedSide, Comparison, compare_runs};
+pub use repeat::{Disagreement, Repeat, Repeated, Spread};
 pub use slack::Doubt;
 pub use slack::Slack;
 pub use slack::{GRAVE, Judgement, limit};
@@ -65,7 +65,7 @@ impl Index {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntrantKind {
     Contender,
     Baseline,
     Yardstick,
@@ -75,9 +75,9 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Row {
     pub contender: ContenderId,
-    pub kind: Kind,
+    pub kind: EntrantKind,
     /// `None` for the yardstick and for contenders that are not ok on every shape.
-    pub place: Option<Place>,
+    pub place: Option<RankPosition>,
     /// The gravest status of its cells; `None` while some are unknown, or unchecked.
     pub status: Option<Status>,
     pub expect: Status,
@@ -125,7 +125,7 @@ impl Ranking {
     pub fn challenger(&self) -> Option<&Row> {
         self.rows
             .iter()
-            .find(|r| r.place.is_some() && r.kind == Kind::Contender)
+            .find(|r| r.place.is_some() && r.kind == EntrantKind::Contender)
     }
 
     /// All contenders that share first place.

@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::{Doubt, Kind, Ranking, Row, Slack};
+use super::{Doubt, EntrantKind, Ranking, Row, Slack};
 use crate::domain::ContenderId;
 use crate::record::Run;
-use crate::stats::{LogEstimate, Place, unpaired};
+use crate::stats::{LogEstimate, RankPosition, unpaired};
 
 /// Two runs with the same reference and the same shapes.
 #[derive(Clone, Debug)]
@@ -14,14 +14,14 @@ pub struct Repeat {
     /// All contenders ranked in both, in the second run's order.
     pub entries: Vec<Repeated>,
     /// Pairs that the two runs order or tie differently.
-    pub disputes: Vec<Dispute>,
+    pub disputes: Vec<Disagreement>,
 }
 
 /// A contender ranked in both runs.
 #[derive(Clone, Debug)]
 pub struct Repeated {
     pub contender: ContenderId,
-    pub places: [Place; 2],
+    pub places: [RankPosition; 2],
     /// Over the reference, in each run.
     pub speedups: [LogEstimate; 2],
     /// The second speedup over the first.
@@ -34,7 +34,7 @@ pub struct Repeated {
 
 /// Two contenders whose places differ between the runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dispute {
+pub struct Disagreement {
     pub pair: [ContenderId; 2],
     /// Of the first of the pair against the second: `Less` is ranked before, `Equal` tied.
     pub orders: [Ordering; 2],
@@ -91,7 +91,11 @@ impl Repeat {
         }
         let doubt = Doubt::between(first.0, second.0);
         let slack = Slack::of([None, None], doubt, second.0.timing());
-        let rows = second.1.rows.iter().filter(|r| r.kind != Kind::Yardstick);
+        let rows = second
+            .1
+            .rows
+            .iter()
+            .filter(|r| r.kind != EntrantKind::Yardstick);
         let entries: Vec<Repeated> = rows
             .filter_map(|row| {
                 let id = &row.contender;
@@ -137,13 +141,13 @@ impl Repeat {
     }
 }
 
-fn disputes(entries: &[Repeated]) -> Vec<Dispute> {
+fn disputes(entries: &[Repeated]) -> Vec<Disagreement> {
     let mut disputes = Vec::new();
     for (i, a) in entries.iter().enumerate() {
         for b in &entries[i + 1..] {
             let orders = [0, 1].map(|run| a.places[run].rank.cmp(&b.places[run].rank));
             if orders[0] != orders[1] {
-                disputes.push(Dispute {
+                disputes.push(Disagreement {
                     pair: [a.contender.clone(), b.contender.clone()],
                     orders,
                 });

@@ -73,11 +73,11 @@ pub struct PassedOver {
     /// With the file's name.
     pub why: String,
     pub remedy: String,
-    kind: Kind,
+    kind: SkippedKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum SkippedKind {
     /// A run, but not a complete one.
     Partial,
     /// It would have been chosen if it could be read.
@@ -89,7 +89,7 @@ enum Kind {
 impl PassedOver {
     /// Whether it would have been chosen.
     pub fn is_newer_run(&self) -> bool {
-        self.kind != Kind::Stranger
+        self.kind != SkippedKind::Stranger
     }
 
     pub fn announce(&self) {
@@ -144,9 +144,9 @@ pub fn newest(
             Ok(header) => header,
             Err(error) => {
                 let kind = match name {
-                    Some(name) if is_called_after(&path, name) => Some(Kind::Unreadable),
-                    Some(_) => stamp(&path).is_none().then_some(Kind::Stranger),
-                    None => Some(Kind::Unreadable),
+                    Some(name) if is_called_after(&path, name) => Some(SkippedKind::Unreadable),
+                    Some(_) => stamp(&path).is_none().then_some(SkippedKind::Stranger),
+                    None => Some(SkippedKind::Unreadable),
                 };
                 passed_over.extend(kind.map(|kind| unreadable(path, &error, kind)));
                 continue;
@@ -162,16 +162,16 @@ pub fn newest(
             (Ok(true), Some((why, remedy))) => passed_over.push(PassedOver {
                 why: format!("{}: {why}", path.display()),
                 remedy,
-                kind: Kind::Partial,
+                kind: SkippedKind::Partial,
                 path,
             }),
-            (Err(error), _) => passed_over.push(unreadable(path, &error, Kind::Unreadable)),
+            (Err(error), _) => passed_over.push(unreadable(path, &error, SkippedKind::Unreadable)),
         }
     }
     // If no run is complete, a partial one is chosen; if none can be read, reading the first
     // reports the error.
-    let first = |kind: Kind| passed_over.iter().position(|file| file.kind == kind);
-    let at = first(Kind::Partial).or_else(|| first(Kind::Unreadable))?;
+    let first = |kind: SkippedKind| passed_over.iter().position(|file| file.kind == kind);
+    let at = first(SkippedKind::Partial).or_else(|| first(SkippedKind::Unreadable))?;
     let path = passed_over.swap_remove(at).path;
     passed_over.truncate(at);
     Some(Newest { path, passed_over })
@@ -185,7 +185,7 @@ pub fn is_called_after(path: &Path, round: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(stamped))
 }
 
-fn unreadable(path: PathBuf, error: &ReadError, kind: Kind) -> PassedOver {
+fn unreadable(path: PathBuf, error: &ReadError, kind: SkippedKind) -> PassedOver {
     PassedOver {
         why: error.to_string(),
         remedy: "remove it, or run the sweep again".to_owned(),

@@ -76,7 +76,7 @@ impl Run {
         let header = header(&path, &found, &contenders, &shapes);
         let mut run = Self::begun(path, header);
         run.tool = Some(printable_line(&found.tool));
-        let mut untold = Untold::default();
+        let mut untold = UndecidedCells::default();
         for (process, cells) in found.processes.iter().enumerate() {
             for cell in cells {
                 run.take(process as u32, cell, &mut untold);
@@ -88,7 +88,7 @@ impl Run {
         run
     }
 
-    fn take(&mut self, process: u32, cell: &ForeignCell, untold: &mut Untold) {
+    fn take(&mut self, process: u32, cell: &ForeignCell, untold: &mut UndecidedCells) {
         let contender = printable_line(&cell.contender);
         let shape = printable_line(&cell.shape);
         let place = (self.names.entrant(&contender), self.names.shape(&shape));
@@ -176,7 +176,7 @@ type CellPlace = (usize, usize);
 
 /// Data that can be judged only once every process has been read.
 #[derive(Default)]
-struct Untold {
+struct UndecidedCells {
     /// Means without samples, by process, in microseconds.
     means: BTreeMap<CellPlace, Vec<(u32, f64)>>,
     /// The first reason why a process has no time; it counts if no process has one.

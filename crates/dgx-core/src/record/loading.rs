@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::parse::{self, Event, Flaw, Timed};
 use super::run::Run;
-use super::schema::{Build, CallKernels, End, Estimate, Examined, Line, Void};
+use super::schema::{Build, CallKernels, End, Estimate, Examined, Line, VoidedTimes};
 use super::{contradiction, edge};
 use crate::domain::{Status, Tuning, Verdict};
 
@@ -312,7 +312,7 @@ impl Loading {
         Ok(())
     }
 
-    fn void(&mut self, void: &Void) -> Result<(), String> {
+    fn void(&mut self, void: &VoidedTimes) -> Result<(), String> {
         let shape = parse::shape(&self.run.names, &void.shape)?;
         self.blocks.retain(|(of, _), _| *of != shape);
         self.tuned.remove(&shape);

@@ -150,7 +150,7 @@ const BEGINNING: &[u8] = br#"{"type":"header""#;
 
 /// The part of a first line that shows the file's tool and version.
 #[derive(Deserialize)]
-struct Peek {
+struct FirstLine {
     #[serde(rename = "type")]
     kind: String,
     schema: u64,
@@ -162,7 +162,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, ReadError> {
         return Err(foreign("it is empty"));
     }
     let is_cut = line.starts_with(BEGINNING) && !line.ends_with(b"\n");
-    let peek: Peek = serde_json::from_slice(line).map_err(|_| match is_cut {
+    let peek: FirstLine = serde_json::from_slice(line).map_err(|_| match is_cut {
         true => ReadError::Cut {
             path: path.to_owned(),
         },

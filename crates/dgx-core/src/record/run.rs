@@ -9,9 +9,10 @@ use std::sync::Arc;
 use super::names::Names;
 use super::schema::{Build, ContenderRecord, End, Estimate, Examined, Header};
 use crate::config::Yardstick;
-use crate::domain::roofline::Work;
+use crate::domain::roofline::ResourceDemand;
 use crate::domain::{
-    BackendKind, Bytes, ContenderId, KernelTime, Shape, Status, Timing, Tuning, Verdict, Watch,
+    BackendKind, Bytes, ContenderId, HazardWatch, KernelTime, Shape, Status, Timing, Tuning,
+    Verdict,
 };
 use crate::operator::Operator;
 use crate::operators;
@@ -69,7 +70,7 @@ impl Run {
             names,
             operator: header
                 .operator()
-                .unwrap_or_else(|_| Arc::clone(operators::usual())),
+                .unwrap_or_else(|_| Arc::clone(operators::default_operator())),
             header,
             builds: Vec::new(),
             end: None,
@@ -120,7 +121,7 @@ impl Run {
     }
 
     /// The minimum work of any design on a shape.
-    pub fn least_work(&self, contender: &ContenderId, shape: &str) -> Option<Work> {
+    pub fn least_work(&self, contender: &ContenderId, shape: &str) -> Option<ResourceDemand> {
         let mut work = self.operator.least_work(self.shape(shape)?);
         // A copy moves the operator's bytes, and multiplies nothing.
         if *contender == Yardstick::Copy.id() {
@@ -189,7 +190,7 @@ impl Run {
     /// measured ones if there was time.
     pub fn was_examined(&self, contender: &ContenderId, shape: &str) -> bool {
         if self.header.device.backend == BackendKind::Emu {
-            return self.header.settings.hazards != Watch::Off;
+            return self.header.settings.hazards != HazardWatch::Off;
         }
         let examined = self.cell(contender, shape);
         let examined = examined.and_then(|cell| self.examined.get(&cell));

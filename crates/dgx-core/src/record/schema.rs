@@ -14,7 +14,7 @@ use crate::domain::mix;
 use crate::domain::roofline::Ceiling;
 use crate::domain::{
     BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Distribution, Hazard,
-    KernelTime, Micros, Shape, Status, Timing, Tuning, Verdict, Watch,
+    HazardWatch, KernelTime, Micros, Shape, Status, Timing, Tuning, Verdict,
 };
 use crate::operator::Operator;
 use crate::operators::{self, OperatorRecord};
@@ -31,7 +31,7 @@ pub enum Line {
     Verdict(Verdict),
     Tuning(Tuning),
     Block(Block),
-    Void(Void),
+    Void(VoidedTimes),
     Estimate(Estimate),
     Kernels(CallKernels),
     Examined(Examined),
@@ -83,7 +83,7 @@ impl Header {
     pub fn operator(&self) -> Result<Arc<Operator>, String> {
         match &self.operator {
             Some(record) => record.read(),
-            None => Ok(Arc::clone(operators::usual())),
+            None => Ok(Arc::clone(operators::default_operator())),
         }
     }
 
@@ -236,7 +236,7 @@ impl DeviceRecord {
         let listed = self.calibration.iter().flat_map(|known| &known.operators);
         let listed: Vec<&str> = listed.map(String::as_str).collect();
         match self.calibration.is_some() && listed.is_empty() {
-            true => vec![operators::usual().name.as_str()],
+            true => vec![operators::default_operator().name.as_str()],
             false => listed,
         }
     }
@@ -345,7 +345,7 @@ pub struct Settings {
     pub time_only: bool,
     /// How closely calls were watched for hazards; older files have none.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub hazards: Watch,
+    pub hazards: HazardWatch,
     /// The target as the user gave it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
@@ -446,7 +446,7 @@ pub struct KernelResources {
 /// Discards all times of a shape so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Void {
+pub struct VoidedTimes {
     pub shape: String,
     pub reason: String,
 }

@@ -65,7 +65,7 @@ fn idle(run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{BackendKind, Watch};
+    use crate::domain::{BackendKind, HazardWatch};
     use crate::record::schema::Header;
     use crate::record::synthetic::Synthetic;
 
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(declared(&mut run, 0, Status::Hung), Exit::Unexpected);
         // Beside a card there may have been no time to look for races.
         assert_eq!(declared(&mut run, 0, Status::Racy), Exit::Done);
-        run.header.settings.hazards = Watch::Some;
+        run.header.settings.hazards = HazardWatch::Some;
         assert_eq!(verdict_exit(&run), Exit::Done);
         run.header.device.backend = BackendKind::Emu;
         assert_eq!(verdict_exit(&run), Exit::Unexpected);

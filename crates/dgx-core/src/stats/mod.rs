@@ -27,7 +27,7 @@ pub use outliers::outliers;
 pub use reservoir::Drawn;
 pub use reservoir::Reservoir;
 pub use tally::{Sampled, Tally};
-pub use ties::{Place, places};
+pub use ties::{RankPosition, places};
 
 /// The level of every interval and of every verdict: 95 %.
 pub const CONFIDENCE: f64 = 0.95;

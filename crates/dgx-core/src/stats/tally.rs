@@ -38,16 +38,16 @@ struct OneShape {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Process {
     blocks: u32,
-    kept: Kept,
+    kept: StoredTimes,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kept {
+enum StoredTimes {
     Rows(Rows),
     Pairs(Pairs),
 }
 
-impl Default for Kept {
+impl Default for StoredTimes {
     fn default() -> Self {
         Self::Rows(Rows::default())
     }
@@ -101,7 +101,7 @@ impl Tally {
             .iter_mut()
             .flat_map(|s| s.processes.values_mut())
         {
-            if let Kept::Rows(rows) = &mut process.kept {
+            if let StoredTimes::Rows(rows) = &mut process.kept {
                 rows.sort(self.arms);
             }
         }
@@ -167,15 +167,15 @@ impl Tally {
 
 impl Process {
     fn add(&mut self, block: &[Sampled], arms: usize) {
-        if let Kept::Rows(rows) = &mut self.kept {
+        if let StoredTimes::Rows(rows) = &mut self.kept {
             let values = rows.entries.len() + block.len();
             if values * size_of::<LoggedTime>() <= Pairs::bytes(arms) {
                 rows.add(self.blocks, block);
             } else {
-                self.kept = Kept::Pairs(rows.paired(arms));
+                self.kept = StoredTimes::Pairs(rows.paired(arms));
             }
         }
-        if let Kept::Pairs(pairs) = &mut self.kept {
+        if let StoredTimes::Pairs(pairs) = &mut self.kept {
             pairs.add(block.iter().map(|s| (s.arm, s.log)));
         }
         self.blocks += 1;
@@ -183,15 +183,15 @@ impl Process {
 
     fn times(&self, arm: usize) -> Moments {
         match &self.kept {
-            Kept::Rows(rows) => rows.column(arm).map(|e| e.log).collect(),
-            Kept::Pairs(pairs) => pairs.singles[arm],
+            StoredTimes::Rows(rows) => rows.column(arm).map(|e| e.log).collect(),
+            StoredTimes::Pairs(pairs) => pairs.singles[arm],
         }
     }
 
     fn ratios(&self, base: usize, candidate: usize) -> Moments {
         match &self.kept {
-            Kept::Rows(rows) => rows.ratios(base, candidate),
-            Kept::Pairs(pairs) => pairs.ratios(base, candidate),
+            StoredTimes::Rows(rows) => rows.ratios(base, candidate),
+            StoredTimes::Pairs(pairs) => pairs.ratios(base, candidate),
         }
     }
 }
@@ -400,7 +400,7 @@ mod tests {
         let mut tally = Tally::new(1, ARMS);
         (0..100_000).for_each(|_| tally.add(0, 0, &block));
         let process = &tally.shapes[0].processes[&0];
-        assert!(matches!(process.kept, Kept::Pairs(_)));
+        assert!(matches!(process.kept, StoredTimes::Pairs(_)));
         let samples = tally.samples(0, 0).unwrap();
         assert_eq!(samples.seen(), 100_000);
         assert!(samples.logs().count() < 5000);

@@ -4,12 +4,12 @@ use std::fmt;
 
 /// A place in a ranking: `1`, or `2=` if several share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RankPosition {
     pub rank: usize,
     pub tied: bool,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RankPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!(
             "{}{}",
@@ -22,7 +22,7 @@ impl fmt::Display for Place {
 /// Places for entrants sorted best first. A group goes on while its members cannot be distinguished
 /// from its *first*: comparing neighbours only would let a long row of small steps tie the best
 /// with the worst.
-pub fn places(count: usize, differ: impl Fn(usize, usize) -> bool) -> Vec<Place> {
+pub fn places(count: usize, differ: impl Fn(usize, usize) -> bool) -> Vec<RankPosition> {
     let mut places = Vec::with_capacity(count);
     let mut first = 0;
     while first < count {
@@ -30,7 +30,7 @@ pub fn places(count: usize, differ: impl Fn(usize, usize) -> bool) -> Vec<Place>
             .take_while(|&i| !differ(first, i))
             .count()
             + 1;
-        let place = Place {
+        let place = RankPosition {
             rank: first + 1,
             tied: members > 1,
         };
@@ -48,7 +48,7 @@ mod tests {
         let places = places(values.len(), |a, b| {
             (values[a] - values[b]).abs() > threshold
         });
-        let text: Vec<String> = places.iter().map(Place::to_string).collect();
+        let text: Vec<String> = places.iter().map(RankPosition::to_string).collect();
         text.join(" ")
     }
 

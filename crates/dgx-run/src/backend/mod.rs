@@ -21,7 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::Image;
-use crate::operator::{Operands, Oracle, Written};
+use crate::operator::{Operands, Oracle, OutputValues};
 use crate::plan::OperatorCall;
 use crate::validate::Exhibit;
 pub use bench::Bench;
@@ -29,7 +29,7 @@ pub use bench::CallData;
 pub(crate) use bench::proven;
 pub use bench::{BenchSetup, Set, Timed};
 use dgx_core::domain::{
-    BackendKind, Bytes, ContenderId, Device, Hazard, KernelTime, Micros, Status, Watch,
+    BackendKind, Bytes, ContenderId, Device, Hazard, HazardWatch, KernelTime, Micros, Status,
 };
 use dgx_core::record::schema::Settings;
 pub use opening::Opening;
@@ -89,14 +89,14 @@ pub trait Loaded {
         &mut self,
         _data: &Data<'_>,
         _element: Option<(usize, usize)>,
-    ) -> Option<Whereabouts> {
+    ) -> Option<AccessSites> {
         None
     }
 }
 
 /// Which instructions touch what in a call, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Whereabouts {
+pub struct AccessSites {
     /// The instructions that write the given element.
     pub writers: Option<String>,
     /// Reads outside of all buffers.
@@ -143,7 +143,7 @@ pub struct Emulation {
     /// Runs only the CTAs that a time is modelled from; the results are incomplete.
     pub time_only: bool,
     /// Looks for hazards, which results do not show.
-    pub watch: Watch,
+    pub watch: HazardWatch,
     /// Runs only the CTAs that are watched for hazards; the results are incomplete.
     pub alone: bool,
     /// Places buffers in the opposite order, so that no result depends on which of two lies first.
@@ -169,9 +169,9 @@ impl From<&Settings> for Emulation {
 pub struct Observation {
     /// Outputs of each group in the shape's order. The expected result is that for the shuffled
     /// operands.
-    pub outputs: Vec<Written>,
+    pub outputs: Vec<OutputValues>,
     /// Memory that changed and should not have; empty for a correct kernel.
-    pub trespasses: Vec<Trespass>,
+    pub trespasses: Vec<ForbiddenWrite>,
     /// For a copy, which has no outputs: whether it equals its source.
     pub copied: Option<bool>,
     /// The first value read before it had arrived, if the backend detects that: the likely cause of
@@ -214,10 +214,10 @@ pub struct Modelled {
 
 /// A forbidden change of memory by a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trespass {
+pub struct ForbiddenWrite {
     /// e.g. `c of group 2`.
     pub buffer: String,
-    pub kind: TrespassKind,
+    pub kind: ForbiddenWriteKind,
     /// First changed byte, counted from the buffer's start; negative before it.
     pub offset: i64,
     /// The instruction and the thread that did it, if the backend knows.
@@ -226,7 +226,7 @@ pub struct Trespass {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TrespassKind {
+pub enum ForbiddenWriteKind {
     /// Wrote outside the buffer.
     OutOfBounds,
     /// Changed an input.
@@ -235,15 +235,17 @@ pub enum TrespassKind {
     NotCleared,
 }
 
-impl std::fmt::Display for Trespass {
+impl std::fmt::Display for ForbiddenWrite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { buffer, offset, .. } = self;
         match self.kind {
-            TrespassKind::OutOfBounds => {
+            ForbiddenWriteKind::OutOfBounds => {
                 write!(f, "wrote out of bounds of {buffer}, at byte {offset}")
             }
-            TrespassKind::InputChanged => write!(f, "changed its input {buffer}, at byte {offset}"),
-            TrespassKind::NotCleared => {
+            ForbiddenWriteKind::InputChanged => {
+                write!(f, "changed its input {buffer}, at byte {offset}")
+            }
+            ForbiddenWriteKind::NotCleared => {
                 write!(f, "left {buffer} uncleared, at byte {offset}")
             }
         }?;

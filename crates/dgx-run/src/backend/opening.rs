@@ -61,7 +61,7 @@ impl Opening {
             BackendKind::Emu => {
                 let device = match self.with.as_deref().map(Path::to_string_lossy) {
                     Some(word) => target::find(&word).map_err(|e| e.to_string())?,
-                    None => target::usual().clone(),
+                    None => target::default_device().clone(),
                 };
                 Ok(Box::new(EmuBackend::new(device)))
             }

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::salt::Salt;
-use super::tables::{Private, input_fields};
+use super::tables::{PrivateZones, input_fields};
 use super::zones::Zones;
-use super::{Trespass, TrespassKind};
+use super::{ForbiddenWrite, ForbiddenWriteKind};
 use crate::operator::{Axis, Moves, input_axes, of_scales};
 use dgx_core::domain::Group;
-use dgx_core::fields::{Field, Form};
+use dgx_core::fields::{Field, PointedPart};
 use dgx_core::operator::{ElementType, Operator};
 
 /// Bytes laid at a time.
@@ -22,11 +22,11 @@ const STRETCH: u64 = 1 << 20;
 pub(super) struct Piece {
     pub at: u64,
     pub bytes: u64,
-    pub what: What,
+    pub what: PieceContents,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum PieceContents {
     /// Between buffers; no kernel may write there.
     Canary,
     /// An output: poison of its type, to be overwritten.
@@ -38,20 +38,20 @@ pub(super) enum What {
     /// Scratch that is clear before and must be clear after.
     Zero,
     /// An input or a table, to be read only.
-    Same(Source),
+    Same(PieceSource),
     /// An input, likewise, shuffled: on the CPU beforehand, on a GPU while it is written.
-    Shuffled { source: Source, of: Shuffled },
+    Shuffled { source: PieceSource, of: Shuffled },
     /// An output that begins with the contents of an input, to be overwritten.
-    Begun { source: Source, of: Shuffled },
+    Begun { source: PieceSource, of: Shuffled },
     /// A variable of the module: restored to its initial value. Also an output that begins with the
     /// contents of an input that no call shuffles.
-    Variable(Source),
+    Variable(PieceSource),
 }
 
 /// The changes that calls make to an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shuffled {
-    pub form: Form,
+    pub form: PointedPart,
     pub moves: Moves,
 }
 
@@ -68,7 +68,7 @@ impl Shuffled {
         let scale = tensor
             .element
             .scale()
-            .filter(|_| field.form != Form::Elements);
+            .filter(|_| field.form != PointedPart::Elements);
         if let Some(scale) = scale {
             axes = of_scales(&axes, scale.block as u32);
         }
@@ -82,7 +82,7 @@ impl Shuffled {
 
 /// Where the bytes of a piece come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum PieceSource {
     /// A tensor, by its zone.
     Input(usize),
     Groups,
@@ -93,8 +93,8 @@ pub(super) enum Source {
     Variable(usize),
 }
 
-impl What {
-    pub(super) fn source(self) -> Option<Source> {
+impl PieceContents {
+    pub(super) fn source(self) -> Option<PieceSource> {
         match self {
             Self::Same(source)
             | Self::Shuffled { source, .. }
@@ -110,11 +110,11 @@ impl What {
     }
 
     /// The meaning of a change of such a piece; `None` if it may change.
-    pub(super) fn broken(self) -> Option<TrespassKind> {
+    pub(super) fn broken(self) -> Option<ForbiddenWriteKind> {
         match self {
-            Self::Canary => Some(TrespassKind::OutOfBounds),
-            Self::Zero => Some(TrespassKind::NotCleared),
-            Self::Same(_) | Self::Shuffled { .. } => Some(TrespassKind::InputChanged),
+            Self::Canary => Some(ForbiddenWriteKind::OutOfBounds),
+            Self::Zero => Some(ForbiddenWriteKind::NotCleared),
+            Self::Same(_) | Self::Shuffled { .. } => Some(ForbiddenWriteKind::InputChanged),
             Self::Poison(_) | Self::Scratch | Self::Noise => None,
             Self::Begun { .. } | Self::Variable(_) => None,
         }
@@ -133,16 +133,19 @@ impl Piece {
         let at = self.at + range.start;
         let of_source = |source: &'a [u8]| &source[range.start as usize..range.end as usize];
         let mut bytes = match self.what {
-            What::Same(_) | What::Shuffled { .. } | What::Begun { .. } | What::Variable(_) => {
+            PieceContents::Same(_)
+            | PieceContents::Shuffled { .. }
+            | PieceContents::Begun { .. }
+            | PieceContents::Variable(_) => {
                 return Cow::Borrowed(of_source(source));
             }
             _ => vec![0; (range.end - range.start) as usize],
         };
         match self.what {
-            What::Canary => salt.canaries(at, &mut bytes),
-            What::Scratch => salt.scratch(at, &mut bytes),
-            What::Noise => salt.noise(at, &mut bytes),
-            What::Poison(element) => {
+            PieceContents::Canary => salt.canaries(at, &mut bytes),
+            PieceContents::Scratch => salt.scratch(at, &mut bytes),
+            PieceContents::Noise => salt.noise(at, &mut bytes),
+            PieceContents::Poison(element) => {
                 let word = poison_word(salt, element).to_le_bytes();
                 for (address, byte) in (at..).zip(&mut bytes) {
                     *byte = word[address as usize % word.len()];
@@ -189,11 +192,11 @@ fn canaries(zones: &Zones, base: u64) -> impl Iterator<Item = Piece> {
     zones.guards().map(move |(begin, end)| Piece {
         at: base + begin,
         bytes: end - begin,
-        what: What::Canary,
+        what: PieceContents::Canary,
     })
 }
 
-fn piece(zones: &Zones, base: u64, zone: usize, what: What) -> Piece {
+fn piece(zones: &Zones, base: u64, zone: usize, what: PieceContents) -> Piece {
     let zone = zones.zone(zone);
     Piece {
         at: base + zone.offset,
@@ -212,10 +215,10 @@ pub(super) fn inputs(
     let fields = input_fields(operator);
     let tensors = (0..zones.all().len()).map(|zone| {
         let (group, field) = (zone / fields.len(), &fields[zone % fields.len()]);
-        let source = Source::Input(zone);
+        let source = PieceSource::Input(zone);
         let what = match Shuffled::new(operator, field, group, &groups[group]) {
-            Some(of) => What::Shuffled { source, of },
-            None => What::Same(source),
+            Some(of) => PieceContents::Shuffled { source, of },
+            None => PieceContents::Same(source),
         };
         piece(zones, base, zone, what)
     });
@@ -231,40 +234,44 @@ pub(super) fn outputs(
 ) -> Vec<Piece> {
     let fields = input_fields(operator);
     let begun = |group: usize, input: usize| {
-        let is_it = |field: &Field| field.tensor == input && field.form == Form::Elements;
+        let is_it = |field: &Field| field.tensor == input && field.form == PointedPart::Elements;
         let zone = group * fields.len() + fields.iter().position(is_it)?;
-        let source = Some(Source::Input(zone));
+        let source = Some(PieceSource::Input(zone));
         let laid = inputs.iter().find(|piece| piece.what.source() == source)?;
         match laid.what {
-            What::Shuffled { source, of } => Some(What::Begun { source, of }),
-            other => other.source().map(What::Variable),
+            PieceContents::Shuffled { source, of } => Some(PieceContents::Begun { source, of }),
+            other => other.source().map(PieceContents::Variable),
         }
     };
     let c = (0..zones.all().len()).map(|zone| {
         let (group, place) = (zone / operator.outputs.len(), zone % operator.outputs.len());
         let output = &operator.outputs[place];
         let what = output.start.and_then(|input| begun(group, input));
-        let poison = What::Poison(output.tensor.element);
+        let poison = PieceContents::Poison(output.tensor.element);
         piece(zones, base, zone, what.unwrap_or(poison))
     });
     some(canaries(zones, base).chain(c))
 }
 
 /// Scratch, and the tables for a kernel.
-pub(super) fn private(private: &Private, base: u64) -> Vec<Piece> {
+pub(super) fn private(private: &PrivateZones, base: u64) -> Vec<Piece> {
     let zones = &private.zones;
     let scratch = private.scratch.iter().map(|s| {
-        let what = if s.zero { What::Zero } else { What::Scratch };
+        let what = if s.zero {
+            PieceContents::Zero
+        } else {
+            PieceContents::Scratch
+        };
         piece(zones, base, s.zone, what)
     });
     let tables = [
-        (private.groups_zone, Source::Groups),
-        (private.maps_zone, Source::Maps),
-        (private.deal_zone, Source::Deal),
+        (private.groups_zone, PieceSource::Groups),
+        (private.maps_zone, PieceSource::Maps),
+        (private.deal_zone, PieceSource::Deal),
     ];
-    let arrays = private.arrays_zone.map(|zone| (zone, Source::Arrays));
+    let arrays = private.arrays_zone.map(|zone| (zone, PieceSource::Arrays));
     let tables = tables.into_iter().chain(arrays);
-    let tables = tables.map(|(zone, source)| piece(zones, base, zone, What::Same(source)));
+    let tables = tables.map(|(zone, source)| piece(zones, base, zone, PieceContents::Same(source)));
     some(canaries(zones, base).chain(scratch).chain(tables))
 }
 
@@ -274,7 +281,7 @@ fn some(pieces: impl Iterator<Item = Piece>) -> Vec<Piece> {
 
 /// The meaning of a changed byte at `address`; `arenas` are the allocations it can be in, each with
 /// its base.
-pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) -> Trespass {
+pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) -> ForbiddenWrite {
     let hit = pieces
         .iter()
         .find(|p| (p.at..p.at + p.bytes).contains(&address));
@@ -286,9 +293,9 @@ pub(super) fn explain(pieces: &[Piece], arenas: &[(&Zones, u64)], address: u64) 
         Some((zones, base)) => zones.nearest(address - base),
         None => ("memory".to_owned(), 0),
     };
-    Trespass {
+    ForbiddenWrite {
         buffer,
-        kind: kind.unwrap_or(TrespassKind::OutOfBounds),
+        kind: kind.unwrap_or(ForbiddenWriteKind::OutOfBounds),
         offset,
         by: None,
     }
@@ -303,7 +310,11 @@ mod tests {
     #[test]
     fn what_was_laid_is_unchanged_until_somebody_writes() {
         let source: Vec<u8> = (0..=255).collect();
-        for what in [What::Canary, What::Zero, What::Same(Source::Maps)] {
+        for what in [
+            PieceContents::Canary,
+            PieceContents::Zero,
+            PieceContents::Same(PieceSource::Maps),
+        ] {
             let piece = Piece {
                 at: 0x1003,
                 bytes: 256,
@@ -319,7 +330,7 @@ mod tests {
             now[77] ^= 0x10;
             assert_eq!(piece.first_change(SALT, &source, &now), Some(77));
             // Contents that an earlier call found there are wrong now.
-            if what == What::Canary {
+            if what == PieceContents::Canary {
                 let earlier = piece.laid(Salt(1), &source, 0..256);
                 assert!(piece.first_change(SALT, &source, &earlier).is_some());
             }
@@ -329,9 +340,9 @@ mod tests {
     #[test]
     fn what_may_be_written_is_not_compared() {
         for what in [
-            What::Poison(ElementType::F16),
-            What::Scratch,
-            What::Variable(Source::Variable(0)),
+            PieceContents::Poison(ElementType::F16),
+            PieceContents::Scratch,
+            PieceContents::Variable(PieceSource::Variable(0)),
         ] {
             let piece = Piece {
                 at: 256,
@@ -346,7 +357,12 @@ mod tests {
     fn a_changed_address_names_its_buffer_and_what_it_means() {
         let mut zones = Zones::default();
         zones.add("c of group 0", 500);
-        let pieces = outputs(&zones, 0x10_0000, dgx_core::operators::usual(), &[]);
+        let pieces = outputs(
+            &zones,
+            0x10_0000,
+            dgx_core::operators::default_operator(),
+            &[],
+        );
         let offset = zones.zone(0).offset;
         let found = explain(&pieces, &[(&zones, 0x10_0000)], 0x10_0000 + offset + 503);
         let text = "wrote out of bounds of c of group 0, at byte 503";

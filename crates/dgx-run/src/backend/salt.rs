@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::operator::{Shuffle, Written, encode};
+use crate::operator::{OutputValues, Shuffle, encode};
 
 use dgx_core::domain::mix;
 use dgx_core::operator::ElementType;
@@ -120,10 +120,10 @@ impl Salt {
 
     /// An output after a call, with all poison normalised. Other poison may as well have been
     /// written: only a call with NaN shows that an element was not.
-    pub fn written(self, element: ElementType, bytes: Vec<u8>) -> Written {
+    pub fn written(self, element: ElementType, bytes: Vec<u8>) -> OutputValues {
         match self.kind() {
-            Poison::Nan => Written::new(element, bytes, self.poison(element)).settled(),
-            _ => Written::whole(element, bytes),
+            Poison::Nan => OutputValues::new(element, bytes, self.poison(element)).settled(),
+            _ => OutputValues::whole(element, bytes),
         }
     }
 

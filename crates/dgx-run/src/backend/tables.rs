@@ -10,27 +10,27 @@ use super::zones::Zones;
 use crate::catalog::OperandRef;
 use crate::compile::Image;
 use crate::operator::abi;
-use crate::operator::{GroupOperands, Operands, Written};
+use crate::operator::{GroupOperands, Operands, OutputValues};
 use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
 use dgx_core::domain::Group;
-use dgx_core::fields::{Field, Form};
+use dgx_core::fields::{Field, PointedPart};
 use dgx_core::operator::Operator;
 
 /// The bytes of a field of a group's inputs.
 fn field_of<'g>(field: &Field, group: &'g GroupOperands) -> Cow<'g, [u8]> {
     let tensor = &group.inputs[field.tensor];
     match field.form {
-        Form::Elements => Cow::from(&tensor.elements),
-        Form::Scales => Cow::from(&tensor.scales),
-        Form::Atoms => Cow::from(tensor.atoms()),
-        Form::Output => Cow::Borrowed(&[]),
+        PointedPart::Elements => Cow::from(&tensor.elements),
+        PointedPart::Scales => Cow::from(&tensor.scales),
+        PointedPart::Atoms => Cow::from(tensor.atoms()),
+        PointedPart::Output => Cow::Borrowed(&[]),
     }
 }
 
 /// The fields that kernels read, in the order of `dgx::Group`.
 pub(crate) fn input_fields(operator: &Operator) -> Vec<Field> {
     let mut fields = operator.fields();
-    fields.retain(|field| field.form != Form::Output);
+    fields.retain(|field| field.form != PointedPart::Output);
     fields
 }
 
@@ -55,7 +55,7 @@ pub(super) fn reserve_inputs(operands: &Operands) -> (Zones, Vec<Cow<'_, [u8]>>)
 /// Zones for the outputs of every group, in the shape's order.
 pub(super) fn reserve_outputs(operator: &Operator, groups: &[Group]) -> Zones {
     let mut fields = operator.fields();
-    fields.retain(|field| field.form == Form::Output);
+    fields.retain(|field| field.form == PointedPart::Output);
     let mut zones = Zones::default();
     for (index, group) in groups.iter().enumerate() {
         for field in &fields {
@@ -73,7 +73,7 @@ pub(super) fn split_outputs(
     zones: &Zones,
     copy: &[u8],
     salt: Salt,
-) -> Vec<Written> {
+) -> Vec<OutputValues> {
     let outputs = operator.outputs.iter().cycle();
     zones
         .all()
@@ -100,7 +100,7 @@ pub(super) struct ScratchZone {
 
 /// Zones for a call's scratch and for the tables its kernels read.
 #[derive(Debug)]
-pub(super) struct Private {
+pub(super) struct PrivateZones {
     pub zones: Zones,
     pub scratch: Vec<ScratchZone>,
     pub groups_zone: usize,
@@ -112,7 +112,7 @@ pub(super) struct Private {
     pub slots: Vec<Vec<usize>>,
 }
 
-impl Private {
+impl PrivateZones {
     pub(super) fn reserve(operator: &Operator, call: &OperatorCall) -> Self {
         let mut zones = Zones::default();
         let mut scratch = Vec::new();
@@ -201,7 +201,7 @@ impl Tables {
     pub(super) fn build(
         (call, image): (&OperatorCall, &Image),
         (operator, shape): (&Operator, &[Group]),
-        (inputs, outputs, private): (&Zones, &Zones, &Private),
+        (inputs, outputs, private): (&Zones, &Zones, &PrivateZones),
         bases: Bases,
         encode: impl Fn(&str, &MapGeometry, u64) -> Result<[u8; abi::TENSOR_MAP], RunFailure>,
     ) -> Result<Self, RunFailure> {
@@ -254,7 +254,7 @@ impl Tables {
 fn addresses(
     call: &OperatorCall,
     (operator, shape): (&Operator, &[Group]),
-    (inputs, outputs, private): (&Zones, &Zones, &Private),
+    (inputs, outputs, private): (&Zones, &Zones, &PrivateZones),
     bases: Bases,
 ) -> Addresses {
     let scratch_at = |zone: usize| bases.private + private.zones.zone(zone).offset;
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use crate::plan::{LaunchGeometry, MapLayout, ScratchLayout};
     use dgx_core::domain::{Distribution, Shape};
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::group;
 
     /// Kernels are compiled for these bytes.
@@ -311,7 +311,7 @@ mod tests {
             name: "ragged".to_owned(),
             groups: groups.map(|(m, n, k)| group(m, n, k)).to_vec(),
         };
-        let operands = Operands::draw(usual(), &shape, Distribution::Full, 7);
+        let operands = Operands::draw(default_operator(), &shape, Distribution::Full, 7);
         let map = |operand: OperandRef| MapLayout {
             name: "map".to_owned(),
             groups: vec![
@@ -352,8 +352,8 @@ mod tests {
         };
         let image = Image::default();
         let (inputs, tensors) = reserve_inputs(&operands);
-        let outputs = reserve_outputs(usual(), &shape.groups);
-        let private = Private::reserve(usual(), &call);
+        let outputs = reserve_outputs(default_operator(), &shape.groups);
+        let private = PrivateZones::reserve(default_operator(), &call);
         let bases = Bases {
             inputs: 1 << 32,
             outputs: 2 << 32,
@@ -369,7 +369,7 @@ mod tests {
         let zones = (&inputs, &outputs, &private);
         let tables = Tables::build(
             (&call, &image),
-            (usual(), &shape.groups),
+            (default_operator(), &shape.groups),
             zones,
             bases,
             encode,

@@ -36,7 +36,7 @@ pub(super) fn shown<'l>(
     empty: &[String],
 ) -> Cow<'l, Library> {
     let mut library = Cow::Borrowed(library);
-    if *operator != **operators::usual() {
+    if *operator != **operators::default_operator() {
         library = Cow::Owned(library.with(ABI, abi::header(operator)));
     }
     if !include.is_empty() {

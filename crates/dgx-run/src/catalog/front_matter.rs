@@ -53,7 +53,7 @@ pub(super) fn read(
         has_tiles: false,
         catalog,
         lookup,
-        operator: Arc::clone(operators::usual()),
+        operator: Arc::clone(operators::default_operator()),
     };
     reader.parent = reader.extended(&wire)?;
     reader.operator = reader.operator(&wire)?;
@@ -257,7 +257,7 @@ impl Reader<'_> {
             }
             (None, Some(folder), _) => operators::named(Some(folder)),
             (None, None, Some(parent)) => Ok(Arc::clone(&parent.operator)),
-            (None, None, None) => Ok(Arc::clone(operators::usual())),
+            (None, None, None) => Ok(Arc::clone(operators::default_operator())),
         }
     }
 

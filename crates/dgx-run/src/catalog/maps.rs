@@ -7,7 +7,7 @@ use super::variant::{Scratch, TensorMap};
 use super::{Fill, MapType, OperandRef, wire};
 use dgx_core::diagnostic::{InputError, nearest};
 use dgx_core::document::{Formula, Spanned};
-use dgx_core::fields::{ATOM_ROWS, ATOM_SCALES, Field, Form};
+use dgx_core::fields::{ATOM_ROWS, ATOM_SCALES, Field, PointedPart};
 use dgx_core::operator::{Extent, Operator};
 
 impl Reader<'_> {
@@ -62,8 +62,8 @@ impl Reader<'_> {
         };
         let default_type = match self.field(operand) {
             // A box has at most 256 elements a side: an atom of 512 bytes.
-            Some(field) if field.form == Form::Atoms => MapType::U16,
-            Some(field) if field.form == Form::Scales => MapType::U8,
+            Some(field) if field.form == PointedPart::Atoms => MapType::U16,
+            Some(field) if field.form == PointedPart::Scales => MapType::U8,
             Some(field) => MapType::of(self.operator.tensor(&field).element),
             None => MapType::F16,
         };
@@ -146,8 +146,8 @@ fn default_dims(operator: &Operator, field: &Field, dtype: Option<MapType>) -> V
     let block = tensor.element.scale().map_or(1, |scale| scale.block);
     let outer = leading.iter().rev().map(|extent| operator.formula(extent));
     let innermost = match field.form {
-        Form::Scales => over(columns, block),
-        Form::Atoms => {
+        PointedPart::Scales => over(columns, block),
+        PointedPart::Atoms => {
             let atom = if dtype == Some(MapType::U8) {
                 "512"
             } else {
@@ -160,7 +160,7 @@ fn default_dims(operator: &Operator, field: &Field, dtype: Option<MapType>) -> V
                 format!("cdiv({}, {ATOM_ROWS})", rows.join(" * ")),
             ];
         }
-        Form::Elements | Form::Output => match (tensor.element.bits(), dtype) {
+        PointedPart::Elements | PointedPart::Output => match (tensor.element.bits(), dtype) {
             (4, Some(MapType::U4 | MapType::U4Align16)) => operator.formula(columns),
             (4, _) => over(columns, 2),
             _ => operator.formula(columns),

@@ -60,9 +60,9 @@ pub const DEFAULT_FOLDER: &str = "variants";
 /// The `.cu` files of one or more folders, by name; the source for no particular chip comes first.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    files: BTreeMap<String, Vec<Source>>,
+    files: BTreeMap<String, Vec<VariantSource>>,
     /// The same for folders named after an operator, by its name.
-    of_operators: BTreeMap<String, BTreeMap<String, Vec<Source>>>,
+    of_operators: BTreeMap<String, BTreeMap<String, Vec<VariantSource>>>,
     folders: Vec<Folder>,
     include: Vec<PathBuf>,
     /// Files among the variants that look like one but are not: the reason, and the remedy.
@@ -86,7 +86,7 @@ impl Folder {
 }
 
 #[derive(Clone, Debug)]
-struct Source {
+struct VariantSource {
     path: PathBuf,
     /// `NAME.toml`, if that names the source.
     matter: Option<PathBuf>,
@@ -231,7 +231,7 @@ impl Catalog {
             other.refused = Some(lost.unwrap_or_else(twice));
             return;
         }
-        sources.push(Source {
+        sources.push(VariantSource {
             path,
             matter,
             folder,
@@ -344,7 +344,7 @@ impl Catalog {
     fn read_source(
         &self,
         name: &str,
-        entry: &Source,
+        entry: &VariantSource,
         lookup: &Lookup,
     ) -> Result<Arc<Variant>, InputError> {
         if let Some(error) = &entry.refused {
@@ -389,7 +389,7 @@ impl Catalog {
         name: &str,
         chip: Option<Chip>,
         beside: Option<&str>,
-    ) -> Result<&Source, NoSuchVariant> {
+    ) -> Result<&VariantSource, NoSuchVariant> {
         let sources = self.files.get(name).map_or(&[][..], Vec::as_slice);
         let near = || {
             sources

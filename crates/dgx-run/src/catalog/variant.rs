@@ -251,7 +251,7 @@ impl Variant {
             flags: Vec::new(),
             headers: Arc::default(),
             include: Vec::new(),
-            operator: Arc::clone(operators::usual()),
+            operator: Arc::clone(operators::default_operator()),
             summary: "broken: its front matter cannot be used".to_owned(),
             parent: None,
             round: None,

@@ -3,7 +3,7 @@
 use super::process::{NoImage, Process};
 use super::serve::{Delivery, Order};
 use super::triton::{self, Outcome, Python};
-use super::{Compiler, CompilerKind, Error, Image, Limits, Unit};
+use super::{Compiler, CompilerKind, Error, Image, Limits, TranslationUnit};
 use super::{diagnostics, entries, ptxas};
 use crate::catalog::is_identifier;
 use crate::plan::TritonRequest;
@@ -20,7 +20,7 @@ pub(super) enum Built {
 }
 
 impl Compiler {
-    pub(super) fn key(&self, unit: &Unit) -> String {
+    pub(super) fn key(&self, unit: &TranslationUnit) -> String {
         let mut parts = vec![
             "dgx image 7".to_owned(),
             self.identity(unit),
@@ -36,7 +36,7 @@ impl Compiler {
     }
 
     /// The compiler of a unit, and its options besides the flags.
-    fn identity(&self, unit: &Unit) -> String {
+    fn identity(&self, unit: &TranslationUnit) -> String {
         match &unit.compiler {
             CompilerKind::Nvrtc => self.nvrtc.identity(),
             CompilerKind::Ptxas => ptxas::find().map_or_else(|why| why, |p| toolkit::identity(&p)),
@@ -54,7 +54,7 @@ impl Compiler {
 
     pub(super) fn build(
         &self,
-        unit: &Unit,
+        unit: &TranslationUnit,
         key: &str,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Built, Error> {
@@ -71,7 +71,12 @@ impl Compiler {
         })
     }
 
-    fn by_ptxas(&self, unit: &Unit, key: &str, stop: &dyn Fn() -> bool) -> Result<Built, NoImage> {
+    fn by_ptxas(
+        &self,
+        unit: &TranslationUnit,
+        key: &str,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Built, NoImage> {
         let program = match ptxas::find() {
             Ok(program) => program,
             Err(missing) => return Ok(Built::Gave(missing)),
@@ -89,7 +94,7 @@ impl Compiler {
 
     fn by_triton(
         &self,
-        unit: &Unit,
+        unit: &TranslationUnit,
         request: &TritonRequest,
         key: &str,
         stop: &dyn Fn() -> bool,
@@ -122,7 +127,7 @@ impl Compiler {
 
     fn by_nvrtc(
         &self,
-        unit: &Unit,
+        unit: &TranslationUnit,
         key: &str,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Built, Error> {
@@ -181,7 +186,7 @@ impl Compiler {
         })
     }
 
-    pub(super) fn complaint(&self, unit: &Unit, log: &str, ptx: &str) -> String {
+    pub(super) fn complaint(&self, unit: &TranslationUnit, log: &str, ptx: &str) -> String {
         diagnostics::error_message(log, ptx, &unit.name, &unit.headers)
     }
 
@@ -205,7 +210,7 @@ pub(super) fn stopped_after(spent: &str) -> String {
 /// The image of machine code and PTX, with the properties from the log and the PTX; `lowered` are
 /// the entries of the instances.
 fn image(
-    unit: &Unit,
+    unit: &TranslationUnit,
     key: &str,
     (cubin, ptx): (Vec<u8>, String),
     log: &str,
@@ -223,7 +228,7 @@ fn image(
     }
 }
 
-pub(super) fn order(unit: &Unit) -> Order {
+pub(super) fn order(unit: &TranslationUnit) -> Order {
     let texts = unit.headers.texts();
     let is_instance = |name: &&String| !is_identifier(name);
     Order {

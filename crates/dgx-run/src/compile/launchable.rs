@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     const ARGS: usize = 1440;
-    use dgx_core::config::target::usual;
+    use dgx_core::config::target::default_device;
     use dgx_core::domain::is_undeclared;
 
     /// A change that breaks a launch, and the message about it.
@@ -233,7 +233,10 @@ mod tests {
 
     #[test]
     fn what_a_device_takes_is_let_through() {
-        assert_eq!(refusal(&usual().limits, &[kernel()], &launch(), ARGS), None);
+        assert_eq!(
+            refusal(&default_device().limits, &[kernel()], &launch(), ARGS),
+            None
+        );
     }
 
     #[test]
@@ -251,7 +254,7 @@ mod tests {
         for (change, expected) in launches {
             let mut launch = launch();
             change(&mut launch);
-            let told = refusal(&usual().limits, &[kernel()], &launch, ARGS)
+            let told = refusal(&default_device().limits, &[kernel()], &launch, ARGS)
                 .expect(expected)
                 .reason;
             assert!(told.contains(expected) && !is_undeclared(&told), "{told}");
@@ -277,14 +280,14 @@ mod tests {
                 255 => &many,
                 _ => &launch(),
             };
-            let told = refusal(&usual().limits, &[kernel.clone()], launch, ARGS)
+            let told = refusal(&default_device().limits, &[kernel.clone()], launch, ARGS)
                 .expect(expected)
                 .reason;
             assert!(told.contains(expected), "{told}");
             let params = kernel.params != self::kernel().params;
             assert_eq!(is_undeclared(&told), params, "{told}");
         }
-        let told = refusal(&usual().limits, &[], &launch(), ARGS)
+        let told = refusal(&default_device().limits, &[], &launch(), ARGS)
             .expect("a refusal")
             .reason;
         assert!(told.contains("no kernel `k`"), "{told}");

@@ -106,7 +106,7 @@ impl From<Error> for CommandError {
 
 /// One thing to compile: a source with its constants fixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unit {
+pub struct TranslationUnit {
     /// The file's name in messages, e.g. `variants/interleaved.cu`.
     pub name: String,
     pub source: Arc<str>,
@@ -132,7 +132,7 @@ pub enum CompilerKind {
     Triton(TritonRequest),
 }
 
-impl Unit {
+impl TranslationUnit {
     pub fn flags(&self) -> Vec<String> {
         let mut flags = vec![
             format!("--gpu-architecture={}", self.arch),
@@ -277,8 +277,8 @@ impl Compiler {
     }
 
     /// Refuses units whose compiler is not installed: the units are not at fault.
-    pub(crate) fn can_compile(&self, units: &[Unit]) -> Result<(), Error> {
-        let is_triton = |unit: &&Unit| matches!(unit.compiler, CompilerKind::Triton(_));
+    pub(crate) fn can_compile(&self, units: &[TranslationUnit]) -> Result<(), Error> {
+        let is_triton = |unit: &&TranslationUnit| matches!(unit.compiler, CompilerKind::Triton(_));
         let Some(unit) = units.iter().find(is_triton) else {
             return Ok(());
         };
@@ -289,7 +289,7 @@ impl Compiler {
     }
 
     /// Compiles one unit, or takes it from the cache.
-    pub fn compile(&self, unit: &Unit) -> Result<Compiled, Error> {
+    pub fn compile(&self, unit: &TranslationUnit) -> Result<Compiled, Error> {
         let compiled = self.compile_unless(unit, &|| false)?;
         compiled.ok_or_else(|| Error::NoProcess {
             reason: "stopped".to_owned(),
@@ -301,7 +301,7 @@ impl Compiler {
     /// `None`.
     pub fn compile_all(
         &self,
-        units: &[Unit],
+        units: &[TranslationUnit],
         done: impl Fn(usize, &Compiled) + Sync,
         stop: impl Fn() -> bool + Sync,
     ) -> Result<Vec<Option<Compiled>>, Error> {
@@ -338,7 +338,7 @@ impl Compiler {
     /// `None` if the user asked to stop.
     fn compile_unless(
         &self,
-        unit: &Unit,
+        unit: &TranslationUnit,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Option<Compiled>, Error> {
         let began = Instant::now();
@@ -375,7 +375,7 @@ impl Compiler {
 
     /// The compiler's whole log of a unit, which the cache does not keep: warnings with their
     /// places, and the resources of each kernel.
-    pub fn log(&self, unit: &Unit) -> Result<String, Error> {
+    pub fn log(&self, unit: &TranslationUnit) -> Result<String, Error> {
         let never = || false;
         if unit.compiler != CompilerKind::Nvrtc {
             let built = self.build(unit, "", &never)?;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use cudarc::nvrtc::{result, sys};
 
 use super::Error;
-use crate::toolkit::{self, Found, Origin};
+use crate::toolkit::{self, LibraryFile, Origin};
 
 const STEM: &str = "libnvrtc";
 
@@ -13,7 +13,7 @@ const STEM: &str = "libnvrtc";
 #[derive(Debug)]
 pub struct Nvrtc {
     pub version: (i32, i32),
-    pub found: Found,
+    pub found: LibraryFile,
 }
 
 /// The result of one compilation. Without a cubin it failed, and the log has the reason.
@@ -42,7 +42,7 @@ impl Nvrtc {
         format!("NVRTC {}.{}", self.version.0, self.version.1)
     }
 
-    fn load(found: Found) -> Result<Self, Error> {
+    fn load(found: LibraryFile) -> Result<Self, Error> {
         let path = found.path.clone();
         if found.origin != Origin::Loader {
             // NVRTC opens its builtins by bare name as well.
@@ -81,7 +81,7 @@ impl Nvrtc {
             (Origin::Variable, Some(used)) if !same_file(&used, &path) => {
                 return Err(Error::Shadowed { wanted: path });
             }
-            (origin, Some(path)) => Found { path, origin },
+            (origin, Some(path)) => LibraryFile { path, origin },
             (_, None) => found,
         };
         Ok(Self {
@@ -155,13 +155,13 @@ fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
     }
 }
 
-fn locate() -> Result<Found, Error> {
+fn locate() -> Result<LibraryFile, Error> {
     let mut looked = vec!["DGX_NVRTC".to_owned()];
     if let Some(place) = toolkit::variable("DGX_NVRTC") {
         return toolkit::below(&place)
             .iter()
             .find_map(|p| toolkit::file_or_folder(p, STEM))
-            .map(|path| Found {
+            .map(|path| LibraryFile {
                 path,
                 origin: Origin::Variable,
             })
@@ -173,7 +173,7 @@ fn locate() -> Result<Found, Error> {
     looked.push("the library path".to_owned());
     // SAFETY: only looks for the library.
     if unsafe { sys::is_culib_present() } {
-        return Ok(Found {
+        return Ok(LibraryFile {
             path: PathBuf::from("libnvrtc.so"),
             origin: Origin::Loader,
         });
@@ -181,7 +181,7 @@ fn locate() -> Result<Found, Error> {
     let toolkit = toolkit::system_library_folders();
     looked.extend(toolkit.iter().map(|f| f.display().to_string()));
     if let Some(path) = toolkit::search(&toolkit, STEM) {
-        return Ok(Found {
+        return Ok(LibraryFile {
             path,
             origin: Origin::Toolkit,
         });
@@ -189,14 +189,14 @@ fn locate() -> Result<Found, Error> {
     looked.push(".dgx/nvrtc".to_owned());
     let local = toolkit::checkout_folder("nvrtc").map(|folder| toolkit::below(&folder));
     if let Some(path) = local.and_then(|folders| toolkit::search(&folders, STEM)) {
-        return Ok(Found {
+        return Ok(LibraryFile {
             path,
             origin: Origin::Checkout,
         });
     }
     looked.push("Python environments".to_owned());
     if let Some(path) = toolkit::search(&toolkit::python_library_folders(), STEM) {
-        return Ok(Found {
+        return Ok(LibraryFile {
             path,
             origin: Origin::Python,
         });

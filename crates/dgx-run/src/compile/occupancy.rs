@@ -90,7 +90,7 @@ pub fn occupancy(limits: &Limits, threads: u32, residency: Residency) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::config::target::usual;
+    use dgx_core::config::target::default_device;
 
     #[test]
     fn a_block_finds_room_beside_others_or_not() {
@@ -100,7 +100,8 @@ mod tests {
             smem: Bytes(smem),
         };
         let (small, large) = (block(32, 1 << 10), block(168, 200 << 10));
-        let fits = |one: &Footprint, other, count| one.fits_beside(&usual().limits, other, count);
+        let fits =
+            |one: &Footprint, other, count| one.fits_beside(&default_device().limits, other, count);
         assert!(fits(&large, &small, 2) && fits(&small, &large, 1));
         assert!(!fits(&large, &large, 1), "shared memory");
         assert!(!fits(&small, &small, 16), "warps");
@@ -110,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_scarcest_resource_decides() {
-        let h200 = &usual().limits;
+        let h200 = &default_device().limits;
         let share = |registers, threads, smem| {
             occupancy(h200, threads, residency(h200, registers, threads, smem))
         };
@@ -140,7 +141,7 @@ mod tests {
     /// registers would fit in all, but only six in each quarter.
     #[test]
     fn the_registers_of_a_warp_come_from_one_scheduler() {
-        let h200 = &usual().limits;
+        let h200 = &default_device().limits;
         let blocks = |registers, threads| residency(h200, registers, threads, Bytes(0)).blocks;
         assert_eq!(blocks(80, 160), 4);
         assert_eq!(blocks(80, 768), 1);
@@ -151,7 +152,7 @@ mod tests {
 
     #[test]
     fn shared_memory_is_handed_out_in_units() {
-        let h200 = &usual().limits;
+        let h200 = &default_device().limits;
         let half = h200.shared_per_sm.0 / 2 - h200.shared_reserved.0;
         let blocks = |smem| residency(h200, 32, 128, Bytes(smem)).blocks;
         assert_eq!(
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_named() {
-        let h200 = &usual().limits;
+        let h200 = &default_device().limits;
         assert_eq!(
             residency(h200, 168, 256, Bytes(200 * 1024)).limit,
             "shared memory"

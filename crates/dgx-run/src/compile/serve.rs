@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::nvrtc::{Nvrtc, Output};
 use crate::child::end_with_supervisor;
-use dgx_core::config::target::usual;
+use dgx_core::config::target::default_device;
 
 /// More of a log than a user reads.
 const MAX_LOG: usize = 64 << 10;
@@ -69,7 +69,10 @@ impl Delivery {
 pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> io::Result<()> {
     end_with_supervisor();
     let nvrtc = Nvrtc::find().map_err(io::Error::other)?;
-    let flags = [format!("--gpu-architecture={}", usual().chip.target())];
+    let flags = [format!(
+        "--gpu-architecture={}",
+        default_device().chip.target()
+    )];
     nvrtc
         .compile("first.cu", FIRST, &flags, &[])
         .map_err(io::Error::other)?;

@@ -54,7 +54,7 @@ fn compiler(folder: &Path) -> Compiler {
 }
 
 fn outcome(compiler: &Compiler, source: &str) -> Result<(), String> {
-    let unit = Unit {
+    let unit = TranslationUnit {
         name: "a.cu".to_owned(),
         source: source.into(),
         arch: "sm_90a".to_owned(),

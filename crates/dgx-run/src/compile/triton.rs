@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::process::NoImage;
-use super::{Limits, Unit, ptxas, tool};
+use super::{Limits, TranslationUnit, ptxas, tool};
 use crate::plan::TritonRequest;
 use crate::toolkit;
 use dgx_core::domain::content_hash;
@@ -133,7 +133,7 @@ pub(super) struct Kernel {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum CompilerReply {
     Refused {
         refused: String,
         line: Option<u32>,
@@ -157,7 +157,7 @@ pub(super) const HIDDEN: u32 = 2;
 /// The kernel, or its error.
 pub(super) fn compile(
     python: &Python,
-    unit: &Unit,
+    unit: &TranslationUnit,
     request: &TritonRequest,
     limits: &Limits,
     stop: &dyn Fn() -> bool,
@@ -187,7 +187,7 @@ pub(super) fn compile(
         .map_err(|why| died(format!("with an answer that is none: {why}")))?;
     let name = &unit.name;
     Ok(match answer {
-        Answer::Refused {
+        CompilerReply::Refused {
             refused,
             line,
             lasting,
@@ -198,7 +198,7 @@ pub(super) fn compile(
             },
             lasting,
         },
-        Answer::Made { made } => {
+        CompilerReply::Made { made } => {
             let mut flags = python.flags.clone();
             if request.options.get("enable_fp_fusion") == Some(&0) {
                 flags.push("--fmad=false".to_owned());
@@ -217,7 +217,7 @@ pub(super) fn compile(
 /// A kernel with machine code, made as Triton would: by the first program that supports its PTX.
 fn assembled(
     (programs, flags): (&[PathBuf], &[String]),
-    unit: &Unit,
+    unit: &TranslationUnit,
     made: Kernel,
     limits: &Limits,
     stop: &dyn Fn() -> bool,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use half::f16;
 
-use super::Call;
+use super::CapturedCall;
 use super::npy::npy;
 use super::{make_folder, scratch_lost, unwritten};
 use crate::plan::OperatorCall;
@@ -18,7 +18,7 @@ use dgx_core::operator::{ElementType, Operator};
 
 /// How a dump is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
+pub enum DumpFormat {
     /// NumPy's format
     Npy,
     /// Numbers to read
@@ -60,7 +60,7 @@ const TABLES: [&str; 3] = ["groups", "maps", "deal"];
 pub struct Dump {
     requests: Vec<DumpItem>,
     folder: PathBuf,
-    form: Form,
+    form: DumpFormat,
 }
 
 impl Dump {
@@ -68,7 +68,7 @@ impl Dump {
     pub fn new(
         requests: Vec<DumpItem>,
         folder: PathBuf,
-        form: Form,
+        form: DumpFormat,
         operator: &Operator,
         call: Option<&OperatorCall>,
     ) -> Result<Self, CommandError> {
@@ -82,7 +82,7 @@ impl Dump {
         });
         // Outputs first: they are requested most often.
         let mut fields = operator.fields();
-        fields.sort_by_key(|field| field.form != fields::Form::Output);
+        fields.sort_by_key(|field| field.form != fields::PointedPart::Output);
         let known = || {
             let tables = TABLES.iter().filter(|table| !lacks(table));
             let others = [EXPECTED].into_iter().chain(tables.copied());
@@ -118,14 +118,14 @@ impl Dump {
     }
 
     /// Writes the buffers of a call; returns the files, in the requested order.
-    pub fn write(&self, call: &Call) -> Result<Vec<PathBuf>, CommandError> {
+    pub fn write(&self, call: &CapturedCall) -> Result<Vec<PathBuf>, CommandError> {
         let mut files = Vec::new();
         for request in &self.requests {
             for (group, array) in self.arrays(request, call)? {
                 let whose = group.map_or(String::new(), |group| format!("-g{group}"));
                 let (bytes, end) = match self.form {
-                    Form::Npy => (array.npy(), "npy"),
-                    Form::Text => (array.text().into_bytes(), "txt"),
+                    DumpFormat::Npy => (array.npy(), "npy"),
+                    DumpFormat::Text => (array.text().into_bytes(), "txt"),
                 };
                 let file = self.folder.join(format!("{}{whose}.{end}", request.name));
                 fs::write(&file, bytes).map_err(|e| unwritten(&file, &e))?;
@@ -138,7 +138,7 @@ impl Dump {
     fn arrays(
         &self,
         request: &DumpItem,
-        call: &Call,
+        call: &CapturedCall,
     ) -> Result<Vec<(Option<usize>, Array)>, CommandError> {
         let name = request.name.as_str();
         if name == EXPECTED {
@@ -191,7 +191,7 @@ fn divided(name: &str, bytes: usize, kind: Element) -> CommandError {
 }
 
 /// The expected result of exactly this call.
-fn expected(call: &Call, group: usize) -> Array {
+fn expected(call: &CapturedCall, group: usize) -> Array {
     let answer = &call.oracle.groups[group];
     let value = |index: usize| answer.c(index) as f32;
     Array {
@@ -215,7 +215,7 @@ fn layout(
         let field = fields.iter().find(|field| field.name == name)?;
         let lies = operator.rows(field, group?)?;
         let kind = match field.form {
-            fields::Form::Elements | fields::Form::Output => {
+            fields::PointedPart::Elements | fields::PointedPart::Output => {
                 Element::of(operator.tensor(field).element)
             }
             _ => Element::U8,
@@ -333,7 +333,7 @@ impl Array {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::group;
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_buffer_of_another_size_is_just_bytes() {
         let group = group(2, 8, 32);
-        let layout = |name: &str, bytes| layout(usual(), name, Some(&group), bytes);
+        let layout = |name: &str, bytes| layout(default_operator(), name, Some(&group), bytes);
         assert_eq!(layout("c", 32), (Element::F16, vec![2, 8]));
         assert_eq!(layout("b1", 8 * 16), (Element::U8, vec![8, 16]));
         assert_eq!(layout("sfa", 4), (Element::U8, vec![2, 2]));

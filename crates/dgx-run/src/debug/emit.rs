@@ -12,7 +12,7 @@ use dgx_core::domain::{ContenderId, Exit};
 
 /// A kind of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub enum CodeKind {
     /// What the emulator runs
     Ptx,
     /// Machine code, disassembled by nvdisasm or cuobjdump
@@ -21,7 +21,7 @@ pub enum Kind {
     Cubin,
 }
 
-impl Kind {
+impl CodeKind {
     fn ending(self) -> &'static str {
         match self {
             Self::Ptx => "ptx",
@@ -43,16 +43,16 @@ pub struct Emission {
 pub fn emit(
     image: &Image,
     contender: &ContenderId,
-    kinds: &[Kind],
+    kinds: &[CodeKind],
     folder: &Path,
 ) -> Result<Emission, CommandError> {
     let mut emission = Emission::default();
     for kind in kinds {
         let file = folder.join(format!("{}.{}", stem(contender), kind.ending()));
         let code = match kind {
-            Kind::Ptx => image.ptx.clone().into_bytes(),
-            Kind::Cubin => image.cubin.clone(),
-            Kind::Sass => match disassemble(&image.cubin) {
+            CodeKind::Ptx => image.ptx.clone().into_bytes(),
+            CodeKind::Cubin => image.cubin.clone(),
+            CodeKind::Sass => match disassemble(&image.cubin) {
                 Ok(text) => text,
                 Err(why) => {
                     emission.missing = Some(why);

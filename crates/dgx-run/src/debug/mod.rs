@@ -13,17 +13,17 @@ use tempfile::TempDir;
 
 use crate::backend::Salt;
 use crate::compile::Compiler;
-use crate::operator::{Operands, Oracle, ProblemKey, Written};
+use crate::operator::{Operands, Oracle, OutputValues, ProblemKey};
 use crate::sweep::{Bar, CompiledCell, Progress, Runner};
 use crate::validate::{Story, Tolerance, story};
-use crate::worker::{Keep, Kept, answers};
+use crate::worker::{KeepRequest, KeptCall, answers};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Device, Distribution, Exit, Status, Verdict};
 use dgx_core::operator::Operator;
 use dgx_core::record::schema::Settings;
 
-pub use dump::{Dump, DumpItem, Form};
-pub use emit::{Kind, emit};
+pub use dump::{Dump, DumpFormat, DumpItem};
+pub use emit::{CodeKind, emit};
 
 /// The findings of one backend on a cell.
 pub struct Diagnosis {
@@ -31,7 +31,7 @@ pub struct Diagnosis {
     pub device: Device,
     pub verdict: Verdict,
     /// The call that decided the verdict.
-    pub call: Option<Call>,
+    pub call: Option<CapturedCall>,
     /// The verdict on each distribution alone, if the cell's verdict came before all were tried.
     pub others: Vec<(Distribution, Verdict)>,
     /// Keeps the files of the call as long as they may be needed.
@@ -39,8 +39,8 @@ pub struct Diagnosis {
 }
 
 /// A call, and its buffers.
-pub struct Call {
-    pub kept: Kept,
+pub struct CapturedCall {
+    pub kept: KeptCall,
     pub operands: Operands,
     pub oracle: Oracle,
     /// How C is wrong, if it is.
@@ -118,8 +118,8 @@ impl Investigation<'_> {
         settings: &Settings,
         buffers: &[String],
         folder: &TempDir,
-    ) -> Result<Option<(Verdict, Option<Kept>)>, CommandError> {
-        let keep = Keep {
+    ) -> Result<Option<(Verdict, Option<KeptCall>)>, CommandError> {
+        let keep = KeepRequest {
             folder: folder.path().to_owned(),
             buffers: buffers.to_vec(),
         };
@@ -127,7 +127,7 @@ impl Investigation<'_> {
             .judge(runner, self.compiler, settings, self.time_limit, keep)
     }
 
-    fn call(&self, kept: Kept) -> Result<Call, CommandError> {
+    fn call(&self, kept: KeptCall) -> Result<CapturedCall, CommandError> {
         let (shape, seed) = (self.cell.shape, self.settings.data_seed());
         let answers = answers(self.cache);
         let problem = |distribution, salt: Salt| {
@@ -148,7 +148,7 @@ impl Investigation<'_> {
         let whole = outputs.len() == oracle.groups.len();
         let tolerance = Tolerance::from(self.settings);
         let story = whole.then(|| story(&outputs, &operands, &oracle, tolerance, earlier.as_ref()));
-        Ok(Call {
+        Ok(CapturedCall {
             story: story.flatten(),
             kept,
             operands,
@@ -158,7 +158,7 @@ impl Investigation<'_> {
 }
 
 /// The kept outputs, group by group.
-fn written(operator: &Operator, kept: &Kept) -> std::io::Result<Vec<Written>> {
+fn written(operator: &Operator, kept: &KeptCall) -> std::io::Result<Vec<OutputValues>> {
     let mut all = Vec::new();
     for (place, output) in operator.outputs.iter().enumerate() {
         for (group, bytes) in kept.bytes(&output.tensor.name)? {

@@ -210,7 +210,7 @@ pub fn builds_by_shape(builds: &[Build]) -> BTreeMap<&str, &Build> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::config::target::usual;
+    use dgx_core::config::target::default_device;
     use dgx_core::domain::{ContenderId, Timing};
     use dgx_core::operators;
     use dgx_core::record::synthetic::group;
@@ -270,12 +270,12 @@ mod tests {
     }
 
     fn fit_of(shape: &Shape, call: &OperatorCall, build: &Build) -> CallFit {
-        let ceiling = usual().ceiling(Timing::Measured);
+        let ceiling = default_device().ceiling(Timing::Measured);
         CallFit::of(
-            (operators::usual(), shape),
+            (operators::default_operator(), shape),
             call,
             build,
-            &usual().limits,
+            &default_device().limits,
             ceiling,
         )
     }
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(fit.padding, Some(384.0 / 170.0 - 1.0));
         assert_eq!(fit.k_steps, Some((4, 4)));
         let kernels = [KernelFit::of(
-            &usual().limits,
+            &default_device().limits,
             &build(128, 200 * 1024).kernels[0],
         )];
         let remarks = remarks(&kernels, &[fit]);

@@ -1,7 +1,7 @@
 //! What the host hands to a kernel: `dgx::Args` and `dgx::Group` of
 //! `variants/include/dgx/abi.cuh`, whose layout follows from the operator.
 
-use dgx_core::fields::{Form, storage_type};
+use dgx_core::fields::{PointedPart, storage_type};
 use dgx_core::operator::Operator;
 
 pub(crate) const SCRATCH_SLOTS: usize = 8;
@@ -77,16 +77,18 @@ pub(crate) fn header(operator: &Operator) -> String {
     for field in operator.fields() {
         let tensor = operator.tensor(&field);
         let (constant, kind) = match field.form {
-            Form::Elements => ("const ", storage_type(tensor.element)),
-            Form::Scales | Form::Atoms => ("const ", "u8"),
-            Form::Output => ("", storage_type(tensor.element)),
+            PointedPart::Elements => ("const ", storage_type(tensor.element)),
+            PointedPart::Scales | PointedPart::Atoms => ("const ", "u8"),
+            PointedPart::Output => ("", storage_type(tensor.element)),
         };
         let extents: Vec<String> = tensor.extents.iter().map(|e| operator.formula(e)).collect();
         let (element, extents) = (tensor.element.name(), extents.join(" x "));
         let about = match field.form {
-            Form::Elements | Form::Output => format!("{element}, {extents}"),
-            Form::Scales => "one for each block of a row".to_owned(),
-            Form::Atoms => "the same scales in 128-row x 4-scale atoms of 512 bytes".to_owned(),
+            PointedPart::Elements | PointedPart::Output => format!("{element}, {extents}"),
+            PointedPart::Scales => "one for each block of a row".to_owned(),
+            PointedPart::Atoms => {
+                "the same scales in 128-row x 4-scale atoms of 512 bytes".to_owned()
+            }
         };
         members += &format!("  {constant}{kind}* {};  // {about}\n", field.name);
     }
@@ -153,11 +155,17 @@ static_assert(sizeof(Args) == {args}, \"keep in step with crates/dgx-run/src/ope
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
 
     #[test]
     fn the_dual_gemm_has_the_layout_it_always_had() {
-        assert_eq!((group_bytes(usual()), args_bytes(usual())), (168, 1440));
+        assert_eq!(
+            (
+                group_bytes(default_operator()),
+                args_bytes(default_operator())
+            ),
+            (168, 1440)
+        );
         let group = Group {
             pointers: (1..=10).collect(),
             sizes: vec![21, 22, 23],
@@ -183,6 +191,6 @@ mod tests {
             lines.filter(|line| !line.is_empty()).collect()
         };
         let kept = include_str!("../../../../variants/include/dgx/abi.cuh");
-        assert_eq!(code(&header(usual())), code(kept));
+        assert_eq!(code(&header(default_operator())), code(kept));
     }
 }

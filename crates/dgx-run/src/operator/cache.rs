@@ -251,7 +251,7 @@ impl Checksum {
 mod tests {
     use super::*;
     use dgx_core::domain::{Distribution, Shape};
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::grouped;
 
     fn shape() -> Shape {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn problem(distribution: Distribution, seed: u64) -> ProblemKey {
-        ProblemKey::new(usual(), &shape(), distribution, seed)
+        ProblemKey::new(default_operator(), &shape(), distribution, seed)
     }
 
     /// Results kept by an earlier dgx are those of other data.
@@ -268,7 +268,7 @@ mod tests {
         let shape = shape();
         let mut hash = Sha256::new();
         for distribution in Distribution::ALL[..4].iter().copied() {
-            for group in Operands::draw(usual(), &shape, distribution, 7).groups {
+            for group in Operands::draw(default_operator(), &shape, distribution, 7).groups {
                 group.inputs.iter().for_each(|t| hash.update(&t.elements));
                 group.inputs.iter().for_each(|t| hash.update(&t.scales));
             }

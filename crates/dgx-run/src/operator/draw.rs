@@ -20,7 +20,7 @@ const CHUNK_ROWS: usize = 32;
 
 /// The side of a product that a tensor is on, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum OperandSide {
     Left,
     Right(usize),
 }
@@ -36,7 +36,7 @@ enum Stream {
     KindsOfRight = 5,
 }
 
-impl Side {
+impl OperandSide {
     fn stream(self) -> Stream {
         match self {
             Self::Left => Stream::Left,
@@ -128,7 +128,12 @@ impl Draw {
     }
 
     /// Packed elements and row-major scales of a tensor of `rows` × `columns`.
-    pub(super) fn tensor(&self, side: Side, rows: usize, columns: usize) -> (Vec<u8>, Vec<u8>) {
+    pub(super) fn tensor(
+        &self,
+        side: OperandSide,
+        rows: usize,
+        columns: usize,
+    ) -> (Vec<u8>, Vec<u8>) {
         let (width, scale_width) = (columns / 2, columns / SCALE_BLOCK);
         let mut elements = vec![0; rows * width];
         let mut scales = vec![0; rows * scale_width];
@@ -155,14 +160,14 @@ impl Draw {
         (elements, scales)
     }
 
-    fn full_row(&self, rng: &mut ChaCha8Rng, side: Side, row: &mut [u8], scales: &mut [u8]) {
+    fn full_row(&self, rng: &mut ChaCha8Rng, side: OperandSide, row: &mut [u8], scales: &mut [u8]) {
         rng.fill_bytes(row);
         let blocks = row.chunks_mut(SCALE_BLOCK / 2).zip(scales);
         for ((elements, scale), e) in blocks.zip(&self.levels) {
             let random = rng.next_u32();
             let own = match side {
-                Side::Left => *e,
-                Side::Right(_) => LEVEL - e,
+                OperandSide::Left => *e,
+                OperandSide::Right(_) => LEVEL - e,
             };
             // Each scale is independent of its neighbours.
             *scale = match random >> 24 {

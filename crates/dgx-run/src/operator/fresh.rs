@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::shuffle::{Drawn, Shuffle};
 use super::symmetry::{Symmetry, symmetries};
-use super::{SCALE_BLOCK, Tensor, Written, is_gated};
+use super::{OutputValues, SCALE_BLOCK, Tensor, is_gated};
 use dgx_core::operator::{Extent, MAX_RANK, Operator, Tensor as Declared};
 
 /// One axis of a tensor; `Axis` of tools.cu.
@@ -334,11 +334,11 @@ impl Rows {
 
 /// An output of a call, changed back to that for the original data.
 pub(crate) fn moved_back(
-    output: &Written,
+    output: &OutputValues,
     axes: &[Axis],
     shuffle: Shuffle,
     group: usize,
-) -> Written {
+) -> OutputValues {
     let bits = output.element.bits() as usize;
     let mut rows = Rows::new(axes, shuffle, group, bits);
     rows.origins = rows.origins.inverted();

@@ -49,4 +49,4 @@ pub(crate) use oracle::{silu, written_outputs};
 pub use shuffle::drawing;
 pub(crate) use shuffle::{Shuffle, axes_of, unshuffled};
 pub use tensor::Tensor;
-pub use written::{Found, Written};
+pub use written::{OutputElement, OutputValues};

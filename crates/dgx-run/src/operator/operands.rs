@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Tensor;
 use super::draw::exact::Recipe;
-use super::draw::plain::{Source, Sums, quiet};
-use super::draw::{Draw, Side};
+use super::draw::plain::{DataSource, Sums, quiet};
+use super::draw::{Draw, OperandSide};
 use super::evaluate::Problem;
 use dgx_core::domain::Distribution;
 use dgx_core::domain::{Group, Shape};
@@ -52,7 +52,7 @@ impl GroupOperands {
         let Some(product) = product.filter(scaled) else {
             let quiet = quiet(&operator.constants);
             for (place, tensor) in drawn.inputs.iter_mut().enumerate() {
-                let source = Source {
+                let source = DataSource {
                     seed,
                     group: index,
                     tensor: place,
@@ -68,8 +68,8 @@ impl GroupOperands {
         let depth = drawn.inputs[product.left].columns();
         let draw = Draw::new(seed, index, depth, distribution);
         let rights = product.rights.iter().enumerate();
-        let sides = rights.map(|(nth, place)| (*place, Side::Right(nth)));
-        for (place, side) in sides.chain([(product.left, Side::Left)]) {
+        let sides = rights.map(|(nth, place)| (*place, OperandSide::Right(nth)));
+        for (place, side) in sides.chain([(product.left, OperandSide::Left)]) {
             let tensor = &mut drawn.inputs[place];
             (tensor.elements, tensor.scales) = draw.tensor(side, tensor.rows(), tensor.columns());
         }
@@ -191,13 +191,19 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::group;
 
     const DEPTH: usize = 2048;
 
     fn drawn(m: u32, n: u32, index: usize, how: Distribution, seed: u64) -> GroupOperands {
-        GroupOperands::draw(usual(), &group(m, n, DEPTH as u32), index, how, seed)
+        GroupOperands::draw(
+            default_operator(),
+            &group(m, n, DEPTH as u32),
+            index,
+            how,
+            seed,
+        )
     }
 
     fn nibbles(bytes: &[u8]) -> BTreeSet<u8> {
@@ -255,7 +261,7 @@ mod tests {
     #[test]
     fn blanks_are_as_large_as_what_is_drawn() {
         let drawn = drawn(200, 256, 0, Distribution::Full, 7);
-        let blank = GroupOperands::blank(usual(), &drawn.group);
+        let blank = GroupOperands::blank(default_operator(), &drawn.group);
         for (blank, drawn) in blank.inputs.iter().zip(&drawn.inputs) {
             let sizes = |t: &Tensor| (t.elements.len(), t.scales.len(), t.extents.clone());
             assert_eq!(sizes(blank), sizes(drawn));

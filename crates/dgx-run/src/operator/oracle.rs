@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::gated::kept_steps;
 use super::operands::{GroupOperands, Operands};
-use super::{Arithmetic, Evaluator, Problem, Tensor, Written};
+use super::{Arithmetic, Evaluator, OutputValues, Problem, Tensor};
 use dgx_core::operator::{Op, Operator, Output};
 
 /// Elements of each product, or output, of a group that a spot check computes.
@@ -207,7 +207,7 @@ pub(super) fn written_output(
         false => 0,
     };
     let tensor = &operator.outputs[place].tensor;
-    let written = Written::rounded(tensor.element, (0..count).map(|index| answer.c(index)));
+    let written = OutputValues::rounded(tensor.element, (0..count).map(|index| answer.c(index)));
     let extents = tensor.extents(sizes).unwrap_or_default().into_iter();
     Tensor {
         name: tensor.name.clone(),

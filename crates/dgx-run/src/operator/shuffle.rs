@@ -5,7 +5,7 @@ use rand_chacha::rand_core::SeedableRng;
 use sha2::{Digest, Sha256};
 
 use super::fresh::{Axis, input_axes, moved, moved_back, moved_values, output_axes, product_axes};
-use super::{GroupOperands, GroupOracle, Operands, Oracle, Written, is_gated};
+use super::{GroupOperands, GroupOracle, Operands, Oracle, OutputValues, is_gated};
 use dgx_core::domain::{Group, mix};
 use dgx_core::operator::Operator;
 
@@ -172,12 +172,12 @@ impl Oracle {
 /// Outputs of a call, changed back to those for the unshuffled data, if that is one to one: every
 /// element was written, and belongs to an output.
 pub(crate) fn unshuffled(
-    outputs: &[Written],
+    outputs: &[OutputValues],
     shuffle: Shuffle,
     operator: &Operator,
     groups: &[Group],
-) -> Option<Vec<Written>> {
-    if is_gated(operator) || !outputs.iter().all(Written::is_whole) {
+) -> Option<Vec<OutputValues>> {
+    if is_gated(operator) || !outputs.iter().all(OutputValues::is_whole) {
         return None;
     }
     let count = operator.outputs.len();
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use dgx_core::domain::Distribution;
     use dgx_core::domain::Shape;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::group;
 
     #[test]
@@ -238,11 +238,11 @@ mod tests {
             groups: groups.to_vec(),
         };
         for distribution in Distribution::ALL {
-            let operands = Operands::draw(usual(), &shape, distribution, 7);
+            let operands = Operands::draw(default_operator(), &shape, distribution, 7);
             let oracle = Oracle::compute(&operands);
             let shuffle = Shuffle::new(99);
             let (posed, answer) = {
-                let answer = oracle.shuffled(shuffle, usual(), &shape.groups);
+                let answer = oracle.shuffled(shuffle, default_operator(), &shape.groups);
                 (operands.shuffled(shuffle), answer)
             };
             let mut rng = rand::rng();
@@ -259,11 +259,13 @@ mod tests {
             assert_ne!(posed, operands);
             assert!(answer.spot_check(&operands, &mut rng).is_err());
         }
-        let operands = Operands::draw(usual(), &shape, Distribution::Benchmark, 7);
+        let operands = Operands::draw(default_operator(), &shape, Distribution::Benchmark, 7);
         let oracle = Oracle::compute(&operands);
         let sizes = |shuffle| -> Vec<u64> {
             let c = |g: &GroupOracle| (0..g.gate.len()).map(|i| g.c(i).abs()).collect::<Vec<_>>();
-            let groups = oracle.shuffled(shuffle, usual(), &shape.groups).groups;
+            let groups = oracle
+                .shuffled(shuffle, default_operator(), &shape.groups)
+                .groups;
             let mut sizes: Vec<u64> = groups.iter().flat_map(c).map(f64::to_bits).collect();
             sizes.sort_unstable();
             sizes

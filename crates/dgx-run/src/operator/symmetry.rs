@@ -77,7 +77,7 @@ fn mentions(extent: &Extent, size: usize) -> bool {
 }
 
 /// Negations along a size of one input, and of two if neither holds alone.
-fn negations(operator: &Operator, trials: &[Trial], size: usize) -> Vec<Symmetry> {
+fn negations(operator: &Operator, trials: &[SymmetryTrial], size: usize) -> Vec<Symmetry> {
     let has = |tensor: &Tensor| tensor.extents.contains(&Extent::Size(size));
     let signed: Vec<usize> = (0..operator.inputs.len())
         .filter(|i| has(&operator.inputs[*i]) && is_signed(&operator.inputs[*i]))
@@ -128,8 +128,8 @@ fn is_signed(tensor: &Tensor) -> bool {
 }
 
 /// Whether a permutation or negation holds on all small shapes.
-fn holds(operator: &Operator, trials: &[Trial], symmetry: &Symmetry) -> bool {
-    let changed = |trial: &Trial| -> Option<()> {
+fn holds(operator: &Operator, trials: &[SymmetryTrial], symmetry: &Symmetry) -> bool {
+    let changed = |trial: &SymmetryTrial| -> Option<()> {
         let mut rng = ChaCha8Rng::seed_from_u64(trial.seed ^ 1);
         let change = Change::draw(symmetry, &trial.sizes, &mut rng);
         let inputs: Vec<Vec<f64>> = trial
@@ -217,7 +217,7 @@ impl<'a> Change<'a> {
 }
 
 /// Data of a small shape, and the results.
-struct Trial {
+struct SymmetryTrial {
     seed: u64,
     sizes: Vec<u64>,
     inputs: Vec<Vec<f64>>,
@@ -226,7 +226,7 @@ struct Trial {
 
 /// `None` if a small shape cannot be evaluated, or an output is all zeros or has no finite value:
 /// then it shows nothing.
-fn trials(operator: &Operator) -> Option<Vec<Trial>> {
+fn trials(operator: &Operator) -> Option<Vec<SymmetryTrial>> {
     let mut trials = Vec::new();
     for sizes in &operator.small {
         for seed in 0..TRIALS {
@@ -240,7 +240,7 @@ fn trials(operator: &Operator) -> Option<Vec<Trial>> {
                 .iter()
                 .map(draw)
                 .collect::<Option<Vec<_>>>()?;
-            let mut trial = Trial {
+            let mut trial = SymmetryTrial {
                 seed,
                 sizes: sizes.clone(),
                 inputs,
@@ -271,7 +271,7 @@ fn drawn(tensor: &Tensor, sizes: &[u64], rng: &mut ChaCha8Rng) -> f64 {
     }
 }
 
-impl Trial {
+impl SymmetryTrial {
     /// All outputs; one that names another reads its computed value.
     fn evaluate(&self, operator: &Operator, inputs: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
         let bytes =

@@ -5,7 +5,7 @@ use dgx_core::operator::ElementType;
 
 /// The contents of an output of a group after a call, element by element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct OutputValues {
     pub element: ElementType,
     /// Packed as in memory.
     bytes: Vec<u8>,
@@ -16,14 +16,14 @@ pub struct Written {
 
 /// One element of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct OutputElement {
     pub element: ElementType,
     pub bits: u64,
     /// Whether it differs from its value before the call.
     pub written: bool,
 }
 
-impl Found {
+impl OutputElement {
     pub fn value(self) -> f64 {
         match self.element {
             // Neither true nor false.
@@ -33,7 +33,7 @@ impl Found {
     }
 }
 
-impl Written {
+impl OutputValues {
     pub fn new(element: ElementType, bytes: Vec<u8>, poison: u64) -> Self {
         Self {
             element,
@@ -81,9 +81,9 @@ impl Written {
         self.bytes.is_empty()
     }
 
-    pub fn at(&self, index: usize) -> Found {
+    pub fn at(&self, index: usize) -> OutputElement {
         let bits = self.bits(index);
-        Found {
+        OutputElement {
             element: self.element,
             bits,
             written: bits != self.poison,
@@ -106,7 +106,7 @@ impl Written {
         }
     }
 
-    pub(crate) fn all(&self) -> impl IndexedParallelIterator<Item = Found> + '_ {
+    pub(crate) fn all(&self) -> impl IndexedParallelIterator<Item = OutputElement> + '_ {
         (0..self.len()).into_par_iter().map(|index| self.at(index))
     }
 
@@ -172,7 +172,7 @@ mod tests {
         for element in ElementType::ALL {
             let element = element.element();
             let values = [1.0, 0.0, 1.0, 1.0, 0.0];
-            let written = Written::rounded(element, values.into_iter());
+            let written = OutputValues::rounded(element, values.into_iter());
             let found: Vec<f64> = (0..5).map(|i| written.at(i).value()).collect();
             assert_eq!(found, values, "{}", element.name());
             assert!((0..5).all(|i| written.at(i).written), "{}", element.name());
@@ -183,13 +183,13 @@ mod tests {
     fn what_nobody_wrote_is_known_whatever_the_poison_was() {
         let poisons = [(ElementType::F16, 0x7d01), (ElementType::F32, 0x7f80_0123)];
         for (element, poison) in poisons {
-            let mut one = Written::rounded(element, [1.0, 2.0].into_iter());
+            let mut one = OutputValues::rounded(element, [1.0, 2.0].into_iter());
             one.set(1, poison);
-            let written = Written::new(element, one.bytes.clone(), poison).settled();
+            let written = OutputValues::new(element, one.bytes.clone(), poison).settled();
             assert_eq!([0, 1].map(|i| written.at(i).written), [true, false]);
             assert!(written.at(1).value().is_nan());
         }
-        let neither = Written::new(ElementType::Bool, vec![1, 0x5a], u64::MAX);
+        let neither = OutputValues::new(ElementType::Bool, vec![1, 0x5a], u64::MAX);
         assert!(neither.at(1).value().is_nan());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::deal::Hands;
+use super::deal::TileAssignment;
 use crate::catalog::{Fill, MapType, NumberType, OperandRef, Swizzle};
 
 /// One call of a contender on a shape. Every per-group list is in the order
@@ -40,7 +40,7 @@ pub struct TileLists {
 
 impl TileLists {
     /// Lays out the workers' lists, ended by `end`.
-    pub(super) fn new(hands: &Hands, end: u32) -> Self {
+    pub(super) fn new(hands: &TileAssignment, end: u32) -> Self {
         let rows = hands.tiles.iter().map(Vec::len).max().unwrap_or(1);
         let row = |i: usize| {
             let hands = hands.tiles.iter();

@@ -12,7 +12,7 @@ const PATIENCE: usize = 20_000_000;
 const FEW: usize = 32;
 
 /// Tiles dealt out.
-pub(super) struct Hands {
+pub(super) struct TileAssignment {
     /// The tiles of each worker, ascending. Worker w begins with tile w, which is not listed.
     pub(super) tiles: Vec<Vec<u32>>,
     /// When the last worker is done.
@@ -24,9 +24,9 @@ pub(super) struct Hands {
 }
 
 /// Tile i costs `costs[i]`.
-pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
-    let mut hands: Vec<Hand> = (0..workers.min(costs.len()))
-        .map(|tile| Hand::new(tile, costs))
+pub(super) fn deal(costs: &[u64], workers: usize) -> TileAssignment {
+    let mut hands: Vec<WorkerTiles> = (0..workers.min(costs.len()))
+        .map(|tile| WorkerTiles::new(tile, costs))
         .collect();
     longest_first(&mut hands, costs);
     let looked_at = match costs.len() <= FEW.saturating_mul(workers) {
@@ -38,7 +38,7 @@ pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
         hand.tiles.sort_unstable();
         hand.tiles
     });
-    Hands {
+    TileAssignment {
         tiles: tiles.collect(),
         makespan,
         cost: costs.iter().copied().fold(0, u64::saturating_add),
@@ -46,13 +46,13 @@ pub(super) fn deal(costs: &[u64], workers: usize) -> Hands {
     }
 }
 
-struct Hand {
+struct WorkerTiles {
     /// The first is the worker's fixed one.
     tiles: Vec<u32>,
     load: u64,
 }
 
-impl Hand {
+impl WorkerTiles {
     fn new(tile: usize, costs: &[u64]) -> Self {
         Self {
             tiles: vec![tile as u32],
@@ -62,7 +62,7 @@ impl Hand {
 }
 
 /// The longest remaining tile to the least loaded worker, until none is left.
-fn longest_first(hands: &mut [Hand], costs: &[u64]) {
+fn longest_first(hands: &mut [WorkerTiles], costs: &[u64]) {
     let mut rest: Vec<usize> = (hands.len()..costs.len()).collect();
     rest.sort_by_key(|tile| Reverse(costs[*tile]));
     let mut queue: BinaryHeap<_> = (0..hands.len())
@@ -79,7 +79,7 @@ fn longest_first(hands: &mut [Hand], costs: &[u64]) {
 
 /// Moves a tile of the busiest worker to another, or exchanges it for a shorter one, as long as
 /// that helps. Returns the number of examined exchanges.
-fn even_out(hands: &mut [Hand], costs: &[u64]) -> usize {
+fn even_out(hands: &mut [WorkerTiles], costs: &[u64]) -> usize {
     let mut looked_at = 0;
     while looked_at < PATIENCE {
         let Some(busiest) = (0..hands.len()).max_by_key(|w| hands[*w].load) else {
@@ -103,22 +103,22 @@ fn even_out(hands: &mut [Hand], costs: &[u64]) -> usize {
 }
 
 /// Indices among the tiles of the two workers.
-struct Trade {
+struct TileExchange {
     given: usize,
     to: usize,
     taken: Option<usize>,
 }
 
 fn best_trade(
-    hands: &[Hand],
+    hands: &[WorkerTiles],
     costs: &[u64],
     busiest: usize,
     looked_at: &mut usize,
-) -> Option<Trade> {
-    let cost = |hand: &Hand, place: usize| costs[hand.tiles[place] as usize];
+) -> Option<TileExchange> {
+    let cost = |hand: &WorkerTiles, place: usize| costs[hand.tiles[place] as usize];
     let from = &hands[busiest];
     let all: usize = hands.iter().map(|hand| hand.tiles.len()).sum();
-    let mut best: Option<(u64, Trade)> = None;
+    let mut best: Option<(u64, TileExchange)> = None;
     for given in 1..from.tiles.len() {
         *looked_at += all - from.tiles.len();
         let long = cost(from, given);
@@ -143,7 +143,7 @@ fn best_trade(
                 );
                 let worse = loads.0.max(loads.1);
                 if worse < best.as_ref().map_or(from.load, |(least, _)| *least) {
-                    best = Some((worse, Trade { given, to, taken }));
+                    best = Some((worse, TileExchange { given, to, taken }));
                 }
             }
         }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn every_tile_once_and_the_first_its_own() {
         let costs: Vec<u64> = (0..500).map(|i| 1 + (i * 7919) % 97).collect();
-        let Hands {
+        let TileAssignment {
             tiles,
             makespan,
             cost,
@@ -192,9 +192,11 @@ mod tests {
     #[test]
     fn no_trade_is_better_than_the_best() {
         let costs: Vec<u64> = (0..60).map(|i| 1 + (i * 7919) % 97).collect();
-        let mut hands: Vec<Hand> = (0..7).map(|tile| Hand::new(tile, &costs)).collect();
+        let mut hands: Vec<WorkerTiles> =
+            (0..7).map(|tile| WorkerTiles::new(tile, &costs)).collect();
         longest_first(&mut hands, &costs);
-        let loads = |hands: &[Hand]| hands.iter().map(|hand| hand.load).collect::<Vec<u64>>();
+        let loads =
+            |hands: &[WorkerTiles]| hands.iter().map(|hand| hand.load).collect::<Vec<u64>>();
         for busiest in 0..hands.len() {
             let from = &hands[busiest];
             let longer = |to: usize, moved: u64| (from.load - moved).max(hands[to].load + moved);
@@ -212,7 +214,7 @@ mod tests {
             }
             let trade = best_trade(&hands, &costs, busiest, &mut 0);
             let found = trade.map_or(from.load, |trade| {
-                let cost = |hand: &Hand, place: usize| costs[hand.tiles[place] as usize];
+                let cost = |hand: &WorkerTiles, place: usize| costs[hand.tiles[place] as usize];
                 let short = trade.taken.map_or(0, |place| cost(&hands[trade.to], place));
                 longer(trade.to, cost(from, trade.given) - short)
             });
@@ -229,7 +231,9 @@ mod tests {
             .flat_map(|t| [(4 * t).max(290 + 2 * t) * 112; 64])
             .collect();
         let even = costs.iter().sum::<u64>() as f64 / 132.0;
-        let mut hands: Vec<Hand> = (0..132).map(|tile| Hand::new(tile, &costs)).collect();
+        let mut hands: Vec<WorkerTiles> = (0..132)
+            .map(|tile| WorkerTiles::new(tile, &costs))
+            .collect();
         longest_first(&mut hands, &costs);
         let before = hands.iter().map(|hand| hand.load).max().unwrap_or(0);
         assert!(before as f64 > 1.04 * even);

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::Machine;
+use super::PlanTarget;
 use super::call::{
     Argument, Arguments, LaunchGeometry, MapGeometry, MapLayout, Number, OperatorCall,
     ScratchLayout, ScratchSize, TileLists,
 };
-use super::deal::{Hands, deal};
+use super::deal::{TileAssignment, deal};
 use crate::catalog::{
     self, Arg, Contender, Definition, Language, Launch, MAKESPAN, MINIMUM, Pick, Scratch,
     TensorMap, Tune, Variant, combinations,
@@ -42,7 +42,7 @@ pub(super) fn applies(
     pick: &Pick,
     variant: &Variant,
     shape: &Shape,
-    machine: &Machine,
+    machine: &PlanTarget,
     steps: &Steps,
 ) -> Result<bool, InputError> {
     let none = Values::default();
@@ -59,7 +59,7 @@ pub(super) fn applies(
 pub(super) fn terms(
     pick: &Pick,
     shape: &Shape,
-    machine: &Machine,
+    machine: &PlanTarget,
     steps: &Steps,
 ) -> Result<Result<(Vec<i64>, Values), String>, InputError> {
     let values = values(&pick.contender, shape, machine, steps)?;
@@ -82,7 +82,7 @@ pub(super) fn terms(
 pub(super) fn values(
     contender: &Contender,
     shape: &Shape,
-    machine: &Machine,
+    machine: &PlanTarget,
     steps: &Steps,
 ) -> Result<Values, InputError> {
     let variant = &contender.variant;
@@ -133,7 +133,7 @@ pub(super) fn values(
 pub(super) fn call(
     variant: &Variant,
     shape: &Shape,
-    machine: &Machine,
+    machine: &PlanTarget,
     values: &Values,
     steps: &Steps,
 ) -> Result<Result<OperatorCall, String>, InputError> {
@@ -160,7 +160,7 @@ impl<'a> Evaluator<'a> {
     fn new(
         variant: &'a Variant,
         shape: &'a Shape,
-        machine: &Machine,
+        machine: &PlanTarget,
         values: &'a Values,
         steps: &'a Steps,
     ) -> Self {
@@ -352,7 +352,7 @@ impl<'a> Evaluator<'a> {
         Ok((begin, total))
     }
 
-    fn hands(&self, order: &[usize]) -> Result<Option<Hands>, InputError> {
+    fn hands(&self, order: &[usize]) -> Result<Option<TileAssignment>, InputError> {
         let (Some(formulas), Some(tiles)) = (&self.variant.deal, &self.tiles) else {
             return Ok(None);
         };

@@ -35,13 +35,13 @@ use dgx_core::expr::Steps;
 
 /// The limits of a plan.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine<'a> {
+pub struct PlanTarget<'a> {
     pub device: &'a Device,
     /// Memory of the host for data and expected results, if it is limited.
     pub host: Option<Bytes>,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> PlanTarget<'a> {
     /// For planning without running.
     pub fn of(device: &'a Device) -> Self {
         Self { device, host: None }
@@ -68,20 +68,20 @@ pub struct Plan {
     pub contenders: Vec<Contender>,
     pub shapes: Vec<Shape>,
     /// Every contender on every shape, contender by contender.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<PlannedCell>,
     pub builds: Vec<BuildSpec>,
 }
 
 /// One contender on one shape, by their indices in the plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct PlannedCell {
     pub contender: usize,
     pub shape: usize,
-    pub work: Work,
+    pub outcome: PlanOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Work {
+pub enum PlanOutcome {
     Run {
         /// Index in [`Plan::builds`].
         build: usize,
@@ -121,7 +121,7 @@ pub struct BuildSpec {
 impl Plan {
     /// Resolves the round's names against the catalog and evaluates every cell. A mistake in a
     /// variant fails its own cells, unless it is the baseline.
-    pub fn new(round: Round, catalog: &Catalog, machine: &Machine) -> Result<Self, InputError> {
+    pub fn new(round: Round, catalog: &Catalog, machine: &PlanTarget) -> Result<Self, InputError> {
         Self::within(round, catalog, machine, Steps::MOST_IN_ALL)
     }
 
@@ -129,7 +129,7 @@ impl Plan {
     fn within(
         mut round: Round,
         catalog: &Catalog,
-        machine: &Machine,
+        machine: &PlanTarget,
         steps: u64,
     ) -> Result<Self, InputError> {
         let catalog = &catalog.of(&round.operator);
@@ -157,17 +157,17 @@ impl Plan {
             for shape in 0..plan.shapes.len() {
                 let granted = left.min(Steps::MOST);
                 let steps = Steps::new(granted);
-                let found = plan.work(contender, shape, machine, &steps);
+                let found = plan.outcome(contender, shape, machine, &steps);
                 left -= granted - steps.left();
-                let work = match found {
-                    Ok(work) => work,
+                let outcome = match found {
+                    Ok(outcome) => outcome,
                     Err(why) if plan.contenders[contender].id == plan.baseline => return Err(why),
-                    Err(why) => Work::Broken(why),
+                    Err(why) => PlanOutcome::Broken(why),
                 };
-                plan.cells.push(Cell {
+                plan.cells.push(PlannedCell {
                     contender,
                     shape,
-                    work,
+                    outcome,
                 });
             }
         }
@@ -177,14 +177,14 @@ impl Plan {
     /// Whether any contender runs on the shape at this index.
     pub fn runs(&self, shape: usize) -> bool {
         let mut cells = self.cells.iter().filter(|cell| cell.shape == shape);
-        cells.any(|cell| matches!(cell.work, Work::Run { .. }))
+        cells.any(|cell| matches!(cell.outcome, PlanOutcome::Run { .. }))
     }
 
     /// The first mistake of each variant that has one.
     pub fn mistakes(&self) -> Vec<&InputError> {
         let mut mistaken: Vec<&str> = Vec::new();
-        let found = self.cells.iter().filter_map(|cell| match &cell.work {
-            Work::Broken(why) => Some((&*self.contenders[cell.contender].variant.name, why)),
+        let found = self.cells.iter().filter_map(|cell| match &cell.outcome {
+            PlanOutcome::Broken(why) => Some((&*self.contenders[cell.contender].variant.name, why)),
             _ => None,
         });
         found
@@ -197,23 +197,23 @@ impl Plan {
             .collect()
     }
 
-    fn work(
+    fn outcome(
         &mut self,
         contender: usize,
         shape: usize,
-        machine: &Machine,
+        machine: &PlanTarget,
         steps: &Steps,
-    ) -> Result<Work, InputError> {
+    ) -> Result<PlanOutcome, InputError> {
         let (entrant, shape) = (&self.contenders[contender], &self.shapes[shape]);
         if let Some(why) = &entrant.variant.broken {
             return Err(why.clone());
         }
         let (contender, found) = match pick::picked(entrant, shape, machine, steps)? {
             Ok(picked) => picked,
-            Err(reason) => return Ok(Work::Unsupported { reason }),
+            Err(reason) => return Ok(PlanOutcome::Unsupported { reason }),
         };
         if let Some(reason) = machine.refusal(&contender.variant.arch) {
-            return Ok(Work::Unsupported { reason });
+            return Ok(PlanOutcome::Unsupported { reason });
         }
         let values = match found {
             Some(values) => values,
@@ -223,9 +223,9 @@ impl Plan {
             Ok(call) => call,
             Err(reason) if entrant.id != contender.id => {
                 let reason = format!("it picks {}: {reason}", contender.id);
-                return Ok(Work::Unsupported { reason });
+                return Ok(PlanOutcome::Unsupported { reason });
             }
-            Err(reason) => return Ok(Work::Unsupported { reason }),
+            Err(reason) => return Ok(PlanOutcome::Unsupported { reason }),
         };
         let scratch: u64 = call
             .scratch
@@ -235,7 +235,7 @@ impl Plan {
         if let Some(there) = machine.host.filter(|there| host > u128::from(there.0)) {
             let needed = Bytes(u64::try_from(host).unwrap_or(u64::MAX));
             let reason = format!("needs {needed} of host memory, {there} is free");
-            return Ok(Work::Unsupported { reason });
+            return Ok(PlanOutcome::Unsupported { reason });
         }
         let needed = resolve::operand_bytes(&self.round.operator, shape) + u128::from(scratch);
         if needed > u128::from(machine.device.limits.memory.0) {
@@ -244,7 +244,7 @@ impl Plan {
                 "needs {needed} of device memory, {} is there",
                 machine.device.limits.memory
             );
-            return Ok(Work::Unsupported { reason });
+            return Ok(PlanOutcome::Unsupported { reason });
         }
         let spec = BuildSpec {
             contender: entrant.id.clone(),
@@ -252,7 +252,7 @@ impl Plan {
             ..BuildSpec::new(contender, values.constants)
         };
         let build = self.share_build(spec, shape.name.clone());
-        Ok(Work::Run { build, call })
+        Ok(PlanOutcome::Run { build, call })
     }
 
     /// The index of `spec` among the builds; shapes with the same constants share one image.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Machine;
+use super::PlanTarget;
 use super::evaluate::{self, Values};
 use crate::catalog::{Contender, Pick, Variant};
 use dgx_core::diagnostic::InputError;
@@ -41,7 +41,7 @@ impl Offer<'_> {
 pub fn offers<'a>(
     variant: &'a Variant,
     shape: &Shape,
-    machine: &Machine,
+    machine: &PlanTarget,
     steps: &Steps,
 ) -> Result<Result<Vec<Offer<'a>>, String>, InputError> {
     let mut refused = None;
@@ -81,7 +81,7 @@ pub fn offers<'a>(
 pub(super) fn picked<'a>(
     contender: &'a Contender,
     shape: &Shape,
-    machine: &Machine,
+    machine: &PlanTarget,
     steps: &Steps,
 ) -> Result<Result<(&'a Contender, Option<Values>), String>, InputError> {
     if contender.variant.picks.is_empty() {

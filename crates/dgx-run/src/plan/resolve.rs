@@ -7,9 +7,9 @@ use dgx_core::diagnostic::InputError;
 use dgx_core::domain::bounds::{self, CELLS, CONTENDERS};
 use dgx_core::domain::{Bytes, Chip, ContenderId, Distribution, Group, Pattern, Shape};
 use dgx_core::operator::Operator;
-use dgx_core::operators::usual;
+use dgx_core::operators::default_operator;
 
-use super::Machine;
+use super::PlanTarget;
 use crate::operator::Recipe;
 
 /// Maximum number of calls, counted by group: contenders times the groups of all shapes.
@@ -186,7 +186,7 @@ fn plain(selection: &Selection) -> Result<(), String> {
 }
 
 /// Refuses shapes whose operands alone do not fit.
-pub(super) fn check_memory(round: &Round, machine: &Machine) -> Result<(), InputError> {
+pub(super) fn check_memory(round: &Round, machine: &PlanTarget) -> Result<(), InputError> {
     for (shape, span) in round.shapes.iter().zip(&round.shape_spans) {
         let needed = operand_bytes(&round.operator, shape);
         if needed > u128::from(machine.device.limits.memory.0) {
@@ -264,7 +264,7 @@ pub(super) fn exact_data(round: &mut Round) -> Result<(), InputError> {
     let named = &round.validation.distributions;
     let measured = round.measurement.distribution;
     let asked = named.contains(&Distribution::Exact) || measured == Distribution::Exact;
-    if !asked && (*round.operator == **usual() || round.names_data()) {
+    if !asked && (*round.operator == **default_operator() || round.names_data()) {
         return Ok(());
     }
     match (no_exact_data(round), asked) {

@@ -72,7 +72,7 @@ pub fn imbalance(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::group;
 
     /// Very different shapes: from one row to 8192, in turn.
@@ -92,14 +92,20 @@ mod tests {
     fn every_shape_is_in_one_shard_and_every_node_finds_the_same() {
         let shapes = field(100);
         for count in [1, 3, 8, 100] {
-            let dealt = shards(usual(), &shapes, count, Timing::Modelled);
-            assert_eq!(dealt, shards(usual(), &shapes, count, Timing::Modelled));
+            let dealt = shards(default_operator(), &shapes, count, Timing::Modelled);
+            assert_eq!(
+                dealt,
+                shards(default_operator(), &shapes, count, Timing::Modelled)
+            );
             assert_eq!(dealt.len(), count);
             let mut all: Vec<usize> = dealt.concat();
             all.sort_unstable();
             assert_eq!(all, (0..100).collect::<Vec<_>>());
         }
-        assert_eq!(shards(usual(), &shapes[..3], 8, Timing::Measured).len(), 3);
+        assert_eq!(
+            shards(default_operator(), &shapes[..3], 8, Timing::Measured).len(),
+            3
+        );
     }
 
     #[test]
@@ -110,8 +116,8 @@ mod tests {
             (field(500), Timing::Measured),
             (field(1000), Timing::Modelled),
         ] {
-            let dealt = shards(usual(), &shapes, 64, timing);
-            let over = imbalance(usual(), &shapes, &dealt, timing);
+            let dealt = shards(default_operator(), &shapes, 64, timing);
+            let over = imbalance(default_operator(), &shapes, &dealt, timing);
             assert!(over <= 1.1, "{} shapes: {over}", shapes.len());
         }
     }

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
-use dgx_core::config::target::{self, usual};
+use dgx_core::config::target::{self, default_device};
 use dgx_core::diagnostic::SourceFile;
 use dgx_core::domain::Distribution;
 
@@ -47,7 +47,7 @@ fn plan_of(
     variant: &str,
     shapes: &str,
     contenders: &str,
-    machine: Machine,
+    machine: PlanTarget,
 ) -> Result<Plan, InputError> {
     plan_within(variant, shapes, contenders, machine, Steps::MOST_IN_ALL)
 }
@@ -56,7 +56,7 @@ fn plan_within(
     variant: &str,
     shapes: &str,
     contenders: &str,
-    machine: Machine,
+    machine: PlanTarget,
     steps: u64,
 ) -> Result<Plan, InputError> {
     let folder = tempfile::tempdir().unwrap();
@@ -76,10 +76,10 @@ const RAGGED: &str = "[[shapes]]\nname = \"r\"\nm = [40, 300]\nn = 256\nk = 512\
 
 #[test]
 fn a_ragged_call_in_numbers() {
-    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
+    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", PlanTarget::of(default_device())).unwrap();
     assert_eq!(plan.contenders.len(), 2);
     assert_eq!(plan.builds.len(), 2);
-    let Work::Run { build, call } = &plan.cells[1].work else {
+    let PlanOutcome::Run { build, call } = &plan.cells[1].outcome else {
         panic!("supported");
     };
     // BN = 64 halves the width of a tile and still fits one wave.
@@ -113,8 +113,14 @@ fn tiles_are_dealt_by_their_cost() {
             1,
         )
         .replacen("BM = 128", "BM = 512", 1);
-    let plan = plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
-    let Work::Run { build, call } = &plan.cells[0].work else {
+    let plan = plan_of(
+        &variant,
+        RAGGED,
+        "[\"x\"]",
+        PlanTarget::of(default_device()),
+    )
+    .unwrap();
+    let PlanOutcome::Run { build, call } = &plan.cells[0].outcome else {
         panic!("supported");
     };
     // BN = 128: two tiles of 300 and two of 40, done after 300. BN = 64: four
@@ -142,7 +148,15 @@ fn dealing_counts_as_steps() {
         .replacen("cdiv(sum(tiles), sms) * BN", "makespan", 1)
         .replacen("\"cdiv(m, BM) * (n / BN)\"", "5000", 1);
     // Two groups, for two choices and once more for the better one.
-    let plan = |steps| plan_within(&dealt, RAGGED, "[\"x\"]", Machine::of(usual()), steps);
+    let plan = |steps| {
+        plan_within(
+            &dealt,
+            RAGGED,
+            "[\"x\"]",
+            PlanTarget::of(default_device()),
+            steps,
+        )
+    };
     assert!(plan(40_000).is_ok());
     let failure = plan(25_000).map(|_| ()).unwrap_err();
     assert!(failure.message().contains("more steps"), "{failure}");
@@ -159,7 +173,7 @@ fn a_contender_has_so_many_steps_over_all_shapes() {
             VARIANT,
             &shapes(count),
             "[\"x\"]",
-            Machine::of(usual()),
+            PlanTarget::of(default_device()),
             2000,
         )
     };
@@ -187,9 +201,16 @@ fn a_let_is_what_stands_in_its_place() {
         "[let]\nrows = \"cdiv(m, BM)\"\n[const]",
         1,
     );
-    let [one, other] = [written_out, named]
-        .map(|variant| plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap());
-    assert!(matches!(one.cells[0].work, Work::Run { .. }));
+    let [one, other] = [written_out, named].map(|variant| {
+        plan_of(
+            &variant,
+            RAGGED,
+            "[\"x\"]",
+            PlanTarget::of(default_device()),
+        )
+        .unwrap()
+    });
+    assert!(matches!(one.cells[0].outcome, PlanOutcome::Run { .. }));
     assert_eq!(one.cells, other.cells);
     let constants = |plan: &Plan| plan.builds[0].constants.clone();
     assert_eq!(constants(&one), constants(&other));
@@ -198,8 +219,8 @@ fn a_let_is_what_stands_in_its_place() {
         "let = { rows = \"cdiv(m, BM)\" }\n[const]",
         1,
     );
-    let plan = plan_of(&unmet, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
-    let Work::Unsupported { reason } = &plan.cells[0].work else {
+    let plan = plan_of(&unmet, RAGGED, "[\"x\"]", PlanTarget::of(default_device())).unwrap();
+    let PlanOutcome::Unsupported { reason } = &plan.cells[0].outcome else {
         panic!("unsupported");
     };
     assert_eq!(reason, "requires rows < 2, but rows = 3 in group 1");
@@ -243,10 +264,10 @@ cost      = [{ ns = 0, of = \"minimum\" }]
     };
     let round = Round::from_source(file).unwrap();
     let shape = round.shapes[0].clone();
-    let machine = Machine::of(usual());
+    let machine = PlanTarget::of(default_device());
     let plan = Plan::new(round, &catalog, &machine).unwrap();
-    let stages = plan.cells.iter().map(|cell| match &cell.work {
-        Work::Run { build, .. } => plan.builds[*build].constants["STAGES"],
+    let stages = plan.cells.iter().map(|cell| match &cell.outcome {
+        PlanOutcome::Run { build, .. } => plan.builds[*build].constants["STAGES"],
         _ => 0,
     });
     assert_eq!(stages.collect::<Vec<_>>(), [3, 1, 2]);
@@ -295,21 +316,23 @@ when      = \"groups == 1\"
     let plan = Plan::new(
         Round::from_source(file).unwrap(),
         &catalog,
-        &Machine::of(usual()),
+        &PlanTarget::of(default_device()),
     )
     .unwrap();
-    let work = |contender: usize, shape: usize| &plan.cells[contender * 3 + shape].work;
-    let (Work::Run { build, call }, Work::Run { call: same, .. }) = (work(0, 0), work(2, 0)) else {
+    let work = |contender: usize, shape: usize| &plan.cells[contender * 3 + shape].outcome;
+    let (PlanOutcome::Run { build, call }, PlanOutcome::Run { call: same, .. }) =
+        (work(0, 0), work(2, 0))
+    else {
         panic!("supported");
     };
     assert_eq!(call, same, "on the ragged shape as x[STAGES=2]");
     assert_eq!(plan.builds[*build].contender.as_str(), "p");
     assert_eq!(plan.builds[*build].constants["STAGES"], 2);
-    let Work::Run { build, .. } = work(0, 1) else {
+    let PlanOutcome::Run { build, .. } = work(0, 1) else {
         panic!("supported");
     };
     assert_eq!(plan.builds[*build].constants["STAGES"], 1);
-    let Work::Unsupported { reason } = work(0, 2) else {
+    let PlanOutcome::Unsupported { reason } = work(0, 2) else {
         panic!("nobody of its picks runs");
     };
     let told = "it picks y[STAGES=1]: it is compiled for sm_100a and runs nowhere else";
@@ -321,8 +344,8 @@ when      = \"groups == 1\"
 #[test]
 fn what_a_variant_rules_out_is_a_cell_with_a_reason() {
     let shapes = "[[shapes]]\nm = 1\nn = 128\nk = 256\n";
-    let plan = plan_of(VARIANT, shapes, "[\"x\"]", Machine::of(usual())).unwrap();
-    let Work::Unsupported { reason } = &plan.cells[0].work else {
+    let plan = plan_of(VARIANT, shapes, "[\"x\"]", PlanTarget::of(default_device())).unwrap();
+    let PlanOutcome::Unsupported { reason } = &plan.cells[0].outcome else {
         panic!("k is no multiple of BK");
     };
     assert_eq!(reason, "requires k % BK == 0, but k = 256, BK = 512");
@@ -339,7 +362,13 @@ fn names_that_do_not_resolve_point_into_the_round() {
         ("[\"x\", \"x[STAGES=1]\"]", "selected twice"),
     ];
     for (contenders, expected) in cases {
-        let error = plan_of(VARIANT, RAGGED, contenders, Machine::of(usual())).unwrap_err();
+        let error = plan_of(
+            VARIANT,
+            RAGGED,
+            contenders,
+            PlanTarget::of(default_device()),
+        )
+        .unwrap_err();
         assert!(error.message().contains(expected), "{error}");
         assert!(error.location().unwrap().starts_with("r.toml:2:"));
     }
@@ -369,7 +398,13 @@ fn expressions_that_fail_point_into_the_cu() {
     ];
     for (from, to, expected) in cases {
         let variant = VARIANT.replacen(from, to, 1);
-        let error = plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap_err();
+        let error = plan_of(
+            &variant,
+            RAGGED,
+            "[\"x\"]",
+            PlanTarget::of(default_device()),
+        )
+        .unwrap_err();
         assert!(error.message().contains(expected), "{error}");
         assert!(error.location().unwrap().contains("x.cu:"), "{error}");
     }
@@ -377,30 +412,36 @@ fn expressions_that_fail_point_into_the_cu() {
 
 #[test]
 fn a_shape_beyond_memory_is_refused_at_its_line() {
-    let mut device = usual().clone();
+    let mut device = default_device().clone();
     device.limits.memory = Bytes(1 << 20);
     let shapes = "[[shapes]]\nm = 4096\nn = 4096\nk = 4096\n";
-    let error = plan_of(VARIANT, shapes, "[\"x\"]", Machine::of(&device)).unwrap_err();
+    let error = plan_of(VARIANT, shapes, "[\"x\"]", PlanTarget::of(&device)).unwrap_err();
     assert!(error.message().contains("does not fit"), "{error}");
 }
 
 #[test]
 fn a_baseline_outside_the_list_competes_too() {
-    let plan = plan_of(VARIANT, RAGGED, "[\"x[STAGES=2]\"]", Machine::of(usual())).unwrap();
+    let plan = plan_of(
+        VARIANT,
+        RAGGED,
+        "[\"x[STAGES=2]\"]",
+        PlanTarget::of(default_device()),
+    )
+    .unwrap();
     let ids: Vec<&str> = plan.contenders.iter().map(|c| c.id.as_str()).collect();
     assert_eq!(ids, ["x[STAGES=2]", "x[STAGES=1]"]);
 }
 
 #[test]
 fn a_call_beyond_the_hosts_memory_is_a_row() {
-    let small = Machine {
+    let small = PlanTarget {
         host: Some(Bytes(1 << 20)),
-        ..Machine::of(usual())
+        ..PlanTarget::of(default_device())
     };
     let shapes = "[[shapes]]\nm = 4096\nn = 4096\nk = 4096\n";
     let plan = plan_of(VARIANT, shapes, "[\"x\"]", small).unwrap();
     assert!(!plan.runs(0));
-    let Work::Unsupported { reason } = &plan.cells[0].work else {
+    let PlanOutcome::Unsupported { reason } = &plan.cells[0].outcome else {
         panic!("{:?}", plan.cells[0]);
     };
     assert!(
@@ -412,17 +453,17 @@ fn a_call_beyond_the_hosts_memory_is_a_row() {
 #[test]
 fn code_for_another_chip_is_a_cell_with_a_reason_and_is_not_compiled() {
     let blackwell = target::find("b200").unwrap();
-    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", Machine::of(&blackwell)).unwrap();
+    let plan = plan_of(VARIANT, RAGGED, "[\"x\"]", PlanTarget::of(&blackwell)).unwrap();
     assert!(plan.builds.is_empty());
     for cell in &plan.cells {
-        let Work::Unsupported { reason } = &cell.work else {
+        let PlanOutcome::Unsupported { reason } = &cell.outcome else {
             panic!("{cell:?}");
         };
         assert!(reason.contains("sm_90a"), "{reason}");
         assert!(reason.contains("this device is sm_100"), "{reason}");
     }
     let plain = VARIANT.replacen("sm_90a", "sm_90", 1);
-    let plan = plan_of(&plain, RAGGED, "[\"x\"]", Machine::of(&blackwell)).unwrap();
+    let plan = plan_of(&plain, RAGGED, "[\"x\"]", PlanTarget::of(&blackwell)).unwrap();
     assert!(plan.runs(0), "PTX runs on later chips");
 }
 
@@ -433,7 +474,7 @@ fn scales_of_blackwell_are_drawn_without_a_sign_wherever_data_are() {
             "{RAGGED}[validate]\ndistributions = [\"corner\"]\n[measure]\ndistribution = \"corner\"\n"
         );
         let machine = target::find(device).unwrap();
-        let plan = plan_of(VARIANT, &round, "[\"x\"]", Machine::of(&machine)).unwrap();
+        let plan = plan_of(VARIANT, &round, "[\"x\"]", PlanTarget::of(&machine)).unwrap();
         let validated = plan.round.validation.distributions[0];
         (validated, plan.round.measurement.distribution)
     };
@@ -447,8 +488,14 @@ fn packed_elements_have_strides_in_bytes() {
     let map = "[[map]]\nname = \"P\"\ntensor = \"a\"\ntype = \"u4\"\nbox = [256, 8]\nswizzle = \"128B\"\n\
                [[map]]\nname = \"S\"\ntensor = \"sfa_atoms\"\nbox = [256, 4, 1]\nswizzle = \"none\"\n*/";
     let variant = VARIANT.replacen("*/", map, 1);
-    let plan = plan_of(&variant, RAGGED, "[\"x\"]", Machine::of(usual())).unwrap();
-    let Work::Run { call, .. } = &plan.cells[0].work else {
+    let plan = plan_of(
+        &variant,
+        RAGGED,
+        "[\"x\"]",
+        PlanTarget::of(default_device()),
+    )
+    .unwrap();
+    let PlanOutcome::Run { call, .. } = &plan.cells[0].outcome else {
         panic!("{:?}", plan.cells[0]);
     };
     let map = |name| call.maps.iter().find(|m| m.name == name).unwrap();
@@ -525,7 +572,7 @@ mod mutated {
         ) {
             let variant = mutate(VARIANT, &variant_edits);
             let shapes = mutate(RAGGED, &shape_edits);
-            if let Err(error) = plan_of(&variant, &shapes, "[\"x\"]", Machine::of(usual())) {
+            if let Err(error) = plan_of(&variant, &shapes, "[\"x\"]", PlanTarget::of(default_device())) {
                 let shown = render(&error, false);
                 prop_assert!(!shown.contains('\u{1b}'), "{}", shown);
             }

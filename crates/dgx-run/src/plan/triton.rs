@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::call::{Argument, Number, OperatorCall};
 use crate::catalog::{Contender, NumberType, OperandRef};
-use dgx_core::fields::Form;
+use dgx_core::fields::PointedPart;
 use dgx_core::operator::{ElementType, Operator};
 
 /// What Triton needs to know about a kernel besides its source.
@@ -42,7 +42,7 @@ fn type_of(arg: &Argument, operator: &Operator) -> String {
         Argument::Operand(OperandRef::Field(place)) => {
             let field = &operator.fields()[*place];
             let element = operator.tensor(field).element;
-            let is_scale = matches!(field.form, Form::Scales | Form::Atoms);
+            let is_scale = matches!(field.form, PointedPart::Scales | PointedPart::Atoms);
             let element = match is_scale {
                 true => "u8",
                 false => element_name(element),

@@ -3,8 +3,8 @@
 use ptx_time::Span;
 use serde_json::{Value, json};
 
-use super::timeline::Piece;
-use super::{LaunchProfile, Profile, Sources, roles::spent_word};
+use super::timeline::TimeSlice;
+use super::{LaunchProfile, ProfiledCell, Sources, roles::spent_word};
 
 /// Events that a browser still opens quickly. If there are more, each warp's row is divided into
 /// pieces, each named after the cause of most of its time.
@@ -13,7 +13,7 @@ const MOST_EVENTS: usize = 200_000;
 /// Complete events in µs: a process for each CTA, a thread for each of its warps, and one process
 /// with the stages of all launches. Adjacent time of one source line and one cause is one event.
 /// Several profiles of one cell stand below each other.
-pub fn chrome(profiles: &[&Profile], sources: &Sources) -> String {
+pub fn chrome(profiles: &[&ProfiledCell], sources: &Sources) -> String {
     let mut events = Vec::new();
     let mut about = Vec::new();
     let mut pid = 0;
@@ -80,7 +80,7 @@ fn warps(
     let same = |a: &Span, b: &Span| {
         a.spent == b.spent && (a.line == b.line || sources.place(a.line) == sources.place(b.line))
     };
-    let mut told: Vec<Vec<Piece>> = rows.iter().map(|row| line.row(*row, same)).collect();
+    let mut told: Vec<Vec<TimeSlice>> = rows.iter().map(|row| line.row(*row, same)).collect();
     let mut width = 0.0;
     if told.iter().map(Vec::len).sum::<usize>() > MOST_EVENTS {
         let reach = (launch.start.0, launch.start.0 + launch.micros.0);
@@ -89,7 +89,7 @@ fn warps(
         told = (rows.iter().map(|row| line.coarse(*row, reach, count))).collect();
     }
     for ((cta, warp), pieces) in rows.into_iter().zip(told) {
-        let event = |piece: &Piece| {
+        let event = |piece: &TimeSlice| {
             let word = spent_word(piece.spent);
             let name = match sources.place(piece.line) {
                 Some(place) => format!("{word} {place}"),
@@ -142,7 +142,7 @@ mod tests {
     /// Process and thread.
     type Track = (u64, u64);
     /// Start, end, and name.
-    type Told<'a> = (f64, f64, &'a str);
+    type TraceEvent<'a> = (f64, f64, &'a str);
 
     #[test]
     fn a_trace_has_tracks_on_which_nothing_overlaps() {
@@ -150,7 +150,7 @@ mod tests {
         let text = chrome(&[&profile()], &Sources::read(ptx));
         let trace: Value = serde_json::from_str(&text).unwrap();
         let events = trace["traceEvents"].as_array().unwrap();
-        let mut tracks: BTreeMap<Track, Vec<Told<'_>>> = BTreeMap::new();
+        let mut tracks: BTreeMap<Track, Vec<TraceEvent<'_>>> = BTreeMap::new();
         for event in events.iter().filter(|e| e["ph"] == "X") {
             let number = |key: &str| event[key].as_f64().unwrap();
             let track = (

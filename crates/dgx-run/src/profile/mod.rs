@@ -22,12 +22,12 @@ pub use source::Sources;
 pub use stages::{Stage, StageTime};
 pub use timeline::Timeline;
 
-use crate::backend::emu::Laid;
+use crate::backend::emu::LaunchLayout;
 use dgx_core::domain::{ContenderId, Micros, Timing};
 
 /// One call of one cell.
 #[derive(Clone, Debug, Serialize)]
-pub struct Profile {
+pub struct ProfiledCell {
     pub contender: ContenderId,
     pub shape: String,
     /// From a replay, or from stamps.
@@ -80,9 +80,9 @@ pub struct Subject<'a> {
     pub sms: u64,
 }
 
-impl Profile {
+impl ProfiledCell {
     /// From a replay that kept its spans, or from stamps.
-    pub fn new(subject: Subject<'_>, call: Call, laid: &[Laid]) -> Self {
+    pub fn new(subject: Subject<'_>, call: Call, laid: &[LaunchLayout]) -> Self {
         let clock = call.clock_mhz;
         let ends = call.launches.iter().map(|l| l.start + l.cycles);
         let end = ends.fold(0.0, f64::max);
@@ -157,7 +157,7 @@ impl Profile {
 }
 
 /// The contents of `--json`, which `--over` reads again.
-pub fn json(profiles: &[&Profile]) -> String {
+pub fn json(profiles: &[&ProfiledCell]) -> String {
     let document = serde_json::json!({ "profiles": profiles });
     format!("{document:#}\n")
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     /// One CTA of a producer and a consumer; 1000 cycles at 1000 MHz.
-    pub(super) fn profile() -> Profile {
+    pub(super) fn profile() -> ProfiledCell {
         let launch = LaunchTimes {
             cycles: 1000.0,
             tensor_cycles: 300.0,
@@ -238,7 +238,7 @@ mod tests {
             clock_mhz: 1000.0,
             launches: vec![launch],
         };
-        let laid = Laid {
+        let laid = LaunchLayout {
             kernel: "gemm".to_owned(),
             ctas: 66,
             idle: None,
@@ -252,7 +252,7 @@ mod tests {
             belief: "uncalibrated".to_owned(),
             sms: 132,
         };
-        Profile::new(subject, call, &[laid])
+        ProfiledCell::new(subject, call, &[laid])
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
             }],
             ..LaunchTimes::default()
         };
-        let laid = Laid {
+        let laid = LaunchLayout {
             kernel: "k".to_owned(),
             ctas: 1,
             idle: None,
@@ -318,7 +318,7 @@ mod tests {
                 belief: String::new(),
                 sms: 1,
             };
-            let profile = Profile::new(subject, call, &[laid.clone(), laid.clone()]);
+            let profile = ProfiledCell::new(subject, call, &[laid.clone(), laid.clone()]);
             let all = profile.micros.0;
             let told = |stage| profile.share(stage) * all;
             assert!((told(Stage::Launch) - outside).abs() < 1e-9);

@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ptx_time::Spent;
 
-use super::{LaunchProfile, Profile, Sources, Stage, spent_word};
+use super::{LaunchProfile, ProfiledCell, Sources, Stage, spent_word};
 use dgx_core::domain::counted;
 
 const STYLE: &str = include_str!("page.css");
@@ -18,7 +18,7 @@ const CTAS: usize = 4;
 
 /// The whole page, for one profile or for several of the same cell. `lines` are the sentences on a
 /// terminal.
-pub fn page(profiles: &[&Profile], sources: &Sources, lines: &[String]) -> String {
+pub fn page(profiles: &[&ProfiledCell], sources: &Sources, lines: &[String]) -> String {
     let title = match profiles.first() {
         Some(first) => format!("{} on {}", first.contender, first.shape),
         None => String::new(),
@@ -69,7 +69,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn stages(profile: &Profile) -> Markup {
+fn stages(profile: &ProfiledCell) -> Markup {
     let share = |micros: f64| micros / profile.micros.0;
     let shown = profile.stages.iter().filter(|part| part.micros.0 > 0.0);
     html! {

@@ -3,7 +3,7 @@
 use ptx_time::{LaunchTimes, Spent};
 use serde::{Serialize, Serializer};
 
-use crate::backend::emu::{Laid, Role};
+use crate::backend::emu::{LaunchLayout, Role};
 
 /// The warps of a launch with the same role.
 #[derive(Clone, Debug, Serialize)]
@@ -37,7 +37,7 @@ pub fn spent_word(spent: Spent) -> &'static str {
     }
 }
 
-pub(super) fn shares(times: &LaunchTimes, laid: &Laid) -> Vec<RoleShare> {
+pub(super) fn shares(times: &LaunchTimes, laid: &LaunchLayout) -> Vec<RoleShare> {
     let role_of = |cta: usize, warp: usize| {
         let number = times.ctas.get(cta)?.cta;
         laid.roles.get(&number)?.get(warp).copied()

@@ -21,7 +21,7 @@ pub struct Timeline {
 
 /// A stretch of a warp's time, with the cause of all or most of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Piece {
+pub(super) struct TimeSlice {
     pub from: f64,
     pub to: f64,
     pub spent: Spent,
@@ -61,14 +61,14 @@ impl Timeline {
         &self,
         warp: (usize, usize),
         same: impl Fn(&Span, &Span) -> bool,
-    ) -> Vec<Piece> {
-        let mut pieces: Vec<Piece> = Vec::new();
+    ) -> Vec<TimeSlice> {
+        let mut pieces: Vec<TimeSlice> = Vec::new();
         let mut last: Option<&Span> = None;
         for span in self.own(warp) {
             let (from, to) = (self.at(span.from), self.at(span.to));
             match pieces.last_mut().zip(last) {
                 Some((piece, last)) if last.to == span.from && same(last, span) => piece.to = to,
-                _ => pieces.push(Piece {
+                _ => pieces.push(TimeSlice {
                     from,
                     to,
                     spent: span.spent,
@@ -86,7 +86,7 @@ impl Timeline {
         warp: (usize, usize),
         (from, to): (f64, f64),
         count: usize,
-    ) -> Vec<Piece> {
+    ) -> Vec<TimeSlice> {
         let width = (to - from) / count as f64;
         let mut most = vec![[(0.0, 0); Spent::ALL.len()]; count];
         for span in self.own(warp) {
@@ -104,7 +104,7 @@ impl Timeline {
                 at += 1;
             }
         }
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<TimeSlice> = Vec::new();
         for (index, parts) in most.iter().enumerate() {
             let told: f64 = parts.iter().map(|p| p.0).sum();
             let best = (0..parts.len()).max_by(|a, b| parts[*a].0.total_cmp(&parts[*b].0));
@@ -120,7 +120,7 @@ impl Timeline {
                 Some(last) if last.spent == spent && (last.to - left).abs() < width / 2.0 => {
                     last.to = right;
                 }
-                _ => pieces.push(Piece {
+                _ => pieces.push(TimeSlice {
                     from: left,
                     to: right,
                     spent,

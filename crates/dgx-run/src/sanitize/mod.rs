@@ -15,16 +15,16 @@ use crate::backend::emu::EmuBackend;
 use crate::backend::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Salt};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::{Compiler, Image};
-use crate::operator::{Operands, Oracle, Written};
+use crate::operator::{Operands, Oracle, OutputValues};
 use dgx_core::config::Round;
 use dgx_core::diagnostic::{CommandError, InputError};
-use dgx_core::domain::{Bytes, Device, Exit, Hazard, Status, Watch, add_hazard};
-use dgx_core::interrupt::{self, Words};
+use dgx_core::domain::{Bytes, Device, Exit, Hazard, HazardWatch, Status, add_hazard};
+use dgx_core::interrupt::{self, SignalMessages};
 use dgx_core::sanitize::{
     Deviation, SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell,
 };
 
-use crate::plan::{Plan, Work};
+use crate::plan::{Plan, PlanOutcome};
 use crate::sweep::{Bar, launchable, planned, unit};
 use crate::validate::{Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
@@ -66,9 +66,9 @@ pub fn tasks(
 impl Task {
     /// Why the contender does not support the shape, if so.
     pub fn refusal(&self) -> Option<&str> {
-        match &self.plan.cells[0].work {
-            Work::Unsupported { reason } => Some(reason),
-            Work::Run { .. } | Work::Broken(_) => None,
+        match &self.plan.cells[0].outcome {
+            PlanOutcome::Unsupported { reason } => Some(reason),
+            PlanOutcome::Run { .. } | PlanOutcome::Broken(_) => None,
         }
     }
 
@@ -86,7 +86,7 @@ impl Task {
     }
 }
 
-const EXAMINING: Words = Words {
+const EXAMINING: SignalMessages = SignalMessages {
     first: Some(
         "stopping after the running calls and printing the findings; press Ctrl-C again to end now",
     ),
@@ -94,7 +94,7 @@ const EXAMINING: Words = Words {
 };
 
 /// Saves the results so far.
-pub type Keep<'a> = dyn Fn(&SanitizeReport) + Sync + 'a;
+pub type SaveReport<'a> = dyn Fn(&SanitizeReport) + Sync + 'a;
 
 /// Compiles and examines all tasks, in order, or as many as the user waits for. Intermediate
 /// results are passed to `kept`, so that they are not lost with the process.
@@ -103,7 +103,7 @@ pub fn examine_all(
     settings: &SanitizeSettings,
     compiler: &Compiler,
     bar: &Bar<'_>,
-    kept: Option<&Keep<'_>>,
+    kept: Option<&SaveReport<'_>>,
 ) -> Result<SanitizeReport, CommandError> {
     interrupt::install(EXAMINING);
     let builds: Vec<_> = tasks
@@ -176,7 +176,7 @@ fn examined(
     settings: &SanitizeSettings,
 ) -> Option<SanitizedCell> {
     let ended = |status, why: &str| Some(task.ended(status, why));
-    let call = match planned(&task.plan.cells[0].work) {
+    let call = match planned(&task.plan.cells[0].outcome) {
         Ok((_, call)) => call,
         Err(no) => return ended(no.status, &no.reason),
     };
@@ -232,8 +232,8 @@ fn explore(
             emulation: Emulation {
                 schedule,
                 watch: match settings.strict {
-                    true => Watch::Strict,
-                    false => Watch::All,
+                    true => HazardWatch::Strict,
+                    false => HazardWatch::All,
                 },
                 ..Emulation::default()
             },
@@ -250,7 +250,7 @@ fn explore(
 /// The results of one cell's schedules so far.
 #[derive(Default)]
 struct Log {
-    reference: Option<Vec<Written>>,
+    reference: Option<Vec<OutputValues>>,
     hazards: Vec<Hazard>,
     failure: Option<(Status, String)>,
     deviation: Option<Deviation>,
@@ -343,7 +343,10 @@ mod tests {
     fn the_first_schedule_that_differs_is_kept_and_a_failure_outranks_it() {
         let ran = |bits: u64| {
             let observation = Observation {
-                outputs: vec![Written::of_bits(ElementType::F16, std::iter::once(bits))],
+                outputs: vec![OutputValues::of_bits(
+                    ElementType::F16,
+                    std::iter::once(bits),
+                )],
                 ..Observation::default()
             };
             Ok((observation, Ok(0.1)))

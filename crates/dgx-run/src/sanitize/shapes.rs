@@ -3,7 +3,7 @@
 //! tiles per CTA, which a device with few multiprocessors gives at once.
 
 use crate::catalog::{Catalog, Contender};
-use crate::plan::{Machine, OperatorCall, Plan, Work};
+use crate::plan::{OperatorCall, Plan, PlanOutcome, PlanTarget};
 use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Device, Group, Shape, counted};
@@ -103,7 +103,7 @@ pub(super) fn plan(
     round.shape_spans = std::iter::once(0..0).collect();
     let mut device = device.clone();
     device.limits.sms = case.sms;
-    Plan::new(round, catalog, &Machine::of(&device))
+    Plan::new(round, catalog, &PlanTarget::of(&device))
 }
 
 /// The cases that a contender can run, each the cheapest of its purpose; or why it can run none.
@@ -130,7 +130,7 @@ pub(super) fn chosen(
                 reaches: purpose.reaches,
             };
             let planned = plan(round, contender, &case, catalog, device)?;
-            let Work::Run { call, .. } = &planned.cells[0].work else {
+            let PlanOutcome::Run { call, .. } = &planned.cells[0].outcome else {
                 continue;
             };
             let reached = match purpose.laps {
@@ -283,12 +283,12 @@ fn round(operator: &Operator, shape: &str) -> Result<Round, InputError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::config::target::usual;
+    use dgx_core::config::target::default_device;
     use dgx_core::operators;
 
     #[test]
     fn a_shape_is_written_as_it_is_named() {
-        let shape = parse(operators::usual(), "40x128x512+5x256x256").unwrap();
+        let shape = parse(operators::default_operator(), "40x128x512+5x256x256").unwrap();
         assert_eq!(shape.name, "40x128x512+5x256x256");
         assert_eq!(shape.groups.len(), 2);
         for (text, why) in [
@@ -298,7 +298,9 @@ mod tests {
             ("40x100x512", "not a multiple of 128"),
             ("0x128x512", "sizes start at 1"),
         ] {
-            let error = parse(operators::usual(), text).unwrap_err().to_string();
+            let error = parse(operators::default_operator(), text)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
     }
@@ -319,8 +321,8 @@ mod tests {
     fn every_variant_finds_shapes_for_what_it_can_do() {
         let here = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let catalog = Catalog::open(&[here.join("variants")]).unwrap();
-        let device = usual();
-        let round = any_round(operators::usual()).unwrap();
+        let device = default_device();
+        let round = any_round(operators::default_operator()).unwrap();
         let reached = |name: &str| -> Vec<&'static str> {
             let variant = catalog.variant_on(name, device.chip).unwrap();
             let contender = &variant.contenders(&Default::default())[0];
@@ -344,8 +346,8 @@ mod tests {
             let cases = chosen(&round, contender, &catalog, device).unwrap();
             let many = cases.iter().find(|case| case.reaches == all[4]);
             let many = plan(&round, contender, many.unwrap(), &catalog, device).unwrap();
-            let Work::Run { call, .. } = &many.cells[0].work else {
-                panic!("{:?}", many.cells[0].work);
+            let PlanOutcome::Run { call, .. } = &many.cells[0].outcome else {
+                panic!("{:?}", many.cells[0].outcome);
             };
             assert!(tiles_each(call) >= LAPS, "{name}: {}", tiles_each(call));
         }

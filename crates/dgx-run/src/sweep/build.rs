@@ -6,11 +6,11 @@ use super::board::Board;
 use super::pool::Sweep;
 use crate::catalog::{Language, LaunchKey};
 use crate::compile::{
-    Compiled, Compiler, CompilerKind, Image, KernelReport, Refusal, Unit, occupancy, refusal,
-    residency,
+    Compiled, Compiler, CompilerKind, Image, KernelReport, Refusal, TranslationUnit, occupancy,
+    refusal, residency,
 };
 use crate::operator::abi;
-use crate::plan::{BuildSpec, Cell, LaunchGeometry, OperatorCall, Plan, Work};
+use crate::plan::{BuildSpec, LaunchGeometry, OperatorCall, Plan, PlanOutcome, PlannedCell};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Bytes, Limits};
 use dgx_core::interrupt;
@@ -81,7 +81,7 @@ pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result
         ..
     } = *sweep;
     let _ends = images.0.ends();
-    let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
+    let units: Vec<TranslationUnit> = plan.builds.iter().map(unit).collect();
     let bar = progress.stage("compile", units.len());
     let broken = Mutex::new(None);
     let done = |index: usize, compiled: &Compiled| {
@@ -161,7 +161,7 @@ pub struct RefusedCell {
 
 impl RefusedCell {
     /// The refusal of a plan's cell.
-    pub fn of(cell: &Cell, (place, refusal): (usize, Refusal)) -> Self {
+    pub fn of(cell: &PlannedCell, (place, refusal): (usize, Refusal)) -> Self {
         Self {
             contender: cell.contender,
             shape: cell.shape,
@@ -179,18 +179,18 @@ pub struct Inspection {
 
 /// Compiles what the plan needs and returns the results, without recording anything.
 pub fn inspect(compiler: &Compiler, plan: &Plan) -> Result<Inspection, CommandError> {
-    let units: Vec<Unit> = plan.builds.iter().map(unit).collect();
+    let units: Vec<TranslationUnit> = plan.builds.iter().map(unit).collect();
     compiler.can_compile(&units)?;
     let compiled = compiler
         .compile_all(&units, |_, _| (), || false)
         .map_err(CommandError::from)?;
     let image = |build: usize| compiled[build].as_ref()?.outcome.as_ref().ok();
-    let refused = plan.cells.iter().filter_map(|cell| match &cell.work {
-        Work::Run { build, call } => {
+    let refused = plan.cells.iter().filter_map(|cell| match &cell.outcome {
+        PlanOutcome::Run { build, call } => {
             let refused = refusal_of(plan, &image(*build)?.kernels, call)?;
             Some(RefusedCell::of(cell, refused))
         }
-        Work::Unsupported { .. } | Work::Broken(_) => None,
+        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
     });
     let refused = refused.collect();
     let builds = plan.builds.iter().zip(&compiled).enumerate();
@@ -209,8 +209,8 @@ fn compile_summary([all, ok, failed]: [usize; 3], cached: usize) -> String {
 }
 
 /// The compiler's input for a build.
-pub fn unit(spec: &BuildSpec) -> Unit {
-    Unit {
+pub fn unit(spec: &BuildSpec) -> TranslationUnit {
+    TranslationUnit {
         name: spec.path.display().to_string(),
         source: Arc::clone(&spec.source),
         arch: spec.arch.clone(),
@@ -234,8 +234,8 @@ fn record(spec: &BuildSpec, index: usize, compiled: &Compiled, plan: &Plan) -> B
     let launches: Vec<&LaunchGeometry> = plan
         .cells
         .iter()
-        .filter_map(|cell| match &cell.work {
-            Work::Run { build, call } if *build == index => Some(&call.launches),
+        .filter_map(|cell| match &cell.outcome {
+            PlanOutcome::Run { build, call } if *build == index => Some(&call.launches),
             _ => None,
         })
         .flatten()

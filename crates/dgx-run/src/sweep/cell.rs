@@ -10,12 +10,12 @@ use super::could_not_run;
 use super::runner::{Runner, tools};
 use super::validate::{judge_job, verdict};
 use crate::backend::cuda::{CudaBackend, StampedCalls};
-use crate::backend::emu::{EmuBackend, Traced};
+use crate::backend::emu::{EmuBackend, TracedCall};
 use crate::backend::{Data, Emulation, Job, RunFailure, Salt};
-use crate::compile::{Compiler, Image, KernelReport, Unit, says_error};
+use crate::compile::{Compiler, Image, KernelReport, TranslationUnit, says_error};
 use crate::operator::Operands;
-use crate::plan::{Cell, OperatorCall, Plan, Stamping, Work};
-use crate::worker::{CellCode, CellJob, Keep, Kept};
+use crate::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell, Stamping};
+use crate::worker::{CellCode, CellJob, KeepRequest, KeptCall};
 use dgx_core::diagnostic::{CommandError, InputError, render};
 use dgx_core::domain::{Chip, ContenderId, Distribution, Exit, Shape, Status, Verdict};
 use dgx_core::record::schema::Settings;
@@ -53,15 +53,17 @@ impl Unrunnable {
 }
 
 /// The build and the call of a cell that has them.
-pub(crate) fn planned(work: &Work) -> Result<(usize, &OperatorCall), Unrunnable> {
+pub(crate) fn planned(work: &PlanOutcome) -> Result<(usize, &OperatorCall), Unrunnable> {
     match work {
-        Work::Unsupported { reason } => Err(Unrunnable::new(Status::Unsupported, reason, None)),
-        Work::Broken(why) => Err(Unrunnable::new(
+        PlanOutcome::Unsupported { reason } => {
+            Err(Unrunnable::new(Status::Unsupported, reason, None))
+        }
+        PlanOutcome::Broken(why) => Err(Unrunnable::new(
             Status::CompileError,
             why.to_string(),
             Some(render(why, false)),
         )),
-        Work::Run { build, call } => Ok((*build, call)),
+        PlanOutcome::Run { build, call } => Ok((*build, call)),
     }
 }
 
@@ -95,7 +97,7 @@ fn first_error(message: &str) -> &str {
 pub(super) fn cell_job(
     plan: &Plan,
     settings: &Settings,
-    cell: &Cell,
+    cell: &PlannedCell,
     call: &OperatorCall,
     image: PathBuf,
 ) -> CellJob {
@@ -119,10 +121,10 @@ pub(super) fn cell_job(
 /// A cell of a plan, compiled as far as it can be.
 pub struct CompiledCell<'a> {
     pub plan: &'a Plan,
-    cell: &'a Cell,
+    cell: &'a PlannedCell,
     pub shape: &'a Shape,
     /// The compiler's input and result, if there is something to compile.
-    compiled: Option<(Unit, Result<Image, String>)>,
+    compiled: Option<(TranslationUnit, Result<Image, String>)>,
 }
 
 impl<'a> CompiledCell<'a> {
@@ -136,13 +138,13 @@ impl<'a> CompiledCell<'a> {
         let mut cells = plan.cells.iter();
         let cell = cells.find(|c| (c.contender, c.shape) == (contender, shape));
         let cell = cell.ok_or_else(|| could_not_run("nothing is planned for the cell"))?;
-        let compiled = match &cell.work {
-            Work::Run { build, .. } => {
+        let compiled = match &cell.outcome {
+            PlanOutcome::Run { build, .. } => {
                 let unit = unit(&plan.builds[*build]);
                 let compiled = compiler.compile(&unit);
                 Some((unit, compiled?.outcome))
             }
-            Work::Unsupported { .. } | Work::Broken(_) => None,
+            PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,
         };
         Ok(Self {
             plan,
@@ -160,7 +162,7 @@ impl<'a> CompiledCell<'a> {
         compiler: &Compiler,
     ) -> Result<Self, CommandError> {
         let cell = Self::new(plan, contender, shape, compiler)?;
-        if let Work::Broken(why) = &cell.cell.work {
+        if let PlanOutcome::Broken(why) = &cell.cell.outcome {
             return Err(why.clone().into());
         }
         let ready = cell.ready().map(|_| ());
@@ -186,7 +188,7 @@ impl<'a> CompiledCell<'a> {
 
     /// Its image and its call, if it can be launched.
     fn ready(&self) -> Result<(&Image, &OperatorCall), Unrunnable> {
-        let (_, call) = planned(&self.cell.work)?;
+        let (_, call) = planned(&self.cell.outcome)?;
         let nothing = || Unrunnable::new(Status::CompileError, "nothing was compiled", None);
         let (_, compiled) = self.compiled.as_ref().ok_or_else(nothing)?;
         let image = launchable(compiled, |image| &image.kernels, self.plan, call)?;
@@ -195,7 +197,7 @@ impl<'a> CompiledCell<'a> {
 
     /// The job of a cell that is known to be [runnable](Self::runnable).
     fn job(&self) -> Result<Job<'_>, CommandError> {
-        match (planned(&self.cell.work), self.image()) {
+        match (planned(&self.cell.outcome), self.image()) {
             (Ok((_, call)), Some(image)) => Ok(Job {
                 contender: self.id(),
                 image,
@@ -212,7 +214,7 @@ impl<'a> CompiledCell<'a> {
                 let log = compiler.log(unit);
                 Ok(log.map(Some)?)
             }
-            None => Ok(planned(&self.cell.work).err().and_then(|no| no.detail)),
+            None => Ok(planned(&self.cell.outcome).err().and_then(|no| no.detail)),
         }
     }
 
@@ -224,8 +226,8 @@ impl<'a> CompiledCell<'a> {
         compiler: &Compiler,
         settings: &Settings,
         time_limit: Duration,
-        keep: Keep,
-    ) -> Result<Option<(Verdict, Option<Kept>)>, CommandError> {
+        keep: KeepRequest,
+    ) -> Result<Option<(Verdict, Option<KeptCall>)>, CommandError> {
         let (image, call) = match self.ready() {
             Ok(ready) => ready,
             Err(no) => return Ok(Some((no.verdict(self.id(), &self.shape.name), None))),
@@ -244,13 +246,13 @@ impl<'a> CompiledCell<'a> {
             )
         };
         let judged = judge_job(runner, &job)?;
-        Ok(judged.map(|(verdict, _)| (verdict, Kept::read(&folder))))
+        Ok(judged.map(|(verdict, _)| (verdict, KeptCall::read(&folder))))
     }
 
     /// Runs the CTAs that its time is modelled from, and passes on their traces.
     pub fn traced<T>(
         &self,
-        then: impl FnOnce(&Traced<'_>) -> Result<T, String>,
+        then: impl FnOnce(&TracedCall<'_>) -> Result<T, String>,
     ) -> Result<T, CommandError> {
         let operands = Operands::blank(&self.plan.round.operator, self.shape);
         let mut emulator = EmuBackend::new(self.plan.device.clone());
@@ -303,9 +305,9 @@ impl<'a> CompiledCell<'a> {
     }
 
     /// Its call with room for stamps, and the unit to compile for it.
-    fn stamping(&self) -> Result<(Stamping, Unit), CommandError> {
+    fn stamping(&self) -> Result<(Stamping, TranslationUnit), CommandError> {
         let id = self.id();
-        let (build, call) = planned(&self.cell.work).map_err(|no| self.no_time(&no.reason))?;
+        let (build, call) = planned(&self.cell.outcome).map_err(|no| self.no_time(&no.reason))?;
         let stamping = Stamping::of(call)
             .map_err(|why| InputError::new(format!("{id} cannot be stamped: {why}"), STAMPABLE))?;
         let mut unit = unit(&self.plan.builds[build]);
@@ -350,12 +352,12 @@ mod tests {
     use crate::backend::Backend;
     use crate::catalog::Catalog;
     use crate::compile::Nvrtc;
-    use crate::plan::Machine;
+    use crate::plan::PlanTarget;
     use crate::profile::stamps;
     use dgx_core::config::{Baseline, Round, Selection, target};
     use dgx_core::diagnostic::SourceFile;
     use dgx_core::domain::Device;
-    use dgx_core::domain::{Micros, Watch};
+    use dgx_core::domain::{HazardWatch, Micros};
     use ptx_time::{CtaTimes, LaunchTimes};
 
     const ROUND: &str = r#"
@@ -380,10 +382,10 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
         round.contenders = vec![selection()];
         round.baseline = Baseline::Contender(selection());
         let catalog = Catalog::open(&[here.join("variants")]).expect("variants");
-        Plan::new(round, &catalog, &Machine::of(device)).expect("a plan")
+        Plan::new(round, &catalog, &PlanTarget::of(device)).expect("a plan")
     }
 
-    fn image(unit: &Unit) -> Image {
+    fn image(unit: &TranslationUnit) -> Image {
         let compiler = Nvrtc::find().expect("scripts/nvrtc gets a compiler");
         let headers = unit.headers.texts();
         let headers: Vec<(String, String)> = headers
@@ -410,7 +412,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
     }
 
     fn cell(plan: &Plan) -> CompiledCell<'_> {
-        let (build, _) = planned(&plan.cells[0].work).expect("it runs");
+        let (build, _) = planned(&plan.cells[0].outcome).expect("it runs");
         let unit = unit(&plan.builds[build]);
         CompiledCell {
             plan,
@@ -426,12 +428,12 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
     fn a_sample_that_runs_alone_accuses_nobody() {
         let wide = ROUND.replace("n = 128, k = 512", "n = 2048, k = 256");
         for contender in ["two-pass", "interleaved", "swap-ab", "ping-pong", "decode"] {
-            let plan = plan_of(&wide, contender, target::usual());
+            let plan = plan_of(&wide, contender, target::default_device());
             let cell = cell(&plan);
             let operands =
                 Operands::draw(&cell.plan.round.operator, cell.shape, Distribution::Full, 1);
             let emulation = Emulation {
-                watch: Watch::Some,
+                watch: HazardWatch::Some,
                 alone: true,
                 ..Emulation::default()
             };
@@ -452,7 +454,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
     #[test]
     fn stamps_change_nothing_that_is_computed() {
         // Whole CTAs, roles of warps and two launches, products of either kind.
-        let device = target::usual();
+        let device = target::default_device();
         stamped(
             device,
             &["interleaved", "warp-specialized", "swap-ab", "decode"],

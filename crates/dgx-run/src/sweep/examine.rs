@@ -14,10 +14,10 @@ use super::pool::Sweep;
 use super::progress::Bar;
 use super::runner::{Runner, Starter, free_memory};
 use crate::child::cores;
-use crate::plan::{Cell, OperatorCall, Plan, Work};
+use crate::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell};
 use crate::worker::{CellJob, NoReply, Reply, Request, Worker};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{ContenderId, Hazard, Watch, counted};
+use dgx_core::domain::{ContenderId, Hazard, HazardWatch, counted};
 use dgx_core::interrupt;
 use dgx_core::record::Run;
 use dgx_core::record::schema::{Examined, Line};
@@ -37,7 +37,7 @@ const TOO_LATE: &str = "the sweep was over first";
 /// The cells of a sweep that are watched in the emulator.
 pub(super) struct Examination<'a> {
     sweep: &'a Sweep<'a>,
-    cells: Vec<&'a Cell>,
+    cells: Vec<&'a PlannedCell>,
     /// The cores that emulators run on, one on each.
     cores: Vec<usize>,
     starter: Option<Starter>,
@@ -70,11 +70,11 @@ impl<'a> Examination<'a> {
     pub(super) fn new(sweep: &'a Sweep<'a>, runners: &[Runner], begun: &Run) -> Self {
         let (plan, watch) = (sweep.plan, sweep.settings.hazards);
         let device = runners[0].device();
-        let wanted = runners[0].measures() && watch != Watch::Off;
-        let mut cells: Vec<&Cell> = plan.cells.iter().filter(|_| wanted).collect();
+        let wanted = runners[0].measures() && watch != HazardWatch::Off;
+        let mut cells: Vec<&PlannedCell> = plan.cells.iter().filter(|_| wanted).collect();
         cells.retain(|cell| {
             let (contender, shape) = names(plan, cell);
-            matches!(cell.work, Work::Run { .. }) && !begun.was_examined(contender, shape)
+            matches!(cell.outcome, PlanOutcome::Run { .. }) && !begun.was_examined(contender, shape)
         });
         // Operands are drawn once for all cells of a shape in one emulator.
         cells.sort_by_key(|cell| cell.shape);
@@ -85,7 +85,7 @@ impl<'a> Examination<'a> {
         });
         // A container may have fewer cores than it sees.
         let allowed = thread::available_parallelism().map_or(1, usize::from);
-        let idle_cores = spare(&cores(), allowed, runners.len(), watch == Watch::All);
+        let idle_cores = spare(&cores(), allowed, runners.len(), watch == HazardWatch::All);
         let idle = match (&starter, idle_cores.len(), most) {
             (None, ..) => Some(format!("no target describes {}", device.name)),
             (_, 0, _) => Some(format!(
@@ -125,7 +125,7 @@ impl<'a> Examination<'a> {
     /// Everything else is done, successfully or not.
     pub(super) fn end(&self, well: bool) {
         let grace = match (well, self.sweep.settings.hazards) {
-            (true, Watch::All) => return,
+            (true, HazardWatch::All) => return,
             // Each cell has its own limit.
             (true, _) if self.alone => return,
             (true, _) => GRACE,
@@ -148,7 +148,7 @@ impl<'a> Examination<'a> {
             && let Some(cell) = self.cells.get(index)
             && !self.over()
         {
-            let Work::Run { build, call } = &cell.work else {
+            let PlanOutcome::Run { build, call } = &cell.outcome else {
                 continue;
             };
             let Some(compiled) = self.sweep.images.wait(*build) else {
@@ -172,16 +172,16 @@ impl<'a> Examination<'a> {
     }
 
     /// For sampled hazards, with less patience than validation has.
-    fn job(&self, cell: &Cell, call: &OperatorCall, image: PathBuf) -> CellJob {
+    fn job(&self, cell: &PlannedCell, call: &OperatorCall, image: PathBuf) -> CellJob {
         let job = cell_job(self.sweep.plan, self.sweep.settings, cell, call, image);
         let time_limit = match job.settings.hazards {
-            Watch::All => job.time_limit,
+            HazardWatch::All => job.time_limit,
             _ => LIMIT,
         };
         CellJob { time_limit, ..job }
     }
 
-    fn note(&self, cell: &Cell, outcome: Result<Vec<Hazard>, String>) {
+    fn note(&self, cell: &PlannedCell, outcome: Result<Vec<Hazard>, String>) {
         let (contender, shape) = names(self.sweep.plan, cell);
         let (hazards, left_out) = match outcome {
             Ok(hazards) => (hazards, None),
@@ -231,13 +231,13 @@ impl<'a> Examination<'a> {
     }
 }
 
-fn names<'p>(plan: &'p Plan, cell: &Cell) -> (&'p ContenderId, &'p str) {
+fn names<'p>(plan: &'p Plan, cell: &PlannedCell) -> (&'p ContenderId, &'p str) {
     let shape = &plan.shapes[cell.shape].name;
     (&plan.contenders[cell.contender].id, shape)
 }
 
 /// Bytes of the operands of the largest shape.
-fn largest(plan: &Plan, cells: &[&Cell]) -> Option<u64> {
+fn largest(plan: &Plan, cells: &[&PlannedCell]) -> Option<u64> {
     let shapes = cells.iter().map(|cell| &plan.shapes[cell.shape]);
     let bytes = |shape| plan.round.operator.least_work(shape).memory_bytes as u64;
     shapes.map(bytes).max()

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::oracles::timing_keys;
 use super::pool::Sweep;
 use super::resume::{measured, next_process};
-use super::standing::Standing;
+use super::standing::CurrentVerdicts;
 use super::validate::verdict;
 use super::{Session, could_not_run, reread};
 use crate::backend::RunFailure;
-use crate::plan::Work;
+use crate::plan::PlanOutcome;
 use crate::worker::{CellCode, MeasureJob, NoReply, Reply, Request, trace};
 use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::CommandError;
@@ -38,7 +38,7 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
         begun.entrants().any(known).then(|| shape.name.clone())
     };
     let mut timing = Timing {
-        standing: Standing::of(&begun),
+        standing: CurrentVerdicts::of(&begun),
         tunings: begun.header.shapes.iter().filter_map(tuned).collect(),
         dissected: begun.header.shapes.iter().filter_map(dissected).collect(),
         session: &mut *session,
@@ -65,7 +65,7 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
 
 struct Timing<'a, 'b> {
     session: &'a mut Session<'b>,
-    standing: Standing,
+    standing: CurrentVerdicts,
     /// The yardstick's algorithms for each shape it was timed on.
     tunings: BTreeMap<String, Tuning>,
     /// Shapes whose kernels were timed: once is enough.
@@ -138,7 +138,7 @@ impl Timing<'_, '_> {
         let mut cells = Vec::new();
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
             let contender = &plan.contenders[cell.contender].id;
-            let Work::Run { build, call } = &cell.work else {
+            let PlanOutcome::Run { build, call } = &cell.outcome else {
                 continue;
             };
             if !self.standing.passed(contender, name) {

@@ -36,14 +36,14 @@ pub use shard::ShardOf;
 
 use crate::catalog::Catalog;
 use crate::compile::{Compiler, Limits, cache_root};
-use crate::plan::{Machine, Plan};
+use crate::plan::{Plan, PlanTarget};
 use crate::validate::sound;
 use build::{Built, Images};
 use dgx_core::config::Round;
-use dgx_core::config::target::usual;
+use dgx_core::config::target::default_device;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
-use dgx_core::interrupt::{self, Words};
+use dgx_core::interrupt::{self, SignalMessages};
 use dgx_core::record::schema::{End, Header, Line, Settings};
 use dgx_core::record::{Run, WriteError, Writer};
 use dgx_core::record::{stamp, verdict_exit};
@@ -51,7 +51,7 @@ use examine::Examination;
 use oracles::Oracles;
 use pool::{Bars, CardSeconds, Sweep};
 
-const SWEEPING: Words = Words {
+const SWEEPING: SignalMessages = SignalMessages {
     first: Some("stopping after the running calls; press Ctrl-C again to end now"),
     second: "ended; finished cells are kept: dgx sweep --resume",
 };
@@ -272,7 +272,11 @@ fn compile_only(
     compiler: &Compiler,
     why: &CommandError,
 ) -> CommandError {
-    let plan = match Plan::new(options.round.clone(), catalog, &Machine::of(usual())) {
+    let plan = match Plan::new(
+        options.round.clone(),
+        catalog,
+        &PlanTarget::of(default_device()),
+    ) {
         Ok(plan) => plan,
         Err(error) => return error.into(),
     };

@@ -197,7 +197,7 @@ pub(super) fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::grouped;
 
     fn oracles(work: impl FnOnce(&Board<State>) + Send + 'static) -> Oracles {
@@ -208,7 +208,7 @@ mod tests {
             work(&theirs);
         });
         let shape = grouped("t", &[5], 128, 256);
-        let key = |seed| ProblemKey::new(usual(), &shape, Distribution::Full, seed);
+        let key = |seed| ProblemKey::new(default_operator(), &shape, Distribution::Full, seed);
         Oracles {
             planned: [1, 2].map(key).to_vec(),
             board,

@@ -20,7 +20,7 @@ use crate::plan::{Plan, cost};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Shape, Status, Timing};
 use dgx_core::interrupt;
-use dgx_core::record::schema::{Line, Settings, Void};
+use dgx_core::record::schema::{Line, Settings, VoidedTimes};
 use dgx_core::record::{Run, Writer};
 
 /// The state that the cards of a sweep share.
@@ -250,7 +250,7 @@ impl Sweep<'_> {
         for place in assigned.void.into_iter().filter(|_| timing.sampled()) {
             let shape = self.plan.shapes[place].name.clone();
             let reason = "the card that timed it is not here any more".to_owned();
-            append(self.writer, &Line::Void(Void { shape, reason }))?;
+            append(self.writer, &Line::Void(VoidedTimes { shape, reason }))?;
         }
         Ok(assigned.shares)
     }

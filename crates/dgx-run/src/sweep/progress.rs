@@ -68,7 +68,7 @@ impl Progress {
         Bar {
             bar: ProgressBar::hidden(),
             name,
-            left: Arc::new(Mutex::new(Left::new(0.0))),
+            left: Arc::new(Mutex::new(StageProgress::new(0.0))),
             progress: self,
         }
     }
@@ -96,7 +96,7 @@ impl Progress {
     /// A stage whose steps take time in proportion to their weight; `weight` is the total.
     pub(super) fn weighed(&self, name: &'static str, steps: usize, weight: f64) -> Bar<'_> {
         let bar = self.bars.add(ProgressBar::new(steps as u64));
-        let left = Arc::new(Mutex::new(Left::new(weight)));
+        let left = Arc::new(Mutex::new(StageProgress::new(weight)));
         let shown = Arc::clone(&left);
         let time_left = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
             let text = shown.lock().map_or(String::new(), |left| left.text());
@@ -153,7 +153,7 @@ const FAIR_PART: f64 = 0.25;
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
 /// The finished part of a stage, by weight.
-struct Left {
+struct StageProgress {
     /// When it began.
     began: Option<Instant>,
     /// When its last line was printed.
@@ -162,7 +162,7 @@ struct Left {
     total: f64,
 }
 
-impl Left {
+impl StageProgress {
     fn new(total: f64) -> Self {
         Self {
             began: None,
@@ -184,7 +184,7 @@ impl Left {
     }
 }
 
-impl Left {
+impl StageProgress {
     /// The text on the remaining time, if a line is due.
     fn beat(&mut self, now: Instant) -> Option<String> {
         let last = self.heard.or(self.began)?;
@@ -213,7 +213,7 @@ fn spoken(seconds: f64) -> String {
 pub struct Bar<'a> {
     bar: ProgressBar,
     name: &'static str,
-    left: Arc<Mutex<Left>>,
+    left: Arc<Mutex<StageProgress>>,
     progress: &'a Progress,
 }
 
@@ -278,7 +278,7 @@ impl Bar<'_> {
         self.count(|left| left.total -= weight);
     }
 
-    fn count(&self, change: impl FnOnce(&mut Left)) {
+    fn count(&self, change: impl FnOnce(&mut StageProgress)) {
         // The bar locks itself, and reads what is left while it draws: no thread holds both locks.
         if let Ok(mut left) = self.left.lock() {
             change(&mut left);
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn no_time_is_estimated_from_the_first_steps() {
-        let mut left = Left::new(100.0);
+        let mut left = StageProgress::new(100.0);
         left.began = Some(Instant::now());
         left.done = 24.0;
         assert_eq!(left.text(), "");
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_long_stage_says_a_line_every_ten_seconds() {
-        let mut left = Left::new(9.0);
+        let mut left = StageProgress::new(9.0);
         let began = Instant::now();
         assert_eq!(left.beat(began), None, "it has not begun");
         left.began = Some(began);

@@ -3,9 +3,9 @@ use std::str::FromStr;
 use std::thread;
 
 use crate::backend::Opening;
-use crate::backend::cuda::{self, Presence};
+use crate::backend::cuda::{self, GpuPresence};
 use crate::compile::{Compiler, Image};
-use crate::plan::Machine;
+use crate::plan::PlanTarget;
 use crate::worker::{Worker, trace};
 use dgx_core::config::Yardstick;
 use dgx_core::config::target;
@@ -274,8 +274,8 @@ impl Runner {
     }
 
     /// The limits of plans: the device, and this host's free memory.
-    pub fn machine(&self) -> Machine<'_> {
-        Machine {
+    pub fn machine(&self) -> PlanTarget<'_> {
+        PlanTarget {
             device: &self.device,
             host: free_memory(),
         }
@@ -402,10 +402,10 @@ pub fn choose(choice: BackendChoice) -> Result<Option<(Chip, u32)>, CommandError
         _ => return Ok(None),
     };
     match cuda::presence() {
-        Presence::Gpu { chip, count } => Ok(Some((chip, count))),
+        GpuPresence::Gpu { chip, count } => Ok(Some((chip, count))),
         _ if !must => Ok(None),
-        Presence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
-        Presence::NoGpu(why) => Err(no_gpu(&why)),
+        GpuPresence::NoDriver => Err(no_gpu("no NVIDIA driver is installed")),
+        GpuPresence::NoGpu(why) => Err(no_gpu(&why)),
     }
 }
 

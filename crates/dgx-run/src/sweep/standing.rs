@@ -5,9 +5,9 @@ use dgx_core::record::Run;
 
 /// The current verdicts while contenders are timed, including the yardstick's: they decide which
 /// contender may be timed on which shape.
-pub(super) struct Standing(BTreeMap<(ContenderId, String), Verdict>);
+pub(super) struct CurrentVerdicts(BTreeMap<(ContenderId, String), Verdict>);
 
-impl Standing {
+impl CurrentVerdicts {
     pub(super) fn of(run: &Run) -> Self {
         let shapes = || run.header.shapes.iter();
         let cells = run.entrants().flat_map(|id| shapes().map(move |s| (id, s)));
@@ -58,7 +58,7 @@ mod tests {
         let run = Synthetic::round4().run();
         let yardstick = run.header.yardstick.clone().unwrap();
         let (first, other) = (&run.header.shapes[0].name, &run.header.shapes[1].name);
-        let mut standing = Standing::of(&run);
+        let mut standing = CurrentVerdicts::of(&run);
         assert!(!standing.rejected(&yardstick, first));
         let found = Verdict {
             reason: Some("when called again: C is zero".to_owned()),
@@ -84,14 +84,14 @@ mod tests {
             .collect();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        let resumed = Standing::of(&dgx_core::record::read(file.path()).unwrap());
+        let resumed = CurrentVerdicts::of(&dgx_core::record::read(file.path()).unwrap());
         assert!(resumed.rejected(&yardstick, first));
     }
 
     #[test]
     fn only_who_passed_is_timed() {
         let run = Synthetic::round4().run();
-        let mut standing = Standing::of(&run);
+        let mut standing = CurrentVerdicts::of(&run);
         let (id, shape) = (&run.header.contenders[0].id, &run.header.shapes[0].name);
         assert!(standing.passed(id, shape));
         assert!(!standing.passed(&ContenderId::from_text("nobody"), shape));

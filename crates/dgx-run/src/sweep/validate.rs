@@ -7,7 +7,7 @@ use super::runner::Runner;
 use super::{Session, could_not_run};
 use crate::backend::Modelled;
 use crate::operator::{ProblemKey, drawing};
-use crate::plan::{Cell, Plan, Work, cost};
+use crate::plan::{Plan, PlanOutcome, PlannedCell, cost};
 use crate::worker::{CellJob, Judged, NoReply, Reply, Request, Worker, trace};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Status, Timing, Verdict};
@@ -48,14 +48,14 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
 }
 
 /// Approximate time of a cell, relative to others.
-pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
-    match cell.work {
-        Work::Run { .. } => cost(
+pub(super) fn weight(plan: &Plan, cell: &PlannedCell) -> f64 {
+    match cell.outcome {
+        PlanOutcome::Run { .. } => cost(
             &plan.round.operator,
             &plan.shapes[cell.shape],
             Timing::Modelled,
         ),
-        Work::Unsupported { .. } | Work::Broken(_) => 0.0,
+        PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => 0.0,
     }
 }
 
@@ -64,8 +64,8 @@ pub(super) fn weight(plan: &Plan, cell: &Cell) -> f64 {
 fn thorough(plan: &Plan, settings: &Settings, contender: usize) -> Option<usize> {
     let name = plan.contenders[contender].id.as_str();
     let mut rng = drawing(settings.data_seed(), name);
-    let run = |cell: &&Cell| cell.contender == contender && weight(plan, cell) > 0.0;
-    let cells: Vec<&Cell> = plan.cells.iter().filter(run).collect();
+    let run = |cell: &&PlannedCell| cell.contender == contender && weight(plan, cell) > 0.0;
+    let cells: Vec<&PlannedCell> = plan.cells.iter().filter(run).collect();
     let chosen = cells.choose_weighted(&mut rng, |cell| 1.0 / weight(plan, cell));
     chosen.ok().map(|cell| cell.shape)
 }
@@ -95,13 +95,13 @@ fn record(
 /// One cell's verdict; `None` if the user asked to stop.
 fn judge(
     session: &mut Session<'_>,
-    cell: &Cell,
+    cell: &PlannedCell,
 ) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
     let (plan, settings) = (session.sweep.plan, session.sweep.settings);
     let contender = &plan.contenders[cell.contender];
     let shape = &plan.shapes[cell.shape];
     let decided = |no: Unrunnable| Ok(Some((no.verdict(&contender.id, &shape.name), None)));
-    let (build, call) = match planned(&cell.work) {
+    let (build, call) = match planned(&cell.outcome) {
         Ok(planned) => planned,
         Err(no) => return decided(no),
     };

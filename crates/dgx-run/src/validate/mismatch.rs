@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use crate::operator::Found;
+use crate::operator::OutputElement;
 use dgx_core::operator::Number;
 
 /// One element of C that is wrong.
@@ -9,7 +9,7 @@ pub struct Element {
     pub group: usize,
     pub row: usize,
     pub column: usize,
-    pub found: Found,
+    pub found: OutputElement,
     pub expected: f64,
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use dgx_core::operator::ElementType;
 
     fn mismatch(element: ElementType, bits: u64, expected: f64, worst: f64) -> Mismatch {
-        let found = Found {
+        let found = OutputElement {
             element,
             bits,
             written: true,

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use mismatch::Element;
 pub use mismatch::Mismatch;
 pub use mismatch::significant;
-pub use naming::Answer;
+pub use naming::OutputName;
 pub use passed::Exhibit;
 pub(crate) use passed::examine;
 pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
@@ -30,7 +30,8 @@ pub use sound::sound;
 pub use story::{Chart, Patch, Story, story};
 
 use crate::operator::{
-    Arithmetic, Evaluator, Found, GroupOracle, Operands, Oracle, Written, written_outputs,
+    Arithmetic, Evaluator, GroupOracle, Operands, Oracle, OutputElement, OutputValues,
+    written_outputs,
 };
 use dgx_core::operator::{ElementType, Op, Operator, Output, Value};
 use dgx_core::record::schema::Settings;
@@ -107,7 +108,7 @@ impl Tolerance {
 
     /// The error of an element over its tolerance. Only a value of at most 1 passes; an element
     /// that cannot be compared gives infinity.
-    pub fn error(&self, found: Found, expected: f64) -> f64 {
+    pub fn error(&self, found: OutputElement, expected: f64) -> f64 {
         let got = found.value();
         if got.is_nan() || expected.is_nan() {
             let same = got.is_nan() && expected.is_nan() && found.written;
@@ -129,7 +130,7 @@ impl Tolerance {
     }
 
     /// Whether the element passes.
-    pub fn accepts(&self, found: Found, expected: f64) -> bool {
+    pub fn accepts(&self, found: OutputElement, expected: f64) -> bool {
         self.error(found, expected) <= 1.0
     }
 }
@@ -246,7 +247,7 @@ pub enum Judgement {
 /// # Panics
 /// If their sizes differ from the oracle's.
 pub fn judge(
-    outputs: &[Written],
+    outputs: &[OutputValues],
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
@@ -272,7 +273,7 @@ pub fn judge(
 
 /// Whether every element is within tolerance of the oracle.
 pub(crate) fn accepts(
-    outputs: &[Written],
+    outputs: &[OutputValues],
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
@@ -302,7 +303,7 @@ impl Survey {
     }
 }
 
-fn survey(output: &Written, answer: &GroupOracle, allowed: &Allowed) -> Survey {
+fn survey(output: &OutputValues, answer: &GroupOracle, allowed: &Allowed) -> Survey {
     assert_eq!(output.len(), answer.len(), "every element of a group");
     let gated = answer.is_gated();
     output
@@ -330,7 +331,7 @@ fn survey(output: &Written, answer: &GroupOracle, allowed: &Allowed) -> Survey {
 /// Everything that an explanation can use.
 #[derive(Clone)]
 struct Evidence<'a> {
-    outputs: &'a [Written],
+    outputs: &'a [OutputValues],
     operands: &'a Operands,
     oracle: &'a Oracle,
     /// Of each output.
@@ -340,7 +341,7 @@ struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     /// `tolerance` is the round's.
     fn new(
-        outputs: &'a [Written],
+        outputs: &'a [OutputValues],
         operands: &'a Operands,
         oracle: &'a Oracle,
         tolerance: Tolerance,
@@ -405,7 +406,7 @@ impl<'a> Evidence<'a> {
     /// Whether the few elements that miss the tolerance do so by no more than a sum over their K
     /// may lose: then the largest error over its limit.
     fn excused(&self, wrong: usize) -> Option<f64> {
-        let total: usize = self.outputs.iter().map(Written::len).sum();
+        let total: usize = self.outputs.iter().map(OutputValues::len).sum();
         let coded = self.operands.operator.outputs.iter().any(Output::is_coded);
         if wrong > total.div_ceil(if coded { TIES } else { SELDOM }) {
             return None;
@@ -492,19 +493,19 @@ impl<'a> Evidence<'a> {
                 .fold(0.0, f64::max),
             false => worst,
         };
-        let count = |of: &dyn Fn(Found) -> bool| -> usize {
-            let counted = |(wrong, output): (&Vec<bool>, &Written)| {
+        let count = |of: &dyn Fn(OutputElement) -> bool| -> usize {
+            let counted = |(wrong, output): (&Vec<bool>, &OutputValues)| {
                 let wrong = wrong.iter().enumerate().filter(|(_, wrong)| **wrong);
                 wrong.filter(|(i, _)| of(output.at(*i))).count()
             };
             wrong.iter().zip(self.outputs).map(counted).sum()
         };
         let sample = self.sample(&wrong);
-        let answers = Answer::all(self.operands);
+        let answers = OutputName::all(self.operands);
         let first = sample[0];
         Mismatch {
             wrong: count(&|_| true),
-            total: self.outputs.iter().map(Written::len).sum(),
+            total: self.outputs.iter().map(OutputValues::len).sum(),
             unwritten: count(&|found| !found.written),
             nan: count(&|found| found.written && found.value().is_nan()),
             first,
@@ -530,7 +531,7 @@ impl<'a> Evidence<'a> {
         groups
             .zip(&self.tolerances)
             .map(|((output, answer), allowed)| {
-                let right = |i: usize, found: Found| {
+                let right = |i: usize, found: OutputElement| {
                     let tolerance = allowed.at(i / answer.columns);
                     tolerance.accepts(found, answer.c(i))
                 };

@@ -6,7 +6,7 @@ use dgx_core::operator::Output;
 
 /// One output of one group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct OutputName {
     pub tensor: String,
     pub extents: Vec<usize>,
     /// The group, if there are several.
@@ -15,7 +15,7 @@ pub struct Answer {
     pub only: bool,
 }
 
-impl Answer {
+impl OutputName {
     /// All answers of a call, in the order of their outputs in memory.
     pub(super) fn all(operands: &Operands) -> Vec<Self> {
         let (outputs, groups) = (&operands.operator.outputs, &operands.groups);
@@ -98,8 +98,8 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn answer(extents: &[usize], group: Option<usize>, only: bool) -> Answer {
-        Answer {
+    fn answer(extents: &[usize], group: Option<usize>, only: bool) -> OutputName {
+        OutputName {
             tensor: "y".to_owned(),
             extents: extents.to_vec(),
             group,

@@ -62,7 +62,7 @@ const OF_A_TERM: f64 = 0.25;
 const TOGETHER: f64 = 0.35;
 
 /// An element's error, and what its sums could have lost.
-struct Lost {
+struct SumLoss {
     /// Error of C.
     error: f64,
     expected: f64,
@@ -71,7 +71,7 @@ struct Lost {
     by_term: f64,
 }
 
-impl Lost {
+impl SumLoss {
     fn of(evidence: &Evidence<'_>, element: &Element) -> Self {
         let terms = Terms::of(&evidence.operands.groups[element.group], element);
         let products = terms.products();
@@ -112,13 +112,13 @@ pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
         return None;
     }
     let all = judged(evidence, sample);
-    let lost = all.iter().map(|element| Lost::of(evidence, element));
-    let beyond_fp16 = |lost: &Lost| {
+    let lost = all.iter().map(|element| SumLoss::of(evidence, element));
+    let beyond_fp16 = |lost: &SumLoss| {
         lost.error.is_finite()
             && lost.expected.abs() > TELLING
             && lost.error > FP16 * lost.expected.abs()
     };
-    let lost: Vec<Lost> = lost.filter(beyond_fp16).collect();
+    let lost: Vec<SumLoss> = lost.filter(beyond_fp16).collect();
     if lost.len() < FEWEST / 2 {
         return None;
     }

@@ -1,5 +1,5 @@
 use super::{Element, Judgement, Tolerance, judge};
-use crate::operator::{Operands, Oracle, Written};
+use crate::operator::{Operands, Oracle, OutputValues};
 use dgx_core::domain::ContenderId;
 
 /// The subject of a verdict: one image of one contender on one shape.
@@ -63,12 +63,12 @@ macro_rules! never {
     ($($type:ty: $trait:path;)*) => {$(
         const _: fn() = || {
             struct Has;
-            trait Answer<A> {
+            trait OutputName<A> {
                 fn answer() {}
             }
-            impl<T> Answer<()> for T {}
-            impl<T: $trait> Answer<Has> for T {}
-            <$type as Answer<_>>::answer();
+            impl<T> OutputName<()> for T {}
+            impl<T: $trait> OutputName<Has> for T {}
+            <$type as OutputName<_>>::answer();
         };
     )*};
 }
@@ -87,7 +87,7 @@ never! {
 #[derive(Clone, Debug)]
 pub struct Exhibit<'a> {
     /// Of each group, in the shape's order.
-    pub outputs: &'a [Written],
+    pub outputs: &'a [OutputValues],
     /// Forbidden changes, in words.
     pub trespasses: Vec<String>,
     /// For a copy, which computes nothing: whether it equals its source.
@@ -165,11 +165,12 @@ mod tests {
     use dgx_core::domain::Distribution;
     use dgx_core::domain::Shape;
     use dgx_core::operator::ElementType;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::group;
 
-    fn halves(c: &[Vec<u16>]) -> Vec<Written> {
-        let bits = |c: &Vec<u16>| Written::of_bits(ElementType::F16, c.iter().map(|b| (*b).into()));
+    fn halves(c: &[Vec<u16>]) -> Vec<OutputValues> {
+        let bits =
+            |c: &Vec<u16>| OutputValues::of_bits(ElementType::F16, c.iter().map(|b| (*b).into()));
         c.iter().map(bits).collect()
     }
 
@@ -188,7 +189,7 @@ mod tests {
             rtol: 1e-3,
             atol: 1e-3,
         };
-        let operands = Operands::draw(usual(), &shape, Distribution::Benchmark, 1);
+        let operands = Operands::draw(default_operator(), &shape, Distribution::Benchmark, 1);
         let oracle = Oracle::compute(&operands);
         let answer = &oracle.groups[0];
         let bits = |i| f16::from_f64(answer.c(i)).to_bits();

@@ -1,7 +1,7 @@
 //! Describes where the wrong elements are: groups, rows, columns, and whether they repeat with a
 //! tile.
 
-use super::naming::Answer;
+use super::naming::OutputName;
 
 /// Periods at which kernels go wrong: tiles, warp groups, warps, fragments.
 const PERIODS: [usize; 6] = [8, 16, 32, 64, 128, 256];
@@ -9,7 +9,7 @@ const PERIODS: [usize; 6] = [8, 16, 32, 64, 128, 256];
 const LISTED: usize = 6;
 
 /// `wrong` flags each element of each of the `answers`.
-pub(super) fn describe(wrong: &[Vec<bool>], answers: &[Answer]) -> String {
+pub(super) fn describe(wrong: &[Vec<bool>], answers: &[OutputName]) -> String {
     let count = |flags: &[bool]| flags.iter().filter(|wrong| **wrong).count();
     let hit: Vec<usize> = (0..wrong.len())
         .filter(|place| wrong[*place].contains(&true))
@@ -42,7 +42,7 @@ pub(super) fn describe(wrong: &[Vec<bool>], answers: &[Answer]) -> String {
 
 /// The part of each axis that has a wrong element, in words that join to one description: rows and
 /// columns of a matrix, slices of another tensor.
-fn region(flags: &[bool], answer: &Answer) -> Vec<String> {
+fn region(flags: &[bool], answer: &OutputName) -> Vec<String> {
     let axes = (0..answer.extents.len()).map(|axis| marked_on(flags, &answer.extents, axis));
     let sets: Vec<Option<Marked>> = axes.map(|marks| Marked::of(&marks)).collect();
     if let [rows, columns] = &sets[..] {
@@ -160,11 +160,11 @@ fn first(flags: &[bool]) -> usize {
 }
 
 /// " of group 3", " of groups 1, 4", " of output y"; empty if all are meant.
-fn whose(hit: &[usize], answers: &[Answer]) -> String {
+fn whose(hit: &[usize], answers: &[OutputName]) -> String {
     if hit.len() == answers.len() {
         return String::new();
     }
-    let names: Vec<String> = answers.iter().filter_map(Answer::whose).collect();
+    let names: Vec<String> = answers.iter().filter_map(OutputName::whose).collect();
     let list: Vec<&str> = hit.iter().map(|place| names[*place].as_str()).collect();
     let numbers: Option<Vec<&str>> = list.iter().map(|n| n.strip_prefix("group ")).collect();
     match (hit, numbers) {
@@ -196,7 +196,7 @@ mod tests {
     /// A part of a tensor with four axes is described by them, not by rows that it does not have.
     #[test]
     fn slices_of_a_tensor() {
-        let answer = Answer {
+        let answer = OutputName {
             tensor: "y".to_owned(),
             extents: vec![2, 4, 10, 256],
             group: None,

@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 
 use super::{Evidence, Tolerance};
-use crate::operator::Found;
+use crate::operator::OutputElement;
 use dgx_core::operator::ElementType;
 
 /// The smallest normal number of fp16, and the distance of two numbers below it.
@@ -33,7 +33,7 @@ pub(super) struct Missed {
 }
 
 /// Whether an element that passes needs a closer check.
-pub(super) fn doubtful(found: Found, expected: f64, tolerance: Tolerance) -> bool {
+pub(super) fn doubtful(found: OutputElement, expected: f64, tolerance: Tolerance) -> bool {
     let miss = miss(found, expected);
     miss.is_finite()
         && miss > allowed(expected, tolerance.rtol)
@@ -42,7 +42,7 @@ pub(super) fn doubtful(found: Found, expected: f64, tolerance: Tolerance) -> boo
 
 /// Whether a number that passes is zero, although it is far above the smallest that its type, or
 /// its row, can represent.
-pub(super) fn is_zeroed(found: Found, expected: f64, tolerance: Tolerance) -> bool {
+pub(super) fn is_zeroed(found: OutputElement, expected: f64, tolerance: Tolerance) -> bool {
     let size = expected.abs();
     found.value() == 0.0
         && size.is_finite()
@@ -62,7 +62,7 @@ fn allowed(expected: f64, rtol: f64) -> f64 {
     }
 }
 
-fn miss(found: Found, expected: f64) -> f64 {
+fn miss(found: OutputElement, expected: f64) -> f64 {
     (found.value() - expected).abs()
 }
 

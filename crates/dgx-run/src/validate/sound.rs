@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use super::Allowed;
-use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle, Written, written_outputs};
+use crate::operator::{
+    GroupOperands, GroupOracle, Operands, Oracle, OutputValues, written_outputs,
+};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{Distribution, Group, Shape};
 use dgx_core::operator::{Mistake, Operator, built_in};
@@ -30,12 +32,12 @@ pub fn sound(operator: &Operator) -> Result<(), InputError> {
 }
 
 /// Data of a small problem, and the expected result.
-struct Trial {
+struct SmallProblem {
     operands: Operands,
     oracle: Oracle,
 }
 
-impl Trial {
+impl SmallProblem {
     fn group(&self) -> &GroupOperands {
         &self.operands.groups[0]
     }
@@ -44,7 +46,7 @@ impl Trial {
     fn accepts(&self, operator: &Operator, output: usize, values: &[f64]) -> bool {
         let (answer, own) = (&self.oracle.groups[output], &operator.outputs[output]);
         let allowed = Allowed::of(own, answer);
-        let written = Written::rounded(own.tensor.element, values.iter().copied());
+        let written = OutputValues::rounded(own.tensor.element, values.iter().copied());
         let mut places = 0..answer.len();
         places.all(|place| {
             let tolerance = allowed.at(place / answer.columns);
@@ -53,7 +55,7 @@ impl Trial {
     }
 }
 
-fn trials(operator: &Operator) -> Vec<Trial> {
+fn trials(operator: &Operator) -> Vec<SmallProblem> {
     let shared = std::sync::Arc::new(operator.clone());
     let problems = operator.small.iter().flat_map(|small| {
         let sizes = operator.sizes.iter().zip(small);
@@ -67,12 +69,12 @@ fn trials(operator: &Operator) -> Vec<Trial> {
         };
         let operands = Operands::draw(&shared, &shape, distribution, SEED);
         let oracle = Oracle::compute(&operands);
-        Trial { operands, oracle }
+        SmallProblem { operands, oracle }
     };
     problems.map(trial).collect()
 }
 
-fn tried_on(operator: &Operator, trials: &[Trial]) -> Result<(), InputError> {
+fn tried_on(operator: &Operator, trials: &[SmallProblem]) -> Result<(), InputError> {
     for (place, output) in operator.outputs.iter().enumerate() {
         let name = &output.tensor.name;
         let answers = || trials.iter().map(|trial| &trial.oracle.groups[place]);
@@ -81,7 +83,7 @@ fn tried_on(operator: &Operator, trials: &[Trial]) -> Result<(), InputError> {
             let remedy = "give the inputs a `range` that the value is defined on";
             return Err(operator.error(output.place.clone(), message, remedy));
         }
-        let rounded = |trial: &Trial| {
+        let rounded = |trial: &SmallProblem| {
             let answer = &trial.oracle.groups[place];
             let values: Vec<f64> = (0..answer.len()).map(|at| answer.c(at)).collect();
             trial.accepts(operator, place, &values)
@@ -94,11 +96,11 @@ fn tried_on(operator: &Operator, trials: &[Trial]) -> Result<(), InputError> {
             return Err(operator.error(output.place.clone(), message, remedy));
         }
         let zeros = |answer: &GroupOracle| vec![0.0; answer.len()];
-        let telling = |trial: &&Trial| {
+        let telling = |trial: &&SmallProblem| {
             let answer = &trial.oracle.groups[place];
             (0..answer.len()).any(|at| answer.c(at) != 0.0)
         };
-        let pass = |t: &Trial| t.accepts(operator, place, &zeros(&t.oracle.groups[place]));
+        let pass = |t: &SmallProblem| t.accepts(operator, place, &zeros(&t.oracle.groups[place]));
         let is_zero = !trials.iter().any(|trial| telling(&trial));
         if is_zero || trials.iter().filter(telling).any(pass) {
             let (at, key) = tolerance_of(operator, place);
@@ -118,7 +120,7 @@ fn tried_on(operator: &Operator, trials: &[Trial]) -> Result<(), InputError> {
 }
 
 /// Whether a mistake is accepted as its output.
-fn passes(operator: &Operator, trial: &Trial, mistake: &Mistake) -> bool {
+fn passes(operator: &Operator, trial: &SmallProblem, mistake: &Mistake) -> bool {
     let group = trial.group();
     let sizes = operator.sizes_in(&group.group).unwrap_or_default();
     let answers = &trial.oracle.groups[..mistake.output];

@@ -2,8 +2,8 @@
 //! where they are, and what they resemble.
 
 use super::guess::{self, Fit};
-use super::{Answer, Element, Evidence, Judgement, Mismatch, Tolerance, judge};
-use crate::operator::{Operands, Oracle, Written};
+use super::{Element, Evidence, Judgement, Mismatch, OutputName, Tolerance, judge};
+use crate::operator::{Operands, Oracle, OutputValues};
 
 /// Wrong elements listed one by one.
 const TOLD: usize = 8;
@@ -17,7 +17,7 @@ const CHART: (usize, usize) = (16, 32);
 pub struct Story {
     pub mismatch: Mismatch,
     /// Indexed by [`Element::group`].
-    pub answers: Vec<Answer>,
+    pub answers: Vec<OutputName>,
     /// The first wrong elements.
     pub elements: Vec<Element>,
     pub patch: Patch,
@@ -53,7 +53,7 @@ pub struct Chart {
 /// All details of an output, if it is wrong. `earlier` is the expected output of the call before,
 /// if there was one.
 pub fn story(
-    outputs: &[Written],
+    outputs: &[OutputValues],
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
@@ -86,7 +86,7 @@ pub fn story(
             .map(|(group, flags)| Chart::of(group, flags, oracle.groups[group].columns))
             .collect(),
         fits: guess::fits(&evidence, &sample, earlier),
-        answers: Answer::all(operands),
+        answers: OutputName::all(operands),
         mismatch: *mismatch,
     })
 }

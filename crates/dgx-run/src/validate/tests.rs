@@ -6,7 +6,7 @@ mod guesses;
 use super::*;
 use crate::operator::silu;
 use dgx_core::domain::{Group, Shape};
-use dgx_core::operators::usual;
+use dgx_core::operators::default_operator;
 use dgx_core::record::synthetic::{dense, group};
 use half::f16;
 
@@ -28,7 +28,7 @@ fn case_of(groups: &[(u32, u32, u32)], distribution: Distribution) -> Case {
         name: "t".to_owned(),
         groups: groups.iter().map(|&(m, n, k)| group(m, n, k)).collect(),
     };
-    let operands = Operands::draw(usual(), &shape, distribution, 42);
+    let operands = Operands::draw(default_operator(), &shape, distribution, 42);
     let oracle = Oracle::compute(&operands);
     let c = oracle
         .groups
@@ -52,12 +52,13 @@ fn case() -> Case {
 /// The value of an unwritten element.
 const POISON: u16 = 0x7e5a;
 
-fn halves(c: &[Vec<u16>]) -> Vec<Written> {
-    let output = |c: &Vec<u16>| Written::of_bits(ElementType::F16, c.iter().map(|b| (*b).into()));
+fn halves(c: &[Vec<u16>]) -> Vec<OutputValues> {
+    let output =
+        |c: &Vec<u16>| OutputValues::of_bits(ElementType::F16, c.iter().map(|b| (*b).into()));
     c.iter().map(output).collect()
 }
 
-fn half(bits: u16) -> Found {
+fn half(bits: u16) -> OutputElement {
     halves(&[vec![bits]])[0].at(0)
 }
 
@@ -339,7 +340,7 @@ fn the_element_that_no_kernel_got_right_is_right() {
     };
     let mut row = || (next(k / 2), next(k / 16));
     let shape = dense(1, 1, k as u32);
-    let mut operands = Operands::blank(usual(), &shape);
+    let mut operands = Operands::blank(default_operator(), &shape);
     for tensor in &mut operands.groups[0].inputs {
         (tensor.elements, tensor.scales) = row();
     }
@@ -380,7 +381,7 @@ fn small_rows_are_not_measured_by_large_ones() {
     };
     let allowed = Allowed::of(&operator.outputs[0], &answer);
     assert!(allowed.at(0).atol > 50.0 * allowed.at(1).atol);
-    let zero = Written::rounded(ElementType::F16, [0.0].into_iter()).at(0);
+    let zero = OutputValues::rounded(ElementType::F16, [0.0].into_iter()).at(0);
     assert!(!allowed.at(1).accepts(zero, 1e-3));
     let strict = Tolerance {
         rtol: 1e-3,
@@ -441,7 +442,7 @@ fn another_constant_of_an_operator_is_wrong_on_some_data() {
                 let answer = &answer.groups[0];
                 let values = (0..answer.len()).map(|i| answer.c(i));
                 let output = &operator.outputs[0];
-                let written = Written::rounded(output.tensor.element, values);
+                let written = OutputValues::rounded(output.tensor.element, values);
                 let (rtol, atol) = output.tolerance();
                 accepts(&[written], &operands, &oracle, Tolerance { rtol, atol })
             };

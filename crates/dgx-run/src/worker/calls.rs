@@ -25,7 +25,7 @@ pub(super) enum Purpose {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct ScheduledCall {
     pub distribution: Distribution,
     pub purpose: Purpose,
     /// Added to the schedule: a different order for each call; an order may show what another
@@ -40,7 +40,7 @@ pub(super) struct Call {
 /// The calls of a cell in order. The first two are for time and hazards, so that both exist even if
 /// a cell has no others. The first has NaN in its outputs, so that an element that is never written
 /// is wrong in every cell.
-pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Vec<Call> {
+pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Vec<ScheduledCall> {
     let mut rng = drawing(seed, cell);
     if distributions.is_empty() {
         return Vec::new();
@@ -59,11 +59,11 @@ pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Ve
     while others.len() + 1 < count {
         others.push(pick(distributions, &mut rng));
     }
-    let mut calls: Vec<Call> = [timed]
+    let mut calls: Vec<ScheduledCall> = [timed]
         .into_iter()
         .chain(others)
         .zip(0..)
-        .map(|(distribution, schedule)| Call {
+        .map(|(distribution, schedule)| ScheduledCall {
             distribution,
             purpose: match schedule {
                 0 => Purpose::Time,

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use super::problems::Problems;
 use super::protocol::{CellJob, Reply};
 use crate::backend::{Backend, Data, Emulation, Loaded, RunFailure, Salt};
-use dgx_core::domain::{Hazard, Watch};
+use dgx_core::domain::{Hazard, HazardWatch};
 
 /// Calls one cell once, watched for hazards.
 pub(super) fn examine(backend: &mut dyn Backend, problems: &mut Problems, job: &CellJob) -> Reply {
@@ -44,7 +44,7 @@ fn watched(
     };
     let mut call = |alone, limit| hazards(loaded.as_mut(), &data(alone, limit));
     let began = Instant::now();
-    let sampled = settings.hazards == Watch::Some;
+    let sampled = settings.hazards == HazardWatch::Some;
     let left = |found: Result<_, RunFailure>| found.map_err(|failure| failure.message);
     match call(sampled, job.time_limit) {
         // Without the other CTAs it may have waited in vain, or read unwritten memory.

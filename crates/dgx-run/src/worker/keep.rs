@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use dgx_core::operator::Operator;
 use serde::{Deserialize, Serialize};
 
-use super::protocol::Keep;
-use crate::backend::{Buffer, Loaded, Salt, Whereabouts};
+use super::protocol::KeepRequest;
+use crate::backend::{AccessSites, Buffer, Loaded, Salt};
 use dgx_core::clean;
 use dgx_core::domain::Distribution;
 
@@ -17,7 +17,7 @@ const NOTE: &str = "kept.json";
 
 /// A call, and its memory afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct KeptCall {
     /// Which call of its validation, from 0.
     pub call: usize,
     pub distribution: Distribution,
@@ -27,7 +27,7 @@ pub struct Kept {
     /// The kernels' output, if the backend has it by call.
     pub printed: String,
     /// Which instructions wrote the first wrong element, and which read outside all buffers.
-    pub search: Option<Whereabouts>,
+    pub search: Option<AccessSites>,
     pub buffers: Vec<KeptBuffer>,
     /// Why there are none, if so.
     pub missing: Option<String>,
@@ -42,7 +42,7 @@ pub struct KeptBuffer {
     file: PathBuf,
 }
 
-impl Kept {
+impl KeptCall {
     /// Reads the note of a worker in `folder`; `None` if there is none.
     pub fn read(folder: &Path) -> Option<Self> {
         let text = fs::read(folder.join(NOTE)).ok()?;
@@ -61,11 +61,11 @@ impl Kept {
 /// Keeps the buffers of a call. The note lists what could not be kept; if the note itself cannot be
 /// written, it is absent.
 pub(super) fn keep(
-    wish: &Keep,
+    wish: &KeepRequest,
     operator: &Operator,
     loaded: &mut dyn Loaded,
-    mut note: Kept,
-    search: impl FnOnce(&mut dyn Loaded) -> Option<Whereabouts>,
+    mut note: KeptCall,
+    search: impl FnOnce(&mut dyn Loaded) -> Option<AccessSites>,
 ) {
     let is_output = |name: &str| operator.outputs.iter().any(|o| o.tensor.name == name);
     let wanted = |zone: &str| {

@@ -16,9 +16,9 @@ mod serve;
 mod trace;
 mod validate;
 
-pub use keep::Kept;
+pub use keep::KeptCall;
 pub use problems::answers;
 pub(crate) use process::{NoReply, Worker};
-pub(crate) use protocol::{CellCode, CellJob, Judged, Keep, MeasureJob, Reply, Request};
+pub(crate) use protocol::{CellCode, CellJob, Judged, KeepRequest, MeasureJob, Reply, Request};
 pub use serve::serve;
 pub use trace::trace;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::trace::trace;
 use crate::backend::{Backend, Salt};
 use crate::operator::{
-    ANSWERS, Operands, Oracle, OracleCache, ProblemKey, Written, is_gated, unshuffled,
+    ANSWERS, Operands, Oracle, OracleCache, OutputValues, ProblemKey, is_gated, unshuffled,
 };
 use crate::validate::{Exhibit, Tolerance, accepts};
 use dgx_core::domain::Shape;
@@ -32,7 +32,7 @@ impl Problem {
         let (operator, groups) = (&self.operands.operator, &self.shape.groups);
         let before = unshuffled(exhibit.outputs, salt.shuffle(), operator, groups);
         let are_right =
-            |outputs: &&[Written]| accepts(outputs, &self.operands, &self.oracle, tolerance);
+            |outputs: &&[OutputValues]| accepts(outputs, &self.operands, &self.oracle, tolerance);
         match before.as_deref().filter(are_right) {
             Some(outputs) => judge(Exhibit { outputs, ..exhibit }, &self.operands, &self.oracle),
             None => {
@@ -187,7 +187,7 @@ mod tests {
         }
 
         fn device(&self) -> &Device {
-            target::usual()
+            target::default_device()
         }
 
         fn load<'a>(&'a mut self, _job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {

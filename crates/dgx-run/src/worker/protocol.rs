@@ -84,7 +84,7 @@ pub(crate) struct CellJob {
     /// The status that the contender declares.
     pub expected: Status,
     /// The buffers to keep of the last call, for debugging.
-    pub keep: Option<Keep>,
+    pub keep: Option<KeepRequest>,
 }
 
 impl CellJob {
@@ -109,7 +109,7 @@ impl CellJob {
 
 /// The buffers to keep of a call, and the folder.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Keep {
+pub struct KeepRequest {
     pub folder: PathBuf,
     /// Names of buffers, as in front matter and `dgx::Group`; C is always kept.
     pub buffers: Vec<String>,

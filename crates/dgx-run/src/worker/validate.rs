@@ -1,13 +1,13 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::calls::{Call, Purpose, calls};
-use super::keep::{Kept, keep};
+use super::calls::{Purpose, ScheduledCall, calls};
+use super::keep::{KeptCall, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{CellJob, Judged, Reply};
 use crate::backend::{Backend, Data, Emulation, Loaded, Modelled, Observation, RunFailure, Salt};
 use crate::operator::{Operands, ProblemKey, Recipe};
-use dgx_core::domain::{BackendKind, Hazard, Status, Verdict, Watch};
+use dgx_core::domain::{BackendKind, Hazard, HazardWatch, Status, Verdict};
 
 use crate::validate::{Element, Exhibit, Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
@@ -122,7 +122,7 @@ fn call_all(
 }
 
 /// The distributions that none of these calls was made with.
-fn unseen(all: &[Distribution], calls: &[Call]) -> Vec<Distribution> {
+fn unseen(all: &[Distribution], calls: &[ScheduledCall]) -> Vec<Distribution> {
     let seen = |d: &&Distribution| calls.iter().any(|call| call.distribution == **d);
     all.iter().filter(|d| !seen(d)).copied().collect()
 }
@@ -130,7 +130,7 @@ fn unseen(all: &[Distribution], calls: &[Call]) -> Vec<Distribution> {
 /// One of a validation's calls.
 struct ValidationCall<'a> {
     place: usize,
-    planned: Call,
+    planned: ScheduledCall,
     problem: &'a Problem,
     salt: Salt,
     /// The data of the call before this one.
@@ -139,14 +139,14 @@ struct ValidationCall<'a> {
 }
 
 impl ValidationCall<'_> {
-    fn data(&self, watch: Watch, time_limit: Duration) -> Data<'_> {
+    fn data(&self, watch: HazardWatch, time_limit: Duration) -> Data<'_> {
         let emulation = Emulation::from(&self.job.settings);
         Data {
             operands: &self.problem.operands,
             key: &self.problem.name,
             salt: self.salt,
             time_limit,
-            timed: watch == Watch::Off && self.planned.purpose == Purpose::Time,
+            timed: watch == HazardWatch::Off && self.planned.purpose == Purpose::Time,
             emulation: Emulation {
                 schedule: emulation.schedule.wrapping_add(self.planned.schedule),
                 mirrored: self.planned.mirrored,
@@ -172,7 +172,7 @@ impl ValidationCall<'_> {
     /// the timed call.
     fn count(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
         send(&Reply::Running);
-        let ran = loaded.call(&self.data(Watch::Off, self.job.time_limit));
+        let ran = loaded.call(&self.data(HazardWatch::Off, self.job.time_limit));
         send(&Reply::Ran);
         match ran {
             Ok(observation) => state.verdict.counters = observation.counters,
@@ -191,7 +191,7 @@ impl ValidationCall<'_> {
         };
         let watch = match self.planned.purpose {
             Purpose::Hazards => state.watch,
-            Purpose::Time | Purpose::Result => Watch::Off,
+            Purpose::Time | Purpose::Result => HazardWatch::Off,
         };
         let ran = call(loaded, self.data(watch, job.time_limit), send);
         let (said, returned) = match &ran {
@@ -202,9 +202,9 @@ impl ValidationCall<'_> {
         if let Some(wish) = &job.keep {
             // The search repeats the call; a call that does not return is not repeated.
             send(&Reply::Running);
-            let data = self.data(Watch::Off, job.time_limit);
+            let data = self.data(HazardWatch::Off, job.time_limit);
             let element = first.map(|first| at(first, self.problem));
-            let note = Kept {
+            let note = KeptCall {
                 call: self.place,
                 distribution: self.planned.distribution,
                 salt: self.salt,
@@ -271,7 +271,7 @@ struct Judging {
     verdict: Verdict,
     emulated: bool,
     /// How closely calls are watched for hazards; `Off` on a card.
-    watch: Watch,
+    watch: HazardWatch,
     /// The cause of a wrong result is known.
     caused: bool,
     /// The timed call was made.
@@ -289,7 +289,7 @@ impl Judging {
             emulated,
             watch: match emulated {
                 true => job.settings.hazards,
-                false => Watch::Off,
+                false => HazardWatch::Off,
             },
             caused: false,
             counted: false,
@@ -312,13 +312,13 @@ impl Judging {
 
     /// How closely a failure is to be watched when the call is repeated; `None` if that would show
     /// nothing. The CTAs of a sample may not include the cause of a wrong result.
-    fn closer(&self, job: &CellJob) -> Option<Watch> {
+    fn closer(&self, job: &CellJob) -> Option<HazardWatch> {
         let watch = self.watch;
         let unexplained = !self.caused && self.verdict.hazards.is_empty();
         match self.verdict.status {
-            _ if watch == Watch::Off => None,
+            _ if watch == HazardWatch::Off => None,
             Status::Wrong if unexplained && job.expected != Status::Wrong => Some(match watch {
-                Watch::Some => Watch::All,
+                HazardWatch::Some => HazardWatch::All,
                 whole => whole,
             }),
             Status::Wrong | Status::Crashed => Some(watch),
@@ -410,7 +410,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::operator::Written;
+    use crate::operator::OutputValues;
     use crate::plan::OperatorCall;
     use crate::worker::CellCode;
     use dgx_core::domain::{ContenderId, Shape};
@@ -432,7 +432,10 @@ mod tests {
             }
             let counted = data.timed.then(|| ("loads".to_owned(), 1.0));
             Ok(Observation {
-                outputs: vec![Written::rounded(ElementType::F16, [1.0; 128].into_iter())],
+                outputs: vec![OutputValues::rounded(
+                    ElementType::F16,
+                    [1.0; 128].into_iter(),
+                )],
                 counters: BTreeMap::from_iter(counted),
                 ..Observation::default()
             })
@@ -448,7 +451,7 @@ mod tests {
                 image: folder.path().to_owned(),
                 call: OperatorCall::default(),
             },
-            operator: dgx_core::operators::usual().clone(),
+            operator: dgx_core::operators::default_operator().clone(),
             shape: Shape {
                 name: "s".to_owned(),
                 groups: vec![group(m, n, k)],

@@ -19,7 +19,7 @@ use dgx_core::record::Run;
 use dgx_run::backend::Modelled;
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::Compiler;
-use dgx_run::plan::{self, Machine, Plan};
+use dgx_run::plan::{self, Plan, PlanTarget};
 use dgx_run::sweep::{Progress, contender_record};
 use ptx_calibrate::model;
 
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, globals: &Globals) -> Result<Exit, CommandError> 
     let mut asked = Vec::with_capacity(measured.len());
     for (mut round, run) in measured {
         round.keep(|shape| run.header.shapes.contains(shape));
-        let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
+        let plan = Plan::new(round, &catalog, &PlanTarget::of(&device))?;
         asked.push(CellsToModel::new(run, plan, &args.only)?);
     }
     let compiler = machine::compiler(args.compile.limits())?;
@@ -167,7 +167,7 @@ fn modelled(
     let progress = Progress::begin();
     let bar = progress.stage("model", met.len());
     for (asked, places) in asked.iter().zip(&new) {
-        let cells: Vec<&plan::Cell> = places
+        let cells: Vec<&plan::PlannedCell> = places
             .iter()
             .map(|&place| &asked.plan.cells[place])
             .collect();
@@ -217,7 +217,7 @@ fn compared_with(comparisons: &[ModelComparison]) -> String {
 fn compared_operators(comparisons: &[ModelComparison]) -> Vec<String> {
     let names = comparisons.iter().map(|c| c.run.operator.name.as_str());
     let names = distinct(names);
-    let usual = names == [operators::usual().name.as_str()];
+    let usual = names == [operators::default_operator().name.as_str()];
     let listed = names.into_iter().filter(|_| !usual);
     listed.map(str::to_owned).collect()
 }

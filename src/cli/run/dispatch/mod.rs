@@ -104,11 +104,11 @@ mod tests {
     use super::*;
     use crate::contest::dispatch::tests::crossing;
     use dgx_core::config::Round;
-    use dgx_core::config::target::usual;
+    use dgx_core::config::target::default_device;
     use dgx_core::diagnostic::SourceFile;
     use dgx_core::operators;
     use dgx_core::record::synthetic::group;
-    use dgx_run::plan::{Machine, Plan, Work};
+    use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
 
     /// The table is a contender that launches the winner of each shape.
     #[test]
@@ -119,7 +119,7 @@ mod tests {
             vec![group(1, 128, 512), group(7, 128, 512), group(3, 256, 256)];
         let text = dispatch_among(&run, &ranking, |_| true)
             .unwrap()
-            .picks("sm_90a", &operators::usual().name);
+            .picks("sm_90a", &operators::default_operator().name);
         let folder = tempfile::tempdir().unwrap();
         for (who, name) in ["sequential", "interleaved"].iter().enumerate() {
             let variant = format!(
@@ -142,11 +142,11 @@ mod tests {
         let plan = Plan::new(
             Round::from_source(file).unwrap(),
             &catalog,
-            &Machine::of(usual()),
+            &PlanTarget::of(default_device()),
         );
         let plan = plan.unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let called = plan.cells.iter().map(|cell| match &cell.work {
-            Work::Run { build, .. } => plan.builds[*build].constants["WHO"],
+        let called = plan.cells.iter().map(|cell| match &cell.outcome {
+            PlanOutcome::Run { build, .. } => plan.builds[*build].constants["WHO"],
             _ => -1,
         });
         assert_eq!(called.collect::<Vec<_>>(), [0, 1, 0, 0], "{text}");

@@ -8,7 +8,7 @@ use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::record::schema::Build;
 use dgx_run::catalog::{Pick, Variant};
-use dgx_run::plan::{Machine, Offer, offers};
+use dgx_run::plan::{Offer, PlanTarget, offers};
 
 /// The costs in the front matter.
 pub(super) fn written(variant: &Variant) -> Costs {
@@ -23,7 +23,7 @@ pub(super) fn samples(
     device: &Device,
 ) -> Result<Vec<Sample>, InputError> {
     let ranking = Ranking::of(run);
-    let machine = Machine::of(device);
+    let machine = PlanTarget::of(device);
     let mut samples = Vec::new();
     for shape in &run.header.shapes {
         let Ok(offers) = offers(variant, shape, &machine, &Steps::default())? else {

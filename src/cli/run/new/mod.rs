@@ -16,7 +16,7 @@ use dgx_core::domain::{Device, Exit, Status, typed};
 use dgx_core::operator::Operator;
 use dgx_core::operators;
 use dgx_run::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
-use dgx_run::plan::{Machine, Plan, Work};
+use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
 use dgx_run::sweep::BackendChoice;
 
 #[derive(Debug, clap::Args)]
@@ -140,7 +140,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let operator = parent
         .as_ref()
         .map_or(&operator, |parent| &parent.sources[0].operator);
-    let (text, target) = match **operator == **operators::usual() {
+    let (text, target) = match **operator == **operators::default_operator() {
         true => fitting_round(name, beside.as_deref(), &round, &here, globals)?,
         false => (of::round_text(operator, name, beside.as_deref()), None),
     };
@@ -167,7 +167,7 @@ fn operator_of(args: &Args, catalog: Option<&Catalog>) -> Result<Arc<Operator>, 
     match (&args.operator, &args.from, catalog) {
         (Some(operator), ..) => Ok(Arc::new(dgx_core::operator::find(operator)?)),
         (None, Some(from), Some(catalog)) => subject::operator_of(from, catalog),
-        _ => Ok(Arc::clone(operators::usual())),
+        _ => Ok(Arc::clone(operators::default_operator())),
     }
 }
 
@@ -313,10 +313,14 @@ fn fitting_round(
                 path: path.to_owned(),
                 text: text.as_str().into(),
             };
-            let plan = Plan::new(Round::from_source(source)?, &catalog, &Machine::of(device));
+            let plan = Plan::new(
+                Round::from_source(source)?,
+                &catalog,
+                &PlanTarget::of(device),
+            );
             let runs = |plan: &Plan| {
                 let mut cells = plan.cells.iter();
-                cells.all(|cell| matches!(cell.work, Work::Run { .. }))
+                cells.all(|cell| matches!(cell.outcome, PlanOutcome::Run { .. }))
             };
             if plan.as_ref().is_ok_and(runs) {
                 return Ok((text.clone(), target));

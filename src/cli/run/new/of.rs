@@ -6,7 +6,7 @@ use super::{ENDING, ROUNDS, first_headers, opening, refuse_existing, refused, ta
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, Joined};
 use dgx_core::operator::Operator;
-use dgx_core::operators::{self, usual};
+use dgx_core::operators::{self, default_operator};
 use dgx_run::catalog::Catalog;
 use dgx_run::operator::naive;
 
@@ -50,7 +50,7 @@ impl Request<'_> {
         if let Some((path, text)) = file {
             written.push(write(&path, &text)?);
         }
-        if operator == **usual() {
+        if operator == **default_operator() {
             first_headers(self.home, &mut written)?;
         }
         written.push(write(&source, &kernel)?);

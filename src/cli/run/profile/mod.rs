@@ -15,10 +15,10 @@ use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{BackendKind, Chip, ContenderId, Device, Exit, Shape, Timing};
 use dgx_core::record::schema::DeviceRecord;
 use dgx_run::backend::cuda::StampedCalls;
-use dgx_run::backend::emu::{Laid, machine};
+use dgx_run::backend::emu::{LaunchLayout, machine};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::Compiler;
-use dgx_run::profile::{Profile, Sources, Subject, chrome, json, page, stamps};
+use dgx_run::profile::{ProfiledCell, Sources, Subject, chrome, json, page, stamps};
 use dgx_run::sweep::{BackendChoice, CompiledCell, Progress};
 
 #[derive(Debug, clap::Args)]
@@ -115,7 +115,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     }
 
-    let told: Vec<&Profile> = profiles.iter().collect();
+    let told: Vec<&ProfiledCell> = profiles.iter().collect();
     let believed = belief_again(&DeviceRecord::new(BackendKind::Emu, &device), operator);
     let mut lines = vec![text::epilogue(told[0], &bar)];
     lines.extend(over.as_ref().map(|over| over.sentence(told[0])));
@@ -164,7 +164,7 @@ fn modelled(
     contender: &ContenderId,
     device: &Device,
     operator: &str,
-) -> Result<(Profile, Vec<Laid>), CommandError> {
+) -> Result<(ProfiledCell, Vec<LaunchLayout>), CommandError> {
     let machine = machine(device).map_err(|why| InputError::new(why, "choose another --target"))?;
     let record = DeviceRecord::new(BackendKind::Emu, device);
     cell.traced(|traced| {
@@ -178,7 +178,7 @@ fn modelled(
             sms: machine.sms as u64,
         };
         let laid = traced.laid();
-        Ok((Profile::new(subject, call, &laid), laid))
+        Ok((ProfiledCell::new(subject, call, &laid), laid))
     })
 }
 
@@ -188,9 +188,9 @@ fn measured(
     contender: &ContenderId,
     device: &Device,
     chip: Chip,
-    known: &[Laid],
+    known: &[LaunchLayout],
     compiler: &Compiler,
-) -> Result<Profile, CommandError> {
+) -> Result<ProfiledCell, CommandError> {
     let (stamping, calls) = cell.stamped(chip, compiler)?;
     let StampedCalls { stamps, last, .. } = &calls;
     let sms = u64::from(device.limits.sms);
@@ -208,7 +208,7 @@ fn measured(
         belief: text::stamped(&device.name, &calls, lost),
         sms,
     };
-    Ok(Profile::new(subject, call, &laid))
+    Ok(ProfiledCell::new(subject, call, &laid))
 }
 
 /// The selected shape, or the round's first.

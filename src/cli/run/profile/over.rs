@@ -10,7 +10,7 @@ use dgx_core::decode::plain_in_line;
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{ContenderId, Micros, Timing, typed};
 use dgx_core::rank::{Ranking, Timed};
-use dgx_run::profile::{Profile, StageTime};
+use dgx_run::profile::{ProfiledCell, StageTime};
 
 /// The same cell in a run file or in another profile.
 pub(super) struct Over {
@@ -24,12 +24,12 @@ pub(super) struct Over {
 
 /// The fields of a profile's `--json` that are read again.
 #[derive(Deserialize)]
-struct Written {
-    profiles: Vec<WrittenProfile>,
+struct ProfileFile {
+    profiles: Vec<ReadProfile>,
 }
 
 #[derive(Deserialize)]
-struct WrittenProfile {
+struct ReadProfile {
     contender: ContenderId,
     shape: String,
     timing: Timing,
@@ -55,11 +55,11 @@ impl Over {
         let remedy = "name a file that `dgx profile --json` wrote, or a run (.jsonl)";
         let file = SourceFile::read(path, "profile", remedy)?;
         let wrong = |why: String| InputError::new(format!("{}: {why}", path.display()), remedy);
-        let written: Written = serde_json::from_str(&file.text).map_err(|e| {
+        let written: ProfileFile = serde_json::from_str(&file.text).map_err(|e| {
             let (line, why) = (e.line(), plain_in_line(&e));
             InputError::new(format!("{}:{line}: {why}", path.display()), remedy)
         })?;
-        let measured = |p: &&WrittenProfile| p.timing == Timing::Measured;
+        let measured = |p: &&ReadProfile| p.timing == Timing::Measured;
         let first = written.profiles.iter().find(measured);
         let found = first.or(written.profiles.first());
         let found = found.ok_or_else(|| wrong("it has no profiles".to_owned()))?;
@@ -110,7 +110,7 @@ impl Over {
     }
 
     /// Both whole times in one sentence.
-    pub(super) fn sentence(&self, profile: &Profile) -> String {
+    pub(super) fn sentence(&self, profile: &ProfiledCell) -> String {
         let Self {
             micros,
             timing,

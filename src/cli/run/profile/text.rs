@@ -8,7 +8,7 @@ use dgx_core::config::Round;
 use dgx_core::domain::{Micros, Timing, counted};
 use dgx_run::backend::cuda::StampedCalls;
 use dgx_run::profile::stamps::MissingStamps;
-use dgx_run::profile::{LaunchProfile, Profile, RoleShare, Stage, StageTime, spent_word};
+use dgx_run::profile::{LaunchProfile, ProfiledCell, RoleShare, Stage, StageTime, spent_word};
 
 /// The threshold that round 3 set: a smaller epilogue is not worth optimising.
 const EPILOGUE_BAR: f64 = 0.05;
@@ -20,7 +20,7 @@ const BAR: f64 = 16.0;
 /// The whole text. `over` stands beside the first profile; `modelled` says how far modelled times
 /// can be trusted.
 pub(super) fn text(
-    profiles: &[&Profile],
+    profiles: &[&ProfiledCell],
     over: Option<&Over>,
     lines: &[String],
     modelled: &str,
@@ -74,7 +74,7 @@ pub(super) fn text(
 type Beside<'a> = (Timing, Micros, &'a [StageTime]);
 
 /// Stage by stage: the first, and how the others differ from it.
-fn laid_over(first: &Profile, beside: &[Beside<'_>]) -> Table {
+fn laid_over(first: &ProfiledCell, beside: &[Beside<'_>]) -> Table {
     let mut columns = vec![
         Column::left("stage"),
         Column::right(format!("{} µs", first.timing.as_str())),
@@ -121,7 +121,7 @@ fn laid_over(first: &Profile, beside: &[Beside<'_>]) -> Table {
 }
 
 /// The loss from SMs that have no CTA while others still work.
-fn tail(profile: &Profile) -> Option<String> {
+fn tail(profile: &ProfiledCell) -> Option<String> {
     let launches = profile.launches.iter();
     let idle: f64 = launches.map(|l| l.idle * l.micros.0).sum();
     let share = idle / profile.micros.0;
@@ -199,7 +199,7 @@ impl EpilogueThreshold {
 }
 
 /// The epilogue's share of the time, and whether that is much.
-pub(super) fn epilogue(profile: &Profile, bar: &EpilogueThreshold) -> String {
+pub(super) fn epilogue(profile: &ProfiledCell, bar: &EpilogueThreshold) -> String {
     let share = profile.share(Stage::Epilogue);
     let side = match share < bar.share {
         true => "below",
@@ -227,7 +227,7 @@ fn bars(stages: &[StageTime], whole: Micros) -> Vec<String> {
         .collect()
 }
 
-fn about(launch: &LaunchProfile, profile: &Profile) -> String {
+fn about(launch: &LaunchProfile, profile: &ProfiledCell) -> String {
     let (clock_mhz, timing) = (profile.clock_mhz, profile.timing.as_str());
     let rounds = match launch.rounds {
         1 => String::new(),
@@ -292,7 +292,7 @@ mod tests {
     use dgx_run::profile::Subject;
     use ptx_time::Call;
 
-    fn profile(stages: &[(Stage, f64)]) -> Profile {
+    fn profile(stages: &[(Stage, f64)]) -> ProfiledCell {
         let subject = Subject {
             contender: &ContenderId::from_text("x"),
             shape: "s",
@@ -301,7 +301,7 @@ mod tests {
             belief: String::new(),
             sms: 1,
         };
-        let mut profile = Profile::new(subject, Call::default(), &[]);
+        let mut profile = ProfiledCell::new(subject, Call::default(), &[]);
         let part = |&(stage, micros): &(Stage, f64)| StageTime {
             stage,
             micros: Micros(micros),

@@ -12,7 +12,7 @@ use dgx_core::domain::{BackendKind, Exit};
 use dgx_core::record::Run;
 use dgx_core::record::schema::{DeviceRecord, Header};
 use dgx_run::catalog::Catalog;
-use dgx_run::plan::{Machine, Plan};
+use dgx_run::plan::{Plan, PlanTarget};
 use dgx_run::sweep::as_begun;
 
 /// Checks that a continued file contains what was asked for: otherwise exit code 0 would be wrong.
@@ -94,7 +94,7 @@ pub(super) fn still_holds(
 ) -> Result<(), CommandError> {
     let (device, card) = machine::device(args.target.as_deref(), args.backend)?;
     let catalog = Catalog::open(&globals.variants)?;
-    let plan = Plan::new(round, &catalog, &Machine::of(&device))?;
+    let plan = Plan::new(round, &catalog, &PlanTarget::of(&device))?;
     let backend = match (args.backend.kind(), card) {
         (BackendKind::Fake, _) => BackendKind::Fake,
         (_, Some(_)) => BackendKind::Cuda,

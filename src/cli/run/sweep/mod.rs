@@ -16,12 +16,14 @@ use crate::contest::rounds;
 use crate::export::RunExport;
 use dgx_core::config::{Array, Baseline, Measurement, Round};
 use dgx_core::diagnostic::CommandError;
-use dgx_core::domain::{BackendKind, Device, Exit, Joined, Watch, content_hash};
+use dgx_core::domain::{BackendKind, Device, Exit, HazardWatch, Joined, content_hash};
 use dgx_core::rank::Ranking;
 use dgx_core::record::schema::{Header, Settings};
 use dgx_core::record::verdict_exit;
 use dgx_run::catalog::Catalog;
-use dgx_run::plan::{LaunchGeometry, Machine, OperatorCall, Plan, Work, imbalance, shards};
+use dgx_run::plan::{
+    LaunchGeometry, OperatorCall, Plan, PlanOutcome, PlanTarget, imbalance, shards,
+};
 use dgx_run::sweep::{
     BackendChoice, FakeFlags, Gpus, Options, Resumed, ShardOf, begun, choose, sweep,
 };
@@ -90,7 +92,7 @@ pub(crate) struct Args {
         conflicts_with = "time_only",
         help_heading = "Emulator"
     )]
-    hazards: Option<Watch>,
+    hazards: Option<HazardWatch>,
     #[arg(long, value_name = "TARGET[,KEY=X]", help_heading = "Emulator", help = machine::target_help(
         "Emulator only: device to model",
         " or a file; numbers can be changed, e.g. h200,sms=144,clock=1.5",
@@ -264,10 +266,10 @@ fn settings(args: &Args, round: &Round) -> Settings {
         exact_sums: args.exact_sums,
         time_only: args.time_only,
         hazards: match (args.time_only, args.backend.kind()) {
-            (true, _) => Watch::Off,
+            (true, _) => HazardWatch::Off,
             // The fake backend runs no kernel.
-            (false, BackendKind::Fake) => args.hazards.unwrap_or(Watch::Off),
-            (false, _) => args.hazards.unwrap_or(Watch::Some),
+            (false, BackendKind::Fake) => args.hazards.unwrap_or(HazardWatch::Off),
+            (false, _) => args.hazards.unwrap_or(HazardWatch::Some),
         },
         target: args.target.clone(),
         ..Settings::of(round, seed)
@@ -309,16 +311,16 @@ fn dry_run(
         say!("shard {shard}: {shapes} shapes; the longest shard over the mean: {over:.2}");
     }
     let catalog = Catalog::open(&globals.variants)?;
-    let plan = Plan::new(round, &catalog, &Machine::of(device))?;
+    let plan = Plan::new(round, &catalog, &PlanTarget::of(device))?;
     let style = runs::style(globals);
     super::check::summarise(&plan, device, &style);
     for cell in &plan.cells {
         let contender = &plan.contenders[cell.contender].id;
         let shape = &plan.shapes[cell.shape].name;
-        let becomes = match &cell.work {
-            Work::Run { call, .. } => launches(call),
-            Work::Unsupported { reason } => format!("unsupported, {reason}"),
-            Work::Broken(why) => format!("compile-error, {why}"),
+        let becomes = match &cell.outcome {
+            PlanOutcome::Run { call, .. } => launches(call),
+            PlanOutcome::Unsupported { reason } => format!("unsupported, {reason}"),
+            PlanOutcome::Broken(why) => format!("compile-error, {why}"),
         };
         let line = format!("{contender} on {shape}: {becomes}");
         say!("  {}", style.narrower(2).fold(&line, 6));

@@ -11,7 +11,7 @@ use dgx_core::domain::{BackendKind, Device, Exit, Joined};
 use dgx_core::record::portable;
 use dgx_core::record::{argv, stamp};
 use dgx_run::catalog::Catalog;
-use dgx_run::plan::{Machine, Plan, imbalance, shards};
+use dgx_run::plan::{Plan, PlanTarget, imbalance, shards};
 
 /// The number of shards if the round gives none.
 const SHARDS: u32 = 16;
@@ -63,7 +63,7 @@ pub(super) fn on_slurm(
 ) -> Result<Exit, CommandError> {
     // Errors of the round are found before anything waits in a queue.
     let catalog = Catalog::open(&globals.variants)?;
-    let plan = Plan::new(round.clone(), &catalog, &Machine::of(device))?;
+    let plan = Plan::new(round.clone(), &catalog, &PlanTarget::of(device))?;
     args.exports.probe(args.config.as_deref())?;
     let slurm = args.slurm.slurm(args.array);
     let mut slurm = slurm.over(round.slurm.clone()).over(Slurm::of_user()?);

@@ -49,7 +49,7 @@ static BUILT_IN: LazyLock<Vec<(&str, Device)>> = LazyLock::new(|| {
 });
 
 /// The device that is emulated and planned for by default.
-pub fn usual() -> &'static Device {
+pub fn default_device() -> &'static Device {
     &BUILT_IN[0].1
 }
 
@@ -96,7 +96,7 @@ fn named(word: &str) -> Result<Device, InputError> {
         }
         // The error of the same model on another device; it does not apply to a device of the same
         // name.
-        let elsewhere = usual().calibration.clone();
+        let elsewhere = default_device().calibration.clone();
         device.calibration = elsewhere.filter(|known| known.device != device.name);
     }
     Ok(device)

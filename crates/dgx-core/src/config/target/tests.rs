@@ -20,7 +20,7 @@ fn all_that_are_built_in_are_right_and_say_where_every_number_is_from() {
         assert!(device.ceiling(crate::domain::Timing::Modelled).is_some());
         assert_eq!(find(name).unwrap(), *device);
     }
-    assert_eq!(usual().name, "NVIDIA H200");
+    assert_eq!(default_device().name, "NVIDIA H200");
     let folder = std::fs::read_dir(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../configs/targets"

@@ -191,10 +191,10 @@ fn a_counter_the_baseline_has_none_of_must_stay_at_none() {
 
 #[test]
 fn a_run_judged_more_loosely_than_its_baseline_is_not_decided() {
-    use crate::domain::{Distribution, Watch};
+    use crate::domain::{Distribution, HazardWatch};
     use crate::record::schema::Settings;
     let mut base = Synthetic::round4().run();
-    base.header.settings.hazards = Watch::Some;
+    base.header.settings.hazards = HazardWatch::Some;
     let gate = Gate {
         correct: true,
         not_slower: true,
@@ -208,7 +208,7 @@ fn a_run_judged_more_loosely_than_its_baseline_is_not_decided() {
     assert_eq!(exit(&|_| ()), Exit::Done);
     // Stricter settings are fine, and every run draws other data.
     assert_eq!(exit(&|s| s.rtol /= 2.0), Exit::Done);
-    assert_eq!(exit(&|s| s.hazards = Watch::All), Exit::Done);
+    assert_eq!(exit(&|s| s.hazards = HazardWatch::All), Exit::Done);
     assert_eq!(exit(&|s| s.seed += 1), Exit::Done);
     let corner = |s: &mut Settings| s.distributions.push(Distribution::Corner);
     assert_eq!(exit(&corner), Exit::Done);
@@ -216,7 +216,7 @@ fn a_run_judged_more_loosely_than_its_baseline_is_not_decided() {
         &|s| s.rtol = 0.1,
         &|s| s.atol = 0.1,
         &|s| s.distributions.clear(),
-        &|s| s.hazards = Watch::Off,
+        &|s| s.hazards = HazardWatch::Off,
         &|s| s.secret_given = true,
         &|s| s.cold_l2 = !s.cold_l2,
     ];

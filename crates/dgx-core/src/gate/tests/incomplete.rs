@@ -43,13 +43,13 @@ fn half_a_run_neither_passes_nor_fails() {
             ..at_least(1.1)
         };
         for (whose, report) in [
-            (Whose::Run, over_baseline(&run, &gate)),
+            (RunRole::Run, over_baseline(&run, &gate)),
             (
-                Whose::Run,
+                RunRole::Run,
                 over_run(&run, &whole.run(), &as_before()).unwrap(),
             ),
             (
-                Whose::Baseline,
+                RunRole::Baseline,
                 over_run(&whole.run(), &run, &as_before()).unwrap(),
             ),
         ] {

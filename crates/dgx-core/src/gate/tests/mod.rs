@@ -71,7 +71,7 @@ fn what_nobody_validated_passes_no_gate() {
     let run = Synthetic::round4().time_only().run();
     let report = over_baseline(&run, &at_least(1.1));
     assert_eq!(report.exit(), Exit::Inconclusive);
-    assert_eq!(report.incomplete, [(Whose::Run, Gap::NotValidated)]);
+    assert_eq!(report.incomplete, [(RunRole::Run, Gap::NotValidated)]);
     let gate = Gate {
         correct: true,
         ..Gate::default()
@@ -162,7 +162,7 @@ fn scripted_times_neither_pass_nor_fail() {
     for threshold in [1.1, 100.0] {
         let report = over_baseline(&scripted, &at_least(threshold));
         assert_eq!(report.exit(), Exit::Inconclusive);
-        assert_eq!(report.incomplete, [(Whose::Run, Gap::Scripted)]);
+        assert_eq!(report.incomplete, [(RunRole::Run, Gap::Scripted)]);
     }
     let over = |run: &Run, base: &Run, across| {
         let (ranking, base_ranking) = (Ranking::of(run), Ranking::of(base));
@@ -226,7 +226,7 @@ fn who_declares_a_failure_is_named_and_not_judged() {
     }
     let report = over_baseline(&run, &at_least(0.1));
     for contender in &run.header.contenders[1..3] {
-        let note = Note::Exempt {
+        let note = GateNote::Exempt {
             contender: contender.id.clone(),
             declared: Status::Wrong,
         };

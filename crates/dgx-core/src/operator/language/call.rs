@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::check::{Checked, Checker, refuse, wider};
-use super::parse::{Kind, Term};
+use super::parse::{Term, TermKind};
 use crate::diagnostic::did_you_mean;
 use crate::domain::{Joined, counted};
 use crate::expr::ExprError;
@@ -140,8 +140,8 @@ impl Checker<'_> {
     /// The number that a term is, if extents depend on it.
     fn literal(&self, term: &Term) -> Result<i64, ExprError> {
         match &term.kind {
-            Kind::Number { value, whole: true } => Ok(*value as i64),
-            Kind::Negate(of) => self.literal(of).map(|value| -value),
+            TermKind::Number { value, whole: true } => Ok(*value as i64),
+            TermKind::Negate(of) => self.literal(of).map(|value| -value),
             _ => {
                 let message = format!("the axis `{}` is not a number", self.written(&term.span));
                 Err(ExprError::new(

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::call::functions;
-use super::graph::{Clash, Draft, Graph};
-use super::parse::{Kind, Term};
+use super::graph::{DraftNode, ExtentConflict, Graph};
+use super::parse::{Term, TermKind};
 use crate::diagnostic::did_you_mean;
 use crate::document::Formula;
 use crate::expr::ExprError;
@@ -85,7 +85,7 @@ impl Checker<'_> {
             return refuse(&term.span, message, remedy);
         }
         match &term.kind {
-            Kind::Number { value, whole } => {
+            TermKind::Number { value, whole } => {
                 let number = if *whole {
                     Number::Integer
                 } else {
@@ -93,16 +93,16 @@ impl Checker<'_> {
                 };
                 Ok(self.leaf(Op::Constant(*value), number, &term.span))
             }
-            Kind::Name(name) => self.name(name, &term.span),
-            Kind::Negate(of) => self.negate(of, &term.span),
-            Kind::Binary(op, both) => {
+            TermKind::Name(name) => self.name(name, &term.span),
+            TermKind::Negate(of) => self.negate(of, &term.span),
+            TermKind::Binary(op, both) => {
                 let (a, b) = (self.term(&both.0)?, self.term(&both.1)?);
                 self.binary(*op, a, b, &term.span)
             }
-            Kind::MatMul(both) => self.product(&both.0, &both.1, &term.span),
-            Kind::Transpose(of) => self.transpose(of, &term.span),
-            Kind::Subscript(of, subscripts) => self.slices(of, subscripts, &term.span),
-            Kind::Call(name, args) => self.call(name, args, &term.span),
+            TermKind::MatMul(both) => self.product(&both.0, &both.1, &term.span),
+            TermKind::Transpose(of) => self.transpose(of, &term.span),
+            TermKind::Subscript(of, subscripts) => self.slices(of, subscripts, &term.span),
+            TermKind::Call(name, args) => self.call(name, args, &term.span),
         }
     }
 
@@ -120,7 +120,7 @@ impl Checker<'_> {
         span: &Range<usize>,
     ) -> NodeId {
         let span = self.formula.inner(span);
-        self.graph.add(Draft {
+        self.graph.add(DraftNode {
             op,
             inputs,
             extents,
@@ -175,7 +175,7 @@ impl Checker<'_> {
     fn negate(&mut self, of: &Term, span: &Range<usize>) -> Checked {
         let id = self.term(of)?;
         match self.graph.node(id) {
-            Draft {
+            DraftNode {
                 op: Op::Constant(value),
                 number,
                 ..
@@ -263,7 +263,7 @@ impl Checker<'_> {
     /// A sentence with the first trial sizes for which two extents differ.
     pub(super) fn clash(
         &self,
-        Clash(one, other): &Clash,
+        ExtentConflict(one, other): &ExtentConflict,
         span: &Range<usize>,
         says: impl Fn(i64, i64) -> String,
     ) -> String {

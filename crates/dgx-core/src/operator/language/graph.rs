@@ -14,7 +14,7 @@ const MAX_NODES: usize = 4000;
 const MAX_WORDS: usize = 200;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Draft {
+pub(super) struct DraftNode {
     pub(super) op: Op,
     pub(super) inputs: Vec<NodeId>,
     /// First axis first.
@@ -25,11 +25,11 @@ pub(super) struct Draft {
 }
 
 /// Two extents that should be equal.
-pub(super) struct Clash(pub(super) Extent, pub(super) Extent);
+pub(super) struct ExtentConflict(pub(super) Extent, pub(super) Extent);
 
 #[derive(Debug)]
 pub(crate) struct Graph {
-    nodes: Vec<Draft>,
+    nodes: Vec<DraftNode>,
     /// Nodes by inputs and operation, to find equal ones.
     places: HashMap<(Vec<NodeId>, Discriminant<Op>), Vec<NodeId>>,
     /// Names of the sizes.
@@ -48,7 +48,7 @@ impl Graph {
         }
     }
 
-    pub(super) fn node(&self, id: NodeId) -> &Draft {
+    pub(super) fn node(&self, id: NodeId) -> &DraftNode {
         &self.nodes[id]
     }
 
@@ -61,7 +61,7 @@ impl Graph {
     }
 
     /// The node of this step; the existing one, if there is an equal one.
-    pub(super) fn add(&mut self, draft: Draft) -> NodeId {
+    pub(super) fn add(&mut self, draft: DraftNode) -> NodeId {
         let like = (draft.inputs.clone(), discriminant(&draft.op));
         let places = self.places.entry(like).or_default();
         let same = |id: &&NodeId| {
@@ -118,7 +118,7 @@ impl Graph {
         &mut self,
         ids: &mut [NodeId],
         axes: &[usize],
-    ) -> Result<Option<Extent>, Clash> {
+    ) -> Result<Option<Extent>, ExtentConflict> {
         let mut met: Option<Extent> = None;
         for (id, axis) in ids.iter().zip(axes) {
             let known = self.extent(*id, *axis);
@@ -126,7 +126,7 @@ impl Graph {
                 continue;
             };
             if let Some(other) = met.as_ref().filter(|other| !self.same(other, &extent)) {
-                return Err(Clash(other.clone(), extent));
+                return Err(ExtentConflict(other.clone(), extent));
             }
             met.get_or_insert(extent);
         }
@@ -171,7 +171,7 @@ impl Graph {
     /// Inputs whose unknown extent, along one of their axes, is that of `id`: the index of the
     /// input, the input and its axis.
     fn sources(&self, id: NodeId, axis: usize) -> Vec<(usize, NodeId, usize)> {
-        let Draft { op, inputs, .. } = &self.nodes[id];
+        let DraftNode { op, inputs, .. } = &self.nodes[id];
         let all = 0..inputs.len();
         let (places, axis) = match op {
             Op::MatMul if axis == 0 => (1..2, 0),

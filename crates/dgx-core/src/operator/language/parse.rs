@@ -10,14 +10,14 @@ use crate::operator::BinaryOp;
 /// A part of an expression as it is written.
 #[derive(Debug)]
 pub(crate) struct Term {
-    pub(super) kind: Kind,
+    pub(super) kind: TermKind,
     /// Bytes of the expression.
     pub(super) span: Range<usize>,
     depth: usize,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum TermKind {
     Number { value: f64, whole: bool },
     Name(String),
     Negate(Box<Term>),
@@ -37,7 +37,7 @@ pub(super) enum Subscript {
     Single(Term),
 }
 
-impl Kind {
+impl TermKind {
     fn depth(&self) -> usize {
         match self {
             Self::Number { .. } | Self::Name(_) => 0,
@@ -103,7 +103,7 @@ impl Cursor<'_, Number> {
         self.binary(1)
     }
 
-    fn term(&self, kind: Kind, start: usize) -> Result<Term, ExprError> {
+    fn term(&self, kind: TermKind, start: usize) -> Result<Term, ExprError> {
         let (span, depth) = (start..self.before(), kind.depth() + 1);
         if depth > self.depth_limit() {
             return Err(self.too_deep(span));
@@ -120,8 +120,8 @@ impl Cursor<'_, Number> {
             self.unchained(infix, strength, &place)?;
             let both = Box::new((left, right));
             let kind = match op {
-                Infix::Binary(op) => Kind::Binary(op, both),
-                Infix::MatMul => Kind::MatMul(both),
+                Infix::Binary(op) => TermKind::Binary(op, both),
+                Infix::MatMul => TermKind::MatMul(both),
             };
             left = self.term(kind, start)?;
         }
@@ -140,7 +140,7 @@ impl Cursor<'_, Number> {
         }
         let mut term = self.postfix()?;
         for start in starts.into_iter().rev() {
-            term = self.term(Kind::Negate(Box::new(term)), start)?;
+            term = self.term(TermKind::Negate(Box::new(term)), start)?;
         }
         Ok(term)
     }
@@ -159,10 +159,10 @@ impl Cursor<'_, Number> {
                     ));
                 }
                 self.advance();
-                term = self.term(Kind::Transpose(Box::new(term)), start)?;
+                term = self.term(TermKind::Transpose(Box::new(term)), start)?;
             } else if self.take("[") {
                 let subscripts = self.subscripts()?;
-                term = self.term(Kind::Subscript(Box::new(term), subscripts), start)?;
+                term = self.term(TermKind::Subscript(Box::new(term), subscripts), start)?;
             } else {
                 return Ok(term);
             }
@@ -207,13 +207,13 @@ impl Cursor<'_, Number> {
         match self.peek().cloned() {
             Some(Token::Number(Number { value, whole })) => {
                 self.advance();
-                self.term(Kind::Number { value, whole }, place.start)
+                self.term(TermKind::Number { value, whole }, place.start)
             }
             Some(Token::Name(name)) if name != "and" && name != "or" => {
                 self.advance();
                 let kind = match self.take("(") {
-                    true => Kind::Call(name, self.arguments()?),
-                    false => Kind::Name(name),
+                    true => TermKind::Call(name, self.arguments()?),
+                    false => TermKind::Name(name),
                 };
                 self.term(kind, place.start)
             }

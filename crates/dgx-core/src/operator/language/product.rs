@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::check::{Checked, Checker, refuse, wider};
-use super::graph::Clash;
-use super::parse::{Kind, Term};
+use super::graph::ExtentConflict;
+use super::parse::{Term, TermKind};
 use crate::expr::ExprError;
 use crate::operator::{Extent, NodeId, Op};
 
@@ -28,7 +28,7 @@ impl Checker<'_> {
         let clash = match (stretched, extents) {
             (Err(clash), _) => Some(clash),
             (_, [Some(columns), Some(rows)]) => {
-                (!self.graph.same(&columns, &rows)).then_some(Clash(columns, rows))
+                (!self.graph.same(&columns, &rows)).then_some(ExtentConflict(columns, rows))
             }
             _ => return Err(self.meets_nothing(span)),
         };
@@ -51,7 +51,7 @@ impl Checker<'_> {
 
     fn products_clash(
         &self,
-        clash: &Clash,
+        clash: &ExtentConflict,
         ids: [NodeId; 2],
         terms: [&Term; 2],
         span: &Range<usize>,
@@ -78,8 +78,10 @@ impl Checker<'_> {
     fn transposed(&self, term: &Term) -> String {
         let written = self.written(&term.span);
         match &term.kind {
-            Kind::Transpose(of) => self.written(&of.span).to_owned(),
-            Kind::Negate(_) | Kind::Binary(..) | Kind::MatMul(_) => format!("({written}).T"),
+            TermKind::Transpose(of) => self.written(&of.span).to_owned(),
+            TermKind::Negate(_) | TermKind::Binary(..) | TermKind::MatMul(_) => {
+                format!("({written}).T")
+            }
             _ => format!("{written}.T"),
         }
     }

@@ -1,6 +1,6 @@
 //! Terms that are whole numbers computed from sizes alone.
 
-use super::parse::{Kind, Term};
+use super::parse::{Term, TermKind};
 use crate::diagnostic::did_you_mean;
 use crate::expr::ExprError;
 use crate::operator::{BinaryOp, Extent};
@@ -10,12 +10,12 @@ pub(crate) fn whole(term: &Term, names: &[String]) -> Result<Extent, ExprError> 
     let error =
         |message: String, remedy: &str| Err(ExprError::new(term.span.clone(), message, remedy));
     match &term.kind {
-        Kind::Number { value, whole: true } => Ok(Extent::Number(*value as i64)),
-        Kind::Number { value, .. } => error(
+        TermKind::Number { value, whole: true } => Ok(Extent::Number(*value as i64)),
+        TermKind::Number { value, .. } => error(
             format!("{value} is not a whole number"),
             "extents are whole numbers: use //",
         ),
-        Kind::Name(name) => match names.iter().position(|known| known == name) {
+        TermKind::Name(name) => match names.iter().position(|known| known == name) {
             Some(size) => Ok(Extent::Size(size)),
             None => {
                 let near = did_you_mean(name, names.iter().map(String::as_str));
@@ -23,21 +23,23 @@ pub(crate) fn whole(term: &Term, names: &[String]) -> Result<Extent, ExprError> 
                 error(format!("`{name}` is not one of the sizes"), &remedy)
             }
         },
-        Kind::Negate(of) => Ok(Extent::of(
+        TermKind::Negate(of) => Ok(Extent::of(
             BinaryOp::Subtract,
             Extent::Number(0),
             whole(of, names)?,
         )),
-        Kind::Binary(BinaryOp::Divide, _) => error(
+        TermKind::Binary(BinaryOp::Divide, _) => error(
             "`/` does not make a whole number".to_owned(),
             "write // to round down",
         ),
-        Kind::Binary(op, both) => Ok(Extent::of(
+        TermKind::Binary(op, both) => Ok(Extent::of(
             *op,
             whole(&both.0, names)?,
             whole(&both.1, names)?,
         )),
-        Kind::Call(name, args) if args.len() == 2 && (name == "maximum" || name == "minimum") => {
+        TermKind::Call(name, args)
+            if args.len() == 2 && (name == "maximum" || name == "minimum") =>
+        {
             let op = match name.as_str() {
                 "maximum" => BinaryOp::Maximum,
                 _ => BinaryOp::Minimum,

@@ -17,7 +17,7 @@ use crate::operators;
 
 /// A contender and its true time, relative to a shape's base time.
 #[derive(Clone)]
-pub struct Entry {
+pub struct SyntheticContender {
     pub name: &'static str,
     pub parent: Option<&'static str>,
     pub claim: Option<(f64, &'static str)>,
@@ -28,7 +28,7 @@ pub struct Entry {
     pub hazards: Vec<Hazard>,
 }
 
-impl Entry {
+impl SyntheticContender {
     pub fn ok(name: &'static str, time: f64) -> Self {
         Self {
             name,
@@ -66,7 +66,7 @@ impl Entry {
 
 #[derive(Clone)]
 pub struct Synthetic {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SyntheticContender>,
     pub shapes: Vec<Shape>,
     pub yardstick: Option<f64>,
     pub timing: Timing,
@@ -128,14 +128,14 @@ impl Synthetic {
         let wrong = "every element equals A·B1ᵀ: no gate, no second GEMM";
         Self {
             entries: vec![
-                Entry::ok("two-pass", 1.0),
-                Entry::ok("sequential", 0.76)
+                SyntheticContender::ok("two-pass", 1.0),
+                SyntheticContender::ok("sequential", 0.76)
                     .child_of("two-pass")
                     .claiming(1.33, "two-pass"),
-                Entry::ok("interleaved", 0.52)
+                SyntheticContender::ok("interleaved", 0.52)
                     .child_of("sequential")
                     .claiming(1.6, "two-pass"),
-                Entry::failed("single-gemm", Status::Wrong, wrong),
+                SyntheticContender::failed("single-gemm", Status::Wrong, wrong),
             ],
             shapes: shapes(),
             yardstick: Some(0.45),
@@ -158,7 +158,7 @@ impl Synthetic {
 
     /// As if only times had been asked for.
     pub fn time_only(mut self) -> Self {
-        let ran = |e: &&mut Entry| matches!(e.status, Status::Ok | Status::Wrong);
+        let ran = |e: &&mut SyntheticContender| matches!(e.status, Status::Ok | Status::Wrong);
         for entry in self.entries.iter_mut().filter(ran) {
             (entry.status, entry.reason) = (Status::NotValidated, None);
         }
@@ -284,7 +284,7 @@ impl Synthetic {
         }
     }
 
-    fn build(&self, entry: &Entry) -> Line {
+    fn build(&self, entry: &SyntheticContender) -> Line {
         let ok = entry.status != Status::CompileError;
         Line::Build(Build {
             contender: ContenderId::from_text(entry.name),
@@ -309,7 +309,7 @@ impl Synthetic {
         })
     }
 
-    fn verdict(&self, entry: &Entry, shape: &Shape) -> Line {
+    fn verdict(&self, entry: &SyntheticContender, shape: &Shape) -> Line {
         Line::Verdict(Verdict {
             contender: ContenderId::from_text(entry.name),
             shape: shape.name.clone(),
@@ -333,12 +333,14 @@ impl Synthetic {
 
     /// Counters as an emulator might report them: in proportion to the time, so that tables show
     /// differences.
-    fn counters(&self, entry: &Entry, shape: &Shape) -> BTreeMap<String, f64> {
+    fn counters(&self, entry: &SyntheticContender, shape: &Shape) -> BTreeMap<String, f64> {
         let ran = matches!(entry.status, Status::Ok | Status::Wrong);
         if self.timing != Timing::Modelled || !ran {
             return BTreeMap::new();
         }
-        let flops = operators::usual().least_work(shape).tensor_flops();
+        let flops = operators::default_operator()
+            .least_work(shape)
+            .tensor_flops();
         let names = crate::domain::Counter::all().flat_map(|counter| counter.of.iter().copied());
         let value = |name: &str| match name {
             "launches" => (3.0 * entry.time).round(),
@@ -355,7 +357,11 @@ impl Synthetic {
 
     /// The time of the shape at time factor 1, µs.
     pub fn base(shape: &Shape) -> f64 {
-        (operators::usual().least_work(shape).tensor_flops() / 0.35e9).max(1.0)
+        (operators::default_operator()
+            .least_work(shape)
+            .tensor_flops()
+            / 0.35e9)
+            .max(1.0)
     }
 
     fn valid(&self) -> impl Iterator<Item = (&str, u32, f64)> {
@@ -422,7 +428,7 @@ impl Synthetic {
     }
 }
 
-fn record(entry: &Entry) -> ContenderRecord {
+fn record(entry: &SyntheticContender) -> ContenderRecord {
     let id = ContenderId::from_text(entry.name);
     let params = entry.name.split_once('[').map(|(_, list)| {
         let pairs = list.trim_end_matches(']').split(',');

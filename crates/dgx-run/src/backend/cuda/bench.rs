@@ -4,7 +4,7 @@ use super::copy::Copy;
 use super::cublas::{Cublas, find as find_cublas};
 use super::driver::{Stream, free_memory};
 use super::instance::{DataSet, Instance};
-use super::prepared::Prepared;
+use super::prepared::PreparedCall;
 use super::timed::TimedCall;
 use super::timer::Timer;
 use super::tools::Tools;
@@ -76,7 +76,7 @@ impl Bench for CudaBench<'_> {
     fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure> {
         let subject = self.subject(job.contender, job.image.key.clone());
         let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.tools.stream));
-        let prepared = Prepared::new(job.image, instance, job.call, stream)?;
+        let prepared = PreparedCall::new(job.image, instance, job.call, stream)?;
         let prepared = prepared.forget_between_calls(job.image)?;
         let entry = TimedCall::contender(subject, prepared, &self.sets, tolerance)?;
         Ok(self.admit(entry))

@@ -3,7 +3,7 @@
 use super::driver::{DeviceMemory, Graph, Result, Stream};
 use super::program::Program;
 use super::tools::Tools;
-use crate::backend::pieces::{Piece, Source, What};
+use crate::backend::pieces::{Piece, PieceContents, PieceSource};
 use crate::backend::salt::Salt;
 use dgx_core::domain::Group;
 use dgx_core::operator::Operator;
@@ -33,8 +33,8 @@ impl Copy {
             bytes,
             what,
         };
-        let contents = [&source, &target].map(|memory| piece(memory, What::Noise));
-        let wanted = [piece(&target, What::Same(Source::Input(0)))];
+        let contents = [&source, &target].map(|memory| piece(memory, PieceContents::Noise));
+        let wanted = [piece(&target, PieceContents::Same(PieceSource::Input(0)))];
         let program = |pieces: &[Piece]| {
             let address = |_| source.address;
             Program::new([&[], pieces, &[]], address, stream)

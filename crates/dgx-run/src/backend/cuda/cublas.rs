@@ -8,7 +8,7 @@ use std::rc::Rc;
 use cudarc::cublaslt::{result, sys};
 
 use super::driver::{CudaError, DeviceMemory, Graph, Launch, Stream};
-use super::ground::Ground;
+use super::ground::CallBuffers;
 use super::instance::Instance;
 use super::timer::Timer;
 use super::tools::{Tools, launch, uploaded};
@@ -16,7 +16,7 @@ use super::tuning::{Chooser, Tuner, algorithm_of};
 use crate::backend::RunFailure;
 use crate::toolkit;
 use dgx_core::domain::{Algorithm, Tuning};
-use dgx_core::fields::Form;
+use dgx_core::fields::PointedPart;
 use dgx_core::operator::{ElementType, Operator, Product};
 
 pub(super) const WORKSPACE: u64 = 64 << 20;
@@ -67,7 +67,7 @@ pub(super) struct Cublas {
     gemms: Vec<Gemm>,
     gate: Option<(Launch, DeviceMemory)>,
     workspace: DeviceMemory,
-    ground: Ground,
+    ground: CallBuffers,
     /// Dequantised operands and products of each group.
     buffers: Vec<Buffers>,
     tools: Rc<Tools>,
@@ -152,7 +152,7 @@ impl Cublas {
         let say = |e: CudaError| e.to_string();
         let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
         let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;
-        let ground = Ground::bare(Rc::clone(instance), Rc::clone(stream)).map_err(say)?;
+        let ground = CallBuffers::bare(Rc::clone(instance), Rc::clone(stream)).map_err(say)?;
         let product = instance.operator().product();
         let product = product.ok_or("the operator is no product that cuBLAS has")?;
         let (mut gemms, mut buffers, mut algorithms) = (Vec::new(), Vec::new(), Vec::new());
@@ -188,7 +188,7 @@ impl Cublas {
         Ok((cublas, algorithms))
     }
 
-    pub(super) fn ground(&self) -> &Ground {
+    pub(super) fn ground(&self) -> &CallBuffers {
         &self.ground
     }
 
@@ -219,7 +219,7 @@ impl Cublas {
 }
 
 /// One kernel for the gates of all groups.
-fn gate(ground: &Ground, buffers: &[Buffers]) -> Result<(Launch, DeviceMemory), CudaError> {
+fn gate(ground: &CallBuffers, buffers: &[Buffers]) -> Result<(Launch, DeviceMemory), CudaError> {
     let groups = buffers.iter().enumerate();
     let groups: Vec<GateGroup> = groups
         .map(|(index, own)| GateGroup {
@@ -245,13 +245,13 @@ struct Buffers {
     b: u64,
     d: u64,
     /// Codes and scales to dequantise, and their destinations.
-    scaled: Vec<Scaled>,
+    scaled: Vec<ScaledOperand>,
     /// Memory that the contenders do not use.
     _memory: Vec<DeviceMemory>,
 }
 
 #[derive(Debug)]
-struct Scaled {
+struct ScaledOperand {
     codes: u64,
     scales: u64,
     out: u64,
@@ -261,7 +261,7 @@ struct Scaled {
 impl Buffers {
     /// NVFP4 is dequantised to separate memory; 16-bit operands are used where they are. The
     /// product goes to the output unless it is to be gated.
-    fn new(product: &Product, ground: &Ground, group: usize) -> Result<Self, CudaError> {
+    fn new(product: &Product, ground: &CallBuffers, group: usize) -> Result<Self, CudaError> {
         let (instance, operator) = (&ground.instance, ground.instance.operator());
         let sizes = operator.sizes_in(&instance.groups()[group]);
         let extents = sizes.and_then(|sizes| GemmExtents::of(operator, product, &sizes));
@@ -279,8 +279,8 @@ impl Buffers {
                 ElementType::Bf16 => sys::cudaDataType::CUDA_R_16BF,
                 _ => sys::cudaDataType::CUDA_R_16F,
             },
-            a: instance.address(group, product.left, Form::Elements),
-            b: instance.address(group, product.rights[0], Form::Elements),
+            a: instance.address(group, product.left, PointedPart::Elements),
+            b: instance.address(group, product.rights[0], PointedPart::Elements),
             d: ground.outputs.address(group),
             scaled: Vec::new(),
             _memory: Vec::new(),
@@ -295,9 +295,9 @@ impl Buffers {
             let outs: Vec<_> = outs.into_iter().chain(rights).collect();
             buffers.scaled = outs
                 .into_iter()
-                .map(|(place, out, elements)| Scaled {
-                    codes: instance.address(group, place, Form::Elements),
-                    scales: instance.address(group, place, Form::Scales),
+                .map(|(place, out, elements)| ScaledOperand {
+                    codes: instance.address(group, place, PointedPart::Elements),
+                    scales: instance.address(group, place, PointedPart::Scales),
                     out,
                     blocks: elements / 16,
                 })

@@ -9,7 +9,7 @@ use dgx_core::domain::{Bytes, Card, Chip, Device, Limits, Peaks};
 
 /// Whether a GPU can be used, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum GpuPresence {
     /// The number of GPUs, and the code that the first one runs.
     Gpu {
         chip: Chip,
@@ -20,15 +20,15 @@ pub enum Presence {
 }
 
 /// Looks for a usable GPU without keeping it.
-pub fn presence() -> Presence {
+pub fn presence() -> GpuPresence {
     // SAFETY: only looks for the library.
     if !unsafe { sys::is_culib_present() } {
-        return Presence::NoDriver;
+        return GpuPresence::NoDriver;
     }
     match first_chip() {
-        Ok(Some((chip, count))) => Presence::Gpu { chip, count },
-        Ok(None) => Presence::NoGpu("the driver reports no device".to_owned()),
-        Err(error) => Presence::NoGpu(error.to_string()),
+        Ok(Some((chip, count))) => GpuPresence::Gpu { chip, count },
+        Ok(None) => GpuPresence::NoGpu("the driver reports no device".to_owned()),
+        Err(error) => GpuPresence::NoGpu(error.to_string()),
     }
 }
 
@@ -124,7 +124,7 @@ impl Gpu {
         let mut device = Device {
             name,
             chip,
-            limits: self.limits(known.unwrap_or(target::usual()))?,
+            limits: self.limits(known.unwrap_or(target::default_device()))?,
             peaks: self.peaks(known)?,
             model: known.and_then(|known| known.model.clone()),
             calibration: known.and_then(|known| known.calibration.clone()),

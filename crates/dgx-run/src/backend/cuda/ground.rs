@@ -7,28 +7,28 @@ use super::driver::{DeviceMemory, Result, Stream};
 use super::instance::{DataSet, Instance};
 use super::program::Program;
 use super::tools::{Tools, uploaded};
-use crate::backend::pieces::{self, Piece, Source, What};
+use crate::backend::pieces::{self, Piece, PieceContents, PieceSource};
 use crate::backend::salt::Salt;
-use crate::backend::tables::{self, Private, Tables};
+use crate::backend::tables::{self, PrivateZones, Tables};
 use crate::backend::zones::Zones;
 use crate::backend::{Buffer, Observation, RunFailure};
 
 /// The memory around a call: operands, output, scratch and tables, and the
 /// variables of its module.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct CallBuffers {
     pub instance: Rc<Instance>,
     pub outputs: Arena,
-    own: Option<Own>,
+    own: Option<PrivateBuffers>,
     variables: Vec<Variable>,
     pub stream: Rc<Stream>,
 }
 
 /// Memory that only a contender's call has.
 #[derive(Debug)]
-struct Own {
+struct PrivateBuffers {
     arena: Arena,
-    places: Private,
+    places: PrivateZones,
     groups: DeviceMemory,
     maps: DeviceMemory,
     deal: DeviceMemory,
@@ -43,7 +43,7 @@ pub(super) struct Variable {
     pub initial: DeviceMemory,
 }
 
-impl Ground {
+impl CallBuffers {
     /// For a call that only reads operands and writes C.
     pub(super) fn bare(instance: Rc<Instance>, stream: Rc<Stream>) -> Result<Self> {
         Ok(Self {
@@ -61,8 +61,8 @@ impl Ground {
     /// Adds scratch and tables; `build` makes the tables for these addresses.
     pub(super) fn with_tables(
         mut self,
-        places: Private,
-        build: impl FnOnce(&Self, &Private, u64) -> std::result::Result<Tables, RunFailure>,
+        places: PrivateZones,
+        build: impl FnOnce(&Self, &PrivateZones, u64) -> std::result::Result<Tables, RunFailure>,
     ) -> std::result::Result<(Self, Tables), RunFailure> {
         let arena = Arena::new(places.zones.clone())?;
         let tables = build(&self, &places, arena.base())?;
@@ -70,7 +70,7 @@ impl Ground {
         // never caches other contents of a map.
         self.stream
             .upload(arena.address(places.maps_zone), &tables.maps)?;
-        self.own = Some(Own {
+        self.own = Some(PrivateBuffers {
             groups: uploaded(&tables.groups, &self.stream)?,
             maps: uploaded(&tables.maps, &self.stream)?,
             deal: uploaded(cast_slice(&tables.deal), &self.stream)?,
@@ -102,18 +102,19 @@ impl Ground {
             .map(|(index, variable)| Piece {
                 at: variable.address,
                 bytes: variable.bytes,
-                what: What::Variable(Source::Variable(index)),
+                what: PieceContents::Variable(PieceSource::Variable(index)),
             })
             .collect();
-        let of_own =
-            |pick: fn(&Own) -> &DeviceMemory| self.own.as_ref().map_or(0, |o| pick(o).address);
+        let of_own = |pick: fn(&PrivateBuffers) -> &DeviceMemory| {
+            self.own.as_ref().map_or(0, |o| pick(o).address)
+        };
         let address = |source| match source {
-            Source::Input(zone) => set.address(zone),
-            Source::Groups => of_own(|o| &o.groups),
-            Source::Maps => of_own(|o| &o.maps),
-            Source::Deal => of_own(|o| &o.deal),
-            Source::Arrays => of_own(|o| &o.arrays),
-            Source::Variable(index) => self.variables[index].initial.address,
+            PieceSource::Input(zone) => set.address(zone),
+            PieceSource::Groups => of_own(|o| &o.groups),
+            PieceSource::Maps => of_own(|o| &o.maps),
+            PieceSource::Deal => of_own(|o| &o.deal),
+            PieceSource::Arrays => of_own(|o| &o.arrays),
+            PieceSource::Variable(index) => self.variables[index].initial.address,
         };
         Program::new([&inputs, &own, &variables], address, &self.stream)
     }

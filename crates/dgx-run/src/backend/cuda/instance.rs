@@ -12,7 +12,7 @@ use crate::backend::zones::Zones;
 use crate::operator::{GroupOracle, Moves, Operands, Oracle, axes_of};
 use crate::validate::{Allowed, Tolerance};
 use dgx_core::domain::Group;
-use dgx_core::fields::{Field, Form};
+use dgx_core::fields::{Field, PointedPart};
 use dgx_core::operator::{Operator, Output};
 
 use dgx_core::domain::mix;
@@ -68,7 +68,7 @@ impl Instance {
     }
 
     /// Address of one input of a group, by its index in the shape.
-    pub(super) fn address(&self, group: usize, tensor: usize, form: Form) -> u64 {
+    pub(super) fn address(&self, group: usize, tensor: usize, form: PointedPart) -> u64 {
         let fields = tables::input_fields(&self.operator);
         let wanted = |field: &Field| field.tensor == tensor && field.form == form;
         let place = fields
@@ -96,19 +96,19 @@ pub(super) struct Expected {
     pub memory: DeviceMemory,
     pub seal: u64,
     /// Of each output; empty for products.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ExpectedOutput>,
 }
 
 /// The part of an expected result that belongs to one output, with its tolerance.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ExpectedOutput {
     pub elements: u64,
     pub allowed: Tolerance,
     /// Added to atol in each row.
     pub rows: Option<DeviceMemory>,
 }
 
-impl Answer {
+impl ExpectedOutput {
     fn new(output: &Output, answer: &GroupOracle, stream: &Stream) -> Result<Self> {
         let Allowed { everywhere, rows } = Allowed::of(output, answer);
         let rows: Vec<f32> = rows.iter().map(|more| *more as f32).collect();
@@ -149,7 +149,7 @@ impl DataSet {
         let outputs = oracle.groups.iter().zip(operator.outputs.iter().cycle());
         let answers = outputs
             .filter(|(answer, _)| !answer.is_gated())
-            .map(|(answer, output)| Answer::new(output, answer, stream));
+            .map(|(answer, output)| ExpectedOutput::new(output, answer, stream));
         Ok(Self {
             expected: Some(Expected {
                 memory,

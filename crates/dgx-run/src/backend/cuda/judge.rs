@@ -2,7 +2,7 @@ use bytemuck::{NoUninit, cast_slice};
 use dgx_core::operator::ElementType;
 
 use super::driver::{DeviceMemory, Launch, Result};
-use super::ground::Ground;
+use super::ground::CallBuffers;
 use super::instance::{DataSet, Expected};
 use super::program::poisons;
 use super::tools::{Tools, launch, uploaded};
@@ -50,11 +50,11 @@ pub(super) struct Judge {
     table: DeviceMemory,
     rows: u32,
     seal: u64,
-    by: By,
+    by: JudgedBy,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum By {
+enum JudgedBy {
     /// Both products of a gated one, so that signs may change.
     Products(Tolerance),
     /// The elements themselves.
@@ -64,7 +64,7 @@ enum By {
 impl Judge {
     /// For the outputs of a call in `ground`, against the expected result of `set`; `tolerance` is
     /// the entry's.
-    pub(super) fn new(ground: &Ground, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
+    pub(super) fn new(ground: &CallBuffers, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
         let expected = set.expected();
         match is_gated(ground.instance.operator()) {
             true => Self::of_products(ground, expected, tolerance),
@@ -72,7 +72,11 @@ impl Judge {
         }
     }
 
-    fn of_products(ground: &Ground, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
+    fn of_products(
+        ground: &CallBuffers,
+        expected: &Expected,
+        tolerance: Tolerance,
+    ) -> Result<Self> {
         let operator = ground.instance.operator();
         let groups = ground.instance.groups().iter();
         let extents = groups.filter_map(|group| operator.output_extents(0, group));
@@ -96,11 +100,11 @@ impl Judge {
             table: uploaded(cast_slice(&table), &ground.stream)?,
             rows: table.len() as u32,
             seal: expected.seal,
-            by: By::Products(tolerance),
+            by: JudgedBy::Products(tolerance),
         })
     }
 
-    fn of_values(ground: &Ground, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
+    fn of_values(ground: &CallBuffers, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
         let operator = ground.instance.operator();
         let mut first = 0;
         let mut table = Vec::new();
@@ -128,7 +132,7 @@ impl Judge {
             table: uploaded(cast_slice(&table), &ground.stream)?,
             rows: table.len() as u32,
             seal: expected.seal,
-            by: By::Values,
+            by: JudgedBy::Values,
         })
     }
 
@@ -139,7 +143,7 @@ impl Judge {
         let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
         launch.grid[1] = self.rows;
         match self.by {
-            By::Products(Tolerance { rtol, atol }) => {
+            JudgedBy::Products(Tolerance { rtol, atol }) => {
                 let poison = salt.poison(ElementType::F16) as u32;
                 let (rtol, atol) = (rtol as f32, atol as f32);
                 launch!(
@@ -149,7 +153,7 @@ impl Judge {
                     [table, salt.0, poison, seal, rtol, atol, wrong]
                 )
             }
-            By::Values => launch!(
+            JudgedBy::Values => launch!(
                 tools.judge_values,
                 stream,
                 &launch,

@@ -28,31 +28,31 @@ mod variables;
 use std::rc::Rc;
 
 pub use cublas::find as find_cublas;
-pub use device::{Presence, presence};
+pub use device::{GpuPresence, presence};
 pub use driver::CudaError;
 pub(crate) use probing::REPORT_BYTES;
-pub use probing::{ProbeBench, Reading, SEED, Trial, WARP_STAMPS};
+pub use probing::{ProbeBench, ProbeReading, ProbeTrial, SEED, WARP_STAMPS};
 pub use stamping::StampedCalls;
 
 use super::{Backend, Bench, BenchSetup, Buffer, Data, Job, Loaded, Observation, RunFailure};
-use crate::compile::{CompilerKind, Image, Unit};
+use crate::compile::{CompilerKind, Image, TranslationUnit};
 use crate::operator::{Operands, Oracle, OracleKernels};
 use bench::CudaBench;
 use device::{Context, Gpu};
 use dgx_core::domain::{BackendKind, Device};
 use dgx_core::operator::Operator;
 use instance::{DataSet, Instance};
-use prepared::Prepared;
+use prepared::PreparedCall;
 use scrub::Scrub;
 use tools::Tools;
 
 /// The source of the harness's own kernels, compiled like a variant; with those that compute the
 /// expected results of `operator`.
-pub fn tools_unit(arch: &str, operator: Option<&Operator>) -> Unit {
+pub fn tools_unit(arch: &str, operator: Option<&Operator>) -> TranslationUnit {
     let oracle = operator.map(|operator| OracleKernels::new(operator).source);
     let mut source = concat!(include_str!("tools.cu"), include_str!("scrub.cu")).to_owned();
     source += &oracle.unwrap_or_default();
-    Unit {
+    TranslationUnit {
         name: "src/backend/cuda/tools.cu".to_owned(),
         source: source.into(),
         arch: arch.to_owned(),
@@ -141,10 +141,10 @@ impl CudaBackend {
     }
 
     /// Prepares everything for a call but the launch: module, scratch, maps, arguments.
-    fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<Prepared, RunFailure> {
+    fn prepare(&mut self, job: &Job<'_>, operands: &Operands) -> Result<PreparedCall, RunFailure> {
         let instance = self.instance(operands)?;
         let stream = Rc::clone(&self.tools.stream);
-        Prepared::new(job.image, instance, job.call, stream)
+        PreparedCall::new(job.image, instance, job.call, stream)
     }
 }
 
@@ -158,7 +158,7 @@ impl Backend for CudaBackend {
     }
 
     fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
-        Ok(Box::new(Cell {
+        Ok(Box::new(CudaCell {
             backend: self,
             job,
             prepared: None,
@@ -183,13 +183,13 @@ impl Backend for CudaBackend {
 }
 
 /// A contender on a shape, loaded with its first call: the module stays, including its variables.
-struct Cell<'a> {
+struct CudaCell<'a> {
     backend: &'a mut CudaBackend,
     job: Job<'a>,
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedCall>,
 }
 
-impl Loaded for Cell<'_> {
+impl Loaded for CudaCell<'_> {
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
         let prepared = match self.prepared.take() {
             Some(prepared) => prepared,

@@ -3,29 +3,29 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUresult;
 
 use super::driver::{CudaError, Event, Function, Graph, Launch, Module, Stream};
-use super::ground::{Ground, Variable};
+use super::ground::{CallBuffers, Variable};
 use super::instance::Instance;
 use super::tools::uploaded;
 use super::{scrub, tensor_map, variables};
 use crate::backend::RunFailure;
-use crate::backend::tables::{Bases, Private, Tables};
+use crate::backend::tables::{Bases, PrivateZones, Tables};
 use crate::compile::Image;
 use crate::plan::OperatorCall;
 
 /// A fully prepared call, which can be queued repeatedly.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedCall {
     launches: Vec<(Function, Launch, String)>,
     /// Of each launch.
     params: Vec<Vec<Vec<u8>>>,
-    ground: Ground,
+    ground: CallBuffers,
     /// Of a thread, the maximum over all kernels.
     local_bytes: u32,
     stream: Rc<Stream>,
     module: Module,
 }
 
-impl Prepared {
+impl PreparedCall {
     /// Loads the image again, so that its variables have their initial values.
     pub(super) fn new(
         image: &Image,
@@ -37,8 +37,8 @@ impl Prepared {
         let launches = launches(&module, image, call)?;
         let local = launches.iter().map(|(function, ..)| function.local_bytes());
         let local = local.collect::<Result<Vec<u32>, _>>()?;
-        let ground = Ground::bare(instance, Rc::clone(&stream))?;
-        let places = Private::reserve(ground.instance.operator(), call);
+        let ground = CallBuffers::bare(instance, Rc::clone(&stream))?;
+        let places = PrivateZones::reserve(ground.instance.operator(), call);
         let (ground, made) = ground.with_tables(places, |ground, places, private| {
             let bases = Bases {
                 inputs: ground.instance.base(),
@@ -93,7 +93,7 @@ impl Prepared {
         })
     }
 
-    pub(super) fn ground(&self) -> &Ground {
+    pub(super) fn ground(&self) -> &CallBuffers {
         &self.ground
     }
 

@@ -38,7 +38,7 @@ pub struct ProbeBench {
 }
 
 /// A kernel `probe` and its arguments.
-pub struct Trial<'a> {
+pub struct ProbeTrial<'a> {
     pub image: &'a Image,
     pub grid: u32,
     pub block: u32,
@@ -53,7 +53,7 @@ pub struct Trial<'a> {
 
 /// The result of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct ProbeReading {
     pub cycles: Option<f64>,
     pub nanos: Option<f64>,
     pub micros: f64,
@@ -89,7 +89,11 @@ impl ProbeBench {
     }
 
     /// Calls a kernel `times` times, after one call that is not recorded.
-    pub fn run(&mut self, trial: &Trial<'_>, times: u32) -> Result<Vec<Reading>, RunFailure> {
+    pub fn run(
+        &mut self,
+        trial: &ProbeTrial<'_>,
+        times: u32,
+    ) -> Result<Vec<ProbeReading>, RunFailure> {
         if let Some((into_scratch, offset, map)) = trial.map {
             let base = match into_scratch {
                 true => self.scratch.address,
@@ -106,7 +110,7 @@ impl ProbeBench {
         (0..times).map(|_| self.call(&graph, trial.cold)).collect()
     }
 
-    fn capture(&self, module: &Module, trial: &Trial<'_>) -> Result<Graph, RunFailure> {
+    fn capture(&self, module: &Module, trial: &ProbeTrial<'_>) -> Result<Graph, RunFailure> {
         let function = module.function("probe")?;
         if trial.smem > 0 {
             function.allow_smem(trial.smem)?;
@@ -127,7 +131,7 @@ impl ProbeBench {
         })
     }
 
-    fn call(&mut self, graph: &Graph, cold: bool) -> Result<Reading, RunFailure> {
+    fn call(&mut self, graph: &Graph, cold: bool) -> Result<ProbeReading, RunFailure> {
         self.stream.fill(self.out.address, 0, self.out.bytes)?;
         if !cold {
             // Brings its data into L2.
@@ -141,11 +145,11 @@ impl ProbeBench {
         let (micros, around) = timer.clocked_trial(graph)?;
         let mut bytes = vec![0; self.out.bytes as usize];
         self.stream.download(&mut bytes, self.out.address)?;
-        Ok(Reading::of(&bytes, micros, around))
+        Ok(ProbeReading::of(&bytes, micros, around))
     }
 }
 
-impl Reading {
+impl ProbeReading {
     /// From a kernel's report, and the times measured from outside.
     fn of(report: &[u8], micros: f64, around: Option<f64>) -> Self {
         let words = report.chunks_exact(8);
@@ -183,10 +187,10 @@ mod tests {
     fn a_report_is_read_from_first_start_to_last_end() {
         let mut words = vec![0u64; REPORT_BYTES / 8];
         words[..4].copy_from_slice(&[100, 200, 90, 150]);
-        let read = |words: &[u64]| Reading::of(bytemuck::cast_slice(words), 3.0, Some(1800.0));
+        let read = |words: &[u64]| ProbeReading::of(bytemuck::cast_slice(words), 3.0, Some(1800.0));
         assert_eq!(
             read(&words),
-            Reading {
+            ProbeReading {
                 cycles: Some(110.0),
                 nanos: None,
                 micros: 3.0,

@@ -3,10 +3,10 @@ use dgx_core::operator::ElementType;
 
 use super::driver::{DeviceMemory, Result, Stream};
 use super::tools::{Tools, blocks, launch, uploaded};
-use crate::backend::pieces::{Piece, Source, What, poison_word};
+use crate::backend::pieces::{Piece, PieceContents, PieceSource, poison_word};
 use crate::backend::salt::Salt;
 use crate::operator::Moves;
-use dgx_core::fields::Form;
+use dgx_core::fields::PointedPart;
 
 /// Bytes a block works on. Keep in step with tools.cu.
 const CHUNK: u64 = 32768;
@@ -26,24 +26,27 @@ pub(super) struct WirePiece {
 
 /// Pieces in the device's format, and their number of chunks in all; `address` gives the place of a
 /// source.
-pub(super) fn wire(pieces: &[Piece], address: impl Fn(Source) -> u64) -> (Vec<WirePiece>, u64) {
+pub(super) fn wire(
+    pieces: &[Piece],
+    address: impl Fn(PieceSource) -> u64,
+) -> (Vec<WirePiece>, u64) {
     let mut first = 0;
     let mut table = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let (kind, element) = match piece.what {
-            What::Canary => (0, 0),
-            What::Poison(element) => (1, element as u32),
-            What::Scratch => (2, 0),
-            What::Zero => (3, 0),
-            What::Same(_) => (4, 0),
-            What::Variable(_) => (5, 0),
-            What::Shuffled { of, .. } if of.form == Form::Atoms => (7, 0),
-            What::Shuffled { .. } => (6, 0),
-            What::Begun { .. } => (8, 0),
-            What::Noise => (9, 0),
+            PieceContents::Canary => (0, 0),
+            PieceContents::Poison(element) => (1, element as u32),
+            PieceContents::Scratch => (2, 0),
+            PieceContents::Zero => (3, 0),
+            PieceContents::Same(_) => (4, 0),
+            PieceContents::Variable(_) => (5, 0),
+            PieceContents::Shuffled { of, .. } if of.form == PointedPart::Atoms => (7, 0),
+            PieceContents::Shuffled { .. } => (6, 0),
+            PieceContents::Begun { .. } => (8, 0),
+            PieceContents::Noise => (9, 0),
         };
         let moves = match piece.what {
-            What::Shuffled { of, .. } | What::Begun { of, .. } => of.moves,
+            PieceContents::Shuffled { of, .. } | PieceContents::Begun { of, .. } => of.moves,
             _ => Moves::default(),
         };
         table.push(WirePiece {
@@ -87,7 +90,7 @@ pub(super) struct Program {
 impl Program {
     pub(super) fn new(
         [inputs, own, variables]: [&[Piece]; 3],
-        address: impl Fn(Source) -> u64,
+        address: impl Fn(PieceSource) -> u64,
         stream: &Stream,
     ) -> Result<Self> {
         let pieces = [inputs, own, variables].concat();

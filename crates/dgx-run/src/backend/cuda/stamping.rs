@@ -1,7 +1,7 @@
 //! Calls a contender with and without stamps in its kernels: the recorded stamps, and the time that
 //! stamping costs.
 
-use super::prepared::Prepared;
+use super::prepared::PreparedCall;
 use super::timer::Timer;
 use super::{CudaBackend, CudaError};
 use crate::backend::{Data, Job, RunFailure};
@@ -37,7 +37,7 @@ impl CudaBackend {
         let set = self.set(data)?;
         let mut timer = Timer::new(&self.device, &self.scrub, true)?;
         let graphs = [both[0].capture()?, both[1].capture()?];
-        let program = |prepared: &Prepared| prepared.ground().program(&set);
+        let program = |prepared: &PreparedCall| prepared.ground().program(&set);
         let programs = [program(&both[0])?, program(&both[1])?];
         let mut took = [Vec::new(), Vec::new()];
         for _ in 0..=times {

@@ -12,18 +12,18 @@ use super::judge::{WireJudged, WireValues};
 use super::program::{poisons, wire};
 use super::scrub::MEETING_BYTES;
 use super::tools_unit;
-use crate::backend::pieces::{self, Piece, Source, What};
+use crate::backend::pieces::{self, Piece, PieceContents, PieceSource};
 use crate::backend::salt::{Poison, Salt};
-use crate::backend::tables::{self, Private};
+use crate::backend::tables::{self, PrivateZones};
 use crate::backend::zones::Zones;
 use crate::compile::Nvrtc;
-use crate::operator::{Axis, GroupOracle, Moves, Operands, Oracle, Written};
+use crate::operator::{Axis, GroupOracle, Moves, Operands, Oracle, OutputValues};
 use crate::validate::Tolerance;
 use dgx_core::config::target;
 use dgx_core::domain::{Group, Shape};
-use dgx_core::fields::Form;
+use dgx_core::fields::PointedPart;
 use dgx_core::operator::{ElementType, Operator, built_in};
-use dgx_core::operators::usual;
+use dgx_core::operators::default_operator;
 use dgx_core::record::synthetic::group;
 
 use dgx_core::domain::Distribution;
@@ -44,7 +44,7 @@ fn tools() -> Module {
 }
 
 /// Emulated memory with pieces in it and their sources.
-struct Laid {
+struct LaidMemory {
     module: Module,
     memory: Memory,
     pieces: Vec<Piece>,
@@ -55,10 +55,13 @@ struct Laid {
     base: u64,
 }
 
-impl Laid {
+impl LaidMemory {
     fn new() -> Self {
         // A K whose rows are not whole words, and an M whose tensors are not.
-        Self::of(usual(), vec![group(5, 136, 48), group(130, 128, 1024)])
+        Self::of(
+            default_operator(),
+            vec![group(5, 136, 48), group(130, 128, 1024)],
+        )
     }
 
     fn of(operator: &Arc<Operator>, groups: Vec<Group>) -> Self {
@@ -72,8 +75,8 @@ impl Laid {
         let base = memory.alloc(zones.bytes()).unwrap();
         let mut pieces = pieces::inputs(&zones, base.0, operator, &shape.groups);
         let begun = pieces.iter().find_map(|piece| match piece.what {
-            What::Shuffled { source, of } if of.form == Form::Elements => {
-                Some((piece.bytes, What::Begun { source, of }))
+            PieceContents::Shuffled { source, of } if of.form == PointedPart::Elements => {
+                Some((piece.bytes, PieceContents::Begun { source, of }))
             }
             _ => None,
         });
@@ -89,16 +92,16 @@ impl Laid {
         scratch.add("begun", begun_bytes);
         let own = memory.alloc(scratch.bytes()).unwrap();
         let whats = [
-            What::Same(Source::Groups),
-            What::Scratch,
-            What::Noise,
-            What::Zero,
-            What::Poison(ElementType::F16),
-            What::Poison(ElementType::F64),
-            What::Poison(ElementType::E2m1),
+            PieceContents::Same(PieceSource::Groups),
+            PieceContents::Scratch,
+            PieceContents::Noise,
+            PieceContents::Zero,
+            PieceContents::Poison(ElementType::F16),
+            PieceContents::Poison(ElementType::F64),
+            PieceContents::Poison(ElementType::E2m1),
             begun,
         ];
-        for ((begin, end), what) in scratch.guards().zip([What::Canary; 9]) {
+        for ((begin, end), what) in scratch.guards().zip([PieceContents::Canary; 9]) {
             pieces.push(Piece {
                 at: own.0 + begin,
                 bytes: end - begin,
@@ -121,7 +124,7 @@ impl Laid {
         let inputs: Vec<u64> = tensors.iter().map(|t| put(t)).collect();
         let groups_at = put(&groups);
         let (wired, chunks) = wire(&pieces, |source| match source {
-            Source::Input(zone) => inputs[zone],
+            PieceSource::Input(zone) => inputs[zone],
             _ => groups_at,
         });
         let table = DevicePtr(put(cast_slice(&wired)));
@@ -187,7 +190,7 @@ impl Laid {
 
 #[test]
 fn the_device_lays_out_memory_as_the_host_does() {
-    lays_as_the_host_does(Laid::new());
+    lays_as_the_host_does(LaidMemory::new());
     // Rows that are not whole words, and four axes of which three are permuted.
     let shapes: [(&str, &[u32]); 5] = [
         ("f16-gemm", &[5, 7, 30]),
@@ -199,11 +202,11 @@ fn the_device_lays_out_memory_as_the_host_does() {
     for (name, sizes) in shapes {
         let operator = Arc::new(built_in(name).unwrap().clone());
         let group = Group::new(operator.sizes.iter().cloned().zip(sizes.iter().copied()));
-        lays_as_the_host_does(Laid::of(&operator, vec![group]));
+        lays_as_the_host_does(LaidMemory::of(&operator, vec![group]));
     }
 }
 
-fn lays_as_the_host_does(mut laid: Laid) {
+fn lays_as_the_host_does(mut laid: LaidMemory) {
     let poisons = Poison::OTHERS.map(|kind| Salt(7).with(kind));
     for salt in [SALT, Salt(7).with(Poison::Nan)].into_iter().chain(poisons) {
         laid.lay(salt);
@@ -211,8 +214,8 @@ fn lays_as_the_host_does(mut laid: Laid) {
         let (_, tensors) = tables::reserve_inputs(&operands);
         for piece in &laid.pieces {
             let source: &[u8] = match piece.what.source() {
-                Some(Source::Input(zone)) => &tensors[zone],
-                Some(Source::Groups) => &laid.groups,
+                Some(PieceSource::Input(zone)) => &tensors[zone],
+                Some(PieceSource::Groups) => &laid.groups,
                 _ => &[],
             };
             assert!(
@@ -226,7 +229,7 @@ fn lays_as_the_host_does(mut laid: Laid) {
 
 #[test]
 fn the_device_finds_the_first_byte_that_changed_wherever_it_is() {
-    let mut laid = Laid::new();
+    let mut laid = LaidMemory::new();
     laid.lay(SALT);
     let pieces = laid.pieces.clone();
     for piece in &pieces {
@@ -269,7 +272,7 @@ fn the_device_calls_wrong_what_the_host_does() {
     let oracle = Oracle {
         groups: [0, 1].map(products).to_vec(),
     };
-    let answer = oracle.shuffled(SALT.shuffle(), usual(), &[]);
+    let answer = oracle.shuffled(SALT.shuffle(), default_operator(), &[]);
     let expected: Vec<f64> = (answer.groups.iter())
         .flat_map(|group| (0..group.gate.len()).map(|i| group.c(i)))
         .collect();
@@ -368,7 +371,11 @@ fn still(extent: usize, bits: u64) -> Moves {
 }
 
 /// How many of these outputs, one of each type, the device does not accept.
-fn wrong_values(module: &Module, outputs: &[(Written, Vec<f64>)], tolerance: Tolerance) -> u64 {
+fn wrong_values(
+    module: &Module,
+    outputs: &[(OutputValues, Vec<f64>)],
+    tolerance: Tolerance,
+) -> u64 {
     let mut memory = Memory::new();
     let mut put = |bytes: &[u8]| {
         let at = memory.alloc(bytes.len() as u64).unwrap();
@@ -425,7 +432,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
     let mut outputs = Vec::new();
     for element in types {
         let right: Vec<f64> = (0..600).map(|i| f64::from(i % 2)).collect();
-        let written = Written::rounded(element, right.iter().copied());
+        let written = OutputValues::rounded(element, right.iter().copied());
         outputs.push((written, right));
     }
     assert_eq!(wrong_values(&module, &outputs, tolerance), 0);
@@ -443,7 +450,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
         }
         let right = right.clone();
         let host = (0..600).filter(|i| {
-            let found = Written::new(
+            let found = OutputValues::new(
                 written.element,
                 written.bytes().to_vec(),
                 SALT.poison(written.element),
@@ -457,7 +464,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
         assert_eq!(wrong_values(&module, &changed, tolerance), host, "{name}");
     }
     // A NaN made by arithmetic is right if one is expected.
-    let nan = Written::rounded(ElementType::F32, [f64::NAN].into_iter());
+    let nan = OutputValues::rounded(ElementType::F32, [f64::NAN].into_iter());
     assert_eq!(
         wrong_values(&module, &[(nan, vec![f64::NAN])], tolerance),
         0
@@ -468,7 +475,7 @@ fn the_device_judges_elements_of_every_type_as_the_host_does() {
 fn scratch_and_tables_of_a_call_are_all_accounted_for() {
     let mut zones = Zones::default();
     let scratch = zones.add("scratch counters of group 0", 64);
-    let private = Private {
+    let private = PrivateZones {
         groups_zone: zones.add("groups", 168),
         maps_zone: zones.add("maps", 0),
         deal_zone: zones.add("deal", 12),

@@ -3,10 +3,10 @@ use std::rc::Rc;
 use super::copy::Copy;
 use super::cublas::Cublas;
 use super::driver::{CudaError, Graph, Stream};
-use super::ground::Ground;
+use super::ground::CallBuffers;
 use super::instance::DataSet;
 use super::judge::Judge;
-use super::prepared::Prepared;
+use super::prepared::PreparedCall;
 use super::program::Program;
 use super::tools::Tools;
 use crate::backend::{CallData, Observation, RunFailure};
@@ -18,27 +18,31 @@ use crate::validate::{Subject, Tolerance};
 pub(super) struct TimedCall {
     subject: Subject,
     graph: Graph,
-    work: Work,
+    work: TimedWork,
 }
 
 #[derive(Debug)]
-enum Work {
-    Contender(Box<Prepared>, Rounds),
-    Cublas(Box<Cublas>, Rounds),
+enum TimedWork {
+    Contender(Box<PreparedCall>, SetPrograms),
+    Cublas(Box<Cublas>, SetPrograms),
     /// It uses its own data.
     Copy(Box<Copy>),
 }
 
 /// How memory is prepared for each data set, and the output judged.
 #[derive(Debug)]
-struct Rounds {
+struct SetPrograms {
     rounds: Vec<(Program, Judge)>,
     /// The programs contain their addresses.
     _sets: Vec<Rc<DataSet>>,
 }
 
-impl Rounds {
-    fn new(ground: &Ground, sets: &[Rc<DataSet>], tolerance: Tolerance) -> Result<Self, CudaError> {
+impl SetPrograms {
+    fn new(
+        ground: &CallBuffers,
+        sets: &[Rc<DataSet>],
+        tolerance: Tolerance,
+    ) -> Result<Self, CudaError> {
         let round = |set: &Rc<DataSet>| {
             let judge = Judge::new(ground, set, tolerance)?;
             Ok((ground.program(set)?, judge))
@@ -53,15 +57,15 @@ impl Rounds {
 impl TimedCall {
     pub(super) fn contender(
         subject: Subject,
-        prepared: Prepared,
+        prepared: PreparedCall,
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
-        let rounds = Rounds::new(prepared.ground(), sets, tolerance)?;
+        let rounds = SetPrograms::new(prepared.ground(), sets, tolerance)?;
         Ok(Self {
             subject,
             graph: prepared.capture()?,
-            work: Work::Contender(Box::new(prepared), rounds),
+            work: TimedWork::Contender(Box::new(prepared), rounds),
         })
     }
 
@@ -71,11 +75,11 @@ impl TimedCall {
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
-        let rounds = Rounds::new(cublas.ground(), sets, tolerance)?;
+        let rounds = SetPrograms::new(cublas.ground(), sets, tolerance)?;
         Ok(Self {
             subject,
             graph: cublas.capture()?,
-            work: Work::Cublas(Box::new(cublas), rounds),
+            work: TimedWork::Cublas(Box::new(cublas), rounds),
         })
     }
 
@@ -83,7 +87,7 @@ impl TimedCall {
         Ok(Self {
             subject,
             graph: copy.capture(stream)?,
-            work: Work::Copy(Box::new(copy)),
+            work: TimedWork::Copy(Box::new(copy)),
         })
     }
 
@@ -97,29 +101,29 @@ impl TimedCall {
     }
 
     /// The contender's call; `None` for the yardstick, whose kernels are its library's own.
-    pub(super) fn prepared(&self) -> Option<&Prepared> {
+    pub(super) fn prepared(&self) -> Option<&PreparedCall> {
         match &self.work {
-            Work::Contender(prepared, _) => Some(prepared),
-            Work::Cublas(..) | Work::Copy(_) => None,
+            TimedWork::Contender(prepared, _) => Some(prepared),
+            TimedWork::Cublas(..) | TimedWork::Copy(_) => None,
         }
     }
 
     /// Local memory of each thread; unknown for the yardstick.
     pub(super) fn local_bytes(&self) -> u32 {
-        self.prepared().map_or(0, Prepared::local_bytes)
+        self.prepared().map_or(0, PreparedCall::local_bytes)
     }
 
     /// Queues writing the data of a call to their place, and untimed work that depends on them.
     pub(super) fn lay(&self, tools: &Tools, data: CallData, forget: bool) -> Result<(), CudaError> {
         let rounds = match &self.work {
-            Work::Copy(copy) => return copy.lay(tools, data.salt),
-            Work::Contender(_, rounds) | Work::Cublas(_, rounds) => rounds,
+            TimedWork::Copy(copy) => return copy.lay(tools, data.salt),
+            TimedWork::Contender(_, rounds) | TimedWork::Cublas(_, rounds) => rounds,
         };
         let (program, _) = &rounds.rounds[data.set];
         program.lay(tools, data.salt, forget)?;
         match &self.work {
-            Work::Cublas(cublas, _) => cublas.dequantise(),
-            Work::Contender(..) | Work::Copy(_) => Ok(()),
+            TimedWork::Cublas(cublas, _) => cublas.dequantise(),
+            TimedWork::Contender(..) | TimedWork::Copy(_) => Ok(()),
         }
     }
 
@@ -132,8 +136,8 @@ impl TimedCall {
         findings: u64,
     ) -> Result<(), CudaError> {
         match &self.work {
-            Work::Copy(copy) => copy.check(tools, data.salt, findings),
-            Work::Contender(_, rounds) | Work::Cublas(_, rounds) => {
+            TimedWork::Copy(copy) => copy.check(tools, data.salt, findings),
+            TimedWork::Contender(_, rounds) | TimedWork::Cublas(_, rounds) => {
                 let (program, judge) = &rounds.rounds[data.set];
                 program.check(tools, data.salt, false, findings)?;
                 judge.queue(tools, data.salt, findings + 8)
@@ -144,14 +148,14 @@ impl TimedCall {
     /// Reads back memory after the last call.
     pub(super) fn observe(&self, tools: &Tools, data: CallData) -> Result<Observation, CudaError> {
         let (ground, rounds) = match &self.work {
-            Work::Copy(copy) => {
+            TimedWork::Copy(copy) => {
                 return Ok(Observation {
                     copied: Some(copy.is_same(tools, data.salt)?),
                     ..Observation::default()
                 });
             }
-            Work::Contender(prepared, rounds) => (prepared.ground(), rounds),
-            Work::Cublas(cublas, rounds) => (cublas.ground(), rounds),
+            TimedWork::Contender(prepared, rounds) => (prepared.ground(), rounds),
+            TimedWork::Cublas(cublas, rounds) => (cublas.ground(), rounds),
         };
         let (program, _) = &rounds.rounds[data.set];
         ground.observe(program, tools, data.salt)

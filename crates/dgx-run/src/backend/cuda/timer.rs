@@ -2,7 +2,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
-use super::prepared::Prepared;
+use super::prepared::PreparedCall;
 use super::scrub::Scrub;
 use super::timed::TimedCall;
 use super::tools::{Tools, launch};
@@ -178,7 +178,7 @@ impl Timer {
     fn queue_apart(
         &mut self,
         entry: &TimedCall,
-        prepared: &Prepared,
+        prepared: &PreparedCall,
         events: &[Event],
         data: CallData,
     ) -> Result<(), RunFailure> {

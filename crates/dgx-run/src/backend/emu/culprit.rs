@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use ptx_emu::{Touches, Watchpoint};
 
-use super::{Cell, config, posed, tables};
-use crate::backend::{Data, Trespass, Whereabouts, pieces};
+use super::{EmuCell, config, posed, tables};
+use crate::backend::{AccessSites, Data, ForbiddenWrite, pieces};
 
 /// The number of trespasses whose instruction is searched for.
 const SOUGHT: usize = 8;
 /// Time limit of a search: less than a supervisor waits beyond a call's own limit.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Cell<'_> {
+impl EmuCell<'_> {
     /// Names the instruction behind each of the first trespasses, found at these addresses.
-    pub(super) fn accuse(&mut self, data: &Data<'_>, found: &mut [(u64, Trespass)]) {
+    pub(super) fn accuse(&mut self, data: &Data<'_>, found: &mut [(u64, ForbiddenWrite)]) {
         let sought = found.iter().take(SOUGHT);
         let watchpoints: Vec<Watchpoint> = sought.map(|(at, _)| written(*at, 1)).collect();
         let touches = self.watched(data, &watchpoints);
@@ -30,7 +30,7 @@ impl Cell<'_> {
         &mut self,
         data: &Data<'_>,
         element: Option<(usize, usize)>,
-    ) -> Option<Whereabouts> {
+    ) -> Option<AccessSites> {
         let place = self.place.as_ref()?;
         let mut watchpoints = Vec::new();
         for (zones, base) in place.arenas() {
@@ -56,13 +56,13 @@ impl Cell<'_> {
             let read = touches.first.iter().find(|touch| !touch.write)?;
             let arenas = place.arenas();
             let trespass = pieces::explain(&place.now.pieces, &arenas, read.address);
-            let Trespass { buffer, offset, .. } = trespass;
+            let ForbiddenWrite { buffer, offset, .. } = trespass;
             let who = &read.place;
             Some(format!(
                 "read out of bounds of {buffer}, at byte {offset}; at {who}"
             ))
         });
-        Some(Whereabouts {
+        Some(AccessSites {
             writers: writers.map(|touches| told(&touches)),
             strays: strays.take(SOUGHT).collect(),
         })

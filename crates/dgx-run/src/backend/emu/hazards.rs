@@ -3,8 +3,8 @@
 use ptx_emu::{DevicePtr, Finding, Region, Sanitize, Site, Spot, source_name};
 
 use crate::backend::zones::Zones;
-use dgx_core::domain::{Access, Group, Hazard, Watch};
-use dgx_core::fields::Form;
+use dgx_core::domain::{Access, Group, Hazard, HazardWatch};
+use dgx_core::fields::PointedPart;
 use dgx_core::operator::Operator;
 
 /// Clusters that are watched if a sample is enough.
@@ -14,20 +14,20 @@ const MEMORY: u64 = 256 << 20;
 
 /// The settings of the detector for a call, with or without the CTAs that are not watched; `None`
 /// if hazards are not wanted.
-pub(super) fn wanted(watch: Watch, alone: bool) -> Option<Sanitize> {
+pub(super) fn wanted(watch: HazardWatch, alone: bool) -> Option<Sanitize> {
     let sanitize = Sanitize {
         memory: MEMORY,
         alone,
         ..Sanitize::default()
     };
     match watch {
-        Watch::Off => None,
-        Watch::Some => Some(Sanitize {
+        HazardWatch::Off => None,
+        HazardWatch::Some => Some(Sanitize {
             clusters: Some(SAMPLE),
             ..sanitize
         }),
-        Watch::All => Some(sanitize),
-        Watch::Strict => Some(Sanitize {
+        HazardWatch::All => Some(sanitize),
+        HazardWatch::Strict => Some(Sanitize {
             strict: true,
             ..sanitize
         }),
@@ -83,7 +83,7 @@ fn element(spot: &Spot, operator: &Operator, groups: &[Group]) -> Option<String>
     let within = spot.offset - row * lies.row_bytes;
     let at = match field.form {
         // A scale means its block.
-        Form::Scales => within * element.scale()?.block,
+        PointedPart::Scales => within * element.scale()?.block,
         _ => within * 8 / element.bits(),
     };
     let axis = operator.last_axis(field);
@@ -117,7 +117,7 @@ fn access(site: &Site) -> Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::usual;
+    use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::group;
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
                 address: Some(0x1000),
                 ..Spot::default()
             };
-            element(&spot, usual(), &groups).unwrap_or_else(|| spot.to_string())
+            element(&spot, default_operator(), &groups).unwrap_or_else(|| spot.to_string())
         };
         let row = 256 / 2;
         assert_eq!(

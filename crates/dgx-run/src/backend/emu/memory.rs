@@ -11,14 +11,14 @@ use ptx_emu::{
     Config, DevicePtr, Launch, Memory, MemoryError, Module, Params, Region, Sanitize, Wake,
 };
 
-use super::model::{self, Ended};
+use super::model::{self, EndedLaunch};
 use super::{
-    Listening, Watching, config, fault, found, hazards, named, no_memory, printed, tensor_map,
+    TracedCtas, WatchedFor, config, fault, found, hazards, named, no_memory, printed, tensor_map,
 };
-use crate::backend::pieces::{self, Piece, Source};
-use crate::backend::tables::{self, Bases, Private, Tables};
+use crate::backend::pieces::{self, Piece, PieceSource};
+use crate::backend::tables::{self, Bases, PrivateZones, Tables};
 use crate::backend::zones::Zones;
-use crate::backend::{Buffer, Data, Job, Observation, RunFailure, Salt, Trespass};
+use crate::backend::{Buffer, Data, ForbiddenWrite, Job, Observation, RunFailure, Salt};
 use crate::operator::Operands;
 use dgx_core::domain::{Bytes, Device, Group};
 use dgx_core::operator::Operator;
@@ -32,17 +32,17 @@ pub(super) struct CallMemory {
     pub(super) operator: Arc<Operator>,
     groups: Vec<Group>,
     /// The layout in the current call.
-    pub(super) now: Places,
+    pub(super) now: CallLayout,
     /// The layout in calls with the other order, once there was one.
-    other: Option<Places>,
+    other: Option<CallLayout>,
 }
 
 /// Buffers in one order.
-pub(super) struct Places {
+pub(super) struct CallLayout {
     mirrored: bool,
     inputs: Zones,
     pub(super) outputs: Zones,
-    private: Private,
+    private: PrivateZones,
     pub(super) bases: Bases,
     tables: Tables,
     pub(super) pieces: Vec<Piece>,
@@ -52,7 +52,7 @@ pub(super) struct Places {
     parts: Vec<Part>,
 }
 
-impl Places {
+impl CallLayout {
     fn new(
         job: &Job<'_>,
         operands: &Operands,
@@ -63,7 +63,7 @@ impl Places {
         let groups = operands.groups();
         let (mut inputs, _) = tables::reserve_inputs(operands);
         let mut outputs = tables::reserve_outputs(operator, &groups);
-        let mut private = Private::reserve(operator, job.call);
+        let mut private = PrivateZones::reserve(operator, job.call);
         if mirrored {
             for zones in [&mut inputs, &mut outputs, &mut private.zones] {
                 *zones = zones.mirrored();
@@ -133,7 +133,7 @@ impl CallMemory {
     pub(super) fn new(job: &Job<'_>, operands: &Operands) -> Result<Self, RunFailure> {
         let mut memory = Memory::new();
         Ok(Self {
-            now: Places::new(job, operands, &mut memory, false)?,
+            now: CallLayout::new(job, operands, &mut memory, false)?,
             other: None,
             memory,
             operator: Arc::clone(&operands.operator),
@@ -153,7 +153,7 @@ impl CallMemory {
         }
         let other = match self.other.take() {
             Some(other) => other,
-            None => Places::new(job, operands, &mut self.memory, mirrored)?,
+            None => CallLayout::new(job, operands, &mut self.memory, mirrored)?,
         };
         self.other = Some(std::mem::replace(&mut self.now, other));
         Ok(())
@@ -168,7 +168,7 @@ impl CallMemory {
         // begins with are valid elements.
         let time_only = data.emulation.time_only;
         let matters = |piece: &&Piece| match piece.what.source() {
-            Some(Source::Input(_)) => false,
+            Some(PieceSource::Input(_)) => false,
             _ => piece.what.promised(),
         };
         let pieces = self.now.pieces.iter();
@@ -189,15 +189,15 @@ impl CallMemory {
         module: &Module,
         job: &Job<'j>,
         data: &Data<'_>,
-        listening: Option<Listening>,
-    ) -> Result<Vec<Ended<'j>>, RunFailure> {
+        listening: Option<WatchedFor>,
+    ) -> Result<Vec<EndedLaunch<'j>>, RunFailure> {
         let began = Instant::now();
-        let mut ended: Vec<Ended<'j>> = Vec::new();
+        let mut ended: Vec<EndedLaunch<'j>> = Vec::new();
         for (place, geometry) in job.call.launches.iter().enumerate() {
             let left = data.time_limit.saturating_sub(began.elapsed());
             let config = config(device, data.emulation, left);
             let listening = listening.as_ref().map(|to| match to {
-                Listening::Hazards(sanitize) => Listening::Hazards(Sanitize {
+                WatchedFor::Hazards(sanitize) => WatchedFor::Hazards(Sanitize {
                     after: (ended.last())
                         .filter(|_| geometry.pdl)
                         .map(|before| before.wake.clone()),
@@ -225,16 +225,16 @@ impl CallMemory {
         module: &Module,
         (job, place): (&Job<'j>, usize),
         config: Config,
-        listening: Option<Listening>,
+        listening: Option<WatchedFor>,
         (device, salt): (&Device, Salt),
-    ) -> Result<Ended<'j>, RunFailure> {
+    ) -> Result<EndedLaunch<'j>, RunFailure> {
         let geometry = &job.call.launches[place];
         let launch = self.geared(job, place, &config);
         let memory = &mut self.memory;
         let untraced = |report| (report, Trace::default(), Trace::default());
         let (ran, hazards, wake, unwatched) = match listening {
-            Some(Listening::Time(how)) => {
-                let alone = how == Watching::Alone;
+            Some(WatchedFor::Time(how)) => {
+                let alone = how == TracedCtas::Alone;
                 let watch = model::watch(
                     geometry,
                     (&self.operator, &self.groups),
@@ -254,7 +254,7 @@ impl CallMemory {
                 });
                 (ran, Vec::new(), Wake::default(), 0)
             }
-            Some(Listening::Hazards(mut sanitize)) => {
+            Some(WatchedFor::Hazards(mut sanitize)) => {
                 sanitize.regions = self.now.regions.clone();
                 let (report, found) = launch.run_sanitized(module, memory, &sanitize);
                 let hazards = hazards::told(&found.all, &self.operator, &self.groups);
@@ -266,7 +266,7 @@ impl CallMemory {
             }
         };
         match ran {
-            Ok((report, trace, whole)) => Ok(Ended {
+            Ok((report, trace, whole)) => Ok(EndedLaunch {
                 geometry,
                 report,
                 trace,
@@ -306,7 +306,7 @@ impl CallMemory {
     pub(super) fn observe(
         &self,
         data: &Data<'_>,
-        ran: &[Ended<'_>],
+        ran: &[EndedLaunch<'_>],
     ) -> Result<Observation, RunFailure> {
         let base = DevicePtr(self.now.bases.outputs);
         let copy = self.memory.view(base, self.now.outputs.bytes());
@@ -369,7 +369,7 @@ impl CallMemory {
         &self,
         data: &Data<'_>,
         tensors: &[Cow<'_, [u8]>],
-    ) -> Result<Vec<(u64, Trespass)>, MemoryError> {
+    ) -> Result<Vec<(u64, ForbiddenWrite)>, MemoryError> {
         let arenas = self.arenas();
         let mut found = Vec::new();
         for piece in &self.now.pieces {
@@ -387,12 +387,12 @@ impl CallMemory {
 /// The bytes a piece comes from.
 fn source<'a>(tables: &'a Tables, tensors: &'a [Cow<'_, [u8]>], piece: &Piece) -> &'a [u8] {
     match piece.what.source() {
-        Some(Source::Input(zone)) => &tensors[zone],
-        Some(Source::Groups) => &tables.groups,
-        Some(Source::Maps) => &tables.maps,
-        Some(Source::Deal) => cast_slice(&tables.deal),
-        Some(Source::Arrays) => &tables.arrays,
+        Some(PieceSource::Input(zone)) => &tensors[zone],
+        Some(PieceSource::Groups) => &tables.groups,
+        Some(PieceSource::Maps) => &tables.maps,
+        Some(PieceSource::Deal) => cast_slice(&tables.deal),
+        Some(PieceSource::Arrays) => &tables.arrays,
         // The emulator's modules keep their variables.
-        Some(Source::Variable(_)) | None => &[],
+        Some(PieceSource::Variable(_)) | None => &[],
     }
 }

@@ -20,15 +20,15 @@ use ptx_emu::{Class, Config, Counters, MemoryError, MmaMode, Module, Profile, Sa
 
 pub use self::fault::STILL_RUNNING;
 use self::memory::CallMemory;
-use self::model::Ended;
-pub use self::model::{Traced, machine};
-pub use self::role::Laid;
+use self::model::EndedLaunch;
+pub use self::model::{TracedCall, machine};
+pub use self::role::LaunchLayout;
 pub use self::role::Role;
 use super::tables;
-use super::{Backend, Buffer, Data, Emulation, Job, Loaded, Observation, RunFailure, Whereabouts};
+use super::{AccessSites, Backend, Buffer, Data, Emulation, Job, Loaded, Observation, RunFailure};
 use crate::compile::Image;
 use crate::operator::Operands;
-use dgx_core::domain::{BackendKind, Device, Hazard, Limits, Watch};
+use dgx_core::domain::{BackendKind, Device, Hazard, HazardWatch, Limits};
 pub use tensor_map::refusal as map_refusal;
 
 /// An emulated device.
@@ -66,10 +66,10 @@ impl EmuBackend {
         &'a mut self,
         job: Job<'a>,
         data: &Data<'_>,
-    ) -> Result<Traced<'a>, RunFailure> {
+    ) -> Result<TracedCall<'a>, RunFailure> {
         let mut cell = self.cell(job)?;
-        let ran = cell.run(data, Some(Listening::Time(Watching::Alone)))?;
-        Traced::new(cell.device, job.image, ran).map_err(RunFailure::refused)
+        let ran = cell.run(data, Some(WatchedFor::Time(TracedCtas::Alone)))?;
+        TracedCall::new(cell.device, job.image, ran).map_err(RunFailure::refused)
     }
 
     /// Runs a call with stamps, and returns them. The times are the emulator's, and mean nothing.
@@ -85,9 +85,9 @@ impl EmuBackend {
         Ok((seen, stamps.unwrap_or_default()))
     }
 
-    fn cell<'a>(&'a mut self, job: Job<'a>) -> Result<Cell<'a>, RunFailure> {
+    fn cell<'a>(&'a mut self, job: Job<'a>) -> Result<EmuCell<'a>, RunFailure> {
         self.load_module(job.image)?;
-        Ok(Cell {
+        Ok(EmuCell {
             device: &self.device,
             module: &self.modules[&job.image.key],
             job,
@@ -108,7 +108,7 @@ impl EmuBackend {
 
 /// A contender on a shape. Its memory is made with the first call and stays, so that remains of a
 /// call affect the next.
-struct Cell<'a> {
+struct EmuCell<'a> {
     device: &'a Device,
     module: &'a Module,
     job: Job<'a>,
@@ -117,29 +117,29 @@ struct Cell<'a> {
 
 /// What a call is watched for.
 #[derive(Clone)]
-enum Listening {
+enum WatchedFor {
     /// Its modelled time.
-    Time(Watching),
+    Time(TracedCtas),
     /// Hazards.
     Hazards(Sanitize),
 }
 
 /// How the CTAs that the time is modelled from are run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Watching {
+enum TracedCtas {
     /// With all the others.
     Along,
     /// The others do not run, and the contents of memory are incomplete.
     Alone,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> EmuCell<'a> {
     /// Runs its launches once, in freshly prepared memory.
     fn run(
         &mut self,
         data: &Data<'_>,
-        listening: Option<Listening>,
-    ) -> Result<Vec<Ended<'a>>, RunFailure> {
+        listening: Option<WatchedFor>,
+    ) -> Result<Vec<EndedLaunch<'a>>, RunFailure> {
         let place = match self.place.take() {
             Some(place) => place,
             None => CallMemory::new(&self.job, data.operands)?,
@@ -149,19 +149,19 @@ impl<'a> Cell<'a> {
         let operands = posed(data);
         let (_, tensors) = tables::reserve_inputs(&operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
-        let alone = matches!(listening, Some(Listening::Time(Watching::Alone)));
+        let alone = matches!(listening, Some(WatchedFor::Time(TracedCtas::Alone)));
         let ran = place.launch_all(self.device, self.module, &self.job, data, listening);
         if ran.is_ok() || !alone {
             return ran;
         }
         // Without the other CTAs it may have waited in vain.
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
-        let along = Some(Listening::Time(Watching::Along));
+        let along = Some(WatchedFor::Time(TracedCtas::Along));
         place.launch_all(self.device, self.module, &self.job, data, along)
     }
 }
 
-impl Loaded for Cell<'_> {
+impl Loaded for EmuCell<'_> {
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
         let Emulation {
             time_only,
@@ -171,11 +171,11 @@ impl Loaded for Cell<'_> {
         } = data.emulation;
         // A call watched for hazards is not timed.
         let listening = match (time_only, watch, data.timed) {
-            (true, ..) => Some(Listening::Time(Watching::Alone)),
-            (false, Watch::Off, true) => Some(Listening::Time(Watching::Along)),
-            (false, ..) => hazards::wanted(watch, alone).map(Listening::Hazards),
+            (true, ..) => Some(WatchedFor::Time(TracedCtas::Alone)),
+            (false, HazardWatch::Off, true) => Some(WatchedFor::Time(TracedCtas::Along)),
+            (false, ..) => hazards::wanted(watch, alone).map(WatchedFor::Hazards),
         };
-        let timed = matches!(listening, Some(Listening::Time(_)));
+        let timed = matches!(listening, Some(WatchedFor::Time(_)));
         let ran = self.run(data, listening)?;
         let modelled = timed.then(|| model::modelled(self.device, self.job.image, &ran));
         let whole = !time_only && !alone;
@@ -214,8 +214,8 @@ impl Loaded for Cell<'_> {
         }
     }
 
-    fn search(&mut self, data: &Data<'_>, element: Option<(usize, usize)>) -> Option<Whereabouts> {
-        Cell::search(self, data, element)
+    fn search(&mut self, data: &Data<'_>, element: Option<(usize, usize)>) -> Option<AccessSites> {
+        EmuCell::search(self, data, element)
     }
 }
 
@@ -275,12 +275,12 @@ fn no_memory(error: &MemoryError) -> RunFailure {
     RunFailure::refused(format!("emulated memory: {error}"))
 }
 
-fn found(ran: &[Ended<'_>]) -> Vec<Hazard> {
+fn found(ran: &[EndedLaunch<'_>]) -> Vec<Hazard> {
     let hazards = ran.iter().flat_map(|ended| &ended.hazards);
     hazards.cloned().collect()
 }
 
-fn printed(ran: &[Ended<'_>]) -> String {
+fn printed(ran: &[EndedLaunch<'_>]) -> String {
     let several = ran.len() > 1;
     let words = ran.iter().map(|ended| {
         let kernel = several.then_some(ended.geometry.kernel.as_str());
@@ -290,7 +290,7 @@ fn printed(ran: &[Ended<'_>]) -> String {
 }
 
 /// Counters of all launches of a call, by name.
-fn named(ran: &[Ended<'_>], useful: f64) -> BTreeMap<String, f64> {
+fn named(ran: &[EndedLaunch<'_>], useful: f64) -> BTreeMap<String, f64> {
     let mut sum = Counters::default();
     for ended in ran {
         sum += &ended.report.counters;
@@ -350,15 +350,15 @@ mod tests {
             exact_sums: true,
             ..Emulation::default()
         };
-        let config = config(target::usual(), asked, Duration::from_secs(3));
+        let config = config(target::default_device(), asked, Duration::from_secs(3));
         assert_eq!((config.seed, config.mma_mode), (7, MmaMode::Exact));
         assert_eq!(config.time_limit, Some(Duration::from_secs(3)));
     }
 
     #[test]
     fn the_emulator_knows_the_usual_device_by_the_same_numbers() {
-        assert_eq!(profile(target::usual()), Profile::H200);
-        let mut small = target::usual().clone();
+        assert_eq!(profile(target::default_device()), Profile::H200);
+        let mut small = target::default_device().clone();
         small.limits.sms = 3;
         small.limits.blocks_per_cluster = 4;
         let config = config(&small, Emulation::default(), Duration::from_secs(3));

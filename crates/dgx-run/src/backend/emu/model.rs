@@ -7,7 +7,7 @@ use ptx_emu::trace::{Part, Trace, Watch};
 use ptx_emu::{Report, Wake};
 use ptx_time::{Call, Code, Launched, Machine};
 
-use super::role::{Laid, roles};
+use super::role::{LaunchLayout, roles};
 use crate::backend::Modelled;
 use crate::backend::zones::Zones;
 use crate::compile::{Footprint, Image};
@@ -31,7 +31,7 @@ const SURPRISE: f64 = 1.1;
 const UNLIKELY: f64 = 2.0;
 
 /// A launch that ended.
-pub(super) struct Ended<'a> {
+pub(super) struct EndedLaunch<'a> {
     pub geometry: &'a LaunchGeometry,
     pub report: Report,
     /// Empty if nothing was watched. The same CTAs in every run, so that times repeat.
@@ -136,7 +136,7 @@ fn ctas(geometry: &LaunchGeometry) -> u64 {
 pub(super) fn modelled(
     device: &Device,
     image: &Image,
-    launches: &[Ended<'_>],
+    launches: &[EndedLaunch<'_>],
 ) -> Result<Modelled, String> {
     let told = scripts(device, image, launches)?;
     let machine = machine(device)?;
@@ -144,9 +144,9 @@ pub(super) fn modelled(
     let fixed = timed(launches.iter().map(|ended| &ended.trace).collect())?;
     possible(fixed.micros)?;
     recognised(&fixed, launches)?;
-    let drawn = |ended: &Ended<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
+    let drawn = |ended: &EndedLaunch<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
     let count: usize = launches.iter().map(drawn).sum();
-    let alike = |(ended, script): (&Ended<'_>, &Script)| {
+    let alike = |(ended, script): (&EndedLaunch<'_>, &Script)| {
         launched(ended, &ended.trace, script).speaks_for(machine, &ended.whole)
     };
     let represented = count == 0 || launches.iter().zip(&told).all(alike);
@@ -169,7 +169,7 @@ pub(super) fn modelled(
 }
 
 /// Whether the kernels' machine code could be matched with their traces.
-fn recognised(call: &Call, launches: &[Ended<'_>]) -> Result<(), String> {
+fn recognised(call: &Call, launches: &[EndedLaunch<'_>]) -> Result<(), String> {
     let mut launches = call.launches.iter().zip(launches);
     launches.try_for_each(|(times, ended)| times.recognised(&ended.geometry.kernel))
 }
@@ -202,7 +202,7 @@ fn longer(
 }
 
 /// The drawn CTAs, without those of the fixed sample; all, if none was drawn.
-fn outside(ended: &Ended<'_>) -> Trace {
+fn outside(ended: &EndedLaunch<'_>) -> Trace {
     let fixed: HashSet<u64> = ended.trace.ctas.iter().map(|cta| cta.cta).collect();
     let ctas = ended.whole.ctas.iter().map(|cta| cta.cta);
     let drawn: Vec<u64> = ctas.filter(|cta| !fixed.contains(cta)).collect();
@@ -224,7 +224,7 @@ fn possible(micros: f64) -> Result<(), String> {
 }
 
 /// The start and duration of each launch of a call.
-fn kernels(call: &Call, launches: &[Ended<'_>]) -> Vec<KernelTime> {
+fn kernels(call: &Call, launches: &[EndedLaunch<'_>]) -> Vec<KernelTime> {
     let micros = |cycles: f64| Micros(cycles / call.clock_mhz);
     let told = call.launches.iter().zip(launches);
     told.map(|(times, ended)| KernelTime {
@@ -248,8 +248,12 @@ struct Script {
     beside: bool,
 }
 
-fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec<Script>, String> {
-    let script = |(place, ended): (usize, &Ended<'_>)| {
+fn scripts(
+    device: &Device,
+    image: &Image,
+    launches: &[EndedLaunch<'_>],
+) -> Result<Vec<Script>, String> {
+    let script = |(place, ended): (usize, &EndedLaunch<'_>)| {
         let kernel = &ended.geometry.kernel;
         let entry = image.kernel(kernel).map_or(kernel, |report| &report.entry);
         let code = Code::read(&image.cubin, entry);
@@ -270,13 +274,13 @@ fn scripts(device: &Device, image: &Image, launches: &[Ended<'_>]) -> Result<Vec
 }
 
 /// Whether the watched CTAs represent the launch.
-fn telling(ended: &Ended<'_>) -> Result<(), String> {
+fn telling(ended: &EndedLaunch<'_>) -> Result<(), String> {
     ptx_time::telling(&ended.geometry.kernel, &ended.report, &ended.whole)
 }
 
 fn replay(
     machine: &Machine,
-    launches: &[Ended<'_>],
+    launches: &[EndedLaunch<'_>],
     scripts: &[Script],
     traces: &[&Trace],
     keep_spans: bool,
@@ -289,16 +293,16 @@ fn replay(
 }
 
 /// A call whose time can be modelled repeatedly, for different machines.
-pub struct Traced<'a> {
-    launches: Vec<Ended<'a>>,
+pub struct TracedCall<'a> {
+    launches: Vec<EndedLaunch<'a>>,
     scripts: Vec<Script>,
 }
 
-impl<'a> Traced<'a> {
+impl<'a> TracedCall<'a> {
     pub(super) fn new(
         device: &Device,
         image: &Image,
-        launches: Vec<Ended<'a>>,
+        launches: Vec<EndedLaunch<'a>>,
     ) -> Result<Self, String> {
         let scripts = scripts(device, image, &launches)?;
         Ok(Self { launches, scripts })
@@ -310,8 +314,8 @@ impl<'a> Traced<'a> {
     }
 
     /// Its launches, in order.
-    pub fn laid(&self) -> Vec<Laid> {
-        let laid = |ended: &Ended<'_>| Laid {
+    pub fn laid(&self) -> Vec<LaunchLayout> {
+        let laid = |ended: &EndedLaunch<'_>| LaunchLayout {
             kernel: ended.geometry.kernel.clone(),
             ctas: ctas(ended.geometry),
             idle: None,
@@ -321,7 +325,7 @@ impl<'a> Traced<'a> {
     }
 }
 
-fn launched<'l>(ended: &'l Ended<'_>, trace: &'l Trace, script: &'l Script) -> Launched<'l> {
+fn launched<'l>(ended: &'l EndedLaunch<'_>, trace: &'l Trace, script: &'l Script) -> Launched<'l> {
     let geometry = ended.geometry;
     Launched {
         code: &script.code,
@@ -337,7 +341,12 @@ fn launched<'l>(ended: &'l Ended<'_>, trace: &'l Trace, script: &'l Script) -> L
 }
 
 /// Whether a launch's CTAs fit on SMs beside those of the one before.
-fn beside(device: &Device, image: &Image, before: &Ended<'_>, ended: &Ended<'_>) -> bool {
+fn beside(
+    device: &Device,
+    image: &Image,
+    before: &EndedLaunch<'_>,
+    ended: &EndedLaunch<'_>,
+) -> bool {
     let spread = ctas(before.geometry).div_ceil(u64::from(device.limits.sms.max(1)));
     let held = u64::from(before.report.ctas_per_sm).min(spread) as u32;
     let footprint = |geometry: &LaunchGeometry| {

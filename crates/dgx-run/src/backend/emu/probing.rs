@@ -4,13 +4,13 @@ use ptx_emu::trace::{Trace, Watch};
 use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 
 use super::tensor_map;
-use crate::backend::cuda::{REPORT_BYTES, SEED, Trial};
+use crate::backend::cuda::{ProbeTrial, REPORT_BYTES, SEED};
 
 /// A value that no clock shows.
 const UNTOUCHED: u8 = 0xff;
 
 /// The result of one cluster of a trial.
-pub struct Called {
+pub struct ProbeTrace {
     pub trace: Trace,
     /// CTAs that fit on an SM.
     pub resident: u32,
@@ -18,7 +18,7 @@ pub struct Called {
     report: Vec<u8>,
 }
 
-impl Called {
+impl ProbeTrace {
     /// Whether it left two stamps at `place` of its report. Their values do not matter: the
     /// emulator's clocks may stand still.
     pub fn stamped(&self, place: usize) -> bool {
@@ -29,7 +29,7 @@ impl Called {
 
 /// Calls the first cluster of a trial with this many bytes of data and scratch. Their contents do
 /// not matter: probes only load them.
-pub fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Called, String> {
+pub fn call(trial: &ProbeTrial<'_>, [data, scratch]: [u64; 2]) -> Result<ProbeTrace, String> {
     let module = Module::load(&trial.image.ptx).map_err(|e| e.to_string())?;
     let mut memory = Memory::new();
     let mut room = |bytes: u64| memory.alloc(bytes).map_err(|e| e.to_string());
@@ -50,14 +50,18 @@ pub fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Called, Stri
     let profile = Profile::of_target(module.target()).unwrap_or_default();
     let ran = launch(trial, places, profile).run_traced(&module, &mut memory, &watch);
     let (report, trace) = ran.map_err(|e| e.to_string())?;
-    Ok(Called {
+    Ok(ProbeTrace {
         trace,
         resident: report.ctas_per_sm,
         report: (memory.read_vec(out, REPORT_BYTES as u64)).map_err(|e| e.to_string())?,
     })
 }
 
-fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3], profile: Profile) -> Launch {
+fn launch(
+    trial: &ProbeTrial<'_>,
+    [out, data, scratch]: [DevicePtr; 3],
+    profile: Profile,
+) -> Launch {
     let params = Params::new().pointer(out).pointer(data).pointer(scratch);
     let mut launch = Launch::new("probe")
         .grid([trial.grid, 1, 1])

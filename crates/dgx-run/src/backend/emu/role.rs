@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The layout of a launch.
 #[derive(Clone, Debug)]
-pub struct Laid {
+pub struct LaunchLayout {
     pub kernel: String,
     /// Of the grid.
     pub ctas: u64,

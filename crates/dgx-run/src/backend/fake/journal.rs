@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::script::Act;
+use super::script::CallStage;
 
 /// The record of one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Note {
+pub struct JournalEntry {
     /// The process it was made in.
     pub worker: u32,
-    pub act: Act,
+    pub act: CallStage,
     pub contender: String,
     pub shape: String,
     pub process: u32,
@@ -43,7 +43,7 @@ impl Journal {
     }
 
     /// Written before the call: a worker that dies has recorded it.
-    pub(super) fn note(&mut self, note: &Note) {
+    pub(super) fn note(&mut self, note: &JournalEntry) {
         if let Some(file) = &mut self.0 {
             let mut line = serde_json::to_vec(note).unwrap_or_default();
             line.push(b'\n');
@@ -54,7 +54,7 @@ impl Journal {
 }
 
 /// The records so far.
-pub fn notes(path: &Path) -> Vec<Note> {
+pub fn notes(path: &Path) -> Vec<JournalEntry> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let lines = text.lines();
     lines

@@ -19,10 +19,10 @@ mod script;
 use std::path::Path;
 
 use super::{
-    Backend, Bench, BenchSetup, CallData, Data, Job, Loaded, Observation, RunFailure, Salt, Timed,
-    Trespass, TrespassKind, proven,
+    Backend, Bench, BenchSetup, CallData, Data, ForbiddenWrite, ForbiddenWriteKind, Job, Loaded,
+    Observation, RunFailure, Salt, Timed, proven,
 };
-use crate::operator::{Oracle, Written};
+use crate::operator::{Oracle, OutputValues};
 use crate::validate::{Passed, Subject, Tolerance};
 use dgx_core::config::target;
 use dgx_core::domain::{
@@ -30,12 +30,12 @@ use dgx_core::domain::{
     Tuning,
 };
 use dgx_core::operator::ElementType;
-use dgx_core::operators::usual;
+use dgx_core::operators::default_operator;
 use journal::Journal;
-pub use journal::{Note, notes};
-pub use script::Act;
+pub use journal::{JournalEntry, notes};
+pub use script::CallStage;
 pub(crate) use script::Script;
-use script::{Call, Cue, Output, Prompter};
+use script::{CallScript, Output, ScriptState, ScriptedCall};
 
 /// fp16 infinity, which is never the right result.
 const WRONG: u64 = 0x7c00;
@@ -43,7 +43,7 @@ const WRONG: u64 = 0x7c00;
 /// A device controlled by a script.
 pub(crate) struct FakeBackend {
     device: Device,
-    prompter: Prompter,
+    prompter: ScriptState,
     journal: Journal,
     /// Which of the script's cards it is.
     card: u32,
@@ -67,7 +67,7 @@ impl FakeBackend {
         Ok(Self {
             device: device(&script, card),
             card,
-            prompter: Prompter::new(script, happened),
+            prompter: ScriptState::new(script, happened),
             journal,
         })
     }
@@ -75,12 +75,12 @@ impl FakeBackend {
     /// Performs one call as the script says.
     fn act(
         &mut self,
-        call: &Call<'_>,
+        call: &ScriptedCall<'_>,
         data: Option<CallData>,
         salt: Salt,
-    ) -> Result<Cue, RunFailure> {
+    ) -> Result<CallScript, RunFailure> {
         let cue = self.prompter.cue(call);
-        self.journal.note(&Note {
+        self.journal.note(&JournalEntry {
             worker: std::process::id(),
             act: call.act,
             contender: call.contender.to_string(),
@@ -112,7 +112,7 @@ fn die() -> ! {
 
 /// The usual device under another name, so that the two are not confused.
 fn device(script: &Script, card: u32) -> Device {
-    let mut device = target::usual().clone();
+    let mut device = target::default_device().clone();
     device.name = "a script".to_owned();
     device.card = script.cards.get(card as usize).map(|uuid| Card {
         uuid: Some(uuid.clone()),
@@ -134,7 +134,7 @@ impl Backend for FakeBackend {
     }
 
     fn load<'a>(&'a mut self, job: Job<'a>) -> Result<Box<dyn Loaded + 'a>, RunFailure> {
-        Ok(Box::new(Cell {
+        Ok(Box::new(FakeCell {
             contender: job.contender,
             backend: self,
             memory: Memory::default(),
@@ -163,17 +163,17 @@ impl Backend for FakeBackend {
 }
 
 /// A contender as validation calls it.
-struct Cell<'a> {
+struct FakeCell<'a> {
     contender: &'a ContenderId,
     backend: &'a mut FakeBackend,
     memory: Memory,
 }
 
-impl Loaded for Cell<'_> {
+impl Loaded for FakeCell<'_> {
     fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
-        let call = Call {
+        let call = ScriptedCall {
             card: self.backend.card,
-            act: Act::Validation,
+            act: CallStage::Validation,
             contender: self.contender,
             // The last two words are the distribution and the seed.
             shape: data.key.rsplitn(3, ' ').last().unwrap_or_default(),
@@ -193,12 +193,12 @@ impl Loaded for Cell<'_> {
 #[derive(Clone, Debug, Default)]
 struct Memory {
     /// C after the last call.
-    outputs: Vec<Written>,
+    outputs: Vec<OutputValues>,
     trespass: bool,
 }
 
 impl Memory {
-    fn write(&mut self, cue: &Cue, answer: Vec<Written>) {
+    fn write(&mut self, cue: &CallScript, answer: Vec<OutputValues>) {
         self.trespass = cue.output == Some(Output::Trespass);
         if cue.output == Some(Output::Stale) && !self.outputs.is_empty() {
             return;
@@ -210,9 +210,9 @@ impl Memory {
     }
 
     fn read(&self) -> Observation {
-        let changed = Trespass {
+        let changed = ForbiddenWrite {
             buffer: "a of group 0".to_owned(),
-            kind: TrespassKind::InputChanged,
+            kind: ForbiddenWriteKind::InputChanged,
             offset: 0,
             by: None,
         };
@@ -225,12 +225,12 @@ impl Memory {
 }
 
 /// The right output of a call, group after group.
-fn rounded(oracle: &Oracle, salt: Salt) -> Vec<Written> {
+fn rounded(oracle: &Oracle, salt: Salt) -> Vec<OutputValues> {
     // Scripts are for gated products, whose shapes follow from the oracle.
-    let oracle = oracle.shuffled(salt.shuffle(), usual(), &[]);
+    let oracle = oracle.shuffled(salt.shuffle(), default_operator(), &[]);
     let groups = oracle.groups.iter();
     groups
-        .map(|group| Written::rounded(ElementType::F16, (0..group.len()).map(|i| group.c(i))))
+        .map(|group| OutputValues::rounded(ElementType::F16, (0..group.len()).map(|i| group.c(i))))
         .collect()
 }
 
@@ -270,12 +270,12 @@ impl FakeBench<'_> {
     /// One call: the script's cue, and whether the device suspects an error.
     fn call(
         &mut self,
-        act: Act,
+        act: CallStage,
         subject: &Subject,
         data: CallData,
-    ) -> Result<(Cue, bool), RunFailure> {
+    ) -> Result<(CallScript, bool), RunFailure> {
         let place = self.place(subject)?;
-        let call = Call {
+        let call = ScriptedCall {
             card: self.backend.card,
             act,
             contender: &subject.contender,
@@ -327,12 +327,12 @@ impl Bench for FakeBench<'_> {
     }
 
     fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure> {
-        let (_, suspect) = self.call(Act::Rehearsal, subject, data)?;
+        let (_, suspect) = self.call(CallStage::Rehearsal, subject, data)?;
         Ok(suspect)
     }
 
     fn time(&mut self, passed: Passed, data: CallData) -> Result<Timed, RunFailure> {
-        let (cue, suspect) = self.call(Act::Timing, passed.subject(), data)?;
+        let (cue, suspect) = self.call(CallStage::Timing, passed.subject(), data)?;
         Ok(Timed {
             micros: Micros(cue.micros),
             clock_mhz: Some(cue.clock_mhz),
@@ -347,7 +347,7 @@ impl Bench for FakeBench<'_> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let (cue, _) = self.call(Act::Dissection, passed.subject(), data)?;
+        let (cue, _) = self.call(CallStage::Dissection, passed.subject(), data)?;
         let each = cue.micros / names.len() as f64;
         let kernels = names.into_iter().enumerate();
         let told = kernels.map(|(nth, name)| KernelTime {
@@ -360,9 +360,9 @@ impl Bench for FakeBench<'_> {
 
     fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure> {
         let place = self.place(subject)?;
-        self.backend.journal.note(&Note {
+        self.backend.journal.note(&JournalEntry {
             worker: std::process::id(),
-            act: Act::Timing,
+            act: CallStage::Timing,
             contender: subject.contender.to_string(),
             shape: self.shape.clone(),
             process: self.process,

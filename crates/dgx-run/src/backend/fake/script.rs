@@ -27,7 +27,7 @@ pub(crate) struct Script {
     /// Data sets there is room for.
     pub sets: Option<usize>,
     #[serde(default)]
-    pub device: Figures,
+    pub device: PeakRates,
     /// Microseconds by contender.
     #[serde(default)]
     times: BTreeMap<String, f64>,
@@ -42,13 +42,13 @@ pub(crate) struct Script {
 /// The peak rates that the device claims.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Figures {
+pub(crate) struct PeakRates {
     pub clock_mhz: f64,
     /// Bytes per second.
     pub bandwidth: f64,
 }
 
-impl Default for Figures {
+impl Default for PeakRates {
     fn default() -> Self {
         Self {
             clock_mhz: 1700.0,
@@ -60,7 +60,7 @@ impl Default for Figures {
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Act {
+pub enum CallStage {
     Validation,
     Rehearsal,
     #[default]
@@ -78,7 +78,7 @@ struct Event {
     process: Option<u32>,
     card: Option<u32>,
     #[serde(default, rename = "in")]
-    act: Act,
+    act: CallStage,
     /// Only this one of a worker's matching calls, counted from 1.
     call: Option<u64>,
     /// This one and all later ones.
@@ -119,8 +119,8 @@ pub(super) enum Output {
 
 /// One call, as the script sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call<'a> {
-    pub act: Act,
+pub(super) struct ScriptedCall<'a> {
+    pub act: CallStage,
     pub contender: &'a ContenderId,
     pub shape: &'a str,
     pub process: u32,
@@ -129,7 +129,7 @@ pub(super) struct Call<'a> {
 
 /// The script's instructions for a call.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cue {
+pub(super) struct CallScript {
     pub micros: f64,
     pub clock_mhz: f64,
     pub output: Option<Output>,
@@ -187,7 +187,7 @@ impl Event {
             || self.sleeps > 0.0
     }
 
-    fn is_about(&self, call: &Call<'_>) -> bool {
+    fn is_about(&self, call: &ScriptedCall<'_>) -> bool {
         let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|w| w == is);
         self.act == call.act
             && same(&self.contender, call.contender.as_str())
@@ -204,7 +204,7 @@ impl Event {
 
 /// The state of a script: how often each contender was called.
 #[derive(Debug)]
-pub(super) struct Prompter {
+pub(super) struct ScriptState {
     script: Script,
     /// The number of matching calls of each event.
     met: Vec<u64>,
@@ -213,7 +213,7 @@ pub(super) struct Prompter {
     calls: BTreeMap<(String, String, u32), u64>,
 }
 
-impl Prompter {
+impl ScriptState {
     pub(super) fn new(script: Script, happened: Vec<usize>) -> Self {
         Self {
             met: vec![0; script.on.len()],
@@ -228,9 +228,9 @@ impl Prompter {
     }
 
     /// The instructions for the next call.
-    pub(super) fn cue(&mut self, call: &Call<'_>) -> Cue {
-        let mut cue = Cue {
-            micros: self.usual(call),
+    pub(super) fn cue(&mut self, call: &ScriptedCall<'_>) -> CallScript {
+        let mut cue = CallScript {
+            micros: self.default_micros(call),
             clock_mhz: self.script.device.clock_mhz,
             output: None,
             unnoticed: false,
@@ -259,7 +259,7 @@ impl Prompter {
     }
 
     /// The contender's own time, with noise that repeats in every run.
-    fn usual(&mut self, call: &Call<'_>) -> f64 {
+    fn default_micros(&mut self, call: &ScriptedCall<'_>) -> f64 {
         let name = call.contender.as_str();
         let key = (name.to_owned(), call.shape.to_owned(), call.process);
         let seed = (key.0.bytes().chain(key.1.bytes()))
@@ -275,7 +275,7 @@ impl Prompter {
 }
 
 impl Event {
-    fn happen(&self, cue: &mut Cue) {
+    fn happen(&self, cue: &mut CallScript) {
         cue.micros = self.micros.unwrap_or(cue.micros);
         cue.clock_mhz = self.clock_mhz.unwrap_or(cue.clock_mhz);
         cue.output = self.output.or(cue.output);
@@ -297,13 +297,13 @@ impl Event {
 mod tests {
     use super::*;
 
-    fn prompter(text: &str) -> Prompter {
-        Prompter::new(Script::parse(text).unwrap(), Vec::new())
+    fn prompter(text: &str) -> ScriptState {
+        ScriptState::new(Script::parse(text).unwrap(), Vec::new())
     }
 
-    fn call(contender: &ContenderId) -> Call<'_> {
-        Call {
-            act: Act::Timing,
+    fn call(contender: &ContenderId) -> ScriptedCall<'_> {
+        ScriptedCall {
+            act: CallStage::Timing,
             contender,
             shape: "s",
             process: 0,
@@ -320,7 +320,7 @@ mod tests {
              [[on]]\nprocess = 0\nfrom = 4\noutput = \"wrong\"\n\
              [[on]]\nin = \"rehearsal\"\nmicros = 1.0\n",
         );
-        let cues: Vec<Cue> = [&a, &b, &a, &b]
+        let cues: Vec<CallScript> = [&a, &b, &a, &b]
             .map(|who| prompter.cue(&call(who)))
             .to_vec();
         let clocks: Vec<f64> = cues.iter().map(|c| c.clock_mhz).collect();
@@ -336,7 +336,7 @@ mod tests {
         let a = ContenderId::from_text("a");
         let times = |process| -> Vec<f64> {
             let mut prompter = prompter("noise = 0.01\n");
-            let call = Call {
+            let call = ScriptedCall {
                 process,
                 ..call(&a)
             };
@@ -353,10 +353,10 @@ mod tests {
         let a = ContenderId::from_text("a");
         let text = "journal = \"j\"\n[[on]]\ncall = 1\nonce = true\ndies = true\n";
         let script = Script::parse(text).unwrap();
-        let mut first = Prompter::new(script.clone(), Vec::new());
+        let mut first = ScriptState::new(script.clone(), Vec::new());
         let cue = first.cue(&call(&a));
         assert!(cue.dies && cue.once == [0]);
-        assert!(!Prompter::new(script, cue.once).cue(&call(&a)).dies);
+        assert!(!ScriptState::new(script, cue.once).cue(&call(&a)).dies);
     }
 
     #[test]

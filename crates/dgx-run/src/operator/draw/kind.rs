@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
-use super::{Draw, Side};
+use super::{Draw, OperandSide};
 use crate::operator::SCALE_BLOCK;
 
 use dgx_core::domain::Distribution;
@@ -25,7 +25,7 @@ const NANS: usize = 8;
 /// The change of a row after it was drawn. Rows with a single block give sums that fp32 represents
 /// exactly: their expected values do not depend on the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RowKind {
     Ordinary,
     /// All elements are zero, of either sign.
     Empty,
@@ -59,12 +59,18 @@ pub(super) enum Kind {
 }
 
 impl Draw {
-    pub(super) fn kind(&self, side: Side, rows: usize, index: usize, random: u64) -> Kind {
+    pub(super) fn kind(
+        &self,
+        side: OperandSide,
+        rows: usize,
+        index: usize,
+        random: u64,
+    ) -> RowKind {
         let few = rows < FEW_ROWS;
         let corner = self.distribution != Distribution::Full;
         if let Some((block, twice)) = self.nan_block(side, rows, index).filter(|_| corner) {
             let empty = random >> 24 & 1 == 1;
-            return Kind::Nan {
+            return RowKind::Nan {
                 block,
                 empty,
                 twice,
@@ -76,29 +82,29 @@ impl Draw {
         if !few && (random.is_multiple_of(PADDING) || self.in_run(side, rows, index)) {
             // Zeros in B1, in B2, or in both.
             let spared = match random >> 8 & 3 {
-                0 => side == Side::Right(0),
-                1 => side == Side::Right(1),
+                0 => side == OperandSide::Right(0),
+                1 => side == OperandSide::Right(1),
                 _ => false,
             };
             return match random >> 16 & 1 {
-                _ if spared => Kind::Ordinary,
-                0 => Kind::Empty,
-                _ => Kind::Blank,
+                _ if spared => RowKind::Ordinary,
+                0 => RowKind::Empty,
+                _ => RowKind::Blank,
             };
         }
         if !corner {
-            return Kind::Ordinary;
+            return RowKind::Ordinary;
         }
         match side {
-            Side::Left => of_a(random >> 32 & 31),
-            Side::Right(0) => of_b(random >> 32 & 31)[0],
-            Side::Right(_) => of_b(random >> 32 & 31)[1],
+            OperandSide::Left => of_a(random >> 32 & 31),
+            OperandSide::Right(0) => of_b(random >> 32 & 31)[0],
+            OperandSide::Right(_) => of_b(random >> 32 & 31)[1],
         }
     }
 
     /// If a tensor has enough rows, four of them are not random: the first four without a NaN from
     /// a drawn row on.
-    fn top(&self, side: Side, rows: usize, index: usize) -> Option<Kind> {
+    fn top(&self, side: OperandSide, rows: usize, index: usize) -> Option<RowKind> {
         let first = self.top_row as usize % rows;
         let place = (index + rows - first) % rows;
         if rows < MANY_ROWS || place >= 4 * NANS {
@@ -107,20 +113,20 @@ impl Draw {
         let before = (0..place).map(|place| (first + place) % rows);
         let free = before.filter(|row| self.nan_block(side, rows, *row).is_none());
         let place = free.count();
-        let top = Kind::Top {
+        let top = RowKind::Top {
             negative: place.is_multiple_of(2),
         };
         (place < 4).then_some(match (side, place / 2) {
-            (Side::Left, _) | (Side::Right(0), 0) | (Side::Right(1), 1) => top,
-            _ => Kind::Whisper,
+            (OperandSide::Left, _) | (OperandSide::Right(0), 0) | (OperandSide::Right(1), 1) => top,
+            _ => RowKind::Whisper,
         })
     }
 
     /// Whether the row is in the run of padding.
-    fn in_run(&self, side: Side, rows: usize, index: usize) -> bool {
+    fn in_run(&self, side: OperandSide, rows: usize, index: usize) -> bool {
         let [length, start] = match side {
-            Side::Left => self.runs[0],
-            Side::Right(_) => self.runs[1],
+            OperandSide::Left => self.runs[0],
+            OperandSide::Right(_) => self.runs[1],
         };
         let length = length as usize % (rows / LONGEST_RUN + 1);
         let start = start as usize % (rows - length + 1);
@@ -131,13 +137,13 @@ impl Draw {
     /// use the blocks in turn, because a call shuffles them: with enough rows, the first and the
     /// last block of every call have a NaN. Some rows of B1 and B2 have one in a block where A has
     /// one too; and some rows of each tensor have two.
-    fn nan_block(&self, side: Side, rows: usize, index: usize) -> Option<(usize, bool)> {
+    fn nan_block(&self, side: OperandSide, rows: usize, index: usize) -> Option<(usize, bool)> {
         let blocks = self.levels.len();
         let each = (rows / NANS).min(blocks);
         let more = each.div_ceil(NANS);
         let single = match side {
-            Side::Left => each,
-            Side::Right(_) => 2 * each + more,
+            OperandSide::Left => each,
+            OperandSide::Right(_) => 2 * each + more,
         };
         let all = single + more;
         let apart = rows.checked_div(all)?;
@@ -147,10 +153,10 @@ impl Draw {
         let twice = nth >= single;
         let nth = match (side, nth % 2) {
             _ if twice => nth - single,
-            (Side::Left, _) => nth,
+            (OperandSide::Left, _) => nth,
             _ if nth >= 2 * each => nth - 2 * each,
-            (Side::Right(0), 0) => nth / 2,
-            (Side::Right(1), 1) => nth / 2 + each,
+            (OperandSide::Right(0), 0) => nth / 2,
+            (OperandSide::Right(1), 1) => nth / 2 + each,
             _ => return None,
         };
         Some(((block + nth) % blocks, twice))
@@ -159,8 +165,8 @@ impl Draw {
     pub(super) fn alter(
         &self,
         rng: &mut ChaCha8Rng,
-        side: Side,
-        kind: Kind,
+        side: OperandSide,
+        kind: RowKind,
         row: &mut [u8],
         scales: &mut [u8],
     ) {
@@ -168,17 +174,17 @@ impl Draw {
         let random = rng.next_u32();
         // Where the other side's scales are large, and where they are small.
         let (loud, quiet) = match side {
-            Side::Left => (self.low, self.high),
-            Side::Right(_) => (self.high, self.low),
+            OperandSide::Left => (self.low, self.high),
+            OperandSide::Right(_) => (self.high, self.low),
         };
         match kind {
-            Kind::Ordinary => {}
-            Kind::Empty => row.iter_mut().for_each(|byte| *byte &= 0x88),
-            Kind::Blank => {
+            RowKind::Ordinary => {}
+            RowKind::Empty => row.iter_mut().for_each(|byte| *byte &= 0x88),
+            RowKind::Blank => {
                 row.fill(0);
                 scales.fill(0);
             }
-            Kind::Nan {
+            RowKind::Nan {
                 block,
                 empty,
                 twice,
@@ -193,46 +199,46 @@ impl Draw {
                     elements(row, block).fill(0);
                 }
             }
-            Kind::Ridge => {
+            RowKind::Ridge => {
                 let steps = match side {
-                    Side::Left => 8 << 3,
-                    Side::Right(_) => 11 << 3,
+                    OperandSide::Left => 8 << 3,
+                    OperandSide::Right(_) => 11 << 3,
                 };
                 for scale in scales {
                     *scale = scale.saturating_add(steps).min(LARGEST_SCALE);
                 }
             }
-            Kind::Signed if signed => {
+            RowKind::Signed if signed => {
                 for scale in scales {
                     *scale ^= (rng.next_u32() as u8) & 0x80;
                 }
             }
-            Kind::Signed => {}
-            Kind::Top { negative } => {
+            RowKind::Signed => {}
+            RowKind::Top { negative } => {
                 row.fill(0);
                 rng.fill_bytes(elements(row, self.high));
                 scales[self.high] = LARGEST_SCALE | u8::from(signed && negative) << 7;
             }
-            Kind::Summit | Kind::Steep => {
+            RowKind::Summit | RowKind::Steep => {
                 row.fill(0);
                 rng.fill_bytes(elements(row, self.high));
                 let [first, count] = match kind {
-                    Kind::Summit => [0x78, 7],
+                    RowKind::Summit => [0x78, 7],
                     _ => [0x48, 24],
                 };
                 scales[self.high] = (first + random % count) as u8;
             }
-            Kind::Whisper => {
+            RowKind::Whisper => {
                 row.fill(0);
                 lone(elements(row, self.high), random, 1);
                 scales[self.high] = 1;
             }
-            Kind::Murmur => {
+            RowKind::Murmur => {
                 row.fill(0);
                 lone(elements(row, self.low), random, 1 + (random >> 8) as u8 % 7);
                 scales[self.low] = 1;
             }
-            Kind::Faint => {
+            RowKind::Faint => {
                 row.fill(0);
                 let (block, least, codes) = match random >> 24 & 1 {
                     0 => (loud, 1, 3),
@@ -246,27 +252,27 @@ impl Draw {
 }
 
 /// Of 32 slots.
-fn of_a(slot: u64) -> Kind {
+fn of_a(slot: u64) -> RowKind {
     match slot {
-        0..6 => Kind::Summit,
-        6..11 => Kind::Faint,
-        11..17 => Kind::Signed,
-        17..20 => Kind::Ridge,
-        _ => Kind::Ordinary,
+        0..6 => RowKind::Summit,
+        6..11 => RowKind::Faint,
+        11..17 => RowKind::Signed,
+        17..20 => RowKind::Ridge,
+        _ => RowKind::Ordinary,
     }
 }
 
 /// Of 32 slots, the rows of B1 and B2.
-fn of_b(slot: u64) -> [Kind; 2] {
+fn of_b(slot: u64) -> [RowKind; 2] {
     match slot {
-        0 => [Kind::Summit; 2],
-        1..6 => [Kind::Steep, Kind::Whisper],
-        6..11 => [Kind::Whisper, Kind::Steep],
-        11..16 => [Kind::Faint; 2],
-        16..22 => [Kind::Signed; 2],
-        22..25 => [Kind::Ridge, Kind::Murmur],
-        25..28 => [Kind::Murmur, Kind::Ridge],
-        _ => [Kind::Ordinary; 2],
+        0 => [RowKind::Summit; 2],
+        1..6 => [RowKind::Steep, RowKind::Whisper],
+        6..11 => [RowKind::Whisper, RowKind::Steep],
+        11..16 => [RowKind::Faint; 2],
+        16..22 => [RowKind::Signed; 2],
+        22..25 => [RowKind::Ridge, RowKind::Murmur],
+        25..28 => [RowKind::Murmur, RowKind::Ridge],
+        _ => [RowKind::Ordinary; 2],
     }
 }
 

@@ -46,7 +46,7 @@ const FAR_SCALE: i32 = 20;
 const SMALL_CONSTANT: f64 = 0.0625;
 
 /// The source of a tensor's data.
-pub(crate) struct Source<'a> {
+pub(crate) struct DataSource<'a> {
     pub seed: u64,
     pub group: usize,
     /// Index among the inputs.
@@ -118,7 +118,7 @@ enum Size {
 
 /// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+enum RowPattern {
     Ordinary,
     Zero,
     Ones,
@@ -128,7 +128,7 @@ enum Kind {
     /// Between rows of equal elements and rows in which one element dominates.
     Spread,
     /// Zeros except for the largest element, and one a step below it.
-    Peak(Place),
+    Peak(PeakEnd),
     /// Beyond fp16, or every code of a short type.
     Large,
     /// Below the normal numbers of fp16.
@@ -138,32 +138,32 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum PeakEnd {
     First,
     Last,
 }
 
-const KINDS: [Kind; 16] = [
-    Kind::Zero,
-    Kind::Ordinary,
-    Kind::Ones,
-    Kind::Far(1.0),
-    Kind::Ordinary,
-    Kind::Spread,
-    Kind::Peak(Place::Last),
-    Kind::Ordinary,
-    Kind::Level,
-    Kind::Far(-1.0),
-    Kind::Large,
-    Kind::Ordinary,
-    Kind::Peak(Place::First),
-    Kind::Small,
-    Kind::Spread,
-    Kind::Nan,
+const KINDS: [RowPattern; 16] = [
+    RowPattern::Zero,
+    RowPattern::Ordinary,
+    RowPattern::Ones,
+    RowPattern::Far(1.0),
+    RowPattern::Ordinary,
+    RowPattern::Spread,
+    RowPattern::Peak(PeakEnd::Last),
+    RowPattern::Ordinary,
+    RowPattern::Level,
+    RowPattern::Far(-1.0),
+    RowPattern::Large,
+    RowPattern::Ordinary,
+    RowPattern::Peak(PeakEnd::First),
+    RowPattern::Small,
+    RowPattern::Spread,
+    RowPattern::Nan,
 ];
 
 /// The kinds of a tensor's rows.
-enum Kinds {
+enum RowPatterns {
     Ordinary,
     /// A single row gets the simplest kind.
     Drawn,
@@ -173,22 +173,22 @@ enum Kinds {
     },
 }
 
-impl Kinds {
-    fn of(&self, row: usize, rng: &mut ChaCha8Rng) -> Kind {
+impl RowPatterns {
+    fn of(&self, row: usize, rng: &mut ChaCha8Rng) -> RowPattern {
         match self {
-            Self::Ordinary => Kind::Ordinary,
+            Self::Ordinary => RowPattern::Ordinary,
             Self::Drawn => match rng.next_u32() % EMPTY {
-                0 => Kind::Zero,
-                1 => Kind::Ones,
-                2 => Kind::Level,
-                _ => Kind::Ordinary,
+                0 => RowPattern::Zero,
+                1 => RowPattern::Ones,
+                2 => RowPattern::Level,
+                _ => RowPattern::Ordinary,
             },
             Self::InTurn { first } => KINDS[first.wrapping_add(row) % KINDS.len()],
         }
     }
 }
 
-impl Source<'_> {
+impl DataSource<'_> {
     fn rng(&self, chunk: usize) -> ChaCha8Rng {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
@@ -248,7 +248,7 @@ impl Source<'_> {
         &self,
         rng: &mut ChaCha8Rng,
         element: ElementType,
-        kind: Kind,
+        kind: RowPattern,
         scales: &mut [u8],
     ) {
         let Some(scale) = element.scale() else {
@@ -258,12 +258,12 @@ impl Source<'_> {
             return;
         }
         match kind {
-            Kind::Nan => {
+            RowPattern::Nan => {
                 let place = rng.next_u32() as usize % scales.len();
                 scales[place] = encode(scale.element, f64::NAN) as u8;
             }
-            Kind::Large | Kind::Small if scale.element == ElementType::E8m0 => {
-                let sign = if kind == Kind::Large { 1 } else { -1 };
+            RowPattern::Large | RowPattern::Small if scale.element == ElementType::E8m0 => {
+                let sign = if kind == RowPattern::Large { 1 } else { -1 };
                 for scale in scales {
                     let exponent = sign * (rng.next_u32() as i32 % FAR_SCALE).abs();
                     *scale = encode(ElementType::E8m0, 2f64.powi(exponent)) as u8;
@@ -278,12 +278,12 @@ impl Source<'_> {
         self.distribution != Distribution::Benchmark && self.range.is_none()
     }
 
-    fn kinds(&self, rows: usize) -> Kinds {
+    fn kinds(&self, rows: usize) -> RowPatterns {
         let first = self.rng(SLICE_STREAM - 2).next_u32() as usize;
         match self.uneven() {
-            false => Kinds::Ordinary,
-            true if rows > 1 => Kinds::InTurn { first },
-            true => Kinds::Drawn,
+            false => RowPatterns::Ordinary,
+            true if rows > 1 => RowPatterns::InTurn { first },
+            true => RowPatterns::Drawn,
         }
     }
 
@@ -333,22 +333,22 @@ impl Source<'_> {
         }
     }
 
-    fn row(&self, rng: &mut ChaCha8Rng, element: ElementType, kind: Kind, row: &mut [u8]) {
+    fn row(&self, rng: &mut ChaCha8Rng, element: ElementType, kind: RowPattern, row: &mut [u8]) {
         let columns = row.len() * 8 / element.bits() as usize;
         let even = |rng: &mut ChaCha8Rng| 2.0 * unit(rng) - 1.0;
         let has_range = element.limits().1 > LARGE;
         match kind {
-            Kind::Zero => row.fill(0),
+            RowPattern::Zero => row.fill(0),
             // The mean of this many equal values is exact in any order of summation.
-            Kind::Ones if columns.is_power_of_two() => {
+            RowPattern::Ones if columns.is_power_of_two() => {
                 let one = encode(element.element(), 1.0);
                 self.words(element, row, || one);
             }
-            Kind::Level if plain_real(element) => self.words(element, row, || {
+            RowPattern::Level if plain_real(element) => self.words(element, row, || {
                 let up = rng.next_u32().is_multiple_of(EMPTY);
                 encode(element, if up { LEVEL + STEP } else { LEVEL })
             }),
-            Kind::Far(sign) if self.is_wide(element) && self.sums == Sums::Elements => {
+            RowPattern::Far(sign) if self.is_wide(element) && self.sums == Sums::Elements => {
                 let far = match element {
                     ElementType::F16 | ElementType::Bf16 => FAR,
                     _ => FAR_F32,
@@ -357,13 +357,13 @@ impl Source<'_> {
                     encode(element, sign * far + SPREAD * even(rng))
                 });
             }
-            Kind::Spread if self.is_wide(element) => {
+            RowPattern::Spread if self.is_wide(element) => {
                 self.words(element, row, || encode(element, SPREAD / 2.0 * even(rng)));
             }
-            Kind::Peak(place) if self.is_wide(element) && columns > 1 => {
+            RowPattern::Peak(place) if self.is_wide(element) && columns > 1 => {
                 let place = match place {
-                    Place::First => 0,
-                    Place::Last => columns - 1,
+                    PeakEnd::First => 0,
+                    PeakEnd::Last => columns - 1,
                 };
                 let next = 2.0 * element.unit_roundoff();
                 let mut at = 0;
@@ -377,19 +377,19 @@ impl Source<'_> {
                     encode(element, value)
                 });
             }
-            Kind::Large if self.distribution != Distribution::Full => match element {
+            RowPattern::Large if self.distribution != Distribution::Full => match element {
                 _ if self.is_wide(element) && has_range && self.sums != Sums::Products => {
                     self.words(element, row, || encode(element, LARGE * even(rng)));
                 }
                 ElementType::E4m3 | ElementType::E5m2 => self.codes(rng, element, row),
                 _ => self.words(element, row, || self.bits(rng, element)),
             },
-            Kind::Large if element == ElementType::E4m3 => self.codes(rng, element, row),
-            Kind::Small if self.is_wide(element) => {
+            RowPattern::Large if element == ElementType::E4m3 => self.codes(rng, element, row),
+            RowPattern::Small if self.is_wide(element) => {
                 let small = if has_range { 1.0 / LARGE } else { SUBNORMAL };
                 self.words(element, row, || encode(element, small * even(rng)));
             }
-            Kind::Nan if matches!(element, ElementType::E4m3 | ElementType::E5m2) => {
+            RowPattern::Nan if matches!(element, ElementType::E4m3 | ElementType::E5m2) => {
                 self.words(element, row, || self.bits(rng, element));
                 if self.distribution != Distribution::Full {
                     row[rng.next_u32() as usize % columns] = encode(element, f64::NAN) as u8;
@@ -512,7 +512,7 @@ mod tests {
             elements: vec![0; 4 * extents.iter().product::<usize>()],
             scales: Vec::new(),
         };
-        let source = Source {
+        let source = DataSource {
             seed: 1,
             group: 0,
             tensor: 0,

@@ -24,7 +24,7 @@ const COSTLY_RIGHT: usize = 1 << 25;
 const SMALL: usize = 1 << 21;
 
 /// One matrix of a product: which one, and its place in the result.
-struct Place {
+struct ProductMatrix {
     id: NodeId,
     /// Of the product, one index for each leading axis.
     region: Region,
@@ -56,7 +56,7 @@ impl Evaluator<'_> {
                 own.0[axis] = start..start + 1;
                 rest /= extent;
             }
-            Place {
+            ProductMatrix {
                 id,
                 region: own,
                 alone,
@@ -78,7 +78,7 @@ impl Evaluator<'_> {
         left[left.len() - 1]
     }
 
-    fn matrix(&self, scope: &Scope<'_>, place: &Place, out: &mut [f64]) {
+    fn matrix(&self, scope: &Scope<'_>, place: &ProductMatrix, out: &mut [f64]) {
         let blocks = self.both_nvfp4(place.id);
         #[cfg(target_arch = "x86_64")]
         if let Some([left, right]) = blocks
@@ -118,7 +118,7 @@ impl Evaluator<'_> {
     }
 
     /// The part of one side that some rows, or columns, of a product need.
-    fn side(&self, place: &Place, side: usize, range: Range<usize>) -> Region {
+    fn side(&self, place: &ProductMatrix, side: usize, range: Range<usize>) -> Region {
         let region = place.region.clone().with(1 - side, range);
         let mut both =
             super::region::demands(self.value, place.id, &region, &self.extents, &self.begins);
@@ -163,7 +163,7 @@ impl Evaluator<'_> {
     }
 }
 
-impl Place {
+impl ProductMatrix {
     /// `[rows, columns]` of the answer = a · b.
     fn multiply(
         &self,

@@ -7,7 +7,7 @@ use dgx_core::operator::{
 };
 
 use super::is_one;
-use super::parts::{Kept, Part};
+use super::parts::{ScratchKind, ScratchPart};
 use super::types::{Helper, Numbers};
 
 /// Precedence of C++ operators.
@@ -70,7 +70,7 @@ struct Block {
 pub(super) struct Writer<'a> {
     pub(super) operator: &'a Operator,
     pub(super) value: &'a Value,
-    parts: &'a [Part],
+    parts: &'a [ScratchPart],
     pub(super) numbers: Numbers,
     helpers: &'a mut BTreeSet<Helper>,
     /// How many steps read each step.
@@ -81,7 +81,7 @@ pub(super) struct Writer<'a> {
     /// Parts that this kernel reads.
     read: BTreeSet<usize>,
     /// The part this kernel computes.
-    own: Option<(NodeId, Kept)>,
+    own: Option<(NodeId, ScratchKind)>,
     /// The indices of its elements.
     at: Vec<String>,
     /// Leading axes along which every part is read at this kernel's own indices.
@@ -92,7 +92,7 @@ impl<'a> Writer<'a> {
     pub(super) fn new(
         operator: &'a Operator,
         value: &'a Value,
-        parts: &'a [Part],
+        parts: &'a [ScratchPart],
         numbers: Numbers,
         helpers: &'a mut BTreeSet<Helper>,
     ) -> Self {
@@ -254,7 +254,7 @@ impl<'a> Writer<'a> {
         if let Some(code) = named {
             return code.clone();
         }
-        let code = match self.kept(id, Kept::Value, at) {
+        let code = match self.kept(id, ScratchKind::Value, at) {
             Some(code) => code,
             None => self.computed(id, at),
         };
@@ -279,11 +279,11 @@ impl<'a> Writer<'a> {
     }
 
     /// A step's value from another kernel.
-    pub(super) fn kept(&mut self, id: NodeId, kept: Kept, at: &[String]) -> Option<Code> {
+    pub(super) fn kept(&mut self, id: NodeId, kept: ScratchKind, at: &[String]) -> Option<Code> {
         if self.own == Some((id, kept)) {
             return None;
         }
-        let same = |part: &Part| part.node == id && part.kept == kept;
+        let same = |part: &ScratchPart| part.node == id && part.kept == kept;
         let place = self.parts.iter().position(same)?;
         self.read.insert(place);
         let part = &self.parts[place];
@@ -295,20 +295,20 @@ impl<'a> Writer<'a> {
         self.aligned = self.aligned.min(aligned.unwrap_or(at.len()));
         let offset = self.offset(at, &part.extents);
         let number = match kept {
-            Kept::Rank => Number::Integer,
+            ScratchKind::Rank => Number::Integer,
             _ => part.number,
         };
         Some(Code::new(format!("{}[{offset}]", part.name), WORD, number))
     }
 
     /// The value of the part that this kernel computes.
-    pub(super) fn part(&mut self, part: &Part, at: &[String]) -> String {
+    pub(super) fn part(&mut self, part: &ScratchPart, at: &[String]) -> String {
         self.own = Some((part.node, part.kept));
         match part.kept {
-            Kept::Value => self.computed(part.node, at).text,
-            Kept::Top => self.top(part.node, at),
-            Kept::Total => self.total(part.node, at),
-            Kept::Rank => self.rank(part.node, at),
+            ScratchKind::Value => self.computed(part.node, at).text,
+            ScratchKind::Top => self.top(part.node, at),
+            ScratchKind::Total => self.total(part.node, at),
+            ScratchKind::Rank => self.rank(part.node, at),
         }
     }
 

@@ -14,7 +14,7 @@ use dgx_core::operator::{ElementType, Extent, Op, Operator};
 
 use super::abi::SCRATCH_SLOTS;
 use code::Writer;
-use parts::{Goal, Part};
+use parts::{Goal, ScratchPart};
 use types::{Helper, Numbers};
 
 pub(crate) use oracle::{OracleDevice, OracleKernels, THREADS as ORACLE_THREADS, solve};
@@ -23,7 +23,7 @@ pub(crate) use oracle::{OracleDevice, OracleKernels, THREADS as ORACLE_THREADS, 
 /// none.
 pub fn naive(operator: &Operator, arch: &str) -> Result<String, String> {
     let numbers = Numbers::of(operator);
-    let all: Vec<Vec<Part>> = (0..operator.outputs.len())
+    let all: Vec<Vec<ScratchPart>> = (0..operator.outputs.len())
         .map(|output| Goal::output(operator, output).parts())
         .collect();
     let count: usize = all.iter().map(Vec::len).sum();
@@ -52,7 +52,12 @@ pub fn naive(operator: &Operator, arch: &str) -> Result<String, String> {
     Ok(format!("/*dgx\n{matter}*/\n{preamble}{kernels}"))
 }
 
-fn front_matter(operator: &Operator, arch: &str, all: &[Vec<Part>], numbers: &Numbers) -> String {
+fn front_matter(
+    operator: &Operator,
+    arch: &str,
+    all: &[Vec<ScratchPart>],
+    numbers: &Numbers,
+) -> String {
     let mut matter = format!(
         "operator = {:?}\nsummary  = \"One thread for each element\"\narch     = {arch:?}\n\
          const    = {{ THREADS = 128 }}\n",
@@ -116,12 +121,12 @@ struct Kernel<'a> {
     operator: &'a Operator,
     numbers: Numbers,
     output: usize,
-    parts: &'a [Part],
+    parts: &'a [ScratchPart],
     place: usize,
 }
 
 impl Kernel<'_> {
-    fn part(&self) -> Option<&Part> {
+    fn part(&self) -> Option<&ScratchPart> {
         self.parts.get(self.place)
     }
 

@@ -6,11 +6,11 @@ mod tile;
 
 use std::collections::BTreeSet;
 
-use dgx_core::fields::{Form, storage_type};
+use dgx_core::fields::{PointedPart, storage_type};
 use dgx_core::operator::{Extent, NodeId, Op, Operator};
 
 use super::code::Writer;
-use super::parts::{Goal, Kept, Part};
+use super::parts::{Goal, ScratchKind, ScratchPart};
 use super::types::{self, Helper, Numbers};
 use crate::operator::gated::kept_steps;
 
@@ -125,7 +125,9 @@ impl OracleKernels {
 /// The fields whose addresses kernels get.
 pub(crate) fn oracle_fields(operator: &Operator) -> Vec<dgx_core::fields::Field> {
     let fields = operator.fields().into_iter();
-    fields.filter(|field| field.form != Form::Atoms).collect()
+    fields
+        .filter(|field| field.form != PointedPart::Atoms)
+        .collect()
 }
 
 /// Distinguishes the kernels of one operator from those of another.
@@ -153,8 +155,10 @@ fn group(operator: &Operator, scratch: usize) -> String {
     let mut members = String::new();
     for field in oracle_fields(operator) {
         let kind = match field.form {
-            Form::Elements | Form::Output => storage_type(operator.tensor(&field).element),
-            Form::Scales | Form::Atoms => "u8",
+            PointedPart::Elements | PointedPart::Output => {
+                storage_type(operator.tensor(&field).element)
+            }
+            PointedPart::Scales | PointedPart::Atoms => "u8",
         };
         members += &format!("  const {kind}* {};\n", field.name);
     }
@@ -170,7 +174,7 @@ fn group(operator: &Operator, scratch: usize) -> String {
 struct Writing<'a> {
     operator: &'a Operator,
     goal: &'a Goal<'a>,
-    parts: &'a [Part],
+    parts: &'a [ScratchPart],
     first_slot: usize,
     place: usize,
 }
@@ -209,11 +213,11 @@ impl Writing<'_> {
     }
 
     /// The product that a kernel computes, if it is one.
-    fn product(&self, part: Option<&Part>) -> Option<NodeId> {
+    fn product(&self, part: Option<&ScratchPart>) -> Option<NodeId> {
         let Goal { value, root, .. } = *self.goal;
         let is_product = |id: NodeId| value.node(id).op == Op::MatMul;
         match part {
-            Some(part) if part.kept == Kept::Value => Some(part.node),
+            Some(part) if part.kept == ScratchKind::Value => Some(part.node),
             Some(_) => None,
             None if self.parts.iter().any(|part| part.node == root) => None,
             None => Some(root),
@@ -224,7 +228,7 @@ impl Writing<'_> {
     /// The text of a kernel, and along how many leading axes it reads parts at its own indices.
     fn kernel(
         &self,
-        part: Option<&Part>,
+        part: Option<&ScratchPart>,
         place: usize,
         helpers: &mut BTreeSet<Helper>,
     ) -> (String, usize) {

@@ -9,7 +9,7 @@ use super::loops;
 
 /// The parts of a step that are kept in scratch, each after those it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kept {
+pub(super) enum ScratchKind {
     /// Of a softmax: the maximum along its axis.
     Top,
     /// Of a softmax: the sum of the exponentials.
@@ -21,22 +21,22 @@ pub(super) enum Kept {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct ScratchPart {
     pub node: NodeId,
-    pub kept: Kept,
+    pub kept: ScratchKind,
     pub name: String,
     pub extents: Vec<Extent>,
     pub number: Number,
 }
 
-impl Part {
+impl ScratchPart {
     /// The words before the step's text that name the part.
     pub(super) fn before(&self) -> &'static str {
         match self.kept {
-            Kept::Value => "",
-            Kept::Top => "the maximum in ",
-            Kept::Total => "the sum of exponentials in ",
-            Kept::Rank => "the place of each element in ",
+            ScratchKind::Value => "",
+            ScratchKind::Top => "the maximum in ",
+            ScratchKind::Total => "the sum of exponentials in ",
+            ScratchKind::Rank => "the place of each element in ",
         }
     }
 }
@@ -66,7 +66,7 @@ impl<'a> Goal<'a> {
     }
 
     /// The parts of its value, each after those it reads.
-    pub(super) fn parts(&self) -> Vec<Part> {
+    pub(super) fn parts(&self) -> Vec<ScratchPart> {
         let Self { value, root, .. } = *self;
         let mut search = Search {
             value,
@@ -76,7 +76,7 @@ impl<'a> Goal<'a> {
         };
         search.visit(root, value.node(root).extents == self.extents);
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        let named = |(node, kept): (NodeId, Kept)| {
+        let named = |(node, kept): (NodeId, ScratchKind)| {
             let word = word(&value.node(node).op, kept);
             let count = counts.entry(word).or_default();
             *count += 1;
@@ -90,14 +90,14 @@ impl<'a> Goal<'a> {
     }
 }
 
-fn part(value: &Value, node: NodeId, kept: Kept, name: String) -> Part {
+fn part(value: &Value, node: NodeId, kept: ScratchKind, name: String) -> ScratchPart {
     let step = value.node(node);
     let mut extents = step.extents.clone();
-    if let (Op::Softmax(axis), Kept::Top | Kept::Total) = (&step.op, kept) {
+    if let (Op::Softmax(axis), ScratchKind::Top | ScratchKind::Total) = (&step.op, kept) {
         let at = extents.len() - 1 - axis;
         extents[at] = Extent::Number(1);
     }
-    Part {
+    ScratchPart {
         node,
         kept,
         name,
@@ -106,11 +106,11 @@ fn part(value: &Value, node: NodeId, kept: Kept, name: String) -> Part {
     }
 }
 
-fn word(op: &Op, kept: Kept) -> &'static str {
+fn word(op: &Op, kept: ScratchKind) -> &'static str {
     match (op, kept) {
-        (_, Kept::Top) => "top",
-        (_, Kept::Total) => "total",
-        (_, Kept::Rank) => "rank",
+        (_, ScratchKind::Top) => "top",
+        (_, ScratchKind::Total) => "total",
+        (_, ScratchKind::Rank) => "rank",
         (Op::MatMul, _) => "product",
         (Op::Reduce(ReduceOp::Sum, _), _) => "sum",
         (Op::Reduce(ReduceOp::Mean, _), _) => "mean",
@@ -126,7 +126,7 @@ struct Search<'a> {
     /// The root, if every other product is a part.
     apart: Option<NodeId>,
     seen: BTreeSet<(NodeId, bool)>,
-    kept: BTreeSet<(NodeId, Kept)>,
+    kept: BTreeSet<(NodeId, ScratchKind)>,
 }
 
 impl Search<'_> {
@@ -138,11 +138,13 @@ impl Search<'_> {
         let node = self.value.node(id);
         let apart = node.op == Op::MatMul && self.apart.is_some_and(|root| root != id);
         if loops(&node.op) && (!once || apart) {
-            self.kept.insert((id, Kept::Value));
+            self.kept.insert((id, ScratchKind::Value));
         }
         match node.op {
-            Op::Softmax(_) => self.kept.extend([(id, Kept::Top), (id, Kept::Total)]),
-            Op::Argsort(_) => _ = self.kept.insert((id, Kept::Rank)),
+            Op::Softmax(_) => self
+                .kept
+                .extend([(id, ScratchKind::Top), (id, ScratchKind::Total)]),
+            Op::Argsort(_) => _ = self.kept.insert((id, ScratchKind::Rank)),
             _ => {}
         }
         for input in &node.inputs {

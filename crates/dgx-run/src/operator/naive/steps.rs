@@ -3,7 +3,7 @@
 use dgx_core::operator::{BinaryOp, ElementType, Extent, NodeId, Number, Op, ReduceOp, UnaryOp};
 
 use super::code::{AND, COMPARED, Code, OR, PRODUCT, SIGN, SUM, TERNARY, WORD, Writer, extent};
-use super::parts::Kept;
+use super::parts::ScratchKind;
 use super::types::{Helper, Numbers};
 
 impl Writer<'_> {
@@ -274,8 +274,8 @@ impl Writer<'_> {
         let (of, place, _) = self.along(id, axis);
         let mut row = at.to_vec();
         row[place] = "0".to_owned();
-        let top = self.kept(id, Kept::Top, &row);
-        let total = self.kept(id, Kept::Total, &row);
+        let top = self.kept(id, ScratchKind::Top, &row);
+        let total = self.kept(id, ScratchKind::Total, &row);
         let (top, total) = top.zip(total).expect("every softmax has both parts");
         let x = self.stretched(of, at).to(Number::Real).at(SUM);
         let text = format!("exp({x} - {}) / {}", top.text, total.text);
@@ -298,7 +298,7 @@ impl Writer<'_> {
             unreachable!("of a softmax alone");
         };
         let (of, place, along) = self.along(id, axis);
-        let top = self.kept(id, Kept::Top, at);
+        let top = self.kept(id, ScratchKind::Top, at);
         let top = top.expect("the maximum is computed before").text;
         let sum = self.fresh("sum");
         self.line(format!("real {sum} = 0;"));
@@ -334,7 +334,7 @@ impl Writer<'_> {
         self.each(&along, |writer, index| {
             let mut own = at.to_vec();
             own[place] = index.to_owned();
-            let rank = writer.kept(id, Kept::Rank, &own);
+            let rank = writer.kept(id, ScratchKind::Rank, &own);
             let rank = rank.expect("every argsort has its part").text;
             let here = format!("{rank} == integer({wanted})");
             writer.line(format!("if ({here}) {found} = integer({index});"));

@@ -5,7 +5,7 @@ use super::*;
 use crate::operator::{SCALE_BLOCK, decode_e2m1, decode_e4m3};
 use dgx_core::domain::Distribution;
 use dgx_core::domain::Shape;
-use dgx_core::operators::usual;
+use dgx_core::operators::default_operator;
 use dgx_core::record::synthetic::group;
 
 fn shape(groups: &[(u32, u32, u32)]) -> Shape {
@@ -32,7 +32,7 @@ fn dot(left: &Tensor, right: &Tensor, row: usize, column: usize) -> f64 {
 fn agrees_with_the_definition_on_ragged_groups() {
     let shape = shape(&[(3, 128, 256), (37, 640, 512)]);
     for distribution in Distribution::ALL {
-        let operands = Operands::draw(usual(), &shape, distribution, 11);
+        let operands = Operands::draw(default_operator(), &shape, distribution, 11);
         let oracle = Oracle::compute(&operands);
         for (group, answer) in operands.groups.iter().zip(&oracle.groups) {
             let (m, n) = (answer.rows, answer.columns);
@@ -57,7 +57,7 @@ fn agrees_with_the_definition_on_ragged_groups() {
 fn the_way_taken_gives_the_bits_of_f64() {
     let shape = shape(&[(3, 128, 256), (37, 96, 512), (6, 48, 7168)]);
     for distribution in Distribution::ALL {
-        let mut operands = Operands::draw(usual(), &shape, distribution, 7);
+        let mut operands = Operands::draw(default_operator(), &shape, distribution, 7);
         // The largest of everything in one row, a NaN scale in another.
         let group = &mut operands.groups[0];
         group.inputs[0].elements[..128].fill(0xf7);
@@ -84,7 +84,7 @@ fn the_way_taken_gives_the_bits_of_f64() {
 fn an_answer_from_elsewhere_is_held_against_the_definition() {
     let shape = shape(&[(40, 256, 512), (3, 384, 256)]);
     for distribution in Distribution::ALL {
-        let operands = Operands::draw(usual(), &shape, distribution, 3);
+        let operands = Operands::draw(default_operator(), &shape, distribution, 3);
         let right = Oracle::compute(&operands);
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         right.spot_check(&operands, &mut rng).unwrap();
@@ -111,7 +111,8 @@ fn outputs_stay_inside_fp16_and_are_not_all_tiny() {
     for k in [256, 7168] {
         let shape = shape(&[(64, 256, k)]);
         for distribution in [Distribution::Benchmark, Distribution::Full] {
-            let oracle = Oracle::compute(&Operands::draw(usual(), &shape, distribution, 5));
+            let oracle =
+                Oracle::compute(&Operands::draw(default_operator(), &shape, distribution, 5));
             let group = &oracle.groups[0];
             let outputs: Vec<f64> = (0..group.gate.len()).map(|i| group.c(i)).collect();
             let largest = outputs.iter().fold(0.0, |a: f64, c| a.max(c.abs()));
@@ -132,7 +133,7 @@ fn corners_have_every_class_of_value() {
     for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
         for seed in 0..8 {
             let shape = shape(&[(100, 128, 256)]);
-            let operands = Operands::draw(usual(), &shape, distribution, seed);
+            let operands = Operands::draw(default_operator(), &shape, distribution, seed);
             let group = &Oracle::compute(&operands).groups[0];
             let count = |of: Class<'_>| {
                 let places = 0..group.gate.len();
@@ -173,7 +174,8 @@ fn corners_have_a_nan_in_every_block_and_in_both_scales_of_one() {
     for distribution in [Distribution::Corner, Distribution::CornerUnsigned] {
         for m in [3, 8, 40, 100] {
             let group = group(m, 128, 256);
-            let operands = GroupOperands::draw(usual(), &group, 0, distribution, u64::from(m));
+            let operands =
+                GroupOperands::draw(default_operator(), &group, 0, distribution, u64::from(m));
             // The block of the only NaN of each row.
             let alone = |scales: &[u8]| -> Vec<Option<usize>> {
                 let nan = |scale: &u8| scale & 0x7f == 0x7f;
@@ -212,7 +214,7 @@ fn corners_have_a_nan_in_every_block_and_in_both_scales_of_one() {
 fn corners_have_both_ends_of_the_scales_and_large_sums_of_many_blocks() {
     for seed in 0..16 {
         let shape = shape(&[(64, 128, 256)]);
-        let operands = Operands::draw(usual(), &shape, Distribution::Corner, seed);
+        let operands = Operands::draw(default_operator(), &shape, Distribution::Corner, seed);
         let [a, b1, b2] = [0, 1, 2].map(|tensor: usize| &operands.groups[0].inputs[tensor]);
         for tensor in [a, b1, b2] {
             let ends = [0x7e, 0xfe].map(|end: u8| tensor.scales.contains(&end));
@@ -245,7 +247,7 @@ fn corners_have_both_ends_of_the_scales_and_large_sums_of_many_blocks() {
 fn corners_have_small_values_of_every_size() {
     for seed in 0..16 {
         let shape = shape(&[(40, 128, 256)]);
-        let operands = Operands::draw(usual(), &shape, Distribution::Corner, seed);
+        let operands = Operands::draw(default_operator(), &shape, Distribution::Corner, seed);
         let group = &Oracle::compute(&operands).groups[0];
         let count = |from: i32, to: f64| {
             let range = 2f64.powi(from)..to;

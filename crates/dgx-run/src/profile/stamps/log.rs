@@ -6,7 +6,7 @@ use crate::plan::{HEAD_BYTES, RECORD_BYTES};
 
 /// The kind of a record. Keep in step with stamp.cuh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum StampKind {
     /// A wait that has ended.
     Wait(Spent),
     /// A wait for some products, while others are in flight.
@@ -17,7 +17,7 @@ pub(super) enum What {
     Epilogue,
 }
 
-impl What {
+impl StampKind {
     fn read(code: u32) -> Option<Self> {
         Some(match code {
             1 => Self::Wait(Spent::Phase),
@@ -44,7 +44,7 @@ impl What {
 /// From and to are cycles of its SM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Record {
-    pub what: What,
+    pub what: StampKind,
     pub from: u64,
     pub to: u64,
 }
@@ -86,7 +86,7 @@ impl WarpLog {
             let to = from + u64::from(rest >> 4);
             last = from;
             if to <= cycles.1 {
-                let what = What::read(rest & 15)?;
+                let what = StampKind::read(rest & 15)?;
                 records.push(Record { what, from, to });
             }
         }
@@ -100,18 +100,18 @@ impl WarpLog {
     }
 
     pub(super) fn multiplies(&self) -> bool {
-        self.records.iter().any(|r| r.what == What::Multiply)
+        self.records.iter().any(|r| r.what == StampKind::Multiply)
     }
 
     /// Whether it waits for products.
     fn awaits(&self) -> bool {
         let mut records = self.records.iter();
-        records.any(|r| r.what == What::Wait(Spent::Wgmma))
+        records.any(|r| r.what == StampKind::Wait(Spent::Wgmma))
     }
 
     /// When its products were in flight.
     fn products(&self) -> Vec<(u64, u64)> {
-        let waits = |r: &&Record| r.what == What::Wait(Spent::Wgmma);
+        let waits = |r: &&Record| r.what == StampKind::Wait(Spent::Wgmma);
         let asynchronous = self.awaits();
         let mut found: Vec<(u64, u64)> = Vec::new();
         let mut since = None;
@@ -123,7 +123,7 @@ impl WarpLog {
                 found.push((from, to));
                 since = None;
             }
-            if record.what == What::Multiply {
+            if record.what == StampKind::Multiply {
                 since.get_or_insert(record.from);
             }
         }
@@ -139,7 +139,7 @@ pub(super) fn products_of(warps: &[&WarpLog]) -> Vec<(u64, u64)> {
         .iter()
         .filter(apart)
         .flat_map(|log| &log.records)
-        .filter(|r| r.what == What::Wait(Spent::Wgmma))
+        .filter(|r| r.what == StampKind::Wait(Spent::Wgmma))
         .map(|r| r.to)
         .collect();
     ends.sort_unstable();
@@ -150,7 +150,7 @@ pub(super) fn products_of(warps: &[&WarpLog]) -> Vec<(u64, u64)> {
             continue;
         }
         let mut until = 0;
-        for record in log.records.iter().filter(|r| r.what == What::Multiply) {
+        for record in log.records.iter().filter(|r| r.what == StampKind::Multiply) {
             if record.from < until {
                 continue;
             }
@@ -167,7 +167,7 @@ pub(super) fn products_of(warps: &[&WarpLog]) -> Vec<(u64, u64)> {
 mod tests {
     use super::*;
 
-    fn log(records: &[(What, u64, u64)]) -> WarpLog {
+    fn log(records: &[(StampKind, u64, u64)]) -> WarpLog {
         WarpLog {
             nanos: (0, 1000),
             cycles: (0, 1000),
@@ -183,16 +183,16 @@ mod tests {
     #[test]
     fn products_that_others_wait_for_end_with_their_wait() {
         let issues = log(&[
-            (What::Wait(Spent::Phase), 0, 10),
-            (What::Multiply, 10, 10),
-            (What::Multiply, 40, 40),
-            (What::Multiply, 70, 70),
-            (What::Multiply, 120, 120),
+            (StampKind::Wait(Spent::Phase), 0, 10),
+            (StampKind::Multiply, 10, 10),
+            (StampKind::Multiply, 40, 40),
+            (StampKind::Multiply, 70, 70),
+            (StampKind::Multiply, 120, 120),
         ]);
         let waits = log(&[
-            (What::Wait(Spent::Wgmma), 5, 60),
-            (What::Epilogue, 60, 60),
-            (What::Wait(Spent::Wgmma), 90, 150),
+            (StampKind::Wait(Spent::Wgmma), 5, 60),
+            (StampKind::Epilogue, 60, 60),
+            (StampKind::Wait(Spent::Wgmma), 90, 150),
         ]);
         let found = products_of(&[&waits, &issues]);
         assert_eq!(found, [(10, 60), (70, 150)]);
@@ -203,18 +203,18 @@ mod tests {
     #[test]
     fn products_that_follow_on_are_under_way_until_the_last_has_ended() {
         let piped = log(&[
-            (What::Multiply, 10, 10),
-            (What::SomeProducts, 20, 30),
-            (What::Multiply, 40, 40),
-            (What::Wait(Spent::Wgmma), 50, 90),
+            (StampKind::Multiply, 10, 10),
+            (StampKind::SomeProducts, 20, 30),
+            (StampKind::Multiply, 40, 40),
+            (StampKind::Wait(Spent::Wgmma), 50, 90),
         ]);
         assert_eq!(piped.products(), [(10, 90)]);
         // An mma has ended when the warp continues.
         let plain = log(&[
-            (What::Multiply, 10, 10),
-            (What::Wait(Spent::Phase), 60, 80),
-            (What::Multiply, 80, 80),
-            (What::Epilogue, 95, 95),
+            (StampKind::Multiply, 10, 10),
+            (StampKind::Wait(Spent::Phase), 60, 80),
+            (StampKind::Multiply, 80, 80),
+            (StampKind::Epilogue, 95, 95),
         ]);
         assert_eq!(plain.products(), [(10, 60), (80, 95)]);
     }

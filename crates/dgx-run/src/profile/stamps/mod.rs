@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use ptx_time::{Call, CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
 
-use crate::backend::emu::{Laid, Role};
+use crate::backend::emu::{LaunchLayout, Role};
 use crate::plan::Stamping;
 use dgx_core::domain::Micros;
-use log::{WarpLog, What};
+use log::{StampKind, WarpLog};
 
 /// The part of a call's stamps that could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,8 +31,8 @@ pub fn told(
     stamping: &Stamping,
     whole: Micros,
     sms: u64,
-    known: &[Laid],
-) -> Result<(Call, Vec<Laid>, MissingStamps), String> {
+    known: &[LaunchLayout],
+) -> Result<(Call, Vec<LaunchLayout>, MissingStamps), String> {
     let launches = read(stamps, stamping);
     let all = || launches.iter().flatten().flatten();
     let logs = || all().flatten();
@@ -54,7 +54,7 @@ pub fn told(
         let told = launch(logs, base, clock_mhz);
         let busy: u64 = ctas_by_sm(logs).into_values().map(covered).sum();
         let all = told.cycles * sms.max(1) as f64;
-        laid.push(Laid {
+        laid.push(LaunchLayout {
             idle: Some((1.0 - busy as f64 / all.max(1.0)).max(0.0)),
             kernel: geometry.kernel.clone(),
             ctas: logs.len() as u64,
@@ -249,8 +249,8 @@ fn epilogues(log: &WarpLog) -> Vec<(u64, u64)> {
     let mut since = None;
     for record in &log.records {
         match record.what {
-            What::Epilogue => since = since.or(Some(record.from)),
-            What::Multiply | What::Wait(Spent::Wgmma) => {
+            StampKind::Epilogue => since = since.or(Some(record.from)),
+            StampKind::Multiply | StampKind::Wait(Spent::Wgmma) => {
                 let ended = since.take().map(|from| (from, record.from));
                 found.extend(ended);
             }

@@ -85,7 +85,7 @@ pub(super) mod tests {
             groups: vec![group],
         };
         let operands = Operands::draw(
-            dgx_core::operators::usual(),
+            dgx_core::operators::default_operator(),
             &shape,
             Distribution::Benchmark,
             1,
@@ -101,7 +101,7 @@ pub(super) mod tests {
         };
         let exhibit = Exhibit {
             copied: None,
-            outputs: &[crate::operator::Written::of_bits(
+            outputs: &[crate::operator::OutputValues::of_bits(
                 dgx_core::operator::ElementType::F16,
                 std::iter::once(0),
             )],

@@ -7,13 +7,13 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::backend::emu::EmuBackend;
-use crate::backend::fake::{Act, FakeBackend, Note, Script, notes};
+use crate::backend::fake::{CallStage, FakeBackend, JournalEntry, Script, notes};
 use crate::compile::{Cache, Image};
 use crate::operator::ProblemKey;
 use crate::plan::{LaunchGeometry, OperatorCall};
 use dgx_core::domain::Distribution;
 use dgx_core::domain::{Block, Shape, Status, Tuning, Verdict};
-use dgx_core::operators::usual;
+use dgx_core::operators::default_operator;
 use dgx_core::record::synthetic::group;
 
 const WARMUP: u32 = 2;
@@ -25,7 +25,7 @@ fn job(folder: &TempDir) -> MeasureJob {
         groups: vec![group(4, 128, 256)],
     };
     let problem = |seed| ProblemKey {
-        operator: usual().clone(),
+        operator: default_operator().clone(),
         shape: shape.clone(),
         distribution: Distribution::Benchmark,
         seed,
@@ -65,13 +65,13 @@ fn code(folder: &TempDir, name: &str) -> CellCode {
 }
 
 /// A worker's replies, its calls, and whether it is still usable.
-struct Told {
+struct WorkerRecord {
     replies: Vec<Reply>,
-    notes: Vec<Note>,
+    notes: Vec<JournalEntry>,
     usable: bool,
 }
 
-impl Told {
+impl WorkerRecord {
     fn blocks(&self) -> Vec<&Block> {
         let block = |reply: &'_ Reply| matches!(reply, Reply::Block { .. });
         let blocks = self.replies.iter().filter(|r| block(r));
@@ -94,7 +94,7 @@ impl Told {
     }
 
     /// The calls of a contender, in order.
-    fn calls(&self, contender: &str, acts: &[Act]) -> Vec<&Note> {
+    fn calls(&self, contender: &str, acts: &[CallStage]) -> Vec<&JournalEntry> {
         let notes = self.notes.iter().filter(|note| !note.observed);
         notes
             .filter(|note| note.contender == contender && acts.contains(&note.act))
@@ -102,7 +102,7 @@ impl Told {
     }
 
     fn timed(&self, contender: &str) -> usize {
-        self.calls(contender, &[Act::Timing]).len()
+        self.calls(contender, &[CallStage::Timing]).len()
     }
 
     fn decision(&self) -> &str {
@@ -113,7 +113,7 @@ impl Told {
     }
 }
 
-fn measured_as(script: &str, change: impl FnOnce(&mut MeasureJob)) -> Told {
+fn measured_as(script: &str, change: impl FnOnce(&mut MeasureJob)) -> WorkerRecord {
     let folder = tempfile::tempdir().unwrap();
     let journal = folder.path().join("journal");
     let text =
@@ -128,14 +128,14 @@ fn measured_as(script: &str, change: impl FnOnce(&mut MeasureJob)) -> Told {
     let usable = measure(&mut backend, &mut problems, &job, &mut |reply| {
         replies.push(reply.clone());
     });
-    Told {
+    WorkerRecord {
         replies,
         notes: notes(&journal),
         usable,
     }
 }
 
-fn measured(script: &str) -> Told {
+fn measured(script: &str) -> WorkerRecord {
     measured_as(script, |_| {})
 }
 
@@ -159,7 +159,7 @@ fn a_shape_is_rehearsed_announced_timed_and_decided() {
     due.push("measured");
     assert_eq!(kinds, due);
     // The samples are the calls, in order, after the warm-ups.
-    let timed = (told.notes.iter()).filter(|n| n.act == Act::Timing && !n.observed);
+    let timed = (told.notes.iter()).filter(|n| n.act == CallStage::Timing && !n.observed);
     let timed: Vec<&str> = timed.map(|n| n.contender.as_str()).collect();
     let blocks = told.blocks();
     let samples = blocks.iter().flat_map(|block| &block.samples);
@@ -173,7 +173,7 @@ fn a_shape_is_rehearsed_announced_timed_and_decided() {
 fn every_call_gets_other_data() {
     let told = measured("");
     for name in ["a", "b", "c"] {
-        let calls = told.calls(name, &[Act::Rehearsal, Act::Timing]);
+        let calls = told.calls(name, &[CallStage::Rehearsal, CallStage::Timing]);
         let sets: Vec<usize> = calls.iter().filter_map(|note| note.set).collect();
         assert_eq!(sets.len(), calls.len());
         assert!(sets.windows(2).all(|w| w[0] != w[1]), "{name}: {sets:?}");
@@ -185,7 +185,8 @@ fn every_call_gets_other_data() {
     assert_eq!(salts.len(), calls().count());
     // They cannot be predicted.
     let again = measured("");
-    let dealt = |told: &Told| -> Vec<_> { told.notes.iter().map(|n| (n.set, n.salt)).collect() };
+    let dealt =
+        |told: &WorkerRecord| -> Vec<_> { told.notes.iter().map(|n| (n.set, n.salt)).collect() };
     assert_ne!(dealt(&told), dealt(&again));
 }
 
@@ -206,17 +207,20 @@ fn nobody_is_timed_before_a_rehearsal_the_host_has_judged() {
     for (process, rehearsals) in [(0, 16), (1, 2), (7, 2)] {
         let told = measured_as("", |job| job.process = process);
         for name in ["a", "b", "c"] {
-            let rehearsed = told.calls(name, &[Act::Rehearsal]).len();
+            let rehearsed = told.calls(name, &[CallStage::Rehearsal]).len();
             assert_eq!(rehearsed, rehearsals, "{name} in process {process}");
-            let of_name = |n: &&Note| n.contender == name;
+            let of_name = |n: &&JournalEntry| n.contender == name;
             let mut notes = told.notes.iter().filter(of_name).skip(rehearsals);
             assert!(notes.next().is_some_and(|note| note.observed), "{name}");
         }
         let first = told
             .notes
             .iter()
-            .position(|n| n.act == Act::Timing && !n.observed);
-        let last = told.notes.iter().rposition(|n| n.act == Act::Rehearsal);
+            .position(|n| n.act == CallStage::Timing && !n.observed);
+        let last = told
+            .notes
+            .iter()
+            .rposition(|n| n.act == CallStage::Rehearsal);
         assert!(first > last, "all are ready before the clock is read");
     }
 }
@@ -354,7 +358,7 @@ fn a_watched_worker_says_whose_every_call_is() {
             _ => None,
         })
         .collect();
-    let calls = (told.notes.iter()).filter(|n| n.act == Act::Timing && !n.observed);
+    let calls = (told.notes.iter()).filter(|n| n.act == CallStage::Timing && !n.observed);
     let calls: Vec<&str> = calls.map(|n| n.contender.as_str()).collect();
     assert_eq!(said, calls);
 }
@@ -376,7 +380,7 @@ fn the_yardstick_is_tuned_once_and_timed_on_the_same_terms() {
         (kept.shape.as_str(), kept.library.as_str()),
         ("s", "scripted 1.0")
     );
-    assert_eq!(told.calls("cublas", &[Act::Rehearsal]).len(), 2);
+    assert_eq!(told.calls("cublas", &[CallStage::Rehearsal]).len(), 2);
     assert_eq!(told.timed("cublas"), (WARMUP + BLOCKS) as usize);
     let again = measured_as(script, |job| {
         yardstick(job);
@@ -439,13 +443,13 @@ fn calls_are_looked_into_after_everybody_was_timed() {
         (&["a0", "a1", "a2"][..], &["b0"][..])
     );
     assert!((micros - 100.0).abs() < 0.3, "{micros}");
-    assert_eq!(told.calls("a", &[Act::Dissection]).len(), DISSECTIONS);
+    assert_eq!(told.calls("a", &[CallStage::Dissection]).len(), DISSECTIONS);
     assert_eq!(told.timed("a"), (WARMUP + 2 * BLOCKS) as usize);
     let quiet = measured_as("", |job| {
         kernels(job, [3, 1, 0]);
         job.kernels = false;
     });
-    assert!(quiet.calls("a", &[Act::Dissection]).is_empty());
+    assert!(quiet.calls("a", &[CallStage::Dissection]).is_empty());
 }
 
 #[test]
@@ -497,7 +501,7 @@ fn a_backend_without_a_clock_times_nothing() {
     let said = RefCell::new(Vec::new());
     let mut problems = Problems::new(folder.path());
     let usable = measure(
-        &mut EmuBackend::new(dgx_core::config::target::usual().clone()),
+        &mut EmuBackend::new(dgx_core::config::target::default_device().clone()),
         &mut problems,
         &job(&folder),
         &mut |reply| said.borrow_mut().push(reply.clone()),

@@ -135,7 +135,7 @@ fn every_operator_that_dgx_brings_has_the_same_answers_on_a_device() {
 /// Sums of both products of the dual GEMM, with partial tiles.
 #[test]
 fn ragged_groups_of_the_dual_gemm_have_the_same_bits() {
-    let operator = dgx_core::operators::usual();
+    let operator = dgx_core::operators::default_operator();
     let mut device = Emulated::new(operator);
     let sizes = [vec![70, 256, 512], vec![1, 128, 256], vec![64, 192, 64]];
     for how in Distribution::ALL {

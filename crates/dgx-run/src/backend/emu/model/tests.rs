@@ -2,7 +2,7 @@ use super::*;
 use dgx_core::operators;
 use dgx_core::record::synthetic::group;
 
-use dgx_core::config::target::usual;
+use dgx_core::config::target::default_device;
 
 fn geometry(blocks: u32) -> LaunchGeometry {
     LaunchGeometry {
@@ -19,7 +19,15 @@ fn geometry(blocks: u32) -> LaunchGeometry {
 #[test]
 fn the_first_and_the_last_cta_are_watched_and_some_between() {
     let groups = [7, 9].map(|m| group(m, 128, 256));
-    let watched = |blocks| watch(&geometry(blocks), (operators::usual(), &groups), 4, true).ctas;
+    let watched = |blocks| {
+        watch(
+            &geometry(blocks),
+            (operators::default_operator(), &groups),
+            4,
+            true,
+        )
+        .ctas
+    };
     assert_eq!(watched(1), [0]);
     assert_eq!(watched(2), [0, 1]);
     assert_eq!(watched(6), [0, 1, 2, 3, 4, 5]);
@@ -32,7 +40,7 @@ fn more_are_watched_where_some_take_longer_than_others() {
         let groups = depths.iter().map(|&k| group(1, 128, k));
         watch(
             &geometry(132),
-            (operators::usual(), &groups.collect::<Vec<_>>()),
+            (operators::default_operator(), &groups.collect::<Vec<_>>()),
             4,
             true,
         )
@@ -49,7 +57,7 @@ fn between_two_that_are_watched_one_is_drawn() {
     let watch = |only| {
         watch(
             &geometry(132),
-            (operators::usual(), &[group(7, 128, 256)]),
+            (operators::default_operator(), &[group(7, 128, 256)]),
             4,
             only,
         )
@@ -103,8 +111,8 @@ fn a_time_that_no_run_file_holds_is_none() {
     }
 }
 
-fn ended(geometry: &LaunchGeometry, trace: Trace) -> Ended<'_> {
-    Ended {
+fn ended(geometry: &LaunchGeometry, trace: Trace) -> EndedLaunch<'_> {
+    EndedLaunch {
         geometry,
         report: Report {
             counters: ptx_emu::Counters::default(),
@@ -133,6 +141,6 @@ fn a_cubin_that_says_nothing_gives_a_reason_and_no_time() {
         kernels: Vec::new(),
         remarks: Vec::new(),
     };
-    let why = modelled(usual(), &image, &[ended]).unwrap_err();
+    let why = modelled(default_device(), &image, &[ended]).unwrap_err();
     assert!(why.contains("cubin cannot be read"), "{why}");
 }

@@ -11,7 +11,7 @@ use crate::operator::format::{encode, pack};
 
 /// One operand: its input, and the axis that is summed over (from the end).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Side {
+pub struct ProductOperand {
     pub input: usize,
     pub axis: usize,
     pub role: Role,
@@ -63,7 +63,7 @@ pub(super) fn has_data(element: ElementType, length: u64) -> bool {
 pub(super) fn draw(
     element: ElementType,
     extents: &[usize],
-    side: &Side,
+    side: &ProductOperand,
     seeds: [u64; 2],
     least: bool,
 ) -> Option<ExactData> {

@@ -2,7 +2,7 @@
 
 use dgx_core::operator::{BinaryOp, Node, NodeId, Number, Op, Operator, ReduceOp, Value};
 
-use super::product::{Role, Side};
+use super::product::{ProductOperand, Role};
 use super::{ExactData, attention, ordinary, product, rows};
 
 /// Sums of more terms may not be exact.
@@ -13,7 +13,7 @@ pub(super) const LONGEST: u64 = 1 << 16;
 pub enum Recipe {
     /// Products of inputs: the axis of each that is summed over, counted from
     /// the end, and its side.
-    Products(Vec<Side>),
+    Products(Vec<ProductOperand>),
     /// Sums of squares along the last axis of an input.
     Squares { input: usize },
     /// Softmax along the last axis of an input.
@@ -46,10 +46,11 @@ impl Recipe {
             .collect();
         match (products.as_slice(), axes.as_slice()) {
             ([_, ..], []) => {
-                let scaled = |side: &&Side| operator.inputs[side.input].element.scale().is_some();
+                let scaled =
+                    |side: &&ProductOperand| operator.inputs[side.input].element.scale().is_some();
                 let along = products.iter().filter(scaled).all(|side| side.axis == 0);
                 // Integers have such data for ranges without their minimum.
-                let free = |side: &Side| {
+                let free = |side: &ProductOperand| {
                     let tensor = &operator.inputs[side.input];
                     tensor.range.is_none() || tensor.element.number() != Number::Real
                 };
@@ -171,8 +172,8 @@ fn input_of(value: &Value, id: NodeId) -> Option<(usize, bool)> {
 
 /// The sides of all products; `None` if one is not of two inputs, or an input is on both sides or
 /// summed over along both axes.
-fn products_of(value: &Value) -> Option<Vec<Side>> {
-    let mut sides: Vec<Side> = Vec::new();
+fn products_of(value: &Value) -> Option<Vec<ProductOperand>> {
+    let mut sides: Vec<ProductOperand> = Vec::new();
     for node in value.nodes.iter().filter(|node| node.op == Op::MatMul) {
         let (left, left_swapped) = input_of(value, node.inputs[0])?;
         let (right, right_swapped) = input_of(value, node.inputs[1])?;
@@ -181,7 +182,7 @@ fn products_of(value: &Value) -> Option<Vec<Side>> {
             (right, usize::from(!right_swapped), Role::Cancelling),
         ];
         for (input, axis, role) in both {
-            let side = Side { input, axis, role };
+            let side = ProductOperand { input, axis, role };
             match sides.iter().find(|other| other.input == input) {
                 Some(other) if *other != side => return None,
                 Some(_) => {}

@@ -5,7 +5,7 @@ use dgx_core::operator::{BinaryOp, Extent, Node, Number, Op, UnaryOp, Value};
 
 use crate::operator::evaluate::{Evaluator, Problem};
 use crate::operator::{GroupOperands, Operands, Oracle};
-use dgx_core::operators::usual;
+use dgx_core::operators::default_operator;
 use dgx_core::record::synthetic::group;
 
 /// `silu(a @ b1.T) * (a @ b2.T)`, sizes m, n, k.
@@ -32,7 +32,7 @@ fn value() -> Value {
 }
 
 fn problem(operands: &GroupOperands) -> Problem<'_> {
-    operands.problem(usual())
+    operands.problem(default_operator())
 }
 
 fn extents(group: &Group) -> [u64; 2] {
@@ -55,12 +55,12 @@ fn has_the_bits_of_the_oracle() {
     ] {
         let group = group(m, n, k);
         for distribution in Distribution::ALL {
-            let operands = GroupOperands::draw(usual(), &group, 0, distribution, 7);
+            let operands = GroupOperands::draw(default_operator(), &group, 0, distribution, 7);
             let problem = problem(&operands);
             let evaluator = Evaluator::new(&value, &extents(&group), &problem).unwrap();
             let groups = vec![operands.clone()];
             let oracle = Oracle::compute(&Operands {
-                operator: usual().clone(),
+                operator: default_operator().clone(),
                 groups,
             });
             let wanted = |at: usize| oracle.groups[0].c(at);

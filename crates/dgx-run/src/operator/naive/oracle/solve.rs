@@ -1,6 +1,6 @@
 //! Expected results from a device: the uploads, launches and downloads for each problem.
 
-use dgx_core::fields::{Field, Form};
+use dgx_core::fields::{Field, PointedPart};
 use dgx_core::operator::Operator;
 
 use super::{AnswerKernels, OracleKernels, Range, oracle_fields};
@@ -64,9 +64,9 @@ impl<'a, D: OracleDevice> Group<'a, D> {
         let fields = oracle_fields(operator);
         let upload = |field: &Field| {
             let bytes = match field.form {
-                Form::Elements => &given.inputs[field.tensor].elements,
-                Form::Scales => &given.inputs[field.tensor].scales,
-                Form::Atoms | Form::Output => return Ok(None),
+                PointedPart::Elements => &given.inputs[field.tensor].elements,
+                PointedPart::Scales => &given.inputs[field.tensor].scales,
+                PointedPart::Atoms | PointedPart::Output => return Ok(None),
             };
             device.upload(bytes).map(Some)
         };
@@ -98,7 +98,7 @@ impl<'a, D: OracleDevice> Group<'a, D> {
 
     /// Keeps a computed output for later outputs that read it.
     fn keep(&mut self, device: &mut D, place: usize, written: &Tensor) -> Result<(), String> {
-        let is_it = |field: &Field| field.form == Form::Output && field.tensor == place;
+        let is_it = |field: &Field| field.form == PointedPart::Output && field.tensor == place;
         if let Some(at) = self.fields.iter().position(is_it) {
             self.memory[at] = Some(device.upload(&written.elements)?);
         }
