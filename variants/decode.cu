@@ -31,10 +31,12 @@ OCTET_ROWS = "OCTETS == 4 && NT <= 2 ? 32 : 8"  # from one to the next: side by 
 ALL_TILES  = "sum(cdiv(m, TOKENS) * cdiv(n, FEATURES))"
 THREADS    = "128 * TEAMS + (NT == 3 ? 128 : 64)"
 GRID       = "SPLIT > 1 ? ALL_TILES * SPLIT : min(ALL_TILES, sms)"
+# A CTA's only tile: its sums meet all at once, in the ring, if a slot holds those of a team.
+ONCE       = "ALL_TILES * SPLIT <= sms && OCTETS * NT <= 2 * OCTETS + NT"
 # Octets whose sums meet at once.
-SUM_OCTETS = "NT == 1 && OCTETS % 4 == 0 ? 4 : NT == 1 && OCTETS % 3 == 0 ? 3 : NT <= 2 && OCTETS % 2 == 0 ? 2 : 1"
+SUM_OCTETS = "ONCE ? OCTETS : NT == 1 && OCTETS % 4 == 0 ? 4 : NT == 1 && OCTETS % 3 == 0 ? 3 : NT <= 2 && OCTETS % 2 == 0 ? 2 : 1"
 SLOT_BYTES = "4608 * OCTETS + 2304 * NT"
-FIXED      = "2048 * TEAMS * SUM_OCTETS * NT + 512 * OCTETS * NT + 2048"
+FIXED      = "(ONCE ? 0 : 2048 * TEAMS * SUM_OCTETS * NT) + 512 * OCTETS * NT + 2048"
 # A slot is always the same team's: a team that is ahead may look at no barrier
 # whose last phase another has not seen.
 # With one octet of tokens 80 KB under way are best; with more octets, all there is.
@@ -126,11 +128,17 @@ constexpr u32 OWN_SUMS = PASS_SUMS / SPLIT;  // of a pass, that this CTA of the 
 struct Shared {
   Stage ring[SLOTS];
   StageScales scales[SLOTS];
-  float4 sums[CONSUMER_WARPS][PASS_SUMS];
+  float4 sums[CONSUMER_WARPS][ONCE ? 1 : PASS_SUMS];
   float4 inbox[PASSES][SPLIT][OWN_SUMS];
   u64 full[SLOTS], empty[SLOTS];
   u64 arrived;  // the other CTAs' sums
+
+  __device__ __forceinline__ float4* sums_of(u32 warp) {
+    if constexpr (ONCE) return reinterpret_cast<float4*>(&ring[warp / TEAM_WARPS]) + warp % TEAM_WARPS * PASS_SUMS;
+    return sums[warp];
+  }
 };
+static_assert(!ONCE || sizeof(Stage) >= TEAM_WARPS * PASS_SUMS * sizeof(float4));
 static_assert(sizeof(Shared) <= SLOTS * SLOT_BYTES + FIXED);
 
 __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
@@ -191,17 +199,21 @@ __device__ __forceinline__ void finish_tile(const float4 (&d)[OCTETS][NT], Share
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
 #pragma unroll
   for (u32 pass = 0; pass < PASSES; ++pass) {
-    ptx::named_sync<1, CONSUMERS>();  // the sums before are read
+    if constexpr (ONCE) {
+      ptx::named_sync<32 * TEAM_WARPS>(2 + warp / TEAM_WARPS);  // the team's last stage is read
+    } else {
+      ptx::named_sync<1, CONSUMERS>();  // the sums before are read
+    }
 #pragma unroll
     for (u32 octet = 0; octet < SUM_OCTETS; ++octet)
 #pragma unroll
       for (u32 t = 0; t < NT; ++t)
-        shared.sums[warp][(octet * NT + t) * 32 + lane] = d[pass * SUM_OCTETS + octet][t];
+        shared.sums_of(warp)[(octet * NT + t) * 32 + lane] = d[pass * SUM_OCTETS + octet][t];
     ptx::named_sync<1, CONSUMERS>();
     for (u32 at = threadIdx.x; at < PASS_SUMS; at += CONSUMERS) {
-      float4 sum = shared.sums[0][at];
+      float4 sum = shared.sums_of(0)[at];
 #pragma unroll
-      for (u32 other = 1; other < CONSUMER_WARPS; ++other) sum = plus(sum, shared.sums[other][at]);
+      for (u32 other = 1; other < CONSUMER_WARPS; ++other) sum = plus(sum, shared.sums_of(other)[at]);
       if constexpr (SPLIT == 1) {
         store_sum(group, work, pass * PASS_SUMS + at, sum);
       } else {

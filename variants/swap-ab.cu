@@ -17,9 +17,9 @@ grain = "groups <= 16 ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16"
 width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
-# tokens; two CTAs may share its K, or (SHARERS = 0) all CTAs the K of all tiles, evenly, in
-# rounds of K512, unless L2 has too little room for tokens that CTAs read at different times.
-# The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
+# tokens; two CTAs may share its K, four if there are so many for each tile (clusters of four leave
+# some SMs out), or (SHARERS = 0) all CTAs the K of all tiles, evenly, in rounds of K512, unless L2
+# has too little room for tokens that CTAs read at different times. The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
 # with 128 registers a thread, too few for the MMA of more than 192 tokens.)
 # Equal widths, a multiple of 8, seldom fit M and the SMs. So the tiles of a dense shape may have
 # two: MIX = 1, every feature's last tokens go in tiles eight narrower; MIX = 2, some features' tokens
@@ -29,8 +29,8 @@ choose   = { FORM = [21, 22, 20, 23, 24, 31, 32, 30, 11, 12], CAP = [256, 248, 2
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
   WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
-  SPLIT == 2 && (groups > 1 || least(k) < 1024) ? 1000000000000 :
-  SPLIT == 2 && (2 * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
+  SPLIT > 1 && (groups > 1 || least(k) < 512 * SPLIT) ? 1000000000000 :
+  SPLIT > 1 && (SPLIT * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   MIX > 0 && (groups > 1 || ALL_TILES <= sms) ? 1000000000000 :
   MIX > 0 && (NARROW < 8 || NARROW >= WIDE || WIDE_FEATURES <= 0 || NARROW_TILES <= 0) ? 1000000000000 :
   (LATE ? 0 - (sum(m) - EARLY_ROWS) * most(k) / 1024 : 0) +
@@ -45,18 +45,19 @@ minimise = """
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
-# K64, 60 more if there is but one; fill and epilogue; and 30T to meet the other half of K.
+# K64, 60 more if there is but one; fill and epilogue; and 30T to meet the other half of K, 45T the
+# other fourths.
 [deal]
 workers = "min(sms / SPLIT, ALL_TILES)"
 cost    = """
-  3000 + (SPLIT - 1) * 30 * width
-  + WARPGROUPS * (k / 64) / SPLIT * max(2 * width, (WARPGROUPS == 1 ? 205 : 145) + width * 105 / 100)
+  3000 + (SPLIT - 1) * 60 * width / SPLIT
+  + WARPGROUPS * 4 * cdiv(k / 256, SPLIT) * max(2 * width, (WARPGROUPS == 1 ? 205 : 145) + width * 105 / 100)
 """
 
 [const]
 WARPGROUPS    = "FORM / 10"
 SHARERS       = "FORM % 10"
-SPLIT         = "SHARERS == 2 ? 2 : 1"
+SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 2048 ? 4 : 2"
 MIX           = "SHARERS > 2 ? SHARERS - 2 : 0"
 EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"
@@ -94,14 +95,14 @@ PERSISTENT    = "EVEN || ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"
 OUT_BYTES     = "TOKENS / SPLIT * FEATURES * 2"
-INBOX_BYTES   = "(SPLIT - 1) * 128 * WARPGROUPS * TOKENS"  # the other half's sums
+INBOX_BYTES   = "(SPLIT - 1) * 256 * WARPGROUPS * TOKENS / SPLIT"  # the other shares' sums
 LIMIT         = "232448 - 1024 - INBOX_BYTES - LATE * 4096"
 # Tokens of a slot of the ring: two steps of the widest tile, or what three stages of weights leave.
 SLOT          = "1024 * TOKENS + 2 * WEIGHT_BYTES + OUT_BYTES <= LIMIT ? 2 * TOKENS : (LIMIT - 3 * WEIGHT_BYTES - OUT_BYTES) / 4096 * 8"
 WEIGHT_STAGES = "min(4, (LIMIT - 512 * SLOT - OUT_BYTES) / WEIGHT_BYTES)"
 # Stages of weights under way: where K is split the products wait for memory, which
 # brings two stages sooner than four.
-WINDOW        = "SPLIT == 2 ? 2 : WEIGHT_STAGES"
+WINDOW        = "SPLIT > 1 ? 2 : WEIGHT_STAGES"
 # More than half an SM's, or two small CTAs would share one and leave another idle.
 SMEM          = "max(116 * 1024, 512 * SLOT + WEIGHT_STAGES * WEIGHT_BYTES + OUT_BYTES + INBOX_BYTES + LATE * 4096 + 1024)"
 PREPARE_THREADS = 256

@@ -385,7 +385,7 @@ __device__ __forceinline__ void store_half(const float (&d)[COLUMNS / 2], Shared
 #pragma unroll
       for (u32 half = 0; half < 2; ++half) pairs[half][part * OCTETS + octet] = gated_pair(kept + 8 * octet, half);
   };
-  exchange_halves<Rank, COLUMNS / 4, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
+  exchange_parts<Rank, 2, COLUMNS / 4, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
   const auto pair_of = [&](u32 half, u32 octet) -> u32 { return pairs[half][octet]; };
   store_pairs<COLUMNS>(pair_of, shared, work, work.feature + Rank * (FEATURES / 2));
 }
@@ -451,7 +451,7 @@ __device__ __forceinline__ void open(Shared& shared) {
       ptx::mbarrier_init(shared.rows_full[i], 1);
       ptx::mbarrier_init(shared.rows_empty[i], CONSUMER_WARPS);
     }
-    if constexpr (SPLIT > 1) shared.split.open<COLUMNS / 4, CONSUMER_WARPS * 32>();
+    if constexpr (SPLIT > 1) shared.split.open<COLUMNS / 4, CONSUMER_WARPS * 32, SPLIT>();
     ptx::mbarrier_init_fence();
   }
   __syncthreads();

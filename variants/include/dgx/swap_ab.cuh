@@ -69,12 +69,12 @@ struct Shared {
 };
 static_assert(sizeof(Shared) <= SMEM && sizeof(Weights) == WEIGHT_BYTES);
 
-// A tile and what its loops need to know of the group; rounds = 0 is the end.
+// A tile and what its loops need to know of the group; bands = 0 is the end.
 struct Work {
   u32 row, column;  // first token, first feature
   u32 tokens;       // of a tile of this group
-  u32 rounds;       // of K512, this CTA's share
-  u32 first_round;
+  u32 bands;        // of K256, this CTA's share
+  u32 first_band;
   u32 group;
 
   __device__ __forceinline__ const TensorMap* map(const Args& args, u32 which) const {
@@ -129,15 +129,16 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
     block = local / tiles * BLOCK, local %= tiles;
     block_tiles = all.rows - block < BLOCK ? all.rows - block : BLOCK;
   }
-  const u32 all_rounds = (k + STEPS * STEP_K - 1) / (STEPS * STEP_K);
+  // A whole K in rounds, for the tile that follows; one shared by a cluster, which has no other, in bands.
+  const u32 all_bands = SPLIT == 1 ? (k + BANDS * BAND - 1) / (BANDS * BAND) * BANDS : k / BAND;
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
   Work work;
   work.group = index;
   work.tokens = all.width;
   work.row = all.row + (block + local % block_tiles) * work.tokens;
   work.column = all.column + local / block_tiles * FEATURES;
-  work.first_round = all_rounds / SPLIT * rank;
-  work.rounds = rank == 0 ? all_rounds / SPLIT : all_rounds - all_rounds / SPLIT;
+  work.first_band = all_bands * rank / SPLIT;
+  work.bands = all_bands * (rank + 1) / SPLIT - work.first_band;
   return work;
 }
 
@@ -161,9 +162,9 @@ struct Hand {
     if constexpr (EVEN) {
       if (unit < end) {
         work = work_of(args, unit / ROUNDS);
-        work.first_round = unit % ROUNDS;
-        work.rounds = end - unit < ROUNDS - work.first_round ? end - unit : ROUNDS - work.first_round;
-        unit += work.rounds;
+        const u32 first = unit % ROUNDS, rounds = end - unit < ROUNDS - first ? end - unit : ROUNDS - first;
+        work.first_band = first * BANDS, work.bands = rounds * BANDS;
+        unit += rounds;
       }
     }
     return work;
@@ -175,8 +176,8 @@ struct Hand {
   __device__ __forceinline__ void publish(Shared& shared, const Work& work) {
     ptx::mbarrier_wait(shared.next_empty[slot()], parity() ^ 1);
     const u32 at = ptx::shared_address(shared.next[slot()]);
-    ptx::store_shared_v4(at, {work.row, work.column, work.tokens, work.rounds});
-    ptx::store_shared_v4(at + 16, {work.group, work.first_round, unit, 0});
+    ptx::store_shared_v4(at, {work.row, work.column, work.tokens, work.bands});
+    ptx::store_shared_v4(at + 16, {work.group, work.first_band, unit, 0});
     ptx::mbarrier_arrive(shared.next_full[slot()]);
     ++count;
   }
@@ -208,7 +209,7 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
   u32 made = 0;  // blocks of late tokens that are known to be there
   const u32* dealt = args.deal + blockIdx.x;
   u32 slot = 0, parity = 1;
-  while (work.rounds > 0) {
+  while (work.bands > 0) {
     Work next{};
     u32 tile = args.tile_count;
     if constexpr (PERSISTENT && !EVEN) tile = *dealt, dealt += gridDim.x;
@@ -216,11 +217,11 @@ __device__ __forceinline__ void produce_tokens(Shared& shared, const Args& args)
     const TensorMap* map = work.map(args, work.tokens == NARROW ? Product::NARROW_TOKENS_MAP : MAP_TOKENS);
     if constexpr (LATE) wait_for_late(Product::late(args), work.row + work.tokens, made);
 #pragma unroll 1  // the producers have few registers
-    for (u32 step = 0; step < work.rounds * STEPS; step += together) {
+    for (u32 step = 0; step < work.bands * BAND_STEPS; step += together) {
       ptx::mbarrier_wait(shared.tokens_empty[slot], parity);
       ptx::mbarrier_arrive_expect_tx(shared.tokens_full[slot], bytes);
       ptx::tma_load_3d(ptx::shared_address(shared.tokens[slot]), map, 0, work.row,
-                       work.first_round * STEPS + step, shared.tokens_full[slot], ptx::EVICT_LAST);
+                       work.first_band * BAND_STEPS + step, shared.tokens_full[slot], ptx::EVICT_LAST);
       if (++slot == TOKEN_STAGES) slot = 0, parity ^= 1;
       // With the ring full there is time to wait for the number.
       if (PERSISTENT && !(EVEN && ONE_M > 0) && step == (TOKEN_STAGES - 1) * together) {
@@ -242,14 +243,14 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
   Hand hand;
   u32 slot = 0, parity = 1;
   u32 asked = 0, here = 0, here_parity = 0;  // the stage that must be here before the next is asked for
-  for (Work work = hand.first(args); work.rounds > 0; work = hand.next(shared, args)) {
+  for (Work work = hand.first(args); work.bands > 0; work = hand.next(shared, args)) {
     if (leader) {
       const u32 y = work.column, blocks = blocks_of(y, FEATURES);
       const Group group = group_at(args, work.group);
       const u32 k = ONE_K ? ONE_K : group.k;
       const u64 atoms = u64(y / BLOCK_ROWS) * (k / BAND) * BLOCK_BYTES;
       const TensorMap* maps = work.map(args, 0);
-      const u32 first = work.first_round * BANDS, end = first + work.rounds * BANDS;
+      const u32 first = work.first_band, end = first + work.bands;
 #pragma unroll 1  // the producers have few registers
       for (u32 band = first; band < end; ++band) {
         auto& stage = shared.weights[slot];
@@ -279,7 +280,7 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
 // d = weights (64 rows) times tokens^T over all of K, in units of 1 / UNSCALE.
 template <int Tokens>
 __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
-                                              u32 rounds) {
+                                              u32 bands) {
   // Unrolled over a band, whose tokens fill the ring, or half of it. Not over more: a wgmma
   // takes the compiler 10 to 30 ms.
   constexpr u32 TOGETHER = steps_per_slot(Tokens), SLOTS = BAND_STEPS / TOGETHER;
@@ -319,13 +320,15 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
       ptx::wgmma_commit();
     }
     if (++band % TOGETHER == 0) ++pass;
-  } while (band < rounds * BANDS);
+  } while (band < bands);
   ptx::wgmma_wait<0>();
   ptx::pin(d);
   DGX_STAMP(epilogue);
+  if constexpr (PERSISTENT) {
 #pragma unroll
-  for (u32 slot = TOKEN_STAGES - 2 / TOGETHER; slot < TOKEN_STAGES; ++slot)
-    if (leader) ptx::mbarrier_arrive(shared.tokens_empty[slot]);
+    for (u32 slot = TOKEN_STAGES - 2 / TOGETHER; slot < TOKEN_STAGES; ++slot)
+      if (leader) ptx::mbarrier_arrive(shared.tokens_empty[slot]);
+  }
 }
 
 // Transpose through shared memory, store by TMA, which leaves out the rows past M.
@@ -376,22 +379,33 @@ __device__ __forceinline__ void store_tile(const float (&d)[Tokens / 2], Shared&
   store_pairs<Product, Tokens>(pair, shared, args, work, work.row);
 }
 
-// With K split: this CTA's half of the tokens, out of the sums of both.
+// With K split: this CTA's share of the tokens, out of the sums of all.
 template <typename Product, int Tokens, u32 Rank>
-__device__ __forceinline__ void store_half(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
+__device__ __forceinline__ void store_part(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
                                            const Work& work) {
-  constexpr u32 CONSUMERS = CONSUMER_WARPS * 32;
-  static_assert(CONSUMERS * Tokens == INBOX_BYTES);
-  u32 pair[Product::OUTPUTS][Tokens / 16];
-  constexpr u32 SIZE = part_size(Tokens / 4), PAIRS = SIZE / 4;
+  constexpr u32 CONSUMERS = CONSUMER_WARPS * 32, KEPT = Tokens / 2 / SPLIT;
+  static_assert((SPLIT - 1) * KEPT * CONSUMERS * sizeof(float) == INBOX_BYTES);
+  u32 pair[Product::OUTPUTS][KEPT / 4];
+  constexpr u32 SIZE = part_size(KEPT), PAIRS = SIZE / 4;
   const auto take = [&](u32 part, const float(&kept)[SIZE]) {
 #pragma unroll
     for (u32 o = 0; o < Product::OUTPUTS; ++o)
 #pragma unroll
       for (u32 i = 0; i < PAIRS; ++i) pair[o][part * PAIRS + i] = Product::pair(o, kept + 4 * i);
   };
-  exchange_halves<Rank, Tokens / 4, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
-  store_pairs<Product, Tokens / 2>(pair, shared, args, work, work.row + Rank * (Tokens / 2));
+  exchange_parts<Rank, SPLIT, KEPT, CONSUMERS>(d, ptx::shared_address(shared.inbox), shared.split, threadIdx.x, take);
+  store_pairs<Product, Tokens / SPLIT>(pair, shared, args, work, work.row + Rank * (Tokens / SPLIT));
+}
+
+// Which columns a CTA keeps must be constants: its sums are registers.
+template <typename Product, int Tokens, u32 Rank = 0>
+__device__ __forceinline__ void store_parts(const float (&d)[Tokens / 2], Shared& shared, const Args& args,
+                                            const Work& work) {
+  if (Rank + 1 == SPLIT || ptx::cluster_rank() == Rank) {
+    store_part<Product, Tokens, Rank>(d, shared, args, work);
+  } else if constexpr (Rank + 1 < SPLIT) {
+    store_parts<Product, Tokens, Rank + 1>(d, shared, args, work);
+  }
 }
 
 // With even shares: the result of a tile whose first round this was, with the sums of the
@@ -401,11 +415,11 @@ __device__ __forceinline__ void store_share(float (&d)[Tokens / 2], Shared& shar
                                             u32 unit) {
   const LeftSums<WARPGROUPS, TOKENS / 2> left = Product::left(args);
   const EvenShares shares(args.tile_count * ROUNDS);
-  if (work.first_round > 0) {
+  if (work.first_band > 0) {
     left.leave(d, shares.rank);
     return;
   }
-  const u32 tile_end = unit - work.rounds + ROUNDS;
+  const u32 tile_end = unit - work.bands / BANDS + ROUNDS;
   for (u32 rank = shares.rank + 1; shares.begin(rank) < tile_end; ++rank) left.add(d, rank);
   store_tile<Product, Tokens>(d, shared, args, work);
 }
@@ -417,19 +431,17 @@ template <typename Product, int Tokens>
 __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass, Hand& hand,
                                         Work& work) {
   if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
-    while (work.rounds > 0 && work.tokens == Tokens) {
+    while (work.bands > 0 && work.tokens == Tokens) {
       float d[Tokens / 2];
       reader.gate_scales_at = scales_in_blocks(work.column % BLOCK_ROWS + reader.row, reader.lane);
       reader.up_scales_at = SCALE_BYTES + reader.gate_scales_at;
-      multiply_tile<Tokens>(d, shared, reader, pass, work.rounds);
+      multiply_tile<Tokens>(d, shared, reader, pass, work.bands);
       if constexpr (EVEN) {
         store_share<Product, Tokens>(d, shared, args, work, hand.unit);
       } else if constexpr (SPLIT == 1) {
         store_tile<Product, Tokens>(d, shared, args, work);
-      } else if (ptx::cluster_rank() == 0) {
-        store_half<Product, Tokens, 0>(d, shared, args, work);
       } else {
-        store_half<Product, Tokens, 1>(d, shared, args, work);
+        store_parts<Product, Tokens>(d, shared, args, work);
       }
       work = hand.next(shared, args);
     }
@@ -462,7 +474,7 @@ __device__ __forceinline__ void open(Shared& shared) {
       ptx::mbarrier_init(shared.next_full[i], 1);
       ptx::mbarrier_init(shared.next_empty[i], CONSUMER_WARPS + 1);
     }
-    if constexpr (SPLIT > 1) shared.split.open<TOKENS / 4, CONSUMER_WARPS * 32>();
+    if constexpr (SPLIT > 1) shared.split.open<TOKENS / 2 / SPLIT, CONSUMER_WARPS * 32, SPLIT>();
     ptx::mbarrier_init_fence();
   }
   __syncthreads();
