@@ -28,8 +28,12 @@ pub(super) fn deal(costs: &[u64], workers: usize) -> TileAssignment {
     let mut hands: Vec<WorkerTiles> = (0..workers.min(costs.len()))
         .map(|tile| WorkerTiles::new(tile, costs))
         .collect();
-    longest_first(&mut hands, costs);
-    let looked_at = match costs.len() <= FEW.saturating_mul(workers) {
+    let alike = costs.iter().all(|cost| *cost == costs[0] && *cost > 0);
+    match alike {
+        true => in_turn(&mut hands, costs),
+        false => longest_first(&mut hands, costs),
+    }
+    let looked_at = match !alike && costs.len() <= FEW.saturating_mul(workers) {
         true => even_out(&mut hands, costs),
         false => 0,
     };
@@ -58,6 +62,16 @@ impl WorkerTiles {
             tiles: vec![tile as u32],
             load: costs[tile],
         }
+    }
+}
+
+/// What `longest_first` does with tiles of one length.
+fn in_turn(hands: &mut [Hand], costs: &[u64]) {
+    let workers = hands.len();
+    for (tile, cost) in costs.iter().enumerate().skip(workers) {
+        let hand = &mut hands[tile % workers];
+        hand.tiles.push(tile as u32);
+        hand.load = hand.load.saturating_add(*cost);
     }
 }
 
@@ -173,6 +187,21 @@ mod tests {
             assert!(hand.is_sorted());
             let load: u64 = hand.iter().map(|tile| costs[*tile as usize]).sum();
             assert!(load <= makespan);
+        }
+    }
+
+    #[test]
+    fn tiles_of_one_length_go_round_in_turn() {
+        for tiles in [1, 131, 132, 133, 1000] {
+            let costs = vec![7; tiles];
+            let dealt = |deal: fn(&mut [Hand], &[u64])| {
+                let hands = 0..tiles.min(132);
+                let mut hands: Vec<Hand> = hands.map(|tile| Hand::new(tile, &costs)).collect();
+                deal(&mut hands, &costs);
+                let hands = hands.into_iter();
+                hands.map(|h| (h.tiles, h.load)).collect::<Vec<_>>()
+            };
+            assert_eq!(dealt(in_turn), dealt(longest_first));
         }
     }
 

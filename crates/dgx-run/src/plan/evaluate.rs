@@ -1,6 +1,7 @@
 //! One contender on one shape: chooses constants, checks requirements, and evaluates every
 //! expression of the front matter.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::PlanTarget;
@@ -15,7 +16,7 @@ use crate::catalog::{
 };
 use dgx_core::diagnostic::InputError;
 use dgx_core::document::Formula;
-use dgx_core::domain::Shape;
+use dgx_core::domain::{ContenderId, Shape};
 use dgx_core::expr::{ExprError, Scope, Steps};
 
 /// Maximum tiles that are dealt one by one, and entries of their table.
@@ -35,6 +36,30 @@ pub(super) struct Values {
     lets: BTreeMap<String, Vec<i64>>,
     /// The value of `minimise` for the choice, if something is tuned.
     minimum: Option<i64>,
+}
+
+/// Values by contender and shape, each computed once: a variant of picks asks again for those of
+/// contenders that the round also names.
+#[derive(Debug, Default)]
+pub struct Known(RefCell<BTreeMap<(ContenderId, String), Values>>);
+
+impl Known {
+    /// The values of `contender`'s names on `shape`.
+    pub(super) fn values(
+        &self,
+        contender: &Contender,
+        shape: &Shape,
+        machine: &PlanTarget,
+        steps: &Steps,
+    ) -> Result<Values, InputError> {
+        let key = (contender.id.clone(), shape.name.clone());
+        if let Some(values) = self.0.borrow().get(&key) {
+            return Ok(values.clone());
+        }
+        let values = values(contender, shape, machine, steps)?;
+        self.0.borrow_mut().insert(key, values.clone());
+        Ok(values)
+    }
 }
 
 /// Whether `pick`, of `variant`, applies to `shape`.
@@ -60,9 +85,10 @@ pub(super) fn terms(
     pick: &Pick,
     shape: &Shape,
     machine: &PlanTarget,
+    known: &Known,
     steps: &Steps,
 ) -> Result<Result<(Vec<i64>, Values), String>, InputError> {
-    let values = values(&pick.contender, shape, machine, steps)?;
+    let values = known.values(&pick.contender, shape, machine, steps)?;
     let mut names = values.clone();
     if let Some(minimum) = values.minimum {
         names.constants.insert(MINIMUM.to_owned(), minimum);
@@ -78,8 +104,7 @@ pub(super) fn terms(
     Ok(Ok((terms, values)))
 }
 
-/// The values of `contender`'s names on `shape`.
-pub(super) fn values(
+fn values(
     contender: &Contender,
     shape: &Shape,
     machine: &PlanTarget,

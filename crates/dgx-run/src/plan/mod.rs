@@ -19,6 +19,7 @@ pub use call::TileLists;
 pub use call::{Argument, Arguments, LaunchGeometry, MapGeometry, Number, OperatorCall};
 #[cfg(test)]
 pub(crate) use call::{MapLayout, ScratchLayout};
+pub use evaluate::Known;
 pub use pick::{Offer, offers};
 pub use resolve::entrants;
 pub use shards::{cost, imbalance, shards};
@@ -152,12 +153,13 @@ impl Plan {
             builds: Vec::new(),
             round,
         };
+        let known = Known::default();
         for contender in 0..plan.contenders.len() {
             let mut left = steps;
             for shape in 0..plan.shapes.len() {
                 let granted = left.min(Steps::MOST);
                 let steps = Steps::new(granted);
-                let found = plan.outcome(contender, shape, machine, &steps);
+                let found = plan.outcome(contender, shape, machine, &known, &steps);
                 left -= granted - steps.left();
                 let outcome = match found {
                     Ok(outcome) => outcome,
@@ -202,13 +204,14 @@ impl Plan {
         contender: usize,
         shape: usize,
         machine: &PlanTarget,
+        known: &Known,
         steps: &Steps,
     ) -> Result<PlanOutcome, InputError> {
         let (entrant, shape) = (&self.contenders[contender], &self.shapes[shape]);
         if let Some(why) = &entrant.variant.broken {
             return Err(why.clone());
         }
-        let (contender, found) = match pick::picked(entrant, shape, machine, steps)? {
+        let (contender, found) = match pick::picked(entrant, shape, machine, known, steps)? {
             Ok(picked) => picked,
             Err(reason) => return Ok(PlanOutcome::Unsupported { reason }),
         };
@@ -217,7 +220,7 @@ impl Plan {
         }
         let values = match found {
             Some(values) => values,
-            None => evaluate::values(contender, shape, machine, steps)?,
+            None => known.values(contender, shape, machine, steps)?,
         };
         let call = match evaluate::call(&contender.variant, shape, machine, &values, steps)? {
             Ok(call) => call,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::PlanTarget;
-use super::evaluate::{self, Values};
+use super::evaluate::{self, Known, Values};
 use crate::catalog::{Contender, Pick, Variant};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::Shape;
@@ -42,6 +42,7 @@ pub fn offers<'a>(
     variant: &'a Variant,
     shape: &Shape,
     machine: &PlanTarget,
+    known: &Known,
     steps: &Steps,
 ) -> Result<Result<Vec<Offer<'a>>, String>, InputError> {
     let mut refused = None;
@@ -54,7 +55,7 @@ pub fn offers<'a>(
             Some(why) => Err(why),
             // Without costs the first that applies is used, even if it fails.
             None if pick.cost.is_empty() => Ok((Vec::new(), None)),
-            None => evaluate::terms(pick, shape, machine, steps)?
+            None => evaluate::terms(pick, shape, machine, known, steps)?
                 .map(|(terms, values)| (terms, Some(values))),
         };
         match terms {
@@ -82,12 +83,13 @@ pub(super) fn picked<'a>(
     contender: &'a Contender,
     shape: &Shape,
     machine: &PlanTarget,
+    known: &Known,
     steps: &Steps,
 ) -> Result<Result<(&'a Contender, Option<Values>), String>, InputError> {
     if contender.variant.picks.is_empty() {
         return Ok(Ok((contender, None)));
     }
-    let offers = match offers(&contender.variant, shape, machine, steps)? {
+    let offers = match offers(&contender.variant, shape, machine, known, steps)? {
         Ok(offers) => offers,
         Err(why) => return Ok(Err(why)),
     };

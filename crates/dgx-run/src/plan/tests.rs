@@ -273,7 +273,8 @@ cost      = [{ ns = 0, of = \"minimum\" }]
     assert_eq!(stages.collect::<Vec<_>>(), [3, 1, 2]);
     // An image for another tiling is not what would run today.
     let variant = catalog.variant("p").unwrap();
-    let offers = offers(&variant, &shape, &machine, &Steps::default()).unwrap();
+    let known = Known::default();
+    let offers = offers(&variant, &shape, &machine, &known, &Steps::default()).unwrap();
     let last = offers.unwrap().pop().unwrap();
     let mut constants = plan.builds[0].constants.clone();
     constants.insert("OTHER".to_owned(), 7);

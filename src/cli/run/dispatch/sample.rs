@@ -8,7 +8,7 @@ use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::record::schema::Build;
 use dgx_run::catalog::{Pick, Variant};
-use dgx_run::plan::{Offer, PlanTarget, offers};
+use dgx_run::plan::{Known, Offer, PlanTarget, offers};
 
 /// The costs in the front matter.
 pub(super) fn written(variant: &Variant) -> Costs {
@@ -24,9 +24,10 @@ pub(super) fn samples(
 ) -> Result<Vec<Sample>, InputError> {
     let ranking = Ranking::of(run);
     let machine = PlanTarget::of(device);
+    let known = Known::default();
     let mut samples = Vec::new();
     for shape in &run.header.shapes {
-        let Ok(offers) = offers(variant, shape, &machine, &Steps::default())? else {
+        let Ok(offers) = offers(variant, shape, &machine, &known, &Steps::default())? else {
             continue;
         };
         let micros = |id: &ContenderId| {
