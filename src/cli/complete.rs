@@ -36,7 +36,7 @@ pub(super) fn completed(command: clap::Command) -> clap::Command {
 fn with_values(arg: Arg) -> Arg {
     let names = arg.get_value_names().unwrap_or_default();
     let words = names.iter().flat_map(|name| name.split('|'));
-    let kinds: Vec<Kind> = words.flat_map(Kind::named).copied().collect();
+    let kinds: Vec<CompletionKind> = words.flat_map(CompletionKind::named).copied().collect();
     match kinds.is_empty() {
         true => arg,
         false => arg.add(ArgValueCompleter::new(move |word: &OsStr| {
@@ -46,7 +46,7 @@ fn with_values(arg: Arg) -> Arg {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CompletionKind {
     Round,
     Run,
     Contender,
@@ -55,7 +55,7 @@ enum Kind {
     Target,
 }
 
-impl Kind {
+impl CompletionKind {
     /// The kinds of value that the help gives this name.
     fn named(name: &str) -> &'static [Self] {
         match name {
@@ -95,7 +95,7 @@ impl Kind {
     }
 }
 
-fn candidates(kinds: &[Kind], word: &OsStr) -> Vec<CompletionCandidate> {
+fn candidates(kinds: &[CompletionKind], word: &OsStr) -> Vec<CompletionCandidate> {
     let line = Line::asked();
     let text = word.to_string_lossy();
     let mut found: Vec<CompletionCandidate> = Vec::new();

@@ -8,7 +8,7 @@ use crate::present;
 use dgx_core::config::{FACTOR, Gate, Yardstick, counter_remedy};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Bytes, Counter, Exit, Pattern, typed};
-use dgx_core::gate::{self, Finding, GateReport, Over, Rule, Ruling};
+use dgx_core::gate::{self, ComparedWith, Finding, GateReport, Rule, Ruling};
 use dgx_core::rank::{Ranking, mismatch};
 use dgx_core::record::{self, Newest, PassedOver, Run, Search};
 
@@ -342,7 +342,7 @@ fn judge(
     };
     if let Some(base) = &base {
         let base_ranking = Ranking::of(base);
-        let over = Over::Run(base, &base_ranking);
+        let over = ComparedWith::Run(base, &base_ranking);
         return Ok(gate::judge(run, ranking, rules, over, args.across_devices)?);
     }
     let id = match named.or(rules.over.as_deref()) {
@@ -353,7 +353,7 @@ fn judge(
         Some(name) => runs::contender(run, name)?,
         None => run.header.baseline.clone(),
     };
-    let over = Over::Contender(&id);
+    let over = ComparedWith::Contender(&id);
     Ok(gate::judge(run, ranking, rules, over, args.across_devices)?)
 }
 

@@ -205,20 +205,20 @@ fn stem(path: &Path) -> Option<String> {
 }
 
 /// The kind of thing that a name can mean, where those lie, and how to make one.
-struct Kind {
+struct NamedKind {
     what: &'static str,
     folder: &'static str,
     all: fn() -> Vec<PathBuf>,
     beginning: &'static str,
 }
 
-const ROUNDS: Kind = Kind {
+const ROUNDS: NamedKind = NamedKind {
     what: "round",
     folder: CONFIGS,
     all: all_rounds,
     beginning: "`dgx new NAME` writes one",
 };
-const RUNS: Kind = Kind {
+const RUNS: NamedKind = NamedKind {
     what: "run",
     folder: RESULTS,
     all: all_runs,
@@ -227,7 +227,7 @@ const RUNS: Kind = Kind {
 /// Names that are listed if none is similar.
 const LISTED: usize = 12;
 
-fn missing(word: &OsString, kinds: &[Kind]) -> String {
+fn missing(word: &OsString, kinds: &[NamedKind]) -> String {
     let places = kinds
         .iter()
         .map(|kind| format!("no {} of this name in {}/", kind.what, kind.folder));

@@ -434,8 +434,8 @@ mod tests {
             ..config::Gate::default()
         };
         for over in [
-            gate::Over::Contender(&run.header.baseline),
-            gate::Over::Run(&run, &ranking),
+            gate::ComparedWith::Contender(&run.header.baseline),
+            gate::ComparedWith::Run(&run, &ranking),
         ] {
             let report = gate::judge(&run, &ranking, &rules, over, false).unwrap();
             let value: Value = serde_json::from_str(&export::gate::json(&report)).unwrap();

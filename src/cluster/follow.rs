@@ -5,8 +5,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::campaign::LockedCampaign;
 use super::ending::hint;
-use super::question::{self, Answer};
-use super::slurm::{self, State, States, Trouble};
+use super::question::{self, UserAnswer};
+use super::slurm::{self, SlurmError, State, States};
 use super::whole::MergedRun;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Exit, Joined};
@@ -293,7 +293,7 @@ impl Follower {
         self.bar.suspend(|| remark!("{text}"));
     }
 
-    fn tell_silence(&mut self, trouble: &Trouble) {
+    fn tell_silence(&mut self, trouble: &SlurmError) {
         if !std::mem::replace(&mut self.silent, true) && !interrupt::requested() {
             self.tell(&format!("Slurm does not answer; asking again: {trouble}"));
         }
@@ -306,18 +306,18 @@ impl Follower {
         let about = format!("{open} shards are not done; without dgx they continue as {jobs}.");
         let attach = self.held.attach();
         match self.bar.suspend(|| question::ask(&about)) {
-            Answer::Follow => {
+            UserAnswer::Follow => {
                 interrupt::forget();
                 false
             }
-            Answer::Leave => {
+            UserAnswer::Leave => {
                 let jobs = self.held.jobs().join(" ");
                 self.tell(&format!(
                     "the jobs continue\n  follow them: {attach}\n  cancel them: scancel {jobs}"
                 ));
                 true
             }
-            Answer::Cancel => {
+            UserAnswer::Cancel => {
                 let became = match slurm::cancel(&self.held.jobs()) {
                     Ok(()) => "the jobs are cancelled".to_owned(),
                     Err(trouble) => format!("the jobs are not cancelled: {trouble}"),

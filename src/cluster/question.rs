@@ -2,16 +2,16 @@ use std::io::IsTerminal;
 
 /// What to do with the jobs after Ctrl-C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum UserAnswer {
     Leave,
     Cancel,
     Follow,
 }
 
 /// Asks if there is a terminal to answer on; otherwise the jobs are left alone.
-pub(super) fn ask(about: &str) -> Answer {
+pub(super) fn ask(about: &str) -> UserAnswer {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Answer::Leave;
+        return UserAnswer::Leave;
     }
     remark!(
         "{about}\n[l] let them continue (the default), [c] cancel them, [f] follow them again?"
@@ -22,11 +22,11 @@ pub(super) fn ask(about: &str) -> Answer {
     understood(&answer)
 }
 
-fn understood(answer: &str) -> Answer {
+fn understood(answer: &str) -> UserAnswer {
     match answer.trim().to_lowercase().as_str() {
-        "c" | "cancel" => Answer::Cancel,
-        "f" | "follow" => Answer::Follow,
-        _ => Answer::Leave,
+        "c" | "cancel" => UserAnswer::Cancel,
+        "f" | "follow" => UserAnswer::Follow,
+        _ => UserAnswer::Leave,
     }
 }
 
@@ -36,10 +36,10 @@ mod tests {
 
     #[test]
     fn only_a_clear_word_ends_jobs() {
-        assert_eq!(understood("c\n"), Answer::Cancel);
-        assert_eq!(understood("Follow\n"), Answer::Follow);
+        assert_eq!(understood("c\n"), UserAnswer::Cancel);
+        assert_eq!(understood("Follow\n"), UserAnswer::Follow);
         for unclear in ["", "\n", "y\n", "cc\n", "l\n"] {
-            assert_eq!(understood(unclear), Answer::Leave);
+            assert_eq!(understood(unclear), UserAnswer::Leave);
         }
     }
 }

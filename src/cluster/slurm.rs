@@ -27,7 +27,7 @@ pub(super) type States = BTreeMap<(String, u32), State>;
 
 /// Why a Slurm command failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum Trouble {
+pub(super) enum SlurmError {
     #[error("`{0}` is not on PATH")]
     Missing(&'static str),
     #[error("`{0}` cannot be run: {1}")]
@@ -40,7 +40,7 @@ pub(super) enum Trouble {
 /// Whether Slurm is installed. It may be, and still not answer at the moment.
 pub(super) fn present() -> Result<(), CommandError> {
     for program in ["sbatch", "squeue"] {
-        if let Err(trouble @ Trouble::Missing(_)) = ask(program, ["--version"]) {
+        if let Err(trouble @ SlurmError::Missing(_)) = ask(program, ["--version"]) {
             return Err(CommandError::could_not_run(
                 format!("there is no Slurm here: {trouble}"),
                 "run it on a login node of the cluster; with another scheduler, --shard I/N and \
@@ -54,7 +54,7 @@ pub(super) fn present() -> Result<(), CommandError> {
 fn ask<S: AsRef<OsStr>>(
     program: &'static str,
     words: impl IntoIterator<Item = S>,
-) -> Result<String, Trouble> {
+) -> Result<String, SlurmError> {
     let mut command = Command::new(program);
     command
         .args(words)
@@ -65,19 +65,19 @@ fn ask<S: AsRef<OsStr>>(
         command.env_remove(name);
     }
     let output = command.output().map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Trouble::Missing(program),
-        _ => Trouble::CouldNotRun(program, e.to_string()),
+        std::io::ErrorKind::NotFound => SlurmError::Missing(program),
+        _ => SlurmError::CouldNotRun(program, e.to_string()),
     })?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     match (output.status.success(), text(&output.stderr)) {
         (true, _) => Ok(text(&output.stdout)),
         (false, words) if words.is_empty() => {
             let status = output.status;
-            Err(Trouble::Refused(format!(
+            Err(SlurmError::Refused(format!(
                 "`{program}` said nothing ({status})"
             )))
         }
-        (false, words) => Err(Trouble::Refused(words)),
+        (false, words) => Err(SlurmError::Refused(words)),
     }
 }
 
@@ -123,20 +123,20 @@ pub(super) fn words(campaign: &Campaign, folder: &Path, shards: &[u32]) -> Vec<S
 }
 
 /// Submits an array and returns its job number.
-pub(super) fn submit(words: &[String]) -> Result<String, Trouble> {
+pub(super) fn submit(words: &[String]) -> Result<String, SlurmError> {
     let answer = ask("sbatch", words)?;
     // `NUMBER`, or `NUMBER;CLUSTER`.
     let job = answer.lines().last().unwrap_or_default();
     let job = job.split(';').next().unwrap_or_default().trim();
     match job.is_empty() || !job.bytes().all(|b| b.is_ascii_digit()) {
-        true => Err(Trouble::Refused(format!("sbatch answered {answer:?}"))),
+        true => Err(SlurmError::Refused(format!("sbatch answered {answer:?}"))),
         false => Ok(job.to_owned()),
     }
 }
 
 /// The tasks of all jobs of this name: those in Slurm's queue or memory, and those in its
 /// accounting, if there is one.
-pub(super) fn states(job_name: &str, jobs: &[String]) -> Result<States, Trouble> {
+pub(super) fn states(job_name: &str, jobs: &[String]) -> Result<States, SlurmError> {
     let queue = ask(
         "squeue",
         [
@@ -191,7 +191,7 @@ impl State {
     }
 }
 
-pub(super) fn cancel(jobs: &[String]) -> Result<(), Trouble> {
+pub(super) fn cancel(jobs: &[String]) -> Result<(), SlurmError> {
     ask("scancel", jobs).map(drop)
 }
 

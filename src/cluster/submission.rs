@@ -6,13 +6,13 @@ use std::fmt;
 
 use super::campaign::{LockedCampaign, Submission};
 use super::refusal;
-use super::slurm::{self, States, Trouble};
+use super::slurm::{self, SlurmError, States};
 use dgx_core::diagnostic::CommandError;
 
 /// Why there is no job.
 #[derive(Debug)]
 pub(super) enum NotSubmitted {
-    Slurm(Trouble),
+    Slurm(SlurmError),
     /// It could not be written down.
     Disk(CommandError),
 }
@@ -20,7 +20,7 @@ pub(super) enum NotSubmitted {
 impl fmt::Display for NotSubmitted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Slurm(Trouble::Refused(words)) => match refusal::silent(words) {
+            Self::Slurm(SlurmError::Refused(words)) => match refusal::silent(words) {
                 true => write!(f, "Slurm did not answer: {words}"),
                 false => write!(f, "Slurm refused the jobs: {words}"),
             },
@@ -33,7 +33,7 @@ impl fmt::Display for NotSubmitted {
 impl NotSubmitted {
     pub(super) fn remedy(&self) -> &'static str {
         match self {
-            Self::Slurm(Trouble::Refused(words)) => refusal::remedy(words),
+            Self::Slurm(SlurmError::Refused(words)) => refusal::remedy(words),
             Self::Slurm(_) => "see to it that `sbatch` runs here",
             Self::Disk(_) => "make room, or check permissions",
         }
@@ -42,9 +42,11 @@ impl NotSubmitted {
     /// Whether it may succeed later without any change.
     pub(super) fn passes(&self) -> bool {
         match self {
-            Self::Slurm(Trouble::Refused(words)) => refusal::full(words) || refusal::silent(words),
-            Self::Slurm(Trouble::Missing(_)) => false,
-            Self::Slurm(Trouble::CouldNotRun(..)) | Self::Disk(_) => true,
+            Self::Slurm(SlurmError::Refused(words)) => {
+                refusal::full(words) || refusal::silent(words)
+            }
+            Self::Slurm(SlurmError::Missing(_)) => false,
+            Self::Slurm(SlurmError::CouldNotRun(..)) | Self::Disk(_) => true,
         }
     }
 }

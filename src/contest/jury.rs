@@ -13,7 +13,7 @@ const ROUNDING: f64 = 0.005 + 1e-9;
 
 /// One candidate's scores, recounted.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tally {
+pub(crate) struct JuryTally {
     pub candidate: String,
     /// A total per juror.
     pub totals: Vec<f64>,
@@ -23,7 +23,7 @@ pub(crate) struct Tally {
     pub votes: usize,
 }
 
-impl Tally {
+impl JuryTally {
     /// The juror's announced total where the recount disagrees with it.
     pub(crate) fn misannounced(&self, juror: usize) -> Option<f64> {
         let announced = self.announced.get(juror).copied().flatten()?;
@@ -38,18 +38,18 @@ pub(crate) struct Recount {
     pub jurors: Vec<String>,
     /// The candidate each juror voted for: on record, or the best total.
     pub votes: Vec<String>,
-    pub tallies: Vec<Tally>,
+    pub tallies: Vec<JuryTally>,
 }
 
 /// Weighs every score again.
 pub(crate) fn recount(jury: &Jury) -> Recount {
-    let mut tallies: Vec<Tally> = jury
+    let mut tallies: Vec<JuryTally> = jury
         .candidates
         .iter()
         .enumerate()
         .map(|(index, candidate)| {
             let totals: Vec<f64> = jury.jurors.iter().map(|j| total(j, index)).collect();
-            Tally {
+            JuryTally {
                 candidate: candidate.clone(),
                 mean: totals.iter().sum::<f64>() / totals.len().max(1) as f64,
                 announced: jury
@@ -85,7 +85,7 @@ fn total(juror: &dgx_core::config::Juror, candidate: usize) -> f64 {
     weighted.map(|((_, weight), score)| weight * score).sum()
 }
 
-fn favourite(tallies: &[Tally], juror: usize) -> String {
+fn favourite(tallies: &[JuryTally], juror: usize) -> String {
     let best = tallies.iter().reduce(|best, tally| {
         if tally.totals[juror] > best.totals[juror] {
             tally

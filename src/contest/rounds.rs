@@ -12,7 +12,7 @@ use dgx_core::config::{Baseline, Gate, Round, Selection};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::{ContenderId, Interval, Shape, Timing};
 use dgx_core::files;
-use dgx_core::gate::{self, GateReport, Over, Ruling};
+use dgx_core::gate::{self, ComparedWith, GateReport, Ruling};
 use dgx_core::rank::{EntrantKind, Ranking};
 use dgx_core::record::schema::ContenderRecord;
 use dgx_core::record::{ReadError, Run, header, is_called_after, runs_in};
@@ -246,7 +246,7 @@ fn judged(run: &Run, ranking: &Ranking, rules: &Gate) -> Option<GateReport> {
         Some(name) => run.entrants().find(|id| id.as_str() == name)?.clone(),
     };
     // A contender that cannot be judged is not promoted.
-    gate::judge(run, ranking, rules, Over::Contender(&over), false).ok()
+    gate::judge(run, ranking, rules, ComparedWith::Contender(&over), false).ok()
 }
 
 /// The fastest contender that validated on every shape and passed every rule.

@@ -19,7 +19,7 @@ struct Export<'e> {
     strict: bool,
     cells: Vec<Cell<'e>>,
     /// Cells that were not examined because the user stopped the command.
-    left: Vec<Left<'e>>,
+    left: Vec<LeftOutCell<'e>>,
     /// Contenders whose status differs from the one their variants declare.
     unexpected: Vec<Unexpected<'e>>,
 }
@@ -80,7 +80,7 @@ struct Odd<'e> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Left<'e> {
+struct LeftOutCell<'e> {
     contender: &'e str,
     shape: &'e str,
     sms: u32,
@@ -103,7 +103,7 @@ pub(crate) fn json(
     again: &dyn Fn(&SanitizedCell) -> String,
 ) -> String {
     let cells = report.cells.iter().map(|cell| Cell::of(cell, again));
-    let left = report.left.iter().map(|(contender, case)| Left {
+    let left = report.left.iter().map(|(contender, case)| LeftOutCell {
         contender: contender.as_str(),
         shape: &case.shape.name,
         sms: case.sms,
@@ -135,7 +135,12 @@ pub(crate) fn junit(report: &SanitizeReport) -> String {
         outcome,
     };
     let examined = report.cells.iter().map(|cell| {
-        let stories = || cell.hazards.iter().map(Hazard::story).collect::<Vec<_>>();
+        let stories = || {
+            cell.hazards
+                .iter()
+                .map(Hazard::explanation)
+                .collect::<Vec<_>>()
+        };
         let outcome = match surprises.contains_key(&cell.contender) && !harmless(cell) {
             false => Outcome::Passed,
             true => Outcome::Failed(Fault {

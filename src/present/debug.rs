@@ -6,7 +6,7 @@ use dgx_core::domain::{BackendKind, Hazard, Joined, Shape, Status, Verdict};
 use dgx_core::speech::{self, Level};
 use dgx_run::backend::emu::STILL_RUNNING;
 use dgx_run::debug::{CapturedCall, Diagnosis};
-use dgx_run::validate::{Chart, Element, OutputName, Patch, Story, Tolerance};
+use dgx_run::validate::{Element, ErrorMap, Neighbours, OutputName, Tolerance, WrongOutput};
 
 /// Lines shown of the kernels' output; a sweep's run file has all of it.
 const PRINTED: usize = 60;
@@ -36,12 +36,12 @@ pub(crate) fn account_text(
     let verdict = &account.verdict;
     let call = account.call.as_ref();
     let wrong = call.filter(|_| verdict.status == Status::Wrong);
-    let story = wrong.and_then(|call| Some((call, call.story.as_ref()?)));
+    let wrong_output = wrong.and_then(|call| Some((call, call.wrong_output.as_ref()?)));
     let mut parts = vec![headline(account, style)];
     parts.extend(hazards(account, style));
-    if let Some((call, story)) = story {
-        parts.extend(pattern(account, story, style));
-        parts.extend(mismatch_sections(call, story, context, style));
+    if let Some((call, wrong_output)) = wrong_output {
+        parts.extend(pattern(account, wrong_output, style));
+        parts.extend(mismatch_sections(call, wrong_output, context, style));
     }
     parts.extend(wrong.and_then(|call| writers(call, style)));
     // The compiler's log is printed by itself.
@@ -55,14 +55,14 @@ pub(crate) fn account_text(
 }
 
 /// The hypotheses that explain the wrong elements.
-fn pattern(account: &Diagnosis, story: &Story, style: &Style) -> Option<String> {
+fn pattern(account: &Diagnosis, wrong_output: &WrongOutput, style: &Style) -> Option<String> {
     let hazards = !account.verdict.hazards.is_empty();
     let title = match hazards {
         true => "What it looks like",
         false => "Likely cause",
     };
-    let known = !story.fits.is_empty();
-    (known || !hazards).then(|| section(title, &folded(&fits(story), style)))
+    let known = !wrong_output.fits.is_empty();
+    (known || !hazards).then(|| section(title, &folded(&fits(wrong_output), style)))
 }
 
 fn headline(account: &Diagnosis, style: &Style) -> String {
@@ -94,8 +94,12 @@ fn headline(account: &Diagnosis, style: &Style) -> String {
 fn details(account: &Diagnosis, style: &Style) -> Option<String> {
     let verdict = &account.verdict;
     let detail = verdict.detail.as_deref()?;
-    let stories = verdict.hazards.iter().map(Hazard::story).joined("\n\n");
-    let rest = detail.strip_prefix(&stories).unwrap_or(detail);
+    let explanations = verdict
+        .hazards
+        .iter()
+        .map(Hazard::explanation)
+        .joined("\n\n");
+    let rest = detail.strip_prefix(&explanations).unwrap_or(detail);
     let reason = verdict.reason.as_deref().unwrap_or_default();
     let new = |line: &&str| !reason.contains(line.trim());
     let rest: Vec<&str> = rest.lines().filter(new).collect();
@@ -157,8 +161,8 @@ fn printed(account: &Diagnosis) -> Option<String> {
 /// Whether the time was up before a hang was proved: the emulator reports it, or reports nothing
 /// because its process was ended.
 fn proves_nothing(account: &Diagnosis) -> bool {
-    let story = account.verdict.detail.as_deref();
-    story.is_none_or(|story| story.contains(STILL_RUNNING))
+    let detail = account.verdict.detail.as_deref();
+    detail.is_none_or(|detail| detail.contains(STILL_RUNNING))
 }
 
 /// The command that most likely helps next.
@@ -179,7 +183,7 @@ pub(crate) fn next_command(
         Status::CompileError => return None,
         Status::Wrong => {
             let call = account.call.as_ref();
-            call.and_then(|call| call.story.as_ref())?;
+            call.and_then(|call| call.wrong_output.as_ref())?;
             format!("{} --dump c,expected dump", again())
         }
         // A card reports only that it was lost; the emulator reports where.
@@ -203,11 +207,11 @@ pub(crate) fn next_command(
 
 fn mismatch_sections(
     call: &CapturedCall,
-    story: &Story,
+    wrong_output: &WrongOutput,
     context: &DebugContext<'_>,
     style: &Style,
 ) -> Vec<String> {
-    let mismatch = &story.mismatch;
+    let mismatch = &wrong_output.mismatch;
     let mut parts = vec![section(
         &format!(
             "First of {} wrong elements, of {} in all (call {}, {} data)",
@@ -216,11 +220,11 @@ fn mismatch_sections(
             call.kept.call + 1,
             call.kept.distribution
         ),
-        &elements(story, context.tolerance).render(style),
+        &elements(wrong_output, context.tolerance).render(style),
     )];
-    let around = || story.patch.rows.iter().flatten();
+    let around = || wrong_output.patch.rows.iter().flatten();
     if around().any(|(element, _)| element.found.written) {
-        let answer = &story.answers[mismatch.first.group];
+        let answer = &wrong_output.answers[mismatch.first.group];
         let whose = answer.whose().filter(|_| answer.is_matrix());
         let whose = whose.map(|whose| format!(", in {whose}"));
         parts.push(section(
@@ -228,10 +232,10 @@ fn mismatch_sections(
                 "Around the first{}: got over expected, * is wrong",
                 whose.unwrap_or_default()
             ),
-            &patch(&story.patch, answer).render(style),
+            &patch(&wrong_output.patch, answer).render(style),
         ));
     }
-    parts.push(section("Where", &places(story, context)));
+    parts.push(section("Where", &places(wrong_output, context)));
     parts
 }
 
@@ -275,9 +279,9 @@ fn writers(call: &CapturedCall, style: &Style) -> Option<String> {
     Some(section("The first wrong element was written by", &lines))
 }
 
-fn elements(story: &Story, tolerance: Tolerance) -> Table {
-    let matrices = story.answers.iter().all(|a| a.is_matrix() && a.only);
-    let several = story.answers.len() > 1;
+fn elements(wrong_output: &WrongOutput, tolerance: Tolerance) -> Table {
+    let matrices = wrong_output.answers.iter().all(|a| a.is_matrix() && a.only);
+    let several = wrong_output.answers.len() > 1;
     let titles: &[&str] = match (matrices, several) {
         (true, true) => &["group", "row", "column"],
         (true, false) => &["row", "column"],
@@ -285,26 +289,30 @@ fn elements(story: &Story, tolerance: Tolerance) -> Table {
     };
     let right = ["got", "expected", "error/tolerance"];
     let titles = titles.iter().chain(&right).copied();
-    Table::new(titles.map(Column::right).collect()).with(story.elements.iter().map(|element| {
-        let error = tolerance.error(element.found, element.expected);
-        let mut row = match (matrices, several) {
-            (true, true) => row![element.group, element.row, element.column],
-            (true, false) => row![element.row, element.column],
-            (false, _) => row![story.answers[element.group].element(element.row, element.column)],
-        };
-        row.extend(row![
-            got(element),
-            element.number(element.expected),
-            match error.is_finite() {
-                true => format!("{error:.3}"),
-                false => "–".to_owned(),
-            },
-        ]);
-        row
-    }))
+    Table::new(titles.map(Column::right).collect()).with(wrong_output.elements.iter().map(
+        |element| {
+            let error = tolerance.error(element.found, element.expected);
+            let mut row = match (matrices, several) {
+                (true, true) => row![element.group, element.row, element.column],
+                (true, false) => row![element.row, element.column],
+                (false, _) => {
+                    row![wrong_output.answers[element.group].element(element.row, element.column)]
+                }
+            };
+            row.extend(row![
+                got(element),
+                element.number(element.expected),
+                match error.is_finite() {
+                    true => format!("{error:.3}"),
+                    false => "–".to_owned(),
+                },
+            ]);
+            row
+        },
+    ))
 }
 
-fn patch(patch: &Patch, answer: &OutputName) -> Table {
+fn patch(patch: &Neighbours, answer: &OutputName) -> Table {
     let width = patch.rows.first().map_or(0, Vec::len);
     let matrix = answer.is_matrix();
     let title = |column: usize| match matrix {
@@ -330,14 +338,14 @@ fn patch(patch: &Patch, answer: &OutputName) -> Table {
     table
 }
 
-fn places(story: &Story, context: &DebugContext<'_>) -> String {
-    let mut lines = vec![story.mismatch.place.clone()];
-    if story.by_group.len() > 1 {
-        lines.extend(by_group(story, context.shape));
+fn places(wrong_output: &WrongOutput, context: &DebugContext<'_>) -> String {
+    let mut lines = vec![wrong_output.mismatch.place.clone()];
+    if wrong_output.by_group.len() > 1 {
+        lines.extend(by_group(wrong_output, context.shape));
     }
     // If everything is wrong, a chart shows nothing.
-    let partly = || story.charts.iter().filter(|chart| !chart.is_full());
-    let drawn = |chart: &Chart| drawn(chart, &story.answers[chart.group], context);
+    let partly = || wrong_output.charts.iter().filter(|chart| !chart.is_full());
+    let drawn = |chart: &ErrorMap| drawn(chart, &wrong_output.answers[chart.group], context);
     lines.extend(partly().take(CHARTS).map(drawn));
     let more = partly().count().saturating_sub(CHARTS);
     if more > 0 {
@@ -346,9 +354,9 @@ fn places(story: &Story, context: &DebugContext<'_>) -> String {
     lines.join("\n")
 }
 
-fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
-    let answers = story.answers.iter().zip(&story.elements_of);
-    let hit = (story.by_group.iter().zip(answers)).filter(|(wrong, _)| **wrong > 0);
+fn by_group(wrong_output: &WrongOutput, shape: &Shape) -> Vec<String> {
+    let answers = wrong_output.answers.iter().zip(&wrong_output.elements_of);
+    let hit = (wrong_output.by_group.iter().zip(answers)).filter(|(wrong, _)| **wrong > 0);
     let mut lines: Vec<String> = hit
         .map(|(wrong, (answer, all))| {
             let whose = answer.whose().unwrap_or_default();
@@ -367,7 +375,7 @@ fn by_group(story: &Story, shape: &Shape) -> Vec<String> {
 }
 
 /// `#` if all of a field is wrong, `+` if some, `.` if none; gaps between tiles.
-fn drawn(chart: &Chart, answer: &OutputName, context: &DebugContext<'_>) -> String {
+fn drawn(chart: &ErrorMap, answer: &OutputName, context: &DebugContext<'_>) -> String {
     let (rows, columns) = chart.field;
     let (tile_rows, tile_columns) = context.tile;
     let begins = |at: usize, tile: Option<usize>| {
@@ -402,11 +410,11 @@ fn drawn(chart: &Chart, answer: &OutputName, context: &DebugContext<'_>) -> Stri
     lines.join("\n")
 }
 
-fn fits(story: &Story) -> String {
-    if story.fits.is_empty() {
+fn fits(wrong_output: &WrongOutput) -> String {
+    if wrong_output.fits.is_empty() {
         return "no known mistake".to_owned();
     }
-    let lines = story.fits.iter().map(|fit| {
+    let lines = wrong_output.fits.iter().map(|fit| {
         let share = percent(fit.share);
         format!("{} ({share} of the {} examined)", fit.what, fit.of)
     });
@@ -491,7 +499,7 @@ mod tests {
 
     #[test]
     fn a_chart_shows_tiles_apart() {
-        let chart = Chart {
+        let chart = ErrorMap {
             group: 1,
             field: (8, 64),
             rows: vec![vec![(0, 512), (512, 512), (3, 512), (0, 512)]; 3],

@@ -4,7 +4,7 @@ use super::RankedRun;
 use super::plot::{Scale, across, clip, data, range, short, ticks};
 use crate::table::csv_field as field;
 use dgx_core::domain::{ContenderId, Joined};
-use dgx_core::stats::Drawn;
+use dgx_core::stats::KeptSample;
 
 const ROW: f64 = 34.0;
 /// Dots drawn per contender for its samples in order.
@@ -48,7 +48,7 @@ pub(super) fn section(subject: &RankedRun) -> Markup {
 struct Strip<'a> {
     contender: &'a ContenderId,
     /// Process by process, in the order they were taken.
-    taken: Vec<Drawn>,
+    taken: Vec<KeptSample>,
     /// Times over the strip's median, ascending.
     sorted: Vec<f64>,
     median: f64,
@@ -81,7 +81,7 @@ impl Strip<'_> {
         self.taken.iter().filter_map(|s| s.clock_mhz).map(f64::from)
     }
 
-    fn over_median(&self, sample: &Drawn) -> f64 {
+    fn over_median(&self, sample: &KeptSample) -> f64 {
         (f64::from(sample.log) - self.median).exp()
     }
 }

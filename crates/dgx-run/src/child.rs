@@ -101,7 +101,7 @@ impl Child {
     }
 
     /// How a silent process has ended. It is dead afterwards.
-    pub(crate) fn obituary(&mut self) -> Obituary {
+    pub(crate) fn exit_report(&mut self) -> ChildExit {
         let status = self.ended(REAP);
         if status.is_none() {
             self.kill();
@@ -109,7 +109,7 @@ impl Child {
         // The end of the pipe, not a message.
         let _ = self.hearing.recv_timeout(HEARING);
         let words = self.last_words.lock().map(|words| words.clone());
-        Obituary {
+        ChildExit {
             status,
             words: words.unwrap_or_default().into(),
         }
@@ -124,12 +124,12 @@ impl Drop for Child {
 
 /// How a process ended, and its last output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Obituary {
+pub(crate) struct ChildExit {
     status: Option<ExitStatus>,
     words: Vec<String>,
 }
 
-impl Obituary {
+impl ChildExit {
     /// `was ended by signal 9`.
     pub(crate) fn how(&self) -> String {
         let Some(status) = self.status else {
@@ -203,7 +203,7 @@ fn overhear(
 
 /// Why nothing was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Silence {
+pub(crate) enum NothingReceived {
     /// The sender is gone.
     Closed,
     TimedOut,
@@ -216,15 +216,15 @@ pub(crate) fn receive<T>(
     inbox: &Receiver<T>,
     patience: Duration,
     stop: &dyn Fn() -> bool,
-) -> Result<T, Silence> {
+) -> Result<T, NothingReceived> {
     let began = Instant::now();
     loop {
         match inbox.recv_timeout(GLANCE) {
             Ok(received) => return Ok(received),
-            Err(RecvTimeoutError::Disconnected) => return Err(Silence::Closed),
-            Err(RecvTimeoutError::Timeout) if stop() => return Err(Silence::Stopped),
+            Err(RecvTimeoutError::Disconnected) => return Err(NothingReceived::Closed),
+            Err(RecvTimeoutError::Timeout) if stop() => return Err(NothingReceived::Stopped),
             Err(RecvTimeoutError::Timeout) if began.elapsed() > patience => {
-                return Err(Silence::TimedOut);
+                return Err(NothingReceived::TimedOut);
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -273,20 +273,20 @@ mod tests {
     }
 
     /// However long a busy machine takes to deliver the line.
-    fn obituary(line: &str) -> Obituary {
+    fn exit_report(line: &str) -> ChildExit {
         let mut child = shell(line);
         assert!(child.ends_within(Duration::from_secs(300)), "{line}");
-        child.obituary()
+        child.exit_report()
     }
 
     #[test]
-    fn an_obituary_says_how_it_ended_and_what_it_said() {
-        let ended = obituary("echo one >&2; echo two >&2; echo >&2; exit 3");
+    fn an_exit_report_says_how_it_ended_and_what_it_said() {
+        let ended = exit_report("echo one >&2; echo two >&2; echo >&2; exit 3");
         assert_eq!(ended.short(), "ended with code 3, saying: two");
         assert_eq!(ended.whole(), "ended with code 3, saying: one\ntwo");
         assert!(!ended.by_others());
         for (signal, outside) in [(9, true), (15, true), (11, false)] {
-            let ended = obituary(&format!("kill -{signal} $$"));
+            let ended = exit_report(&format!("kill -{signal} $$"));
             assert_eq!(ended.how(), format!("was ended by signal {signal}"));
             assert_eq!(ended.by_others(), outside);
         }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn a_flood_of_last_words_is_cut() {
         let flood = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo >&2; echo end >&2";
-        let ended = obituary(flood);
+        let ended = exit_report(flood);
         assert_eq!(ended.short(), "ended with code 0, saying: end");
         assert!(ended.words.len() <= LINES);
         assert!(ended.words.iter().all(|line| line.len() <= LINE as usize));
@@ -315,11 +315,11 @@ mod tests {
         let (sender, inbox) = channel();
         let soon = Duration::from_millis(60);
         let wait = |stop: bool| receive(&inbox, soon, &|| stop);
-        assert_eq!(wait(false), Err(Silence::TimedOut));
-        assert_eq!(wait(true), Err(Silence::Stopped));
+        assert_eq!(wait(false), Err(NothingReceived::TimedOut));
+        assert_eq!(wait(true), Err(NothingReceived::Stopped));
         sender.send(7).unwrap();
         assert_eq!(wait(true), Ok(7));
         drop(sender);
-        assert_eq!(wait(false), Err(Silence::Closed));
+        assert_eq!(wait(false), Err(NothingReceived::Closed));
     }
 }

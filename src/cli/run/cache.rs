@@ -29,7 +29,7 @@ enum Action {
 }
 
 /// One folder of the cache.
-struct Part {
+struct CachePart {
     name: &'static str,
     limit: Option<Bytes>,
     /// Whether dgx wrote the files there.
@@ -38,14 +38,14 @@ struct Part {
     remove: fn(&Path) -> io::Result<bool>,
 }
 
-const PARTS: [Part; 2] = [
-    Part {
+const PARTS: [CachePart; 2] = [
+    CachePart {
         name: IMAGES,
         limit: None,
         is_ours: is_image,
         remove: remove_image,
     },
-    Part {
+    CachePart {
         name: ANSWERS,
         limit: Some(Bytes(ANSWERS_LIMIT)),
         is_ours,

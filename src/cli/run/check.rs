@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_compile: bool,
     #[command(flatten)]
-    compile: machine::CompileLimits,
+    compile: machine::CompileLimitFlags,
 }
 
 /// Operators lie in folders of that name, or define an output.

@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long, num_args = 2, value_names = ["KIND[,KIND]", "DIR"])]
     emit: Option<Vec<String>>,
     #[command(flatten)]
-    compile: machine::CompileLimits,
+    compile: machine::CompileLimitFlags,
 }
 
 const DEBUGGING: SignalMessages = SignalMessages {
@@ -90,7 +90,7 @@ const DEBUGGING: SignalMessages = SignalMessages {
 pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let catalog = Catalog::open(&globals.variants)?;
     let (round, run) = subject(args.of.as_deref(), &args.contender, &catalog)?;
-    let case = Case::new(&args, globals, round, run.as_ref())?;
+    let case = DebuggedCell::new(&args, globals, round, run.as_ref())?;
     let kinds = kinds(&args)?;
     let compiler = machine::compiler(args.compile.limits())?;
     let cache = cache_root(&std::env::current_dir().unwrap_or_default());
@@ -171,7 +171,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 }
 
 /// The cell to debug, and the settings for it.
-struct Case {
+struct DebuggedCell {
     round: Round,
     settings: Settings,
     time_limit: Duration,
@@ -182,7 +182,7 @@ struct Case {
     folders: Folders,
 }
 
-impl Case {
+impl DebuggedCell {
     fn new(
         args: &Args,
         globals: &Globals,
@@ -313,7 +313,7 @@ fn kinds(args: &Args) -> Result<Option<(Vec<CodeKind>, PathBuf)>, CommandError> 
     Ok(Some((kinds, folder)))
 }
 
-fn introduce(plan: &Plan, case: &Case) {
+fn introduce(plan: &Plan, case: &DebuggedCell) {
     let contender = &plan.contenders[0];
     let file = contender.variant.file.path.display();
     say!("{} on {}  ({file})", contender.id, plan.shapes[0].name);
@@ -336,7 +336,7 @@ fn print_log(log: Option<&str>) {
     say!("What the compiler says\n{lines}\n");
 }
 
-fn context<'a>(case: &'a Case, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {
+fn context<'a>(case: &'a DebuggedCell, plan: &Plan, shape: &'a Shape) -> DebugContext<'a> {
     let constants = match &plan.cells[0].outcome {
         PlanOutcome::Run { build, .. } => Some(&plan.builds[*build].constants),
         PlanOutcome::Unsupported { .. } | PlanOutcome::Broken(_) => None,

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     ))]
     target: Option<String>,
     #[command(flatten)]
-    compile: machine::CompileLimits,
+    compile: machine::CompileLimitFlags,
 }
 
 const EXPLAINING: SignalMessages = SignalMessages {

@@ -7,7 +7,7 @@ use dgx_core::config::target;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Chip, Device};
 use dgx_run::backend::cuda::CudaBackend;
-use dgx_run::compile::{Compiler, Limits, cache_root};
+use dgx_run::compile::{CompileLimits, Compiler, cache_root};
 use dgx_run::sweep::{BackendChoice, choose};
 
 /// The help of `--target`: its purpose, the built-in targets, and the rest.
@@ -45,24 +45,24 @@ pub(super) fn emulated(target: Option<&str>) -> Result<Device, CommandError> {
 }
 
 /// NVRTC and the cache of this folder, for commands that compile but run nothing.
-pub(super) fn compiler(limits: Limits) -> Result<Compiler, CommandError> {
+pub(super) fn compiler(limits: CompileLimits) -> Result<Compiler, CommandError> {
     let here = std::env::current_dir().unwrap_or_default();
     Ok(Compiler::new(&cache_root(&here), limits)?)
 }
 
 /// Limits of compiling.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct CompileLimits {
+pub(super) struct CompileLimitFlags {
     /// Limit for compiling one image, in seconds of processor time
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, value_parser = seconds)]
     pub compile_timeout: f64,
 }
 
-impl CompileLimits {
-    pub(super) fn limits(self) -> Limits {
-        Limits {
+impl CompileLimitFlags {
+    pub(super) fn limits(self) -> CompileLimits {
+        CompileLimits {
             time: Duration::from_secs_f64(self.compile_timeout),
-            ..Limits::default()
+            ..CompileLimits::default()
         }
     }
 }

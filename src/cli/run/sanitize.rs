@@ -12,12 +12,12 @@ use crate::report::hazards_page;
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, Shape, counted, distinct, typed};
-use dgx_core::record::{Portable, Run};
+use dgx_core::record::{PortablePaths, Run};
 use dgx_core::sanitize::{SanitizeCase, SanitizeReport, SanitizeSettings, SanitizedCell};
 use dgx_run::catalog::{Catalog, Contender};
 use dgx_run::compile::Compiler;
 use dgx_run::plan;
-use dgx_run::sanitize::{self, SaveReport, Task};
+use dgx_run::sanitize::{self, SanitizeTask, SaveReport};
 
 use dgx_run::sweep::Progress;
 
@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     export_html: Option<PathBuf>,
     #[command(flatten)]
-    compile: machine::CompileLimits,
+    compile: machine::CompileLimitFlags,
 }
 
 impl Args {
@@ -182,7 +182,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
 /// Examines the cells, writes the findings to files, and prints them.
 fn examine(
     args: &Args,
-    tasks: &[Task],
+    tasks: &[SanitizeTask],
     compiler: &Compiler,
     again: &(dyn Fn(&SanitizedCell) -> String + Sync),
     globals: &Globals,
@@ -228,7 +228,7 @@ fn examine(
 }
 
 /// The shapes of all tasks, each once.
-fn shape_names(tasks: &[Task]) -> String {
+fn shape_names(tasks: &[SanitizeTask]) -> String {
     let mut names = distinct(tasks.iter().map(|task| task.case.shape.name.as_str()));
     let more = names.len().saturating_sub(MOST_SHAPES);
     names.truncate(MOST_SHAPES);
@@ -327,8 +327,8 @@ fn named_shapes(words: &[Names], round: &Round, of_round: bool) -> Result<Vec<Sh
 }
 
 /// Shapes that no contender supports are the user's mistake.
-fn refuse_if_none_runs(tasks: &[Task]) -> Result<(), CommandError> {
-    let refusals: Option<Vec<&str>> = tasks.iter().map(Task::refusal).collect();
+fn refuse_if_none_runs(tasks: &[SanitizeTask]) -> Result<(), CommandError> {
+    let refusals: Option<Vec<&str>> = tasks.iter().map(SanitizeTask::refusal).collect();
     match refusals.as_deref() {
         None => Ok(()),
         Some([]) => Err(InputError::new(
@@ -337,7 +337,7 @@ fn refuse_if_none_runs(tasks: &[Task]) -> Result<(), CommandError> {
         )
         .into()),
         Some([first, ..]) => {
-            let Task {
+            let SanitizeTask {
                 contender, case, ..
             } = &tasks[0];
             let message = format!(
@@ -379,7 +379,7 @@ fn page(
     let files = words.map(Path::new).chain(args.of.as_deref());
     let folders = globals.variants.iter().map(PathBuf::as_path);
     let project = std::env::current_dir().unwrap_or_default();
-    let portable = Portable::of(files.chain(folders), &project);
+    let portable = PortablePaths::of(files.chain(folders), &project);
     hazards_page(
         &portable.told(&asked(args, globals)),
         &report.told(&|text| portable.told(text)),

@@ -2,7 +2,7 @@ use super::*;
 use crate::present::{Style, gate_report};
 use dgx_core::config::Gate;
 use dgx_core::domain::{Bytes, Counter, Exit, Timing};
-use dgx_core::gate::{Over, judge};
+use dgx_core::gate::{ComparedWith, judge};
 use dgx_core::rank::Ranking;
 use dgx_core::record::synthetic::{Synthetic, SyntheticContender, shapes};
 use dgx_core::record::{Run, read_text};
@@ -12,13 +12,20 @@ fn text(report: &GateReport) -> String {
 }
 
 fn over_baseline(run: &Run, gate: &Gate) -> GateReport {
-    let over = Over::Contender(&run.header.baseline);
+    let over = ComparedWith::Contender(&run.header.baseline);
     judge(run, &Ranking::of(run), gate, over, false).unwrap()
 }
 
 fn over_run(run: &Run, base: &Run, gate: &Gate) -> GateReport {
     let (ranking, base_ranking) = (Ranking::of(run), Ranking::of(base));
-    judge(run, &ranking, gate, Over::Run(base, &base_ranking), true).unwrap()
+    judge(
+        run,
+        &ranking,
+        gate,
+        ComparedWith::Run(base, &base_ranking),
+        true,
+    )
+    .unwrap()
 }
 
 fn at_least(min_geomean: f64) -> Gate {

@@ -175,7 +175,7 @@ impl fmt::Display for Hazard {
 
 impl Hazard {
     /// The whole text, in several lines.
-    pub fn story(&self) -> String {
+    pub fn explanation(&self) -> String {
         let Self {
             kind,
             at,
@@ -185,11 +185,14 @@ impl Hazard {
             times,
             ..
         } = self;
-        let mut story = format!("{kind} at {at}, met {times} times\n  {}", here.story());
+        let mut explanation = format!(
+            "{kind} at {at}, met {times} times\n  {}",
+            here.explanation()
+        );
         if let Some(there) = &self.there {
-            story.push_str(&format!("\n  {}", there.story()));
+            explanation.push_str(&format!("\n  {}", there.explanation()));
         }
-        story + &format!("\n  {missing}\n  usual remedy: {remedy}")
+        explanation + &format!("\n  {missing}\n  usual remedy: {remedy}")
     }
 }
 
@@ -204,7 +207,7 @@ impl Access {
         self.lines.iter().any(|line| line.contains(".cu:"))
     }
 
-    fn story(&self) -> String {
+    fn explanation(&self) -> String {
         format!("{self} ({})", self.who())
     }
 
@@ -276,13 +279,16 @@ mod tests {
             "race at shared tile+0x40: a thread reads at mine.cu:40 > x.cuh:9, \
              a thread writes at mine.cu:40 > x.cuh:3: no barrier"
         );
-        let story = hazard.story();
-        assert!(story.contains("met 4 times"), "{story}");
+        let explanation = hazard.explanation();
+        assert!(explanation.contains("met 4 times"), "{explanation}");
         assert!(
-            story.contains("CTA (1,0,0), warp 2, lanes 0-7,16)"),
-            "{story}"
+            explanation.contains("CTA (1,0,0), warp 2, lanes 0-7,16)"),
+            "{explanation}"
         );
-        assert!(story.contains("warp 2, lane 3)"), "{story}");
-        assert!(story.ends_with("usual remedy: __syncthreads()"), "{story}");
+        assert!(explanation.contains("warp 2, lane 3)"), "{explanation}");
+        assert!(
+            explanation.ends_with("usual remedy: __syncthreads()"),
+            "{explanation}"
+        );
     }
 }

@@ -65,17 +65,17 @@ impl Verdict {
         };
         let found = format!("{first}{more}");
         hazards.truncate(MOST_HAZARDS);
-        let stories: Vec<String> = hazards.iter().map(Hazard::story).collect();
-        let stories = stories.join("\n\n");
+        let explanations: Vec<String> = hazards.iter().map(Hazard::explanation).collect();
+        let explanations = explanations.join("\n\n");
         if self.status == Status::Ok {
             self.status = Status::Racy;
             self.reason = Some(found);
-            self.detail = Some(stories);
+            self.detail = Some(explanations);
         } else {
             let reason = self.reason.take().unwrap_or_default();
             self.reason = Some(format!("{reason}; {found}"));
             let told = self.detail.take().map(|told| format!("\n\n{told}"));
-            self.detail = Some(stories + &told.unwrap_or_default());
+            self.detail = Some(explanations + &told.unwrap_or_default());
         }
         self.hazards = hazards;
     }

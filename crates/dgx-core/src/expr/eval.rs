@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::levels::{SET, levels};
-use super::{Binary, CALL_NAMES, ExprError, Function, Kind, Node, Unary};
+use super::{Binary, CALL_NAMES, ExprError, ExprKind, Function, Node, Unary};
 use crate::diagnostic::did_you_mean;
 use crate::domain::Group;
 
@@ -71,21 +71,21 @@ impl Scope<'_> {
     pub(super) fn eval(&self, node: &Node) -> Result<i64, ExprError> {
         self.steps.take(node)?;
         match &node.kind {
-            Kind::Integer(value) => Ok(*value),
-            Kind::Name(name) => self.name(name, &node.span),
-            Kind::Unary(operator, operand) => {
+            ExprKind::Integer(value) => Ok(*value),
+            ExprKind::Name(name) => self.name(name, &node.span),
+            ExprKind::Unary(operator, operand) => {
                 let value = self.eval(operand)?;
                 match operator {
                     Unary::Not => Ok(i64::from(value == 0)),
                     Unary::Negate => checked(value.checked_neg(), node),
                 }
             }
-            Kind::Binary(operator, left, right) => self.binary(*operator, left, right, node),
-            Kind::Choice(condition, yes, no) => {
+            ExprKind::Binary(operator, left, right) => self.binary(*operator, left, right, node),
+            ExprKind::Choice(condition, yes, no) => {
                 let taken = if self.eval(condition)? != 0 { yes } else { no };
                 self.eval(taken)
             }
-            Kind::Call(function, args) => self.call(*function, args, node),
+            ExprKind::Call(function, args) => self.call(*function, args, node),
         }
     }
 

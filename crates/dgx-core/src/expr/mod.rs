@@ -71,12 +71,12 @@ pub enum Binary {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    pub kind: Kind,
+    pub kind: ExprKind,
     pub span: Range<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ExprKind {
     Integer(i64),
     Name(String),
     Unary(Unary, Box<Node>),
@@ -121,7 +121,7 @@ impl Expr {
     pub fn integer(value: i64) -> Self {
         Self {
             root: Node {
-                kind: Kind::Integer(value),
+                kind: ExprKind::Integer(value),
                 span: 0..0,
             },
         }
@@ -141,19 +141,19 @@ impl Expr {
 
 fn collect<'a>(node: &'a Node, names: &mut Vec<(&'a str, Range<usize>)>) {
     match &node.kind {
-        Kind::Integer(_) => {}
-        Kind::Name(name) => names.push((name, node.span.clone())),
-        Kind::Unary(_, a) => collect(a, names),
-        Kind::Binary(_, a, b) => {
+        ExprKind::Integer(_) => {}
+        ExprKind::Name(name) => names.push((name, node.span.clone())),
+        ExprKind::Unary(_, a) => collect(a, names),
+        ExprKind::Binary(_, a, b) => {
             collect(a, names);
             collect(b, names);
         }
-        Kind::Choice(a, b, c) => {
+        ExprKind::Choice(a, b, c) => {
             collect(a, names);
             collect(b, names);
             collect(c, names);
         }
-        Kind::Call(_, args) => args.iter().for_each(|arg| collect(arg, names)),
+        ExprKind::Call(_, args) => args.iter().for_each(|arg| collect(arg, names)),
     }
 }
 

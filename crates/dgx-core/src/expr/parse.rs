@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::cursor::{COMPARISON, Cursor, Token};
 use super::token::tokens;
-use super::{Binary, ExprError, Function, Kind, Node, Unary};
+use super::{Binary, ExprError, ExprKind, Function, Node, Unary};
 use crate::diagnostic::did_you_mean;
 
 /// Maximum number of prefix operators before one value.
@@ -46,7 +46,7 @@ impl Cursor<'_, i64> {
             self.expect(":")?;
             let no = self.choice()?;
             let span = condition.span.start..no.span.end;
-            let kind = Kind::Choice(Box::new(condition), Box::new(yes), Box::new(no));
+            let kind = ExprKind::Choice(Box::new(condition), Box::new(yes), Box::new(no));
             Node { kind, span }
         } else {
             condition
@@ -61,7 +61,7 @@ impl Cursor<'_, i64> {
             let right = self.binary(strength + 1)?;
             self.unchained(infix, strength, &place)?;
             let span = left.span.start..right.span.end;
-            let kind = Kind::Binary(operator, Box::new(left), Box::new(right));
+            let kind = ExprKind::Binary(operator, Box::new(left), Box::new(right));
             left = Node { kind, span };
         }
         Ok(left)
@@ -89,7 +89,7 @@ impl Cursor<'_, i64> {
         let mut node = self.primary()?;
         for operator in operators.into_iter().rev() {
             let span = start..node.span.end;
-            let kind = Kind::Unary(operator, Box::new(node));
+            let kind = ExprKind::Unary(operator, Box::new(node));
             node = Node { kind, span };
         }
         Ok(node)
@@ -100,14 +100,14 @@ impl Cursor<'_, i64> {
         let kind = match self.peek().cloned() {
             Some(Token::Number(value)) => {
                 self.advance();
-                Kind::Integer(value)
+                ExprKind::Integer(value)
             }
             Some(Token::Name(name)) => {
                 self.advance();
                 if self.take("(") {
                     return self.call(&name, span);
                 }
-                Kind::Name(name)
+                ExprKind::Name(name)
             }
             Some(Token::Symbol("(")) => {
                 self.advance();
@@ -145,7 +145,7 @@ impl Cursor<'_, i64> {
         let span = place.start..self.here().end;
         self.expect(")")?;
         check_arity(function, args.len(), &span)?;
-        let kind = Kind::Call(function, args);
+        let kind = ExprKind::Call(function, args);
         Ok(Node { kind, span })
     }
 }

@@ -1,7 +1,7 @@
 //! Rules about the emulator's counters. Counters repeat exactly, so there is no interval, and no
 //! difference is too small.
 
-use super::judge::{JudgedContender, Over};
+use super::judge::{ComparedWith, JudgedContender};
 use super::ruling::{Finding, Rule, Ruling};
 use crate::config::Gate;
 use crate::domain::Counter;
@@ -10,7 +10,7 @@ use crate::number::count;
 /// Rounding in a factor such as 1.02 is not a regression.
 const SLACK: f64 = 1e-9;
 
-pub(super) fn judge(gate: &Gate, case: &JudgedContender, over: Over) -> Vec<Finding> {
+pub(super) fn judge(gate: &Gate, case: &JudgedContender, over: ComparedWith) -> Vec<Finding> {
     let rules = gate.counters.iter();
     rules
         .flat_map(|(counter, factor)| case.counter(*counter, *factor, over))
@@ -19,19 +19,19 @@ pub(super) fn judge(gate: &Gate, case: &JudgedContender, over: Over) -> Vec<Find
 
 impl JudgedContender<'_> {
     /// One finding for each shape that does not pass, or a single one if all pass.
-    fn counter(&self, counter: Counter, factor: f64, over: Over) -> Vec<Finding> {
+    fn counter(&self, counter: Counter, factor: f64, over: ComparedWith) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut worst = (0.0, None);
         for shape in &self.run.header.shapes {
-            if let Over::Run(base, _) = over
+            if let ComparedWith::Run(base, _) = over
                 && base.shape(&shape.name) != Some(shape)
             {
                 continue;
             }
             let own = self.run.counts(self.contender, &shape.name);
             let base = match over {
-                Over::Contender(id) => self.run.counts(id, &shape.name),
-                Over::Run(run, _) => run.counts(self.contender, &shape.name),
+                ComparedWith::Contender(id) => self.run.counts(id, &shape.name),
+                ComparedWith::Run(run, _) => run.counts(self.contender, &shape.name),
             };
             let own = own.and_then(|c| counter.value(c));
             let base = base.and_then(|c| counter.value(c));

@@ -22,7 +22,7 @@ use crate::stats::LogEstimate;
 
 /// What a run is compared with.
 #[derive(Clone, Copy)]
-pub enum Over<'a> {
+pub enum ComparedWith<'a> {
     Contender(&'a ContenderId),
     /// Each contender against itself in an earlier run.
     Run(&'a Run, &'a Ranking),
@@ -88,7 +88,7 @@ pub(super) struct JudgedContender<'a> {
     pub run: &'a Run,
     pub ranking: &'a Ranking,
     pub contender: &'a ContenderId,
-    pub over: Over<'a>,
+    pub over: ComparedWith<'a>,
 }
 
 /// Judges the contenders that the gate names: by default all but the baseline, and over an earlier
@@ -97,7 +97,7 @@ pub fn judge(
     run: &Run,
     ranking: &Ranking,
     gate: &Gate,
-    over: Over,
+    over: ComparedWith,
     across_devices: bool,
 ) -> Result<GateReport, GateError> {
     let mut report = GateReport {
@@ -118,11 +118,11 @@ pub fn judge(
         });
     }
     report.notes.extend(foreign(RunRole::Run, run));
-    if let Over::Contender(_) = over {
+    if let ComparedWith::Contender(_) = over {
         report.notes.extend(loose(run).map(GateNote::Loose));
     }
     report.notes.extend(exempt(run, gate, over));
-    if let Over::Run(base, base_ranking) = over {
+    if let ComparedWith::Run(base, base_ranking) = over {
         if let Some(difference) = mismatch(base, run) {
             if !(across_devices && difference.is_of_devices()) {
                 return Err(GateError::Mismatched(difference));
@@ -153,7 +153,7 @@ pub fn judge(
             contender,
             over,
         };
-        if let Over::Run(base, _) = over
+        if let ComparedWith::Run(base, _) = over
             && base.contender(contender).is_none()
         {
             report.notes.push(GateNote::New(contender.clone()));
@@ -181,8 +181,8 @@ pub fn loose(run: &Run) -> Option<Vec<String>> {
 }
 
 /// A design that declares its failure takes part to show it.
-fn exempt(run: &Run, gate: &Gate, over: Over) -> Vec<GateNote> {
-    let Over::Contender(base) = over else {
+fn exempt(run: &Run, gate: &Gate, over: ComparedWith) -> Vec<GateNote> {
+    let ComparedWith::Contender(base) = over else {
         // Over an earlier run only deteriorations count.
         return Vec::new();
     };
@@ -204,19 +204,19 @@ fn foreign(whose: RunRole, run: &Run) -> Option<GateNote> {
     })
 }
 
-fn describe(over: Over) -> String {
+fn describe(over: ComparedWith) -> String {
     match over {
-        Over::Contender(id) => id.to_string(),
-        Over::Run(run, _) => run.path.display().to_string(),
+        ComparedWith::Contender(id) => id.to_string(),
+        ComparedWith::Run(run, _) => run.path.display().to_string(),
     }
 }
 
 /// The contenders that the rules apply to.
-fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateError> {
+fn select(run: &Run, gate: &Gate, over: ComparedWith) -> Result<Vec<ContenderId>, GateError> {
     let records = &run.header.contenders;
     let base = match over {
-        Over::Contender(id) => Some(id),
-        Over::Run(base, _) => {
+        ComparedWith::Contender(id) => Some(id),
+        ComparedWith::Run(base, _) => {
             let common = |c: &ContenderRecord| base.contender(&c.id).is_some();
             if !records.iter().any(common) {
                 return Err(GateError::NoCommonContender);
@@ -226,8 +226,8 @@ fn select(run: &Run, gate: &Gate, over: Over) -> Result<Vec<ContenderId>, GateEr
     };
     if gate.contenders.is_empty() {
         let asked = |c: &&ContenderRecord| match over {
-            Over::Contender(id) => c.id != *id && c.expect == Status::Ok,
-            Over::Run(..) => true,
+            ComparedWith::Contender(id) => c.id != *id && c.expect == Status::Ok,
+            ComparedWith::Run(..) => true,
         };
         let ids: Vec<ContenderId> = records.iter().filter(asked).map(|c| c.id.clone()).collect();
         let alone = records.len() == 1;
@@ -286,8 +286,8 @@ impl JudgedContender<'_> {
             }
         }
         let base = match self.over {
-            Over::Contender(id) => self.run.resources(id),
-            Over::Run(run, _) => run.resources(self.contender),
+            ComparedWith::Contender(id) => self.run.resources(id),
+            ComparedWith::Run(run, _) => run.resources(self.contender),
         };
         findings.extend(resources::judge(gate, self, base));
         findings.extend(counters::judge(gate, self, self.over));
@@ -299,8 +299,8 @@ impl JudgedContender<'_> {
 
     fn compare(&self) -> Option<Comparison> {
         match self.over {
-            Over::Contender(base) => self.ranking.compare(self.run, base, self.contender),
-            Over::Run(run, ranking) => {
+            ComparedWith::Contender(base) => self.ranking.compare(self.run, base, self.contender),
+            ComparedWith::Run(run, ranking) => {
                 let base = ComparedSide::new(run, ranking, self.contender);
                 let candidate = ComparedSide::new(self.run, self.ranking, self.contender);
                 compare_runs(base, candidate)
@@ -317,8 +317,8 @@ impl JudgedContender<'_> {
         let shapes = self.run.header.shapes.iter();
         let asked: Vec<&str> = shapes
             .filter(|shape| match self.over {
-                Over::Contender(_) => true,
-                Over::Run(base, ranking) => {
+                ComparedWith::Contender(_) => true,
+                ComparedWith::Run(base, ranking) => {
                     base.shape(&shape.name) == Some(shape)
                         && timed(ranking, self.contender, &shape.name)
                 }
@@ -333,8 +333,8 @@ impl JudgedContender<'_> {
             comparison: self.compare(),
             own_lacks: without(&|s| timed(self.ranking, self.contender, s)),
             other_lacks: match self.over {
-                Over::Contender(base) => without(&|s| timed(self.ranking, base, s)),
-                Over::Run(..) => Vec::new(),
+                ComparedWith::Contender(base) => without(&|s| timed(self.ranking, base, s)),
+                ComparedWith::Run(..) => Vec::new(),
             },
             asked,
         }
@@ -382,8 +382,8 @@ impl JudgedContender<'_> {
     /// only cells that were ok there are judged.
     fn correct(&self) -> Vec<Finding> {
         let asked = |shape: &&crate::domain::Shape| match self.over {
-            Over::Contender(_) => true,
-            Over::Run(base, _) => {
+            ComparedWith::Contender(_) => true,
+            ComparedWith::Run(base, _) => {
                 base.shape(&shape.name) == Some(*shape)
                     && base.status(self.contender, &shape.name) == Some(Status::Ok)
             }
@@ -500,11 +500,11 @@ impl JudgedContender<'_> {
 
     fn slack(&self, shape: Option<&str>) -> Slack {
         match self.over {
-            Over::Contender(_) => {
+            ComparedWith::Contender(_) => {
                 let own = limit(self.run, self.ranking, shape);
                 Slack::of([own, None], self.doubt(), self.run.timing())
             }
-            Over::Run(base, ranking) => {
+            ComparedWith::Run(base, ranking) => {
                 Slack::between((base, ranking), (self.run, self.ranking), shape)
             }
         }
@@ -532,8 +532,8 @@ impl JudgedContender<'_> {
             !run.timing().sampled() || limit(run, ranking, shape).is_some()
         };
         let other = match self.over {
-            Over::Contender(_) => true,
-            Over::Run(base, ranking) => has(base, ranking),
+            ComparedWith::Contender(_) => true,
+            ComparedWith::Run(base, ranking) => has(base, ranking),
         };
         other && has(self.run, self.ranking)
     }
@@ -541,8 +541,8 @@ impl JudgedContender<'_> {
     /// Over an earlier run, both times of a design come from the same model.
     fn doubt(&self) -> Doubt {
         match self.over {
-            Over::Contender(_) => Doubt::within(self.run),
-            Over::Run(base, _) => Doubt::between(base, self.run),
+            ComparedWith::Contender(_) => Doubt::within(self.run),
+            ComparedWith::Run(base, _) => Doubt::between(base, self.run),
         }
     }
 

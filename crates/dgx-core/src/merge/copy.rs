@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::files;
-use crate::record::schema::{Build, End, Line};
+use crate::record::schema::{Build, Line, RunEnd};
 
 /// Copies every line about these shapes unchanged, except builds that also serve others; returns
 /// the recorded seconds by stage.
@@ -95,7 +95,7 @@ enum CopiedLine {
     Estimate(ShapeOnly),
     Kernels(ShapeOnly),
     Examined(ShapeOnly),
-    End(End),
+    End(RunEnd),
 }
 
 #[derive(Deserialize)]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnostic::CommandError;
 use crate::domain::{Joined, first_few, typed};
-use crate::record::schema::{End, Header, Line, Part};
+use crate::record::schema::{Header, Line, MergedPart, RunEnd};
 use crate::record::{Run, Slot, read};
 use choice::{Choice, MergeSource};
 pub use command::then;
@@ -104,7 +104,7 @@ fn header(sources: &[MergeSource], choice: &Choice, title: HeaderChanges) -> Hea
     header
 }
 
-fn parts(sources: &[MergeSource], choice: &Choice) -> Vec<Part> {
+fn parts(sources: &[MergeSource], choice: &Choice) -> Vec<MergedPart> {
     let mut parts = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         let taken = choice.shapes_from(index);
@@ -119,7 +119,7 @@ fn parts(sources: &[MergeSource], choice: &Choice) -> Vec<Part> {
                 names.cloned().collect()
             };
             let both = [part.shapes.as_slice(), &part.unfinished].concat();
-            parts.push(Part {
+            parts.push(MergedPart {
                 shapes: kept(&both, &shapes),
                 unfinished: kept(&both, &unfinished),
                 ..part.clone()
@@ -130,7 +130,7 @@ fn parts(sources: &[MergeSource], choice: &Choice) -> Vec<Part> {
             !earlier.any(|p| p.shapes.contains(name) || p.unfinished.contains(name))
         };
         let shard = source.header.shard.as_ref();
-        parts.push(Part {
+        parts.push(MergedPart {
             file: file.to_string_lossy().into_owned(),
             shard: shard.map(|s| format!("{}/{}", s.number, s.of)),
             shapes: shapes.into_iter().filter(known).cloned().collect(),
@@ -284,7 +284,7 @@ fn write(
     }
     let what = missing.iter().map(|m| m.what.as_str()).joined("; ");
     let decision = run.decision(seconds.get("measure").copied().unwrap_or_default());
-    let end = End {
+    let end = RunEnd {
         complete: missing.is_empty(),
         reason: (!missing.is_empty()).then_some(what),
         seconds,

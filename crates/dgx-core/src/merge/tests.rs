@@ -3,7 +3,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::*;
 use crate::domain::{ContenderId, Exit, Shape, Status};
-use crate::record::schema::{Examined, Shard, VoidedTimes};
+use crate::record::schema::{ExaminedCell, Shard, VoidedTimes};
 use crate::record::synthetic::Synthetic;
 
 /// Parts of a synthetic round, each a file.
@@ -453,7 +453,7 @@ fn found(shard: &[Line], hazards: bool) -> Vec<Line> {
         _ => None,
     });
     let mut verdict = verdict.unwrap();
-    let examined = Line::Examined(Examined {
+    let examined = Line::Examined(ExaminedCell {
         contender: verdict.contender.clone(),
         shape: verdict.shape.clone(),
         left_out: None,

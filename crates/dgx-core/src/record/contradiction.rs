@@ -2,7 +2,7 @@
 
 use toml_edit::{DocumentMut, Item};
 
-use super::schema::{End, Estimate, Header, Settings};
+use super::schema::{Estimate, Header, RunEnd, Settings};
 use crate::domain::{Distribution, Joined, Status, Timing, Verdict};
 
 /// A modelled time may end before its last kernel by this share, because of rounding.
@@ -87,7 +87,7 @@ pub(super) fn estimate(estimate: &Estimate) -> Refusal {
     }
 }
 
-pub(super) fn end(end: &End) -> Refusal {
+pub(super) fn end(end: &RunEnd) -> Refusal {
     match &end.reason {
         Some(why) if end.complete => Err(format!("the run is complete, and stopped early: {why}")),
         _ => Ok(()),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::contradiction;
-use super::schema::{Build, DeviceRecord, End, Header, Shard};
+use super::schema::{Build, DeviceRecord, Header, RunEnd, Shard};
 use crate::domain::bounds::{CELLS, CLAIM, CONTENDERS, EXTENT, GROUPS, MICROS, name};
 use crate::domain::{ALGORITHM_DIGITS, KernelTime, Micros, Shape, Timing, Tuning};
 use crate::operator::Operator;
@@ -218,7 +218,7 @@ pub(super) fn tuning(tuning: &Tuning, groups: usize) -> Refusal {
     Ok(())
 }
 
-pub(super) fn end(end: &End) -> Refusal {
+pub(super) fn end(end: &RunEnd) -> Refusal {
     let seconds = end.seconds.values();
     seconds
         .into_iter()

@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-use super::schema::{End, Header};
+use super::schema::{Header, RunEnd};
 use super::{ReadError, end, header, runs_in};
 use crate::domain::{Timing, printable_line, typed};
 
@@ -195,7 +195,7 @@ fn unreadable(path: PathBuf, error: &ReadError, kind: SkippedKind) -> PassedOver
 }
 
 /// Why a run is incomplete, and what completes it.
-pub fn missing(header: &Header, end: Option<&End>, path: &Path) -> Option<(String, String)> {
+pub fn missing(header: &Header, end: Option<&RunEnd>, path: &Path) -> Option<(String, String)> {
     if header.device.timing == Timing::Recorded {
         return None;
     }

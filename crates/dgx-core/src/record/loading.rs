@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use rayon::prelude::*;
 
-use super::parse::{self, Event, Flaw, Timed};
+use super::parse::{self, LineError, ParsedLine, Timed};
 use super::run::Run;
-use super::schema::{Build, CallKernels, End, Estimate, Examined, Line, VoidedTimes};
+use super::schema::{Build, CallKernels, Estimate, ExaminedCell, Line, RunEnd, VoidedTimes};
 use super::{contradiction, edge};
 use crate::domain::{Status, Tuning, Verdict};
 
@@ -15,12 +15,12 @@ use crate::domain::{Status, Tuning, Verdict};
 const SHARE: usize = 256;
 
 /// A line's number and its error.
-pub(super) struct Refused {
+pub(super) struct RefusedLine {
     pub line: usize,
     pub message: String,
 }
 
-pub(super) struct Loading {
+pub(super) struct RunLoader {
     run: Run,
     /// The blocks of each process on each shape.
     blocks: HashMap<(usize, u32), Blocks>,
@@ -35,7 +35,7 @@ pub(super) struct Loading {
     ended: Option<usize>,
 }
 
-impl Loading {
+impl RunLoader {
     pub(super) fn new(run: Run) -> Self {
         Self {
             timed: vec![0; run.names.arms()],
@@ -50,25 +50,25 @@ impl Loading {
     }
 
     /// Adds whole lines, the first of which has this number.
-    pub(super) fn take(&mut self, first: usize, text: &[u8]) -> Result<(), Refused> {
+    pub(super) fn take(&mut self, first: usize, text: &[u8]) -> Result<(), RefusedLine> {
         let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
         let names = &self.run.names;
-        let parsed: Vec<Option<Result<Event, Flaw>>> = lines
+        let parsed: Vec<Option<Result<ParsedLine, LineError>>> = lines
             .par_iter()
             .with_min_len(SHARE)
             .map(|line| (!line.trim_ascii().is_empty()).then(|| parse::parse(line, names)))
             .collect();
         for (index, event) in parsed.into_iter().enumerate() {
             let line = first + index;
-            let refused = |message| Refused { line, message };
+            let refused = |message| RefusedLine { line, message };
             match event {
                 None => {}
                 Some(Ok(event)) => self.event(line, event).map_err(refused)?,
                 // Only the last line can lack its newline, and only after a kill.
-                Some(Err(Flaw::Unreadable(_))) if !lines[index].ends_with(b"\n") => {
+                Some(Err(LineError::Unreadable(_))) if !lines[index].ends_with(b"\n") => {
                     self.run.torn = true;
                 }
-                Some(Err(Flaw::Unreadable(message) | Flaw::Impossible(message))) => {
+                Some(Err(LineError::Unreadable(message) | LineError::Impossible(message))) => {
                     return Err(refused(message));
                 }
             }
@@ -76,7 +76,7 @@ impl Loading {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<Run, Refused> {
+    pub(super) fn finish(mut self) -> Result<Run, RefusedLine> {
         self.unlike()?;
         self.note_holes();
         self.run.tally.settle();
@@ -107,7 +107,7 @@ impl Loading {
 
     /// No two processes measure the same times to the last bit: such a copy is the same process
     /// under another number, and would count as new evidence.
-    fn unlike(&self) -> Result<(), Refused> {
+    fn unlike(&self) -> Result<(), RefusedLine> {
         let mut whole: Vec<_> = (self.blocks.iter())
             .filter(|(_, blocks)| blocks.count > 1)
             .map(|((shape, process), b)| ((*shape, b.count, b.print), b.line, *process))
@@ -118,7 +118,7 @@ impl Loading {
             return Ok(());
         };
         let shape = &self.run.header.shapes[one.0.0].name;
-        Err(Refused {
+        Err(RefusedLine {
             line: other.1,
             message: format!(
                 "process {} has the very times on `{shape}` that process {} has from line {} on: \
@@ -128,16 +128,16 @@ impl Loading {
         })
     }
 
-    fn event(&mut self, line: usize, event: Event) -> Result<(), String> {
+    fn event(&mut self, line: usize, event: ParsedLine) -> Result<(), String> {
         match (event, self.ended) {
-            (Event::Other(Line::Header(_)), _) => {
+            (ParsedLine::Other(Line::Header(_)), _) => {
                 Err("a second header: two run files were joined".to_owned())
             }
             (_, Some(ended)) => Err(format!(
                 "the run ended on line {ended}, but more lines follow"
             )),
-            (Event::Block(block), _) => self.block(line, &block),
-            (Event::Other(other), _) => match other {
+            (ParsedLine::Block(block), _) => self.block(line, &block),
+            (ParsedLine::Other(other), _) => match other {
                 Line::Build(build) => self.build(line, build),
                 Line::Verdict(verdict) => self.verdict(line, verdict),
                 Line::Estimate(estimate) => self.estimate(line, estimate),
@@ -269,7 +269,7 @@ impl Loading {
     }
 
     /// A resumed run may have examined cells that it skipped before.
-    fn examined(&mut self, examined: Examined) -> Result<(), String> {
+    fn examined(&mut self, examined: ExaminedCell) -> Result<(), String> {
         let cell = self.cell(examined.contender.as_str(), &examined.shape)?;
         self.run.examined.insert(cell, examined);
         Ok(())
@@ -323,7 +323,7 @@ impl Loading {
         Ok(())
     }
 
-    fn end(&mut self, line: usize, end: End) -> Result<(), String> {
+    fn end(&mut self, line: usize, end: RunEnd) -> Result<(), String> {
         edge::end(&end)?;
         contradiction::end(&end)?;
         self.ended = end.complete.then_some(line);

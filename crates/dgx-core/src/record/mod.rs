@@ -34,7 +34,7 @@ pub use foreign::ForeignCell;
 pub use foreign::{Foreign, Times};
 pub use lock::{Claim, claim};
 pub(crate) use place::ELIDED;
-pub use place::{Portable, is_elided, portable, portable_word};
+pub use place::{PortablePaths, is_elided, portable, portable_word};
 #[cfg(any(test, feature = "synthetic"))]
 pub use reader::read_text;
 pub use reader::{ReadError, header, read, runs_in};

@@ -14,7 +14,7 @@ use crate::domain::{Block, Micros, bounds};
 use crate::stats::Sampled;
 
 /// A parsed line.
-pub(super) enum Event {
+pub(super) enum ParsedLine {
     Block(Timed),
     /// Anything but a block.
     Other(Line),
@@ -32,35 +32,35 @@ pub(super) struct Timed {
 }
 
 /// Why a line was refused.
-pub(super) enum Flaw {
+pub(super) enum LineError {
     /// It is not JSON of the schema, and may be only half a line.
     Unreadable(String),
     /// Its contents are impossible.
     Impossible(String),
 }
 
-pub(super) fn parse(line: &[u8], names: &Names) -> Result<Event, Flaw> {
+pub(super) fn parse(line: &[u8], names: &Names) -> Result<ParsedLine, LineError> {
     const BLOCK: &[u8] = b"{\"type\":\"block\",";
     if !line.trim_ascii_start().starts_with(b"{") {
-        return Err(Flaw::Unreadable("the line is damaged".to_owned()));
+        return Err(LineError::Unreadable("the line is damaged".to_owned()));
     }
-    let unreadable = |e: serde_json::Error| Flaw::Unreadable(plain_in_line(&e));
+    let unreadable = |e: serde_json::Error| LineError::Unreadable(plain_in_line(&e));
     if line.starts_with(BLOCK) && clean::plain(line) {
         let block: BlockLine = serde_json::from_slice(line).map_err(unreadable)?;
         return block
             .timed(names)
-            .map_err(Flaw::Impossible)
-            .map(Event::Block);
+            .map_err(LineError::Impossible)
+            .map(ParsedLine::Block);
     }
     match clean::parse(line).map_err(unreadable)? {
         Line::Block(block) => {
             let block = BlockLine::of(&block);
             block
                 .timed(names)
-                .map_err(Flaw::Impossible)
-                .map(Event::Block)
+                .map_err(LineError::Impossible)
+                .map(ParsedLine::Block)
         }
-        other => Ok(Event::Other(other)),
+        other => Ok(ParsedLine::Other(other)),
     }
 }
 

@@ -44,9 +44,9 @@ pub fn portable_word(word: &str, project: &Path) -> String {
 
 /// Files and folders that a text may name, and their form in files that travel.
 #[derive(Debug)]
-pub struct Portable(Vec<(String, String)>);
+pub struct PortablePaths(Vec<(String, String)>);
 
-impl Portable {
+impl PortablePaths {
     /// Only absolute paths reveal where they lie on this machine.
     pub fn of<'p>(paths: impl IntoIterator<Item = &'p Path>, project: &Path) -> Self {
         let absolute = paths
@@ -113,7 +113,7 @@ mod tests {
         let project = Path::new("/home/someone/dgx");
         let paths = ["/tmp/mine", "/tmp/mine/variants/", "variants", "/"].map(Path::new);
         let inside = Path::new("/home/someone/dgx/configs/round4.toml");
-        let portable = Portable::of(paths.into_iter().chain([inside]), project);
+        let portable = PortablePaths::of(paths.into_iter().chain([inside]), project);
         let told = |text: &str| portable.told(text);
         assert_eq!(
             told("reads at /tmp/mine/variants/x.cu:3 > /tmp/mine/y.cuh:4"),

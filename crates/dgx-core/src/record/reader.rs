@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::edge;
 use super::lines::{Stopped, pieces};
-use super::loading::{Loading, Refused};
+use super::loading::{RefusedLine, RunLoader};
 use super::run::Run;
 use super::schema::{Header, Line, SCHEMA};
 use crate::clean;
@@ -118,8 +118,8 @@ pub fn read_text(path: &Path, bytes: &[u8]) -> Result<Run, ReadError> {
 }
 
 fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
-    let corrupt = |refused: Refused| ReadError::corrupt(path, refused.line, refused.message);
-    let mut loading: Option<Loading> = None;
+    let corrupt = |refused: RefusedLine| ReadError::corrupt(path, refused.line, refused.message);
+    let mut loading: Option<RunLoader> = None;
     let read = pieces(source, |line, text| {
         if let Some(loading) = &mut loading {
             return loading.take(line, text).map_err(corrupt);
@@ -128,7 +128,7 @@ fn read_from(path: &Path, source: impl Read) -> Result<Run, ReadError> {
         let (first, rest) = text.split_at(end.map_or(text.len(), |at| at + 1));
         let run = Run::begun(path.to_owned(), read_header(path, first)?);
         loading
-            .insert(Loading::new(run))
+            .insert(RunLoader::new(run))
             .take(line + 1, rest)
             .map_err(corrupt)
     });

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::names::Names;
-use super::schema::{Build, ContenderRecord, End, Estimate, Examined, Header};
+use super::schema::{Build, ContenderRecord, Estimate, ExaminedCell, Header, RunEnd};
 use crate::config::Yardstick;
 use crate::domain::roofline::ResourceDemand;
 use crate::domain::{
@@ -28,7 +28,7 @@ pub struct Run {
     pub builds: Vec<Build>,
     /// Statistics of the blocks, by the numbers of shapes and arms.
     pub tally: Tally,
-    pub end: Option<End>,
+    pub end: Option<RunEnd>,
     /// The tool that timed it, if that was not dgx.
     pub tool: Option<String>,
     /// The last line was half written (the run was killed) and is not counted.
@@ -43,7 +43,7 @@ pub struct Run {
     pub(super) estimates: HashMap<(usize, usize), Estimate>,
     /// Of measured calls.
     pub(super) kernels: HashMap<(usize, usize), Vec<KernelTime>>,
-    pub(super) examined: HashMap<(usize, usize), Examined>,
+    pub(super) examined: HashMap<(usize, usize), ExaminedCell>,
     /// By the number of the shape.
     pub(super) tunings: HashMap<usize, Tuning>,
     /// By the number of a timed shape: its card, if known.

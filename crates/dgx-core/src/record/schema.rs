@@ -34,8 +34,8 @@ pub enum Line {
     Void(VoidedTimes),
     Estimate(Estimate),
     Kernels(CallKernels),
-    Examined(Examined),
-    End(End),
+    Examined(ExaminedCell),
+    End(RunEnd),
 }
 
 /// Everything needed to read the rest of the file without the config or the variants.
@@ -75,7 +75,7 @@ pub struct Header {
     pub shard: Option<Shard>,
     /// The run files it was merged from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
+    pub parts: Vec<MergedPart>,
 }
 
 impl Header {
@@ -103,7 +103,7 @@ impl Header {
 
     /// The seed of a shape's data.
     pub fn data_seed(&self, shape: &str) -> u64 {
-        let of = |part: &&Part| {
+        let of = |part: &&MergedPart| {
             let mut names = part.shapes.iter().chain(&part.unfinished);
             names.any(|name| name == shape)
         };
@@ -129,7 +129,7 @@ pub struct Shard {
 /// What a merged run took from one file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct MergedPart {
     /// Its name, without the folder.
     pub file: String,
     /// e.g. `2/4`, if it was a shard.
@@ -397,7 +397,7 @@ impl Settings {
 /// cell that was `ok` and has hazards is `racy`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Examined {
+pub struct ExaminedCell {
     pub contender: ContenderId,
     pub shape: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -478,7 +478,7 @@ pub struct CallKernels {
 /// The last line of a run that was not killed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct RunEnd {
     pub complete: bool,
     /// Why it stopped early, if it did.
     pub reason: Option<String>,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::lock::{Claim, claim};
-use super::schema::{End, Header, Line};
+use super::schema::{Header, Line, RunEnd};
 use super::{ReadError, Run, edge, read};
 use crate::diagnostic::CommandError;
 use crate::domain::Exit;
@@ -305,7 +305,7 @@ pub fn ended(path: &Path) -> bool {
 }
 
 /// The last line of a run file, if it ended, without reading the rest of it.
-pub fn end(path: &Path) -> Option<End> {
+pub fn end(path: &Path) -> Option<RunEnd> {
     const TAIL: u64 = 64 << 10;
     let last = || -> std::io::Result<Vec<u8>> {
         let mut file = files::open(path)?;

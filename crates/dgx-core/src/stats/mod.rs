@@ -24,7 +24,7 @@ pub(crate) use intervals::{Estimates, PROCESSES};
 pub use kendall::kendall_tau;
 pub use moments::Moments;
 pub use outliers::outliers;
-pub use reservoir::Drawn;
+pub use reservoir::KeptSample;
 pub use reservoir::Reservoir;
 pub use tally::{Sampled, Tally};
 pub use ties::{RankPosition, places};

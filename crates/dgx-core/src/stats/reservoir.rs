@@ -9,12 +9,12 @@ const KEPT: usize = 2048;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reservoir {
     seen: u64,
-    kept: Vec<Drawn>,
+    kept: Vec<KeptSample>,
 }
 
 /// One of the kept samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drawn {
+pub struct KeptSample {
     /// ln(µs).
     pub log: f32,
     pub clock_mhz: Option<f32>,
@@ -27,7 +27,7 @@ pub struct Drawn {
 impl Reservoir {
     pub(super) fn add(&mut self, process: u32, sample: &Sampled) {
         self.seen += 1;
-        let entry = Drawn {
+        let entry = KeptSample {
             log: sample.log as f32,
             clock_mhz: sample.clock_mhz.map(|c| c as f32),
             process,
@@ -56,7 +56,7 @@ impl Reservoir {
     }
 
     /// The kept ones, process by process in the order they were taken.
-    pub fn in_order(&self) -> Vec<Drawn> {
+    pub fn in_order(&self) -> Vec<KeptSample> {
         let mut kept = self.kept.clone();
         kept.sort_by_key(|kept| (kept.process, kept.number));
         kept

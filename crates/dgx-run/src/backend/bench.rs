@@ -2,7 +2,7 @@
 
 use super::{Job, Observation, RunFailure, Salt};
 use crate::operator::{Operands, Oracle};
-use crate::validate::{Passed, Subject, Tolerance, UsedProof};
+use crate::validate::{Passed, ProofSubject, Tolerance, UsedProof};
 use dgx_core::domain::{ContenderId, KernelTime, Micros, Shape, Tuning};
 
 /// The setting of a bench: one shape, in one process of a sweep.
@@ -11,7 +11,7 @@ pub struct BenchSetup<'a> {
     pub shape: &'a Shape,
     /// Data sets that calls alternate between. A backend without room for all of them takes the
     /// first few.
-    pub sets: &'a [Set<'a>],
+    pub sets: &'a [OperandSet<'a>],
     /// The key that hides expected results on the device from kernels that look for them.
     pub seal: u64,
     /// Whether operands are flushed from L2 before every timed call.
@@ -21,7 +21,7 @@ pub struct BenchSetup<'a> {
 
 /// Operands and the expected result.
 #[derive(Clone, Copy)]
-pub struct Set<'a> {
+pub struct OperandSet<'a> {
     pub name: &'a str,
     pub operands: &'a Operands,
     pub oracle: &'a Oracle,
@@ -51,7 +51,7 @@ pub trait Bench {
     fn sets(&self) -> usize;
 
     /// Prepares a contender for calls; returns the subject that a proof must name.
-    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure>;
+    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<ProofSubject, RunFailure>;
 
     /// The same for the yardstick of this name, with the kept algorithms or the fastest ones;
     /// returns the choice, if there is one. Uses the data of the last call.
@@ -60,11 +60,11 @@ pub trait Bench {
         name: &ContenderId,
         kept: Option<&Tuning>,
         tolerance: Tolerance,
-    ) -> Result<(Subject, Option<Tuning>), String>;
+    ) -> Result<(ProofSubject, Option<Tuning>), String>;
 
     /// Calls without timing, and returns whether the device suspects an error. Values that earlier
     /// calls left in the module's variables stay there.
-    fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure>;
+    fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure>;
 
     /// Times one call of the proof's subject, and consumes the proof. Errors say whether the device
     /// survived.
@@ -81,20 +81,24 @@ pub trait Bench {
     }
 
     /// Reads back memory after the last call.
-    fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure>;
+    fn observe(
+        &mut self,
+        subject: &ProofSubject,
+        data: CallData,
+    ) -> Result<Observation, RunFailure>;
 }
 
 /// The entry that a proof is for: no other can be timed with it.
 pub(crate) fn proven<'a, E>(
     entries: &'a [E],
-    subject_of: impl Fn(&E) -> &Subject,
-    subject: &Subject,
+    subject_of: impl Fn(&E) -> &ProofSubject,
+    subject: &ProofSubject,
 ) -> Result<&'a E, RunFailure> {
     let mut entries = entries.iter();
     entries
         .find(|entry| subject_of(entry) == subject)
         .ok_or_else(|| {
-            let Subject {
+            let ProofSubject {
                 contender,
                 shape,
                 image,
@@ -110,13 +114,13 @@ mod tests {
 
     #[test]
     fn a_proof_opens_its_own_entry_and_no_other() {
-        let subject = |contender: &str, shape: &str, image: &str| Subject {
+        let subject = |contender: &str, shape: &str, image: &str| ProofSubject {
             contender: ContenderId::from_text(contender),
             shape: shape.to_owned(),
             image: image.to_owned(),
         };
         let entries = [subject("x", "s", "i"), subject("y", "s", "i")];
-        let found = |wanted: &Subject| proven(&entries, |e| e, wanted).cloned();
+        let found = |wanted: &ProofSubject| proven(&entries, |e| e, wanted).cloned();
         assert_eq!(found(&entries[1]).as_ref(), Ok(&entries[1]));
         for other in [
             subject("z", "s", "i"),

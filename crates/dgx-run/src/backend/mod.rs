@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 use crate::compile::Image;
 use crate::operator::{Operands, Oracle, OutputValues};
 use crate::plan::OperatorCall;
-use crate::validate::Exhibit;
+use crate::validate::CallEffects;
 pub use bench::Bench;
 pub use bench::CallData;
 pub(crate) use bench::proven;
-pub use bench::{BenchSetup, Set, Timed};
+pub use bench::{BenchSetup, OperandSet, Timed};
 use dgx_core::domain::{
     BackendKind, Bytes, ContenderId, Device, Hazard, HazardWatch, KernelTime, Micros, Status,
 };
@@ -75,7 +75,7 @@ pub trait Backend {
 pub trait Loaded {
     /// Runs the operator call once and reports everything it did to memory, which is prepared
     /// before and compared after.
-    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure>;
+    fn call(&mut self, data: &CallInput<'_>) -> Result<Observation, RunFailure>;
 
     /// The contents of the wanted buffers after the last call, byte by byte; or the reason why they
     /// are not known.
@@ -87,7 +87,7 @@ pub trait Loaded {
     /// is a group, and the index of an element in its C.
     fn search(
         &mut self,
-        _data: &Data<'_>,
+        _data: &CallInput<'_>,
         _element: Option<(usize, usize)>,
     ) -> Option<AccessSites> {
         None
@@ -117,7 +117,7 @@ pub struct Job<'a> {
 
 /// The data and settings of one call.
 #[derive(Clone, Copy)]
-pub struct Data<'a> {
+pub struct CallInput<'a> {
     pub operands: &'a Operands,
     /// Names the operands (shape, distribution, seed): a backend may keep its copy of them for the
     /// next call with the same name.
@@ -191,8 +191,8 @@ pub struct Observation {
 
 impl Observation {
     /// The part of it that is judged.
-    pub(crate) fn exhibit(&self) -> Exhibit<'_> {
-        Exhibit {
+    pub(crate) fn exhibit(&self) -> CallEffects<'_> {
+        CallEffects {
             outputs: &self.outputs,
             trespasses: self.trespasses.iter().map(ToString::to_string).collect(),
             copied: self.copied,

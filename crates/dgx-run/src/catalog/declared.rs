@@ -4,18 +4,18 @@ use super::includes::without_comments;
 
 /// A `__global__` function.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declared {
+pub struct DeclaredKernel {
     pub name: String,
     /// It has no instance until one is named.
     pub is_template: bool,
-    pub params: Vec<Declaration>,
+    pub params: Vec<DeclaredParam>,
     /// The maximum number of threads it is compiled for, if that is written as a number.
     pub threads: Option<u32>,
 }
 
 /// A parameter as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declaration {
+pub struct DeclaredParam {
     /// `const float* __restrict__ x`.
     pub text: String,
     pub name: String,
@@ -31,7 +31,7 @@ const ATTRIBUTES: [&str; 4] = [
 ];
 
 /// All kernels of a CUDA source.
-pub fn declared(source: &str) -> Vec<Declared> {
+pub fn declared(source: &str) -> Vec<DeclaredKernel> {
     let text = without_comments(source);
     let places = text.match_indices("__global__");
     places
@@ -39,7 +39,7 @@ pub fn declared(source: &str) -> Vec<Declared> {
         .collect()
 }
 
-fn kernel(before: &str, mut rest: &str) -> Option<Declared> {
+fn kernel(before: &str, mut rest: &str) -> Option<DeclaredKernel> {
     let mut threads = None;
     loop {
         rest = rest.trim_start_matches(|c: char| !is_word(c) && c != '(' && c != ';' && c != '{');
@@ -59,7 +59,7 @@ fn kernel(before: &str, mut rest: &str) -> Option<Declared> {
                     continue;
                 }
                 let head = before.rfind([';', '}']).map_or(before, |at| &before[at..]);
-                return Some(Declared {
+                return Some(DeclaredKernel {
                     name: word.to_owned(),
                     is_template: head.contains("template"),
                     params: params(list),
@@ -90,7 +90,7 @@ fn closing(text: &str) -> Option<usize> {
     ends.next().map(|(at, _)| at)
 }
 
-fn params(list: &str) -> Vec<Declaration> {
+fn params(list: &str) -> Vec<DeclaredParam> {
     let mut depth = 0;
     let parts = list.split(|c: char| {
         match c {
@@ -106,7 +106,7 @@ fn params(list: &str) -> Vec<Declaration> {
     written.map(declaration).collect()
 }
 
-fn declaration(text: &str) -> Declaration {
+fn declaration(text: &str) -> DeclaredParam {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let named = text.split('=').next().unwrap_or_default();
     let named = named.split('[').next().unwrap_or_default();
@@ -115,7 +115,7 @@ fn declaration(text: &str) -> Declaration {
         .rsplit(|c: char| !is_word(c))
         .next()
         .unwrap_or_default();
-    Declaration {
+    DeclaredParam {
         name: name.to_owned(),
         is_pointer: text.contains(['*', '[']),
         text,

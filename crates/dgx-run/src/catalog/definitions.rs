@@ -17,7 +17,7 @@ const MAX_COMBINATIONS: usize = 256;
 type Choices = BTreeMap<String, Vec<i64>>;
 
 /// The names that a variant's expressions may use.
-pub(super) struct Defined {
+pub(super) struct DefinedNames {
     pub(super) params: Choices,
     /// The tuned constants.
     pub(super) choose: Choices,
@@ -26,7 +26,10 @@ pub(super) struct Defined {
 }
 
 impl Reader<'_> {
-    pub(super) fn definitions(&mut self, wire: &mut FrontMatter) -> Result<Defined, InputError> {
+    pub(super) fn definitions(
+        &mut self,
+        wire: &mut FrontMatter,
+    ) -> Result<DefinedNames, InputError> {
         let own = self.own_names(wire)?;
         let parent = self.parent.clone();
         let parent = parent.as_deref();
@@ -65,7 +68,7 @@ impl Reader<'_> {
             ));
         }
         let tiles = wire.tiles.is_some() || parent.is_some_and(|p| p.tiles.is_some());
-        Ok(Defined {
+        Ok(DefinedNames {
             params,
             choose,
             definitions: self.in_order(all, tiles)?,

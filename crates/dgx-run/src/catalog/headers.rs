@@ -34,7 +34,7 @@ pub struct Headers {
 }
 
 /// The compiler's input under one name.
-enum Shown<'a> {
+enum HeaderText<'a> {
     File(&'a Header),
     /// Another name of a file.
     Alias(&'a str),
@@ -179,13 +179,13 @@ impl Headers {
         }
     }
 
-    fn shown(&self) -> impl Iterator<Item = (&str, Shown<'_>)> {
+    fn shown(&self) -> impl Iterator<Item = (&str, HeaderText<'_>)> {
         self.meanings.iter().filter_map(|(name, meanings)| {
             let shown = match (meanings.len(), meanings.first()?) {
-                (1, Some(file)) if file == name => Shown::File(self.files.get(file)?),
-                (1, Some(file)) => Shown::Alias(file),
+                (1, Some(file)) if file == name => HeaderText::File(self.files.get(file)?),
+                (1, Some(file)) => HeaderText::Alias(file),
                 (1, None) => return None,
-                _ => Shown::Ambiguous(meanings),
+                _ => HeaderText::Ambiguous(meanings),
             };
             Some((name.as_str(), shown))
         })
@@ -195,12 +195,12 @@ impl Headers {
     pub fn texts(&self) -> impl Iterator<Item = (&str, String)> {
         self.shown().map(|(name, shown)| {
             let text = match shown {
-                Shown::File(Header { path, text, .. }) => {
+                HeaderText::File(Header { path, text, .. }) => {
                     let path = path.display().to_string();
                     format!("#line 1 {}\n{text}", c_string(&path))
                 }
-                Shown::Alias(file) => format!("#include <{file}>\n"),
-                Shown::Ambiguous(meanings) => {
+                HeaderText::Alias(file) => format!("#include <{file}>\n"),
+                HeaderText::Ambiguous(meanings) => {
                     let all: Vec<String> = meanings.iter().map(|m| self.place(m)).collect();
                     format!(
                         "#error {name} may be {}: give one of them another name\n",
@@ -240,9 +240,9 @@ impl Headers {
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.shown().flat_map(|(name, shown)| {
             let content = match shown {
-                Shown::File(header) => header.text.as_str(),
-                Shown::Alias(file) => file,
-                Shown::Ambiguous(_) => "",
+                HeaderText::File(header) => header.text.as_str(),
+                HeaderText::Alias(file) => file,
+                HeaderText::Ambiguous(_) => "",
             };
             [name, content]
         })

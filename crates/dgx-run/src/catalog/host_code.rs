@@ -81,7 +81,7 @@ pub(super) fn definitions(text: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     /// Space or a comment.
     Blank,
     Directive,
@@ -90,7 +90,7 @@ enum Kind {
 
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
-    kind: Kind,
+    kind: TokenKind,
     text: &'a str,
 }
 
@@ -105,7 +105,7 @@ fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
         let (kind, len) = first_token(rest, line_start)?;
         let (text, after) = rest.split_at(len);
         line_start = match kind {
-            Kind::Blank => text.contains('\n') || line_start,
+            TokenKind::Blank => text.contains('\n') || line_start,
             _ => false,
         };
         rest = after;
@@ -114,23 +114,23 @@ fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
 }
 
 /// Kind and length of the first token of `text`.
-fn first_token(text: &str, line_start: bool) -> Option<(Kind, usize)> {
+fn first_token(text: &str, line_start: bool) -> Option<(TokenKind, usize)> {
     let first = text.chars().next()?;
     let length_of = |more: fn(char) -> bool| text.find(|c| !more(c)).unwrap_or(text.len());
     if first.is_whitespace() {
-        return Some((Kind::Blank, length_of(char::is_whitespace)));
+        return Some((TokenKind::Blank, length_of(char::is_whitespace)));
     }
     if text.starts_with("//") {
-        return Some((Kind::Blank, line(text)));
+        return Some((TokenKind::Blank, line(text)));
     }
     if let Some(comment) = text.strip_prefix("/*") {
         return Some((
-            Kind::Blank,
+            TokenKind::Blank,
             comment.find("*/").map_or(text.len(), |at| at + 4),
         ));
     }
     let len = match first {
-        '#' if line_start => return Some((Kind::Directive, line(text))),
+        '#' if line_start => return Some((TokenKind::Directive, line(text))),
         '0'..='9' => length_of(|c| is_word(c) || c == '.' || c == '\''),
         '"' | '\'' => literal(text, first).unwrap_or(1),
         c if is_word(c) => {
@@ -143,7 +143,7 @@ fn first_token(text: &str, line_start: bool) -> Option<(Kind, usize)> {
         }
         c => c.len_utf8(),
     };
-    Some((Kind::Code, len))
+    Some((TokenKind::Code, len))
 }
 
 /// The length of a line, including those it continues on.
@@ -182,7 +182,7 @@ struct Filter<'a> {
 }
 
 /// What happens to a declaration.
-enum Fate {
+enum DeclarationUse {
     Keep,
     Blank,
     /// Its body has its own declarations: members, or those of a namespace.
@@ -198,7 +198,7 @@ impl<'a> Filter<'a> {
         while at < range.end {
             let token = self.tokens[at];
             let is_access = members && ["public", "private", "protected"].contains(&token.text);
-            if token.kind != Kind::Code || token.text == ":" || is_access {
+            if token.kind != TokenKind::Code || token.text == ":" || is_access {
                 self.out.push_str(token.text);
                 at += 1;
                 continue;
@@ -225,9 +225,9 @@ impl<'a> Filter<'a> {
             false => self.end_of_function(close, end),
         };
         match fate {
-            Fate::Keep => self.emit(start..after, true),
-            Fate::Blank => self.emit(start..after, false),
-            Fate::Enter { members } => {
+            DeclarationUse::Keep => self.emit(start..after, true),
+            DeclarationUse::Blank => self.emit(start..after, false),
+            DeclarationUse::Enter { members } => {
                 self.emit(start..stop + 1, true);
                 self.scope(stop + 1..close, members);
                 self.emit(close..after, true);
@@ -244,14 +244,14 @@ impl<'a> Filter<'a> {
         while at < end {
             let token = self.tokens[at];
             match (token.kind, token.text) {
-                (Kind::Code, ";" | "{") => break,
-                (Kind::Code, "(") => {
+                (TokenKind::Code, ";" | "{") => break,
+                (TokenKind::Code, "(") => {
                     let attribute = words.last().is_some_and(|word| ATTRIBUTES.contains(word));
                     words.extend((!attribute).then_some("()"));
                     at = self.closing(at, end);
                 }
-                (Kind::Code, "[") => at = self.closing(at, end),
-                (Kind::Code, text) => words.push(text),
+                (TokenKind::Code, "[") => at = self.closing(at, end),
+                (TokenKind::Code, text) => words.push(text),
                 _ => {}
             }
             at += 1;
@@ -276,22 +276,22 @@ impl<'a> Filter<'a> {
     }
 
     /// For a declaration with a body, and whether a `;` ends it.
-    fn fate(&self, words: &[&str], members: bool) -> (Fate, bool) {
+    fn fate(&self, words: &[&str], members: bool) -> (DeclarationUse, bool) {
         let has = |word| words.contains(&word);
         let keep_if = |keep| match keep {
-            true => Fate::Keep,
-            false => Fate::Blank,
+            true => DeclarationUse::Keep,
+            false => DeclarationUse::Blank,
         };
         let is_linkage = words.len() == 2 && words[0] == "extern" && words[1].starts_with('"');
         if words.iter().take(2).any(|word| *word == "namespace") || is_linkage {
-            return (Fate::Enter { members: false }, false);
+            return (DeclarationUse::Enter { members: false }, false);
         }
         let is_function = has("()") && (!has("=") || has("operator"));
         if !is_function && has("enum") {
-            return (Fate::Keep, true);
+            return (DeclarationUse::Keep, true);
         }
         if !is_function && ["struct", "class", "union"].into_iter().any(has) {
-            return (Fate::Enter { members: true }, true);
+            return (DeclarationUse::Enter { members: true }, true);
         }
         let is_device = self.words.keep(words);
         match is_function {
@@ -307,7 +307,7 @@ impl<'a> Filter<'a> {
     fn end_of_function(&self, close: usize, end: usize) -> usize {
         let mut close = close;
         loop {
-            let next = (close + 1..end).find(|at| self.tokens[*at].kind == Kind::Code);
+            let next = (close + 1..end).find(|at| self.tokens[*at].kind == TokenKind::Code);
             let open = match next.map(|at| (at, self.tokens[at].text)) {
                 Some((at, "{")) => at,
                 Some((at, ",")) => self.find(at, end, &["{", ";"]),
@@ -320,7 +320,7 @@ impl<'a> Filter<'a> {
     fn find(&self, from: usize, end: usize, texts: &[&str]) -> usize {
         let is_it = |at: &usize| {
             let Token { kind, text } = self.tokens[*at];
-            kind == Kind::Code && texts.contains(&text)
+            kind == TokenKind::Code && texts.contains(&text)
         };
         (from..end).find(is_it).unwrap_or(end)
     }
@@ -350,7 +350,7 @@ impl<'a> Filter<'a> {
         let range = range.start..range.end.min(self.tokens.len());
         for token in &self.tokens[range] {
             let directive = token.text.trim_start_matches(['#', ' ', '\t']);
-            let stays = token.kind == Kind::Directive && !directive.starts_with("pragma");
+            let stays = token.kind == TokenKind::Directive && !directive.starts_with("pragma");
             match keep || stays {
                 true => self.out.push_str(token.text),
                 false => self.out.extend(token.text.chars().map(blank)),

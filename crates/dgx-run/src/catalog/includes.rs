@@ -2,7 +2,7 @@
 
 /// A file to include.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct Include {
     pub name: String,
     /// `"name"`, which is first looked for beside the including file.
     pub quoted: bool,
@@ -10,16 +10,16 @@ pub(super) struct Wish {
 
 /// The includes of one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Wishes {
-    pub wishes: Vec<Wish>,
+pub(super) struct Includes {
+    pub wishes: Vec<Include>,
     /// Names composed by macros, as written: only the preprocessor knows them.
     pub computed: Vec<String>,
 }
 
 /// Every `include` and `__has_include` of a text, in any form: splices, comments, `%:` and spaces
 /// are handled, conditions are not.
-pub(super) fn wishes(text: &str) -> Wishes {
-    let mut found = Wishes::default();
+pub(super) fn wishes(text: &str) -> Includes {
+    let mut found = Includes::default();
     for line in without_comments(&spliced(text)).lines() {
         let directive = line.find('#').into_iter().chain(line.find("%:")).min();
         let from = match directive {
@@ -38,7 +38,7 @@ pub(super) fn wishes(text: &str) -> Wishes {
     found
 }
 
-fn wish(rest: &str) -> Option<Wish> {
+fn wish(rest: &str) -> Option<Include> {
     let quoted = rest.starts_with('"');
     let close = match quoted {
         true => '"',
@@ -46,7 +46,7 @@ fn wish(rest: &str) -> Option<Wish> {
     };
     let inner = rest.strip_prefix(['"', '<'])?;
     let (name, _) = inner.split_once(close)?;
-    Some(Wish {
+    Some(Include {
         name: name.to_owned(),
         quoted,
     })

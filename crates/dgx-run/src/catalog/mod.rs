@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-pub use declared::{Declaration, Declared, declared};
+pub use declared::{DeclaredKernel, DeclaredParam, declared};
 pub use front_matter::is_identifier;
 pub use front_matter::locate as front_matter;
 pub use front_matter::toml_of;
@@ -63,20 +63,20 @@ pub struct Catalog {
     files: BTreeMap<String, Vec<VariantSource>>,
     /// The same for folders named after an operator, by its name.
     of_operators: BTreeMap<String, BTreeMap<String, Vec<VariantSource>>>,
-    folders: Vec<Folder>,
+    folders: Vec<VariantFolder>,
     include: Vec<PathBuf>,
     /// Files among the variants that look like one but are not: the reason, and the remedy.
     passed_over: Vec<InputError>,
 }
 
 #[derive(Clone, Debug)]
-struct Folder {
+struct VariantFolder {
     path: PathBuf,
     /// Read when a variant of the folder is first read.
     library: OnceLock<Library>,
 }
 
-impl Folder {
+impl VariantFolder {
     fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -186,12 +186,12 @@ impl Catalog {
                 false => self.passed_over.extend(passed_over(path)),
             }
         }
-        self.folders.push(Folder::new(folder));
+        self.folders.push(VariantFolder::new(folder));
         for matter in paths {
             if let Some(source) = named_source(&matter) {
                 let near = source.parent().unwrap_or(folder).to_owned();
                 self.add_file(name(&matter), (source, Some(matter)), of);
-                self.folders.push(Folder::new(&near));
+                self.folders.push(VariantFolder::new(&near));
             }
         }
     }

@@ -1,9 +1,9 @@
 //! How each compiler makes an image of a unit, and what that image depends on.
 
 use super::process::{NoImage, Process};
-use super::serve::{Delivery, Order};
+use super::serve::{NvrtcReply, NvrtcRequest};
 use super::triton::{self, Outcome, Python};
-use super::{Compiler, CompilerKind, Error, Image, Limits, TranslationUnit};
+use super::{CompileLimits, Compiler, CompilerKind, Error, Image, TranslationUnit};
 use super::{diagnostics, entries, ptxas};
 use crate::catalog::is_identifier;
 use crate::plan::TritonRequest;
@@ -11,7 +11,7 @@ use crate::toolkit;
 use dgx_core::domain::content_hash;
 
 /// The result of compiling.
-pub(super) enum Built {
+pub(super) enum CompileOutcome {
     /// The compiler's answer: it would be the same again.
     Said(Result<Image, String>),
     /// The compiler gave up, or was stopped.
@@ -57,7 +57,7 @@ impl Compiler {
         unit: &TranslationUnit,
         key: &str,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Built, Error> {
+    ) -> Result<CompileOutcome, Error> {
         let built = match &unit.compiler {
             CompilerKind::Nvrtc => return self.by_nvrtc(unit, key, stop),
             CompilerKind::Ptxas => self.by_ptxas(unit, key, stop),
@@ -65,9 +65,9 @@ impl Compiler {
         };
         Ok(match built {
             Ok(built) => built,
-            Err(NoImage::Stopped) => Built::Stopped,
-            Err(NoImage::TimedOut(spent)) => Built::Gave(stopped_after(&spent)),
-            Err(NoImage::Died(how) | NoImage::Killed(how)) => Built::Gave(how),
+            Err(NoImage::Stopped) => CompileOutcome::Stopped,
+            Err(NoImage::TimedOut(spent)) => CompileOutcome::Gave(stopped_after(&spent)),
+            Err(NoImage::Died(how) | NoImage::Killed(how)) => CompileOutcome::Gave(how),
         })
     }
 
@@ -76,14 +76,14 @@ impl Compiler {
         unit: &TranslationUnit,
         key: &str,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Built, NoImage> {
+    ) -> Result<CompileOutcome, NoImage> {
         let program = match ptxas::find() {
             Ok(program) => program,
-            Err(missing) => return Ok(Built::Gave(missing)),
+            Err(missing) => return Ok(CompileOutcome::Gave(missing)),
         };
         let ptx = (unit.name.as_str(), &*unit.source);
         let made = ptxas::assemble(&program, ptx, (&unit.arch, &[]), &self.limits, stop)?;
-        Ok(Built::Said(match made.cubin {
+        Ok(CompileOutcome::Said(match made.cubin {
             Some(cubin) => {
                 let ptx = unit.source.to_string();
                 Ok(image(unit, key, (cubin, ptx), &made.log, &[]))
@@ -98,10 +98,10 @@ impl Compiler {
         request: &TritonRequest,
         key: &str,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Built, NoImage> {
+    ) -> Result<CompileOutcome, NoImage> {
         let python = match self.python() {
             Ok(python) => python,
-            Err(missing) => return Ok(Built::Gave(missing.to_owned())),
+            Err(missing) => return Ok(CompileOutcome::Gave(missing.to_owned())),
         };
         let made = triton::compile(python, unit, request, &self.limits, stop)?;
         let kernel = match made {
@@ -109,8 +109,8 @@ impl Compiler {
             Outcome::Refused {
                 message,
                 lasting: true,
-            } => return Ok(Built::Said(Err(message))),
-            Outcome::Refused { message, .. } => return Ok(Built::Gave(message)),
+            } => return Ok(CompileOutcome::Said(Err(message))),
+            Outcome::Refused { message, .. } => return Ok(CompileOutcome::Gave(message)),
         };
         let lowered = unit
             .kernels
@@ -122,7 +122,7 @@ impl Compiler {
             report.dynamic_smem = kernel.shared;
             report.hidden_params = triton::HIDDEN;
         }
-        Ok(Built::Said(Ok(image)))
+        Ok(CompileOutcome::Said(Ok(image)))
     }
 
     fn by_nvrtc(
@@ -130,13 +130,13 @@ impl Compiler {
         unit: &TranslationUnit,
         key: &str,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Built, Error> {
+    ) -> Result<CompileOutcome, Error> {
         let order = order(unit);
-        let Limits { time, memory } = self.limits;
+        let CompileLimits { time, memory } = self.limits;
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let used = idle.is_some();
         let Some(mut process) = idle.map_or_else(|| self.fresh(stop), |p| Ok(Some(p)))? else {
-            return Ok(Built::Stopped);
+            return Ok(CompileOutcome::Stopped);
         };
         let mut made = process.make(&order, time, stop);
         // A used process also has the heap of earlier units, and any process can be killed from
@@ -151,16 +151,18 @@ impl Compiler {
             drop(process);
             process = match self.fresh(stop)? {
                 Some(process) => process,
-                None => return Ok(Built::Stopped),
+                None => return Ok(CompileOutcome::Stopped),
             };
             made = process.make(&order, time, stop);
         }
         let (delivery, cubin) = match made {
             Ok(made) => made,
-            Err(NoImage::Stopped) => return Ok(Built::Stopped),
-            Err(NoImage::TimedOut(spent)) => return Ok(Built::Gave(stopped_after(&spent))),
+            Err(NoImage::Stopped) => return Ok(CompileOutcome::Stopped),
+            Err(NoImage::TimedOut(spent)) => {
+                return Ok(CompileOutcome::Gave(stopped_after(&spent)));
+            }
             Err(NoImage::Died(how) | NoImage::Killed(how)) => {
-                return Ok(Built::Gave(format!(
+                return Ok(CompileOutcome::Gave(format!(
                     "the compiler {how}; it may take {memory} of memory"
                 )));
             }
@@ -170,18 +172,22 @@ impl Compiler {
             idle.push(process);
         }
         Ok(match delivery {
-            Delivery::Failed { reason } => Built::Gave(reason),
-            Delivery::Ready => Built::Gave("the compiling process spoke out of turn".to_owned()),
-            Delivery::Refused { ptx, log } if gave_up => {
-                let message = self.complaint(unit, &log, &ptx);
-                Built::Gave(format!("out of memory: it may take {memory}\n{message}"))
+            NvrtcReply::Failed { reason } => CompileOutcome::Gave(reason),
+            NvrtcReply::Ready => {
+                CompileOutcome::Gave("the compiling process spoke out of turn".to_owned())
             }
-            Delivery::Refused { ptx, log } => Built::Said(Err(self.complaint(unit, &log, &ptx))),
-            Delivery::Compiled {
+            NvrtcReply::Refused { ptx, log } if gave_up => {
+                let message = self.complaint(unit, &log, &ptx);
+                CompileOutcome::Gave(format!("out of memory: it may take {memory}\n{message}"))
+            }
+            NvrtcReply::Refused { ptx, log } => {
+                CompileOutcome::Said(Err(self.complaint(unit, &log, &ptx)))
+            }
+            NvrtcReply::Compiled {
                 ptx, log, lowered, ..
             } => {
                 let code = (cubin, relative(ptx));
-                Built::Said(Ok(image(unit, key, code, &log, &lowered)))
+                CompileOutcome::Said(Ok(image(unit, key, code, &log, &lowered)))
             }
         })
     }
@@ -228,10 +234,10 @@ fn image(
     }
 }
 
-pub(super) fn order(unit: &TranslationUnit) -> Order {
+pub(super) fn order(unit: &TranslationUnit) -> NvrtcRequest {
     let texts = unit.headers.texts();
     let is_instance = |name: &&String| !is_identifier(name);
-    Order {
+    NvrtcRequest {
         name: unit.name.clone(),
         source: unit.source.to_string(),
         flags: unit.flags(),

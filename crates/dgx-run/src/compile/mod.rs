@@ -34,11 +34,11 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::Headers;
 use crate::plan::{LaunchGeometry, TritonRequest};
 use crate::toolkit;
-use build::{Built, order, stopped_after};
+use build::{CompileOutcome, order, stopped_after};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::printable;
 use process::{NoImage, Process};
-use serve::Delivery;
+use serve::NvrtcReply;
 use triton::Python;
 
 pub use cache::{Cache, Cached, cache_root};
@@ -48,7 +48,7 @@ pub use nvrtc::Nvrtc;
 pub(crate) use occupancy::Footprint;
 pub use occupancy::Residency;
 pub use occupancy::{occupancy, residency};
-pub use process::Limits;
+pub use process::CompileLimits;
 pub use ptxas::find as find_ptxas;
 pub use serve::serve;
 pub(crate) use signature::parameters;
@@ -244,7 +244,7 @@ pub struct Compiler {
     cache: Cache,
     /// The dgx binary that compiling processes run.
     program: PathBuf,
-    limits: Limits,
+    limits: CompileLimits,
     /// Idle compiling processes.
     idle: Mutex<Vec<Process>>,
     /// Found when the first Triton kernel is compiled.
@@ -253,7 +253,7 @@ pub struct Compiler {
 
 impl Compiler {
     /// Finds NVRTC and opens the cache under `root`.
-    pub fn new(root: &Path, limits: Limits) -> Result<Self, Error> {
+    pub fn new(root: &Path, limits: CompileLimits) -> Result<Self, Error> {
         let program = std::env::current_exe().map_err(|e| Error::NoProcess {
             reason: format!("cannot find dgx itself: {e}"),
         })?;
@@ -361,14 +361,18 @@ impl Compiler {
             return Ok(compiled(outcome, true));
         }
         let outcome = match self.build(unit, &key, stop)? {
-            Built::Said(outcome) => {
+            CompileOutcome::Said(outcome) => {
                 self.cache.publish(&key, &outcome)?;
                 outcome
             }
             // Not deterministic: the next attempt may succeed.
-            Built::Gave(reason) if reason.starts_with(&unit.name) => Err(printable(&reason)),
-            Built::Gave(reason) => Err(printable(&format!("{}: error: {reason}", unit.name))),
-            Built::Stopped => return Ok(None),
+            CompileOutcome::Gave(reason) if reason.starts_with(&unit.name) => {
+                Err(printable(&reason))
+            }
+            CompileOutcome::Gave(reason) => {
+                Err(printable(&format!("{}: error: {reason}", unit.name)))
+            }
+            CompileOutcome::Stopped => return Ok(None),
         };
         Ok(compiled(outcome, false))
     }
@@ -380,9 +384,9 @@ impl Compiler {
         if unit.compiler != CompilerKind::Nvrtc {
             let built = self.build(unit, "", &never)?;
             return Ok(match built {
-                Built::Said(Ok(image)) => image.remarks.join("\n"),
-                Built::Said(Err(message)) | Built::Gave(message) => message,
-                Built::Stopped => String::new(),
+                CompileOutcome::Said(Ok(image)) => image.remarks.join("\n"),
+                CompileOutcome::Said(Err(message)) | CompileOutcome::Gave(message) => message,
+                CompileOutcome::Stopped => String::new(),
             });
         }
         let order = order(unit);
@@ -390,12 +394,12 @@ impl Compiler {
             return Ok(String::new());
         };
         Ok(match process.make(&order, self.limits.time, &never) {
-            Ok((Delivery::Compiled { ptx, log, .. }, _)) => {
+            Ok((NvrtcReply::Compiled { ptx, log, .. }, _)) => {
                 diagnostics::log_message(&log, &ptx, &unit.name, &unit.headers)
             }
-            Ok((Delivery::Refused { ptx, log }, _)) => self.complaint(unit, &log, &ptx),
-            Ok((Delivery::Failed { reason }, _)) => reason,
-            Ok((Delivery::Ready, _)) => String::new(),
+            Ok((NvrtcReply::Refused { ptx, log }, _)) => self.complaint(unit, &log, &ptx),
+            Ok((NvrtcReply::Failed { reason }, _)) => reason,
+            Ok((NvrtcReply::Ready, _)) => String::new(),
             Err(NoImage::TimedOut(spent)) => stopped_after(&spent),
             Err(NoImage::Died(how) | NoImage::Killed(how)) => format!("the compiler {how}"),
             Err(NoImage::Stopped) => String::new(),
@@ -410,5 +414,5 @@ pub fn ptxas() -> Result<String, String> {
 
 /// The Python that compiles Triton's kernels.
 pub fn triton() -> Result<String, String> {
-    Python::find(&Limits::default()).map(|python| python.described)
+    Python::find(&CompileLimits::default()).map(|python| python.described)
 }

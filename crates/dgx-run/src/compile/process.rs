@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::serve::{Delivery, Order};
-use crate::child::{self, Child, Silence};
+use super::serve::{NvrtcReply, NvrtcRequest};
+use crate::child::{self, Child, NothingReceived};
 use dgx_core::domain::Bytes;
 
 /// Time limit for loading the compiler on a busy machine; not counted for any unit.
@@ -18,13 +18,13 @@ const STUCK: u32 = 10;
 
 /// Limits for compiling one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CompileLimits {
     /// CPU time: other work on a busy machine does not count.
     pub time: Duration,
     pub memory: Bytes,
 }
 
-impl Default for Limits {
+impl Default for CompileLimits {
     fn default() -> Self {
         Self {
             time: Duration::from_secs(120),
@@ -49,14 +49,14 @@ pub(super) enum NoImage {
 pub(super) struct Process {
     child: Child,
     stdin: Option<ChildStdin>,
-    deliveries: Receiver<(Delivery, Vec<u8>)>,
+    deliveries: Receiver<(NvrtcReply, Vec<u8>)>,
 }
 
 impl Process {
     /// Starts one and waits until the compiler is loaded.
     pub(super) fn start(
         program: &Path,
-        limits: &Limits,
+        limits: &CompileLimits,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, NoImage> {
         let mut command = Command::new(program);
@@ -73,36 +73,36 @@ impl Process {
             child,
         };
         match process.receive(START, stop) {
-            Ok((Delivery::Ready, _)) => Ok(process),
+            Ok((NvrtcReply::Ready, _)) => Ok(process),
             Ok(_) => Err(NoImage::Died("spoke out of turn".to_owned())),
-            Err(Silence::Closed) => Err(process.obituary()),
-            Err(Silence::TimedOut) => Err(NoImage::TimedOut(spent(START, "s"))),
-            Err(Silence::Stopped) => Err(NoImage::Stopped),
+            Err(NothingReceived::Closed) => Err(process.exit_report()),
+            Err(NothingReceived::TimedOut) => Err(NoImage::TimedOut(spent(START, "s"))),
+            Err(NothingReceived::Stopped) => Err(NoImage::Stopped),
         }
     }
 
     /// Sends one unit and waits for the result.
     pub(super) fn make(
         &mut self,
-        order: &Order,
+        order: &NvrtcRequest,
         time: Duration,
         stop: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(Delivery, Vec<u8>), NoImage> {
+    ) -> Result<(NvrtcReply, Vec<u8>), NoImage> {
         let mut line = serde_json::to_vec(order).unwrap_or_default();
         line.push(b'\n');
         let sent = self.stdin.as_mut().map(|stdin| stdin.write_all(&line));
         if !matches!(sent, Some(Ok(()))) {
-            return Err(self.obituary());
+            return Err(self.exit_report());
         }
         let computed = || self.child.cpu_time().unwrap_or_default();
         let before = computed();
         let is_up = || computed().saturating_sub(before) > time;
         match self.receive(time * STUCK, &|| stop() || is_up()) {
             Ok(delivery) => Ok(delivery),
-            Err(Silence::Closed) => Err(self.obituary()),
-            Err(Silence::Stopped) if stop() => Err(NoImage::Stopped),
-            Err(Silence::Stopped) => Err(NoImage::TimedOut(spent(time, "s of computing"))),
-            Err(Silence::TimedOut) => {
+            Err(NothingReceived::Closed) => Err(self.exit_report()),
+            Err(NothingReceived::Stopped) if stop() => Err(NoImage::Stopped),
+            Err(NothingReceived::Stopped) => Err(NoImage::TimedOut(spent(time, "s of computing"))),
+            Err(NothingReceived::TimedOut) => {
                 let stuck = "s in which it hardly computed: the machine is very busy";
                 Err(NoImage::TimedOut(spent(time * STUCK, stuck)))
             }
@@ -113,15 +113,15 @@ impl Process {
         &self,
         patience: Duration,
         stop: &dyn Fn() -> bool,
-    ) -> Result<(Delivery, Vec<u8>), Silence> {
+    ) -> Result<(NvrtcReply, Vec<u8>), NothingReceived> {
         child::receive(&self.deliveries, patience, stop)
     }
 
-    fn obituary(&mut self) -> NoImage {
-        let obituary = self.child.obituary();
-        match obituary.by_others() {
-            true => NoImage::Killed(obituary.short()),
-            false => NoImage::Died(obituary.short()),
+    fn exit_report(&mut self) -> NoImage {
+        let exit_report = self.child.exit_report();
+        match exit_report.by_others() {
+            true => NoImage::Killed(exit_report.short()),
+            false => NoImage::Died(exit_report.short()),
         }
     }
 }
@@ -130,7 +130,7 @@ fn spent(time: Duration, of: &str) -> String {
     format!("{} {of}", time.as_secs_f64())
 }
 
-fn listen(child: &mut Child) -> Receiver<(Delivery, Vec<u8>)> {
+fn listen(child: &mut Child) -> Receiver<(NvrtcReply, Vec<u8>)> {
     let (sender, deliveries) = channel();
     if let Some(stdout) = child.stdout() {
         thread::spawn(move || {
@@ -142,7 +142,7 @@ fn listen(child: &mut Child) -> Receiver<(Delivery, Vec<u8>)> {
                     return;
                 };
                 let len = match &delivery {
-                    Delivery::Compiled { cubin, .. } => *cubin as u64,
+                    NvrtcReply::Compiled { cubin, .. } => *cubin as u64,
                     _ => 0,
                 };
                 let mut cubin = Vec::new();

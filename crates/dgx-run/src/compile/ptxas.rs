@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Limits;
+use super::CompileLimits;
 use super::process::NoImage;
 use super::tool;
 use crate::toolkit;
@@ -30,7 +30,7 @@ pub(super) fn assemble(
     program: &Path,
     (name, ptx): (&str, &str),
     (arch, flags): (&str, &[String]),
-    limits: &Limits,
+    limits: &CompileLimits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Assembled, NoImage> {
     let folder = tempfile::tempdir().map_err(tool::no_room)?;

@@ -21,7 +21,7 @@ const FIRST: &str = "extern \"C\" __global__ void dgx_first() {}";
 
 /// One unit as the supervisor sends it, on one line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct NvrtcRequest {
     pub name: String,
     pub source: String,
     pub flags: Vec<String>,
@@ -34,7 +34,7 @@ pub(super) struct Order {
 /// The answer, on one line, followed by the given number of bytes of machine code.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Delivery {
+pub(super) enum NvrtcReply {
     /// The compiler is loaded; sent once, first.
     Ready,
     Compiled {
@@ -51,7 +51,7 @@ pub(super) enum Delivery {
     Failed { reason: String },
 }
 
-impl Delivery {
+impl NvrtcReply {
     /// Whether the compiler gave up, perhaps for lack of memory.
     pub(super) fn gave_up(&self) -> bool {
         match self {
@@ -84,16 +84,16 @@ pub fn serve(memory: u64, orders: impl BufRead, mut deliveries: impl Write) -> i
     limit(Resource::Nofile, 0)?;
     // Some sources crash the compiler, and a core file would be useless.
     limit(Resource::Core, 0)?;
-    send(&mut deliveries, &Delivery::Ready, &[])?;
+    send(&mut deliveries, &NvrtcReply::Ready, &[])?;
     for line in orders.lines() {
-        let order: Order = serde_json::from_str(&line?)?;
+        let order: NvrtcRequest = serde_json::from_str(&line?)?;
         let (delivery, cubin) = make(nvrtc, &order);
         send(&mut deliveries, &delivery, &cubin)?;
     }
     Ok(())
 }
 
-fn send(deliveries: &mut impl Write, delivery: &Delivery, cubin: &[u8]) -> io::Result<()> {
+fn send(deliveries: &mut impl Write, delivery: &NvrtcReply, cubin: &[u8]) -> io::Result<()> {
     serde_json::to_writer(&mut *deliveries, delivery)?;
     deliveries.write_all(b"\n")?;
     deliveries.write_all(cubin)?;
@@ -118,7 +118,7 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, limit)?)
 }
 
-fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
+fn make(nvrtc: &Nvrtc, order: &NvrtcRequest) -> (NvrtcReply, Vec<u8>) {
     let compiled = nvrtc.compile_instances(
         &order.name,
         &order.source,
@@ -127,7 +127,7 @@ fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
         &order.instances,
     );
     match compiled {
-        Err(reason) => (Delivery::Failed { reason }, Vec::new()),
+        Err(reason) => (NvrtcReply::Failed { reason }, Vec::new()),
         Ok(Output {
             cubin,
             ptx,
@@ -141,12 +141,12 @@ fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
                     size >> 20,
                     MAX_IMAGE >> 20
                 );
-                return (Delivery::Failed { reason }, Vec::new());
+                return (NvrtcReply::Failed { reason }, Vec::new());
             }
             let log = shortened(log);
             match cubin {
                 Some(cubin) => {
-                    let told = Delivery::Compiled {
+                    let told = NvrtcReply::Compiled {
                         cubin: cubin.len(),
                         ptx,
                         log,
@@ -154,7 +154,7 @@ fn make(nvrtc: &Nvrtc, order: &Order) -> (Delivery, Vec<u8>) {
                     };
                     (told, cubin)
                 }
-                None => (Delivery::Refused { ptx, log }, Vec::new()),
+                None => (NvrtcReply::Refused { ptx, log }, Vec::new()),
             }
         }
     }

@@ -47,7 +47,7 @@ fn compiler(folder: &Path) -> Compiler {
         nvrtc: Nvrtc::find().unwrap(),
         cache: Cache::open(&folder.join("cache")).unwrap(),
         program,
-        limits: Limits::default(),
+        limits: CompileLimits::default(),
         idle: Mutex::default(),
         python: std::sync::OnceLock::new(),
     }

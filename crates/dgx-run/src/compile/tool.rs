@@ -14,7 +14,7 @@ use rustix::process::{
     Resource, Rlimit, WaitId, WaitIdOptions, set_parent_process_death_signal, setrlimit, waitid,
 };
 
-use super::Limits;
+use super::CompileLimits;
 use super::process::NoImage;
 
 /// Time between two checks whether it has ended.
@@ -34,7 +34,7 @@ pub(super) fn no_room(error: std::io::Error) -> NoImage {
 }
 
 /// How a program ended, and its output on stdout and stderr.
-pub(super) struct Ran {
+pub(super) struct ToolOutput {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
@@ -44,9 +44,9 @@ pub(super) struct Ran {
 pub(super) fn run(
     command: &mut Command,
     input: Vec<u8>,
-    limits: &Limits,
+    limits: &CompileLimits,
     stop: &dyn Fn() -> bool,
-) -> Result<Ran, NoImage> {
+) -> Result<ToolOutput, NoImage> {
     let name = command.get_program().to_string_lossy().into_owned();
     let memory = limits.memory.0;
     let within_limits = move || {
@@ -98,7 +98,7 @@ pub(super) fn run(
     let [stdout, stderr] = heard.map(|words| words.map_or_else(String::new, hear));
     match waiting {
         Some(why) => Err(why),
-        None => Ok(Ran {
+        None => Ok(ToolOutput {
             status,
             stdout,
             stderr,
@@ -139,8 +139,8 @@ mod tests {
     use super::*;
     use dgx_core::domain::Bytes;
 
-    fn shell(line: &str, seconds: f64) -> Result<Ran, NoImage> {
-        let limits = Limits {
+    fn shell(line: &str, seconds: f64) -> Result<ToolOutput, NoImage> {
+        let limits = CompileLimits {
             time: Duration::from_secs_f64(seconds),
             memory: Bytes(1 << 30),
         };

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::process::NoImage;
-use super::{Limits, TranslationUnit, ptxas, tool};
+use super::{CompileLimits, TranslationUnit, ptxas, tool};
 use crate::plan::TritonRequest;
 use crate::toolkit;
 use dgx_core::domain::content_hash;
@@ -44,7 +44,7 @@ struct Versions {
 
 impl Python {
     /// `$DGX_PYTHON`, that of an active environment, or `python3`.
-    pub(super) fn find(limits: &Limits) -> Result<Self, String> {
+    pub(super) fn find(limits: &CompileLimits) -> Result<Self, String> {
         let environment = toolkit::variable("VIRTUAL_ENV").map(|e| e.join("bin/python3"));
         let active = environment.filter(|python| python.is_file());
         let program = toolkit::variable("DGX_PYTHON")
@@ -133,7 +133,7 @@ pub(super) struct Kernel {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum CompilerReply {
+enum TritonReply {
     Refused {
         refused: String,
         line: Option<u32>,
@@ -159,7 +159,7 @@ pub(super) fn compile(
     python: &Python,
     unit: &TranslationUnit,
     request: &TritonRequest,
-    limits: &Limits,
+    limits: &CompileLimits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Outcome, NoImage> {
     let folder = tempfile::tempdir().map_err(tool::no_room)?;
@@ -187,7 +187,7 @@ pub(super) fn compile(
         .map_err(|why| died(format!("with an answer that is none: {why}")))?;
     let name = &unit.name;
     Ok(match answer {
-        CompilerReply::Refused {
+        TritonReply::Refused {
             refused,
             line,
             lasting,
@@ -198,7 +198,7 @@ pub(super) fn compile(
             },
             lasting,
         },
-        CompilerReply::Made { made } => {
+        TritonReply::Made { made } => {
             let mut flags = python.flags.clone();
             if request.options.get("enable_fp_fusion") == Some(&0) {
                 flags.push("--fmad=false".to_owned());
@@ -219,7 +219,7 @@ fn assembled(
     (programs, flags): (&[PathBuf], &[String]),
     unit: &TranslationUnit,
     made: Kernel,
-    limits: &Limits,
+    limits: &CompileLimits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Outcome, NoImage> {
     let name = &unit.name;

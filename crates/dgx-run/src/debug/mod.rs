@@ -15,7 +15,7 @@ use crate::backend::Salt;
 use crate::compile::Compiler;
 use crate::operator::{Operands, Oracle, OutputValues, ProblemKey};
 use crate::sweep::{Bar, CompiledCell, Progress, Runner};
-use crate::validate::{Story, Tolerance, story};
+use crate::validate::{Tolerance, WrongOutput, explain_wrong};
 use crate::worker::{KeepRequest, KeptCall, answers};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{BackendKind, Device, Distribution, Exit, Status, Verdict};
@@ -44,7 +44,7 @@ pub struct CapturedCall {
     pub operands: Operands,
     pub oracle: Oracle,
     /// How C is wrong, if it is.
-    pub story: Option<Story>,
+    pub wrong_output: Option<WrongOutput>,
 }
 
 /// A cell to debug, and the settings.
@@ -147,9 +147,10 @@ impl Investigation<'_> {
             .map(|(distribution, salt)| problem(distribution, salt).1);
         let whole = outputs.len() == oracle.groups.len();
         let tolerance = Tolerance::from(self.settings);
-        let story = whole.then(|| story(&outputs, &operands, &oracle, tolerance, earlier.as_ref()));
+        let wrong_output =
+            whole.then(|| explain_wrong(&outputs, &operands, &oracle, tolerance, earlier.as_ref()));
         Ok(CapturedCall {
-            story: story.flatten(),
+            wrong_output: wrong_output.flatten(),
             kept,
             operands,
             oracle,

@@ -27,7 +27,7 @@ pub(super) enum OperandSide {
 
 /// One of a group's random streams.
 #[derive(Clone, Copy, Debug)]
-enum Stream {
+enum RandomStream {
     Levels = 0,
     Left = 1,
     FirstRight = 2,
@@ -37,24 +37,24 @@ enum Stream {
 }
 
 impl OperandSide {
-    fn stream(self) -> Stream {
+    fn stream(self) -> RandomStream {
         match self {
-            Self::Left => Stream::Left,
-            Self::Right(0) => Stream::FirstRight,
-            Self::Right(_) => Stream::SecondRight,
+            Self::Left => RandomStream::Left,
+            Self::Right(0) => RandomStream::FirstRight,
+            Self::Right(_) => RandomStream::SecondRight,
         }
     }
 
-    fn kinds(self) -> Stream {
+    fn kinds(self) -> RandomStream {
         match self {
-            Self::Left => Stream::KindsOfLeft,
-            Self::Right(_) => Stream::KindsOfRight,
+            Self::Left => RandomStream::KindsOfLeft,
+            Self::Right(_) => RandomStream::KindsOfRight,
         }
     }
 }
 
 /// Draws the operands of one group.
-pub(super) struct Draw {
+pub(super) struct OperandDraw {
     seed: u64,
     group: usize,
     distribution: Distribution,
@@ -88,7 +88,7 @@ static UNIFORM: LazyLock<Vec<u8>> = LazyLock::new(|| {
         .collect()
 });
 
-impl Draw {
+impl OperandDraw {
     pub(super) fn new(seed: u64, group: usize, columns: usize, distribution: Distribution) -> Self {
         let blocks = columns / SCALE_BLOCK;
         let mut draw = Self {
@@ -102,7 +102,7 @@ impl Draw {
             nans: [0; 2],
             top_row: 0,
         };
-        let mut rng = draw.rng(Stream::Levels, 0);
+        let mut rng = draw.rng(RandomStream::Levels, 0);
         let exponents = LEVEL.unsigned_abs() + 1;
         let mut level = || LEVEL + (rng.next_u32() % exponents) as i32;
         draw.levels = (0..blocks).map(|_| level()).collect();
@@ -117,7 +117,7 @@ impl Draw {
         draw
     }
 
-    fn rng(&self, stream: Stream, chunk: usize) -> ChaCha8Rng {
+    fn rng(&self, stream: RandomStream, chunk: usize) -> ChaCha8Rng {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
         key[8..16].copy_from_slice(&(self.group as u64).to_le_bytes());

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytemuck::{NoUninit, Pod, Zeroable};
 use rayon::prelude::*;
 
-use super::shuffle::{Drawn, Shuffle};
+use super::shuffle::{DrawnValue, Shuffle};
 use super::symmetry::{Symmetry, symmetries};
 use super::{OutputValues, SCALE_BLOCK, Tensor, is_gated};
 use dgx_core::operator::{Extent, MAX_RANK, Operator, Tensor as Declared};
@@ -104,7 +104,7 @@ impl Moves {
 /// Of an input, first axis first.
 pub(crate) fn input_axes(operator: &Operator, input: usize, extents: &[usize]) -> Vec<Axis> {
     if is_gated(operator) {
-        let blocks = Axis::moving(extents[1], SCALE_BLOCK as u32, Drawn::Blocks as u32);
+        let blocks = Axis::moving(extents[1], SCALE_BLOCK as u32, DrawnValue::Blocks as u32);
         return vec![gated_rows(input, extents[0]), blocks];
     }
     let negated = |symmetry: &Symmetry| matches!(symmetry, Symmetry::Negate { inputs, .. } if inputs.contains(&input));
@@ -113,7 +113,7 @@ pub(crate) fn input_axes(operator: &Operator, input: usize, extents: &[usize]) -
 
 /// The rows of an input of a gated product.
 fn gated_rows(input: usize, extent: usize) -> Axis {
-    let (signs, order) = Drawn::of_input(input);
+    let (signs, order) = DrawnValue::of_input(input);
     Axis {
         signs: 1 << signs as u32,
         ..Axis::moving(extent, 1, order as u32)

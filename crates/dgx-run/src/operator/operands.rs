@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Tensor;
 use super::draw::exact::Recipe;
-use super::draw::plain::{DataSource, Sums, quiet};
-use super::draw::{Draw, OperandSide};
+use super::draw::plain::{DataSource, SumKind, quiet};
+use super::draw::{OperandDraw, OperandSide};
 use super::evaluate::Problem;
 use dgx_core::domain::Distribution;
 use dgx_core::domain::{Group, Shape};
@@ -59,14 +59,14 @@ impl GroupOperands {
                     distribution,
                     range: operator.inputs[place].range(&sizes),
                     quiet: &quiet,
-                    sums: Sums::of(operator),
+                    sums: SumKind::of(operator),
                 };
                 source.fill(tensor);
             }
             return drawn;
         };
         let depth = drawn.inputs[product.left].columns();
-        let draw = Draw::new(seed, index, depth, distribution);
+        let draw = OperandDraw::new(seed, index, depth, distribution);
         let rights = product.rights.iter().enumerate();
         let sides = rights.map(|(nth, place)| (*place, OperandSide::Right(nth)));
         for (place, side) in sides.chain([(product.left, OperandSide::Left)]) {

@@ -18,7 +18,7 @@ pub(crate) struct Shuffle(u64);
 
 /// The values drawn from a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Drawn {
+pub(super) enum DrawnValue {
     SignsOfA = 0,
     SignsOfB1 = 1,
     SignsOfB2 = 2,
@@ -98,7 +98,7 @@ pub fn drawing(seed: u64, name: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(hash.chain_update(name).finalize().into())
 }
 
-impl Drawn {
+impl DrawnValue {
     /// The keys for the signs of the input at `place`, and for the order of its rows.
     pub(crate) fn of_input(place: usize) -> (Self, Self) {
         match place {
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn everything_comes_from_somewhere_and_from_elsewhere_each_time() {
         for count in [1, 2, 3, 5, 16, 17, 40, 100, 128, 448, 4096, 7168] {
-            let order = |key| Shuffle::new(key).order(Drawn::RowsOfB as u32, 2, count);
+            let order = |key| Shuffle::new(key).order(DrawnValue::RowsOfB as u32, 2, count);
             let mut sorted = order(1);
             sorted.sort_unstable();
             assert_eq!(sorted, (0..count as u32).collect::<Vec<_>>());
@@ -219,7 +219,7 @@ mod tests {
         // Every place is reached from about everywhere.
         let mut seen = [[0_u32; 5]; 5];
         for key in 0..1000 {
-            let order = Shuffle::new(mix(key)).order(Drawn::RowsOfA as u32, 0, 5);
+            let order = Shuffle::new(mix(key)).order(DrawnValue::RowsOfA as u32, 0, 5);
             order
                 .iter()
                 .enumerate()

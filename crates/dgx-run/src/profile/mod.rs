@@ -70,7 +70,7 @@ pub struct LaunchProfile {
 
 /// The cell of a profile.
 #[derive(Clone, Debug)]
-pub struct Subject<'a> {
+pub struct ProfileSubject<'a> {
     pub contender: &'a ContenderId,
     pub shape: &'a str,
     pub timing: Timing,
@@ -82,7 +82,7 @@ pub struct Subject<'a> {
 
 impl ProfiledCell {
     /// From a replay that kept its spans, or from stamps.
-    pub fn new(subject: Subject<'_>, call: Call, laid: &[LaunchLayout]) -> Self {
+    pub fn new(subject: ProfileSubject<'_>, call: Call, laid: &[LaunchLayout]) -> Self {
         let clock = call.clock_mhz;
         let ends = call.launches.iter().map(|l| l.start + l.cycles);
         let end = ends.fold(0.0, f64::max);
@@ -167,7 +167,7 @@ mod tests {
     use ptx_time::{CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
 
     use super::*;
-    use crate::backend::emu::Role;
+    use crate::backend::emu::WarpRole;
 
     pub(super) fn span(warp: usize, from: f64, to: f64, spent: Spent) -> Span {
         Span {
@@ -242,9 +242,9 @@ mod tests {
             kernel: "gemm".to_owned(),
             ctas: 66,
             idle: None,
-            roles: [(7, vec![Role::Producer, Role::Consumer])].into(),
+            roles: [(7, vec![WarpRole::Producer, WarpRole::Consumer])].into(),
         };
-        let subject = Subject {
+        let subject = ProfileSubject {
             contender: &ContenderId::from_text("x"),
             shape: "s",
             timing: Timing::Modelled,
@@ -280,7 +280,7 @@ mod tests {
             panic!("{:?}", profile.launches[0].roles);
         };
         let share = |role: &RoleShare, spent: Spent| role.spent[spent as usize];
-        assert_eq!((producer.role, producer.warps), (Role::Producer, 1));
+        assert_eq!((producer.role, producer.warps), (WarpRole::Producer, 1));
         assert!((share(producer, Spent::Phase) - 200.0 / 900.0).abs() < 1e-9);
         assert!((producer.ended - 600.0 / 900.0).abs() < 1e-9);
         assert!((share(consumer, Spent::Wgmma) - 600.0 / 900.0).abs() < 1e-9);
@@ -310,7 +310,7 @@ mod tests {
                 clock_mhz: 1000.0,
                 launches: vec![launch(0.0, 1000.0), launch(start, 1000.0)],
             };
-            let subject = Subject {
+            let subject = ProfileSubject {
                 contender: &ContenderId::from_text("x"),
                 shape: "s",
                 timing: Timing::Modelled,

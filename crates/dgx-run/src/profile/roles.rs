@@ -3,12 +3,12 @@
 use ptx_time::{LaunchTimes, Spent};
 use serde::{Serialize, Serializer};
 
-use crate::backend::emu::{LaunchLayout, Role};
+use crate::backend::emu::{LaunchLayout, WarpRole};
 
 /// The warps of a launch with the same role.
 #[derive(Clone, Debug, Serialize)]
 pub struct RoleShare {
-    pub role: Role,
+    pub role: WarpRole,
     /// Of one CTA.
     pub warps: usize,
     /// Shares of their CTAs' time, by cause.
@@ -42,9 +42,9 @@ pub(super) fn shares(times: &LaunchTimes, laid: &LaunchLayout) -> Vec<RoleShare>
         let number = times.ctas.get(cta)?.cta;
         laid.roles.get(&number)?.get(warp).copied()
     };
-    let mut found: Vec<(Role, [f64; Spent::ALL.len()])> = Vec::new();
+    let mut found: Vec<(WarpRole, [f64; Spent::ALL.len()])> = Vec::new();
     for warp in &times.warps {
-        let role = role_of(warp.cta, warp.warp).unwrap_or(Role::Other);
+        let role = role_of(warp.cta, warp.warp).unwrap_or(WarpRole::Other);
         match found.iter_mut().find(|(known, _)| *known == role) {
             Some((_, spent)) => {
                 let pairs = spent.iter_mut().zip(warp.spent);
@@ -54,7 +54,7 @@ pub(super) fn shares(times: &LaunchTimes, laid: &LaunchLayout) -> Vec<RoleShare>
         }
     }
     found.sort_by_key(|(role, _)| *role);
-    let lives = |role: Role| {
+    let lives = |role: WarpRole| {
         let ctas = times.ctas.iter();
         let lives = ctas.map(|cta| {
             let warps = laid.roles.get(&cta.cta).into_iter().flatten();
@@ -67,7 +67,7 @@ pub(super) fn shares(times: &LaunchTimes, laid: &LaunchLayout) -> Vec<RoleShare>
         .map(|(role, spent)| {
             let told: f64 = spent.iter().sum();
             let life = lives(role).max(told).max(f64::MIN_POSITIVE);
-            let count = |warps: &Vec<Role>| warps.iter().filter(|r| **r == role).count();
+            let count = |warps: &Vec<WarpRole>| warps.iter().filter(|r| **r == role).count();
             RoleShare {
                 role,
                 warps: laid.roles.values().map(count).max().unwrap_or(0),
@@ -79,8 +79,8 @@ pub(super) fn shares(times: &LaunchTimes, laid: &LaunchLayout) -> Vec<RoleShare>
 }
 
 /// `warp 0, producer`, for each warp of a CTA.
-pub(super) fn names(roles: Option<&Vec<Role>>) -> Vec<String> {
+pub(super) fn names(roles: Option<&Vec<WarpRole>>) -> Vec<String> {
     let roles = roles.into_iter().flatten().enumerate();
-    let name = |(warp, role): (usize, &Role)| format!("warp {warp}, {}", role.word());
+    let name = |(warp, role): (usize, &WarpRole)| format!("warp {warp}, {}", role.word());
     roles.map(name).collect()
 }

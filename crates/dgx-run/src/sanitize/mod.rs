@@ -12,7 +12,7 @@ use std::time::Duration;
 pub use shapes::{any_round, parse as parse_shape, spelt};
 
 use crate::backend::emu::EmuBackend;
-use crate::backend::{Backend, Data, Emulation, Job, Loaded, Observation, RunFailure, Salt};
+use crate::backend::{Backend, CallInput, Emulation, Job, Loaded, Observation, RunFailure, Salt};
 use crate::catalog::{Catalog, Contender};
 use crate::compile::{Compiler, Image};
 use crate::operator::{Operands, Oracle, OutputValues};
@@ -34,7 +34,7 @@ const SEED: u64 = 1;
 
 /// A contender, and the case it runs.
 #[derive(Debug)]
-pub struct Task {
+pub struct SanitizeTask {
     pub contender: Contender,
     pub case: SanitizeCase,
     plan: Plan,
@@ -47,14 +47,14 @@ pub fn tasks(
     given: &[SanitizeCase],
     catalog: &Catalog,
     device: &Device,
-) -> Result<Vec<Task>, InputError> {
+) -> Result<Vec<SanitizeTask>, InputError> {
     let cases = match given {
         [] => shapes::chosen(round, contender, catalog, device)?,
         given => given.to_vec(),
     };
     let task = |case: SanitizeCase| {
         let plan = shapes::plan(round, contender, &case, catalog, device)?;
-        Ok(Task {
+        Ok(SanitizeTask {
             contender: contender.clone(),
             case,
             plan,
@@ -63,7 +63,7 @@ pub fn tasks(
     cases.into_iter().map(task).collect()
 }
 
-impl Task {
+impl SanitizeTask {
     /// Why the contender does not support the shape, if so.
     pub fn refusal(&self) -> Option<&str> {
         match &self.plan.cells[0].outcome {
@@ -99,7 +99,7 @@ pub type SaveReport<'a> = dyn Fn(&SanitizeReport) + Sync + 'a;
 /// Compiles and examines all tasks, in order, or as many as the user waits for. Intermediate
 /// results are passed to `kept`, so that they are not lost with the process.
 pub fn examine_all(
-    tasks: &[Task],
+    tasks: &[SanitizeTask],
     settings: &SanitizeSettings,
     compiler: &Compiler,
     bar: &Bar<'_>,
@@ -171,7 +171,7 @@ pub fn examine_all(
 }
 
 fn examined(
-    task: &Task,
+    task: &SanitizeTask,
     image: Option<&Result<Image, String>>,
     settings: &SanitizeSettings,
 ) -> Option<SanitizedCell> {
@@ -200,7 +200,7 @@ fn examined(
 
 /// Calls it in every schedule, unless the user asks to stop.
 fn explore(
-    task: &Task,
+    task: &SanitizeTask,
     loaded: &mut dyn Loaded,
     settings: &SanitizeSettings,
 ) -> Option<SanitizedCell> {
@@ -218,12 +218,12 @@ fn explore(
     let posed = operands.shuffled(salt.shuffle());
     let (rtol, atol) = task.plan.round.tolerance();
     let tolerance = Tolerance { rtol, atol };
-    let mut log = Log::default();
+    let mut log = CellLog::default();
     for &schedule in &settings.schedules {
         if interrupt::requested() {
             return None;
         }
-        let ran = loaded.call(&Data {
+        let ran = loaded.call(&CallInput {
             operands: &operands,
             key: &shape.name,
             salt,
@@ -249,7 +249,7 @@ fn explore(
 
 /// The results of one cell's schedules so far.
 #[derive(Default)]
-struct Log {
+struct CellLog {
     reference: Option<Vec<OutputValues>>,
     hazards: Vec<Hazard>,
     failure: Option<(Status, String)>,
@@ -258,7 +258,7 @@ struct Log {
     seen: u64,
 }
 
-impl Log {
+impl CellLog {
     fn take(&mut self, schedule: u64, ran: Result<(Observation, Result<f64, Wrong>), RunFailure>) {
         let first = self.seen == 0;
         self.seen += 1;
@@ -300,7 +300,7 @@ impl Log {
         }
     }
 
-    fn ended(self, task: &Task) -> SanitizedCell {
+    fn ended(self, task: &SanitizeTask) -> SanitizedCell {
         let found = self.hazards.first().map(ToString::to_string);
         let (status, reason) = match (self.failure, found) {
             (Some((status, why)), _) => (status, Some(why)),
@@ -318,7 +318,7 @@ impl Log {
 }
 
 /// The report on the tasks that have ended.
-fn report_of(tasks: &[Task], ended: &[OnceLock<SanitizedCell>]) -> SanitizeReport {
+fn report_of(tasks: &[SanitizeTask], ended: &[OnceLock<SanitizedCell>]) -> SanitizeReport {
     let mut report = SanitizeReport::default();
     for (task, ended) in tasks.iter().zip(ended) {
         match ended.get() {
@@ -351,7 +351,7 @@ mod tests {
             };
             Ok((observation, Ok(0.1)))
         };
-        let mut log = Log::default();
+        let mut log = CellLog::default();
         for (schedule, bits) in [(0, 5), (1, 5), (2, 6), (3, 7)] {
             log.take(schedule, ran(bits));
         }
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_hazard_met_in_several_schedules_is_told_once() {
-        let mut log = Log::default();
+        let mut log = CellLog::default();
         for schedule in 0..3 {
             let observation = Observation {
                 hazards: vec![hazard(1), hazard(2)],

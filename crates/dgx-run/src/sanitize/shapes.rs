@@ -19,15 +19,15 @@ const LAPS: u64 = 6;
 
 /// Sizes for a purpose, the cheapest first: a contender that the first does not suit gets one of
 /// the others.
-struct Purpose {
+struct ShapePurpose {
     reaches: &'static str,
     /// Many tiles for each CTA of a device with few multiprocessors.
     laps: bool,
     sizes: &'static [&'static [[u32; 3]]],
 }
 
-const PURPOSES: [Purpose; 6] = [
-    Purpose {
+const PURPOSES: [ShapePurpose; 6] = [
+    ShapePurpose {
         reaches: "a single tile",
         laps: false,
         sizes: &[
@@ -37,7 +37,7 @@ const PURPOSES: [Purpose; 6] = [
             &[[261, 256, 1024]],
         ],
     },
-    Purpose {
+    ShapePurpose {
         reaches: "ragged groups",
         laps: false,
         sizes: &[
@@ -46,17 +46,17 @@ const PURPOSES: [Purpose; 6] = [
             &[[133, 128, 512], [257, 256, 256], [130, 128, 768]],
         ],
     },
-    Purpose {
+    ShapePurpose {
         reaches: "a long K with a tail",
         laps: false,
         sizes: &[&[[37, 128, 2816]], &[[5, 128, 2816]], &[[133, 128, 2816]]],
     },
-    Purpose {
+    ShapePurpose {
         reaches: "a token and a long K",
         laps: false,
         sizes: &[&[[1, 128, 4096]]],
     },
-    Purpose {
+    ShapePurpose {
         reaches: "many tiles for each CTA",
         laps: true,
         sizes: &[
@@ -69,7 +69,7 @@ const PURPOSES: [Purpose; 6] = [
             &[[1300, 256, 512]],
         ],
     },
-    Purpose {
+    ShapePurpose {
         reaches: "many tiles of a long K",
         laps: true,
         sizes: &[
@@ -157,7 +157,7 @@ fn tiles_each(call: &OperatorCall) -> u64 {
 }
 
 /// A purpose with its shapes, the cheapest first.
-struct Tried {
+struct PurposeShapes {
     reaches: &'static str,
     laps: bool,
     shapes: Vec<Shape>,
@@ -165,11 +165,11 @@ struct Tried {
 
 /// The purposes of an operator's shapes. If nothing is known about the tiles of its designs, the
 /// shapes are those that its file calls small.
-fn tried(operator: &Operator) -> Vec<Tried> {
+fn tried(operator: &Operator) -> Vec<PurposeShapes> {
     if !is_gemm(operator) {
         let small = operator.small.iter().map(|sizes| {
             let sizes: Vec<u32> = sizes.iter().map(|size| *size as u32).collect();
-            Tried {
+            PurposeShapes {
                 reaches: "a small shape",
                 laps: false,
                 shapes: vec![shape(operator, &[&sizes])],
@@ -181,7 +181,7 @@ fn tried(operator: &Operator) -> Vec<Tried> {
         let sizes = purpose.sizes.iter();
         let sizes = sizes.filter(|groups| operator.groups || groups.len() == 1);
         let groups = sizes.map(|groups| groups.iter().map(|g| &g[..]).collect::<Vec<_>>());
-        Tried {
+        PurposeShapes {
             reaches: purpose.reaches,
             laps: purpose.laps,
             shapes: groups.map(|groups| shape(operator, &groups)).collect(),

@@ -5,22 +5,22 @@ use std::time::Duration;
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// The state of work in the background, and those that wait for it.
-pub(super) struct Board<T> {
+pub(super) struct SharedProgress<T> {
     state: Mutex<(T, bool)>,
     news: Condvar,
 }
 
 /// Announces that the work has ended, however it did.
-pub(super) struct Ends<'a, T>(&'a Board<T>);
+pub(super) struct AnnouncesEnd<'a, T>(&'a SharedProgress<T>);
 
-impl<T> Drop for Ends<'_, T> {
+impl<T> Drop for AnnouncesEnd<'_, T> {
     fn drop(&mut self) {
         self.0.state().1 = true;
         self.0.news.notify_all();
     }
 }
 
-impl<T> Board<T> {
+impl<T> SharedProgress<T> {
     pub(super) fn new(state: T) -> Self {
         Self {
             state: Mutex::new((state, false)),
@@ -42,8 +42,8 @@ impl<T> Board<T> {
     }
 
     /// The work ends when this is dropped.
-    pub(super) fn ends(&self) -> Ends<'_, T> {
-        Ends(self)
+    pub(super) fn ends(&self) -> AnnouncesEnd<'_, T> {
+        AnnouncesEnd(self)
     }
 
     /// Waits until there is something to find in the state; `found` is told whether the work has

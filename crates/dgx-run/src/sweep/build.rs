@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::append;
-use super::board::Board;
+use super::board::SharedProgress;
 use super::pool::Sweep;
 use crate::catalog::{Language, LaunchKey};
 use crate::compile::{
@@ -19,9 +19,9 @@ use dgx_core::record::{Run, Writer};
 
 /// Each build's image, or the compiler's message, once it exists: compiling runs beside the stages
 /// that need it.
-pub(super) struct Images(Board<State>);
+pub(super) struct Images(SharedProgress<State>);
 
-type Outcome = Result<Built, String>;
+type Outcome = Result<RunnableImage, String>;
 
 struct State {
     built: Vec<Option<Outcome>>,
@@ -31,7 +31,7 @@ struct State {
 
 impl Images {
     pub(super) fn of(plan: &Plan) -> Self {
-        Self(Board::new(State {
+        Self(SharedProgress::new(State {
             built: vec![None; plan.builds.len()],
             given_up: false,
         }))
@@ -53,7 +53,7 @@ impl Images {
 
 /// An image that can be run.
 #[derive(Clone, Debug)]
-pub(super) struct Built {
+pub(super) struct RunnableImage {
     /// Its folder in the cache.
     pub folder: PathBuf,
     pub kernels: Vec<KernelReport>,
@@ -97,7 +97,7 @@ pub(super) fn all(sweep: &Sweep<'_>, compiler: &Compiler, begun: &Run) -> Result
             broken.get_or_insert(error);
         }
         let built = match &compiled.outcome {
-            Ok(image) => Ok(Built {
+            Ok(image) => Ok(RunnableImage {
                 folder: compiler.cache().folder(&image.key),
                 kernels: image.kernels.clone(),
             }),

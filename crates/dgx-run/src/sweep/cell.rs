@@ -11,7 +11,7 @@ use super::runner::{Runner, tools};
 use super::validate::{judge_job, verdict};
 use crate::backend::cuda::{CudaBackend, StampedCalls};
 use crate::backend::emu::{EmuBackend, TracedCall};
-use crate::backend::{Data, Emulation, Job, RunFailure, Salt};
+use crate::backend::{CallInput, Emulation, Job, RunFailure, Salt};
 use crate::compile::{Compiler, Image, KernelReport, TranslationUnit, says_error};
 use crate::operator::Operands;
 use crate::plan::{OperatorCall, Plan, PlanOutcome, PlannedCell, Stamping};
@@ -315,8 +315,8 @@ impl<'a> CompiledCell<'a> {
         Ok((stamping, unit))
     }
 
-    fn data<'d>(&'d self, operands: &'d Operands, time_only: bool) -> Data<'d> {
-        Data {
+    fn data<'d>(&'d self, operands: &'d Operands, time_only: bool) -> CallInput<'d> {
+        CallInput {
             operands,
             key: &self.shape.name,
             salt: Salt::of_call(0, 0),
@@ -437,7 +437,7 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
                 alone: true,
                 ..Emulation::default()
             };
-            let data = Data {
+            let data = CallInput {
                 emulation,
                 ..cell.data(&operands, false)
             };

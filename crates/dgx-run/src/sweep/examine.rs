@@ -20,7 +20,7 @@ use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Hazard, HazardWatch, counted};
 use dgx_core::interrupt;
 use dgx_core::record::Run;
-use dgx_core::record::schema::{Examined, Line};
+use dgx_core::record::schema::{ExaminedCell, Line};
 
 /// Time limit for the remaining cells when everything else is done.
 const GRACE: Duration = Duration::from_secs(3);
@@ -51,12 +51,12 @@ pub(super) struct Examination<'a> {
     broken: OnceLock<String>,
     /// Nothing else is left to do, so the rest may take its time.
     alone: bool,
-    tally: Mutex<Tally>,
+    tally: Mutex<ExamineCounts>,
 }
 
 /// The results of the cells.
 #[derive(Default)]
-struct Tally {
+struct ExamineCounts {
     watched: usize,
     /// Cells that were not watched, by the reason.
     left: BTreeMap<String, usize>,
@@ -187,7 +187,7 @@ impl<'a> Examination<'a> {
             Ok(hazards) => (hazards, None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        let examined = Examined {
+        let examined = ExaminedCell {
             contender: contender.clone(),
             shape: shape.to_owned(),
             left_out,
@@ -205,7 +205,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    fn tally(&self) -> MutexGuard<'_, Tally> {
+    fn tally(&self) -> MutexGuard<'_, ExamineCounts> {
         self.tally.lock().unwrap_or_else(|e| e.into_inner())
     }
 

@@ -2,12 +2,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::current_verdicts::CurrentVerdicts;
 use super::oracles::timing_keys;
 use super::pool::Sweep;
 use super::resume::{measured, next_process};
-use super::standing::CurrentVerdicts;
 use super::validate::verdict;
-use super::{Session, could_not_run, reread};
+use super::{CardSession, could_not_run, reread};
 use crate::backend::RunFailure;
 use crate::plan::PlanOutcome;
 use crate::worker::{CellCode, MeasureJob, NoReply, Reply, Request, trace};
@@ -23,7 +23,7 @@ const ALLOWANCE: Duration = Duration::from_secs(300);
 
 /// Times the contenders that passed, every shape of this card in every process; does nothing if the
 /// backend has no clock.
-pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
+pub(super) fn all(session: &mut CardSession<'_>) -> Result<(), CommandError> {
     if !session.runner.measures() {
         return Ok(());
     }
@@ -37,8 +37,8 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
         let known = |id: &ContenderId| !begun.kernels(id, &shape.name).is_empty();
         begun.entrants().any(known).then(|| shape.name.clone())
     };
-    let mut timing = Timing {
-        standing: CurrentVerdicts::of(&begun),
+    let mut timing = TimingStage {
+        verdicts: CurrentVerdicts::of(&begun),
         tunings: begun.header.shapes.iter().filter_map(tuned).collect(),
         dissected: begun.header.shapes.iter().filter_map(dissected).collect(),
         session: &mut *session,
@@ -63,9 +63,9 @@ pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-struct Timing<'a, 'b> {
-    session: &'a mut Session<'b>,
-    standing: CurrentVerdicts,
+struct TimingStage<'a, 'b> {
+    session: &'a mut CardSession<'b>,
+    verdicts: CurrentVerdicts,
     /// The yardstick's algorithms for each shape it was timed on.
     tunings: BTreeMap<String, Tuning>,
     /// Shapes whose kernels were timed: once is enough.
@@ -73,7 +73,7 @@ struct Timing<'a, 'b> {
     blocks: u32,
 }
 
-impl Timing<'_, '_> {
+impl TimingStage<'_, '_> {
     /// Times one shape in one process; contenders that fail while timed get a verdict, and the
     /// others are timed without them.
     fn shape(&mut self, shape: usize, process: u32) -> Result<(), CommandError> {
@@ -86,17 +86,17 @@ impl Timing<'_, '_> {
                 return Ok(());
             }
             match self.attempt(&job)? {
-                Attempt::Done => return Ok(()),
-                Attempt::Without(verdict) => self.reject(verdict)?,
+                TimingAttempt::Done => return Ok(()),
+                TimingAttempt::Without(verdict) => self.reject(verdict)?,
                 // It may have been killed from outside: a first loss is not blamed on any
                 // contender.
-                Attempt::Lost(loss) if !lost_before => {
+                TimingAttempt::Lost(loss) if !lost_before => {
                     let how = loss.how(&job.shape.name);
                     let warning = format!("{how}; it is timed once more");
                     self.session.sweep.progress.warn(&warning);
                     lost_before = true;
                 }
-                Attempt::Lost(loss) => {
+                TimingAttempt::Lost(loss) => {
                     self.reject(loss.verdict(&job.shape.name)?)?;
                     lost_before = false;
                 }
@@ -115,7 +115,7 @@ impl Timing<'_, '_> {
         let runner = &self.session.runner;
         let yardstick = plan.round.yardstick.filter(|yardstick| {
             runner.has_yardstick(*yardstick).is_ok()
-                && !self.standing.rejected(&yardstick.id(), name)
+                && !self.verdicts.rejected(&yardstick.id(), name)
         });
         Ok(MeasureJob {
             shape: plan.shapes[shape].clone(),
@@ -141,7 +141,7 @@ impl Timing<'_, '_> {
             let PlanOutcome::Run { build, call } = &cell.outcome else {
                 continue;
             };
-            if !self.standing.passed(contender, name) {
+            if !self.verdicts.passed(contender, name) {
                 continue;
             }
             if let Some(Ok(image)) = self.session.image(*build)? {
@@ -155,7 +155,7 @@ impl Timing<'_, '_> {
         Ok(cells)
     }
 
-    fn attempt(&mut self, job: &MeasureJob) -> Result<Attempt, CommandError> {
+    fn attempt(&mut self, job: &MeasureJob) -> Result<TimingAttempt, CommandError> {
         let shape = &job.shape.name;
         let patience = ALLOWANCE + Duration::from_secs_f64(job.settings.seconds());
         let worker = self.session.runner.worker()?;
@@ -208,7 +208,7 @@ impl Timing<'_, '_> {
                     trace(|| format!("{shape}: {decision}"));
                     let bars = self.session.sweep.bars;
                     bars.retaken.fetch_add(retaken, Ordering::Relaxed);
-                    return Ok(Attempt::Done);
+                    return Ok(TimingAttempt::Done);
                 }
                 Reply::Fault { contender, failure } => {
                     let printed = worker.printed();
@@ -216,7 +216,7 @@ impl Timing<'_, '_> {
                         self.session.runner.replace();
                     }
                     let found = fault_verdict(&contender, shape, failure);
-                    return Ok(Attempt::Without(Verdict { printed, ..found }));
+                    return Ok(TimingAttempt::Without(Verdict { printed, ..found }));
                 }
                 Reply::Note { text } => self.session.sweep.progress.warn(&text),
                 Reply::Failed { message } => return Err(could_not_run(&message)),
@@ -227,7 +227,7 @@ impl Timing<'_, '_> {
 
     /// The later verdict replaces the earlier `ok`, here and in the run file.
     fn reject(&mut self, verdict: Verdict) -> Result<(), CommandError> {
-        match self.standing.reject(&verdict) {
+        match self.verdicts.reject(&verdict) {
             true => self.session.append(&Line::Verdict(verdict)),
             false => Ok(()),
         }
@@ -249,7 +249,7 @@ fn lost_at(
     lost: NoReply,
     patience: Duration,
     printed: Option<String>,
-) -> Result<Attempt, CommandError> {
+) -> Result<TimingAttempt, CommandError> {
     let (status, how) = match lost {
         NoReply::Died(how) => (Status::Crashed, how),
         NoReply::TimedOut => {
@@ -257,9 +257,9 @@ fn lost_at(
             (Status::Hung, how)
         }
         NoReply::Garbled(message) => return Err(could_not_run(&message)),
-        NoReply::Stopped => return Ok(Attempt::Done),
+        NoReply::Stopped => return Ok(TimingAttempt::Done),
     };
-    Ok(Attempt::Lost(Loss {
+    Ok(TimingAttempt::Lost(LostWorker {
         status,
         how,
         at,
@@ -268,16 +268,16 @@ fn lost_at(
 }
 
 #[derive(Debug, PartialEq)]
-enum Attempt {
+enum TimingAttempt {
     Done,
     /// One contender failed; the rest must be timed again without it.
     Without(Verdict),
-    Lost(Loss),
+    Lost(LostWorker),
 }
 
 /// A worker that did not answer.
 #[derive(Debug, PartialEq)]
-struct Loss {
+struct LostWorker {
     status: Status,
     how: String,
     /// The contender whose code it ran, if that is known.
@@ -285,7 +285,7 @@ struct Loss {
     printed: Option<String>,
 }
 
-impl Loss {
+impl LostWorker {
     fn how(&self, shape: &str) -> String {
         format!("while timing {shape}, {}", self.how)
     }
@@ -322,8 +322,8 @@ fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn loss(at: Option<&str>) -> Loss {
-        Loss {
+    fn loss(at: Option<&str>) -> LostWorker {
+        LostWorker {
             status: Status::Crashed,
             how: "the worker was ended by signal 11, saying: oh\nno".to_owned(),
             at: at.map(ContenderId::from_text),
@@ -354,16 +354,17 @@ mod tests {
     fn a_lost_worker_is_its_contenders_unless_it_cannot_be_believed() {
         let x = || Some(ContenderId::from_text("x"));
         let lose = |lost| lost_at(x(), lost, Duration::from_secs(305), None);
-        let Ok(Attempt::Lost(hung)) = lose(NoReply::TimedOut) else {
+        let Ok(TimingAttempt::Lost(hung)) = lose(NoReply::TimedOut) else {
             panic!("a worker that says nothing is lost");
         };
         assert_eq!((hung.status, &hung.at), (Status::Hung, &x()));
         assert_eq!(hung.how, "the worker said nothing for 305 s");
-        let Ok(Attempt::Lost(died)) = lose(NoReply::Died("the worker ended".to_owned())) else {
+        let Ok(TimingAttempt::Lost(died)) = lose(NoReply::Died("the worker ended".to_owned()))
+        else {
             panic!("a worker that died is lost");
         };
         assert_eq!(died.status, Status::Crashed);
-        assert_eq!(lose(NoReply::Stopped).unwrap(), Attempt::Done);
+        assert_eq!(lose(NoReply::Stopped).unwrap(), TimingAttempt::Done);
         let garbled = lose(NoReply::Garbled("a reply to nobody".to_owned())).unwrap_err();
         assert_eq!(garbled.exit(), dgx_core::domain::Exit::CouldNotRun);
     }

@@ -4,6 +4,7 @@
 mod board;
 mod build;
 mod cell;
+mod current_verdicts;
 mod environment;
 mod examine;
 mod measure;
@@ -13,7 +14,6 @@ mod progress;
 mod resume;
 mod runner;
 mod shard;
-mod standing;
 mod validate;
 
 use std::cell::Cell;
@@ -35,16 +35,16 @@ pub use runner::{BackendChoice, FakeFlags, Gpus, Runner, choose};
 pub use shard::ShardOf;
 
 use crate::catalog::Catalog;
-use crate::compile::{Compiler, Limits, cache_root};
+use crate::compile::{CompileLimits, Compiler, cache_root};
 use crate::plan::{Plan, PlanTarget};
 use crate::validate::sound;
-use build::{Built, Images};
+use build::{Images, RunnableImage};
 use dgx_core::config::Round;
 use dgx_core::config::target::default_device;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_core::interrupt::{self, SignalMessages};
-use dgx_core::record::schema::{End, Header, Line, Settings};
+use dgx_core::record::schema::{Header, Line, RunEnd, Settings};
 use dgx_core::record::{Run, WriteError, Writer};
 use dgx_core::record::{stamp, verdict_exit};
 use examine::Examination;
@@ -75,13 +75,13 @@ pub struct Options {
     /// The settings; those of the resumed run, if there is one.
     pub settings: Settings,
     /// Limits for compiling one image.
-    pub limits: Limits,
+    pub limits: CompileLimits,
     pub resume: Option<Resumed>,
 }
 
 /// The result of a sweep.
 #[derive(Debug)]
-pub struct Swept {
+pub struct SweepResult {
     pub run: Run,
     pub exit: Exit,
     /// Seconds by stage.
@@ -89,7 +89,7 @@ pub struct Swept {
 }
 
 /// The state of the stages that run contenders on one card.
-struct Session<'a> {
+struct CardSession<'a> {
     sweep: &'a Sweep<'a>,
     runner: &'a mut Runner,
     /// The indices of this card's shapes.
@@ -101,13 +101,13 @@ struct Session<'a> {
     waited: Cell<f64>,
 }
 
-impl Session<'_> {
+impl CardSession<'_> {
     fn append(&self, line: &Line) -> Result<(), CommandError> {
         append(self.sweep.writer, line)
     }
 
     /// The image of a build, or the compiler's message; `None` if the sweep is to stop.
-    fn image(&self, build: usize) -> Result<Option<Result<Built, String>>, CommandError> {
+    fn image(&self, build: usize) -> Result<Option<Result<RunnableImage, String>>, CommandError> {
         let began = Instant::now();
         let image = self.sweep.images.wait(build);
         self.waited
@@ -130,7 +130,7 @@ fn append(writer: &Mutex<Writer>, line: &Line) -> Result<(), CommandError> {
 }
 
 /// Runs a round, or the rest of one.
-pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
+pub fn sweep(mut options: Options) -> Result<SweepResult, CommandError> {
     interrupt::install(SWEEPING);
     sound(&options.round.operator)?;
     Writer::probe(options.folder()).map_err(|e| write_error(&e))?;
@@ -193,7 +193,7 @@ pub fn sweep(mut options: Options) -> Result<Swept, CommandError> {
         }
         false => verdict_exit(&run),
     };
-    Ok(Swept {
+    Ok(SweepResult {
         run,
         exit,
         seconds: clock.seconds(),
@@ -313,7 +313,7 @@ fn finish(
         Ok(_) if interrupted => Some("interrupted".to_owned()),
         Ok(_) => None,
     };
-    let end = End {
+    let end = RunEnd {
         complete: reason.is_none(),
         reason,
         seconds: clock.seconds(),

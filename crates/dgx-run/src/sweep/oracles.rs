@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::board::Board;
+use super::board::SharedProgress;
 use super::could_not_run;
 use super::runner::{Runner, Starter};
 use crate::operator::{OracleCache, ProblemKey, is_gated};
@@ -27,7 +27,7 @@ const TIMING_SETS: u64 = 3;
 /// will be needed, and lets the stages wait for one.
 pub(super) struct Oracles {
     planned: Vec<ProblemKey>,
-    board: Arc<Board<State>>,
+    board: Arc<SharedProgress<State>>,
     /// Seconds that each stage waited.
     waited: RefCell<BTreeMap<&'static str, f64>>,
 }
@@ -60,7 +60,7 @@ impl Oracles {
             keys.extend(shapes().flat_map(|shape| timing_keys(shape, plan, settings)));
         }
         let planned = keys.clone();
-        let board = Arc::new(Board::new(State::default()));
+        let board = Arc::new(SharedProgress::new(State::default()));
         let (theirs, answers) = (Arc::clone(&board), answers(cache));
         // A GPU multiplies a hundred times faster than its host. It does so in a process without
         // contenders.
@@ -200,8 +200,8 @@ mod tests {
     use dgx_core::operators::default_operator;
     use dgx_core::record::synthetic::grouped;
 
-    fn oracles(work: impl FnOnce(&Board<State>) + Send + 'static) -> Oracles {
-        let board = Arc::new(Board::new(State::default()));
+    fn oracles(work: impl FnOnce(&SharedProgress<State>) + Send + 'static) -> Oracles {
+        let board = Arc::new(SharedProgress::new(State::default()));
         let theirs = Arc::clone(&board);
         thread::spawn(move || {
             let _ends = theirs.ends();
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    fn ready(board: &Board<State>) {
+    fn ready(board: &SharedProgress<State>) {
         board.tell(|state| state.ready += 1);
     }
 

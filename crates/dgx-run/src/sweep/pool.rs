@@ -15,7 +15,7 @@ use super::oracles::Oracles;
 use super::progress::{Bar, Progress};
 use super::resume::measured;
 use super::runner::Runner;
-use super::{Session, StageClock, append, could_not_run, measure, reread, validate};
+use super::{CardSession, StageClock, append, could_not_run, measure, reread, validate};
 use crate::plan::{Plan, cost};
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{Shape, Status, Timing};
@@ -205,7 +205,7 @@ impl Sweep<'_> {
         begun: &Run,
     ) -> (CardSeconds, Result<(), CommandError>) {
         let oracles = Oracles::start(self.cache, self.plan, self.settings, runner, shapes);
-        let mut session = Session {
+        let mut session = CardSession {
             sweep: self,
             runner,
             shapes,
@@ -242,9 +242,9 @@ impl Sweep<'_> {
         let cards: Vec<Option<&str>> = runners.iter().map(Runner::card).collect();
         let assigned = assign(&self.plan.shapes, &cards, weight, |name| {
             match begun.blocks_of(name) {
-                0 => Before::Untimed,
-                _ if measured(begun, name) >= self.settings.processes => Before::Done,
-                _ => Before::On(begun.card(name).map(str::to_owned)),
+                0 => EarlierCard::Untimed,
+                _ if measured(begun, name) >= self.settings.processes => EarlierCard::Done,
+                _ => EarlierCard::On(begun.card(name).map(str::to_owned)),
             }
         });
         for place in assigned.void.into_iter().filter(|_| timing.sampled()) {
@@ -257,14 +257,14 @@ impl Sweep<'_> {
 }
 
 /// The card that a shape was timed on before.
-enum Before {
+enum EarlierCard {
     Untimed,
     On(Option<String>),
     /// Nothing of it is left to time.
     Done,
 }
 
-struct Assigned {
+struct CardShares {
     /// Shapes by card, in the plan's order.
     shares: Vec<Vec<usize>>,
     /// Shapes whose card is gone: their blocks are discarded.
@@ -276,33 +276,33 @@ fn assign(
     shapes: &[Shape],
     cards: &[Option<&str>],
     weight: impl Fn(&Shape) -> f64,
-    before: impl Fn(&str) -> Before,
-) -> Assigned {
+    before: impl Fn(&str) -> EarlierCard,
+) -> CardShares {
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     let cost = |place: usize| weight(&shapes[place]);
     order.sort_by(|a, b| cost(*b).total_cmp(&cost(*a)));
     let mut loads: Vec<f64> = vec![0.0; cards.len()];
-    let mut assigned = Assigned {
+    let mut assigned = CardShares {
         shares: vec![Vec::new(); cards.len()],
         void: Vec::new(),
     };
     // Shapes bound to a card are assigned before the others.
     let bound = |place: &usize| match before(&shapes[*place].name) {
-        Before::On(card) => cards.iter().position(|c| *c == card.as_deref()),
-        Before::Untimed | Before::Done => None,
+        EarlierCard::On(card) => cards.iter().position(|c| *c == card.as_deref()),
+        EarlierCard::Untimed | EarlierCard::Done => None,
     };
     let (fixed, free): (Vec<usize>, Vec<usize>) =
         order.into_iter().partition(|place| bound(place).is_some());
     for place in fixed.into_iter().chain(free) {
         let state = before(&shapes[place].name);
         let card = bound(&place).unwrap_or_else(|| {
-            if matches!(state, Before::On(_)) {
+            if matches!(state, EarlierCard::On(_)) {
                 assigned.void.push(place);
             }
             let least = (0..loads.len()).min_by(|a, b| loads[*a].total_cmp(&loads[*b]));
             least.unwrap_or(0)
         });
-        if !matches!(state, Before::Done) {
+        if !matches!(state, EarlierCard::Done) {
             loads[card] += cost(place);
         }
         assigned.shares[card].push(place);

@@ -4,7 +4,7 @@ use rand::seq::IndexedRandom;
 
 use super::cell::{Unrunnable, cell_job, launchable, planned};
 use super::runner::Runner;
-use super::{Session, could_not_run};
+use super::{CardSession, could_not_run};
 use crate::backend::Modelled;
 use crate::operator::{ProblemKey, drawing};
 use crate::plan::{Plan, PlanOutcome, PlannedCell, cost};
@@ -22,7 +22,7 @@ const EMULATION_GRACE: Duration = Duration::from_secs(60);
 
 /// Judges every cell of this card that has no verdict yet, shape by shape, so
 /// that a shape's operands are drawn and uploaded once.
-pub(super) fn all(session: &mut Session<'_>) -> Result<(), CommandError> {
+pub(super) fn all(session: &mut CardSession<'_>) -> Result<(), CommandError> {
     let (plan, bar) = (session.sweep.plan, &session.sweep.bars.validate);
     for &shape in session.shapes {
         for cell in plan.cells.iter().filter(|c| c.shape == shape) {
@@ -71,7 +71,7 @@ fn thorough(plan: &Plan, settings: &Settings, contender: usize) -> Option<usize>
 }
 
 fn record(
-    session: &Session<'_>,
+    session: &CardSession<'_>,
     verdict: &Verdict,
     modelled: Option<Modelled>,
 ) -> Result<(), CommandError> {
@@ -94,7 +94,7 @@ fn record(
 
 /// One cell's verdict; `None` if the user asked to stop.
 fn judge(
-    session: &mut Session<'_>,
+    session: &mut CardSession<'_>,
     cell: &PlannedCell,
 ) -> Result<Option<(Verdict, Option<Modelled>)>, CommandError> {
     let (plan, settings) = (session.sweep.plan, session.sweep.settings);
@@ -148,16 +148,16 @@ pub(super) fn judge_job(
             }
             Ok(Some((verdict, modelled)))
         }
-        Err(Unanswered::Command(error)) => Err(error),
-        Err(Unanswered::Lost(NoReply::Garbled(message), _)) => {
+        Err(NoVerdict::Command(error)) => Err(error),
+        Err(NoVerdict::Lost(NoReply::Garbled(message), _)) => {
             runner.replace();
             Err(could_not_run(&message))
         }
-        Err(Unanswered::Lost(NoReply::Stopped, _)) => {
+        Err(NoVerdict::Lost(NoReply::Stopped, _)) => {
             runner.replace();
             Ok(None)
         }
-        Err(Unanswered::Lost(lost, printed)) => {
+        Err(NoVerdict::Lost(lost, printed)) => {
             runner.replace();
             let mut verdict = lost_verdict(&job.code.contender, &job.shape.name, lost, patience);
             verdict.millis = millis;
@@ -167,7 +167,7 @@ pub(super) fn judge_job(
     }
 }
 
-enum Unanswered {
+enum NoVerdict {
     /// With the output until then.
     Lost(NoReply, Option<String>),
     Command(CommandError),
@@ -175,13 +175,13 @@ enum Unanswered {
 
 /// Requests one cell. A worker that died may have been killed from outside (by a user, a watchdog,
 /// or a host short of memory), so a fresh one gets a second attempt before the contender is blamed.
-fn ask_twice(runner: &mut Runner, job: &CellJob, patience: Duration) -> Result<Judged, Unanswered> {
+fn ask_twice(runner: &mut Runner, job: &CellJob, patience: Duration) -> Result<Judged, NoVerdict> {
     let ask_once = |runner: &mut Runner| {
-        let worker = runner.worker().map_err(Unanswered::Command)?;
+        let worker = runner.worker().map_err(NoVerdict::Command)?;
         ask(worker, job, patience)
     };
     match ask_once(runner) {
-        Err(Unanswered::Lost(NoReply::Died(how), _)) => {
+        Err(NoVerdict::Lost(NoReply::Died(how), _)) => {
             trace(|| format!("{} is tried once more: {how}", job.code.contender));
             runner.replace();
             ask_once(runner)
@@ -191,10 +191,10 @@ fn ask_twice(runner: &mut Runner, job: &CellJob, patience: Duration) -> Result<J
 }
 
 /// Sends one cell to the worker and waits; the kernel's time limit begins when it is started.
-fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged, Unanswered> {
+fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged, NoVerdict> {
     let request = Request::Validate(Box::new(job.clone()));
     if let Err(lost) = worker.send(request) {
-        return Err(Unanswered::Lost(lost, worker.printed()));
+        return Err(NoVerdict::Lost(lost, worker.printed()));
     }
     let mut running = false;
     loop {
@@ -224,20 +224,20 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
                 }
             },
             Reply::Failed { message } => {
-                return Err(Unanswered::Command(could_not_run(&message)));
+                return Err(NoVerdict::Command(could_not_run(&message)));
             }
             other => format!("{other:?}"),
         };
-        return Err(Unanswered::Lost(worker.garbled(&misfit), None));
+        return Err(NoVerdict::Lost(worker.garbled(&misfit), None));
     }
 }
 
 /// Only a timeout while its own code runs is a contender's fault.
-fn unanswered(lost: NoReply, running: bool, shape: &str, printed: Option<String>) -> Unanswered {
+fn unanswered(lost: NoReply, running: bool, shape: &str, printed: Option<String>) -> NoVerdict {
     if lost != NoReply::TimedOut || running {
-        return Unanswered::Lost(lost, printed);
+        return NoVerdict::Lost(lost, printed);
     }
-    Unanswered::Command(could_not_run(&format!(
+    NoVerdict::Command(could_not_run(&format!(
         "drawing the operands of {shape} or comparing an output took longer than {} s",
         PREPARATION.as_secs()
     )))
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_slow_harness_is_not_the_contenders_fault() {
         let lost = |lost, running| unanswered(lost, running, "s", None);
-        let Unanswered::Command(error) = lost(NoReply::TimedOut, false) else {
+        let NoVerdict::Command(error) = lost(NoReply::TimedOut, false) else {
             panic!("nobody's kernel ran");
         };
         assert!(error.to_string().contains("longer than 600 s"), "{error}");
@@ -294,7 +294,7 @@ mod tests {
             lost(died(), true),
             lost(NoReply::Stopped, false),
         ] {
-            assert!(matches!(unanswered, Unanswered::Lost(..)));
+            assert!(matches!(unanswered, NoVerdict::Lost(..)));
         }
         let contender = ContenderId::from_text("x");
         let hung = lost_verdict(&contender, "s", NoReply::TimedOut, Duration::from_secs(7));

@@ -1,7 +1,7 @@
 //! The right value in the wrong place: rows or columns shifted or exchanged,
 //! groups mixed up, C stored transposed.
 
-use super::guess::{Fit, LEAST, TELLING, away, holds, share_of_telling};
+use super::guess::{Hypothesis, LEAST, TELLING, away, holds, share_of_telling};
 use super::{Element, Evidence};
 
 /// Distances at which kernels misplace rows and columns.
@@ -13,7 +13,7 @@ const EXCHANGED: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 pub(super) fn displaced<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     shifted(evidence, sample)
         .chain(groups(evidence, sample))
         .chain(exchanged(evidence, sample))
@@ -23,7 +23,7 @@ pub(super) fn displaced<'e>(
 fn shifted<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     let distances = DISTANCES.into_iter().flat_map(|d| [d, -d]);
     distances.flat_map(move |distance| {
         let ways = [(distance, 0, "row"), (0, distance, "column")];
@@ -34,19 +34,22 @@ fn shifted<'e>(
                 holds_of(evidence, e, e.group, row, column)
             };
             let what = format!("holds the value of {}", away(noun, distance));
-            Fit::new(what, share_of_telling(sample, tells), sample)
+            Hypothesis::new(what, share_of_telling(sample, tells), sample)
         })
     })
 }
 
-fn groups<'e>(evidence: &'e Evidence<'e>, sample: &'e [Element]) -> impl Iterator<Item = Fit> + 'e {
+fn groups<'e>(
+    evidence: &'e Evidence<'e>,
+    sample: &'e [Element],
+) -> impl Iterator<Item = Hypothesis> + 'e {
     (0..evidence.oracle.groups.len()).map(move |other| {
         let tells = |e: &Element| match e.group == other {
             true => Some(false),
             false => holds_of(evidence, e, other, e.row, e.column),
         };
         let what = format!("holds the values of group {other}");
-        Fit::new(what, share_of_telling(sample, tells), sample)
+        Hypothesis::new(what, share_of_telling(sample, tells), sample)
     })
 }
 
@@ -54,7 +57,7 @@ fn groups<'e>(evidence: &'e Evidence<'e>, sample: &'e [Element]) -> impl Iterato
 fn exchanged<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     EXCHANGED.into_iter().flat_map(move |block| {
         let ways = [(block, 0, "rows"), (0, block, "columns")];
         ways.into_iter().map(move |(rows, columns, noun)| {
@@ -64,13 +67,13 @@ fn exchanged<'e>(
                 1 => format!("has neighbouring {noun} exchanged"),
                 _ => format!("has {noun} exchanged in blocks of {block}"),
             };
-            Fit::new(what, share_of_telling(sample, tells), sample)
+            Hypothesis::new(what, share_of_telling(sample, tells), sample)
         })
     })
 }
 
 /// Column-major: element (row, column) lies at the row-major place of another.
-fn transposed(evidence: &Evidence<'_>, sample: &[Element]) -> Fit {
+fn transposed(evidence: &Evidence<'_>, sample: &[Element]) -> Hypothesis {
     let tells = |e: &Element| {
         let answer = &evidence.oracle.groups[e.group];
         let at = e.row * answer.columns + e.column;
@@ -79,7 +82,7 @@ fn transposed(evidence: &Evidence<'_>, sample: &[Element]) -> Fit {
         moved.then(|| holds_of(evidence, e, e.group, row, column))?
     };
     let what = "holds C transposed: it is stored column by column";
-    Fit::new(what, share_of_telling(sample, tells), sample)
+    Hypothesis::new(what, share_of_telling(sample, tells), sample)
 }
 
 /// Elements by which an unlisted displacement is looked for, and places that each may come from.
@@ -88,7 +91,7 @@ const ORIGINS: usize = 4096;
 
 /// Any displacement at all: where else in its group do a few distinctive values belong, and do they
 /// agree on the distance?
-pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
+pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Hypothesis> {
     let mut telling: Vec<&Element> = sample
         .iter()
         .filter(|e| e.got().is_finite() && e.got().abs() > TELLING)
@@ -139,7 +142,7 @@ pub(super) fn anywhere(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
                 away("column", columns)
             ),
         };
-        Fit::new(what, share_of_telling(sample, tells), sample)
+        Hypothesis::new(what, share_of_telling(sample, tells), sample)
     });
     fits.max_by(|a, b| a.share.total_cmp(&b.share))
 }

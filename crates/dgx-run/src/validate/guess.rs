@@ -26,7 +26,7 @@ const TOLD: usize = 4;
 
 /// A hypothesis, and how much of the sample it explains.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fit {
+pub struct Hypothesis {
     /// Begins with a verb: "equals A·B1ᵀ: …".
     pub what: String,
     /// Of the wrong elements that it was tested on and that can show it.
@@ -35,7 +35,7 @@ pub struct Fit {
     pub of: usize,
 }
 
-impl Fit {
+impl Hypothesis {
     pub(super) fn new(what: impl Into<String>, share: f64, sample: &[Element]) -> Self {
         Self {
             what: what.into(),
@@ -93,11 +93,11 @@ pub(super) fn fits(
     evidence: &Evidence<'_>,
     sample: &[Element],
     earlier: Option<&Oracle>,
-) -> Vec<Fit> {
+) -> Vec<Hypothesis> {
     let stale = earlier.and_then(|earlier| stale(evidence, sample, earlier));
     let anywhere = elsewhere::anywhere(evidence, sample);
     let all = hypotheses(evidence, sample).chain(stale).chain(anywhere);
-    let mut fits: Vec<Fit> = all.filter(|fit| fit.share >= WORTH).collect();
+    let mut fits: Vec<Hypothesis> = all.filter(|fit| fit.share >= WORTH).collect();
     // Of equally good ones, the simpler come first.
     fits.sort_by(|a, b| b.share.total_cmp(&a.share));
     if fits.first().is_some_and(|best| best.share >= ENOUGH) {
@@ -119,7 +119,7 @@ pub(super) fn fits(
 fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     let factor = move || {
         let one = by_factor(sample);
         one.into_iter().chain(nearly::scaled(evidence, sample))
@@ -148,7 +148,7 @@ fn hypotheses<'e>(
 fn by_mistake<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     let operator = &evidence.operands.operator;
     let enough = sample.len() >= LEAST;
     let mistakes = operator.mistakes.iter().filter(move |_| enough);
@@ -167,7 +167,7 @@ fn by_mistake<'e>(
             }
         }
         let share = weighed(explained.into_iter(), few.len());
-        Some(Fit::new(
+        Some(Hypothesis::new(
             format!("is what a known mistake gives: {}", mistake.name),
             share,
             &few,
@@ -226,7 +226,7 @@ pub(super) fn holds(evidence: &Evidence<'_>, element: &Element, value: f64) -> b
 fn by_bits<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     type Looks = fn(&Element) -> bool;
     let operator = &evidence.operands.operator;
     let place = sample.first().map_or(0, |first| first.group);
@@ -264,7 +264,7 @@ fn by_bits<'e>(
         (|e| e.got() == 0.0, "is zero".to_owned()),
     ];
     let looks = looks.into_iter();
-    looks.map(|(looks, what)| Fit::new(what, share(sample, looks), sample))
+    looks.map(|(looks, what)| Hypothesis::new(what, share(sample, looks), sample))
 }
 
 type Formula = fn(f64, f64) -> f64;
@@ -348,7 +348,7 @@ fn gelu(x: f64) -> f64 {
 fn by_formula<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     let enough = sample.len() >= LEAST;
     FORMULAS
         .iter()
@@ -358,7 +358,7 @@ fn by_formula<'e>(
                 let (gate, up) = products(evidence, element);
                 holds(evidence, element, formula(gate, up))
             });
-            Fit::new(*name, weighed(explained, sample.len()), sample)
+            Hypothesis::new(*name, weighed(explained, sample.len()), sample)
         })
 }
 
@@ -370,7 +370,7 @@ const POWERS: std::ops::RangeInclusive<i32> = 1..=8;
 fn by_power_of_two<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     type Scaled = fn(f64, f64, f64) -> f64;
     const SCALED: [(Scaled, &str); 2] = [
         (|gate, up, by| silu(gate * by) * up * by, "both products"),
@@ -385,7 +385,7 @@ fn by_power_of_two<'e>(
                 holds(evidence, element, scaled(gate, up, 2f64.powi(power)))
             });
             let power = superscript(power);
-            Fit::new(
+            Hypothesis::new(
                 format!("has {what} times 2{power}: a scale is off"),
                 weighed(explained, sample.len()),
                 sample,
@@ -422,7 +422,7 @@ pub(super) const TELLING: f64 = 0.01;
 const ONE: f64 = 0.005;
 
 /// One factor for all: a scale forgotten or applied twice.
-fn by_factor(sample: &[Element]) -> Option<Fit> {
+fn by_factor(sample: &[Element]) -> Option<Hypothesis> {
     let telling = |e: &&Element| e.expected.abs() > TELLING && e.got().is_finite();
     let mut factors: Vec<f64> = sample
         .iter()
@@ -438,11 +438,11 @@ fn by_factor(sample: &[Element]) -> Option<Fit> {
     let what = format!("is off by a factor of {middle:.3}");
     // A factor of 1 means nothing: it is noise around the right value.
     let telling = middle != 0.0 && (middle - 1.0).abs() > ONE;
-    telling.then(|| Fit::new(what, share(sample, fits), sample))
+    telling.then(|| Hypothesis::new(what, share(sample, fits), sample))
 }
 
 /// Whether the values are those that the call before should have left.
-fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Option<Fit> {
+fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Option<Hypothesis> {
     let explained = sample.iter().filter(|element| {
         let answer = &earlier.groups[element.group];
         let value = answer.c(element.row * answer.columns + element.column);
@@ -450,5 +450,5 @@ fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Optio
     });
     let what = "holds what belongs to the call before: stale data";
     let explained = weighed(explained, sample.len());
-    (sample.len() >= LEAST).then(|| Fit::new(what, explained, sample))
+    (sample.len() >= LEAST).then(|| Hypothesis::new(what, explained, sample))
 }

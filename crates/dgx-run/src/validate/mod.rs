@@ -13,8 +13,8 @@ mod rounding;
 mod scales;
 mod small;
 mod sound;
-mod story;
 mod ties;
+mod wrong_output;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -23,11 +23,11 @@ pub use mismatch::Element;
 pub use mismatch::Mismatch;
 pub use mismatch::significant;
 pub use naming::OutputName;
-pub use passed::Exhibit;
+pub use passed::CallEffects;
 pub(crate) use passed::examine;
-pub use passed::{Passed, Subject, UsedProof, Wrong, prove};
+pub use passed::{Passed, ProofSubject, UsedProof, Wrong, prove};
 pub use sound::sound;
-pub use story::{Chart, Patch, Story, story};
+pub use wrong_output::{ErrorMap, Neighbours, WrongOutput, explain_wrong};
 
 use crate::operator::{
     Arithmetic, Evaluator, GroupOracle, Operands, Oracle, OutputElement, OutputValues,
@@ -285,7 +285,7 @@ pub(crate) fn accepts(
 
 /// The result of comparing every element.
 #[derive(Clone, Copy, Default)]
-struct Survey {
+struct ComparedElements {
     /// The largest error over its tolerance.
     worst: f64,
     wrong: usize,
@@ -293,7 +293,7 @@ struct Survey {
     doubtful: usize,
 }
 
-impl Survey {
+impl ComparedElements {
     fn with(self, other: Self) -> Self {
         Self {
             worst: self.worst.max(other.worst),
@@ -303,7 +303,7 @@ impl Survey {
     }
 }
 
-fn survey(output: &OutputValues, answer: &GroupOracle, allowed: &Allowed) -> Survey {
+fn survey(output: &OutputValues, answer: &GroupOracle, allowed: &Allowed) -> ComparedElements {
     assert_eq!(output.len(), answer.len(), "every element of a group");
     let gated = answer.is_gated();
     output
@@ -316,7 +316,7 @@ fn survey(output: &OutputValues, answer: &GroupOracle, allowed: &Allowed) -> Sur
             let worst = tolerance.error(found, expected);
             // Counted by acceptance, so that no incomparable element is missed.
             let accepted = worst <= 1.0;
-            Survey {
+            ComparedElements {
                 worst,
                 wrong: usize::from(!accepted),
                 doubtful: usize::from(match gated {
@@ -325,7 +325,7 @@ fn survey(output: &OutputValues, answer: &GroupOracle, allowed: &Allowed) -> Sur
                 }),
             }
         })
-        .reduce(Survey::default, Survey::with)
+        .reduce(ComparedElements::default, ComparedElements::with)
 }
 
 /// Everything that an explanation can use.
@@ -363,14 +363,14 @@ impl<'a> Evidence<'a> {
     /// The largest error over its tolerance: `Ok` if all elements are right.
     fn compare(&self) -> Result<f64, f64> {
         let groups = self.outputs.iter().zip(&self.oracle.groups);
-        let Survey {
+        let ComparedElements {
             worst,
             wrong,
             doubtful,
         } = groups
             .zip(&self.tolerances)
             .map(|((output, answer), allowed)| survey(output, answer, allowed))
-            .fold(Survey::default(), Survey::with);
+            .fold(ComparedElements::default(), ComparedElements::with);
         let excused = match wrong {
             0 => Some(worst),
             _ => self.excused(wrong),
@@ -519,7 +519,7 @@ impl<'a> Evidence<'a> {
 
     fn wrong_elements(&self) -> Vec<Vec<bool>> {
         let mut wrong = self.missed();
-        for small::Missed { group, index, .. } in small::missed(self) {
+        for small::SmallError { group, index, .. } in small::missed(self) {
             wrong[group][index] = true;
         }
         wrong

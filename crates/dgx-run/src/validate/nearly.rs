@@ -1,7 +1,7 @@
 //! Values that are nearly right: one common factor, sums with too few bits, or other small errors
 //! of arithmetic. None of these points at an index.
 
-use super::guess::{ENOUGH, Fit, LEAST, TELLING, share_of_telling};
+use super::guess::{ENOUGH, Hypothesis, LEAST, TELLING, share_of_telling};
 use super::reduction::Terms;
 use super::{Element, Evidence};
 use crate::operator::silu;
@@ -35,7 +35,7 @@ fn judged(evidence: &Evidence<'_>, sample: &[Element]) -> Vec<Element> {
 }
 
 /// Every value is the right one times a factor other than 1.
-pub(super) fn scaled(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
+pub(super) fn scaled(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Hypothesis> {
     let mut all = judged(evidence, sample);
     all.retain(|e| e.expected.abs() > NORMAL && e.got().is_finite() && e.got() != 0.0);
     if all.len() < FEWEST {
@@ -48,7 +48,7 @@ pub(super) fn scaled(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit>
     let fits = all.iter().filter(|e| deviation(e) <= FP16 + SUMS).count();
     let clear = middle > 0.0 && (middle - 1.0).abs() > CLEAR * usual;
     let what = format!("is {middle:.4} times the right value");
-    clear.then(|| Fit::new(what, fits as f64 / all.len() as f64, &all))
+    clear.then(|| Hypothesis::new(what, fits as f64 / all.len() as f64, &all))
 }
 
 /// With fewer bits the terms themselves are in doubt.
@@ -107,7 +107,7 @@ fn typical(terms: &[f64]) -> f64 {
 }
 
 /// Errors that follow the partial sums, and are smaller than a term of them.
-pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
+pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Hypothesis> {
     if sample.len() < LEAST || !evidence.is_gated() {
         return None;
     }
@@ -135,14 +135,14 @@ pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fi
         "is off by less than a term of the sums, as if these were kept to about {bits:.0} bits: \
          low precision, not indexing"
     );
-    told.then(|| Fit::new(what, small, &all))
+    told.then(|| Hypothesis::new(what, small, &all))
 }
 
 /// Beyond rounding, but not another value.
 const NEAR: f64 = 0.05;
 
 /// No hypothesis fits, but it is nearly right: the arithmetic is at fault, not the indexing.
-pub(super) fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
+pub(super) fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Hypothesis> {
     let explained = share_of_telling(sample, |e| {
         let tells = e.expected.abs() > TELLING;
         tells.then(|| (e.got() / e.expected - 1.0).abs() < NEAR)
@@ -157,7 +157,7 @@ pub(super) fn near(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Fit> {
              median: the arithmetic, not the indexing",
             100.0 * NEAR
         );
-        Fit::new(what, explained, sample)
+        Hypothesis::new(what, explained, sample)
     })
 }
 

@@ -4,7 +4,7 @@ use dgx_core::domain::ContenderId;
 
 /// The subject of a verdict: one image of one contender on one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct ProofSubject {
     pub contender: ContenderId,
     pub shape: String,
     /// Identifies the code that ran.
@@ -17,11 +17,11 @@ pub struct Subject {
 /// deserialised.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Passed {
-    subject: Subject,
+    subject: ProofSubject,
 }
 
 impl Passed {
-    pub fn subject(&self) -> &Subject {
+    pub fn subject(&self) -> &ProofSubject {
         &self.subject
     }
 
@@ -38,12 +38,12 @@ impl Passed {
 /// makes it a proof again.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UsedProof {
-    subject: Subject,
+    subject: ProofSubject,
     suspect: bool,
 }
 
 impl UsedProof {
-    pub fn subject(&self) -> &Subject {
+    pub fn subject(&self) -> &ProofSubject {
         &self.subject
     }
 
@@ -85,7 +85,7 @@ never! {
 
 /// The effects of a call that are judged.
 #[derive(Clone, Debug)]
-pub struct Exhibit<'a> {
+pub struct CallEffects<'a> {
     /// Of each group, in the shape's order.
     pub outputs: &'a [OutputValues],
     /// Forbidden changes, in words.
@@ -109,7 +109,7 @@ pub struct Wrong {
 /// Checks a call against the oracle, and against the memory it may touch: the largest error over
 /// its tolerance if it is right.
 pub(crate) fn examine(
-    exhibit: Exhibit<'_>,
+    exhibit: CallEffects<'_>,
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
@@ -148,8 +148,8 @@ pub(crate) fn examine(
 
 /// The proof that `subject` is right, if the call shows it; else the reason.
 pub fn prove(
-    subject: Subject,
-    exhibit: Exhibit<'_>,
+    subject: ProofSubject,
+    exhibit: CallEffects<'_>,
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
@@ -180,7 +180,7 @@ mod tests {
             name: "s".to_owned(),
             groups: vec![group(3, 128, 256)],
         };
-        let subject = || Subject {
+        let subject = || ProofSubject {
             contender: ContenderId::from_text("x"),
             shape: "s".to_owned(),
             image: "i".to_owned(),
@@ -197,7 +197,7 @@ mod tests {
         let proof = |c: &[Vec<u16>], trespasses: &[String]| {
             let trespasses = trespasses.to_vec();
             let outputs = &halves(c);
-            let exhibit = Exhibit {
+            let exhibit = CallEffects {
                 copied: None,
                 outputs,
                 trespasses,
@@ -217,7 +217,7 @@ mod tests {
         let again = |c: &[Vec<u16>]| {
             let trespasses = Vec::new();
             let outputs = &halves(c);
-            let exhibit = Exhibit {
+            let exhibit = CallEffects {
                 copied: None,
                 outputs,
                 trespasses,

@@ -44,16 +44,17 @@ pub(super) fn describe(wrong: &[Vec<bool>], answers: &[OutputName]) -> String {
 /// columns of a matrix, slices of another tensor.
 fn region(flags: &[bool], answer: &OutputName) -> Vec<String> {
     let axes = (0..answer.extents.len()).map(|axis| marked_on(flags, &answer.extents, axis));
-    let sets: Vec<Option<Marked>> = axes.map(|marks| Marked::of(&marks)).collect();
+    let sets: Vec<Option<MarkedIndices>> = axes.map(|marks| MarkedIndices::of(&marks)).collect();
     if let [rows, columns] = &sets[..] {
-        let words = |set: &Option<Marked>, noun| set.as_ref().map(|set| set.words(noun));
+        let words = |set: &Option<MarkedIndices>, noun| set.as_ref().map(|set| set.words(noun));
         let words = [words(rows, "row"), words(columns, "column")];
         return words.map(Option::unwrap_or_default).to_vec();
     }
     if sets.iter().all(Option::is_none) {
         return vec![String::new()];
     }
-    let slice = |set: &Option<Marked>| set.as_ref().map_or(":".to_owned(), Marked::slice);
+    let slice =
+        |set: &Option<MarkedIndices>| set.as_ref().map_or(":".to_owned(), MarkedIndices::slice);
     let slices: Vec<String> = sets.iter().map(slice).collect();
     vec![format!("{}[{}]", answer.tensor, slices.join(","))]
 }
@@ -82,7 +83,7 @@ fn agreed(regions: &[Vec<String>]) -> String {
 }
 
 /// Some of the indices of an axis; within a period, if they repeat.
-struct Marked {
+struct MarkedIndices {
     first: usize,
     last: usize,
     count: usize,
@@ -90,7 +91,7 @@ struct Marked {
     repeats: bool,
 }
 
-impl Marked {
+impl MarkedIndices {
     /// `None` if all are marked.
     fn of(flags: &[bool]) -> Option<Self> {
         let periods = PERIODS.into_iter().filter(|p| 2 * p <= flags.len());
@@ -190,7 +191,7 @@ mod tests {
 
     fn rows(len: usize, wrong: impl Fn(usize) -> bool) -> String {
         let flags: Vec<bool> = (0..len).map(wrong).collect();
-        Marked::of(&flags).map_or("all".to_owned(), |set| set.words("row"))
+        MarkedIndices::of(&flags).map_or("all".to_owned(), |set| set.words("row"))
     }
 
     /// A part of a tensor with four axes is described by them, not by rows that it does not have.

@@ -2,7 +2,7 @@
 //! used one step late. The sums of a few wrong elements are repeated with each mistake made on
 //! purpose.
 
-use super::guess::{Fit, few_of, holds, weighed};
+use super::guess::{Hypothesis, few_of, holds, weighed};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, Tensor, decode_e2m1, decode_e4m3, silu};
 
@@ -13,14 +13,14 @@ const STEPS: [usize; 5] = [16, 32, 64, 128, 256];
 pub(super) fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     let redo = move || {
         let few = few_of(sample);
         let sums = few
             .iter()
             .map(|element| Terms::of(&evidence.operands.groups[element.group], element))
             .collect();
-        Redone {
+        RedoneSums {
             evidence,
             few,
             sums,
@@ -30,14 +30,14 @@ pub(super) fn hypotheses<'e>(
 }
 
 /// A few wrong elements and the terms of their sums.
-struct Redone<'e> {
+struct RedoneSums<'e> {
     evidence: &'e Evidence<'e>,
     few: Vec<Element>,
     sums: Vec<Terms>,
 }
 
-impl<'e> Redone<'e> {
-    fn all(self) -> impl Iterator<Item = Fit> + 'e {
+impl<'e> RedoneSums<'e> {
+    fn all(self) -> impl Iterator<Item = Hypothesis> + 'e {
         let shortest = self.sums.iter().map(Terms::count).min().unwrap_or(0);
         // A step of the whole K leaves nothing, which is zero.
         let mistakes = mistakes()
@@ -54,9 +54,9 @@ impl<'e> Redone<'e> {
         each.chain(std::iter::once_with(move || blocks.stretches()).flatten())
     }
 
-    fn fit(&self, mistake: Mistake, target: Target) -> Fit {
+    fn fit(&self, mistake: ReductionMistake, target: WrongTensor) -> Hypothesis {
         let explained = self.share(|terms| terms.with(mistake, target));
-        Fit::new(tell(mistake, target), explained, &self.few)
+        Hypothesis::new(tell(mistake, target), explained, &self.few)
     }
 
     /// The share of the few elements whose value is `value` of their terms.
@@ -67,7 +67,7 @@ impl<'e> Redone<'e> {
     }
 
     /// Any stretch of K that is left out or counted twice, and any tail.
-    fn stretches(&self) -> Vec<Fit> {
+    fn stretches(&self) -> Vec<Hypothesis> {
         let Some(terms) = self.sums.iter().map(Terms::count).min() else {
             return Vec::new();
         };
@@ -84,9 +84,9 @@ impl<'e> Redone<'e> {
         let mut fits = Vec::new();
         for tail in (SCALE_BLOCK..terms).step_by(SCALE_BLOCK) {
             let blocks = tail / SCALE_BLOCK;
-            let what = tell(Mistake::DropLast(tail), Target::Both);
+            let what = tell(ReductionMistake::DropLast(tail), WrongTensor::Both);
             let explained = share(&|sums| sums[sums.len() - 1 - blocks]);
-            fits.push(Fit::new(what, explained, &self.few));
+            fits.push(Hypothesis::new(what, explained, &self.few));
         }
         for step in STEPS.into_iter().filter(|step| *step < terms) {
             for first in (0..terms - step + 1).step_by(step) {
@@ -96,9 +96,9 @@ impl<'e> Redone<'e> {
                 let lacks = share(&|sums| whole(sums) - part(sums));
                 let twice = share(&|sums| whole(sums) + part(sums));
                 let what = format!("lacks {first} to {last} of K");
-                fits.push(Fit::new(what, lacks, &self.few));
+                fits.push(Hypothesis::new(what, lacks, &self.few));
                 let what = format!("has {first} to {last} of K twice");
-                fits.push(Fit::new(what, twice, &self.few));
+                fits.push(Hypothesis::new(what, twice, &self.few));
             }
         }
         // Reported once: the first of those that fit best.
@@ -114,7 +114,7 @@ impl<'e> Redone<'e> {
 
 /// The tensor with the mistake.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Target {
+enum WrongTensor {
     A,
     B1,
     B2,
@@ -123,7 +123,7 @@ enum Target {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Mistake {
+enum ReductionMistake {
     DropLast(usize),
     DropFirst(usize),
     /// A's block of the step before is used.
@@ -144,7 +144,7 @@ enum Mistake {
     HalvesLost,
 }
 
-impl Mistake {
+impl ReductionMistake {
     /// The K step of the mistake.
     fn step(self) -> usize {
         match self {
@@ -154,55 +154,65 @@ impl Mistake {
     }
 }
 
-fn mistakes() -> Vec<(Mistake, &'static [Target])> {
-    const SUMS: &[Target] = &[Target::Both, Target::B1, Target::B2];
-    const TENSORS: &[Target] = &[Target::A, Target::B1, Target::B2, Target::Both, Target::All];
+fn mistakes() -> Vec<(ReductionMistake, &'static [WrongTensor])> {
+    const SUMS: &[WrongTensor] = &[WrongTensor::Both, WrongTensor::B1, WrongTensor::B2];
+    const TENSORS: &[WrongTensor] = &[
+        WrongTensor::A,
+        WrongTensor::B1,
+        WrongTensor::B2,
+        WrongTensor::Both,
+        WrongTensor::All,
+    ];
     let mut all = Vec::new();
     for step in STEPS {
-        all.push((Mistake::DropLast(step), SUMS));
-        all.push((Mistake::DropFirst(step), SUMS));
-        all.push((Mistake::Late(step), SUMS));
+        all.push((ReductionMistake::DropLast(step), SUMS));
+        all.push((ReductionMistake::DropFirst(step), SUMS));
+        all.push((ReductionMistake::Late(step), SUMS));
     }
-    all.push((Mistake::ScalesExchanged, TENSORS));
-    all.push((Mistake::ScalesShifted, TENSORS));
-    all.push((Mistake::ScalesIgnored, TENSORS));
-    all.push((Mistake::NibblesExchanged, TENSORS));
-    all.push((Mistake::NibbleTwice { high: false }, TENSORS));
-    all.push((Mistake::NibbleTwice { high: true }, TENSORS));
-    all.push((Mistake::SignsIgnored, TENSORS));
-    all.push((Mistake::HalvesLost, TENSORS));
+    all.push((ReductionMistake::ScalesExchanged, TENSORS));
+    all.push((ReductionMistake::ScalesShifted, TENSORS));
+    all.push((ReductionMistake::ScalesIgnored, TENSORS));
+    all.push((ReductionMistake::NibblesExchanged, TENSORS));
+    all.push((ReductionMistake::NibbleTwice { high: false }, TENSORS));
+    all.push((ReductionMistake::NibbleTwice { high: true }, TENSORS));
+    all.push((ReductionMistake::SignsIgnored, TENSORS));
+    all.push((ReductionMistake::HalvesLost, TENSORS));
     all
 }
 
-fn tell(mistake: Mistake, target: Target) -> String {
+fn tell(mistake: ReductionMistake, target: WrongTensor) -> String {
     let sum = match target {
-        Target::B1 => "A·B1ᵀ",
-        Target::B2 => "A·B2ᵀ",
+        WrongTensor::B1 => "A·B1ᵀ",
+        WrongTensor::B2 => "A·B2ᵀ",
         _ => "both products",
     };
     let tensor = match target {
-        Target::A => "A",
-        Target::B1 => "B1",
-        Target::B2 => "B2",
-        Target::Both => "B1 and B2",
-        Target::All => "A, B1 and B2",
+        WrongTensor::A => "A",
+        WrongTensor::B1 => "B1",
+        WrongTensor::B2 => "B2",
+        WrongTensor::Both => "B1 and B2",
+        WrongTensor::All => "A, B1 and B2",
     };
     match mistake {
-        Mistake::DropLast(step) => format!("lacks the last {step} of K in {sum}"),
-        Mistake::DropFirst(step) => format!("lacks the first {step} of K in {sum}"),
-        Mistake::Late(step) => format!("has A one K block of {step} late in {sum}"),
-        Mistake::ScalesExchanged => format!("has neighbouring scales of {tensor} exchanged"),
-        Mistake::ScalesShifted => format!("has the scales of {tensor} one block off"),
-        Mistake::ScalesIgnored => format!("ignores the scales of {tensor}"),
-        Mistake::NibblesExchanged => format!("has the nibbles of {tensor} exchanged"),
-        Mistake::NibbleTwice { high: false } => {
+        ReductionMistake::DropLast(step) => format!("lacks the last {step} of K in {sum}"),
+        ReductionMistake::DropFirst(step) => format!("lacks the first {step} of K in {sum}"),
+        ReductionMistake::Late(step) => format!("has A one K block of {step} late in {sum}"),
+        ReductionMistake::ScalesExchanged => {
+            format!("has neighbouring scales of {tensor} exchanged")
+        }
+        ReductionMistake::ScalesShifted => format!("has the scales of {tensor} one block off"),
+        ReductionMistake::ScalesIgnored => format!("ignores the scales of {tensor}"),
+        ReductionMistake::NibblesExchanged => format!("has the nibbles of {tensor} exchanged"),
+        ReductionMistake::NibbleTwice { high: false } => {
             format!("has the low nibbles of {tensor} for the high ones too")
         }
-        Mistake::NibbleTwice { high: true } => {
+        ReductionMistake::NibbleTwice { high: true } => {
             format!("has the high nibbles of {tensor} for the low ones too")
         }
-        Mistake::SignsIgnored => format!("ignores the signs of {tensor}'s elements"),
-        Mistake::HalvesLost => format!("takes 0.5 in {tensor} for 0: e2m1's least value is lost"),
+        ReductionMistake::SignsIgnored => format!("ignores the signs of {tensor}'s elements"),
+        ReductionMistake::HalvesLost => {
+            format!("takes 0.5 in {tensor} for 0: e2m1's least value is lost")
+        }
     }
 }
 
@@ -227,24 +237,26 @@ impl Row {
     }
 
     /// The row's values with a mistake in how it is read.
-    fn values(&self, mistake: Option<Mistake>) -> Vec<f64> {
+    fn values(&self, mistake: Option<ReductionMistake>) -> Vec<f64> {
         let blocks = self.scales.len();
         let value = |i: usize| {
             let block = i / SCALE_BLOCK;
             match mistake {
-                Some(Mistake::ScalesExchanged) => {
+                Some(ReductionMistake::ScalesExchanged) => {
                     self.elements[i] * self.scales[(block ^ 1).min(blocks - 1)]
                 }
-                Some(Mistake::ScalesShifted) => {
+                Some(ReductionMistake::ScalesShifted) => {
                     self.elements[i] * self.scales[(block + 1).min(blocks - 1)]
                 }
-                Some(Mistake::ScalesIgnored) => self.elements[i],
-                Some(Mistake::NibblesExchanged) => self.elements[i ^ 1] * self.scales[block],
-                Some(Mistake::NibbleTwice { high }) => {
+                Some(ReductionMistake::ScalesIgnored) => self.elements[i],
+                Some(ReductionMistake::NibblesExchanged) => {
+                    self.elements[i ^ 1] * self.scales[block]
+                }
+                Some(ReductionMistake::NibbleTwice { high }) => {
                     self.elements[i & !1 | usize::from(high)] * self.scales[block]
                 }
-                Some(Mistake::SignsIgnored) => self.elements[i].abs() * self.scales[block],
-                Some(Mistake::HalvesLost) if self.elements[i].abs() == 0.5 => 0.0,
+                Some(ReductionMistake::SignsIgnored) => self.elements[i].abs() * self.scales[block],
+                Some(ReductionMistake::HalvesLost) if self.elements[i].abs() == 0.5 => 0.0,
                 _ => self.elements[i] * self.scales[block],
             }
         };
@@ -290,27 +302,35 @@ impl Terms {
     }
 
     /// C's element with `mistake` made on `target`.
-    fn with(&self, mistake: Mistake, target: Target) -> f64 {
-        let on = |tensor: Target| {
-            let both = target == Target::Both && tensor != Target::A;
-            let meant = target == tensor || target == Target::All || both;
+    fn with(&self, mistake: ReductionMistake, target: WrongTensor) -> f64 {
+        let on = |tensor: WrongTensor| {
+            let both = target == WrongTensor::Both && tensor != WrongTensor::A;
+            let meant = target == tensor || target == WrongTensor::All || both;
             meant.then_some(mistake)
         };
-        let a = self.a.values(on(Target::A));
-        let gate = sum(&a, &self.b1.values(on(Target::B1)), on(Target::B1));
-        let up = sum(&a, &self.b2.values(on(Target::B2)), on(Target::B2));
+        let a = self.a.values(on(WrongTensor::A));
+        let gate = sum(
+            &a,
+            &self.b1.values(on(WrongTensor::B1)),
+            on(WrongTensor::B1),
+        );
+        let up = sum(
+            &a,
+            &self.b2.values(on(WrongTensor::B2)),
+            on(WrongTensor::B2),
+        );
         silu(gate) * up
     }
 }
 
-fn sum(a: &[f64], b: &[f64], mistake: Option<Mistake>) -> f64 {
+fn sum(a: &[f64], b: &[f64], mistake: Option<ReductionMistake>) -> f64 {
     let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(x, y)| x * y).sum() };
     let terms = a.len();
     match mistake {
-        Some(Mistake::DropLast(step)) => dot(&a[..terms - step], b),
-        Some(Mistake::DropFirst(step)) => dot(&a[step..], &b[step..]),
+        Some(ReductionMistake::DropLast(step)) => dot(&a[..terms - step], b),
+        Some(ReductionMistake::DropFirst(step)) => dot(&a[step..], &b[step..]),
         // The first step has no predecessor and uses its own block.
-        Some(Mistake::Late(step)) => dot(&a[..step], b) + dot(a, &b[step..]),
+        Some(ReductionMistake::Late(step)) => dot(&a[..step], b) + dot(a, &b[step..]),
         _ => dot(a, b),
     }
 }

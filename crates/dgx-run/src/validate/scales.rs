@@ -3,7 +3,7 @@
 //! tensor cores read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. The values of a few
 //! wrong elements are computed with each such mistake and compared.
 
-use super::guess::{Fit, away, few_of, holds, weighed};
+use super::guess::{Hypothesis, away, few_of, holds, weighed};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
@@ -15,43 +15,45 @@ const ATOM_SCALES: usize = 4;
 pub(super) fn hypotheses<'e>(
     evidence: &'e Evidence<'e>,
     sample: &'e [Element],
-) -> impl Iterator<Item = Fit> + 'e {
+) -> impl Iterator<Item = Hypothesis> + 'e {
     let redo = move || {
         let few = few_of(sample);
         let sums = few.iter().map(|element| {
             let operands = &evidence.operands.groups[element.group];
-            Sums::of(operands, element)
+            BlockSums::of(operands, element)
         });
-        let sums: Vec<Sums<'e>> = sums.collect();
+        let sums: Vec<BlockSums<'e>> = sums.collect();
         (few, sums)
     };
     let redone = std::iter::once_with(redo).filter(|(few, _)| !few.is_empty());
     redone.flat_map(move |(few, sums)| {
         let misread = readings().flat_map(|reading| WHOSE.map(|whose| (reading, whose)));
-        let misread = misread.map(|(reading, whose)| Mistake::Misread(reading, whose));
-        let mistakes = MIXED.iter().map(Mistake::Mixed).chain(misread);
+        let misread = misread.map(|(reading, whose)| ScaleMistake::Misread(reading, whose));
+        let mistakes = MIXED.iter().map(ScaleMistake::Mixed).chain(misread);
         mistakes.map(move |mistake| {
             let pairs = few.iter().zip(&sums);
             let held = pairs.filter(|(element, sums)| {
                 let value = match mistake {
-                    Mistake::Mixed((factors, _)) => sums.with(None, *factors),
-                    Mistake::Misread(reading, whose) => sums.with(Some((reading, whose)), RIGHT),
+                    ScaleMistake::Mixed((factors, _)) => sums.with(None, *factors),
+                    ScaleMistake::Misread(reading, whose) => {
+                        sums.with(Some((reading, whose)), RIGHT)
+                    }
                 };
                 holds(evidence, element, value)
             });
             let explained = weighed(held.map(|(element, _)| element), few.len());
             let what = match mistake {
-                Mistake::Mixed((_, what)) => (*what).to_owned(),
-                Mistake::Misread(reading, whose) => tell(reading, whose),
+                ScaleMistake::Mixed((_, what)) => (*what).to_owned(),
+                ScaleMistake::Misread(reading, whose) => tell(reading, whose),
             };
-            Fit::new(what, explained, &few)
+            Hypothesis::new(what, explained, &few)
         })
     })
 }
 
-enum Mistake {
+enum ScaleMistake {
     Mixed(&'static (Factors, &'static str)),
-    Misread(Reading, Whose),
+    Misread(ScaleReading, Whose),
 }
 
 /// How often the scales of A, of B1 and of B2 occur in each block of A·B1ᵀ, and of A·B2ᵀ: if right,
@@ -118,7 +120,7 @@ const WHOSE: [Whose; 5] = [
 
 /// Which scale is used for a block of sixteen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Reading {
+enum ScaleReading {
     /// Of another row.
     Rows(isize),
     /// Always of the first row.
@@ -142,27 +144,27 @@ enum Reading {
 }
 
 /// All readings that are tried, the simplest first.
-fn readings() -> impl Iterator<Item = Reading> {
+fn readings() -> impl Iterator<Item = ScaleReading> {
     let rows = [64, 32, 96, 128, 16, 8, 4, 2, 1].into_iter();
-    let rows = rows.flat_map(|by| [Reading::Rows(-by), Reading::Rows(by)]);
+    let rows = rows.flat_map(|by| [ScaleReading::Rows(-by), ScaleReading::Rows(by)]);
     let index = [
-        Reading::Coarse(2),
-        Reading::Dense(2),
-        Reading::Coarse(4),
-        Reading::Dense(4),
-        Reading::FirstBlock,
-        Reading::FirstRow,
+        ScaleReading::Coarse(2),
+        ScaleReading::Dense(2),
+        ScaleReading::Coarse(4),
+        ScaleReading::Dense(4),
+        ScaleReading::FirstBlock,
+        ScaleReading::FirstRow,
     ];
     let round = [2, 4, 8].into_iter();
-    let round = round.flat_map(|of| (1..of).map(move |atoms| Reading::Round { atoms, of }));
-    let late = [1, 2, 4].into_iter().map(Reading::Late);
-    let along = [1, -1, 2, -2, 4, -4].into_iter().map(Reading::Along);
-    let layouts = [Reading::RowByRow, Reading::Scattered];
+    let round = round.flat_map(|of| (1..of).map(move |atoms| ScaleReading::Round { atoms, of }));
+    let late = [1, 2, 4].into_iter().map(ScaleReading::Late);
+    let along = [1, -1, 2, -2, 4, -4].into_iter().map(ScaleReading::Along);
+    let layouts = [ScaleReading::RowByRow, ScaleReading::Scattered];
     let rows = rows.chain(index);
     rows.chain(round).chain(late).chain(along).chain(layouts)
 }
 
-impl Reading {
+impl ScaleReading {
     /// The row and block that are read instead; `None` before the first.
     fn place(self, row: usize, block: usize, across: usize) -> Option<(usize, usize)> {
         let (atom, within) = (block / ATOM_SCALES, block % ATOM_SCALES);
@@ -190,7 +192,7 @@ impl Reading {
     }
 }
 
-fn tell(reading: Reading, whose: Whose) -> String {
+fn tell(reading: ScaleReading, whose: Whose) -> String {
     let (tensors, noun) = match whose {
         [true, false, _] => ("A", "row"),
         [false, true, false] => ("B1", "column"),
@@ -204,45 +206,51 @@ fn tell(reading: Reading, whose: Whose) -> String {
     };
     let wrong_atom = format!("has the scales of {tensors} from the wrong atom:");
     match reading {
-        Reading::Rows(by) if by % 32 == 0 && by.unsigned_abs() < ATOM_ROWS => format!(
+        ScaleReading::Rows(by) if by % 32 == 0 && by.unsigned_abs() < ATOM_ROWS => format!(
             "has the scales of {tensors} from {}, the wrong part of an atom's {ATOM_ROWS}",
             away(noun, by)
         ),
-        Reading::Rows(by) => format!("has the scales of {tensors} from {}", away(noun, by)),
-        Reading::FirstRow => format!("has the scales of {tensors} from the first {noun} always"),
-        Reading::FirstBlock => format!("has the scales of {tensors} from the first 16 of K always"),
-        Reading::Coarse(by) => format!(
+        ScaleReading::Rows(by) => format!("has the scales of {tensors} from {}", away(noun, by)),
+        ScaleReading::FirstRow => {
+            format!("has the scales of {tensors} from the first {noun} always")
+        }
+        ScaleReading::FirstBlock => {
+            format!("has the scales of {tensors} from the first 16 of K always")
+        }
+        ScaleReading::Coarse(by) => format!(
             "has the scales of {tensors} indexed by {} of K, not by {SCALE_BLOCK}",
             by * SCALE_BLOCK
         ),
-        Reading::Dense(by) => format!(
+        ScaleReading::Dense(by) => format!(
             "has the scales of {tensors} indexed by {} of K, not by {SCALE_BLOCK}, rows included",
             by * SCALE_BLOCK
         ),
-        Reading::Round { atoms, of } => format!("{wrong_atom} {} on in every {of}", far(atoms)),
-        Reading::Late(atoms) => format!("{wrong_atom} {} late", far(atoms)),
-        Reading::Along(atoms) => {
+        ScaleReading::Round { atoms, of } => {
+            format!("{wrong_atom} {} on in every {of}", far(atoms))
+        }
+        ScaleReading::Late(atoms) => format!("{wrong_atom} {} late", far(atoms)),
+        ScaleReading::Along(atoms) => {
             let way = if atoms < 0 { "back" } else { "on" };
             format!("{wrong_atom} {} {way}", far(atoms.unsigned_abs()))
         }
-        Reading::RowByRow => {
+        ScaleReading::RowByRow => {
             format!("has the scale atoms of {tensors} read row by row, not as 32 rows by 4")
         }
-        Reading::Scattered => {
+        ScaleReading::Scattered => {
             format!("has row-major scales of {tensors} read as if they lay in atoms")
         }
     }
 }
 
 /// The parts of one element of C: the sums of its blocks without scales.
-struct Sums<'a> {
+struct BlockSums<'a> {
     operands: &'a GroupOperands,
     element: Element,
     /// Of A·B1ᵀ and of A·B2ᵀ.
     blocks: [Vec<f64>; 2],
 }
 
-impl<'a> Sums<'a> {
+impl<'a> BlockSums<'a> {
     fn of(operands: &'a GroupOperands, element: &Element) -> Self {
         let width = operands.left().columns() / 2;
         let row = |packed: &'a [u8], row: usize| {
@@ -264,7 +272,7 @@ impl<'a> Sums<'a> {
 
     /// C's element with the scales of some tensors misread, and each product's blocks scaled this
     /// often.
-    fn with(&self, misread: Option<(Reading, Whose)>, factors: Factors) -> f64 {
+    fn with(&self, misread: Option<(ScaleReading, Whose)>, factors: Factors) -> f64 {
         let Self {
             operands, element, ..
         } = self;
@@ -317,24 +325,24 @@ mod tests {
 
     #[test]
     fn an_atom_is_read_where_it_lies() {
-        let place = |reading: Reading, row, block| reading.place(row, block, 32);
-        let round = Reading::Round { atoms: 1, of: 4 };
+        let place = |reading: ScaleReading, row, block| reading.place(row, block, 32);
+        let round = ScaleReading::Round { atoms: 1, of: 4 };
         assert_eq!(place(round, 5, 13), Some((5, 1)));
-        assert_eq!(place(Reading::Along(1), 5, 30), Some((133, 2)));
-        assert_eq!(place(Reading::Along(-1), 5, 1), None);
-        assert_eq!(place(Reading::Late(2), 5, 9), Some((5, 1)));
-        assert_eq!(place(Reading::Late(2), 5, 7), Some((5, 7)));
+        assert_eq!(place(ScaleReading::Along(1), 5, 30), Some((133, 2)));
+        assert_eq!(place(ScaleReading::Along(-1), 5, 1), None);
+        assert_eq!(place(ScaleReading::Late(2), 5, 9), Some((5, 1)));
+        assert_eq!(place(ScaleReading::Late(2), 5, 7), Some((5, 7)));
         // Bytes 20 to 23 of an atom are the second four of its second sixteen.
-        assert_eq!(place(Reading::RowByRow, 5, 0), Some((33, 0)));
+        assert_eq!(place(ScaleReading::RowByRow, 5, 0), Some((33, 0)));
         for row in 0..256 {
-            let (there, _) = place(Reading::RowByRow, row, 0).expect("a place");
-            assert_eq!(place(Reading::Scattered, there, 0), Some((row, 0)));
+            let (there, _) = place(ScaleReading::RowByRow, row, 0).expect("a place");
+            assert_eq!(place(ScaleReading::Scattered, there, 0), Some((row, 0)));
         }
     }
 
     #[test]
     fn no_two_readings_are_the_same() {
-        let all: Vec<Reading> = readings().collect();
+        let all: Vec<ScaleReading> = readings().collect();
         for (i, reading) in all.iter().enumerate() {
             assert!(!all[..i].contains(reading), "{reading:?}");
         }

@@ -25,7 +25,7 @@ const NEGLIGIBLE: f64 = 1.0 / (1 << 12) as f64;
 const MOST: usize = 1 << 14;
 
 /// A wrong element that the tolerance accepts.
-pub(super) struct Missed {
+pub(super) struct SmallError {
     pub group: usize,
     pub index: usize,
     /// Its error over the rounding error.
@@ -67,7 +67,7 @@ fn miss(found: OutputElement, expected: f64) -> f64 {
 }
 
 /// The elements with a larger error than their sums may lose. If there are very many, only some.
-pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
+pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<SmallError> {
     let groups = evidence.outputs.iter().zip(&evidence.oracle.groups);
     let groups = groups.enumerate();
     let doubts: Vec<(usize, usize)> = groups
@@ -93,7 +93,7 @@ pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Missed> {
             true => allowed(element.expected, evidence.tolerances[group].everywhere.rtol) + lost,
             false => COARSE * element.expected.abs() + lost,
         };
-        Missed {
+        SmallError {
             group,
             index,
             error: miss(element.found, element.expected) / allowed,

@@ -16,7 +16,7 @@ const MOST: usize = 6;
 
 /// The purpose of a call, besides its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum CallPurpose {
     /// Its time is modelled, if the backend does that.
     Time,
     /// It is watched for hazards, if the backend does that.
@@ -27,7 +27,7 @@ pub(super) enum Purpose {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ScheduledCall {
     pub distribution: Distribution,
-    pub purpose: Purpose,
+    pub purpose: CallPurpose,
     /// Added to the schedule: a different order for each call; an order may show what another
     /// hides.
     pub schedule: u64,
@@ -66,10 +66,10 @@ pub(super) fn calls(distributions: &[Distribution], seed: u64, cell: &str) -> Ve
         .map(|(distribution, schedule)| ScheduledCall {
             distribution,
             purpose: match schedule {
-                0 => Purpose::Time,
-                1 => Purpose::Hazards,
-                _ if distribution == timed => Purpose::Hazards,
-                _ => Purpose::Result,
+                0 => CallPurpose::Time,
+                1 => CallPurpose::Hazards,
+                _ if distribution == timed => CallPurpose::Hazards,
+                _ => CallPurpose::Result,
             },
             schedule,
             poison: Poison::Nan,
@@ -110,15 +110,18 @@ mod tests {
             assert!(Distribution::USUAL.iter().all(|d| names.contains(d)));
             let purposes = |wanted| calls[..2].iter().filter(|c| c.purpose == wanted).count();
             assert_eq!(
-                (purposes(Purpose::Time), purposes(Purpose::Hazards)),
+                (purposes(CallPurpose::Time), purposes(CallPurpose::Hazards)),
                 (1, 1)
             );
-            let timed = calls.iter().find(|c| c.purpose == Purpose::Time).unwrap();
+            let timed = calls
+                .iter()
+                .find(|c| c.purpose == CallPurpose::Time)
+                .unwrap();
             assert_eq!(timed.distribution, Distribution::Benchmark);
             assert_eq!(timed.schedule, 0);
             let mirrored = calls[..2].iter().filter(|c| c.mirrored).count();
             assert!(mirrored == 1 && !timed.mirrored, "{calls:?}");
-            let watched = calls.iter().filter(|c| c.purpose == Purpose::Hazards);
+            let watched = calls.iter().filter(|c| c.purpose == CallPurpose::Hazards);
             let watched: Vec<Distribution> = watched.map(|c| c.distribution).collect();
             assert!(watched.contains(&Distribution::Benchmark), "{calls:?}");
             assert!(

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::problems::Problems;
 use super::protocol::{CellJob, Reply};
-use crate::backend::{Backend, Data, Emulation, Loaded, RunFailure, Salt};
+use crate::backend::{Backend, CallInput, Emulation, Loaded, RunFailure, Salt};
 use dgx_core::domain::{Hazard, HazardWatch};
 
 /// Calls one cell once, watched for hazards.
@@ -31,7 +31,7 @@ fn watched(
     let (operands, name) = (problems.operands(&key), key.name());
     let loaded = backend.load(job.code.job(&image));
     let mut loaded = loaded.map_err(|failure| failure.message)?;
-    let data = |alone: bool, time_limit: Duration| Data {
+    let data = |alone: bool, time_limit: Duration| CallInput {
         operands: &operands,
         key: &name,
         salt: Salt::of_call(settings.data_seed(), 1),
@@ -57,7 +57,7 @@ fn watched(
 }
 
 /// The hazards of a call, even if it fails later.
-fn hazards(loaded: &mut dyn Loaded, data: &Data<'_>) -> Result<Vec<Hazard>, RunFailure> {
+fn hazards(loaded: &mut dyn Loaded, data: &CallInput<'_>) -> Result<Vec<Hazard>, RunFailure> {
     match loaded.call(data) {
         Ok(seen) => Ok(seen.hazards),
         Err(failure) if !data.emulation.alone && !failure.hazards.is_empty() => Ok(failure.hazards),

@@ -5,7 +5,7 @@
 
 mod calls;
 mod examine;
-mod keep;
+mod kept_call;
 mod measure;
 mod printed;
 mod problems;
@@ -16,7 +16,7 @@ mod serve;
 mod trace;
 mod validate;
 
-pub use keep::KeptCall;
+pub use kept_call::KeptCall;
 pub use problems::answers;
 pub(crate) use process::{NoReply, Worker};
 pub(crate) use protocol::{CellCode, CellJob, Judged, KeepRequest, MeasureJob, Reply, Request};

@@ -10,7 +10,7 @@ const KEPT: usize = 64 << 10;
 /// Kernels may print anything, in any amount: the text is kept up to a limit, and is never
 /// interpreted.
 #[derive(Debug, Default)]
-struct Stream {
+struct MarkedOutput {
     kept: Vec<u8>,
     /// Bytes since the last mark.
     heard: u64,
@@ -22,7 +22,7 @@ struct Stream {
     closed: bool,
 }
 
-impl Stream {
+impl MarkedOutput {
     fn expect(&mut self, mark: &str) {
         *self = Self {
             mark: mark.as_bytes().to_vec(),
@@ -64,9 +64,9 @@ impl Stream {
     }
 }
 
-/// A [`Stream`] that one thread fills and another waits on.
+/// A [`MarkedOutput`] that one thread fills and another waits on.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KernelOutput(Arc<(Mutex<Stream>, Condvar)>);
+pub(super) struct KernelOutput(Arc<(Mutex<MarkedOutput>, Condvar)>);
 
 impl KernelOutput {
     /// From here on output belongs to a request that ends with `mark`.
@@ -83,7 +83,7 @@ impl KernelOutput {
         self.with(|stream| stream.closed = true);
     }
 
-    fn with(&self, change: impl FnOnce(&mut Stream)) {
+    fn with(&self, change: impl FnOnce(&mut MarkedOutput)) {
         if let Ok(mut stream) = self.0.0.lock() {
             change(&mut stream);
         }
@@ -93,7 +93,7 @@ impl KernelOutput {
     /// The output up to the mark, or up to the end, or up to now if neither comes in time.
     pub(super) fn take(&self, patience: Duration) -> Option<String> {
         let (lock, news) = &*self.0;
-        let waiting = |stream: &mut Stream| stream.done.is_none() && !stream.closed;
+        let waiting = |stream: &mut MarkedOutput| stream.done.is_none() && !stream.closed;
         let waited = news.wait_timeout_while(lock.lock().ok()?, patience, waiting);
         let mut stream = waited.ok()?.0;
         let text = match stream.done.take() {

@@ -7,7 +7,7 @@ use crate::backend::{Backend, Salt};
 use crate::operator::{
     ANSWERS, Operands, Oracle, OracleCache, OutputValues, ProblemKey, is_gated, unshuffled,
 };
-use crate::validate::{Exhibit, Tolerance, accepts};
+use crate::validate::{CallEffects, Tolerance, accepts};
 use dgx_core::domain::Shape;
 
 /// Operands and the expected result.
@@ -24,17 +24,21 @@ impl Problem {
     /// which is far less work.
     pub(super) fn judged<T>(
         &self,
-        exhibit: Exhibit<'_>,
+        exhibit: CallEffects<'_>,
         salt: Salt,
         tolerance: Tolerance,
-        judge: impl FnOnce(Exhibit<'_>, &Operands, &Oracle) -> T,
+        judge: impl FnOnce(CallEffects<'_>, &Operands, &Oracle) -> T,
     ) -> T {
         let (operator, groups) = (&self.operands.operator, &self.shape.groups);
         let before = unshuffled(exhibit.outputs, salt.shuffle(), operator, groups);
         let are_right =
             |outputs: &&[OutputValues]| accepts(outputs, &self.operands, &self.oracle, tolerance);
         match before.as_deref().filter(are_right) {
-            Some(outputs) => judge(Exhibit { outputs, ..exhibit }, &self.operands, &self.oracle),
+            Some(outputs) => judge(
+                CallEffects { outputs, ..exhibit },
+                &self.operands,
+                &self.oracle,
+            ),
             None => {
                 let (operands, oracle) = self.posed(salt);
                 judge(exhibit, &operands, &oracle)

@@ -12,7 +12,7 @@ use super::printed::KernelOutput;
 use super::protocol::{Reply, ReplyLine, Request, RequestLine};
 use super::trace::trace;
 use crate::backend::Opening;
-use crate::child::{self, Child, Silence};
+use crate::child::{self, Child, NothingReceived};
 use dgx_core::clean;
 use dgx_core::domain::Device;
 
@@ -37,13 +37,13 @@ pub(crate) enum NoReply {
 }
 
 /// A line from a worker, or the error in its place.
-type Heard = Result<ReplyLine, String>;
+type WorkerLine = Result<ReplyLine, String>;
 
 /// A worker process and the socket to it. Killed when dropped.
 pub(crate) struct Worker {
     child: Child,
     line: UnixStream,
-    replies: Receiver<Heard>,
+    replies: Receiver<WorkerLine>,
     /// The current request.
     number: u64,
     output: KernelOutput,
@@ -115,7 +115,7 @@ impl Worker {
         let mut text = serde_json::to_string(&asked).unwrap_or_default();
         text.push('\n');
         let sent = self.line.write_all(text.as_bytes());
-        sent.map_err(|_| NoReply::Died(self.obituary()))
+        sent.map_err(|_| NoReply::Died(self.exit_report()))
     }
 
     /// The next reply to the current request, waited for until `patience` is over or `stop` returns
@@ -132,12 +132,12 @@ impl Worker {
                 Err(self.garbled(&format!("asked request {}, {what}", self.number)))
             }
             Ok(Err(line)) => Err(self.garbled(&format!("it said {line}"))),
-            Err(Silence::Closed) => Err(NoReply::Died(self.obituary())),
-            Err(Silence::Stopped) => {
+            Err(NothingReceived::Closed) => Err(NoReply::Died(self.exit_report())),
+            Err(NothingReceived::Stopped) => {
                 self.child.kill();
                 Err(NoReply::Stopped)
             }
-            Err(Silence::TimedOut) => {
+            Err(NothingReceived::TimedOut) => {
                 self.child.kill();
                 Err(NoReply::TimedOut)
             }
@@ -156,8 +156,8 @@ impl Worker {
     }
 
     /// How the worker ended, and its last output.
-    fn obituary(&mut self) -> String {
-        format!("the worker {}", self.child.obituary().whole())
+    fn exit_report(&mut self) -> String {
+        format!("the worker {}", self.child.exit_report().whole())
     }
 }
 
@@ -173,7 +173,7 @@ impl Drop for Worker {
 /// A worker's first message: whether it can work, and on which device.
 fn greet(
     child: &mut Child,
-    replies: &Receiver<Heard>,
+    replies: &Receiver<WorkerLine>,
 ) -> Result<(Device, Result<String, String>), String> {
     match child::receive(replies, START, &|| false) {
         Ok(Ok(answer)) => match answer.reply {
@@ -182,8 +182,8 @@ fn greet(
             other => Err(format!("a worker spoke out of turn: {other:?}")),
         },
         Ok(Err(line)) => Err(format!("a worker spoke out of turn: {line}")),
-        Err(Silence::Closed) => Err(format!("the worker {}", child.obituary().whole())),
-        Err(Silence::TimedOut | Silence::Stopped) => Err(format!(
+        Err(NothingReceived::Closed) => Err(format!("the worker {}", child.exit_report().whole())),
+        Err(NothingReceived::TimedOut | NothingReceived::Stopped) => Err(format!(
             "a worker was not ready within {} s",
             START.as_secs()
         )),
@@ -191,7 +191,7 @@ fn greet(
 }
 
 /// Reads replies on a separate thread.
-fn listen(line: &UnixStream) -> std::io::Result<Receiver<Heard>> {
+fn listen(line: &UnixStream) -> std::io::Result<Receiver<WorkerLine>> {
     let line = line.try_clone()?;
     let (sender, replies) = channel();
     thread::spawn(move || {

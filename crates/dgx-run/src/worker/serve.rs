@@ -14,7 +14,7 @@ use crate::child::end_with_supervisor;
 /// early if the backend is no longer usable. Stdout is left to the output of kernels.
 pub fn serve(opening: &Opening, cache: &Path, requests: impl BufRead, replies: impl Write) {
     end_with_supervisor();
-    let mut line = Outbox {
+    let mut line = ReplyWriter {
         replies,
         number: 0,
         mark: String::new(),
@@ -90,13 +90,13 @@ fn answer(
 }
 
 /// Writes replies to the current request.
-struct Outbox<W: Write> {
+struct ReplyWriter<W: Write> {
     replies: W,
     number: u64,
     mark: String,
 }
 
-impl<W: Write> Outbox<W> {
+impl<W: Write> ReplyWriter<W> {
     fn send(&mut self, reply: &Reply) {
         if reply.is_last() {
             self.end_words();

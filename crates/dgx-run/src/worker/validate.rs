@@ -1,15 +1,17 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use super::calls::{Purpose, ScheduledCall, calls};
-use super::keep::{KeptCall, keep};
+use super::calls::{CallPurpose, ScheduledCall, calls};
+use super::kept_call::{KeptCall, keep};
 use super::problems::{Problem, Problems};
 use super::protocol::{CellJob, Judged, Reply};
-use crate::backend::{Backend, Data, Emulation, Loaded, Modelled, Observation, RunFailure, Salt};
+use crate::backend::{
+    Backend, CallInput, Emulation, Loaded, Modelled, Observation, RunFailure, Salt,
+};
 use crate::operator::{Operands, ProblemKey, Recipe};
 use dgx_core::domain::{BackendKind, Hazard, HazardWatch, Status, Verdict};
 
-use crate::validate::{Element, Exhibit, Tolerance, Wrong, examine};
+use crate::validate::{CallEffects, Element, Tolerance, Wrong, examine};
 use dgx_core::domain::Distribution;
 
 /// An emulated call that takes longer makes its cell an expensive one.
@@ -139,14 +141,14 @@ struct ValidationCall<'a> {
 }
 
 impl ValidationCall<'_> {
-    fn data(&self, watch: HazardWatch, time_limit: Duration) -> Data<'_> {
+    fn data(&self, watch: HazardWatch, time_limit: Duration) -> CallInput<'_> {
         let emulation = Emulation::from(&self.job.settings);
-        Data {
+        CallInput {
             operands: &self.problem.operands,
             key: &self.problem.name,
             salt: self.salt,
             time_limit,
-            timed: watch == HazardWatch::Off && self.planned.purpose == Purpose::Time,
+            timed: watch == HazardWatch::Off && self.planned.purpose == CallPurpose::Time,
             emulation: Emulation {
                 schedule: emulation.schedule.wrapping_add(self.planned.schedule),
                 mirrored: self.planned.mirrored,
@@ -183,15 +185,15 @@ impl ValidationCall<'_> {
 
     fn make(&self, loaded: &mut dyn Loaded, state: &mut Judging, send: &mut dyn FnMut(&Reply)) {
         let job = self.job;
-        let call = |loaded: &mut dyn Loaded, data: Data<'_>, send: &mut dyn FnMut(&Reply)| {
+        let call = |loaded: &mut dyn Loaded, data: CallInput<'_>, send: &mut dyn FnMut(&Reply)| {
             send(&Reply::Running);
             let ran = loaded.call(&data);
             send(&Reply::Ran);
             ran
         };
         let watch = match self.planned.purpose {
-            Purpose::Hazards => state.watch,
-            Purpose::Time | Purpose::Result => HazardWatch::Off,
+            CallPurpose::Hazards => state.watch,
+            CallPurpose::Time | CallPurpose::Result => HazardWatch::Off,
         };
         let ran = call(loaded, self.data(watch, job.time_limit), send);
         let (said, returned) = match &ran {
@@ -250,7 +252,7 @@ fn time_only(
     // A kernel's path does not depend on its elements, and its results are not checked.
     let operands = Operands::blank(&job.operator, &job.shape);
     send(&Reply::Running);
-    let ran = loaded.call(&Data {
+    let ran = loaded.call(&CallInput {
         operands: &operands,
         key: &job.problem(distribution).name(),
         salt: Salt::of_call(job.settings.data_seed(), 0),
@@ -357,7 +359,7 @@ impl Judging {
         };
         let _ = std::io::stdout().write_all(observation.printed.as_bytes());
         let tolerance = call.tolerance();
-        let judge = |exhibit: Exhibit<'_>, operands: &_, oracle: &_| {
+        let judge = |exhibit: CallEffects<'_>, operands: &_, oracle: &_| {
             examine(exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();
@@ -365,7 +367,7 @@ impl Judging {
         let (cause, hazards) = (observation.read_early, observation.hazards);
         // The timed call represents the cell: its counters and time are compared between
         // contenders. A wrong design is counted too, but has no time.
-        if call.planned.purpose == Purpose::Time {
+        if call.planned.purpose == CallPurpose::Time {
             self.counted = true;
             self.verdict.counters = observation.counters;
             if finding.is_ok() {
@@ -387,15 +389,16 @@ impl Judging {
                 self.verdict.status = Status::Wrong;
                 let distribution = call.planned.distribution;
                 let mut reason = format!("{reason} ({distribution} data)");
-                let mut story = detail;
+                let mut explanation = detail;
                 if let Some(cause) = cause {
                     self.caused = true;
                     let cause = format!("cause: {cause}");
                     reason = format!("{reason}; {cause}");
-                    story = Some(story.map_or(cause.clone(), |s| format!("{cause}\n{s}")));
+                    explanation =
+                        Some(explanation.map_or(cause.clone(), |s| format!("{cause}\n{s}")));
                 }
                 self.verdict.reason = Some(reason);
-                self.verdict.detail = story;
+                self.verdict.detail = explanation;
                 self.verdict.worst = worst;
                 first
             }
@@ -425,7 +428,7 @@ mod tests {
     }
 
     impl Loaded for Stub {
-        fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+        fn call(&mut self, data: &CallInput<'_>) -> Result<Observation, RunFailure> {
             self.calls += 1;
             if let Some(failure) = self.second.clone().filter(|_| self.calls == 2) {
                 return Err(failure);

@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "deed", conflicts_with_all = ["measure", "fit", "show", "list"])]
     plot: Option<PathBuf>,
     #[command(flatten)]
-    compile: machine::CompileLimits,
+    compile: machine::CompileLimitFlags,
 }
 
 const ANSWERS: &str = "name a file that dgx calibrate --measure wrote";

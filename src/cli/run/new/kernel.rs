@@ -10,7 +10,7 @@ use dgx_core::diagnostic::{CommandError, InputError, nearest};
 use dgx_core::domain::{Device, Exit, Joined, counted, typed};
 use dgx_core::files;
 use dgx_core::operator::Operator;
-use dgx_run::catalog::{Catalog, Declaration, Declared, Language, declared};
+use dgx_run::catalog::{Catalog, DeclaredKernel, DeclaredParam, Language, declared};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct KernelArgs {
@@ -102,7 +102,7 @@ impl KernelArgs {
     /// The front matter that launches it.
     fn matter(
         &self,
-        kernel: &Declared,
+        kernel: &DeclaredKernel,
         instance: &str,
         operator: &Operator,
     ) -> Result<String, CommandError> {
@@ -128,7 +128,7 @@ impl KernelArgs {
     /// The kernel with its template arguments.
     fn instance(
         &self,
-        kernel: &Declared,
+        kernel: &DeclaredKernel,
         function: Option<String>,
     ) -> Result<String, CommandError> {
         let name = function.unwrap_or_else(|| kernel.name.clone());
@@ -145,7 +145,11 @@ impl KernelArgs {
     }
 
     /// The argument for each parameter.
-    fn given(&self, kernel: &Declared, operator: &Operator) -> Result<Vec<String>, CommandError> {
+    fn given(
+        &self,
+        kernel: &DeclaredKernel,
+        operator: &Operator,
+    ) -> Result<Vec<String>, CommandError> {
         if let Some(args) = &self.args {
             let args: Vec<String> = split(args).iter().map(|arg| (*arg).to_owned()).collect();
             let params: Vec<&str> = kernel.params.iter().map(|param| &*param.name).collect();
@@ -188,10 +192,10 @@ fn file_and_function(text: &str) -> (PathBuf, Option<String>) {
 }
 
 fn chosen(
-    kernels: &[Declared],
+    kernels: &[DeclaredKernel],
     function: Option<&str>,
     path: &Path,
-) -> Result<Declared, CommandError> {
+) -> Result<DeclaredKernel, CommandError> {
     let names = || kernels.iter().map(|kernel| &*kernel.name);
     let list = names().joined(", ");
     let shown = path.display();
@@ -235,7 +239,7 @@ fn names(operator: &Operator) -> Vec<String> {
 
 /// Guesses a parameter's argument by its name: a tensor, a size or a constant of that name, or a
 /// usual word for the only tensor of its kind.
-fn guess(param: &Declaration, operator: &Operator) -> Option<String> {
+fn guess(param: &DeclaredParam, operator: &Operator) -> Option<String> {
     let word = param.name.to_ascii_lowercase();
     let word = word.trim_matches('_');
     let bare = ["d_", "p_", "g_"]

@@ -3,7 +3,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use self::over::Over;
+use self::over::ReferenceCell;
 use self::text::{EpilogueThreshold, text};
 use super::explain::plan_for;
 use super::machine;
@@ -18,7 +18,7 @@ use dgx_run::backend::cuda::StampedCalls;
 use dgx_run::backend::emu::{LaunchLayout, machine};
 use dgx_run::catalog::Catalog;
 use dgx_run::compile::Compiler;
-use dgx_run::profile::{ProfiledCell, Sources, Subject, chrome, json, page, stamps};
+use dgx_run::profile::{ProfileSubject, ProfiledCell, Sources, chrome, json, page, stamps};
 use dgx_run::sweep::{BackendChoice, CompiledCell, Progress};
 
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
-    compile: machine::CompileLimits,
+    compile: machine::CompileLimitFlags,
 }
 
 /// Shows where the time of one cell goes: on the GPU here, or in virtual time.
@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         several => return Err(ambiguous(&args.contender, several.iter().map(|c| &c.id))),
     };
     let over = match &args.over {
-        Some(path) => Some(Over::read(path, contender, &plan.shapes[0].name)?),
+        Some(path) => Some(ReferenceCell::read(path, contender, &plan.shapes[0].name)?),
         None => None,
     };
     let compiler = machine::compiler(args.compile.limits())?;
@@ -169,7 +169,7 @@ fn modelled(
     let record = DeviceRecord::new(BackendKind::Emu, device);
     cell.traced(|traced| {
         let call = traced.replay(machine, true)?;
-        let subject = Subject {
+        let subject = ProfileSubject {
             contender,
             shape: &cell.shape.name,
             timing: Timing::Modelled,
@@ -200,7 +200,7 @@ fn measured(
             "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
         )
     })?;
-    let subject = Subject {
+    let subject = ProfileSubject {
         contender,
         shape: &cell.shape.name,
         timing: Timing::Measured,

@@ -13,7 +13,7 @@ use dgx_core::rank::{Ranking, Timed};
 use dgx_run::profile::{ProfiledCell, StageTime};
 
 /// The same cell in a run file or in another profile.
-pub(super) struct Over {
+pub(super) struct ReferenceCell {
     pub timing: Timing,
     pub micros: Micros,
     /// Empty unless a profile wrote the file.
@@ -38,7 +38,7 @@ struct ReadProfile {
     stages: Vec<StageTime>,
 }
 
-impl Over {
+impl ReferenceCell {
     pub(super) fn read(
         path: &Path,
         contender: &ContenderId,

@@ -2,7 +2,7 @@
 
 use ptx_time::Spent;
 
-use super::over::Over;
+use super::over::ReferenceCell;
 use crate::present::{Column, Style, Table, percent, signed_percent, speedup};
 use dgx_core::config::Round;
 use dgx_core::domain::{Micros, Timing, counted};
@@ -21,7 +21,7 @@ const BAR: f64 = 16.0;
 /// can be trusted.
 pub(super) fn text(
     profiles: &[&ProfiledCell],
-    over: Option<&Over>,
+    over: Option<&ReferenceCell>,
     lines: &[String],
     modelled: &str,
     style: &Style,
@@ -289,11 +289,11 @@ fn roles(launch: &LaunchProfile) -> Table {
 mod tests {
     use super::*;
     use dgx_core::domain::ContenderId;
-    use dgx_run::profile::Subject;
+    use dgx_run::profile::ProfileSubject;
     use ptx_time::Call;
 
     fn profile(stages: &[(Stage, f64)]) -> ProfiledCell {
-        let subject = Subject {
+        let subject = ProfileSubject {
             contender: &ContenderId::from_text("x"),
             shape: "s",
             timing: Timing::Measured,

@@ -143,7 +143,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Output")]
     timings: bool,
     #[command(flatten, next_help_heading = "Measuring")]
-    compile: machine::CompileLimits,
+    compile: machine::CompileLimitFlags,
     #[command(flatten, next_help_heading = "Output")]
     exports: Exports,
 }

@@ -141,7 +141,7 @@ fn other_devices_are_refused_unless_asked_for_and_then_labelled() {
     let refused = over_run(&run, &base, &at_least(0.9));
     assert!(matches!(refused, Err(GateError::Mismatched(_))));
     let (ranking, base_ranking) = (Ranking::of(&run), Ranking::of(&base));
-    let over = Over::Run(&base, &base_ranking);
+    let over = ComparedWith::Run(&base, &base_ranking);
     let report = judge(&run, &ranking, &at_least(0.9), over, true).unwrap();
     assert_eq!(report.across_devices, mismatch(&base, &run));
     assert!(report.across_devices.is_some());

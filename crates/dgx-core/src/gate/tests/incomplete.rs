@@ -79,7 +79,7 @@ fn one_block_or_one_contender_cannot_be_judged() {
         &run,
         &ranking,
         &at_least(1.0),
-        Over::Contender(&run.header.baseline),
+        ComparedWith::Contender(&run.header.baseline),
         false,
     );
     assert!(matches!(alone, Err(GateError::Nobody(_))));

@@ -16,7 +16,7 @@ fn over_baseline(run: &Run, gate: &Gate) -> GateReport {
         run,
         &ranking,
         gate,
-        Over::Contender(&run.header.baseline),
+        ComparedWith::Contender(&run.header.baseline),
         false,
     )
     .unwrap()
@@ -24,7 +24,13 @@ fn over_baseline(run: &Run, gate: &Gate) -> GateReport {
 
 fn over_run(run: &Run, base: &Run, gate: &Gate) -> Result<GateReport, GateError> {
     let (ranking, base_ranking) = (Ranking::of(run), Ranking::of(base));
-    judge(run, &ranking, gate, Over::Run(base, &base_ranking), false)
+    judge(
+        run,
+        &ranking,
+        gate,
+        ComparedWith::Run(base, &base_ranking),
+        false,
+    )
 }
 
 fn at_least(min_geomean: f64) -> Gate {
@@ -166,7 +172,7 @@ fn scripted_times_neither_pass_nor_fail() {
     }
     let over = |run: &Run, base: &Run, across| {
         let (ranking, base_ranking) = (Ranking::of(run), Ranking::of(base));
-        let over = Over::Run(base, &base_ranking);
+        let over = ComparedWith::Run(base, &base_ranking);
         judge(run, &ranking, &as_before(), over, across)
     };
     assert!(over(&measured, &scripted, false).is_err());

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::token::{Number, tokens};
+use super::token::{NumberToken, tokens};
 use crate::expr::{COMPARISON, Cursor, ExprError, Token};
 use crate::operator::BinaryOp;
 
@@ -70,7 +70,7 @@ enum Infix {
     MatMul,
 }
 
-fn infix(token: &Token<Number>) -> Option<(Infix, u8)> {
+fn infix(token: &Token<NumberToken>) -> Option<(Infix, u8)> {
     let (op, strength) = match token {
         Token::Name(name) => match name.as_str() {
             "or" => (BinaryOp::Or, 1),
@@ -98,7 +98,7 @@ fn infix(token: &Token<Number>) -> Option<(Infix, u8)> {
     Some((Infix::Binary(op), strength))
 }
 
-impl Cursor<'_, Number> {
+impl Cursor<'_, NumberToken> {
     fn value(&mut self) -> Result<Term, ExprError> {
         self.binary(1)
     }
@@ -205,7 +205,7 @@ impl Cursor<'_, Number> {
     fn primary(&mut self) -> Result<Term, ExprError> {
         let place = self.here();
         match self.peek().cloned() {
-            Some(Token::Number(Number { value, whole })) => {
+            Some(Token::Number(NumberToken { value, whole })) => {
                 self.advance();
                 self.term(TermKind::Number { value, whole }, place.start)
             }

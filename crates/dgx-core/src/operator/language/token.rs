@@ -2,7 +2,7 @@ use crate::expr::{Cursor, ExprError, Language, Token, word_len};
 
 /// A number as it is written, and whether it is whole.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Number {
+pub(super) struct NumberToken {
     pub value: f64,
     pub whole: bool,
 }
@@ -35,7 +35,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
 /// Whole numbers up to here are exact.
 const MOST_WHOLE: f64 = (1_u64 << 53) as f64;
 
-pub(super) fn tokens(text: &str) -> Result<Cursor<'_, Number>, ExprError> {
+pub(super) fn tokens(text: &str) -> Result<Cursor<'_, NumberToken>, ExprError> {
     Cursor::new(text, &LANGUAGE, |rest, at, next| {
         let fraction = next == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit());
         match next.is_ascii_digit() || fraction {
@@ -45,7 +45,7 @@ pub(super) fn tokens(text: &str) -> Result<Cursor<'_, Number>, ExprError> {
     })
 }
 
-fn number(rest: &str, at: usize) -> Result<(Token<Number>, usize), ExprError> {
+fn number(rest: &str, at: usize) -> Result<(Token<NumberToken>, usize), ExprError> {
     let mut len = word_len(rest);
     if rest[len..].starts_with('.') {
         len += 1 + word_len(&rest[len + 1..]);
@@ -58,7 +58,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<Number>, usize), ExprError> {
     let whole = written.bytes().all(|b| b.is_ascii_digit() || b == b'_');
     match written.replace('_', "").parse::<f64>() {
         Ok(value) if value.is_finite() && (!whole || value <= MOST_WHOLE) => {
-            Ok((Token::Number(Number { value, whole }), len))
+            Ok((Token::Number(NumberToken { value, whole }), len))
         }
         _ => Err(ExprError::new(
             at..at + len,
@@ -68,7 +68,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<Number>, usize), ExprError> {
     }
 }
 
-fn symbol(rest: &str, at: usize, next: char) -> Result<(Token<Number>, usize), ExprError> {
+fn symbol(rest: &str, at: usize, next: char) -> Result<(Token<NumberToken>, usize), ExprError> {
     let elsewhere = ELSEWHERE
         .iter()
         .find(|(symbol, _)| rest.starts_with(symbol));

@@ -182,7 +182,7 @@ impl Synthetic {
             }
             _ => lines.extend(self.estimates()),
         }
-        lines.push(Line::End(End {
+        lines.push(Line::End(RunEnd {
             complete: true,
             reason: None,
             seconds: BTreeMap::from([("measure".to_owned(), 12.5)]),

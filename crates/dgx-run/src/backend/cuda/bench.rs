@@ -10,10 +10,10 @@ use super::timer::Timer;
 use super::tools::Tools;
 use super::{CudaBackend, CudaError};
 use crate::backend::{
-    Bench, BenchSetup, CallData, Job, Observation, RunFailure, Set, Timed, proven,
+    Bench, BenchSetup, CallData, Job, Observation, OperandSet, RunFailure, Timed, proven,
 };
 use crate::operator::GroupOracle;
-use crate::validate::{Passed, Subject, Tolerance};
+use crate::validate::{Passed, ProofSubject, Tolerance};
 use dgx_core::config::Yardstick;
 use dgx_core::domain::{ContenderId, KernelTime, Tuning};
 
@@ -53,15 +53,15 @@ impl<'a> CudaBench<'a> {
         })
     }
 
-    fn subject(&self, contender: &ContenderId, image: String) -> Subject {
-        Subject {
+    fn subject(&self, contender: &ContenderId, image: String) -> ProofSubject {
+        ProofSubject {
             contender: contender.clone(),
             shape: self.shape.clone(),
             image,
         }
     }
 
-    fn admit(&mut self, entry: TimedCall) -> Subject {
+    fn admit(&mut self, entry: TimedCall) -> ProofSubject {
         let subject = entry.subject().clone();
         self.entries.push(entry);
         subject
@@ -73,7 +73,7 @@ impl Bench for CudaBench<'_> {
         self.sets.len()
     }
 
-    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<Subject, RunFailure> {
+    fn enter(&mut self, job: &Job<'_>, tolerance: Tolerance) -> Result<ProofSubject, RunFailure> {
         let subject = self.subject(job.contender, job.image.key.clone());
         let (instance, stream) = (Rc::clone(&self.instance), Rc::clone(&self.tools.stream));
         let prepared = PreparedCall::new(job.image, instance, job.call, stream)?;
@@ -88,7 +88,7 @@ impl Bench for CudaBench<'_> {
         name: &ContenderId,
         kept: Option<&Tuning>,
         tolerance: Tolerance,
-    ) -> Result<(Subject, Option<Tuning>), String> {
+    ) -> Result<(ProofSubject, Option<Tuning>), String> {
         if *name == Yardstick::Copy.id() {
             let (operator, groups) = (self.instance.operator(), self.instance.groups());
             let stream = &self.tools.stream;
@@ -110,7 +110,7 @@ impl Bench for CudaBench<'_> {
         Ok((self.admit(entry), Some(tuning)))
     }
 
-    fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure> {
+    fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure> {
         let entry = proven(&self.entries, TimedCall::subject, subject)?;
         self.timer.rehearse(entry, data)
     }
@@ -124,7 +124,11 @@ impl Bench for CudaBench<'_> {
         self.timer.dissect(entry, data)
     }
 
-    fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure> {
+    fn observe(
+        &mut self,
+        subject: &ProofSubject,
+        data: CallData,
+    ) -> Result<Observation, RunFailure> {
         let entry = proven(&self.entries, TimedCall::subject, subject)?;
         self.timer.observe(entry, data)
     }
@@ -135,7 +139,7 @@ impl Bench for CudaBench<'_> {
 fn data_sets(setup: &BenchSetup<'_>, stream: &Stream) -> Result<Vec<Rc<DataSet>>, CudaError> {
     let mut sets = Vec::new();
     for (place, set) in setup.sets.iter().enumerate() {
-        let Set {
+        let OperandSet {
             name,
             operands,
             oracle,

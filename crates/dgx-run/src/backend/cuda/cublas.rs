@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use cudarc::cublaslt::{result, sys};
 
-use super::driver::{CudaError, DeviceMemory, Graph, Launch, Stream};
-use super::ground::CallBuffers;
+use super::call_buffers::CallBuffers;
+use super::driver::{CudaError, DeviceMemory, Graph, LaunchConfig, Stream};
 use super::instance::Instance;
 use super::timer::Timer;
 use super::tools::{Tools, launch, uploaded};
@@ -65,9 +65,9 @@ struct GateGroup {
 pub(super) struct Cublas {
     handle: Handle,
     gemms: Vec<Gemm>,
-    gate: Option<(Launch, DeviceMemory)>,
+    gate: Option<(LaunchConfig, DeviceMemory)>,
     workspace: DeviceMemory,
-    ground: CallBuffers,
+    call_buffers: CallBuffers,
     /// Dequantised operands and products of each group.
     buffers: Vec<Buffers>,
     tools: Rc<Tools>,
@@ -152,12 +152,13 @@ impl Cublas {
         let say = |e: CudaError| e.to_string();
         let handle = Handle(result::create_handle().map_err(|e| format!("cublasLtCreate: {e}"))?);
         let workspace = DeviceMemory::new(WORKSPACE).map_err(say)?;
-        let ground = CallBuffers::bare(Rc::clone(instance), Rc::clone(stream)).map_err(say)?;
+        let call_buffers =
+            CallBuffers::bare(Rc::clone(instance), Rc::clone(stream)).map_err(say)?;
         let product = instance.operator().product();
         let product = product.ok_or("the operator is no product that cuBLAS has")?;
         let (mut gemms, mut buffers, mut algorithms) = (Vec::new(), Vec::new(), Vec::new());
         for index in 0..instance.groups().len() {
-            let own = Buffers::new(&product, &ground, index).map_err(say)?;
+            let own = Buffers::new(&product, &call_buffers, index).map_err(say)?;
             own.dequantise(tools).map_err(say)?;
             let mut gemm = Gemm::new(&own)?;
             let tuner = Tuner {
@@ -174,22 +175,22 @@ impl Cublas {
         }
         let gate = match product.rights.len() {
             1 => None,
-            _ => Some(gate(&ground, &buffers).map_err(say)?),
+            _ => Some(gate(&call_buffers, &buffers).map_err(say)?),
         };
         let cublas = Self {
             handle,
             gemms,
             gate,
             workspace,
-            ground,
+            call_buffers,
             buffers,
             tools: Rc::clone(tools),
         };
         Ok((cublas, algorithms))
     }
 
-    pub(super) fn ground(&self) -> &CallBuffers {
-        &self.ground
+    pub(super) fn call_buffers(&self) -> &CallBuffers {
+        &self.call_buffers
     }
 
     /// Queues dequantising the operands in the instance: a user has them in fp16 beforehand, so
@@ -219,20 +220,23 @@ impl Cublas {
 }
 
 /// One kernel for the gates of all groups.
-fn gate(ground: &CallBuffers, buffers: &[Buffers]) -> Result<(Launch, DeviceMemory), CudaError> {
+fn gate(
+    call_buffers: &CallBuffers,
+    buffers: &[Buffers],
+) -> Result<(LaunchConfig, DeviceMemory), CudaError> {
     let groups = buffers.iter().enumerate();
     let groups: Vec<GateGroup> = groups
         .map(|(index, own)| GateGroup {
             products: own.d,
-            c: ground.outputs.address(index),
+            c: call_buffers.outputs.address(index),
             rows: own.extents.rows,
             columns: own.extents.columns / 2,
         })
         .collect();
     let most = groups.iter().map(|g| g.rows * g.columns).max().unwrap_or(0);
-    let mut launch = Launch::flat(most.div_ceil(8 * 256) as u32, 256);
+    let mut launch = LaunchConfig::flat(most.div_ceil(8 * 256) as u32, 256);
     launch.grid[1] = groups.len() as u32;
-    let groups = uploaded(bytemuck::cast_slice(&groups), &ground.stream)?;
+    let groups = uploaded(bytemuck::cast_slice(&groups), &call_buffers.stream)?;
     Ok((launch, groups))
 }
 
@@ -261,8 +265,8 @@ struct ScaledOperand {
 impl Buffers {
     /// NVFP4 is dequantised to separate memory; 16-bit operands are used where they are. The
     /// product goes to the output unless it is to be gated.
-    fn new(product: &Product, ground: &CallBuffers, group: usize) -> Result<Self, CudaError> {
-        let (instance, operator) = (&ground.instance, ground.instance.operator());
+    fn new(product: &Product, call_buffers: &CallBuffers, group: usize) -> Result<Self, CudaError> {
+        let (instance, operator) = (&call_buffers.instance, call_buffers.instance.operator());
         let sizes = operator.sizes_in(&instance.groups()[group]);
         let extents = sizes.and_then(|sizes| GemmExtents::of(operator, product, &sizes));
         let extents = extents.expect("a shape of the operator");
@@ -281,7 +285,7 @@ impl Buffers {
             },
             a: instance.address(group, product.left, PointedPart::Elements),
             b: instance.address(group, product.rights[0], PointedPart::Elements),
-            d: ground.outputs.address(group),
+            d: call_buffers.outputs.address(group),
             scaled: Vec::new(),
             _memory: Vec::new(),
         };
@@ -318,7 +322,7 @@ impl Buffers {
     }
 
     fn dequantise(&self, tools: &Tools) -> Result<(), CudaError> {
-        let launch = Launch::flat(1024, 256);
+        let launch = LaunchConfig::flat(1024, 256);
         for scaled in &self.scaled {
             launch!(
                 tools.dequantise,

@@ -291,7 +291,7 @@ pub(super) struct Function(sys::CUfunction);
 
 /// How a kernel is launched.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Launch {
+pub(super) struct LaunchConfig {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub cluster: [u32; 3],
@@ -300,7 +300,7 @@ pub(super) struct Launch {
     pub overlap: bool,
 }
 
-impl Launch {
+impl LaunchConfig {
     pub(super) fn flat(blocks: u32, threads: u32) -> Self {
         Self {
             grid: [blocks, 1, 1],
@@ -337,7 +337,7 @@ impl Function {
     pub(super) fn launch(
         &self,
         stream: &Stream,
-        launch: &Launch,
+        launch: &LaunchConfig,
         parameters: &mut [*mut c_void],
     ) -> Result<()> {
         let mut attributes = Vec::with_capacity(2);

@@ -1,8 +1,8 @@
 use bytemuck::{NoUninit, cast_slice};
 use dgx_core::operator::ElementType;
 
-use super::driver::{DeviceMemory, Launch, Result};
-use super::ground::CallBuffers;
+use super::call_buffers::CallBuffers;
+use super::driver::{DeviceMemory, LaunchConfig, Result};
 use super::instance::{DataSet, Expected};
 use super::program::poisons;
 use super::tools::{Tools, launch, uploaded};
@@ -64,21 +64,25 @@ enum JudgedBy {
 impl Judge {
     /// For the outputs of a call in `ground`, against the expected result of `set`; `tolerance` is
     /// the entry's.
-    pub(super) fn new(ground: &CallBuffers, set: &DataSet, tolerance: Tolerance) -> Result<Self> {
+    pub(super) fn new(
+        call_buffers: &CallBuffers,
+        set: &DataSet,
+        tolerance: Tolerance,
+    ) -> Result<Self> {
         let expected = set.expected();
-        match is_gated(ground.instance.operator()) {
-            true => Self::of_products(ground, expected, tolerance),
-            false => Self::of_values(ground, expected, tolerance),
+        match is_gated(call_buffers.instance.operator()) {
+            true => Self::of_products(call_buffers, expected, tolerance),
+            false => Self::of_values(call_buffers, expected, tolerance),
         }
     }
 
     fn of_products(
-        ground: &CallBuffers,
+        call_buffers: &CallBuffers,
         expected: &Expected,
         tolerance: Tolerance,
     ) -> Result<Self> {
-        let operator = ground.instance.operator();
-        let groups = ground.instance.groups().iter();
+        let operator = call_buffers.instance.operator();
+        let groups = call_buffers.instance.groups().iter();
         let extents = groups.filter_map(|group| operator.output_extents(0, group));
         let extents = extents.map(|(rows, columns)| (rows as u64, columns as u64));
         let all: u64 = extents.clone().map(|(rows, columns)| rows * columns).sum();
@@ -86,7 +90,7 @@ impl Judge {
         let mut table = Vec::new();
         for (index, (rows, columns)) in extents.enumerate() {
             table.push(WireJudged {
-                c: ground.outputs.address(index),
+                c: call_buffers.outputs.address(index),
                 expected: expected.memory.address,
                 rows,
                 columns,
@@ -97,15 +101,19 @@ impl Judge {
             offset += rows * columns;
         }
         Ok(Self {
-            table: uploaded(cast_slice(&table), &ground.stream)?,
+            table: uploaded(cast_slice(&table), &call_buffers.stream)?,
             rows: table.len() as u32,
             seal: expected.seal,
             by: JudgedBy::Products(tolerance),
         })
     }
 
-    fn of_values(ground: &CallBuffers, expected: &Expected, tolerance: Tolerance) -> Result<Self> {
-        let operator = ground.instance.operator();
+    fn of_values(
+        call_buffers: &CallBuffers,
+        expected: &Expected,
+        tolerance: Tolerance,
+    ) -> Result<Self> {
+        let operator = call_buffers.instance.operator();
         let mut first = 0;
         let mut table = Vec::new();
         for (place, answer) in expected.answers.iter().enumerate() {
@@ -115,7 +123,7 @@ impl Judge {
             let allowed = round.or(answer.allowed);
             let rows = answer.rows.as_ref().filter(|_| round.atol.is_none());
             table.push(WireValues {
-                output: ground.outputs.address(place),
+                output: call_buffers.outputs.address(place),
                 expected: expected.memory.address,
                 count: answer.elements,
                 first,
@@ -124,12 +132,12 @@ impl Judge {
                 rtol: allowed.rtol as f32,
                 atol: allowed.atol as f32,
                 step: element.least_step() as f32,
-                moves: ground.instance.moves(place),
+                moves: call_buffers.instance.moves(place),
             });
             first += answer.elements;
         }
         Ok(Self {
-            table: uploaded(cast_slice(&table), &ground.stream)?,
+            table: uploaded(cast_slice(&table), &call_buffers.stream)?,
             rows: table.len() as u32,
             seal: expected.seal,
             by: JudgedBy::Values,
@@ -140,7 +148,7 @@ impl Judge {
     /// before.
     pub(super) fn queue(&self, tools: &Tools, salt: Salt, wrong: u64) -> Result<()> {
         let (table, seal, stream) = (self.table.address, self.seal, &tools.stream);
-        let mut launch = Launch::flat(JUDGING_BLOCKS, 256);
+        let mut launch = LaunchConfig::flat(JUDGING_BLOCKS, 256);
         launch.grid[1] = self.rows;
         match self.by {
             JudgedBy::Products(Tolerance { rtol, atol }) => {

@@ -3,11 +3,11 @@
 
 mod arena;
 mod bench;
+mod call_buffers;
 mod copy;
 mod cublas;
 mod device;
 mod driver;
-mod ground;
 mod instance;
 mod judge;
 mod oracle;
@@ -34,7 +34,7 @@ pub(crate) use probing::REPORT_BYTES;
 pub use probing::{ProbeBench, ProbeReading, ProbeTrial, SEED, WARP_STAMPS};
 pub use stamping::StampedCalls;
 
-use super::{Backend, Bench, BenchSetup, Buffer, Data, Job, Loaded, Observation, RunFailure};
+use super::{Backend, Bench, BenchSetup, Buffer, CallInput, Job, Loaded, Observation, RunFailure};
 use crate::compile::{CompilerKind, Image, TranslationUnit};
 use crate::operator::{Operands, Oracle, OracleKernels};
 use bench::CudaBench;
@@ -122,7 +122,7 @@ impl CudaBackend {
     }
 
     /// A data set on the device, uploaded unless it is already there.
-    fn set(&mut self, data: &Data<'_>) -> Result<Rc<DataSet>, CudaError> {
+    fn set(&mut self, data: &CallInput<'_>) -> Result<Rc<DataSet>, CudaError> {
         if let Some(at) = self.sets.iter().position(|s| s.key() == data.key) {
             let set = self.sets.remove(at);
             self.sets.push(Rc::clone(&set));
@@ -190,7 +190,7 @@ struct CudaCell<'a> {
 }
 
 impl Loaded for CudaCell<'_> {
-    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+    fn call(&mut self, data: &CallInput<'_>) -> Result<Observation, RunFailure> {
         let prepared = match self.prepared.take() {
             Some(prepared) => prepared,
             None => self.backend.prepare(&self.job, data.operands)?,
@@ -198,13 +198,13 @@ impl Loaded for CudaCell<'_> {
         let prepared = self.prepared.insert(prepared);
         let tools = &Rc::clone(&self.backend.tools);
         let set = self.backend.set(data)?;
-        let program = prepared.ground().program(&set)?;
+        let program = prepared.call_buffers().program(&set)?;
         program.lay(tools, data.salt, false)?;
         let (scrub, local) = (&self.backend.scrub, prepared.local_bytes());
         scrub.make(data.salt, local)?;
         prepared.queue()?;
         tools.stream.synchronize().map_err(CudaError::crashed)?;
-        let observed = prepared.ground().observe(&program, tools, data.salt);
+        let observed = prepared.call_buffers().observe(&program, tools, data.salt);
         observed.map_err(CudaError::crashed)
     }
 
@@ -212,7 +212,7 @@ impl Loaded for CudaCell<'_> {
         let Some(prepared) = &self.prepared else {
             return Err("it was never called".to_owned());
         };
-        let read = prepared.ground().buffers(wanted);
+        let read = prepared.call_buffers().buffers(wanted);
         read.map_err(|e| format!("the device's memory cannot be read any more: {e}"))
     }
 }

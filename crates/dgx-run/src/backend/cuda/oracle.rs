@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use super::driver::{CudaError, DeviceMemory, Launch};
+use super::driver::{CudaError, DeviceMemory, LaunchConfig};
 use super::tools::{Tools, uploaded};
 use crate::operator::{ORACLE_THREADS, Operands, Oracle, OracleDevice};
 
@@ -33,7 +33,7 @@ impl OracleDevice for Device<'_> {
         let function = self.0.function(kernel).map_err(said)?;
         // The driver copies it at the launch, with the size that the kernel declares.
         let mut parameters = [parameter.as_ptr().cast_mut().cast::<c_void>()];
-        let launch = Launch::flat(blocks, ORACLE_THREADS);
+        let launch = LaunchConfig::flat(blocks, ORACLE_THREADS);
         let launched = function.launch(&self.0.stream, &launch, &mut parameters);
         launched.map_err(said)
     }

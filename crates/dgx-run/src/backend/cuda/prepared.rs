@@ -2,8 +2,8 @@ use std::rc::Rc;
 
 use cudarc::driver::sys::CUresult;
 
-use super::driver::{CudaError, Event, Function, Graph, Launch, Module, Stream};
-use super::ground::{CallBuffers, Variable};
+use super::call_buffers::{CallBuffers, Variable};
+use super::driver::{CudaError, Event, Function, Graph, LaunchConfig, Module, Stream};
 use super::instance::Instance;
 use super::tools::uploaded;
 use super::{scrub, tensor_map, variables};
@@ -15,10 +15,10 @@ use crate::plan::OperatorCall;
 /// A fully prepared call, which can be queued repeatedly.
 #[derive(Debug)]
 pub(super) struct PreparedCall {
-    launches: Vec<(Function, Launch, String)>,
+    launches: Vec<(Function, LaunchConfig, String)>,
     /// Of each launch.
     params: Vec<Vec<Vec<u8>>>,
-    ground: CallBuffers,
+    call_buffers: CallBuffers,
     /// Of a thread, the maximum over all kernels.
     local_bytes: u32,
     stream: Rc<Stream>,
@@ -37,22 +37,30 @@ impl PreparedCall {
         let launches = launches(&module, image, call)?;
         let local = launches.iter().map(|(function, ..)| function.local_bytes());
         let local = local.collect::<Result<Vec<u32>, _>>()?;
-        let ground = CallBuffers::bare(instance, Rc::clone(&stream))?;
-        let places = PrivateZones::reserve(ground.instance.operator(), call);
-        let (ground, made) = ground.with_tables(places, |ground, places, private| {
-            let bases = Bases {
-                inputs: ground.instance.base(),
-                outputs: ground.outputs.base(),
-                private,
-            };
-            let zones = (ground.instance.zones(), ground.outputs.zones(), places);
-            let shape = (&**ground.instance.operator(), ground.instance.groups());
-            Tables::build((call, image), shape, zones, bases, tensor_map::encode)
-        })?;
+        let call_buffers = CallBuffers::bare(instance, Rc::clone(&stream))?;
+        let places = PrivateZones::reserve(call_buffers.instance.operator(), call);
+        let (call_buffers, made) =
+            call_buffers.with_tables(places, |call_buffers, places, private| {
+                let bases = Bases {
+                    inputs: call_buffers.instance.base(),
+                    outputs: call_buffers.outputs.base(),
+                    private,
+                };
+                let zones = (
+                    call_buffers.instance.zones(),
+                    call_buffers.outputs.zones(),
+                    places,
+                );
+                let shape = (
+                    &**call_buffers.instance.operator(),
+                    call_buffers.instance.groups(),
+                );
+                Tables::build((call, image), shape, zones, bases, tensor_map::encode)
+            })?;
         Ok(Self {
             launches,
             params: made.params,
-            ground,
+            call_buffers,
             local_bytes: local.into_iter().max().unwrap_or(0),
             stream,
             module,
@@ -79,7 +87,7 @@ impl PreparedCall {
         if let Some(refusal) = refusal {
             return Err(refusal);
         }
-        self.ground.restore(found);
+        self.call_buffers.restore(found);
         Ok(self)
     }
 
@@ -93,8 +101,8 @@ impl PreparedCall {
         })
     }
 
-    pub(super) fn ground(&self) -> &CallBuffers {
-        &self.ground
+    pub(super) fn call_buffers(&self) -> &CallBuffers {
+        &self.call_buffers
     }
 
     pub(super) fn local_bytes(&self) -> u32 {
@@ -111,7 +119,7 @@ impl PreparedCall {
     pub(super) fn queue_apart(&self, events: &[Event]) -> Result<(), RunFailure> {
         for (place, ((_, launch, _), event)) in self.launches.iter().zip(events).enumerate() {
             event.record(&self.stream)?;
-            let alone = Launch {
+            let alone = LaunchConfig {
                 overlap: false,
                 ..*launch
             };
@@ -120,7 +128,7 @@ impl PreparedCall {
         Ok(())
     }
 
-    fn launch(&self, place: usize, launch: &Launch) -> Result<(), RunFailure> {
+    fn launch(&self, place: usize, launch: &LaunchConfig) -> Result<(), RunFailure> {
         let (function, _, kernel) = &self.launches[place];
         let mut params = self.params[place].clone();
         let mut pointers: Vec<_> = params.iter_mut().map(|p| p.as_mut_ptr().cast()).collect();
@@ -144,13 +152,13 @@ fn launches(
     module: &Module,
     image: &Image,
     call: &OperatorCall,
-) -> Result<Vec<(Function, Launch, String)>, RunFailure> {
+) -> Result<Vec<(Function, LaunchConfig, String)>, RunFailure> {
     let mut all = Vec::new();
     for (index, geometry) in call.launches.iter().enumerate() {
         let kernel = &geometry.kernel;
         let report = image.kernel(kernel);
         let smem = report.map_or(geometry.smem, |report| report.dynamic_smem(geometry));
-        let launch = Launch {
+        let launch = LaunchConfig {
             grid: geometry.grid,
             block: geometry.block,
             cluster: geometry.cluster,
@@ -182,7 +190,7 @@ fn load(image: &Image) -> Result<Module, CudaError> {
     }
 }
 
-fn explain_refusal(error: CudaError, kernel: &str, launch: &Launch) -> RunFailure {
+fn explain_refusal(error: CudaError, kernel: &str, launch: &LaunchConfig) -> RunFailure {
     let mut failure = error.refused();
     failure.message = format!(
         "kernel {kernel}: {}; grid {:?}, block {:?}, cluster {:?}, {} bytes of dynamic shared memory",

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::device::Context;
-use super::driver::{CudaError, DeviceMemory, Graph, Launch, Module, Stream};
+use super::driver::{CudaError, DeviceMemory, Graph, LaunchConfig, Module, Stream};
 use super::scrub::Scrub;
 use super::tensor_map;
 use super::timer::Timer;
@@ -118,12 +118,12 @@ impl ProbeBench {
         let (out, data, scratch) = (self.out.address, self.data.address, self.scratch.address);
         self.stream.capture(|| {
             for index in 0..trial.launches {
-                let launch = Launch {
+                let launch = LaunchConfig {
                     smem: trial.smem,
                     cluster: [trial.cluster, 1, 1],
                     // The first launch has no predecessor to overlap with.
                     overlap: trial.overlap && index > 0,
-                    ..Launch::flat(trial.grid, trial.block)
+                    ..LaunchConfig::flat(trial.grid, trial.block)
                 };
                 launch!(function, &self.stream, &launch, [out, data, scratch, SEED])?;
             }

@@ -1,7 +1,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::driver::{CudaError, DeviceMemory, Function, Launch, Result};
+use super::driver::{CudaError, DeviceMemory, Function, LaunchConfig, Result};
 use super::tools::{Tools, launch};
 use crate::backend::RunFailure;
 use crate::backend::salt::Salt;
@@ -73,9 +73,9 @@ impl Scrub {
     pub(super) fn queue(&self, salt: Salt, local: u32) -> Result<()> {
         let (meetings, stream) = (&self.meetings, &self.tools.stream);
         stream.fill(meetings.address, 0, meetings.bytes)?;
-        let launch = Launch {
+        let launch = LaunchConfig {
             smem: self.shared,
-            ..Launch::flat(self.sms, THREADS)
+            ..LaunchConfig::flat(self.sms, THREADS)
         };
         let meeting = meetings.address;
         launch!(
@@ -88,7 +88,7 @@ impl Scrub {
             return Ok(());
         };
         let blocks_per_sm = (self.threads_per_sm / THREADS).max(1);
-        let launch = Launch::flat(self.sms * blocks_per_sm, THREADS);
+        let launch = LaunchConfig::flat(self.sms * blocks_per_sm, THREADS);
         let kernel = self.local(class)?;
         launch!(kernel, stream, &launch, [salt.0, meeting + MEETING_BYTES])
     }

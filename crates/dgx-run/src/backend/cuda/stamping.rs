@@ -4,7 +4,7 @@
 use super::prepared::PreparedCall;
 use super::timer::Timer;
 use super::{CudaBackend, CudaError};
-use crate::backend::{Data, Job, RunFailure};
+use crate::backend::{CallInput, Job, RunFailure};
 use crate::plan::STAMPS;
 use dgx_core::domain::Micros;
 
@@ -27,7 +27,7 @@ impl CudaBackend {
         &mut self,
         plain: &Job<'_>,
         stamped: &Job<'_>,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
         times: usize,
     ) -> Result<StampedCalls, RunFailure> {
         let both = [
@@ -37,7 +37,7 @@ impl CudaBackend {
         let set = self.set(data)?;
         let mut timer = Timer::new(&self.device, &self.scrub, true)?;
         let graphs = [both[0].capture()?, both[1].capture()?];
-        let program = |prepared: &PreparedCall| prepared.ground().program(&set);
+        let program = |prepared: &PreparedCall| prepared.call_buffers().program(&set);
         let programs = [program(&both[0])?, program(&both[1])?];
         let mut took = [Vec::new(), Vec::new()];
         for _ in 0..=times {
@@ -46,7 +46,7 @@ impl CudaBackend {
                 took[which].push(Micros(timer.trial(&graphs[which])?));
             }
         }
-        let stamps = both[1].ground().scratch(STAMPS);
+        let stamps = both[1].call_buffers().scratch(STAMPS);
         let stamps = stamps.map_err(CudaError::crashed)?;
         let [plain, stamped] = took.map(|all| all[1..].to_vec());
         Ok(StampedCalls {

@@ -1,22 +1,22 @@
 use std::rc::Rc;
 
+use super::call_buffers::CallBuffers;
 use super::copy::Copy;
 use super::cublas::Cublas;
 use super::driver::{CudaError, Graph, Stream};
-use super::ground::CallBuffers;
 use super::instance::DataSet;
 use super::judge::Judge;
 use super::prepared::PreparedCall;
 use super::program::Program;
 use super::tools::Tools;
 use crate::backend::{CallData, Observation, RunFailure};
-use crate::validate::{Subject, Tolerance};
+use crate::validate::{ProofSubject, Tolerance};
 
 /// Something to time: a contender's call, or the yardstick, as a graph, with all that is needed to
 /// prepare memory for it and to judge its output.
 #[derive(Debug)]
 pub(super) struct TimedCall {
-    subject: Subject,
+    subject: ProofSubject,
     graph: Graph,
     work: TimedWork,
 }
@@ -39,13 +39,13 @@ struct SetPrograms {
 
 impl SetPrograms {
     fn new(
-        ground: &CallBuffers,
+        call_buffers: &CallBuffers,
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
     ) -> Result<Self, CudaError> {
         let round = |set: &Rc<DataSet>| {
-            let judge = Judge::new(ground, set, tolerance)?;
-            Ok((ground.program(set)?, judge))
+            let judge = Judge::new(call_buffers, set, tolerance)?;
+            Ok((call_buffers.program(set)?, judge))
         };
         Ok(Self {
             rounds: sets.iter().map(round).collect::<Result<_, CudaError>>()?,
@@ -56,12 +56,12 @@ impl SetPrograms {
 
 impl TimedCall {
     pub(super) fn contender(
-        subject: Subject,
+        subject: ProofSubject,
         prepared: PreparedCall,
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
-        let rounds = SetPrograms::new(prepared.ground(), sets, tolerance)?;
+        let rounds = SetPrograms::new(prepared.call_buffers(), sets, tolerance)?;
         Ok(Self {
             subject,
             graph: prepared.capture()?,
@@ -70,12 +70,12 @@ impl TimedCall {
     }
 
     pub(super) fn cublas(
-        subject: Subject,
+        subject: ProofSubject,
         cublas: Cublas,
         sets: &[Rc<DataSet>],
         tolerance: Tolerance,
     ) -> Result<Self, RunFailure> {
-        let rounds = SetPrograms::new(cublas.ground(), sets, tolerance)?;
+        let rounds = SetPrograms::new(cublas.call_buffers(), sets, tolerance)?;
         Ok(Self {
             subject,
             graph: cublas.capture()?,
@@ -83,7 +83,11 @@ impl TimedCall {
         })
     }
 
-    pub(super) fn copy(subject: Subject, copy: Copy, stream: &Stream) -> Result<Self, RunFailure> {
+    pub(super) fn copy(
+        subject: ProofSubject,
+        copy: Copy,
+        stream: &Stream,
+    ) -> Result<Self, RunFailure> {
         Ok(Self {
             subject,
             graph: copy.capture(stream)?,
@@ -92,7 +96,7 @@ impl TimedCall {
     }
 
     /// The code and the shape.
-    pub(super) fn subject(&self) -> &Subject {
+    pub(super) fn subject(&self) -> &ProofSubject {
         &self.subject
     }
 
@@ -147,17 +151,17 @@ impl TimedCall {
 
     /// Reads back memory after the last call.
     pub(super) fn observe(&self, tools: &Tools, data: CallData) -> Result<Observation, CudaError> {
-        let (ground, rounds) = match &self.work {
+        let (call_buffers, rounds) = match &self.work {
             TimedWork::Copy(copy) => {
                 return Ok(Observation {
                     copied: Some(copy.is_same(tools, data.salt)?),
                     ..Observation::default()
                 });
             }
-            TimedWork::Contender(prepared, rounds) => (prepared.ground(), rounds),
-            TimedWork::Cublas(cublas, rounds) => (cublas.ground(), rounds),
+            TimedWork::Contender(prepared, rounds) => (prepared.call_buffers(), rounds),
+            TimedWork::Cublas(cublas, rounds) => (cublas.call_buffers(), rounds),
         };
         let (program, _) = &rounds.rounds[data.set];
-        ground.observe(program, tools, data.salt)
+        call_buffers.observe(program, tools, data.salt)
     }
 }

@@ -1,7 +1,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, Launch, Stream, cu};
+use super::driver::{CudaError, DeviceMemory, Event, Flag, Graph, LaunchConfig, Stream, cu};
 use super::prepared::PreparedCall;
 use super::scrub::Scrub;
 use super::timed::TimedCall;
@@ -209,7 +209,7 @@ impl Timer {
             self.stream.fill(flush.address, byte, flush.bytes)?;
         }
         self.ticket = self.ticket.wrapping_add(1);
-        let one = Launch::flat(1, 1);
+        let one = LaunchConfig::flat(1, 1);
         let (flag, ticket) = (self.flag.device, self.ticket);
         launch!(self.tools.hold, &self.stream, &one, [flag, ticket])
     }
@@ -221,7 +221,7 @@ impl Timer {
 
     fn stamp_at(&self, place: u64) -> Result<(), CudaError> {
         let address = self.stamps.address + place * STAMP_BYTES;
-        let launch = Launch::flat(self.sms, 32);
+        let launch = LaunchConfig::flat(self.sms, 32);
         launch!(self.tools.stamp, &self.stream, &launch, [address])
     }
 

@@ -1,7 +1,7 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
-use super::driver::{DeviceMemory, Function, Launch, Module, Result, Stream};
+use super::driver::{DeviceMemory, Function, LaunchConfig, Module, Result, Stream};
 
 /// The harness's own kernels, loaded.
 #[derive(Debug)]
@@ -69,6 +69,6 @@ pub(super) fn uploaded(bytes: &[u8], stream: &Stream) -> Result<DeviceMemory> {
 }
 
 /// Enough threads for `chunks` of work, one block each.
-pub(super) fn blocks(chunks: u64) -> Launch {
-    Launch::flat(u32::try_from(chunks).unwrap_or(u32::MAX), 256)
+pub(super) fn blocks(chunks: u64) -> LaunchConfig {
+    LaunchConfig::flat(u32::try_from(chunks).unwrap_or(u32::MAX), 256)
 }

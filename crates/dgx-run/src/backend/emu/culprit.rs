@@ -5,7 +5,7 @@ use std::time::Duration;
 use ptx_emu::{Touches, Watchpoint};
 
 use super::{EmuCell, config, posed, tables};
-use crate::backend::{AccessSites, Data, ForbiddenWrite, pieces};
+use crate::backend::{AccessSites, CallInput, ForbiddenWrite, pieces};
 
 /// The number of trespasses whose instruction is searched for.
 const SOUGHT: usize = 8;
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl EmuCell<'_> {
     /// Names the instruction behind each of the first trespasses, found at these addresses.
-    pub(super) fn accuse(&mut self, data: &Data<'_>, found: &mut [(u64, ForbiddenWrite)]) {
+    pub(super) fn accuse(&mut self, data: &CallInput<'_>, found: &mut [(u64, ForbiddenWrite)]) {
         let sought = found.iter().take(SOUGHT);
         let watchpoints: Vec<Watchpoint> = sought.map(|(at, _)| written(*at, 1)).collect();
         let touches = self.watched(data, &watchpoints);
@@ -28,7 +28,7 @@ impl EmuCell<'_> {
     /// that read outside all buffers.
     pub(super) fn search(
         &mut self,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
         element: Option<(usize, usize)>,
     ) -> Option<AccessSites> {
         let place = self.place.as_ref()?;
@@ -70,7 +70,7 @@ impl EmuCell<'_> {
 
     /// Repeats the call from its beginning, with the same schedule. If the call fails this time,
     /// the touches until then are returned.
-    fn watched(&mut self, data: &Data<'_>, watchpoints: &[Watchpoint]) -> Vec<Touches> {
+    fn watched(&mut self, data: &CallInput<'_>, watchpoints: &[Watchpoint]) -> Vec<Touches> {
         let mut all = vec![Touches::default(); watchpoints.len()];
         let Some(place) = &mut self.place else {
             return all;

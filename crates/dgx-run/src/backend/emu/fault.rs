@@ -23,14 +23,14 @@ pub(super) fn failure(error: &LaunchError) -> RunFailure {
         kind if kind.is_hang() => Status::Hung,
         _ => Status::Crashed,
     };
-    let story = fault.to_string();
-    let mut message = story.lines().next().unwrap_or_default().to_owned();
+    let explanation = fault.to_string();
+    let mut message = explanation.lines().next().unwrap_or_default().to_owned();
     if let Some(early) = &fault.early {
         message += &format!("; cause: {early}");
     }
     // The emulator's memory is discarded; its process is still usable.
     RunFailure {
-        detail: Some(story),
+        detail: Some(explanation),
         printed: printed::lines(None, &fault.printed).into(),
         ..RunFailure::new(status, message)
     }

@@ -18,7 +18,7 @@ use super::{
 use crate::backend::pieces::{self, Piece, PieceSource};
 use crate::backend::tables::{self, Bases, PrivateZones, Tables};
 use crate::backend::zones::Zones;
-use crate::backend::{Buffer, Data, ForbiddenWrite, Job, Observation, RunFailure, Salt};
+use crate::backend::{Buffer, CallInput, ForbiddenWrite, Job, Observation, RunFailure, Salt};
 use crate::operator::Operands;
 use dgx_core::domain::{Bytes, Device, Group};
 use dgx_core::operator::Operator;
@@ -161,7 +161,7 @@ impl CallMemory {
 
     pub(super) fn lay(
         &mut self,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
         tensors: &[Cow<'_, [u8]>],
     ) -> Result<(), MemoryError> {
         // If only the time counts, changes by a call do not matter, and the zeros that memory
@@ -188,7 +188,7 @@ impl CallMemory {
         device: &Device,
         module: &Module,
         job: &Job<'j>,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
         listening: Option<WatchedFor>,
     ) -> Result<Vec<EndedLaunch<'j>>, RunFailure> {
         let began = Instant::now();
@@ -305,7 +305,7 @@ impl CallMemory {
 
     pub(super) fn observe(
         &self,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
         ran: &[EndedLaunch<'_>],
     ) -> Result<Observation, RunFailure> {
         let base = DevicePtr(self.now.bases.outputs);
@@ -367,7 +367,7 @@ impl CallMemory {
     /// Forbidden changes, each with its address.
     pub(super) fn trespasses(
         &self,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
         tensors: &[Cow<'_, [u8]>],
     ) -> Result<Vec<(u64, ForbiddenWrite)>, MemoryError> {
         let arenas = self.arenas();

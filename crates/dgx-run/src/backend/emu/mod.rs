@@ -23,9 +23,11 @@ use self::memory::CallMemory;
 use self::model::EndedLaunch;
 pub use self::model::{TracedCall, machine};
 pub use self::role::LaunchLayout;
-pub use self::role::Role;
+pub use self::role::WarpRole;
 use super::tables;
-use super::{AccessSites, Backend, Buffer, Data, Emulation, Job, Loaded, Observation, RunFailure};
+use super::{
+    AccessSites, Backend, Buffer, CallInput, Emulation, Job, Loaded, Observation, RunFailure,
+};
 use crate::compile::Image;
 use crate::operator::Operands;
 use dgx_core::domain::{BackendKind, Device, Hazard, HazardWatch, Limits};
@@ -65,7 +67,7 @@ impl EmuBackend {
     pub fn trace<'a>(
         &'a mut self,
         job: Job<'a>,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
     ) -> Result<TracedCall<'a>, RunFailure> {
         let mut cell = self.cell(job)?;
         let ran = cell.run(data, Some(WatchedFor::Time(TracedCtas::Alone)))?;
@@ -77,7 +79,7 @@ impl EmuBackend {
     pub fn stamped(
         &mut self,
         job: Job<'_>,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
     ) -> Result<(Observation, Vec<u8>), RunFailure> {
         let mut cell = self.cell(job)?;
         let seen = cell.call(data)?;
@@ -137,7 +139,7 @@ impl<'a> EmuCell<'a> {
     /// Runs its launches once, in freshly prepared memory.
     fn run(
         &mut self,
-        data: &Data<'_>,
+        data: &CallInput<'_>,
         listening: Option<WatchedFor>,
     ) -> Result<Vec<EndedLaunch<'a>>, RunFailure> {
         let place = match self.place.take() {
@@ -162,7 +164,7 @@ impl<'a> EmuCell<'a> {
 }
 
 impl Loaded for EmuCell<'_> {
-    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+    fn call(&mut self, data: &CallInput<'_>) -> Result<Observation, RunFailure> {
         let Emulation {
             time_only,
             watch,
@@ -214,13 +216,17 @@ impl Loaded for EmuCell<'_> {
         }
     }
 
-    fn search(&mut self, data: &Data<'_>, element: Option<(usize, usize)>) -> Option<AccessSites> {
+    fn search(
+        &mut self,
+        data: &CallInput<'_>,
+        element: Option<(usize, usize)>,
+    ) -> Option<AccessSites> {
         EmuCell::search(self, data, element)
     }
 }
 
 /// The operands of the call, shuffled by its salt.
-fn posed<'d>(data: &Data<'d>) -> Cow<'d, Operands> {
+fn posed<'d>(data: &CallInput<'d>) -> Cow<'d, Operands> {
     match data.emulation.time_only {
         // They are zeros.
         true => Cow::Borrowed(data.operands),

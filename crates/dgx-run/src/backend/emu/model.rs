@@ -146,7 +146,7 @@ pub(super) fn modelled(
     recognised(&fixed, launches)?;
     let drawn = |ended: &EndedLaunch<'_>| ended.whole.ctas.len() - ended.trace.ctas.len();
     let count: usize = launches.iter().map(drawn).sum();
-    let alike = |(ended, script): (&EndedLaunch<'_>, &Script)| {
+    let alike = |(ended, script): (&EndedLaunch<'_>, &LaunchCode)| {
         launched(ended, &ended.trace, script).speaks_for(machine, &ended.whole)
     };
     let represented = count == 0 || launches.iter().zip(&told).all(alike);
@@ -243,7 +243,7 @@ pub fn machine(device: &Device) -> Result<&Machine, String> {
 
 /// The machine code of a launch's traces, and whether its CTAs fit on the SMs beside those of the
 /// launch before.
-struct Script {
+struct LaunchCode {
     code: Code,
     beside: bool,
 }
@@ -252,7 +252,7 @@ fn scripts(
     device: &Device,
     image: &Image,
     launches: &[EndedLaunch<'_>],
-) -> Result<Vec<Script>, String> {
+) -> Result<Vec<LaunchCode>, String> {
     let script = |(place, ended): (usize, &EndedLaunch<'_>)| {
         let kernel = &ended.geometry.kernel;
         let entry = image.kernel(kernel).map_or(kernel, |report| &report.entry);
@@ -265,7 +265,7 @@ fn scripts(
                 "{kernel} calls a function that was not inlined, which cannot be modelled"
             ));
         }
-        Ok(Script {
+        Ok(LaunchCode {
             code,
             beside: place > 0 && beside(device, image, &launches[place - 1], ended),
         })
@@ -281,7 +281,7 @@ fn telling(ended: &EndedLaunch<'_>) -> Result<(), String> {
 fn replay(
     machine: &Machine,
     launches: &[EndedLaunch<'_>],
-    scripts: &[Script],
+    scripts: &[LaunchCode],
     traces: &[&Trace],
     keep_spans: bool,
 ) -> Result<Call, String> {
@@ -295,7 +295,7 @@ fn replay(
 /// A call whose time can be modelled repeatedly, for different machines.
 pub struct TracedCall<'a> {
     launches: Vec<EndedLaunch<'a>>,
-    scripts: Vec<Script>,
+    scripts: Vec<LaunchCode>,
 }
 
 impl<'a> TracedCall<'a> {
@@ -325,7 +325,11 @@ impl<'a> TracedCall<'a> {
     }
 }
 
-fn launched<'l>(ended: &'l EndedLaunch<'_>, trace: &'l Trace, script: &'l Script) -> Launched<'l> {
+fn launched<'l>(
+    ended: &'l EndedLaunch<'_>,
+    trace: &'l Trace,
+    script: &'l LaunchCode,
+) -> Launched<'l> {
     let geometry = ended.geometry;
     Launched {
         code: &script.code,

@@ -14,13 +14,13 @@ pub struct LaunchLayout {
     /// Share of the SMs' time without a CTA, if it was measured.
     pub idle: Option<f64>,
     /// The roles of the warps of the watched CTAs, by the CTAs' numbers in the grid.
-    pub roles: BTreeMap<u64, Vec<Role>>,
+    pub roles: BTreeMap<u64, Vec<WarpRole>>,
 }
 
 /// The role of a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum WarpRole {
     /// Loads operands, and multiplies nothing.
     Producer,
     /// Writes operands that others multiply.
@@ -34,7 +34,7 @@ pub enum Role {
     Other,
 }
 
-impl Role {
+impl WarpRole {
     pub fn word(self) -> &'static str {
         match self {
             Self::Producer => "producer",
@@ -76,8 +76,8 @@ impl Role {
 }
 
 /// The role of each warp of each watched CTA.
-pub(super) fn roles(trace: &Trace) -> BTreeMap<u64, Vec<Role>> {
-    let warps = |warps: &[Vec<Event>]| warps.iter().map(|events| Role::of(events)).collect();
+pub(super) fn roles(trace: &Trace) -> BTreeMap<u64, Vec<WarpRole>> {
+    let warps = |warps: &[Vec<Event>]| warps.iter().map(|events| WarpRole::of(events)).collect();
     let ctas = trace.ctas.iter();
     ctas.map(|cta| (cta.cta, warps(&cta.warps))).collect()
 }
@@ -145,13 +145,13 @@ mod tests {
         assert_eq!(
             roles(&trace)[&5],
             [
-                Role::Producer,
-                Role::Consumer,
-                Role::Both,
-                Role::Converter,
-                Role::Other,
-                Role::Epilogue,
-                Role::Consumer,
+                WarpRole::Producer,
+                WarpRole::Consumer,
+                WarpRole::Both,
+                WarpRole::Converter,
+                WarpRole::Other,
+                WarpRole::Epilogue,
+                WarpRole::Consumer,
             ]
         );
     }

@@ -19,11 +19,11 @@ mod script;
 use std::path::Path;
 
 use super::{
-    Backend, Bench, BenchSetup, CallData, Data, ForbiddenWrite, ForbiddenWriteKind, Job, Loaded,
-    Observation, RunFailure, Salt, Timed, proven,
+    Backend, Bench, BenchSetup, CallData, CallInput, ForbiddenWrite, ForbiddenWriteKind, Job,
+    Loaded, Observation, RunFailure, Salt, Timed, proven,
 };
 use crate::operator::{Oracle, OutputValues};
-use crate::validate::{Passed, Subject, Tolerance};
+use crate::validate::{Passed, ProofSubject, Tolerance};
 use dgx_core::config::target;
 use dgx_core::domain::{
     ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, KernelTime, Micros,
@@ -170,7 +170,7 @@ struct FakeCell<'a> {
 }
 
 impl Loaded for FakeCell<'_> {
-    fn call(&mut self, data: &Data<'_>) -> Result<Observation, RunFailure> {
+    fn call(&mut self, data: &CallInput<'_>) -> Result<Observation, RunFailure> {
         let call = ScriptedCall {
             card: self.backend.card,
             act: CallStage::Validation,
@@ -241,7 +241,7 @@ struct FakeBench<'a> {
     groups: Vec<Group>,
     /// One for each data set.
     answers: Vec<Oracle>,
-    entries: Vec<Subject>,
+    entries: Vec<ProofSubject>,
     /// One for each entry.
     memories: Vec<Memory>,
     /// Those of each entry's call, by name.
@@ -250,8 +250,13 @@ struct FakeBench<'a> {
 }
 
 impl FakeBench<'_> {
-    fn admit(&mut self, contender: &ContenderId, image: String, kernels: Vec<String>) -> Subject {
-        let subject = Subject {
+    fn admit(
+        &mut self,
+        contender: &ContenderId,
+        image: String,
+        kernels: Vec<String>,
+    ) -> ProofSubject {
+        let subject = ProofSubject {
             contender: contender.clone(),
             shape: self.shape.clone(),
             image,
@@ -262,8 +267,8 @@ impl FakeBench<'_> {
         subject
     }
 
-    fn place(&self, subject: &Subject) -> Result<usize, RunFailure> {
-        let places: Vec<(usize, &Subject)> = self.entries.iter().enumerate().collect();
+    fn place(&self, subject: &ProofSubject) -> Result<usize, RunFailure> {
+        let places: Vec<(usize, &ProofSubject)> = self.entries.iter().enumerate().collect();
         proven(&places, |(_, entry)| *entry, subject).map(|(place, _)| *place)
     }
 
@@ -271,7 +276,7 @@ impl FakeBench<'_> {
     fn call(
         &mut self,
         act: CallStage,
-        subject: &Subject,
+        subject: &ProofSubject,
         data: CallData,
     ) -> Result<(CallScript, bool), RunFailure> {
         let place = self.place(subject)?;
@@ -298,7 +303,7 @@ impl Bench for FakeBench<'_> {
         self.answers.len()
     }
 
-    fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<Subject, RunFailure> {
+    fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<ProofSubject, RunFailure> {
         let launches = job.call.launches.iter();
         let kernels = launches.map(|launch| launch.kernel.clone()).collect();
         Ok(self.admit(job.contender, job.image.key.clone(), kernels))
@@ -309,7 +314,7 @@ impl Bench for FakeBench<'_> {
         name: &ContenderId,
         kept: Option<&Tuning>,
         _tolerance: Tolerance,
-    ) -> Result<(Subject, Option<Tuning>), String> {
+    ) -> Result<(ProofSubject, Option<Tuning>), String> {
         let library = self.backend.yardstick()?;
         let algorithm = Algorithm {
             code: "0".repeat(ALGORITHM_DIGITS),
@@ -326,7 +331,7 @@ impl Bench for FakeBench<'_> {
         Ok((self.admit(name, library, Vec::new()), Some(tuning)))
     }
 
-    fn rehearse(&mut self, subject: &Subject, data: CallData) -> Result<bool, RunFailure> {
+    fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure> {
         let (_, suspect) = self.call(CallStage::Rehearsal, subject, data)?;
         Ok(suspect)
     }
@@ -358,7 +363,11 @@ impl Bench for FakeBench<'_> {
         Ok(told.collect())
     }
 
-    fn observe(&mut self, subject: &Subject, data: CallData) -> Result<Observation, RunFailure> {
+    fn observe(
+        &mut self,
+        subject: &ProofSubject,
+        data: CallData,
+    ) -> Result<Observation, RunFailure> {
         let place = self.place(subject)?;
         self.backend.journal.note(&JournalEntry {
             worker: std::process::id(),

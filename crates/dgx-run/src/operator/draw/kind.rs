@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 
-use super::{Draw, OperandSide};
+use super::{OperandDraw, OperandSide};
 use crate::operator::SCALE_BLOCK;
 
 use dgx_core::domain::Distribution;
@@ -58,7 +58,7 @@ pub(super) enum RowKind {
     Faint,
 }
 
-impl Draw {
+impl OperandDraw {
     pub(super) fn kind(
         &self,
         side: OperandSide,

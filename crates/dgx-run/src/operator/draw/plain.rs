@@ -56,12 +56,12 @@ pub(crate) struct DataSource<'a> {
     pub range: Option<(f64, f64)>,
     /// Magnitudes of data for which the operator's small constants matter.
     pub quiet: &'a [f64],
-    pub sums: Sums,
+    pub sums: SumKind,
 }
 
 /// The kind of sums in an operator, which limits its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sums {
+pub(crate) enum SumKind {
     /// Nothing, or elements of one tensor.
     Elements,
     /// Products that are the result.
@@ -70,7 +70,7 @@ pub(crate) enum Sums {
     Products,
 }
 
-impl Sums {
+impl SumKind {
     pub(crate) fn of(operator: &Operator) -> Self {
         let outputs = operator.outputs.iter();
         let mut nodes = outputs.flat_map(|output| &output.value.nodes);
@@ -105,11 +105,11 @@ fn plain_real(element: ElementType) -> bool {
 /// Slices of this many rows, and the magnitude of the elements of each.
 struct Slices {
     rows: usize,
-    sizes: Vec<Size>,
+    sizes: Vec<SliceMagnitude>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Size {
+enum SliceMagnitude {
     Ordinary,
     Zero,
     /// At most this.
@@ -224,9 +224,9 @@ impl DataSource<'_> {
                     self.row(&mut rng, element, kind, row);
                     for slices in &slices {
                         match slices.sizes[number / slices.rows] {
-                            Size::Ordinary => {}
-                            Size::Zero => row.fill(0),
-                            Size::Quiet(most) => self.words(element, row, || {
+                            SliceMagnitude::Ordinary => {}
+                            SliceMagnitude::Zero => row.fill(0),
+                            SliceMagnitude::Quiet(most) => self.words(element, row, || {
                                 encode(element, most * (2.0 * unit(&mut rng) - 1.0))
                             }),
                         }
@@ -298,17 +298,17 @@ impl DataSource<'_> {
         let mut found = Vec::new();
         for axes in (1..=leading.len()).filter(|_| self.uneven()) {
             let count: usize = leading[..axes].iter().product();
-            let mut sizes = vec![Size::Ordinary; count];
+            let mut sizes = vec![SliceMagnitude::Ordinary; count];
             let mut one = 0;
             if axes < leading.len() && count > 1 && rows / count > 1 {
                 for size in &mut sizes {
                     if rng.next_u32().is_multiple_of(EMPTY) {
-                        *size = Size::Zero;
+                        *size = SliceMagnitude::Zero;
                     }
                 }
                 one = rng.next_u32() as usize % count;
                 if count >= SLICES {
-                    sizes[one] = Size::Zero;
+                    sizes[one] = SliceMagnitude::Zero;
                 }
             }
             self.hush(quiet, one, &mut sizes);
@@ -322,14 +322,14 @@ impl DataSource<'_> {
 
     /// Makes a slice quiet for each magnitude, those after `one`; if there are too few for that,
     /// one, in data that have no other purpose.
-    fn hush(&self, quiet: &[f64], one: usize, sizes: &mut [Size]) {
+    fn hush(&self, quiet: &[f64], one: usize, sizes: &mut [SliceMagnitude]) {
         let count = sizes.len();
         let wanted = match count {
             SLICES.. => quiet.len().min(count - 2),
             _ => usize::from(self.distribution != Distribution::Full).min(quiet.len()),
         };
         for (nth, magnitude) in quiet[..wanted].iter().enumerate() {
-            sizes[(one + 1 + nth) % count] = Size::Quiet(*magnitude);
+            sizes[(one + 1 + nth) % count] = SliceMagnitude::Quiet(*magnitude);
         }
     }
 
@@ -348,7 +348,7 @@ impl DataSource<'_> {
                 let up = rng.next_u32().is_multiple_of(EMPTY);
                 encode(element, if up { LEVEL + STEP } else { LEVEL })
             }),
-            RowPattern::Far(sign) if self.is_wide(element) && self.sums == Sums::Elements => {
+            RowPattern::Far(sign) if self.is_wide(element) && self.sums == SumKind::Elements => {
                 let far = match element {
                     ElementType::F16 | ElementType::Bf16 => FAR,
                     _ => FAR_F32,
@@ -378,7 +378,7 @@ impl DataSource<'_> {
                 });
             }
             RowPattern::Large if self.distribution != Distribution::Full => match element {
-                _ if self.is_wide(element) && has_range && self.sums != Sums::Products => {
+                _ if self.is_wide(element) && has_range && self.sums != SumKind::Products => {
                     self.words(element, row, || encode(element, LARGE * even(rng)));
                 }
                 ElementType::E4m3 | ElementType::E5m2 => self.codes(rng, element, row),
@@ -519,7 +519,7 @@ mod tests {
             distribution,
             range: None,
             quiet: &[],
-            sums: Sums::Elements,
+            sums: SumKind::Elements,
         };
         source.fill(&mut tensor);
         let words = tensor.elements.as_chunks::<4>().0.iter();

@@ -73,12 +73,12 @@ const DEVIATIONS: f64 = 3.5;
 
 /// A box with its movements.
 #[derive(Clone)]
-struct Pair {
+struct MovingBox {
     value: View,
     by: View,
 }
 
-impl Pair {
+impl MovingBox {
     fn part(&self, region: &Region) -> Self {
         Self {
             value: self.value.part(region),
@@ -92,12 +92,12 @@ impl Evaluator<'_> {
     pub fn moved(&self, row: usize, column: usize, arithmetic: Arithmetic) -> Moved {
         let root = self.root;
         let region = self.one(row, column).broadcast_to(&self.extents[root]);
-        let mut pairs: BTreeMap<NodeId, Pair> = BTreeMap::new();
+        let mut pairs: BTreeMap<NodeId, MovingBox> = BTreeMap::new();
         for (id, region) in self.demand(root, &region, &|_, _| false) {
             let pair = self.pair(id, &region, &pairs, arithmetic);
             pairs.insert(id, pair);
         }
-        let Pair { value, by } = &pairs[&root];
+        let MovingBox { value, by } = &pairs[&root];
         Moved {
             value: value.to_vec()[0],
             by: by.to_vec()[0],
@@ -108,9 +108,9 @@ impl Evaluator<'_> {
         &self,
         id: NodeId,
         region: &Region,
-        pairs: &BTreeMap<NodeId, Pair>,
+        pairs: &BTreeMap<NodeId, MovingBox>,
         arithmetic: Arithmetic,
-    ) -> Pair {
+    ) -> MovingBox {
         let node = self.value.node(id);
         if matches!(node.op, Op::MatMul) {
             return self.product_pair(id, region, pairs, arithmetic);
@@ -124,10 +124,10 @@ impl Evaluator<'_> {
         let gathered = node.inputs.iter().any(|input| !pairs.contains_key(input));
         if node.inputs.is_empty() || gathered {
             let by = mapped(region, &value, |_| 0.0);
-            return Pair { value, by };
+            return MovingBox { value, by };
         }
         let boxes = super::region::demands(self.value, id, region, &self.extents, &self.begins);
-        let inputs: Vec<Pair> = node
+        let inputs: Vec<MovingBox> = node
             .inputs
             .iter()
             .zip(&boxes)
@@ -144,13 +144,13 @@ impl Evaluator<'_> {
             Op::Argsort(_) => mapped(region, &value, |_| 0.0),
             _ => self.carried(id, region, &inputs),
         };
-        Pair { value, by }
+        MovingBox { value, by }
     }
 
     /// A step that only rearranges numbers rearranges their movements too.
-    fn carried(&self, id: NodeId, region: &Region, inputs: &[Pair]) -> View {
+    fn carried(&self, id: NodeId, region: &Region, inputs: &[MovingBox]) -> View {
         let takes = matches!(self.value.node(id).op, Op::Take(_));
-        let of = |(input, pair): (usize, &Pair)| match takes && input == 1 {
+        let of = |(input, pair): (usize, &MovingBox)| match takes && input == 1 {
             true => pair.value.clone(),
             false => pair.by.clone(),
         };
@@ -162,9 +162,9 @@ impl Evaluator<'_> {
         &self,
         id: NodeId,
         region: &Region,
-        pairs: &BTreeMap<NodeId, Pair>,
+        pairs: &BTreeMap<NodeId, MovingBox>,
         arithmetic: Arithmetic,
-    ) -> Pair {
+    ) -> MovingBox {
         let boxes = super::region::demands(self.value, id, region, &self.extents, &self.begins);
         let inputs = &self.value.node(id).inputs;
         let [left, right] = [0, 1].map(|side| {
@@ -189,7 +189,7 @@ impl Evaluator<'_> {
         if self.both_nvfp4(id).is_some() {
             values.iter_mut().for_each(|v| *v = f64::from(*v as f32));
         }
-        Pair {
+        MovingBox {
             value: View::new(region.clone(), values),
             by: View::new(region.clone(), by),
         }
@@ -198,18 +198,18 @@ impl Evaluator<'_> {
     /// A computed operand of `@` may have been rounded to its partner's type.
     fn rounded_operand(
         &self,
-        pair: Pair,
+        pair: MovingBox,
         own: NodeId,
         partner: NodeId,
         arithmetic: Arithmetic,
-    ) -> Pair {
+    ) -> MovingBox {
         let unit = match (arithmetic, self.stored(own), self.stored(partner)) {
             (Arithmetic::Fp32, None, Some(partner)) => partner,
             _ => return pair,
         };
         let region = &pair.value.region;
         let by = zipped(region, &pair.value, &pair.by, |x, by| by + unit * x.abs());
-        Pair {
+        MovingBox {
             value: pair.value,
             by,
         }
@@ -235,7 +235,7 @@ impl Evaluator<'_> {
 /// left, how far it moves, a number of the right, how far it moves.
 fn each_dot(
     region: &Region,
-    [left, right]: [&Pair; 2],
+    [left, right]: [&MovingBox; 2],
     count: usize,
     mut dot: impl FnMut(&mut dyn Iterator<Item = [f64; 4]>),
 ) {

@@ -32,7 +32,7 @@ struct ProductMatrix {
 }
 
 /// Numbers with their strides along rows and columns.
-struct Operand {
+struct StridedMatrix {
     numbers: Vec<f64>,
     row: usize,
     column: usize,
@@ -126,7 +126,7 @@ impl Evaluator<'_> {
     }
 
     /// Swapped axes are expressed by strides.
-    fn operand(&self, scope: &Scope<'_>, id: NodeId, region: Region) -> Operand {
+    fn operand(&self, scope: &Scope<'_>, id: NodeId, region: Region) -> StridedMatrix {
         let node = self.value.node(id);
         if matches!(node.op, Op::Transpose) {
             let swapped = region
@@ -134,13 +134,13 @@ impl Evaluator<'_> {
                 .with(0, region.axis(1).clone())
                 .with(1, region.axis(0).clone());
             let inner = self.operand(scope, node.inputs[0], swapped);
-            return Operand {
+            return StridedMatrix {
                 row: inner.column,
                 column: inner.row,
                 numbers: inner.numbers,
             };
         }
-        Operand {
+        StridedMatrix {
             row: region.axis(0).len(),
             column: 1,
             numbers: self.make(scope, id, &region),
@@ -167,8 +167,8 @@ impl ProductMatrix {
     /// `[rows, columns]` of the answer = a · b.
     fn multiply(
         &self,
-        a: &Operand,
-        b: &Operand,
+        a: &StridedMatrix,
+        b: &StridedMatrix,
         contracted: usize,
         [rows, columns]: [Range<usize>; 2],
         out: &mut [f64],
@@ -195,12 +195,12 @@ fn cut(range: &Range<usize>, at_once: usize) -> impl Iterator<Item = Range<usize
 /// sum.
 fn multiply(
     [rows, columns, contracted]: [usize; 3],
-    [a, b]: [&Operand; 2],
+    [a, b]: [&StridedMatrix; 2],
     out: &mut [f64],
     width: usize,
     on_all_cores: bool,
 ) {
-    let reach = |operand: &Operand, rows: usize, columns: usize| {
+    let reach = |operand: &StridedMatrix, rows: usize, columns: usize| {
         (rows - 1) * operand.row + (columns - 1) * operand.column < operand.numbers.len()
     };
     assert!(rows > 0 && columns > 0 && contracted > 0);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use ptx_time::{Call, CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
 
-use crate::backend::emu::{LaunchLayout, Role};
+use crate::backend::emu::{LaunchLayout, WarpRole};
 use crate::plan::Stamping;
 use dgx_core::domain::Micros;
 use log::{StampKind, WarpLog};
@@ -87,11 +87,11 @@ fn read(stamps: &[u8], stamping: &Stamping) -> Vec<Logs> {
 }
 
 /// The emulator's role for warps of this number; else the one that the stamps show.
-fn roles_of(logs: &Logs, known: Option<&Vec<Role>>) -> BTreeMap<u64, Vec<Role>> {
+fn roles_of(logs: &Logs, known: Option<&Vec<WarpRole>>) -> BTreeMap<u64, Vec<WarpRole>> {
     let role = |warp: usize, log: &Option<WarpLog>| match known.and_then(|roles| roles.get(warp)) {
         Some(role) => *role,
-        None if log.as_ref().is_some_and(WarpLog::multiplies) => Role::Consumer,
-        None => Role::Other,
+        None if log.as_ref().is_some_and(WarpLog::multiplies) => WarpRole::Consumer,
+        None => WarpRole::Other,
     };
     let cta = |logs: &Vec<Option<WarpLog>>| {
         let warps = logs.iter().enumerate();
@@ -383,7 +383,7 @@ mod tests {
             (300.0, 100.0)
         );
         assert_eq!(spent(1, Spent::Wgmma), 160.0 + 100.0);
-        assert_eq!(laid[0].roles[&1], [Role::Other, Role::Consumer]);
+        assert_eq!(laid[0].roles[&1], [WarpRole::Other, WarpRole::Consumer]);
         // Of four SMs one was busy for 500 cycles of 1100, one for 1000.
         let idle = laid[0].idle.unwrap();
         assert!((idle - (1.0 - 1500.0 / 4400.0)).abs() < 1e-9, "{idle}");

@@ -293,14 +293,14 @@ fn a_tile_one_step_late_is_named() {
 }
 
 fn told(case: &Case) -> Vec<String> {
-    let story = story(
+    let wrong_output = explain_wrong(
         &halves(&case.c),
         &case.operands,
         &case.oracle,
         TOLERANCE,
         None,
     );
-    let fits = story.expect("it is wrong").fits;
+    let fits = wrong_output.expect("it is wrong").fits;
     fits.into_iter().map(|fit| fit.what).collect()
 }
 
@@ -380,14 +380,14 @@ fn what_the_call_before_left_is_stale() {
             *c = bits(answer.c(i));
         }
     }
-    let story = story(
+    let wrong_output = explain_wrong(
         &halves(&case.c),
         &case.operands,
         &case.oracle,
         TOLERANCE,
         Some(before),
     );
-    let fits = story.expect("it is wrong").fits;
+    let fits = wrong_output.expect("it is wrong").fits;
     assert_eq!(
         fits[0].what,
         "holds what belongs to the call before: stale data"
@@ -417,17 +417,20 @@ fn one_factor_for_all_is_told_as_that() {
     for factor in [1.0009, 1.003, 0.999, 1.02] {
         let case = case().with(|g, u| factor * silu(g) * u);
         let wanted = format!("is {factor:.4} times the right value");
-        let (mismatch, story) = (case.mismatch(), told(&case));
+        let (mismatch, wrong_output) = (case.mismatch(), told(&case));
         let close = |what: &str| {
             let number = what.split(' ').find_map(|word| word.parse::<f64>().ok());
             number.is_some_and(|number| (number - factor).abs() < 2e-4)
         };
         let guess = mismatch.guess.expect(&wanted);
         assert!(close(&guess) || factor == 1.02, "{wanted}: {guess}");
-        assert!(story.iter().any(|fit| close(fit)), "{wanted}: {story:?}");
         assert!(
-            !story.iter().any(|fit| fit.contains("nibbles")),
-            "{story:?}"
+            wrong_output.iter().any(|fit| close(fit)),
+            "{wanted}: {wrong_output:?}"
+        );
+        assert!(
+            !wrong_output.iter().any(|fit| fit.contains("nibbles")),
+            "{wrong_output:?}"
         );
     }
 }

@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::lineup::{Lane, Lineup};
+use super::lineup::{Lineup, TimedContender};
 use crate::backend::RunFailure;
 use crate::validate::Passed;
 use crate::worker::MeasureJob;
@@ -42,18 +42,20 @@ pub(super) struct Reading {
 
 /// One entry of a block.
 #[derive(Clone, Copy, Debug)]
-struct Arm {
+struct BlockEntry {
     lane: usize,
     /// 0, or 1 for the baseline's second entry.
     arm: u32,
 }
 
 /// Every lane, and once more those that are entered twice.
-fn arms(lanes: &[Lane]) -> Vec<Arm> {
-    let entries = |lane: &Lane| if lane.twice { 2 } else { 1 };
+fn arms(lanes: &[TimedContender]) -> Vec<BlockEntry> {
+    let entries = |lane: &TimedContender| if lane.twice { 2 } else { 1 };
     let lanes = lanes.iter().enumerate();
     lanes
-        .flat_map(|(place, lane)| (0..entries(lane)).map(move |arm| Arm { lane: place, arm }))
+        .flat_map(|(place, lane)| {
+            (0..entries(lane)).map(move |arm| BlockEntry { lane: place, arm })
+        })
         .collect()
 }
 
@@ -81,7 +83,7 @@ pub(super) fn run(
     let settings = &job.settings;
     // By number, as in the statistics.
     let all = arms(&lanes);
-    let mut taking = Taking {
+    let mut taking = Sampler {
         stopwatch,
         lanes,
         clocks: Vec::new(),
@@ -154,19 +156,19 @@ fn sampled(arms: &[usize], samples: &[Sample]) -> Vec<Sampled> {
 }
 
 /// Takes samples and watches the clock.
-struct Taking<'a> {
+struct Sampler<'a> {
     stopwatch: &'a mut dyn Stopwatch,
-    lanes: Vec<Lane>,
+    lanes: Vec<TimedContender>,
     /// Every clock read so far, sorted.
     clocks: Vec<f64>,
     retaken: u32,
 }
 
-impl Taking<'_> {
+impl Sampler<'_> {
     /// One block over these arms: those that were timed, and their samples.
     fn block(
         &mut self,
-        all: &[Arm],
+        all: &[BlockEntry],
         active: &[usize],
     ) -> Result<(Vec<usize>, Vec<Sample>), (ContenderId, RunFailure)> {
         let (mut timed, mut samples) = (Vec::new(), Vec::new());
@@ -180,8 +182,8 @@ impl Taking<'_> {
     }
 
     /// The first arms of contenders that are still right.
-    fn standing(&self, all: &[Arm]) -> Vec<usize> {
-        let right = |arm: &Arm| self.lanes[arm.lane].proof.is_some();
+    fn standing(&self, all: &[BlockEntry]) -> Vec<usize> {
+        let right = |arm: &BlockEntry| self.lanes[arm.lane].proof.is_some();
         let first = |arm: &usize| all[*arm].arm == 0 && right(&all[*arm]);
         (0..all.len()).filter(first).collect()
     }
@@ -189,7 +191,7 @@ impl Taking<'_> {
     /// `None` if the lane was found wrong before.
     fn sample(
         &mut self,
-        Arm { lane, arm }: Arm,
+        BlockEntry { lane, arm }: BlockEntry,
     ) -> Result<Option<Sample>, (ContenderId, RunFailure)> {
         let mut taken = None;
         for tries in 0..=RETAKES {
@@ -263,13 +265,16 @@ mod tests {
     }
 
     /// The result of a run: how it ended, its blocks, and the order of calls.
-    struct Ran {
+    struct BlockRun {
         ended: Result<Outcome, (ContenderId, RunFailure)>,
         blocks: Vec<Block>,
         told: Vec<String>,
     }
 
-    fn ran(job: &MeasureJob, answer: impl FnMut(&str, u32) -> Result<Call, RunFailure>) -> Ran {
+    fn ran(
+        job: &MeasureJob,
+        answer: impl FnMut(&str, u32) -> Result<Call, RunFailure>,
+    ) -> BlockRun {
         let mut script = Script {
             calls: 0,
             told: Vec::new(),
@@ -278,7 +283,7 @@ mod tests {
         let mut blocks = Vec::new();
         let lineup = lineup(&["a", "b", "c"]);
         let ended = run(&mut script, lineup, job, |b| blocks.push(b.clone()));
-        Ran {
+        BlockRun {
             ended,
             blocks,
             told: script.told,
@@ -310,7 +315,7 @@ mod tests {
 
     #[test]
     fn complete_blocks_in_random_order_until_decided() {
-        let Ran {
+        let BlockRun {
             ended,
             blocks,
             told,
@@ -365,7 +370,7 @@ mod tests {
 
     #[test]
     fn after_the_minimum_only_contested_pairs_are_timed() {
-        let Ran { ended, blocks, .. } =
+        let BlockRun { ended, blocks, .. } =
             ran(&MeasureJob::sample(), |name, call| Ok(close(name, call)));
         assert_eq!(ended.unwrap().decision, "decided");
         let (before, after) = blocks.split_at(20);
@@ -382,7 +387,8 @@ mod tests {
             "b" => close("a", call),
             _ => close("c", call),
         };
-        let Ran { blocks, .. } = ran(&MeasureJob::sample(), |name, call| Ok(swapped(name, call)));
+        let BlockRun { blocks, .. } =
+            ran(&MeasureJob::sample(), |name, call| Ok(swapped(name, call)));
         assert!(blocks.len() > 20);
         for block in &blocks[20..] {
             let arms: BTreeSet<_> = order(block).into_iter().collect();
@@ -399,7 +405,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(4));
             Ok(close(name, call))
         };
-        let Ran { ended, blocks, .. } = ran(&short, slow);
+        let BlockRun { ended, blocks, .. } = ran(&short, slow);
         let outcome = ended.unwrap();
         assert!((2..=12).contains(&blocks.len()), "{}", blocks.len());
         assert!(outcome.decision.starts_with("unresolved: "), "{outcome:?}");
@@ -411,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_throttled_sample_is_taken_again() {
-        let Ran { ended, blocks, .. } = ran(&MeasureJob::sample(), |name, call| {
+        let BlockRun { ended, blocks, .. } = ran(&MeasureJob::sample(), |name, call| {
             let (micros, _, right) = plain(name, call);
             Ok(match call {
                 30 => (3.0 * micros, 800.0, right),
@@ -427,7 +433,7 @@ mod tests {
     #[test]
     fn a_clock_that_stays_low_is_taken_as_it_is() {
         // Three retakes for the first, and the others are as low.
-        let Ran { ended, blocks, .. } = ran(&MeasureJob::sample(), |name, call| {
+        let BlockRun { ended, blocks, .. } = ran(&MeasureJob::sample(), |name, call| {
             let (micros, _, right) = plain(name, call);
             let clock = if (40..44).contains(&call) {
                 1200.0
@@ -442,7 +448,7 @@ mod tests {
         let kept = blocks.iter().flat_map(|b| &b.samples).filter(low);
         assert_eq!(kept.count(), 1);
         // Less than a quarter below the usual is not throttling.
-        let Ran { ended, .. } = ran(&MeasureJob::sample(), |name, call| {
+        let BlockRun { ended, .. } = ran(&MeasureJob::sample(), |name, call| {
             let clock = if call == 30 { 1300.0 } else { 1700.0 };
             Ok((plain(name, call).0, clock, true))
         });
@@ -459,7 +465,7 @@ mod tests {
                 Ok((micros, clock, name != who || calls < 8))
             }
         };
-        let Ran {
+        let BlockRun {
             ended,
             blocks,
             told,
@@ -469,7 +475,7 @@ mod tests {
         assert_eq!(blocks.len(), 20);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["a", "c"]));
         // The baseline's other arm is removed too.
-        let Ran { told, blocks, .. } = ran(&MeasureJob::sample(), wrong("a"));
+        let BlockRun { told, blocks, .. } = ran(&MeasureJob::sample(), wrong("a"));
         assert_eq!(told.iter().filter(|name| *name == "a").count(), 8);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["b", "c"]));
         let nobody = ran(&MeasureJob::sample(), |name, call| {
@@ -485,7 +491,7 @@ mod tests {
 
     #[test]
     fn a_failure_says_whose_it_is_and_blocks_before_it_are_kept() {
-        let Ran { ended, blocks, .. } =
+        let BlockRun { ended, blocks, .. } =
             ran(&MeasureJob::sample(), |name, call| match (name, call) {
                 ("c", 30..) => Err(RunFailure::crashed("illegal address")),
                 _ => Ok(plain(name, call)),

@@ -1,9 +1,9 @@
-use crate::validate::{Passed, Subject};
+use crate::validate::{Passed, ProofSubject};
 use dgx_core::domain::ContenderId;
 
 /// One contender that is timed.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct TimedContender {
     pub contender: ContenderId,
     /// Timed a second time in each block: the A/A arm.
     pub twice: bool,
@@ -15,7 +15,7 @@ pub(super) struct Lane {
 /// A proof that does not fit the lineup.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a proof for {proof} was brought where {shape} is timed")]
-pub(super) struct Unproven {
+pub(super) struct ProofMismatch {
     proof: String,
     shape: String,
 }
@@ -24,7 +24,7 @@ pub(super) struct Unproven {
 #[derive(Debug)]
 pub(super) struct Lineup {
     pub shape: String,
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<TimedContender>,
 }
 
 impl Lineup {
@@ -36,19 +36,19 @@ impl Lineup {
     }
 
     /// Admits the proof's subject, if it is for exactly this shape.
-    pub(super) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), Unproven> {
-        let Subject {
+    pub(super) fn enter(&mut self, passed: Passed, twice: bool) -> Result<(), ProofMismatch> {
+        let ProofSubject {
             contender,
             shape,
             image,
         } = passed.subject();
         if *shape != self.shape {
-            return Err(Unproven {
+            return Err(ProofMismatch {
                 proof: format!("{contender} on {shape} (image {image})"),
                 shape: self.shape.clone(),
             });
         }
-        self.lanes.push(Lane {
+        self.lanes.push(TimedContender {
             contender: contender.clone(),
             twice,
             proof: Some(passed),
@@ -66,11 +66,11 @@ pub(super) mod tests {
     use super::*;
     use crate::operator::{GroupOracle, Operands, Oracle};
 
-    use crate::validate::{Exhibit, Tolerance, prove};
+    use crate::validate::{CallEffects, Tolerance, prove};
     use dgx_core::domain::Distribution;
 
-    fn subject(contender: &str, shape: &str) -> Subject {
-        Subject {
+    fn subject(contender: &str, shape: &str) -> ProofSubject {
+        ProofSubject {
             contender: ContenderId::from_text(contender),
             shape: shape.to_owned(),
             image: "i".to_owned(),
@@ -78,7 +78,7 @@ pub(super) mod tests {
     }
 
     /// Only judging makes a proof, so this judges an output of one element.
-    fn proof(subject: Subject) -> Passed {
+    fn proof(subject: ProofSubject) -> Passed {
         let group = dgx_core::record::synthetic::group(1, 1, 16);
         let shape = dgx_core::domain::Shape {
             name: subject.shape.clone(),
@@ -99,7 +99,7 @@ pub(super) mod tests {
                 values: Vec::new(),
             }],
         };
-        let exhibit = Exhibit {
+        let exhibit = CallEffects {
             copied: None,
             outputs: &[crate::operator::OutputValues::of_bits(
                 dgx_core::operator::ElementType::F16,

@@ -2,9 +2,9 @@
 //! and reading the clock consumes it: timing a wrong kernel does not type-check, nor does timing it
 //! further once it was found wrong.
 
-mod audit;
 mod blocks;
 mod lineup;
+mod schedule;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,14 +13,14 @@ use super::problems::{Problem, Problems};
 use super::protocol::{CellCode, MeasureJob, Reply};
 use super::rejections::Rejections;
 use super::trace::trace;
-use crate::backend::{Backend, Bench, BenchSetup, CallData, RunFailure, Set, Timed};
+use crate::backend::{Backend, Bench, BenchSetup, CallData, OperandSet, RunFailure, Timed};
 use crate::operator::is_gated;
-use crate::validate::{Exhibit, Passed, Subject, Tolerance, UsedProof, Wrong, prove};
-use audit::Audit;
+use crate::validate::{CallEffects, Passed, ProofSubject, Tolerance, UsedProof, Wrong, prove};
 use blocks::{Outcome, Reading, Stopwatch, run};
 use dgx_core::config::Yardstick;
 use dgx_core::domain::{ContenderId, KernelTime, Micros};
 use lineup::Lineup;
+use schedule::CallSchedule;
 
 /// cuBLAS rounds both of two products to fp16, like its users; its output may be wrong by this many
 /// tolerances, so that only a really wrong one is rejected.
@@ -45,19 +45,22 @@ pub(super) fn measure(
     let timed = Measuring::new(backend, problems, job, &say).and_then(Measuring::time);
     match timed {
         Ok(usable) => usable,
-        Err(Trouble::Contender(contender, failure)) if !failure.harness => {
+        Err(MeasureFailure::Contender(contender, failure)) if !failure.harness => {
             let usable = !failure.fatal;
             say(&Reply::Fault { contender, failure });
             usable
         }
-        Err(Trouble::Contender(_, RunFailure { message, .. }) | Trouble::Harness(message)) => {
+        Err(
+            MeasureFailure::Contender(_, RunFailure { message, .. })
+            | MeasureFailure::Harness(message),
+        ) => {
             say(&Reply::Failed { message });
             false
         }
     }
 }
 
-enum Trouble {
+enum MeasureFailure {
     Contender(ContenderId, RunFailure),
     Harness(String),
 }
@@ -66,7 +69,7 @@ enum Trouble {
 /// calls: every one on the device, some by the host, and by the host all that the device doubts.
 struct Measuring<'a> {
     bench: Box<dyn Bench + 'a>,
-    audit: Audit,
+    audit: CallSchedule,
     problems: Vec<Rc<Problem>>,
     /// No device can do the work in less time.
     least: Micros,
@@ -83,14 +86,16 @@ impl<'a> Measuring<'a> {
         problems: &mut Problems,
         job: &'a MeasureJob,
         say: &'a dyn Fn(&Reply),
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, MeasureFailure> {
         let ceiling = backend.device().ceiling(backend.kind().timing());
         for text in problems.solve(&job.problems, backend) {
             say(&Reply::Note { text });
         }
         let problems: Vec<Rc<Problem>> = job.problems.iter().map(|key| problems.get(key)).collect();
         if problems.is_empty() {
-            return Err(Trouble::Harness("there are no data to time on".to_owned()));
+            return Err(MeasureFailure::Harness(
+                "there are no data to time on".to_owned(),
+            ));
         }
         let operator = &problems[0].operands.operator;
         let mut work = operator.least_work(&job.shape);
@@ -98,8 +103,9 @@ impl<'a> Measuring<'a> {
         let written = operator.bytes_written(&job.shape.groups);
         work.memory_bytes -= written.min(backend.device().limits.l2.0) as f64;
         let floor = ceiling.map(|ceiling| ceiling.floor(&work).0);
-        let mut audit = Audit::secret(problems.len(), job);
-        let bench = set_up(backend, job, &problems, audit.key()).map_err(Trouble::Harness)?;
+        let mut audit = CallSchedule::secret(problems.len(), job);
+        let bench =
+            set_up(backend, job, &problems, audit.key()).map_err(MeasureFailure::Harness)?;
         if bench.sets() < problems.len() {
             let (shape, few) = (&job.shape.name, bench.sets());
             say(&Reply::Note {
@@ -108,7 +114,7 @@ impl<'a> Measuring<'a> {
                     problems.len()
                 ),
             });
-            audit = Audit::secret(bench.sets(), job);
+            audit = CallSchedule::secret(bench.sets(), job);
         }
         Ok(Self {
             bench,
@@ -123,7 +129,7 @@ impl<'a> Measuring<'a> {
     }
 
     /// Whether this process is still usable afterwards.
-    fn time(mut self) -> Result<bool, Trouble> {
+    fn time(mut self) -> Result<bool, MeasureFailure> {
         let (job, say) = (self.job, self.say);
         let lineup = self.line_up()?;
         say(&Reply::Running);
@@ -134,7 +140,7 @@ impl<'a> Measuring<'a> {
                     block: block.clone(),
                 });
             })
-            .map_err(|(contender, failure)| Trouble::Contender(contender, failure))?,
+            .map_err(|(contender, failure)| MeasureFailure::Contender(contender, failure))?,
         };
         trace(|| format!("{} blocks, {}", outcome.blocks, outcome.decision));
         let Outcome {
@@ -144,7 +150,7 @@ impl<'a> Measuring<'a> {
         Ok(self.usable)
     }
 
-    fn line_up(&mut self) -> Result<Lineup, Trouble> {
+    fn line_up(&mut self) -> Result<Lineup, MeasureFailure> {
         let job = self.job;
         let mut lineup = Lineup::new(&job.shape.name);
         for code in &job.cells {
@@ -174,13 +180,13 @@ impl<'a> Measuring<'a> {
     fn enter(
         &mut self,
         lineup: &mut Lineup,
-        subject: &Subject,
+        subject: &ProofSubject,
         twice: bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), MeasureFailure> {
         match self.rehearse(subject)? {
             Ok(passed) => lineup
                 .enter(passed, twice)
-                .map_err(|e| Trouble::Harness(e.to_string())),
+                .map_err(|e| MeasureFailure::Harness(e.to_string())),
             Err(wrong) => {
                 self.rejections.wrong(&subject.contender, wrong);
                 Ok(())
@@ -189,16 +195,16 @@ impl<'a> Measuring<'a> {
     }
 
     /// Prepares a contender for calls.
-    fn ready(&mut self, code: &CellCode) -> Result<Subject, Trouble> {
-        let image = code.fetch().map_err(Trouble::Harness)?;
+    fn ready(&mut self, code: &CellCode) -> Result<ProofSubject, MeasureFailure> {
+        let image = code.fetch().map_err(MeasureFailure::Harness)?;
         let tolerance = self.tolerance(&code.contender);
         self.bench
             .enter(&code.job(&image), tolerance)
-            .map_err(|failure| Trouble::Contender(code.contender.clone(), failure))
+            .map_err(|failure| MeasureFailure::Contender(code.contender.clone(), failure))
     }
 
     /// Prepares the yardstick, on the contenders' data.
-    fn ready_yardstick(&mut self, name: &ContenderId) -> Result<Subject, String> {
+    fn ready_yardstick(&mut self, name: &ContenderId) -> Result<ProofSubject, String> {
         if self.job.cells.is_empty() {
             return Err("no contender to measure".to_owned());
         }
@@ -227,9 +233,12 @@ impl<'a> Measuring<'a> {
     /// Calls a contender a few times before it is timed; returns the proof if it is right. It is
     /// judged on new data, with its variables kept: a kernel that is right once and reuses the
     /// result is found.
-    fn rehearse(&mut self, subject: &Subject) -> Result<Result<Passed, Wrong>, Trouble> {
+    fn rehearse(
+        &mut self,
+        subject: &ProofSubject,
+    ) -> Result<Result<Passed, Wrong>, MeasureFailure> {
         let contender = &subject.contender;
-        let trouble = |failure| Trouble::Contender(contender.clone(), failure);
+        let trouble = |failure| MeasureFailure::Contender(contender.clone(), failure);
         let rehearsals = match self.job.process {
             0 => FIRST_REHEARSALS,
             _ => REHEARSALS,
@@ -276,12 +285,12 @@ impl<'a> Measuring<'a> {
     /// Reads back memory after the last call, for a proof.
     fn look(
         &mut self,
-        subject: &Subject,
+        subject: &ProofSubject,
         data: CallData,
     ) -> Result<Result<Passed, Wrong>, RunFailure> {
         let observation = self.bench.observe(subject, data)?;
         let tolerance = self.tolerance(&subject.contender);
-        let judge = |exhibit: Exhibit<'_>, operands: &_, oracle: &_| {
+        let judge = |exhibit: CallEffects<'_>, operands: &_, oracle: &_| {
             prove(subject.clone(), exhibit, operands, oracle, tolerance)
         };
         let exhibit = observation.exhibit();
@@ -295,9 +304,9 @@ fn set_up<'a>(
     problems: &[Rc<Problem>],
     seal: u64,
 ) -> Result<Box<dyn Bench + 'a>, String> {
-    let sets: Vec<Set<'_>> = problems
+    let sets: Vec<OperandSet<'_>> = problems
         .iter()
-        .map(|problem| Set {
+        .map(|problem| OperandSet {
             name: &problem.name,
             operands: &problem.operands,
             oracle: &problem.oracle,

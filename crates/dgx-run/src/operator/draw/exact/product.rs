@@ -14,11 +14,11 @@ use crate::operator::format::{encode, pack};
 pub struct ProductOperand {
     pub input: usize,
     pub axis: usize,
-    pub role: Role,
+    pub role: OperandRole,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum OperandRole {
     Repeated,
     Cancelling,
 }
@@ -39,7 +39,7 @@ pub(super) const LEAST: f64 = -128.0;
 const SELDOM: usize = 32;
 
 /// How a line along the sum is filled.
-struct Line {
+struct LineFill {
     element: ElementType,
     third: usize,
     /// Elements that share a scale, or 1.
@@ -74,7 +74,7 @@ pub(super) fn draw(
     if third == 0 {
         return None;
     }
-    let line = Line {
+    let line = LineFill {
         element,
         third,
         block,
@@ -88,8 +88,8 @@ pub(super) fn draw(
     lines.for_each(|(outer, numbers)| {
         for own in 0..inner {
             let values = match side.role {
-                Role::Repeated => line.repeated(outer * inner + own, length),
-                Role::Cancelling => line.cancelling(outer * inner + own, length),
+                OperandRole::Repeated => line.repeated(outer * inner + own, length),
+                OperandRole::Cancelling => line.cancelling(outer * inner + own, length),
             };
             for (place, value) in values.into_iter().enumerate() {
                 numbers[own + place * inner] = value;
@@ -125,7 +125,7 @@ fn largest(element: ElementType, third: usize) -> [usize; 2] {
     }
 }
 
-impl Line {
+impl LineFill {
     /// The sign of a place is the same in both operands, so that the first third only grows.
     fn sign(&self, place: usize) -> f64 {
         sign(self.seeds[0], [place, 2, 0])

@@ -2,7 +2,7 @@
 
 use dgx_core::operator::{BinaryOp, Node, NodeId, Number, Op, Operator, ReduceOp, Value};
 
-use super::product::{ProductOperand, Role};
+use super::product::{OperandRole, ProductOperand};
 use super::{ExactData, attention, ordinary, product, rows};
 
 /// Sums of more terms may not be exact.
@@ -178,8 +178,8 @@ fn products_of(value: &Value) -> Option<Vec<ProductOperand>> {
         let (left, left_swapped) = input_of(value, node.inputs[0])?;
         let (right, right_swapped) = input_of(value, node.inputs[1])?;
         let both = [
-            (left, usize::from(left_swapped), Role::Repeated),
-            (right, usize::from(!right_swapped), Role::Cancelling),
+            (left, usize::from(left_swapped), OperandRole::Repeated),
+            (right, usize::from(!right_swapped), OperandRole::Cancelling),
         ];
         for (input, axis, role) in both {
             let side = ProductOperand { input, axis, role };

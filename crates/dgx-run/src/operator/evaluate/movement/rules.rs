@@ -2,7 +2,7 @@
 
 use dgx_core::operator::{BinaryOp, ReduceOp, UnaryOp};
 
-use super::{Arithmetic, Pair};
+use super::{Arithmetic, MovingBox};
 use crate::operator::evaluate::functions::{BinaryUse, UnaryUse, with_binary, with_unary};
 use crate::operator::evaluate::lanes;
 use crate::operator::evaluate::region::Region;
@@ -10,7 +10,7 @@ use crate::operator::evaluate::step::{mapped, zipped};
 use crate::operator::evaluate::view::View;
 
 /// The larger change of a function's value at both ends of its argument's range.
-pub(super) fn ends(region: &Region, input: &Pair, function: impl Fn(f64) -> f64) -> View {
+pub(super) fn ends(region: &Region, input: &MovingBox, function: impl Fn(f64) -> f64) -> View {
     zipped(region, &input.value, &input.by, |x, by| {
         if by == 0.0 {
             return 0.0;
@@ -25,8 +25,13 @@ fn apart(a: f64, b: f64) -> f64 {
     if a == b { 0.0 } else { (a - b).abs() }
 }
 
-pub(super) fn unary(op: UnaryOp, region: &Region, input: &Pair, arithmetic: Arithmetic) -> View {
-    struct Ends<'a>(&'a Region, &'a Pair, f64);
+pub(super) fn unary(
+    op: UnaryOp,
+    region: &Region,
+    input: &MovingBox,
+    arithmetic: Arithmetic,
+) -> View {
+    struct Ends<'a>(&'a Region, &'a MovingBox, f64);
     impl UnaryUse<View> for Ends<'_> {
         fn call(self, function: impl Fn(f64) -> f64) -> View {
             let moved = ends(self.0, self.1, &function);
@@ -56,10 +61,10 @@ fn finite(by: f64) -> f64 {
 pub(super) fn binary(
     op: BinaryOp,
     region: &Region,
-    inputs: [&Pair; 2],
+    inputs: [&MovingBox; 2],
     arithmetic: Arithmetic,
 ) -> View {
-    struct Corners<'a>(&'a Region, [&'a Pair; 2], f64);
+    struct Corners<'a>(&'a Region, [&'a MovingBox; 2], f64);
     impl BinaryUse<View> for Corners<'_> {
         fn call(self, function: impl Fn(f64, f64) -> f64) -> View {
             let Self(region, [a, b], unit) = self;
@@ -90,7 +95,7 @@ pub(super) fn binary(
             | BinaryOp::Divide
             | BinaryOp::Power
     );
-    let moves = |pair: &Pair| pair.by.to_vec().iter().any(|by| *by != 0.0);
+    let moves = |pair: &MovingBox| pair.by.to_vec().iter().any(|by| *by != 0.0);
     // Whole numbers and masks are exact, and so are values without sums.
     let unit = match rounds && inputs.iter().any(|pair| moves(pair)) {
         true => arithmetic.function(),
@@ -100,7 +105,7 @@ pub(super) fn binary(
 }
 
 /// The movement of the chosen value; also of the other, if the condition moves.
-pub(super) fn chosen(region: &Region, inputs: &[Pair]) -> View {
+pub(super) fn chosen(region: &Region, inputs: &[MovingBox]) -> View {
     let condition = &inputs[0];
     let by = [1, 2].map(|side| &inputs[side].by);
     let [yes, no] = [1, 2].map(|side| &inputs[side].value);
@@ -117,7 +122,12 @@ pub(super) fn chosen(region: &Region, inputs: &[Pair]) -> View {
     zipped(region, &own, &unsure, |a, b| a + b)
 }
 
-pub(super) fn reduced(op: ReduceOp, axis: usize, input: &Pair, arithmetic: Arithmetic) -> View {
+pub(super) fn reduced(
+    op: ReduceOp,
+    axis: usize,
+    input: &MovingBox,
+    arithmetic: Arithmetic,
+) -> View {
     let region = &input.value.region;
     let count = region.axis(axis).len();
     if matches!(op, ReduceOp::Max | ReduceOp::Min) {
@@ -140,7 +150,7 @@ pub(super) fn reduced(op: ReduceOp, axis: usize, input: &Pair, arithmetic: Arith
 }
 
 /// p moves with its own argument and, by the sum, with all the others.
-pub(super) fn softmax(axis: usize, input: &Pair, arithmetic: Arithmetic) -> View {
+pub(super) fn softmax(axis: usize, input: &MovingBox, arithmetic: Arithmetic) -> View {
     let region = &input.value.region;
     let count = region.axis(axis).len();
     let p = lanes::softmax(axis, &input.value);
@@ -162,7 +172,7 @@ pub(super) fn softmax(axis: usize, input: &Pair, arithmetic: Arithmetic) -> View
     zipped(region, &own, &shared, |a, b| a + b)
 }
 
-pub(super) fn cumsum(axis: usize, input: &Pair, arithmetic: Arithmetic) -> View {
+pub(super) fn cumsum(axis: usize, input: &MovingBox, arithmetic: Arithmetic) -> View {
     let region = &input.value.region;
     let count = region.axis(axis).len();
     let running = |view: &View| lanes::cumsum(axis, &mapped(region, view, |x| x * x));

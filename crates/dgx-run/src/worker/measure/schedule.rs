@@ -17,7 +17,7 @@ const GROWTH: u64 = 4;
 /// Which data each call gets, and which calls the host judges. The kernel cannot know: the
 /// generator is in host memory and its key comes from the operating system.
 #[derive(Debug)]
-pub(super) struct Audit {
+pub(super) struct CallSchedule {
     rng: ChaCha20Rng,
     sets: usize,
     /// Warm-ups, and timed calls that every contender is guaranteed to get.
@@ -66,7 +66,7 @@ impl Plan {
     }
 }
 
-impl Audit {
+impl CallSchedule {
     /// For this many data sets, with a secret key.
     pub(super) fn secret(sets: usize, job: &MeasureJob) -> Self {
         let calls = (job.warmup, job.settings.share());
@@ -127,8 +127,8 @@ mod tests {
 
     const CALLS: (u32, u32) = (3, 10);
 
-    fn audit(seed: u64) -> Audit {
-        Audit::with_rng(3, CALLS, ChaCha20Rng::seed_from_u64(seed))
+    fn audit(seed: u64) -> CallSchedule {
+        CallSchedule::with_rng(3, CALLS, ChaCha20Rng::seed_from_u64(seed))
     }
 
     #[test]
@@ -173,21 +173,21 @@ mod tests {
 
     #[test]
     fn a_process_of_two_blocks_is_judged_throughout() {
-        let mut audit = Audit::with_rng(1, (0, 2), ChaCha20Rng::seed_from_u64(1));
+        let mut audit = CallSchedule::with_rng(1, (0, 2), ChaCha20Rng::seed_from_u64(1));
         assert!(audit.time("x").1 && audit.time("x").1);
         assert!(audit.time("another").1);
     }
 
     #[test]
     fn a_single_set_is_dealt_all_the_same() {
-        let mut audit = Audit::with_rng(1, CALLS, ChaCha20Rng::seed_from_u64(1));
+        let mut audit = CallSchedule::with_rng(1, CALLS, ChaCha20Rng::seed_from_u64(1));
         assert!((0..10).all(|_| audit.time("x").0.set == 0));
     }
 
     #[test]
     fn two_audits_differ() {
         let job = MeasureJob::sample();
-        let (mut one, mut other) = (Audit::secret(3, &job), Audit::secret(3, &job));
+        let (mut one, mut other) = (CallSchedule::secret(3, &job), CallSchedule::secret(3, &job));
         assert_ne!(one.rehearse("x").salt, other.rehearse("x").salt);
         assert_ne!(one.key(), other.key());
     }

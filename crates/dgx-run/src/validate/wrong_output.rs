@@ -1,7 +1,7 @@
 //! A wrong output in full, for debugging: which elements are wrong, the neighbours of the first,
 //! where they are, and what they resemble.
 
-use super::guess::{self, Fit};
+use super::guess::{self, Hypothesis};
 use super::{Element, Evidence, Judgement, Mismatch, OutputName, Tolerance, judge};
 use crate::operator::{Operands, Oracle, OutputValues};
 
@@ -14,26 +14,26 @@ const CHART: (usize, usize) = (16, 32);
 
 /// Everything known about a wrong output.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Story {
+pub struct WrongOutput {
     pub mismatch: Mismatch,
     /// Indexed by [`Element::group`].
     pub answers: Vec<OutputName>,
     /// The first wrong elements.
     pub elements: Vec<Element>,
-    pub patch: Patch,
+    pub patch: Neighbours,
     /// Wrong elements of each answer.
     pub by_group: Vec<usize>,
     /// All elements of each answer.
     pub elements_of: Vec<usize>,
     /// Of each answer that has wrong elements.
-    pub charts: Vec<Chart>,
+    pub charts: Vec<ErrorMap>,
     /// The hypotheses that fit, the best first.
-    pub fits: Vec<Fit>,
+    pub fits: Vec<Hypothesis>,
 }
 
 /// The neighbours of an element.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Patch {
+pub struct Neighbours {
     pub first_row: usize,
     pub first_column: usize,
     /// Row by row, with whether it is wrong.
@@ -42,7 +42,7 @@ pub struct Patch {
 
 /// Where an answer is wrong, field by field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chart {
+pub struct ErrorMap {
     pub group: usize,
     /// Rows and columns of C in one field.
     pub field: (usize, usize),
@@ -52,13 +52,13 @@ pub struct Chart {
 
 /// All details of an output, if it is wrong. `earlier` is the expected output of the call before,
 /// if there was one.
-pub fn story(
+pub fn explain_wrong(
     outputs: &[OutputValues],
     operands: &Operands,
     oracle: &Oracle,
     tolerance: Tolerance,
     earlier: Option<&Oracle>,
-) -> Option<Story> {
+) -> Option<WrongOutput> {
     let Judgement::Wrong(mismatch) = judge(outputs, operands, oracle, tolerance) else {
         return None;
     };
@@ -70,7 +70,7 @@ pub fn story(
         flagged.map(move |(index, _)| (group, index))
     });
     let charts = wrong.iter().enumerate();
-    Some(Story {
+    Some(WrongOutput {
         elements: places
             .take(TOLD)
             .map(|(group, index)| evidence.element(group, index))
@@ -83,7 +83,7 @@ pub fn story(
             .collect(),
         charts: charts
             .filter(|(_, flags)| flags.contains(&true))
-            .map(|(group, flags)| Chart::of(group, flags, oracle.groups[group].columns))
+            .map(|(group, flags)| ErrorMap::of(group, flags, oracle.groups[group].columns))
             .collect(),
         fits: guess::fits(&evidence, &sample, earlier),
         answers: OutputName::all(operands),
@@ -91,7 +91,7 @@ pub fn story(
     })
 }
 
-fn patch(evidence: &Evidence<'_>, wrong: &[Vec<bool>], first: Element) -> Patch {
+fn patch(evidence: &Evidence<'_>, wrong: &[Vec<bool>], first: Element) -> Neighbours {
     let answer = &evidence.oracle.groups[first.group];
     let (first_row, rows) = window(first.row, AROUND.0, answer.rows);
     let (first_column, columns) = window(first.column, AROUND.1, answer.columns);
@@ -102,7 +102,7 @@ fn patch(evidence: &Evidence<'_>, wrong: &[Vec<bool>], first: Element) -> Patch 
             wrong[first.group][index],
         )
     };
-    Patch {
+    Neighbours {
         first_row,
         first_column,
         rows: (first_row..first_row + rows)
@@ -122,7 +122,7 @@ fn window(middle: usize, wanted: usize, len: usize) -> (usize, usize) {
     (start, length)
 }
 
-impl Chart {
+impl ErrorMap {
     /// Whether every element is wrong.
     pub fn is_full(&self) -> bool {
         self.rows.iter().flatten().all(|(wrong, all)| wrong == all)
@@ -151,7 +151,7 @@ mod tests {
     fn a_chart_counts_every_element_once() {
         let (m, n) = (40, 200);
         let wrong: Vec<bool> = (0..m * n).map(|i| i / n >= 36 && i % n < 8).collect();
-        let chart = Chart::of(1, &wrong, n);
+        let chart = ErrorMap::of(1, &wrong, n);
         assert_eq!(chart.field, (4, 8));
         assert_eq!((chart.rows.len(), chart.rows[0].len()), (10, 25));
         assert_eq!(chart.rows[9][0], (32, 32));
