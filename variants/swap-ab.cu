@@ -57,7 +57,7 @@ cost    = """
 [const]
 WARPGROUPS    = "FORM / 10"
 SHARERS       = "FORM % 10"
-SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 2048 ? 4 : 2"
+SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 3072 ? 4 : 2"
 MIX           = "SHARERS > 2 ? SHARERS - 2 : 0"
 EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"
