@@ -17,8 +17,8 @@ grain = "groups <= 16 ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16"
 width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
-# tokens; two CTAs may share its K, four if there are so many for each tile (clusters of four leave
-# some SMs out), or (SHARERS = 0) all CTAs the K of all tiles, evenly, in rounds of K512, unless L2
+# tokens; two CTAs may share its K, three or four if there are so many for each tile (such clusters
+# leave some SMs out), or (SHARERS = 0) all CTAs the K of all tiles, evenly, in rounds of K512, unless L2
 # has too little room for tokens that CTAs read at different times. The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
 # with 128 registers a thread, too few for the MMA of more than 192 tokens.)
 # Equal widths, a multiple of 8, seldom fit M and the SMs. So the tiles of a dense shape may have
@@ -45,8 +45,8 @@ minimise = """
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
-# K64, 60 more if there is but one; fill and epilogue; and 30T to meet the other half of K, 45T the
-# other fourths.
+# K64, 60 more if there is but one; fill and epilogue; and 30T to meet the other half of K, 40T the
+# other thirds, 45T the fourths.
 [deal]
 workers = "min(sms / SPLIT, ALL_TILES)"
 cost    = """
@@ -57,7 +57,7 @@ cost    = """
 [const]
 WARPGROUPS    = "FORM / 10"
 SHARERS       = "FORM % 10"
-SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 3072 ? 4 : 2"
+SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 3072 ? 4 : 3 * ALL_TILES <= sms - 12 && least(k) >= 2048 ? 3 : 2"
 MIX           = "SHARERS > 2 ? SHARERS - 2 : 0"
 EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"
