@@ -42,7 +42,7 @@ using namespace dgx;
 constexpr u32 SPAN = 128;                     // of K, a warp's at a time
 constexpr u32 STEP_BYTES = WARPS * SPAN / 2;  // of a row, all warps'
 constexpr u32 STEPS = (K / SPAN + WARPS - 1) / WARPS;
-constexpr bool SHORT = OCTETS == 1 && ALL_TILES <= GRID && STEPS <= 2;  // straight code, without loads for nobody
+constexpr bool SHORT = OCTETS == 1 && NT <= 2 && ALL_TILES <= GRID && STEPS <= 2;  // straight code, without loads for nobody
 constexpr u32 SUMS = OCTETS * NT * 32;  // float4s: gate and up of one feature, two tokens
 
 struct Shared {

@@ -28,7 +28,7 @@ width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 choose   = { FORM = [21, 22, 20, 23, 24, 31, 32, 30, 11, 12], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
-  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
+  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2560 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT > 1 && (groups > 1 || least(k) < 512 * SPLIT) ? 1000000000000 :
   SPLIT > 1 && (SPLIT * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   MIX > 0 && (groups > 1 || ALL_TILES <= sms) ? 1000000000000 :
@@ -45,19 +45,19 @@ minimise = """
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
-# K64, 60 more if there is but one; fill and epilogue; and 30T to meet the other half of K, 40T the
-# other thirds, 45T the fourths.
+# K64, 60 more if there is but one; fill and epilogue; and to meet the other
+# shares of K, each with a like part of the tokens.
 [deal]
 workers = "min(sms / SPLIT, ALL_TILES)"
 cost    = """
-  3000 + (SPLIT - 1) * 60 * width / SPLIT
+  3000 + (SPLIT - 1) * (500 + 60 * width / SPLIT)
   + WARPGROUPS * 4 * cdiv(k / 256, SPLIT) * max(2 * width, (WARPGROUPS == 1 ? 205 : 145) + width * 105 / 100)
 """
 
 [const]
 WARPGROUPS    = "FORM / 10"
 SHARERS       = "FORM % 10"
-SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 3072 ? 4 : 3 * ALL_TILES <= sms - 12 && least(k) >= 2048 ? 3 : 2"
+SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 3072 ? 4 : 3 * ALL_TILES <= sms - 24 && least(k) >= 2048 ? 3 : 2"
 MIX           = "SHARERS > 2 ? SHARERS - 2 : 0"
 EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"

@@ -19,8 +19,8 @@ minimise = """
   EVEN && (least(k) < most(k) || ALL_TILES * BANDS < 2 * sms) ? 1000000000000 :
   MIX && (groups > 1 || WIDE_ROWS <= 0 || WIDE_ROWS >= ROW_TILES || NARROW >= COLUMNS) ? 1000000000000 :
   HELP && (groups > 1 || LAST == 0 || OWN_BANDS >= BANDS || BANDS < 2 * (HELPER_TILES + TILE_HELPERS)) ? 1000000000000 :
-  HELP ? EQUAL_TILES / sms * (4000 + BANDS * BAND_CYCLES) + 5500 + TILE_HELPERS * 16 * COLUMNS
-    + max(OWN_BANDS * BAND_CYCLES, HELPER_TILES * ((BANDS - OWN_BANDS) * BAND_CYCLES / TILE_HELPERS + 12 * COLUMNS)) :
+  HELP ? EQUAL_TILES / sms * (4000 + BANDS * BAND_CYCLES) + 5500 + TILE_HELPERS * 8 * WARPGROUPS * COLUMNS
+    + max(OWN_BANDS * BAND_CYCLES, HELPER_TILES * ((BANDS - OWN_BANDS) * BAND_CYCLES / TILE_HELPERS + LEAVE_CYCLES)) :
   MIX ? WAVES * 4000 + WARPGROUPS * most(k / 64) * (WIDE_WAVES * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100)
     + (WAVES - WIDE_WAVES) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN ? 22000 + cdiv(ALL_TILES, sms) * 4000
@@ -51,7 +51,7 @@ EQUAL_TILES = "sum(cdiv(m, ROWS) * cdiv(n, FEATURES))"  # of one width
 ALL_TILES   = "MIX ? WAVES * sms : EQUAL_TILES"
 # Where SMs without a tile help: the tiles of the last wave, how many of them each helper takes the last
 # bands of, or how many helpers share those of each, and the bands that are left, such that both end
-# at once. To leave a tile's sums takes 12 cycles a column, to add them 16, and 1500 to learn of them.
+# at once. Cycles as measured: to leave a tile's sums, to add them, and 1500 to learn of them.
 HELP         = "SHARERS == 4"
 WHOLE_TILES  = "EQUAL_TILES / sms * sms"
 LAST         = "EQUAL_TILES - WHOLE_TILES"
@@ -59,7 +59,8 @@ HELPER_TILES = "max(1, cdiv(LAST, sms - LAST))"
 TILE_HELPERS = "LAST > 0 ? max(1, min(3, (sms - LAST) / LAST)) : 1"
 HELPERS      = "TILE_HELPERS > 1 ? LAST * TILE_HELPERS : cdiv(LAST, HELPER_TILES)"
 BAND_CYCLES  = "4 * WARPGROUPS * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100)"
-OWN_BANDS    = "HELP ? cdiv(HELPER_TILES * (BANDS * BAND_CYCLES + 12 * COLUMNS * TILE_HELPERS), BAND_CYCLES * (HELPER_TILES + TILE_HELPERS)) : BANDS"
+LEAVE_CYCLES = "500 + 6 * WARPGROUPS * COLUMNS"
+OWN_BANDS    = "HELP ? cdiv(HELPER_TILES * (BANDS * BAND_CYCLES + LEAVE_CYCLES * TILE_HELPERS), BAND_CYCLES * (HELPER_TILES + TILE_HELPERS)) : BANDS"
 LEFT_PARTS        = "EVEN ? sms : HELP ? LAST * TILE_HELPERS : 0"  # of tiles, that others finish
 ROW_BYTES   = "ROWS * 144"  # a band of K256 with its scales
 OUT_BYTES   = "ROWS * FEATURES / SPLIT * 2"

@@ -129,8 +129,8 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
     block = local / tiles * BLOCK, local %= tiles;
     block_tiles = all.rows - block < BLOCK ? all.rows - block : BLOCK;
   }
-  // A whole K in rounds, for the tile that follows; one shared by a cluster, which has no other, in bands.
-  const u32 all_bands = SPLIT == 1 ? (k + BANDS * BAND - 1) / (BANDS * BAND) * BANDS : k / BAND;
+  // In whole rounds if another tile follows, whose slots are constants; else in bands.
+  const u32 all_bands = PERSISTENT ? (k + BANDS * BAND - 1) / (BANDS * BAND) * BANDS : k / BAND;
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
   Work work;
   work.group = index;
