@@ -18,7 +18,7 @@ width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
 # tokens; two CTAs may share its K, three or four if there are so many for each tile (such clusters
-# leave some SMs out), or (SHARERS = 0) all CTAs the K of all tiles, evenly, in rounds of K512, unless L2
+# leave some SMs out), or (SHARERS = 0) all CTAs the K of all tiles, evenly, in bands of K256, unless L2
 # has too little room for tokens that CTAs read at different times. The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
 # with 128 registers a thread, too few for the MMA of more than 192 tokens.)
 # Equal widths, a multiple of 8, seldom fit M and the SMs. So the tiles of a dense shape may have
@@ -37,10 +37,10 @@ minimise = """
   (MIX > 0 ? 1000 + WIDE_WAVES * (3000 + WARPGROUPS * most(k / 64) * max(2 * WIDE, 145 + WIDE * 105 / 100))
     + (cdiv(ALL_TILES, sms) - WIDE_WAVES) * (3000 + WARPGROUPS * most(k / 64) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN == 0 ? makespan :
-  least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
+  least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * UNITS < 2 * sms ? 1000000000000 :
   (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
   + max(0, cdiv(sms, ALL_TILES) - 2) * (1000 + 10 * TOKENS)
-  + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
+  + cdiv(ALL_TILES * UNITS, sms) * WARPGROUPS * 4 * UNIT_BANDS * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
     * (TOKENS > 128 ? 105 : 100) / 100)
 """
 
@@ -90,7 +90,10 @@ WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(max(NARROW, 8) / 8 - 1) : 0)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "MIX > 0 ? WIDE_TILES * WIDE_FEATURES + NARROW_TILES * NARROW_FEATURES : sum(cdiv(m, CAP) * (n / FEATURES))"
-ROUNDS        = "cdiv(most(k), 512)"  # of a tile, where groups agree
+# Of even shares: bands that stay together, as many as let tiles of several widths follow one another,
+# and how often a tile has so many, where groups agree.
+UNIT_BANDS    = "groups == 1 ? 1 : 2"
+UNITS         = "cdiv(most(k), 256 * UNIT_BANDS)"
 PERSISTENT    = "EVEN || ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"
