@@ -32,7 +32,7 @@ ALL_TILES  = "sum(cdiv(m, TOKENS) * cdiv(n, FEATURES))"
 THREADS    = "128 * TEAMS + (NT == 3 ? 128 : 64)"
 GRID       = "SPLIT > 1 ? ALL_TILES * SPLIT : min(ALL_TILES, sms)"
 # A CTA's only tile: its sums meet all at once, in the ring, if a slot holds those of a team.
-ONCE       = "ALL_TILES * SPLIT <= sms && OCTETS * NT <= 2 * OCTETS + NT"
+ONCE       = "NT > 1 && ALL_TILES * SPLIT <= sms && OCTETS * NT <= 2 * OCTETS + NT"
 # Octets whose sums meet at once.
 SUM_OCTETS = "ONCE ? OCTETS : NT == 1 && OCTETS % 4 == 0 ? 4 : NT == 1 && OCTETS % 3 == 0 ? 3 : NT <= 2 && OCTETS % 2 == 0 ? 2 : 1"
 SLOT_BYTES = "4608 * OCTETS + 2304 * NT"

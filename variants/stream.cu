@@ -42,6 +42,7 @@ using namespace dgx;
 constexpr u32 SPAN = 128;                     // of K, a warp's at a time
 constexpr u32 STEP_BYTES = WARPS * SPAN / 2;  // of a row, all warps'
 constexpr u32 STEPS = (K / SPAN + WARPS - 1) / WARPS;
+constexpr bool SHORT = OCTETS == 1 && NT <= 2 && ALL_TILES <= GRID && STEPS <= 2;  // straight code, without loads for nobody
 constexpr u32 SUMS = OCTETS * NT * 32;  // float4s: gate and up of one feature, two tokens
 
 struct Shared {
@@ -145,7 +146,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
 #pragma unroll 2
     for (u32 step = 0; step < STEPS; ++step) {
       DGX_STAMP(multiply);
-      place.advance();
+      const bool more = !SHORT || step + 1 < STEPS;
+      if (more) place.advance();
       // All of the next step's loads leave before anything of this one is looked at: a
       // warp has six counters to wait by, and who waits for one load waits for all.
       Weights now[OCTETS];
@@ -155,10 +157,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
 #pragma unroll
       for (u32 octet = 0; octet < NT; ++octet) {
         tokens_now[octet] = tokens_ahead[octet];
-        tokens_ahead[octet] = place.tokens(octet);
+        if (more) tokens_ahead[octet] = place.tokens(octet);
       }
 #pragma unroll
-      for (u32 octet = 0; octet < OCTETS; ++octet) ahead[octet] = place.weights(octet);
+      for (u32 octet = 0; octet < OCTETS; ++octet)
+        if (more) ahead[octet] = place.weights(octet);
       Halves tokens[NT];
 #pragma unroll
       for (u32 octet = 0; octet < NT; ++octet) tokens[octet] = halves_of(tokens_now[octet]);

@@ -17,8 +17,8 @@ grain = "groups <= 16 ? 8 * SPLIT : share > 32 ? 64 : share > 16 ? 32 : 16"
 width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 
 # A tile is 64 * WARPGROUPS weight rows (half B1, half B2) times at most CAP
-# tokens; two CTAs may share its K, four if there are so many for each tile (clusters of four leave
-# some SMs out), or (SHARERS = 0) all CTAs the K of all tiles, evenly, in rounds of K512, unless L2
+# tokens; two CTAs may share its K, three or four if there are so many for each tile (such clusters
+# leave some SMs out), or (SHARERS = 0) all CTAs the K of all tiles, evenly, in bands of K256, unless L2
 # has too little room for tokens that CTAs read at different times. The tiling is the one whose tiles, dealt out to the SMs, end first. (One warpgroup starts
 # with 128 registers a thread, too few for the MMA of more than 192 tokens.)
 # Equal widths, a multiple of 8, seldom fit M and the SMs. So the tiles of a dense shape may have
@@ -28,7 +28,7 @@ width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 choose   = { FORM = [21, 22, 20, 23, 24, 31, 32, 30, 11, 12], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
-  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2048 || ALL_TILES > sms)) ? 1000000000000 :
+  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2560 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT > 1 && (groups > 1 || least(k) < 512 * SPLIT) ? 1000000000000 :
   SPLIT > 1 && (SPLIT * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   MIX > 0 && (groups > 1 || ALL_TILES <= sms) ? 1000000000000 :
@@ -37,27 +37,27 @@ minimise = """
   (MIX > 0 ? 1000 + WIDE_WAVES * (3000 + WARPGROUPS * most(k / 64) * max(2 * WIDE, 145 + WIDE * 105 / 100))
     + (cdiv(ALL_TILES, sms) - WIDE_WAVES) * (3000 + WARPGROUPS * most(k / 64) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN == 0 ? makespan :
-  least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * ROUNDS < 2 * sms ? 1000000000000 :
+  least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * UNITS < 2 * sms ? 1000000000000 :
   (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
   + max(0, cdiv(sms, ALL_TILES) - 2) * (1000 + 10 * TOKENS)
-  + cdiv(ALL_TILES * ROUNDS, sms) * WARPGROUPS * 8 * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
+  + cdiv(ALL_TILES * UNITS, sms) * WARPGROUPS * 4 * UNIT_BANDS * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
     * (TOKENS > 128 ? 105 : 100) / 100)
 """
 
 # Cycles of a tile of T = width tokens, measured: max(2T, 145 + 1.05T) per warpgroup and
-# K64, 60 more if there is but one; fill and epilogue; and 30T to meet the other half of K, 45T the
-# other fourths.
+# K64, 60 more if there is but one; fill and epilogue; and to meet the other
+# shares of K, each with a like part of the tokens.
 [deal]
 workers = "min(sms / SPLIT, ALL_TILES)"
 cost    = """
-  3000 + (SPLIT - 1) * 60 * width / SPLIT
+  3000 + (SPLIT - 1) * (500 + 60 * width / SPLIT)
   + WARPGROUPS * 4 * cdiv(k / 256, SPLIT) * max(2 * width, (WARPGROUPS == 1 ? 205 : 145) + width * 105 / 100)
 """
 
 [const]
 WARPGROUPS    = "FORM / 10"
 SHARERS       = "FORM % 10"
-SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 2048 ? 4 : 2"
+SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 3072 ? 4 : 3 * ALL_TILES <= sms - 24 && least(k) >= 2048 ? 3 : 2"
 MIX           = "SHARERS > 2 ? SHARERS - 2 : 0"
 EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"
@@ -90,7 +90,10 @@ WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(max(NARROW, 8) / 8 - 1) : 0)"
 THREADS       = "128 * WARPGROUPS + 128"
 ALL_TILES     = "MIX > 0 ? WIDE_TILES * WIDE_FEATURES + NARROW_TILES * NARROW_FEATURES : sum(cdiv(m, CAP) * (n / FEATURES))"
-ROUNDS        = "cdiv(most(k), 512)"  # of a tile, where groups agree
+# Of even shares: bands that stay together, as many as let tiles of several widths follow one another,
+# and how often a tile has so many, where groups agree.
+UNIT_BANDS    = "groups == 1 ? 1 : 2"
+UNITS         = "cdiv(most(k), 256 * UNIT_BANDS)"
 PERSISTENT    = "EVEN || ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"

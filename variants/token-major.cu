@@ -10,14 +10,17 @@ tiles    = "MIX ? ALL_TILES : cdiv(m, ROWS) * cdiv(n, FEATURES)"
 # A tile is ROWS tokens times COLUMNS weight rows, half of B1 and half of B2; two
 # CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly, or (SHARERS = 3) a
 # dense shape's last rows go in one more, narrower tile each, as many as there is room for in the
-# last wave. Cycles as measured for swap-ab, whose loop this is.
+# last wave, or (SHARERS = 4) who has no tile in the last wave helps those who have. Cycles as measured for swap-ab, whose loop this is.
 [tune]
-choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96, 208, 176, 144, 112], SHARERS = [1, 2, 0, 3] }
+choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96, 208, 176, 144, 112], SHARERS = [1, 2, 0, 3, 4] }
 minimise = """
   WARPGROUPS == 3 && COLUMNS > 128 ? 1000000000000 :
   SPLIT == 2 && (COLUMNS % 64 > 0 || 2 * ALL_TILES > sms || least(k) < 1024 || ROW_STAGES < 2) ? 1000000000000 :
   EVEN && (least(k) < most(k) || ALL_TILES * BANDS < 2 * sms) ? 1000000000000 :
   MIX && (groups > 1 || WIDE_ROWS <= 0 || WIDE_ROWS >= ROW_TILES || NARROW >= COLUMNS) ? 1000000000000 :
+  HELP && (groups > 1 || LAST == 0 || OWN_BANDS >= BANDS || BANDS < 2 * (HELPER_TILES + TILE_HELPERS)) ? 1000000000000 :
+  HELP ? EQUAL_TILES / sms * (4000 + BANDS * BAND_CYCLES) + 5500 + TILE_HELPERS * 8 * WARPGROUPS * COLUMNS
+    + max(OWN_BANDS * BAND_CYCLES, HELPER_TILES * ((BANDS - OWN_BANDS) * BAND_CYCLES / TILE_HELPERS + LEAVE_CYCLES)) :
   MIX ? WAVES * 4000 + WARPGROUPS * most(k / 64) * (WIDE_WAVES * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100)
     + (WAVES - WIDE_WAVES) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN ? 22000 + cdiv(ALL_TILES, sms) * 4000
@@ -46,6 +49,19 @@ WIDE_ROWS   = "MIX ? ROW_TILES * (WIDE_TILES + 1) - WAVES * sms : 0"
 WIDE_WAVES  = "MIX ? cdiv(WIDE_ROWS * WIDE_TILES, sms) : WAVES"
 EQUAL_TILES = "sum(cdiv(m, ROWS) * cdiv(n, FEATURES))"  # of one width
 ALL_TILES   = "MIX ? WAVES * sms : EQUAL_TILES"
+# Where SMs without a tile help: the tiles of the last wave, how many of them each helper takes the last
+# bands of, or how many helpers share those of each, and the bands that are left, such that both end
+# at once. Cycles as measured: to leave a tile's sums, to add them, and 1500 to learn of them.
+HELP         = "SHARERS == 4"
+WHOLE_TILES  = "EQUAL_TILES / sms * sms"
+LAST         = "EQUAL_TILES - WHOLE_TILES"
+HELPER_TILES = "max(1, cdiv(LAST, sms - LAST))"
+TILE_HELPERS = "LAST > 0 ? max(1, min(3, (sms - LAST) / LAST)) : 1"
+HELPERS      = "TILE_HELPERS > 1 ? LAST * TILE_HELPERS : cdiv(LAST, HELPER_TILES)"
+BAND_CYCLES  = "4 * WARPGROUPS * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100)"
+LEAVE_CYCLES = "500 + 6 * WARPGROUPS * COLUMNS"
+OWN_BANDS    = "HELP ? cdiv(HELPER_TILES * (BANDS * BAND_CYCLES + LEAVE_CYCLES * TILE_HELPERS), BAND_CYCLES * (HELPER_TILES + TILE_HELPERS)) : BANDS"
+LEFT_PARTS        = "EVEN ? sms : HELP ? LAST * TILE_HELPERS : 0"  # of tiles, that others finish
 ROW_BYTES   = "ROWS * 144"  # a band of K256 with its scales
 OUT_BYTES   = "ROWS * FEATURES / SPLIT * 2"
 INBOX_BYTES = "(SPLIT - 1) * 128 * WARPGROUPS * COLUMNS"  # the other half's sums
@@ -57,15 +73,15 @@ PREPARE_THREADS = 256
 name  = "weights"
 bytes = "2 * n * k * 2"
 
-# With EVEN what CTAs leave of tiles that others finish.
+# With EVEN or HELP what CTAs leave of tiles that others finish.
 [[scratch]]
 name  = "sums"
-bytes = "EVEN ? sms * WARPGROUPS * COLUMNS * 256 : 16"
+bytes = "max(16, LEFT_PARTS * WARPGROUPS * COLUMNS * 256)"
 per   = "call"
 
 [[scratch]]
 name  = "flags"
-bytes = "EVEN ? sms * WARPGROUPS * 4 : 16"
+bytes = "max(16, LEFT_PARTS * WARPGROUPS * 4)"
 per   = "call"
 zero  = true
 
@@ -120,7 +136,7 @@ block  = "PREPARE_THREADS"
 
 [[launch]]
 kernel  = "dual_gemm"
-grid    = "SPLIT == 2 ? 2 * ALL_TILES : EVEN ? sms : min(sms, ALL_TILES)"
+grid    = "SPLIT == 2 ? 2 * ALL_TILES : EVEN ? sms : HELP && WHOLE_TILES == 0 ? LAST + HELPERS : HELP ? sms : min(sms, ALL_TILES)"
 block   = "THREADS"
 smem    = "SMEM"
 cluster = "SPLIT"
@@ -183,6 +199,7 @@ struct Work {
   u32 row, feature;
   u32 first_band, bands;  // this CTA's share of K
   u32 columns = COLUMNS;
+  u32 part = 0;  // with HELP: the first of those that others make of the tile, or the one that is this
 };
 
 // Neighbouring CTAs take neighbouring rows, and so the same weights.
@@ -206,19 +223,43 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
 #endif
 }
 
-// The tiles of a CTA: every so many; or, with even shares, parts of neighbours. No bands are the end.
+// The tiles of a CTA: every so many; with helpers, then its part of the last wave; or, with even shares,
+// parts of neighbours. No bands are the end.
 struct Walk {
-  u32 at, end;  // tiles, or bands of all tiles
+  u32 at, end;   // tiles, or bands of all tiles
+  u32 help = 0;  // parts of the last wave that are done
 
   __device__ __forceinline__ explicit Walk(const Args& args) : at(blockIdx.x / SPLIT), end(args.tile_count) {
     if constexpr (EVEN) {
       const EvenShares shares(args.tile_count * BANDS);
       at = shares.begin(shares.rank), end = shares.begin(shares.rank + 1);
     }
+    if constexpr (HELP) end = WHOLE_TILES;
+  }
+
+  // The first bands of a tile of the last wave, or a helper's share of the others. Helpers are
+  // the first CTAs: who waits, waits for one that was started before.
+  __device__ __forceinline__ Work last(const Args& args) {
+    const bool helper = blockIdx.x < HELPERS;
+    const u32 tile = helper ? blockIdx.x / TILE_HELPERS * HELPER_TILES + help : blockIdx.x - HELPERS;
+    Work work{};
+    if (help >= (helper ? HELPER_TILES : 1) || tile >= LAST) return work;
+    ++help;
+    work = work_of(args, WHOLE_TILES + tile);
+    const u32 share = helper ? blockIdx.x % TILE_HELPERS : 0;
+    work.part = tile * TILE_HELPERS + share;
+    constexpr u32 OTHERS = BANDS - OWN_BANDS;
+    const u32 end = helper ? OWN_BANDS + OTHERS * (share + 1) / TILE_HELPERS : OWN_BANDS;
+    work.first_band = helper ? OWN_BANDS + OTHERS * share / TILE_HELPERS : 0;
+    work.bands = end - work.first_band;
+    return work;
   }
 
   __device__ __forceinline__ Work next(const Args& args) {
     Work work{};
+    if constexpr (HELP) {
+      if (at >= end) return last(args);
+    }
     if (at >= end) return work;
     if constexpr (EVEN) {
       work = work_of(args, at / BANDS);
@@ -409,6 +450,31 @@ __device__ __forceinline__ void store_share(float (&d)[COLUMNS / 2], Shared& sha
   store_tile<COLUMNS>(d, shared, work);
 }
 
+// With helpers: the result of a tile, with the sums of those who helped; or, as a helper, these.
+__device__ __forceinline__ void store_helped(float (&d)[COLUMNS / 2], Shared& shared, const Args& args,
+                                             const Work& work, u32 help) {
+  const auto left = left_sums(args);
+  if (work.first_band > 0) {
+    if (help > 1) left.wait_for_hand();
+    left.leave(d, work.part);
+    return;
+  }
+  if (help > 0)
+    for (u32 share = 0; share < TILE_HELPERS; ++share) left.add(d, work.part + share);
+  store_tile<COLUMNS>(d, shared, work);
+}
+
+// A warp of each helper.
+__device__ __forceinline__ void hand_over_help(const Args& args) {
+  const auto left = left_sums(args);
+  Walk walk(args);
+  walk.at = walk.end;
+  for (Work work = walk.next(args); work.bands > 0; work = walk.next(args)) {
+    if (walk.help > 1) left.lend_hand();
+    left.hand_over(work.part);
+  }
+}
+
 __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Reader reader(shared.rows, warp * 8 + lane / 4, lane % 4);
@@ -423,6 +489,8 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args) {
     multiply_tile<COLUMNS>(d, shared, reader, pass, work.bands);
     if constexpr (EVEN) {
       store_share(d, shared, args, work, walk.at);
+    } else if constexpr (HELP) {
+      store_helped(d, shared, args, work, walk.help);
     } else if constexpr (SPLIT == 1) {
       store_tile<COLUMNS>(d, shared, work);
     } else if (ptx::cluster_rank() == 0) {
@@ -488,6 +556,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) dual_gemm(const __grid_
     if constexpr (EVEN) {
       const EvenShares shares(args.tile_count * BANDS);
       if (warp == CONSUMER_WARPS + 2 && shares.begin(shares.rank) % BANDS > 0) left_sums(args).hand_over(shares.rank);
+    }
+    if constexpr (HELP) {
+      if (warp == CONSUMER_WARPS + 2 && blockIdx.x < HELPERS) hand_over_help(args);
     }
   } else {
     ptx::registers_grow<CONSUMER_REGISTERS>();

@@ -55,7 +55,8 @@ EVEN          = 0
 NARROW        = 0  # tiles of a second width
 LATE          = 0  # tokens prepared beside the products
 EARLY_ROWS    = 0
-ROUNDS        = 1  # for even shares
+UNIT_BANDS    = 2  # for even shares
+UNITS         = 1
 PERSISTENT    = "ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"

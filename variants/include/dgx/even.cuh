@@ -18,11 +18,13 @@ struct EvenShares {
   __device__ __forceinline__ u32 begin(u32 of) const { return units * of / gridDim.x; }
 };
 
-// What a CTA leaves: a flag for each warpgroup, zero between calls, and Most floats a thread.
+// What CTAs leave, by their rank or by the number of the part: a flag for each warpgroup, zero
+// between calls, and Most floats a thread.
 template <u32 Warpgroups, u32 Most>
 struct LeftSums {
   static constexpr u32 WIDTH = 128 * Warpgroups;
   static constexpr u32 FIRST_BARRIER = 4;  // behind those of the warpgroups
+  static constexpr u32 FREE_BARRIER = FIRST_BARRIER + Warpgroups;
   float4* sums;
   u32* flags;
 
@@ -45,6 +47,13 @@ struct LeftSums {
       ptx::named_sync<160>(group + FIRST_BARRIER);
       if (threadIdx.x % 32 == 0) ptx::store_release(flags + rank * Warpgroups + group, 1);
     }
+  }
+
+  // Who leaves more than once waits until the warp that hands over is back.
+  __device__ __forceinline__ void wait_for_hand() const { ptx::named_sync<160>(threadIdx.x / 128 + FREE_BARRIER); }
+  __device__ __forceinline__ void lend_hand() const {
+#pragma unroll
+    for (u32 group = 0; group < Warpgroups; ++group) ptx::named_arrive<160>(group + FREE_BARRIER);
   }
 
   template <int Count>

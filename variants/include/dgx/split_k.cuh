@@ -1,4 +1,4 @@
-// CTAs of a cluster, two or four, take a share of K each and meet at the end: each keeps
+// CTAs of a cluster, two to four, take a share of K each and meet at the end: each keeps
 // the sums of its share of the columns and gets the others' sums of them. The way from
 // SM to SM is narrow (14 bytes a cycle on an H200), so the sums come in parts,
 // and the gate of one is computed while the next is on its way.

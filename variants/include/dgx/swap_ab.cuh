@@ -30,12 +30,12 @@
 
 namespace dgx {
 
-// K is taken in rounds of K512, of which a slot of tokens holds a fourth or an eighth.
-// TMA fills what a K that is an odd multiple of 256 lacks with zeros.
-constexpr u32 STEPS = 8;
+// K is taken in bands of K256, which fill the ring of tokens or half of it. Where tiles of different
+// widths follow one another, in rounds of two, so that each begins with an empty ring: TMA fills
+// what a K that is an odd multiple of 256 lacks with zeros.
+constexpr u32 ROUND_BANDS = 2;
 constexpr u32 STEP_K = 64;
 constexpr u32 BAND_STEPS = BAND / STEP_K;
-constexpr u32 BANDS = STEPS / BAND_STEPS;
 constexpr u32 CONSUMER_WARPS = 4 * WARPGROUPS;
 constexpr u32 CONSUMER_REGISTERS = WARPGROUPS == 1 ? 208 : WARPGROUPS == 2 ? 232 : 160;
 constexpr u32 PRODUCER_REGISTERS = WARPGROUPS == 3 ? 32 : 40;
@@ -88,6 +88,11 @@ __device__ __forceinline__ u32 width_of(u32 share) {
   return 8 * (least + __ffs(u32(TOKEN_SIZES) >> least));
 }
 
+// Of so many bands a tile's K is a multiple. (And the next tile is looked up in the second band.)
+constexpr bool ONE_WIDTH = NARROW == 0 && (u32(TOKEN_SIZES) & (u32(TOKEN_SIZES) - 1)) == 0;
+static_assert(!EVEN || ONE_WIDTH || UNIT_BANDS == ROUND_BANDS);
+constexpr u32 WHOLE_BANDS = !PERSISTENT || (ONE_WIDTH && ONE_K > BAND) ? 1 : ROUND_BANDS;
+
 // Token tiles that go through all features before the next: the tokens of all may
 // be more than L2 holds. (Looking for it costs grouped shapes 1 %: dense ones only.)
 // If tokens come late, one: the fewer are needed first.
@@ -129,8 +134,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
     block = local / tiles * BLOCK, local %= tiles;
     block_tiles = all.rows - block < BLOCK ? all.rows - block : BLOCK;
   }
-  // A whole K in rounds, for the tile that follows; one shared by a cluster, which has no other, in bands.
-  const u32 all_bands = SPLIT == 1 ? (k + BANDS * BAND - 1) / (BANDS * BAND) * BANDS : k / BAND;
+  const u32 all_bands = (k / BAND + WHOLE_BANDS - 1) / WHOLE_BANDS * WHOLE_BANDS;
   const u32 rank = SPLIT == 1 ? 0 : ptx::cluster_rank();
   Work work;
   work.group = index;
@@ -142,7 +146,7 @@ __device__ __forceinline__ Work work_of(const Args& args, u32 tile) {
   return work;
 }
 
-// Even shares are of rounds, ROUNDS a tile.
+// Even shares are of units of UNIT_BANDS, UNITS a tile.
 // The host has dealt out the tiles beyond one per CTA. The token producer takes
 // up the next and looks up its group: the others find it in shared memory.
 struct Hand {
@@ -151,7 +155,7 @@ struct Hand {
 
   __device__ __forceinline__ Work first(const Args& args) {
     if constexpr (!EVEN) return work_of(args, blockIdx.x / SPLIT);
-    const EvenShares shares(args.tile_count * ROUNDS);
+    const EvenShares shares(args.tile_count * UNITS);
     unit = shares.begin(shares.rank), end = shares.begin(shares.rank + 1);
     return share(args);
   }
@@ -161,10 +165,10 @@ struct Hand {
     Work work{};
     if constexpr (EVEN) {
       if (unit < end) {
-        work = work_of(args, unit / ROUNDS);
-        const u32 first = unit % ROUNDS, rounds = end - unit < ROUNDS - first ? end - unit : ROUNDS - first;
-        work.first_band = first * BANDS, work.bands = rounds * BANDS;
-        unit += rounds;
+        work = work_of(args, unit / UNITS);
+        const u32 first = unit % UNITS, units = end - unit < UNITS - first ? end - unit : UNITS - first;
+        work.first_band = first * UNIT_BANDS, work.bands = units * UNIT_BANDS;
+        unit += units;
       }
     }
     return work;
@@ -279,12 +283,12 @@ __device__ __forceinline__ void produce_weights(Shared& shared, const Args& args
 
 // d = weights (64 rows) times tokens^T over all of K, in units of 1 / UNSCALE.
 template <int Tokens>
-__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& pass,
+__device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& shared, Reader& reader, u32& ring,
                                               u32 bands) {
   // Unrolled over a band, whose tokens fill the ring, or half of it. Not over more: a wgmma
   // takes the compiler 10 to 30 ms.
   constexpr u32 TOGETHER = steps_per_slot(Tokens), SLOTS = BAND_STEPS / TOGETHER;
-  static_assert(BAND_STEPS == 4 && SLOTS * TOGETHER == TOKEN_STAGES && BANDS % TOGETHER == 0);
+  static_assert(BAND_STEPS == 4 && SLOTS * TOGETHER == TOKEN_STAGES && ROUND_BANDS % TOGETHER == 0);
   const bool leader = threadIdx.x % 32 == 0;
   const u64 tokens = ptx::swizzled_descriptor(ptx::shared_address(shared.tokens));
   // Zeroed, not overwritten by the first wgmma: to ptxas a register that is
@@ -294,7 +298,8 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
   u32 fragments[2][4][4];
   u32 band = 0;
   do {
-    const u32 first = band % TOGETHER * SLOTS, before = TOKEN_STAGES - SLOTS - first;
+    const u32 first = TOGETHER == 1 ? 0 : ring % TOKEN_STAGES, before = TOKEN_STAGES - SLOTS - first;
+    const u32 parity = ring / TOKEN_STAGES % 2;
     const u64 band_tokens = tokens + first * (SLOT_BYTES >> 4);
 #pragma unroll
     for (u32 step = 0; step < BAND_STEPS; ++step) {
@@ -312,22 +317,23 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tokens / 2], Shared& sh
       scale_fragments(fragments[step % 2], raw);
       // The last two steps wait at once: ptxas serialises all wgmmas if there is a branch between these.
       const u32 slot = step / TOGETHER;
-      if (step % TOGETHER == 0 && step != 3) ptx::mbarrier_wait(shared.tokens_full[first + slot], pass % 2);
-      if (TOGETHER == 1 && step == 2) ptx::mbarrier_wait(shared.tokens_full[slot + 1], pass % 2);
+      if (step % TOGETHER == 0 && step != 3) ptx::mbarrier_wait(shared.tokens_full[first + slot], parity);
+      if (TOGETHER == 1 && step == 2) ptx::mbarrier_wait(shared.tokens_full[slot + 1], parity);
       ptx::wgmma_fence();
       const u64 at = band_tokens + ((slot * SLOT_BYTES + step % TOGETHER * (Tokens * STEP_K * 2)) >> 4);
       ptx::WgmmaK64<Tokens>::rs(d, fragments[step % 2], at);
       ptx::wgmma_commit();
     }
-    if (++band % TOGETHER == 0) ++pass;
-  } while (band < bands);
+    ring += SLOTS;
+  } while (++band < bands);
   ptx::wgmma_wait<0>();
   ptx::pin(d);
   DGX_STAMP(epilogue);
   if constexpr (PERSISTENT) {
+    const u32 end = TOGETHER == 1 ? TOKEN_STAGES : (ring - SLOTS) % TOKEN_STAGES + SLOTS;
 #pragma unroll
-    for (u32 slot = TOKEN_STAGES - 2 / TOGETHER; slot < TOKEN_STAGES; ++slot)
-      if (leader) ptx::mbarrier_arrive(shared.tokens_empty[slot]);
+    for (u32 slot = 2 / TOGETHER; slot > 0; --slot)
+      if (leader) ptx::mbarrier_arrive(shared.tokens_empty[end - slot]);
   }
 }
 
@@ -408,18 +414,18 @@ __device__ __forceinline__ void store_parts(const float (&d)[Tokens / 2], Shared
   }
 }
 
-// With even shares: the result of a tile whose first round this was, with the sums of the
+// With even shares: the result of a tile whose first band this was, with the sums of the
 // CTAs that have the rest; else this CTA's sums.
 template <typename Product, int Tokens>
 __device__ __forceinline__ void store_share(float (&d)[Tokens / 2], Shared& shared, const Args& args, const Work& work,
                                             u32 unit) {
   const LeftSums<WARPGROUPS, TOKENS / 2> left = Product::left(args);
-  const EvenShares shares(args.tile_count * ROUNDS);
+  const EvenShares shares(args.tile_count * UNITS);
   if (work.first_band > 0) {
     left.leave(d, shares.rank);
     return;
   }
-  const u32 tile_end = unit - work.bands / BANDS + ROUNDS;
+  const u32 tile_end = unit - work.bands / UNIT_BANDS + UNITS;
   for (u32 rank = shares.rank + 1; shares.begin(rank) < tile_end; ++rank) left.add(d, rank);
   store_tile<Product, Tokens>(d, shared, args, work);
 }
@@ -428,14 +434,14 @@ __device__ __forceinline__ void store_share(float (&d)[Tokens / 2], Shared& shar
 // groups come in descending width (`order` in the front matter) and tiles are dealt in
 // ascending number, so a CTA goes through these loops once, widest first.
 template <typename Product, int Tokens>
-__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& pass, Hand& hand,
+__device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader& reader, u32& ring, Hand& hand,
                                         Work& work) {
   if constexpr ((TOKEN_SIZES >> (Tokens / 8 - 1)) & 1) {
     while (work.bands > 0 && work.tokens == Tokens) {
       float d[Tokens / 2];
       reader.gate_scales_at = scales_in_blocks(work.column % BLOCK_ROWS + reader.row, reader.lane);
       reader.up_scales_at = SCALE_BYTES + reader.gate_scales_at;
-      multiply_tile<Tokens>(d, shared, reader, pass, work.bands);
+      multiply_tile<Tokens>(d, shared, reader, ring, work.bands);
       if constexpr (EVEN) {
         store_share<Product, Tokens>(d, shared, args, work, hand.unit);
       } else if constexpr (SPLIT == 1) {
@@ -446,17 +452,17 @@ __device__ __forceinline__ void consume(Shared& shared, const Args& args, Reader
       work = hand.next(shared, args);
     }
   }
-  if constexpr (Tokens > 8) consume<Product, Tokens - 8>(shared, args, reader, pass, hand, work);
+  if constexpr (Tokens > 8) consume<Product, Tokens - 8>(shared, args, reader, ring, hand, work);
 }
 
 template <typename Product>
 __device__ __forceinline__ void consume_all(Shared& shared, const Args& args) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   Reader reader(shared.weights, warp * 8 + lane / 4, lane % 4);
-  u32 pass = 0;
+  u32 ring = 0;  // slots of tokens that are read
   Hand hand;
   Work work = hand.first(args);
-  consume<Product, TOKENS>(shared, args, reader, pass, hand, work);
+  consume<Product, TOKENS>(shared, args, reader, ring, hand, work);
   if (threadIdx.x % 128 == 0) ptx::tma_store_wait_read<0>();
 }
 
@@ -513,8 +519,8 @@ __device__ __forceinline__ void multiply_all(const Args& args) {
       if (warp >= CONSUMER_WARPS + 2) make_late<Product>(shared, args, warp - CONSUMER_WARPS - 2);
     }
     if constexpr (EVEN) {
-      const EvenShares shares(args.tile_count * ROUNDS);
-      if (warp == CONSUMER_WARPS + 2 && shares.begin(shares.rank) % ROUNDS > 0)
+      const EvenShares shares(args.tile_count * UNITS);
+      if (warp == CONSUMER_WARPS + 2 && shares.begin(shares.rank) % UNITS > 0)
         Product::left(args).hand_over(shares.rank);
     }
   } else {
