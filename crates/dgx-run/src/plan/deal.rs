@@ -66,7 +66,7 @@ impl WorkerTiles {
 }
 
 /// What `longest_first` does with tiles of one length.
-fn in_turn(hands: &mut [Hand], costs: &[u64]) {
+fn in_turn(hands: &mut [WorkerTiles], costs: &[u64]) {
     let workers = hands.len();
     for (tile, cost) in costs.iter().enumerate().skip(workers) {
         let hand = &mut hands[tile % workers];
@@ -194,9 +194,10 @@ mod tests {
     fn tiles_of_one_length_go_round_in_turn() {
         for tiles in [1, 131, 132, 133, 1000] {
             let costs = vec![7; tiles];
-            let dealt = |deal: fn(&mut [Hand], &[u64])| {
+            let dealt = |deal: fn(&mut [WorkerTiles], &[u64])| {
                 let hands = 0..tiles.min(132);
-                let mut hands: Vec<Hand> = hands.map(|tile| Hand::new(tile, &costs)).collect();
+                let mut hands: Vec<WorkerTiles> =
+                    hands.map(|tile| WorkerTiles::new(tile, &costs)).collect();
                 deal(&mut hands, &costs);
                 let hands = hands.into_iter();
                 hands.map(|h| (h.tiles, h.load)).collect::<Vec<_>>()
