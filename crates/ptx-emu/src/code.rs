@@ -14,35 +14,19 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Places a warp can be taken up at: for some of its lanes, and for all.
 pub(crate) type Entries = [Vec<Option<u32>>; 2];
 
-/// Instructions from each one on that only compute, up to 255: for any warp, and for one of
-/// which all live lanes are active.
-pub(crate) type Quiet = [Vec<u8>; 2];
-
 /// The code of one kernel.
 #[derive(Debug)]
 pub(crate) struct Code {
     memory: Executable,
     entries: Entries,
-    quiet: Quiet,
 }
 
 impl Code {
     /// Code that begins with the way in; none where executable memory is forbidden, which is
     /// said once, or where there is too much of it.
-    pub(crate) fn new(bytes: &[u8], entries: Entries, quiet: Quiet) -> Option<Self> {
+    pub(crate) fn new(bytes: &[u8], entries: Entries) -> Option<Self> {
         let memory = Executable::new(bytes)?;
-        Some(Self {
-            memory,
-            entries,
-            quiet,
-        })
-    }
-
-    /// How many instructions from this one on only compute.
-    #[inline(always)]
-    pub(crate) fn quiet(&self, pc: u32, whole: bool) -> u32 {
-        let quiet = &self.quiet[usize::from(whole)];
-        quiet.get(pc as usize).map_or(0, |&n| n.into())
+        Some(Self { memory, entries })
     }
 
     /// The address of the code for an instruction, if a warp can be taken up there.

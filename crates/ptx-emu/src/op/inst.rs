@@ -509,6 +509,24 @@ instructions! {
     GridDep { wait: bool } [] = [] => Control, Hint;
 }
 
+impl Op {
+    /// Whether anybody but its warp can tell when it is executed. Others cannot when it does
+    /// nothing but read and write registers and the own memory of its lanes.
+    pub(crate) fn is_observable(&self) -> bool {
+        match self {
+            Op::Ld { space, .. } | Op::St { space, .. } => {
+                !matches!(space, Space::Local | Space::Const | Space::Param)
+            }
+            Op::Activemask { .. } | Op::CreatePolicy { .. } => false,
+            Op::Mma(_) | Op::Wmma(_) | Op::Movmatrix { .. } => false,
+            _ => match self.unit() {
+                Unit::Exchange | Unit::Branch | Unit::Frame | Unit::Hint => false,
+                unit => !unit.computes(),
+            },
+        }
+    }
+}
+
 /// Whether other CTAs see what is done there.
 fn beyond_cta(space: Space) -> bool {
     match space {

@@ -129,7 +129,7 @@ fn a_dependent_launch_reads_before_it_waits() {
         (there.place.kernel.as_str(), there.place.ptx_line),
         ("first", 8)
     );
-    assert_eq!((there.place.cta, there.place.warp), ([2, 0, 0], 0));
+    assert_eq!((there.place.cta, there.place.warp), ([2, 0, 0], 1));
 }
 
 /// Each CTA adds to what the one before has left, when its flag is up.

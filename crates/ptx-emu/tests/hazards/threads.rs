@@ -242,7 +242,7 @@ fn one_warp_waits_for_a_copy_and_tells_nobody() {
          st.global.u32 [%rd3], %r7;";
     let planted = Planted::new(Hazard::Race, body);
     planted.check();
-    let told = (0..8).flat_map(|seed| planted.run(false, seed).0.all);
+    let told = (0..96).flat_map(|seed| planted.run(false, seed).0.all);
     let told: Vec<String> = told.map(|f| f.missing).collect();
     assert!(
         told.iter()

@@ -19,7 +19,7 @@ fn a_barrier_missing_before_a_read() {
              st.global.u32 [%rd3], %r7;"
         );
         let seen = planted("read", &body, threads, &neighbour(threads as usize));
-        seen.at_least(22, 12);
+        seen.at_least(108, 60);
     }
 }
 
@@ -32,7 +32,7 @@ fn a_barrier_missing_after_one_warp_has_filled_a_table() {
              ld.shared.u32 %r7, [%r5]; st.global.u32 [%rd3], %r7;"
         );
         let seen = planted("table", &body, threads, &|i| i as u32 % 32);
-        seen.at_least(16, 11);
+        seen.at_least(88, 54);
     }
 }
 
@@ -48,7 +48,7 @@ fn a_barrier_missing_before_an_overwrite() {
     for threads in [64, 256] {
         let right = |i: usize| neighbour(threads as usize)(i) * 0x1_0001;
         let seen = planted("overwrite", &body, threads, &right);
-        seen.at_least(18, 11);
+        seen.at_least(86, 56);
     }
 }
 
@@ -69,7 +69,7 @@ fn a_barrier_missing_at_the_end_of_a_ring() {
     );
     let right = |i: usize| 24 * neighbour(256)(i) + 4 * 15;
     let seen = planted("ring", &body, 256, &right);
-    seen.at_least(22, 12);
+    seen.at_least(114, 60);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_named_barrier_for_too_few_threads() {
          ld.shared.u32 %r7, [%r3]; st.global.u32 [%rd3], %r7;"
     );
     let seen = planted("named", &good, 128, &neighbour(128));
-    seen.at_least(16, 11);
+    seen.at_least(98, 56);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_sum_over_warps_without_atomics() {
          ld.shared.u32 %r6, [%r4]; add.u32 %r6, %r6, 1; st.shared.u32 [%r4], %r6;
          MET: bar.sync 0; ld.shared.u32 %r7, [%r4]; st.global.u32 [%rd3], %r7;";
     let seen = planted("lost update", body, 256, &|_| 8);
-    seen.at_least(16, 11);
+    seen.at_least(100, 57);
 }
 
 #[test]
@@ -104,5 +104,5 @@ fn a_tree_sum_without_its_barriers() {
          SKIP: <<bar.sync 0;>> shr.u32 %r5, %r5, 1; setp.ne.u32 %p2, %r5, 0; @%p2 bra STEP;
          bar.sync 0; ld.shared.u32 %r9, [%r4]; st.global.u32 [%rd3], %r9;";
     let seen = planted("tree", body, 256, &|_| 255 * 128);
-    seen.at_least(16, 11);
+    seen.at_least(88, 54);
 }

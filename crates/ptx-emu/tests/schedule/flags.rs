@@ -42,12 +42,12 @@ fn release() -> String {
 #[test]
 fn a_flag_raised_before_the_other_warps_have_written() {
     let produce = format!("{WRITE} <<bar.sync 0;>> {}", release());
-    handed_over("release", &produce, BARRIER).at_least(16, 10);
+    handed_over("release", &produce, BARRIER).at_least(98, 55);
     let produce = format!(
         "{WRITE} <<bar.sync 0;>> fence.acq_rel.gpu;
          @%p1 atom.global.add.u32 %r11, [%rd6], {RAISED};"
     );
-    handed_over("ticket", &produce, BARRIER).at_least(16, 10);
+    handed_over("ticket", &produce, BARRIER).at_least(98, 55);
 }
 
 #[test]
@@ -58,11 +58,11 @@ fn a_flag_raised_before_the_data() {
         "mov.u32 %r12, 0; <<{WRITE} mov.u32 %r12, 1;>> bar.sync 0; {} {late}",
         release()
     );
-    handed_over("first", &produce, BARRIER).at_least(20, 12);
+    handed_over("first", &produce, BARRIER).at_least(114, 60);
 }
 
 #[test]
 fn a_flag_that_only_one_warp_waits_for() {
     let produce = format!("{WRITE} bar.sync 0; {}", release());
-    handed_over("wait", &produce, "<<bar.sync 0;>>").at_least(20, 12);
+    handed_over("wait", &produce, "<<bar.sync 0;>>").at_least(114, 60);
 }

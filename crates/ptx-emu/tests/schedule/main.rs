@@ -14,7 +14,7 @@ use ptx_emu::{
 const HEADER: &str = ".version 8.8\n.target sm_90a\n.address_size 64\n";
 
 /// Seeds every planted bug is tried with.
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 120;
 
 /// A kernel that gets the address of its output in `%rd1`, its thread in `%r1`, the place of its
 /// word in `%rd3`, its warp in `%r18` and its lane in `%r19`.

@@ -4,7 +4,8 @@
 //! A bug of order shows when one warp runs far ahead of another, or stops in the middle of what it
 //! took for one step. So warps run by priorities that are drawn anew now and then, the first warp
 //! of a CTA, which often prepares things for the others, last half of the time. From one wait to the next a
-//! warp is fast, and runs as far as it can, or slow, and stops after a few instructions each time.
+//! warp is fast, and runs as far as it can, or slow: it begins late, stops after few instructions
+//! that others can tell (accesses, arrivals, whatever does more than compute), and lets turns pass.
 //! No seed is special. Of a large grid a few clusters, drawn too, have slow warps, and the others
 //! seldom.
 //!
@@ -13,6 +14,7 @@
 
 use super::jobs::Latency;
 use crate::exec::clock::EventTime;
+use crate::exec::warp::pace::Pace;
 
 /// When asynchronous work becomes visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +30,11 @@ pub(crate) enum Delivery {
 /// Event time after which even the latest copy lands: a warp may spin on the bytes themselves.
 const PATIENCE: u64 = 100_000;
 
-/// A turn that lasts until the warp waits, unless it computes for very long.
-const LONG_TURN: u32 = 4096;
-
 /// Waits after which a warp or a cluster is mostly fast.
 const SLOW_WAITS: u64 = 16;
+
+/// Turns that a slow warp lets pass before it begins, and one more.
+const LATEST_START: u64 = 16;
 
 /// Clusters of a grid that are slow, on average. Slow turns cost host time.
 const SLOW_CLUSTERS: u64 = 16;
@@ -156,24 +158,37 @@ impl Adversary {
         }
     }
 
-    /// The pace of a warp that has waited so often: none is as fast as it can be, otherwise the
-    /// slow turns it has had.
-    pub(crate) fn pace(&mut self, waits: u32) -> Option<u32> {
-        self.dawdles(u64::from(waits)).then_some(0)
+    /// The pace of a warp that has waited so often; none is as fast as it can be.
+    pub(crate) fn pace(&mut self, waits: u32) -> Option<Pace> {
+        self.dawdles(u64::from(waits)).then(|| Pace {
+            turns: 0,
+            late: match waits {
+                0 => self.draw(LATEST_START) as u32,
+                _ => 0,
+            },
+        })
     }
 
-    /// Instructions of a turn at a pace.
-    pub(crate) fn turn(&mut self, pace: &mut Option<u32>) -> u32 {
-        let Some(turns) = pace else {
-            return LONG_TURN;
+    /// Observable instructions of a turn at a pace; none lets the turn pass.
+    pub(crate) fn turn(&mut self, pace: &mut Option<Pace>) -> u32 {
+        let Some(pace) = pace else {
+            return u32::MAX;
         };
-        *turns += 1;
-        let most = match *turns {
-            0..16 => 4,
+        if pace.late > 0 {
+            pace.late -= 1;
+            return 0;
+        }
+        pace.turns += 1;
+        let most = match pace.turns {
+            0..8 => 4,
             // Any length is as likely as its double.
             _ => 4 << self.draw(8),
         };
-        1 + self.draw(most) as u32
+        match self.draw(16) {
+            0..6 => 0,
+            6..11 => 1,
+            _ => 1 + self.draw(most) as u32,
+        }
     }
 
     /// When a copy issued `now` lands unless somebody waits for it before.

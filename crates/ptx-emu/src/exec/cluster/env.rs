@@ -32,6 +32,8 @@ pub(crate) struct Env<'a> {
     pub(crate) watched: Option<Watched>,
     /// Class of each instruction, for the counters.
     pub(crate) classes: Vec<u8>,
+    /// Instructions that anybody but their warp can tell.
+    pub(crate) observable: Vec<bool>,
     /// Instructions that read accumulators of wgmma.
     pub(crate) readers: Vec<bool>,
     /// Registers each wgmma writes.
@@ -151,6 +153,9 @@ impl<'a> Env<'a> {
                 .insts
                 .iter()
                 .map(|inst| inst.op.class() as u8)
+                .collect(),
+            observable: (program.insts.iter())
+                .map(|inst| inst.op.is_observable())
                 .collect(),
             readers: readers(program),
             accumulators: all_accumulators(program),

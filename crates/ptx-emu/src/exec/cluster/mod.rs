@@ -96,10 +96,10 @@ pub(crate) struct Cluster<'a> {
     /// The kernel's machine code, if it has any yet.
     #[cfg(target_arch = "x86_64")]
     pub(super) code: Option<&'a Code>,
-    /// What the last instruction of machine code came to, for which lanes, if it did not just go
-    /// on.
+    /// What the last instruction of machine code came to, if it did not just go on: for which
+    /// lanes, and whether it is observable.
     #[cfg(target_arch = "x86_64")]
-    pub(super) stopped: Option<(u32, Checked<Flow>)>,
+    pub(super) stopped: Option<(u32, bool, Checked<Flow>)>,
 }
 
 /// What the scheduler of a cluster goes by.

@@ -9,7 +9,7 @@ use iced_x86::code_asm::*;
 use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
 use super::moves::Parameters;
 use super::{Call, Helpers, Subnormals};
-use crate::code::{Code, Entries, Quiet};
+use crate::code::{Code, Entries};
 use crate::counters::CLASSES;
 use crate::exec::warp::Warp;
 use crate::op::{Inst, NO_RECONVERGENCE, Op, Pc, Program, Unit};
@@ -39,30 +39,6 @@ fn way(program: &Program, op: &Op) -> Way {
             _ => Way::Left,
         },
     }
-}
-
-/// How many instructions from each one on nobody but their warp can tell the time of. They end
-/// before a join, since a path that ends there counts as progress of its warp.
-fn quiet(program: &Program, joins: &BTreeSet<Pc>) -> Quiet {
-    // Products look at the registers of warps whose turn it is not.
-    let products = |inst: &Inst| matches!(inst.op.unit(), Unit::Matrix | Unit::TensorMemory);
-    if program.insts.iter().any(products) {
-        return Quiet::default();
-    }
-    [false, true].map(|whole| {
-        let mut quiet = vec![0u8; program.insts.len() + 1];
-        for (pc, inst) in program.insts.iter().enumerate().rev() {
-            let exchange = matches!(
-                inst.op,
-                Op::Shfl { .. } | Op::VotePred { .. } | Op::Ballot { .. }
-            );
-            let computes = way(program, &inst.op) == Way::Computed || (whole && exchange);
-            if computes && !joins.contains(&(pc as Pc + 1)) {
-                quiet[pc] = quiet[pc + 1].saturating_add(1);
-            }
-        }
-        quiet
-    })
 }
 
 /// Where lanes that parted may meet again.
@@ -380,11 +356,17 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// Calls the function of an access or an exchange; stops if that says so.
-    fn called(&mut self, pc: Pc, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
+    /// Calls the function of an access or an exchange; stops if that says so, or behind the last
+    /// event of the turn. Goes on at `skipped` if there are no lanes.
+    fn called(&mut self, pc: Pc, inst: &Inst, skipped: CodeLabel) -> Result<(), IcedError> {
+        let ended = match inst.op.is_observable() {
+            true => Some(self.aside(pc + 1, Rare::Leave)),
+            false => None,
+        };
         let writer = &mut self.writer;
+        let mut done = writer.asm.create_label();
         writer.access(pc, inst, done)?;
-        writer.load_lanes(inst.guard, done)?;
+        writer.load_lanes(inst.guard, skipped)?;
         let helper = (writer.helpers.called)(writer.program, &inst.op);
         let asm = &mut writer.asm;
         match writer.kind == Kind::Whole && inst.guard.pred.is_none() {
@@ -408,7 +390,15 @@ impl Compiler<'_> {
         })?;
         let asm = &mut writer.asm;
         asm.test(eax, eax)?;
-        asm.jz(self.exit)
+        asm.jz(self.exit)?;
+        asm.set_label(&mut done)?;
+        match ended {
+            Some(ended) => {
+                asm.sub(dword_ptr(warp(offset_of!(Warp, events))), 1)?;
+                asm.jz(ended)
+            }
+            None => asm.nop(),
+        }
     }
 
     /// A branch: on for all lanes, if they do not part.
@@ -450,8 +440,7 @@ impl Compiler<'_> {
                 });
             }
         }
-        let quiet = quiet(self.writer.program, &self.joins);
-        Ok(Code::new(&result.inner.code_buffer, entries, quiet))
+        Ok(Code::new(&result.inner.code_buffer, entries))
     }
 }
 

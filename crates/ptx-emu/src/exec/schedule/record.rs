@@ -61,7 +61,7 @@ impl Cluster<'_> {
         }
         let before = recorder.tape(w).len();
         let mut steps = 0;
-        while steps < quantum && matches!(w.state, State::Ready) {
+        while steps < quantum && w.events > 0 && matches!(w.state, State::Ready) {
             let pc = w.pc;
             steps += match plan.straight(pc, w.active == w.live) {
                 0 => self.interpret_deed(recorder, w, plan, quantum - steps)?,

@@ -47,6 +47,9 @@ const SPIN_STEPS: u64 = 50_000;
 const SPIN_AGAIN: u64 = 4_000;
 const SPIN_TURN: u32 = 128;
 
+/// A turn that lasts until the warp waits, unless it computes for very long.
+const LONG_TURN: u32 = 4096;
+
 /// Event time after which a parked warp gets its turn although others could still run.
 const PARKED_STEPS: u64 = 100_000;
 
@@ -141,16 +144,15 @@ impl Cluster<'_> {
             }
             ran = true;
             let w = &mut self.ctas[cta].warps[warp];
-            let most = if w.spins { SPIN_TURN } else { u32::MAX };
-            let quantum = self.adversary.turn(&mut w.pace).min(most);
-            if self.postpones(cta, warp, quantum) {
-                self.deliver()?;
+            let quantum = if w.spins { SPIN_TURN } else { LONG_TURN };
+            let events = self.adversary.turn(&mut w.pace);
+            if events == 0 {
                 continue;
             }
             if let Some(&(cta, warp)) = left.as_slice().first() {
                 self.ctas[cta as usize].warps[warp as usize].prefetch();
             }
-            self.turn(cta, warp, quantum)?;
+            self.turn(cta, warp, quantum, events)?;
             self.deliver()?;
             // Whoever comes first may have been woken by this, and then goes first. But one that
             // could run on may be spinning, and lets all the others have their turn.
@@ -175,49 +177,18 @@ impl Cluster<'_> {
         Some((cta as usize, warp as usize))
     }
 
-    /// Whether the instructions of a turn are executed with those of a later one. Nobody can tell:
-    /// they only compute, and nothing looks at the warp before then.
-    #[inline(always)]
-    fn postpones(&mut self, cta: usize, warp: usize, quantum: u32) -> bool {
-        let w = &self.ctas[cta].warps[warp];
-        let owed = w.owed + quantum;
-        let (steps, now) = (self.clocks.steps(), self.clocks.now());
-        let quiet = owed <= self.quiet(w);
-        // A warp that spins may be moved to another path, and limits are looked at behind a turn.
-        let alone = w.idle_steps + u64::from(quantum) <= SPIN_AGAIN
-            && now + u64::from(quantum) < self.turns.next_look
-            && Steps(steps.0 + u64::from(quantum)) <= self.env.step_limit;
-        if !quiet || !alone {
-            return false;
-        }
-        self.ctas[cta].warps[warp].owed = owed;
-        self.clocks.execute(quantum);
-        self.unspin(cta, warp, u64::from(quantum));
-        true
-    }
-
-    /// How many instructions from where a warp stands only compute.
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn quiet(&self, w: &Warp) -> u32 {
-        // Who listens hears of exchanges.
-        let whole = w.active == w.live && self.ear.is_none();
-        let code = self.code.filter(|_| self.recorder.is_none());
-        code.map_or(0, |code| code.quiet(w.pc, whole))
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn quiet(&self, _: &Warp) -> u32 {
-        0
-    }
-
-    /// Runs one warp for at most `quantum` instructions, and those it owes.
-    fn turn(&mut self, cta: usize, warp: usize, quantum: u32) -> Result<(), Box<Fault>> {
+    /// Runs one warp for at most `quantum` instructions, and as many observable ones as `events`.
+    fn turn(
+        &mut self,
+        cta: usize,
+        warp: usize,
+        quantum: u32,
+        events: u32,
+    ) -> Result<(), Box<Fault>> {
         let spare = self.turns.spare.take();
         let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
-        let owed = std::mem::take(&mut w.owed);
-        let quantum = owed + quantum;
+        w.events = events;
         let outcome = match self.recorder.take() {
             None => self.run_warp(&mut w, quantum),
             Some(mut recorder) => {
@@ -239,7 +210,6 @@ impl Cluster<'_> {
         self.turns.spare = Some(std::mem::replace(&mut self.ctas[cta].warps[warp], w));
         match outcome {
             Ok(steps) => {
-                let steps = steps - owed;
                 #[cfg(target_arch = "x86_64")]
                 self.look_for_code(steps);
                 self.clocks.execute(steps);
@@ -265,7 +235,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// Runs a warp for at most `quantum` instructions; how many it was.
+    /// As [`Cluster::interpret`], in the engine of the kernel.
     fn run_warp(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
         #[cfg(target_arch = "x86_64")]
         if let Some(code) = self.code {
@@ -335,7 +305,7 @@ impl Cluster<'_> {
                 self.ctas[cta].asleep &= !(1 << warp);
                 self.turns.talking -= 1;
                 let before = self.progress;
-                self.turn(cta, warp, 1)?;
+                self.turn(cta, warp, 1, 1)?;
                 changed |= self.progress != before;
                 self.ctas[cta].warps[warp].granted = false;
                 self.progress += 1;

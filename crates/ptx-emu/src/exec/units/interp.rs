@@ -14,7 +14,8 @@ use crate::numeric::simd::Level;
 use crate::op::Op;
 
 impl Cluster<'_> {
-    /// Runs a warp for at most `quantum` instructions; how many it was.
+    /// Runs a warp for at most `quantum` instructions, and until it has no events left; how many
+    /// instructions it was.
     pub(crate) fn interpret(&mut self, w: &mut Warp, quantum: u32) -> Checked<u32> {
         match self.env.level {
             #[cfg(target_arch = "x86_64")]
@@ -69,22 +70,23 @@ impl Cluster<'_> {
                 continue;
             }
             let came = self.execute::<QUICK>(w, mask, inst)?;
-            if !self.go_on(w, mask, came) {
+            if !self.go_on(w, mask, came, env.observable[pc]) {
                 break;
             }
         }
         Ok(quantum - left)
     }
 
-    /// Moves a warp on by what its instruction came to; whether it can run on.
+    /// Moves a warp on by what its instruction came to; whether it can run on in this turn.
     #[inline(always)]
-    pub(super) fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow) -> bool {
+    pub(super) fn go_on(&mut self, w: &mut Warp, mask: u32, came: Flow, observable: bool) -> bool {
+        w.events -= u32::from(observable);
         match came {
             Flow::Next => {
                 w.advance();
-                true
+                w.events > 0
             }
-            Flow::Jumped => !matches!(w.state, State::Done),
+            Flow::Jumped => !matches!(w.state, State::Done) && w.events > 0,
             Flow::Again(wait) => {
                 w.stopped = w.origin(mask);
                 w.state = State::Waiting(wait);

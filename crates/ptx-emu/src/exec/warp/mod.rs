@@ -1,6 +1,7 @@
 //! A warp: registers, the paths its lanes are on, and what it waits for.
 
 pub(crate) mod frames;
+pub(crate) mod pace;
 pub(crate) mod paths;
 pub(crate) mod queue;
 
@@ -14,6 +15,7 @@ use crate::counters::CLASSES;
 use crate::exec::storage::bytes::AlignedBytes;
 use crate::exec::storage::tmem::rectangle::Stored;
 use crate::op::{BarKind, P, Pc, R32, R64, Slot};
+use pace::Pace;
 use queue::WgmmaQueue;
 
 /// Lanes that left the common path and have yet to run, or a join they run to.
@@ -158,10 +160,10 @@ pub(crate) struct Warp {
     pub(crate) rpc: Pc,
     pub(crate) state: State,
     /// How the adversary lets it run, and how often it has waited.
-    pub(crate) pace: Option<u32>,
+    pub(crate) pace: Option<Pace>,
     pub(crate) waits: u32,
-    /// Instructions from `pc` on that it has executed as far as others can tell.
-    pub(crate) owed: u32,
+    /// Observable instructions it may still execute in its turn.
+    pub(crate) events: u32,
     /// The warp has been caught spinning on something its own lanes hold.
     pub(crate) spins: bool,
     /// All its lanes have met since it last looked: none of them was left behind.
@@ -260,7 +262,7 @@ impl Warp {
             refused: false,
             pace: None,
             waits: 0,
-            owed: 0,
+            events: 0,
             seen_progress: 0,
             idle_steps: 0,
             met: false,
