@@ -2,7 +2,7 @@
 //! one best contender everywhere.
 
 use dgx_core::domain::{ContenderId, Group, Joined, Micros, Shape, Timing, distinct};
-use dgx_core::operators;
+use dgx_core::operator;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -122,7 +122,7 @@ impl Dispatch {
     /// The table as a variant: it picks the fastest contender of each shape of the run, in any
     /// order of the groups, and the single best elsewhere.
     pub(crate) fn picks(&self, arch: &str, operator: &str) -> String {
-        let operator = match operator == operators::default_operator().name {
+        let operator = match operator == operator::default_operator().name {
             true => String::new(),
             false => format!("operator = {}\n", quoted(operator)),
         };

@@ -2,11 +2,14 @@
 //! evaluated.
 
 mod built_in;
+mod demand;
 mod extent;
 mod language;
 mod mask;
 mod product;
 mod read;
+mod record;
+mod tolerance;
 mod types;
 mod value;
 mod work;
@@ -19,6 +22,7 @@ pub use built_in::{built_in, find, local_names, names};
 pub use extent::Extent;
 pub use product::Product;
 pub use read::schema;
+pub use record::{OperatorRecord, default_operator, known, named, wire};
 pub use types::{ElementType, Number, Scale};
 pub use value::{BinaryOp, Node, NodeId, Op, ReduceOp, UnaryOp, Value};
 pub use work::Work;
@@ -50,6 +54,15 @@ pub struct Operator {
     /// Operations of one problem, if the file gives them.
     pub flops: Option<Extent>,
 }
+
+/// Two files with the same text are one operator.
+impl PartialEq for Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.digest == other.digest
+    }
+}
+
+impl Eq for Operator {}
 
 /// A condition on sizes: its value must not be 0.
 #[derive(Clone, Debug)]

@@ -360,7 +360,7 @@ mod tests {
         let pieces = outputs(
             &zones,
             0x10_0000,
-            dgx_core::operators::default_operator(),
+            dgx_core::operator::default_operator(),
             &[],
         );
         let offset = zones.zone(0).offset;

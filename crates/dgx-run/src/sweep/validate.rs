@@ -2,10 +2,10 @@ use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom;
 
-use super::cell::{Unrunnable, cell_job, launchable, planned};
+use super::cell::{cell_job, launchable, planned};
 use super::runner::Runner;
 use super::{CardSession, could_not_run};
-use crate::backend::Modelled;
+use crate::backend::{Modelled, RunFailure};
 use crate::operator::{ProblemKey, drawing};
 use crate::plan::{Plan, PlanOutcome, PlannedCell, cost};
 use crate::worker::{CellJob, Judged, NoReply, Reply, Request, Worker, trace};
@@ -100,7 +100,7 @@ fn judge(
     let (plan, settings) = (session.sweep.plan, session.sweep.settings);
     let contender = &plan.contenders[cell.contender];
     let shape = &plan.shapes[cell.shape];
-    let decided = |no: Unrunnable| Ok(Some((no.verdict(&contender.id, &shape.name), None)));
+    let decided = |no: RunFailure| Ok(Some((no.verdict(&contender.id, &shape.name), None)));
     let (build, call) = match planned(&cell.outcome) {
         Ok(planned) => planned,
         Err(no) => return decided(no),

@@ -177,7 +177,7 @@ mod tests {
     use crate::backend::{Job, Loaded, RunFailure};
     use dgx_core::config::target;
     use dgx_core::domain::{BackendKind, Device, Distribution, Group};
-    use dgx_core::operators::named;
+    use dgx_core::operator::named;
 
     /// A device that computes results, which a test can modify.
     struct Answering<F: Fn(Oracle) -> Result<Oracle, String>> {

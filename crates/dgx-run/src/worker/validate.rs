@@ -454,7 +454,7 @@ mod tests {
                 image: folder.path().to_owned(),
                 call: OperatorCall::default(),
             },
-            operator: dgx_core::operators::default_operator().clone(),
+            operator: dgx_core::operator::default_operator().clone(),
             shape: Shape {
                 name: "s".to_owned(),
                 groups: vec![group(m, n, k)],

@@ -4,8 +4,7 @@ use super::wire::{Amount, Input, OperatorFile};
 use super::{Reader, ordered};
 use crate::diagnostic::InputError;
 use crate::document::{self, Spanned, Table};
-use crate::operator::language::Meaning;
-use crate::operator::{ElementType, Limit, MAX_RANK, Op, Tensor};
+use crate::operator::{ElementType, Limit, MAX_RANK, Op, Tensor, language::Meaning};
 
 const MAX_TENSORS: usize = 32;
 

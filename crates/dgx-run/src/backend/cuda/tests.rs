@@ -22,8 +22,7 @@ use crate::validate::Tolerance;
 use dgx_core::config::target;
 use dgx_core::domain::{Group, Shape};
 use dgx_core::fields::PointedPart;
-use dgx_core::operator::{ElementType, Operator, built_in};
-use dgx_core::operators::default_operator;
+use dgx_core::operator::{ElementType, Operator, built_in, default_operator};
 use dgx_core::record::synthetic::group;
 
 use dgx_core::domain::Distribution;

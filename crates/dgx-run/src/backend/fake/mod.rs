@@ -29,8 +29,7 @@ use dgx_core::domain::{
     ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, KernelTime, Micros,
     Tuning,
 };
-use dgx_core::operator::ElementType;
-use dgx_core::operators::default_operator;
+use dgx_core::operator::{ElementType, default_operator};
 use journal::Journal;
 pub use journal::{JournalEntry, notes};
 pub use script::CallStage;

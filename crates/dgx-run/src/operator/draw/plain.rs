@@ -5,8 +5,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
 use super::CHUNK_ROWS;
-use crate::operator::Tensor;
-use crate::operator::format::{decode, encode};
+use crate::operator::{
+    Tensor,
+    format::{decode, encode},
+};
 use dgx_core::domain::Distribution;
 use dgx_core::operator::{ElementType, Number, Op, Operator};
 
@@ -502,7 +504,7 @@ mod tests {
     use super::*;
     use crate::operator::{GroupOperands, decode};
     use dgx_core::domain::Group;
-    use dgx_core::operators::named;
+    use dgx_core::operator::named;
 
     fn drawn(distribution: Distribution, extents: &[usize]) -> Vec<f64> {
         let mut tensor = Tensor {
