@@ -63,7 +63,7 @@ pub(crate) fn dispatch_among(
         let better = comparisons
             .iter()
             .filter_map(|(id, c)| Some((*id, *c.shape(&shape.name)?)))
-            .filter(|(_, e)| surely_faster(e, ranking.blur))
+            .filter(|(_, e)| surely_faster(e, ranking.tie_margin))
             .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
         let chosen = better.map_or(&single, |(id, _)| id);
         gain += better.map_or(0.0, |(_, e)| e.mean);
@@ -84,10 +84,10 @@ pub(crate) fn dispatch_among(
 }
 
 /// Times without an interval must differ by more than their `blur`.
-fn surely_faster(estimate: &LogEstimate, blur: f64) -> bool {
+fn surely_faster(estimate: &LogEstimate, tie_margin: f64) -> bool {
     match estimate.ratio(CONFIDENCE).lower {
         Some(lower) => lower > 1.0,
-        None => estimate.mean > blur,
+        None => estimate.mean > tie_margin,
     }
 }
 

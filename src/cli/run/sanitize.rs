@@ -416,7 +416,7 @@ fn again(
     }];
     words.extend(reference_round.map(typed));
     let SanitizeCase { shape, sms, .. } = &cell.case;
-    let sizes = sanitize::spelt(&shape.groups);
+    let sizes = sanitize::size_text(&shape.groups);
     words.push(format!("--shape {sizes} --sms {sms}"));
     if let Some(odd) = &cell.deviation {
         words.push(format!("--schedule {}", odd.schedule));

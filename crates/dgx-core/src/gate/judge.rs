@@ -71,7 +71,7 @@ impl From<GateError> for CommandError {
 
 /// The report of a run that has only itself as a baseline: a run compared with itself always
 /// passes.
-pub fn unheld(run: &Run) -> GateReport {
+pub fn nothing_compared(run: &Run) -> GateReport {
     let path = run.path.display().to_string();
     GateReport {
         over: path.clone(),
@@ -578,9 +578,10 @@ impl JudgedContender<'_> {
             return None;
         }
         let geomean = self.ranking.row(self.contender)?.speedup;
-        let lone = geomean.and_then(|g| speed::lone(&g, self.run.timing()));
+        let one_process_reason =
+            geomean.and_then(|g| speed::one_process_reason(&g, self.run.timing()));
         let ruling = match result.verdict {
-            _ if lone.is_some() => Ruling::Undecided,
+            _ if one_process_reason.is_some() => Ruling::Undecided,
             ClaimVerdict::Met => Ruling::Passed,
             ClaimVerdict::Missed | ClaimVerdict::Reversed => Ruling::Failed,
             ClaimVerdict::Untested => Ruling::Undecided,
@@ -590,7 +591,8 @@ impl JudgedContender<'_> {
             wanted: format!("{:.2}× over {}", result.claim.geomean, result.claim.over),
             found: (result.measured.as_ref()).map_or("untested".to_owned(), interval),
             speedup: result.measured,
-            reason: lone.or((ruling != Ruling::Passed).then(|| result.verdict.to_string())),
+            reason: one_process_reason
+                .or((ruling != Ruling::Passed).then(|| result.verdict.to_string())),
             ..self.plain(Rule::ClaimsMet, None)
         })
     }

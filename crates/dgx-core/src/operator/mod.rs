@@ -126,11 +126,11 @@ impl Operator {
 
     /// Why no problem of these sizes can be laid out, and the remedy; the sizes meet the operator's
     /// requirements.
-    pub fn misfit(&self, sizes: &[u64]) -> Option<(String, String)> {
+    pub fn layout_error(&self, sizes: &[u64]) -> Option<(String, String)> {
         let outputs = self.outputs.iter().map(|output| &output.tensor);
         let mut tensors = self.inputs.iter().chain(outputs);
-        let misfit = tensors.find_map(|tensor| tensor.misfit(&self.sizes, sizes));
-        misfit.or_else(|| {
+        let layout_error = tensors.find_map(|tensor| tensor.layout_error(&self.sizes, sizes));
+        layout_error.or_else(|| {
             let values = self.outputs.iter().map(|output| &output.value);
             let mut values = values.chain(self.mistakes.iter().map(|mistake| &mistake.value));
             let slice = &self.file.text[values.find_map(|value| value.cut_short(sizes))?];
@@ -168,7 +168,7 @@ impl Tensor {
     }
 
     /// Why it cannot be laid out for these sizes, and the remedy.
-    fn misfit(&self, names: &[String], sizes: &[u64]) -> Option<(String, String)> {
+    fn layout_error(&self, names: &[String], sizes: &[u64]) -> Option<(String, String)> {
         let pairs = names.iter().zip(sizes);
         let at: Vec<String> = pairs
             .map(|(name, size)| format!("{name} = {size}"))

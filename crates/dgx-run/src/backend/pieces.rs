@@ -105,7 +105,7 @@ impl PieceContents {
     }
 
     /// Whether a call may rely on the contents.
-    pub(super) fn promised(self) -> bool {
+    pub(super) fn is_defined(self) -> bool {
         self.source().is_some() || self == Self::Zero
     }
 

@@ -295,9 +295,9 @@ fn no_exact_data(round: &Round) -> Option<String> {
         let sizes = operator.sizes_in(group);
         sizes.is_some_and(|sizes| recipe.fits(operator, &sizes))
     };
-    let misfit = round
+    let layout_error = round
         .shapes
         .iter()
         .find(|shape| !shape.groups.iter().all(fits));
-    misfit.map(|shape| format!("there are no exact data of shape {}", shape.name))
+    layout_error.map(|shape| format!("there are no exact data of shape {}", shape.name))
 }

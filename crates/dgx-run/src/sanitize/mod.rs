@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub use shapes::{any_round, parse as parse_shape, spelt};
+pub use shapes::{any_round, parse as parse_shape, size_text};
 
 use crate::backend::emu::EmuBackend;
 use crate::backend::{Backend, CallInput, Emulation, Job, Loaded, Observation, RunFailure, Salt};

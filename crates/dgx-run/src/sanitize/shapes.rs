@@ -208,13 +208,13 @@ fn shape(operator: &Operator, sizes: &[&[u32]]) -> Shape {
     };
     let groups: Vec<Group> = sizes.iter().map(group).collect();
     Shape {
-        name: spelt(&groups),
+        name: size_text(&groups),
         groups,
     }
 }
 
 /// A shape by its sizes, in the form of `--shape`.
-pub fn spelt(groups: &[Group]) -> String {
+pub fn size_text(groups: &[Group]) -> String {
     groups
         .iter()
         .map(Group::to_string)
@@ -256,7 +256,7 @@ pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
     })?;
     let groups = round.shapes[0].groups.clone();
     Ok(Shape {
-        name: spelt(&groups),
+        name: size_text(&groups),
         groups,
     })
 }

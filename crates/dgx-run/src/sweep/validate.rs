@@ -203,7 +203,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
             Ok(reply) => reply,
             Err(lost) => return Err(unanswered(lost, running, &job.shape.name, worker.printed())),
         };
-        let misfit = match reply {
+        let reply_error = match reply {
             Reply::Running => {
                 running = true;
                 continue;
@@ -217,7 +217,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
                 continue;
             }
             Reply::Judged(mut judged) => match job.doubt(&judged.verdict) {
-                Some(misfit) => misfit,
+                Some(reply_error) => reply_error,
                 None => {
                     judged.verdict.printed = worker.printed();
                     return Ok(judged);
@@ -228,7 +228,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
             }
             other => format!("{other:?}"),
         };
-        return Err(NoVerdict::Lost(worker.garbled(&misfit), None));
+        return Err(NoVerdict::Lost(worker.garbled(&reply_error), None));
     }
 }
 

@@ -40,14 +40,14 @@ impl Problem {
                 &self.oracle,
             ),
             None => {
-                let (operands, oracle) = self.posed(salt);
+                let (operands, oracle) = self.shuffled_problem(salt);
                 judge(exhibit, &operands, &oracle)
             }
         }
     }
 
     /// The operands of one call, and their expected result.
-    fn posed(&self, salt: Salt) -> (Operands, Oracle) {
+    fn shuffled_problem(&self, salt: Salt) -> (Operands, Oracle) {
         let shuffle = salt.shuffle();
         (
             self.operands.shuffled(shuffle),

@@ -93,7 +93,7 @@ impl Reader<'_> {
         };
         let mut misfits = trials
             .iter()
-            .filter_map(|sizes| tensor.misfit(&self.sizes, sizes));
+            .filter_map(|sizes| tensor.layout_error(&self.sizes, sizes));
         match misfits.next() {
             Some((message, remedy)) => self.refuse(size.span(), message, remedy),
             None => Ok(tensor),

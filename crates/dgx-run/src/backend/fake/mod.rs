@@ -249,7 +249,7 @@ struct FakeBench<'a> {
 }
 
 impl FakeBench<'_> {
-    fn admit(
+    fn add_entry(
         &mut self,
         contender: &ContenderId,
         image: String,
@@ -305,7 +305,7 @@ impl Bench for FakeBench<'_> {
     fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<ProofSubject, RunFailure> {
         let launches = job.call.launches.iter();
         let kernels = launches.map(|launch| launch.kernel.clone()).collect();
-        Ok(self.admit(job.contender, job.image.key.clone(), kernels))
+        Ok(self.add_entry(job.contender, job.image.key.clone(), kernels))
     }
 
     fn enter_yardstick(
@@ -327,7 +327,7 @@ impl Bench for FakeBench<'_> {
             gemms: vec![algorithm; self.groups.len()],
         };
         let tuning = kept.cloned().unwrap_or(found);
-        Ok((self.admit(name, library, Vec::new()), Some(tuning)))
+        Ok((self.add_entry(name, library, Vec::new()), Some(tuning)))
     }
 
     fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure> {

@@ -240,11 +240,11 @@ impl OperandDraw {
                 scales[self.high] = (first + random % count) as u8;
             }
             RowKind::Whisper => {
-                lone(elements(row, self.high), random, 1);
+                single_element(elements(row, self.high), random, 1);
                 scales[self.high] = 1;
             }
             RowKind::Murmur => {
-                lone(elements(row, self.low), random, 1 + (random >> 8) as u8 % 7);
+                single_element(elements(row, self.low), random, 1 + (random >> 8) as u8 % 7);
                 scales[self.low] = 1;
             }
             RowKind::Faint => {
@@ -257,7 +257,7 @@ impl OperandDraw {
                     0 => (loud, 1, 3),
                     _ => (quiet, 8, 32),
                 };
-                lone(elements(row, block), random, 1 + (random >> 8) as u8 % 7);
+                single_element(elements(row, block), random, 1 + (random >> 8) as u8 % 7);
                 scales[block] = least + (random >> 16) as u8 % codes;
             }
             RowKind::Ordinary
@@ -301,7 +301,7 @@ fn elements(row: &mut [u8], block: usize) -> &mut [u8] {
 }
 
 /// One element of a block, of this magnitude and a random sign, among zeros.
-fn lone(elements: &mut [u8], random: u32, magnitude: u8) {
+fn single_element(elements: &mut [u8], random: u32, magnitude: u8) {
     let place = random as usize % SCALE_BLOCK;
     let code = magnitude | (random >> 28) as u8 & 8;
     elements.fill(0);

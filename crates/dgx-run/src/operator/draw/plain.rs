@@ -313,7 +313,7 @@ impl DataSource<'_> {
                     sizes[one] = SliceMagnitude::Zero;
                 }
             }
-            self.hush(quiet, one, &mut sizes);
+            self.choose_small_slices(quiet, one, &mut sizes);
             found.push(Slices {
                 rows: (rows / count).max(1),
                 sizes,
@@ -324,7 +324,7 @@ impl DataSource<'_> {
 
     /// Makes a slice quiet for each magnitude, those after `one`; if there are too few for that,
     /// one, in data that have no other purpose.
-    fn hush(&self, quiet: &[f64], one: usize, sizes: &mut [SliceMagnitude]) {
+    fn choose_small_slices(&self, quiet: &[f64], one: usize, sizes: &mut [SliceMagnitude]) {
         let count = sizes.len();
         let wanted = match count {
             SLICES.. => quiet.len().min(count - 2),
