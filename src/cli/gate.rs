@@ -124,8 +124,8 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let mut report = match (&run.tool, &alone) {
         // Nothing is left to judge if the run is compared with itself: it has no rules, or no other
         // contender.
-        (Some(_), Some(_)) => gate::unheld(&run),
-        (None, Some(_)) if run.header.contenders.len() == 1 => gate::unheld(&run),
+        (Some(_), Some(_)) => gate::nothing_compared(&run),
+        (None, Some(_)) if run.header.contenders.len() == 1 => gate::nothing_compared(&run),
         (Some(tool), None) if base.is_none() && args.baseline.is_none() => {
             return Err(without_rules(&run, tool));
         }
@@ -215,7 +215,7 @@ fn sides(args: &Args, named: Option<&Path>, file: Option<&Path>) -> Result<Sides
             alone: None,
         },
         None => Sides {
-            alone: Some(unheld(&base)),
+            alone: Some(compared_with_itself(&base)),
             run: base,
             base: None,
         },
@@ -234,7 +234,7 @@ fn fitting(base: &Run, across_devices: bool) -> Result<Option<Run>, CommandError
     Ok(path.map(|path| record::read(&path)).transpose()?)
 }
 
-fn unheld(run: &Run) -> Finding {
+fn compared_with_itself(run: &Run) -> Finding {
     Finding {
         ruling: Ruling::Undecided,
         wanted: "another run".to_owned(),

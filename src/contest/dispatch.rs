@@ -2,7 +2,7 @@
 //! one best contender everywhere.
 
 use dgx_core::domain::{ContenderId, Group, Joined, Micros, Shape, Timing, distinct};
-use dgx_core::operators;
+use dgx_core::operator;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_core::stats::{CONFIDENCE, LogEstimate};
@@ -63,7 +63,7 @@ pub(crate) fn dispatch_among(
         let better = comparisons
             .iter()
             .filter_map(|(id, c)| Some((*id, *c.shape(&shape.name)?)))
-            .filter(|(_, e)| surely_faster(e, ranking.blur))
+            .filter(|(_, e)| surely_faster(e, ranking.tie_margin))
             .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
         let chosen = better.map_or(&single, |(id, _)| id);
         gain += better.map_or(0.0, |(_, e)| e.mean);
@@ -84,10 +84,10 @@ pub(crate) fn dispatch_among(
 }
 
 /// Times without an interval must differ by more than their `blur`.
-fn surely_faster(estimate: &LogEstimate, blur: f64) -> bool {
+fn surely_faster(estimate: &LogEstimate, tie_margin: f64) -> bool {
     match estimate.ratio(CONFIDENCE).lower {
         Some(lower) => lower > 1.0,
-        None => estimate.mean > blur,
+        None => estimate.mean > tie_margin,
     }
 }
 
@@ -122,7 +122,7 @@ impl Dispatch {
     /// The table as a variant: it picks the fastest contender of each shape of the run, in any
     /// order of the groups, and the single best elsewhere.
     pub(crate) fn picks(&self, arch: &str, operator: &str) -> String {
-        let operator = match operator == operators::default_operator().name {
+        let operator = match operator == operator::default_operator().name {
             true => String::new(),
             false => format!("operator = {}\n", quoted(operator)),
         };

@@ -24,7 +24,7 @@ pub(crate) fn replaces(path: &Path) -> bool {
 /// else is printed there from now on.
 pub(crate) fn probe(path: &Path) -> Result<(), InputError> {
     if is_standard_output(path) {
-        speech::make_way();
+        speech::reserve_output();
         return Ok(());
     }
     let refused = |error: Error| {

@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn an_operator_that_no_card_timed_has_no_error_of_the_model() {
         let mut run = Synthetic::round4().modelled().run();
-        run.operator = dgx_core::operators::named(Some("softmax")).unwrap();
+        run.operator = dgx_core::operator::named(Some("softmax")).unwrap();
         assert_eq!(
             belief(&run).unwrap(),
             "All times are modelled for NVIDIA H200, not measured. The model was checked on \

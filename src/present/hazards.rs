@@ -139,7 +139,7 @@ fn of_kind(kind: &str, pairs: &[&Hazard], most: usize, style: &Style) -> String 
 }
 
 fn site(access: &Access) -> String {
-    format!("{access} ({})", access.who())
+    format!("{access} ({})", access.threads())
 }
 
 /// Wrapped, two spaces in.

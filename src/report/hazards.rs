@@ -87,7 +87,7 @@ fn access(access: &Access) -> Markup {
         tr {
             td { (access.deed) }
             td { code { (access.chain()) } }
-            td.faint { (access.who()) }
+            td.faint { (access.threads()) }
         }
     }
 }

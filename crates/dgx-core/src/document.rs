@@ -16,7 +16,7 @@ use crate::decode;
 use crate::diagnostic::{InputError, SourceFile, nearest};
 use crate::expr::{Expr, ExprError};
 
-pub use values::{Allowed, OneOrMany, Value, Within, perhaps};
+pub use values::{Allowed, OneOrMany, Value, Within, optional};
 
 /// A value and its place in the TOML. Its schema is that of the value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -167,7 +167,7 @@ pub fn storage_type(element: ElementType) -> &'static str {
 #[cfg(test)]
 mod tests {
     use crate::domain::Group;
-    use crate::operators::default_operator;
+    use crate::operator::default_operator;
 
     #[test]
     fn fields_of_the_dual_gemm_are_what_kernels_were_written_for() {

@@ -31,8 +31,6 @@ pub mod document;
 pub mod operator;
 pub mod stats;
 
-pub mod operators;
-
 pub mod fields;
 
 pub mod config;

@@ -97,7 +97,7 @@ pub fn level() -> Level {
 }
 
 /// Whether to write results in colour, wherever they go: call it only after anything that may call
-/// [`make_way`].
+/// [`reserve_output`].
 pub fn results_coloured() -> bool {
     match TAKEN.load(Ordering::Relaxed) {
         true => coloured(&std::io::stderr()),
@@ -112,18 +112,18 @@ pub fn coloured(stream: &impl IsTerminal) -> bool {
         Colour::Never => false,
         Colour::Auto => {
             let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-            stream.is_terminal() && !plain && !dumb()
+            stream.is_terminal() && !plain && !is_dumb_terminal()
         }
     }
 }
 
 /// Whether standard error is a terminal that can show progress bars.
 pub fn can_draw() -> bool {
-    std::io::stderr().is_terminal() && !dumb()
+    std::io::stderr().is_terminal() && !is_dumb_terminal()
 }
 
 /// Whether the terminal can only print.
-fn dumb() -> bool {
+fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
@@ -138,7 +138,7 @@ pub fn width() -> Option<usize> {
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Reserves standard output for `deliver`: everything else goes to standard error from here on.
-pub fn make_way() {
+pub fn reserve_output() {
     TAKEN.store(true, Ordering::Relaxed);
 }
 

@@ -49,7 +49,7 @@ impl Child {
         let last_words = Arc::default();
         let (open, hearing) = channel();
         if let Some(stderr) = process.stderr.take() {
-            overhear(stderr, open, &last_words, heard);
+            forward_output(stderr, open, &last_words, heard);
         }
         Ok(Self {
             process,
@@ -171,7 +171,7 @@ fn saying(how: String, words: &str) -> String {
     }
 }
 
-fn overhear(
+fn forward_output(
     stderr: ChildStderr,
     open: Sender<()>,
     words: &Arc<Mutex<VecDeque<String>>>,
@@ -240,7 +240,7 @@ pub fn cores() -> Vec<usize> {
 
 /// Gives this process the lowest priority, and binds it to one core if that is allowed: some
 /// containers refuse it.
-pub fn step_aside(core: usize) -> io::Result<()> {
+pub fn run_in_background(core: usize) -> io::Result<()> {
     let mut only = CpuSet::new();
     if core < CpuSet::MAX_CPU {
         only.set(core);

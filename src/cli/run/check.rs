@@ -17,7 +17,7 @@ use dgx_run::catalog::{Catalog, Language};
 use dgx_run::compile::geometry;
 use dgx_run::plan::{BuildSpec, Plan, PlanOutcome, PlanTarget, PlannedCell};
 use dgx_run::sweep::{BackendChoice, RefusedCell, inspect};
-use dgx_run::validate::sound;
+use dgx_run::validate::check_operator;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -58,7 +58,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         args.rounds.iter().partition(|path| is_operator(path));
     for path in operators {
         let operator = Operator::read(path)?;
-        sound(&operator)?;
+        check_operator(&operator)?;
         inform!(
             "{} is a sound operator: {}",
             operator.name,
@@ -76,7 +76,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     for path in rounds {
         let mut round = runs::round(path)?;
         args.shapes.keep_in_round(&mut round)?;
-        sound(&round.operator)?;
+        check_operator(&round.operator)?;
         let plan = Plan::new(round, &catalog, &machine)?;
         refuse_unsupported(&plan)?;
         refuse_gate_on_absent_contenders(&plan)?;

@@ -128,25 +128,10 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         if place == 0 {
             introduce(&plan, &case);
         }
-        let shape = &plan.shapes[0];
-        let (cell, compiler) = (&cell, &compiler);
-        let (account, log) = thread::scope(|scope| {
-            // The cache keeps images, not the compiler's messages about them.
-            let wanted = cell.image().is_none() || speech::level() >= Level::Verbose;
-            let log = scope.spawn(move || match place {
-                0 if wanted => cell.log(compiler),
-                _ => Ok(None),
-            });
-            let account = investigation.diagnose(&mut runner);
-            let lost = || Err(interrupted());
-            (account, log.join().unwrap_or_else(|_| lost()))
-        });
-        let Some(account) = account? else {
-            return Err(interrupted());
-        };
-        let context = context(&case, &plan, shape);
+        let (account, log) = diagnosed(&investigation, &mut runner, place == 0)?;
+        let context = context(&case, &plan, &plan.shapes[0]);
         say!("{}\n", account_text(&account, &context, &style));
-        print_log(log?.as_deref());
+        print_log(log.as_deref());
         if surprising(&account, contender.variant.expect) {
             exit = Exit::Unexpected;
         }
@@ -168,6 +153,27 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some(error) => Err(error),
         None => Ok(exit),
     }
+}
+
+/// What is found about a cell and, on the `first` backend, the compiler's messages about it.
+fn diagnosed(
+    investigation: &Investigation<'_>,
+    runner: &mut Runner,
+    first: bool,
+) -> Result<(Diagnosis, Option<String>), CommandError> {
+    let Investigation { cell, compiler, .. } = *investigation;
+    let (account, log) = thread::scope(|scope| {
+        // The cache keeps images, not the compiler's messages about them.
+        let wanted = cell.image().is_none() || speech::level() >= Level::Verbose;
+        let log = scope.spawn(move || match first && wanted {
+            true => cell.log(compiler),
+            false => Ok(None),
+        });
+        let account = investigation.diagnose(runner);
+        let lost = || Err(interrupted());
+        (account, log.join().unwrap_or_else(|_| lost()))
+    });
+    Ok((account?.ok_or_else(interrupted)?, log?))
 }
 
 /// The cell to debug, and the settings for it.

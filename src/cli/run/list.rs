@@ -1,16 +1,16 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::check::print_all;
 use super::machine;
 use crate::cli::select::Shapes;
 use crate::cli::{Globals, named, runs};
 use crate::present::{Column, Style, Table};
-use crate::table::{maybe, row};
+use crate::table::{Value, maybe, row};
 use dgx_core::config::target::default_device;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::{ContenderId, Device, Exit, Joined, Status, printable_line};
-use dgx_core::operator::Tensor;
-use dgx_core::operators;
+use dgx_core::operator::{self, Tensor};
 use dgx_core::speech::{self, Level};
 use dgx_run::catalog::{Catalog, Variant};
 use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
@@ -67,8 +67,8 @@ fn list_operators(style: &Style) -> Exit {
     ]);
     let typed = |tensor: &Tensor| format!("{} {}", tensor.name, tensor.element.name());
     let mut mistakes = Vec::new();
-    for name in operators::known() {
-        match operators::named(Some(&name)) {
+    for name in operator::known() {
+        match operator::named(Some(&name)) {
             Ok(operator) => {
                 let outputs = operator.outputs.iter().map(|output| typed(&output.tensor));
                 grid.push(row![
@@ -125,31 +125,8 @@ fn list_variants(
     let verbose = speech::level() >= Level::Verbose;
     for name in catalog.names() {
         let sources: Result<Vec<_>, _> = catalog.sources(name).into_iter().collect();
-        // The source for this device comes first, and alone unless all are wanted.
-        let sources = sources.map(|mut sources| {
-            sources.sort_by_key(|source| here.chip.refuses(&source.arch).is_some());
-            let archs = sources.iter().map(|source| &*source.arch).joined(" ");
-            let first = &sources[0].summary;
-            let others = sources[1..]
-                .iter()
-                .filter(|o| verbose && o.summary != *first);
-            let others = others.map(|o| format!("{}: {}", o.arch, o.summary));
-            let told = std::iter::once(first.clone()).chain(others).joined(" · ");
-            (archs, sources[0].clone(), told)
-        });
         match sources {
-            Ok((archs, variant, told)) => {
-                let claim = variant.claim.as_ref();
-                grid.push(row![
-                    with_params(name, &variant),
-                    archs,
-                    maybe(variant.round),
-                    maybe(variant.parent.as_ref()),
-                    maybe(claim.map(|c| format!("{:.2}× {}", c.geomean, c.over))),
-                    maybe(Some(variant.expect).filter(|status| *status != Status::Ok)),
-                    told,
-                ]);
-            }
+            Ok(sources) => grid.push(listed(name, sources, here)),
             Err(error) => {
                 let (name, why) = (printable_line(name), printable_line(error.message()));
                 grid.push(row![name, "", "", "", "", "broken", why]);
@@ -176,6 +153,27 @@ fn list_variants(
         );
     }
     Ok(print_all(&mistakes))
+}
+
+/// The row of a variant. The source for this device comes first, and alone unless all are wanted.
+fn listed(name: &str, mut sources: Vec<Arc<Variant>>, here: &Device) -> Vec<Value> {
+    let verbose = speech::level() >= Level::Verbose;
+    sources.sort_by_key(|source| here.chip.refuses(&source.arch).is_some());
+    let variant = &sources[0];
+    let others = sources[1..].iter();
+    let others = others.filter(|other| verbose && other.summary != variant.summary);
+    let others = others.map(|other| format!("{}: {}", other.arch, other.summary));
+    let summaries = std::iter::once(variant.summary.clone()).chain(others);
+    let claim = variant.claim.as_ref();
+    row![
+        with_params(name, variant),
+        sources.iter().map(|source| &*source.arch).joined(" "),
+        maybe(variant.round),
+        maybe(variant.parent.as_ref()),
+        maybe(claim.map(|c| format!("{:.2}× {}", c.geomean, c.over))),
+        maybe(Some(variant.expect).filter(|status| *status != Status::Ok)),
+        summaries.joined(" · "),
+    ]
 }
 
 /// `pipelined[STAGES=1..4]`.

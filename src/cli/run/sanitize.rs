@@ -137,14 +137,7 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
             (round, contenders)
         }
         None => {
-            let round = match reference_round {
-                Some(round) => round,
-                None => {
-                    let name = runs::selection(&args.subject)?.variant;
-                    let operator = subject::operator_of(&name, &catalog)?;
-                    sanitize::any_round(&operator)?
-                }
-            };
+            let round = reference_round.map_or_else(|| any_round(&args, &catalog), Ok)?;
             let own = catalog.of(&round.operator);
             (round, contenders_of(&args, &own, &device)?)
         }
@@ -162,21 +155,28 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     }
     refuse_if_none_runs(&tasks)?;
     let compiler = machine::compiler(args.compile.limits())?;
-    inform!(
-        "sanitize: {} of {}, {} of each, on {}{}",
-        counted(tasks.len(), "cell"),
-        counted(contenders.len(), "contender"),
-        counted(args.seeds().len(), "schedule"),
-        if cases.is_empty() {
-            "built-in shapes "
-        } else {
-            ""
-        },
-        shape_names(&tasks),
-    );
+    announce(&args, &tasks, contenders.len(), cases.is_empty());
     let again =
         |cell: &SanitizedCell| again(cell, config.is_some(), path.as_deref(), &args, globals);
     examine(&args, &tasks, &compiler, &again, globals)
+}
+
+/// A round of the operator of the variant to examine, which no round or run was named for.
+fn any_round(args: &Args, catalog: &Catalog) -> Result<Round, CommandError> {
+    let name = runs::selection(&args.subject)?.variant;
+    let operator = subject::operator_of(&name, catalog)?;
+    Ok(sanitize::any_round(&operator)?)
+}
+
+fn announce(args: &Args, tasks: &[SanitizeTask], contenders: usize, built_in: bool) {
+    inform!(
+        "sanitize: {} of {}, {} of each, on {}{}",
+        counted(tasks.len(), "cell"),
+        counted(contenders, "contender"),
+        counted(args.seeds().len(), "schedule"),
+        if built_in { "built-in shapes " } else { "" },
+        shape_names(tasks),
+    );
 }
 
 /// Examines the cells, writes the findings to files, and prints them.
@@ -416,7 +416,7 @@ fn again(
     }];
     words.extend(reference_round.map(typed));
     let SanitizeCase { shape, sms, .. } = &cell.case;
-    let sizes = sanitize::spelt(&shape.groups);
+    let sizes = sanitize::size_text(&shape.groups);
     words.push(format!("--shape {sizes} --sms {sms}"));
     if let Some(odd) = &cell.deviation {
         words.push(format!("--schedule {}", odd.schedule));

@@ -7,8 +7,7 @@ use crate::cli::{named, runs};
 use dgx_core::config::{Round, Selection};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Joined, Pattern, Timing, typed};
-use dgx_core::operator::Operator;
-use dgx_core::operators;
+use dgx_core::operator::{self, Operator};
 use dgx_core::record::{self, Run};
 use dgx_run::catalog::Catalog;
 
@@ -115,12 +114,12 @@ pub(super) fn round_rather_than_variant(word: &str, catalog: &Catalog) -> Option
 pub(super) fn operator_of(name: &str, catalog: &Catalog) -> Result<Arc<Operator>, CommandError> {
     let found: Vec<Option<&str>> = catalog.operators_of(name).collect();
     match found.as_slice() {
-        [Some(only)] => Ok(operators::named(Some(only))?),
+        [Some(only)] => Ok(operator::named(Some(only))?),
         [Some(_), _, ..] => {
             let named = found.into_iter().flatten().joined(", ");
             let message = format!("`{name}` is a design of {named}");
             Err(InputError::new(message, "name a round of the one you mean").into())
         }
-        _ => Ok(Arc::clone(operators::default_operator())),
+        _ => Ok(Arc::clone(operator::default_operator())),
     }
 }

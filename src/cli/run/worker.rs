@@ -7,7 +7,7 @@ use crate::cli::Globals;
 use dgx_core::diagnostic::CommandError;
 use dgx_core::domain::Exit;
 use dgx_run::backend::Opening;
-use dgx_run::child::step_aside;
+use dgx_run::child::run_in_background;
 use dgx_run::worker::serve;
 
 /// Runs contenders for a sweep; speaks JSON lines over the socket on stdin.
@@ -28,7 +28,7 @@ pub(super) fn run(args: Args, _globals: &Globals) -> Result<Exit, CommandError> 
     // session): a worker that died of one would look crashed.
     let _ = ctrlc::set_handler(|| {});
     if let Some(core) = args.core {
-        step_aside(core).map_err(|e| {
+        run_in_background(core).map_err(|e| {
             CommandError::could_not_run(
                 format!("cannot lower the worker's priority: {e}"),
                 "`dgx sweep` starts its workers itself",

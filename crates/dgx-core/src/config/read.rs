@@ -12,7 +12,7 @@ use super::{GUIDE, is_plain, jury, shapes, wire};
 use crate::diagnostic::{InputError, SourceFile};
 use crate::document::{Document, Spanned};
 use crate::domain::{ContenderId, bounds, printable_line};
-use crate::operators;
+use crate::operator;
 
 impl Round {
     /// Reads and checks a round file.
@@ -115,7 +115,7 @@ impl Reader<'_> {
 
     fn operator(&self, name: Option<&Spanned<String>>) -> Result<Arc<Operator>, InputError> {
         let named = name.map(|name| name.get_ref().as_str());
-        operators::named(named).map_err(|error| match name {
+        operator::named(named).map_err(|error| match name {
             // An error in an existing value has its own location.
             Some(name) if error.location().is_none() => {
                 self.document

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use super::Slurm;
 use super::limits::*;
 use crate::diagnostic::SourceFile;
-use crate::document::{Within, perhaps, refused};
+use crate::document::{Within, optional, refused};
 use crate::domain::{Bytes, ContenderId, Counter, Distribution, Shape, printable, printable_line};
 
 use crate::operator::Operator;
@@ -123,11 +123,11 @@ pub enum Baseline {
 #[serde(deny_unknown_fields, default)]
 pub struct Validation {
     /// An element passes if its error is at most atol + rtol·|expected|. Default: the operator's.
-    #[serde(deserialize_with = "perhaps::<Tolerance, _>")]
+    #[serde(deserialize_with = "optional::<Tolerance, _>")]
     #[schemars(with = "Within<Tolerance>")]
     pub rtol: Option<f64>,
     /// See rtol.
-    #[serde(deserialize_with = "perhaps::<Tolerance, _>")]
+    #[serde(deserialize_with = "optional::<Tolerance, _>")]
     #[schemars(with = "Within<Tolerance>")]
     pub atol: Option<f64>,
     /// Data for the check. Default: benchmark, full and corner, and exact for operators other than
@@ -223,11 +223,11 @@ pub struct Gate {
     /// A contender, or a run file. Default: the baseline.
     pub over: Option<String>,
     /// Minimum geometric-mean speedup.
-    #[serde(default, deserialize_with = "perhaps::<Factor, _>")]
+    #[serde(default, deserialize_with = "optional::<Factor, _>")]
     #[schemars(with = "Within<Factor>")]
     pub min_geomean: Option<f64>,
     /// Minimum speedup on every single shape.
-    #[serde(default, deserialize_with = "perhaps::<Factor, _>")]
+    #[serde(default, deserialize_with = "optional::<Factor, _>")]
     #[schemars(with = "Within<Factor>")]
     pub min_shape: Option<f64>,
     /// Not slower by more than the run can detect, in the mean and on every shape.
@@ -241,11 +241,11 @@ pub struct Gate {
     #[schemars(with = "Within<Smem>")]
     pub max_smem: Option<Bytes>,
     /// Maximum number of registers of a thread.
-    #[serde(default, deserialize_with = "perhaps::<Registers, _>")]
+    #[serde(default, deserialize_with = "optional::<Registers, _>")]
     #[schemars(with = "Within<Registers>")]
     pub max_registers: Option<u32>,
     /// Minimum share of an SM's warps that are resident, 0 to 1.
-    #[serde(default, deserialize_with = "perhaps::<Occupancy, _>")]
+    #[serde(default, deserialize_with = "optional::<Occupancy, _>")]
     #[schemars(with = "Within<Occupancy>")]
     pub min_occupancy: Option<f64>,
     /// Occupancy may not fall below that of `over`.

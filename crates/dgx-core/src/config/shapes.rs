@@ -82,7 +82,7 @@ impl Reader<'_> {
         let (groups, dense) = match groups {
             Some(groups) if sizes.is_empty() => (self.explicit(groups)?, false),
             None if all => self.broadcast(sizes)?,
-            _ => return Err(self.neither(sizes, span)),
+            _ => return Err(self.incomplete_grid(sizes, span)),
         };
         if groups.len() > 1 && !self.operator.groups {
             let message = format!("`{}` takes one problem a call", self.operator.name);
@@ -105,7 +105,7 @@ impl Reader<'_> {
     }
 
     /// A shape with `groups` and sizes, or with only some sizes.
-    fn neither(&self, given: &wire::Grid, span: Range<usize>) -> InputError {
+    fn incomplete_grid(&self, given: &wire::Grid, span: Range<usize>) -> InputError {
         let sizes = || self.operator.sizes.iter();
         let quoted = |sizes: Vec<&String>| {
             let quoted: Vec<String> = sizes.into_iter().map(|s| format!("`{s}`")).collect();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::limits::Retries;
 use super::wire;
 use crate::diagnostic::{InputError, SourceFile};
-use crate::document::{Document, Value, Within, perhaps, refused};
+use crate::document::{Document, Value, Within, optional, refused};
 use crate::home::user_folder;
 
 const GUIDE: &str = "docs/cluster.md lists the keys";
@@ -34,7 +34,7 @@ pub struct Slurm {
     #[schemars(with = "Option<Value>")]
     pub time: Option<String>,
     /// How often a failed task is submitted again.
-    #[serde(deserialize_with = "perhaps::<Retries, _>")]
+    #[serde(deserialize_with = "optional::<Retries, _>")]
     #[schemars(with = "Within<Retries>")]
     pub retries: Option<u32>,
     /// Further arguments for sbatch.

@@ -95,7 +95,7 @@ impl<A: Allowed> JsonSchema for Within<A> {
 }
 
 /// Like [`Within`], for an optional key.
-pub fn perhaps<'de, A: Allowed, D: Deserializer<'de>>(
+pub fn optional<'de, A: Allowed, D: Deserializer<'de>>(
     wire: D,
 ) -> Result<Option<A::Number>, D::Error> {
     Within::<A>::deserialize(wire).map(Some)

@@ -208,11 +208,11 @@ impl Access {
     }
 
     fn explanation(&self) -> String {
-        format!("{self} ({})", self.who())
+        format!("{self} ({})", self.threads())
     }
 
     /// Kernel, and CTA, warp and lanes if known.
-    pub fn who(&self) -> String {
+    pub fn threads(&self) -> String {
         let Self {
             kernel, warp, cta, ..
         } = self;

@@ -55,7 +55,7 @@ impl Verdict {
     }
 
     /// Adds hazards: as the reason if the result is correct, as the likely cause if it is wrong.
-    pub fn blame(&mut self, mut hazards: Vec<Hazard>) {
+    pub fn add_hazards(&mut self, mut hazards: Vec<Hazard>) {
         let Some(first) = hazards.first() else {
             return;
         };

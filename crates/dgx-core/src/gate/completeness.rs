@@ -45,7 +45,7 @@ pub fn gaps(run: &Run, ranking: &Ranking) -> Vec<Gap> {
     if untimed > 0 {
         gaps.push(Gap::Untimed { cells: untimed, of });
     }
-    gaps.extend(thin(run));
+    gaps.extend(too_few_processes(run));
     gaps.extend(holes(run));
     gaps.extend(run.header.shard.as_ref().map(|s| Gap::Shard {
         number: s.number,
@@ -89,7 +89,7 @@ const FEWEST: u64 = 2;
 
 /// Shapes that were timed in fewer processes than planned: with less variation between processes,
 /// all results would look more certain.
-fn thin(run: &Run) -> Option<Gap> {
+fn too_few_processes(run: &Run) -> Option<Gap> {
     if !run.timing().sampled() {
         return None;
     }

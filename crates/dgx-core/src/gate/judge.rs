@@ -71,7 +71,7 @@ impl From<GateError> for CommandError {
 
 /// The report of a run that has only itself as a baseline: a run compared with itself always
 /// passes.
-pub fn unheld(run: &Run) -> GateReport {
+pub fn nothing_compared(run: &Run) -> GateReport {
     let path = run.path.display().to_string();
     GateReport {
         over: path.clone(),
@@ -123,28 +123,9 @@ pub fn judge(
     }
     report.notes.extend(exempt(run, gate, over));
     if let ComparedWith::Run(base, base_ranking) = over {
-        if let Some(difference) = mismatch(base, run) {
-            if !(across_devices && difference.is_of_devices()) {
-                return Err(GateError::Mismatched(difference));
-            }
-            report.across_devices = Some(difference);
-        }
-        if (&base.tool, base.tally.process_count()) != (&run.tool, run.tally.process_count()) {
-            report.notes.extend(foreign(RunRole::Baseline, base));
-        }
-        report
-            .incomplete
-            .extend(gaps(RunRole::Baseline, base, base_ranking));
-        let looser = run.header.settings.looser_than(&base.header.settings);
-        if !looser.is_empty() && run.tool.is_none() && base.tool.is_none() {
-            report.incomplete.push((RunRole::Run, Gap::Looser(looser)));
-        }
-        report
-            .findings
-            .extend(completeness::lacking(run, base, base_ranking, gate)?);
-        if same_card(base, run) == Some(false) {
-            report.notes.push(GateNote::OtherCard);
-        }
+        add_differences(&mut report, run, (base, base_ranking), across_devices)?;
+        let lacking = completeness::lacking(run, base, base_ranking, gate)?;
+        report.findings.extend(lacking);
     }
     for contender in &select(run, gate, over)? {
         let case = JudgedContender {
@@ -164,6 +145,34 @@ pub fn judge(
     Ok(report)
 }
 
+/// Adds how the runs themselves differ.
+fn add_differences(
+    report: &mut GateReport,
+    run: &Run,
+    (base, base_ranking): (&Run, &Ranking),
+    across_devices: bool,
+) -> Result<(), GateError> {
+    if let Some(difference) = mismatch(base, run) {
+        if !(across_devices && difference.is_of_devices()) {
+            return Err(GateError::Mismatched(difference));
+        }
+        report.across_devices = Some(difference);
+    }
+    if (&base.tool, base.tally.process_count()) != (&run.tool, run.tally.process_count()) {
+        report.notes.extend(foreign(RunRole::Baseline, base));
+    }
+    let of_base = gaps(RunRole::Baseline, base, base_ranking);
+    report.incomplete.extend(of_base);
+    let looser = run.header.settings.looser_than(&base.header.settings);
+    if !looser.is_empty() && run.tool.is_none() && base.tool.is_none() {
+        report.incomplete.push((RunRole::Run, Gap::Looser(looser)));
+    }
+    if same_card(base, run) == Some(false) {
+        report.notes.push(GateNote::OtherCard);
+    }
+    Ok(())
+}
+
 fn gaps(whose: RunRole, run: &Run, ranking: &Ranking) -> impl Iterator<Item = (RunRole, Gap)> {
     let gaps = completeness::gaps(run, ranking).into_iter();
     gaps.map(move |gap| (whose, gap))
@@ -176,7 +185,7 @@ pub fn loose(run: &Run) -> Option<Vec<String>> {
     let loose = run
         .header
         .settings
-        .looser_than_usual(run.operator.outputs[0].tolerance());
+        .looser_than_default(run.operator.outputs[0].tolerance());
     (validated && !loose.is_empty()).then_some(loose)
 }
 
@@ -569,9 +578,10 @@ impl JudgedContender<'_> {
             return None;
         }
         let geomean = self.ranking.row(self.contender)?.speedup;
-        let lone = geomean.and_then(|g| speed::lone(&g, self.run.timing()));
+        let one_process_reason =
+            geomean.and_then(|g| speed::one_process_reason(&g, self.run.timing()));
         let ruling = match result.verdict {
-            _ if lone.is_some() => Ruling::Undecided,
+            _ if one_process_reason.is_some() => Ruling::Undecided,
             ClaimVerdict::Met => Ruling::Passed,
             ClaimVerdict::Missed | ClaimVerdict::Reversed => Ruling::Failed,
             ClaimVerdict::Untested => Ruling::Undecided,
@@ -581,7 +591,8 @@ impl JudgedContender<'_> {
             wanted: format!("{:.2}× over {}", result.claim.geomean, result.claim.over),
             found: (result.measured.as_ref()).map_or("untested".to_owned(), interval),
             speedup: result.measured,
-            reason: lone.or((ruling != Ruling::Passed).then(|| result.verdict.to_string())),
+            reason: one_process_reason
+                .or((ruling != Ruling::Passed).then(|| result.verdict.to_string())),
             ..self.plain(Rule::ClaimsMet, None)
         })
     }

@@ -14,5 +14,5 @@ mod tests;
 
 pub use completeness::{gaps, holes, impossible};
 pub use gap::{Gap, Impossible};
-pub use judge::{ComparedWith, GateError, judge, loose, unheld};
+pub use judge::{ComparedWith, GateError, judge, loose, nothing_compared};
 pub use ruling::{Finding, GateNote, GateReport, Rule, Ruling, RunRole};

@@ -18,9 +18,9 @@ const UNCALIBRATED: &str =
     "modelled times for this device were never compared with a GPU: measure it";
 
 /// Why samples of one process decide nothing.
-pub(super) fn lone(estimate: &LogEstimate, timing: Timing) -> Option<String> {
-    let lone = timing.sampled() && estimate.is_of_one_process();
-    lone.then(|| ONE_PROCESS.to_owned())
+pub(super) fn one_process_reason(estimate: &LogEstimate, timing: Timing) -> Option<String> {
+    let one_process_reason = timing.sampled() && estimate.is_of_one_process();
+    one_process_reason.then(|| ONE_PROCESS.to_owned())
 }
 
 /// Why a ratio at this distance (a logarithm) from a threshold decides nothing.
@@ -72,7 +72,7 @@ pub(super) fn judge(
         ratio,
         reason,
     };
-    if let Some(why) = lone(estimate, timing) {
+    if let Some(why) = one_process_reason(estimate, timing) {
         return judged(Ruling::Undecided, Some(why));
     }
     if let Some(why) = doubted(doubt, estimate.mean - threshold.ln()) {

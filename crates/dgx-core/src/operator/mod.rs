@@ -2,11 +2,14 @@
 //! evaluated.
 
 mod built_in;
+mod demand;
 mod extent;
 mod language;
 mod mask;
 mod product;
 mod read;
+mod record;
+mod tolerance;
 mod types;
 mod value;
 mod work;
@@ -19,6 +22,7 @@ pub use built_in::{built_in, find, local_names, names};
 pub use extent::Extent;
 pub use product::Product;
 pub use read::schema;
+pub use record::{OperatorRecord, default_operator, known, named, wire};
 pub use types::{ElementType, Number, Scale};
 pub use value::{BinaryOp, Node, NodeId, Op, ReduceOp, UnaryOp, Value};
 pub use work::Work;
@@ -50,6 +54,15 @@ pub struct Operator {
     /// Operations of one problem, if the file gives them.
     pub flops: Option<Extent>,
 }
+
+/// Two files with the same text are one operator.
+impl PartialEq for Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.digest == other.digest
+    }
+}
+
+impl Eq for Operator {}
 
 /// A condition on sizes: its value must not be 0.
 #[derive(Clone, Debug)]
@@ -113,11 +126,11 @@ impl Operator {
 
     /// Why no problem of these sizes can be laid out, and the remedy; the sizes meet the operator's
     /// requirements.
-    pub fn misfit(&self, sizes: &[u64]) -> Option<(String, String)> {
+    pub fn layout_error(&self, sizes: &[u64]) -> Option<(String, String)> {
         let outputs = self.outputs.iter().map(|output| &output.tensor);
         let mut tensors = self.inputs.iter().chain(outputs);
-        let misfit = tensors.find_map(|tensor| tensor.misfit(&self.sizes, sizes));
-        misfit.or_else(|| {
+        let layout_error = tensors.find_map(|tensor| tensor.layout_error(&self.sizes, sizes));
+        layout_error.or_else(|| {
             let values = self.outputs.iter().map(|output| &output.value);
             let mut values = values.chain(self.mistakes.iter().map(|mistake| &mistake.value));
             let slice = &self.file.text[values.find_map(|value| value.cut_short(sizes))?];
@@ -155,7 +168,7 @@ impl Tensor {
     }
 
     /// Why it cannot be laid out for these sizes, and the remedy.
-    fn misfit(&self, names: &[String], sizes: &[u64]) -> Option<(String, String)> {
+    fn layout_error(&self, names: &[String], sizes: &[u64]) -> Option<(String, String)> {
         let pairs = names.iter().zip(sizes);
         let at: Vec<String> = pairs
             .map(|(name, size)| format!("{name} = {size}"))

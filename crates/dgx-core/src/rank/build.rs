@@ -19,7 +19,7 @@ impl Ranking {
             rows: Vec::new(),
             cells: cells(run),
             pairs: Vec::new(),
-            blur: blur(run),
+            tie_margin: tie_margin(run),
             detectable: None,
             shape_detectable: Vec::new(),
             index: Index::of(run),
@@ -131,7 +131,7 @@ impl Ranking {
                     ratio,
                     p: ratio.p_value(),
                     // One measured block distinguishes nothing.
-                    differ: ratio.blocks == 0 && ratio.mean.abs() > self.blur,
+                    differ: ratio.blocks == 0 && ratio.mean.abs() > self.tie_margin,
                 })
             })
             .collect();
@@ -151,7 +151,7 @@ impl Ranking {
     /// or the error of the model.
     pub fn noise(&self) -> f64 {
         let measured = self.detectable.as_ref().map(|d| d.noise);
-        measured.unwrap_or(self.blur.exp_m1())
+        measured.unwrap_or(self.tie_margin.exp_m1())
     }
 
     /// Sorts the rows (ranked and yardstick by speed, the rest after, as entered) and assigns
@@ -223,7 +223,7 @@ impl Ranking {
 /// The distance within which times without intervals are ties: the error of the model, or, for
 /// another tool's times from one process, the grave difference. Recorded times, and times modelled
 /// for a device without calibration, tie only if they are equal.
-fn blur(run: &Run) -> f64 {
+fn tie_margin(run: &Run) -> f64 {
     const EQUAL: f64 = 1e-9;
     let known = run.header.device.calibration.as_ref();
     let error = known.map_or_else(|| Doubt::within(run).share(), |known| known.median);

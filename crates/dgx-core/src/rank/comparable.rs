@@ -101,7 +101,7 @@ mod tests {
     fn times_of_another_operator_are_not_held_against_each_other() {
         let one = Synthetic::round4().run();
         let mut other = Synthetic::round4().run();
-        other.operator = crate::operators::named(Some("nvfp4-gemm")).unwrap();
+        other.operator = crate::operator::named(Some("nvfp4-gemm")).unwrap();
         let told = mismatch(&one, &other).unwrap().why();
         let begin = "are of different operators: nvfp4-dual-gemm (";
         assert!(told.starts_with(begin), "{told}");

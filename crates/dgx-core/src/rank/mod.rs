@@ -39,7 +39,7 @@ pub struct Ranking {
     /// Every pair of ranked contenders, Holm-corrected.
     pub pairs: Vec<Pair>,
     /// The distance, in logarithms, within which two times without samples tie.
-    pub blur: f64,
+    pub tie_margin: f64,
     /// The difference that the run can detect, by its A/A arm, for the geometric mean.
     pub detectable: Option<Detectable>,
     /// The same for each shape, in the header's order.

@@ -80,7 +80,7 @@ impl RunLoader {
         self.unlike()?;
         self.note_holes();
         self.run.tally.settle();
-        self.blame();
+        self.add_hazards();
         Ok(self.run)
     }
 
@@ -96,11 +96,11 @@ impl RunLoader {
 
     /// A cell that was `ok` and has hazards becomes `racy`, however the sweep that found them
     /// ended.
-    fn blame(&mut self) {
+    fn add_hazards(&mut self) {
         for (cell, examined) in &self.run.examined {
             let verdict = self.run.verdicts.get_mut(cell);
             if let Some(verdict) = verdict.filter(|v| v.status == Status::Ok) {
-                verdict.blame(examined.hazards.clone());
+                verdict.add_hazards(examined.hazards.clone());
             }
         }
     }

@@ -14,8 +14,7 @@ use crate::domain::{
     BackendKind, Bytes, ContenderId, HazardWatch, KernelTime, Shape, Status, Timing, Tuning,
     Verdict,
 };
-use crate::operator::Operator;
-use crate::operators;
+use crate::operator::{self, Operator};
 use crate::stats::{Contrast, Reservoir, Tally};
 
 /// One run as read from its file.
@@ -70,7 +69,7 @@ impl Run {
             names,
             operator: header
                 .operator()
-                .unwrap_or_else(|_| Arc::clone(operators::default_operator())),
+                .unwrap_or_else(|_| Arc::clone(operator::default_operator())),
             header,
             builds: Vec::new(),
             end: None,

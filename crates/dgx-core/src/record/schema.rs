@@ -16,8 +16,7 @@ use crate::domain::{
     BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Device, Distribution, Hazard,
     HazardWatch, KernelTime, Micros, Shape, Status, Timing, Tuning, Verdict,
 };
-use crate::operator::Operator;
-use crate::operators::{self, OperatorRecord};
+use crate::operator::{self, Operator, OperatorRecord};
 
 /// Raised by any change that an older dgx would misread.
 pub const SCHEMA: u32 = 1;
@@ -83,7 +82,7 @@ impl Header {
     pub fn operator(&self) -> Result<Arc<Operator>, String> {
         match &self.operator {
             Some(record) => record.read(),
-            None => Ok(Arc::clone(operators::default_operator())),
+            None => Ok(Arc::clone(operator::default_operator())),
         }
     }
 
@@ -236,7 +235,7 @@ impl DeviceRecord {
         let listed = self.calibration.iter().flat_map(|known| &known.operators);
         let listed: Vec<&str> = listed.map(String::as_str).collect();
         match self.calibration.is_some() && listed.is_empty() {
-            true => vec![operators::default_operator().name.as_str()],
+            true => vec![operator::default_operator().name.as_str()],
             false => listed,
         }
     }

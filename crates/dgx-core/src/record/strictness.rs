@@ -24,7 +24,7 @@ impl Settings {
 
     /// The settings in which this was validated less strictly than by default, given the operator's
     /// relative and absolute tolerance.
-    pub fn looser_than_usual(&self, (rtol, atol): (f64, f64)) -> Vec<String> {
+    pub fn looser_than_default(&self, (rtol, atol): (f64, f64)) -> Vec<String> {
         self.more_tolerant(rtol, atol, &Validation::default().distributions)
     }
 

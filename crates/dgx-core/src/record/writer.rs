@@ -32,7 +32,7 @@ pub enum WriteError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{} is being written by {}", path.display(), who(*holder))]
+    #[error("{} is being written by {}", path.display(), holder_text(*holder))]
     Taken { path: PathBuf, holder: Option<u32> },
     #[error("no run file can hold this: {0}")]
     Limits(String),
@@ -40,7 +40,7 @@ pub enum WriteError {
     Read(#[from] ReadError),
 }
 
-fn who(holder: Option<u32>) -> String {
+fn holder_text(holder: Option<u32>) -> String {
     match holder {
         Some(pid) => format!("process {pid}"),
         None => "another process".to_owned(),
@@ -192,7 +192,7 @@ impl Writer {
 
     /// Makes the file end in a whole line: a half-written one is cut off, one that lacks only its
     /// newline gets it.
-    pub fn mend(&mut self, torn: bool) -> Result<(), WriteError> {
+    pub fn end_last_line(&mut self, torn: bool) -> Result<(), WriteError> {
         let length = self.file.metadata().map_err(|e| self.error(e))?.len();
         if length == self.whole {
             return Ok(());
@@ -383,7 +383,7 @@ mod tests {
 
         let (mut writer, run) = Writer::reopen(&path).unwrap();
         assert!(run.torn);
-        writer.mend(run.torn).unwrap();
+        writer.end_last_line(run.torn).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().len(), whole as u64);
         let Line::Verdict(mut later) = verdict else {
             panic!("a verdict was begun with");
@@ -411,7 +411,7 @@ mod tests {
             std::fs::read_to_string(&path).unwrap() + &serde_json::to_string(&verdict).unwrap();
         std::fs::write(&path, &text).unwrap();
         let (mut writer, run) = Writer::reopen(&path).unwrap();
-        writer.mend(run.torn).unwrap();
+        writer.end_last_line(run.torn).unwrap();
         writer.append(&verdict).unwrap();
         let again = std::fs::read_to_string(&path).unwrap();
         assert_eq!(again.lines().count(), 3);

@@ -69,7 +69,7 @@ impl Contrast {
     }
 
     /// The mean over all blocks.
-    fn grand(&self) -> f64 {
+    fn grand_mean(&self) -> f64 {
         self.each().map(|m| m.mean * m.count as f64).sum::<f64>() / self.blocks()
     }
 
@@ -91,8 +91,8 @@ impl Contrast {
 
     /// Mean square between processes over that within.
     fn f(&self) -> f64 {
-        let (df, within, grand) = (self.between_df(), self.within(), self.grand());
-        let between = |m: &Moments| m.count as f64 * (m.mean - grand).powi(2);
+        let (df, within, grand_mean) = (self.between_df(), self.within(), self.grand_mean());
+        let between = |m: &Moments| m.count as f64 * (m.mean - grand_mean).powi(2);
         if df > 0.0 && within > 0.0 {
             self.each().map(between).sum::<f64>() / df / within
         } else {

@@ -213,7 +213,7 @@ struct LoggedTime {
 
 impl Rows {
     fn add(&mut self, row: u32, block: &[Sampled]) {
-        self.unsort();
+        self.undo_sorting();
         self.entries.extend(block.iter().map(|sample| LoggedTime {
             row,
             arm: sample.arm as u32,
@@ -227,7 +227,7 @@ impl Rows {
         self.starts = (0..=arms).map(|arm| before(arm) as u32).collect();
     }
 
-    fn unsort(&mut self) {
+    fn undo_sorting(&mut self) {
         if !self.starts.is_empty() {
             self.starts.clear();
             self.entries.sort_by_key(|e| e.row);
@@ -269,7 +269,7 @@ impl Rows {
     }
 
     fn paired(&mut self, arms: usize) -> Pairs {
-        self.unsort();
+        self.undo_sorting();
         let mut pairs = Pairs::new(arms);
         for row in self.entries.chunk_by(|a, b| a.row == b.row) {
             pairs.add(row.iter().map(|e| (e.arm as usize, e.log)));

@@ -3,9 +3,10 @@
 
 use super::RunFailure;
 use super::tables::Addresses;
+use crate::catalog::{Argument, Arguments};
 use crate::compile::{Image, parameters};
 use crate::operator::abi;
-use crate::plan::{Argument, Arguments, LaunchGeometry, OperatorCall};
+use crate::plan::{LaunchGeometry, OperatorCall};
 
 /// Arrays start on this boundary.
 const ALIGN: usize = 128;

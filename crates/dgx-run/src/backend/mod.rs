@@ -30,6 +30,7 @@ pub(crate) use bench::proven;
 pub use bench::{BenchSetup, OperandSet, Timed};
 use dgx_core::domain::{
     BackendKind, Bytes, ContenderId, Device, Hazard, HazardWatch, KernelTime, Micros, Status,
+    Verdict,
 };
 use dgx_core::record::schema::Settings;
 pub use opening::Opening;
@@ -315,6 +316,15 @@ impl RunFailure {
         Self {
             fatal: true,
             ..Self::new(Status::Hung, message)
+        }
+    }
+
+    /// The verdict of a cell that ends so.
+    pub(crate) fn verdict(self, contender: &ContenderId, shape: &str) -> Verdict {
+        Verdict {
+            reason: Some(self.message),
+            detail: self.detail,
+            ..Verdict::new(contender, shape, self.status)
         }
     }
 

@@ -105,7 +105,7 @@ impl PieceContents {
     }
 
     /// Whether a call may rely on the contents.
-    pub(super) fn promised(self) -> bool {
+    pub(super) fn is_defined(self) -> bool {
         self.source().is_some() || self == Self::Zero
     }
 
@@ -360,7 +360,7 @@ mod tests {
         let pieces = outputs(
             &zones,
             0x10_0000,
-            dgx_core::operators::default_operator(),
+            dgx_core::operator::default_operator(),
             &[],
         );
         let offset = zones.zone(0).offset;

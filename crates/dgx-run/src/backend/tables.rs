@@ -9,8 +9,7 @@ use super::salt::Salt;
 use super::zones::Zones;
 use crate::catalog::OperandRef;
 use crate::compile::Image;
-use crate::operator::abi;
-use crate::operator::{GroupOperands, Operands, OutputValues};
+use crate::operator::{GroupOperands, Operands, OutputValues, abi};
 use crate::plan::{MapGeometry, OperatorCall, ScratchSize};
 use dgx_core::domain::Group;
 use dgx_core::fields::{Field, PointedPart};
@@ -300,7 +299,7 @@ mod tests {
     use super::*;
     use crate::plan::{LaunchGeometry, MapLayout, ScratchLayout};
     use dgx_core::domain::{Distribution, Shape};
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::group;
 
     /// Kernels are compiled for these bytes.

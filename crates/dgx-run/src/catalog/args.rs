@@ -3,13 +3,12 @@
 
 use std::ops::Range;
 
-use super::OperandRef;
 use super::front_matter::{Reader, is_identifier};
-use super::variant::{Arg, Args, Number, Scratch, TensorMap};
-use super::vocabulary::NumberType;
+use super::variant::{Scratch, TensorMap};
+use super::vocabulary::{Argument, Arguments, Number, NumberType, OperandRef};
 use super::wire::{self, Composed};
 use dgx_core::diagnostic::{InputError, nearest};
-use dgx_core::document::{Spanned, Value};
+use dgx_core::document::{Formula, Spanned, Value};
 use dgx_core::domain::printable_line;
 
 /// More than any kernel has.
@@ -18,6 +17,8 @@ const MAX_ARGS: usize = 256;
 const MAX_BYTES: u32 = 32_764;
 /// The argument that turns tensors and sizes into arrays.
 const GROUPS: &str = "groups";
+
+type KernelArgument = Argument<Formula, Formula>;
 
 /// What names may mean besides numbers.
 #[derive(Clone, Copy)]
@@ -31,7 +32,7 @@ impl Reader<'_> {
         &self,
         list: &Spanned<Vec<Spanned<wire::Arg>>>,
         buffers: Buffers<'_>,
-    ) -> Result<Args, InputError> {
+    ) -> Result<Arguments<Formula, Formula>, InputError> {
         if list.get_ref().len() > MAX_ARGS {
             let message = format!("{} args, {MAX_ARGS} at most", list.get_ref().len());
             let error = self.document.error(list.span(), message, "pass a struct");
@@ -46,7 +47,7 @@ impl Reader<'_> {
         };
         let texts = args.clone().map(text).collect();
         let list = args.map(|arg| self.arg(arg.get_ref(), arg.span(), arrays, buffers));
-        Ok(Args {
+        Ok(Arguments {
             arrays,
             texts,
             list: list.collect::<Result<_, _>>()?,
@@ -59,18 +60,18 @@ impl Reader<'_> {
         span: Range<usize>,
         arrays: bool,
         buffers: Buffers<'_>,
-    ) -> Result<Arg, InputError> {
+    ) -> Result<KernelArgument, InputError> {
         let (number_type, number) = match arg {
             wire::Arg::Text(text) => return self.named(text, span, arrays, buffers),
             wire::Arg::Integer(_) | wire::Arg::Real(_) => {
-                return Ok(Arg::Number(self.number(arg, span)?));
+                return Ok(Argument::Number(self.number(arg, span)?));
             }
             wire::Arg::Composed(Composed::Struct(members)) => {
                 let member = |arg: &wire::Arg| match arg {
                     wire::Arg::Composed(Composed::At(byte)) => self.place(*byte, &span),
                     _ => self.arg(arg, self.within(arg, &span), arrays, buffers),
                 };
-                return Ok(Arg::Struct(
+                return Ok(Argument::Struct(
                     members.iter().map(member).collect::<Result<_, _>>()?,
                 ));
             }
@@ -89,13 +90,13 @@ impl Reader<'_> {
             wire::Arg::Composed(Composed::F64(number)) => (NumberType::F64, number),
         };
         let place = self.within(number, &span);
-        Ok(Arg::Typed(number_type, self.number(number, place)?))
+        Ok(Argument::Typed(number_type, self.number(number, place)?))
     }
 
     /// A byte at which a member begins.
-    fn place(&self, byte: u32, span: &Range<usize>) -> Result<Arg, InputError> {
+    fn place(&self, byte: u32, span: &Range<usize>) -> Result<KernelArgument, InputError> {
         if byte <= MAX_BYTES {
-            return Ok(Arg::At(byte));
+            return Ok(Argument::At(byte));
         }
         let message = format!("`{{ at = {byte} }}` is beyond every parameter");
         let remedy = format!("a kernel's parameters take {MAX_BYTES} bytes at most");
@@ -123,25 +124,25 @@ impl Reader<'_> {
         span: Range<usize>,
         arrays: bool,
         buffers: Buffers<'_>,
-    ) -> Result<Arg, InputError> {
+    ) -> Result<KernelArgument, InputError> {
         let name = text.trim();
         let fields = self.operator.fields();
         self.one_meaning(name, span.clone(), buffers)?;
         if let Some(place) = fields.iter().position(|field| field.name == name) {
-            return Ok(Arg::Operand(OperandRef::Field(place)));
+            return Ok(Argument::Operand(OperandRef::Field(place)));
         }
         if let Some(own) = buffers.scratch.iter().find(|s| s.name == name) {
             return Ok(match own.per_group {
-                true => Arg::Operand(OperandRef::Scratch(own.slot)),
-                false => Arg::CallScratch(own.slot),
+                true => Argument::Operand(OperandRef::Scratch(own.slot)),
+                false => Argument::CallScratch(own.slot),
             });
         }
         if let Some(place) = buffers.maps.iter().position(|map| map.name == name) {
-            return Ok(Arg::Map(place));
+            return Ok(Argument::Map(place));
         }
         if arrays && self.is_per_group(name) {
             let formula = self.formula_at(&Value::Text(name.to_owned()), span)?;
-            return Ok(Arg::PerGroup(formula));
+            return Ok(Argument::PerGroup(formula));
         }
         let is_constant = self.operator.constants.iter().any(|(own, _)| own == name);
         if is_identifier(name) && !is_constant && !self.knows(name) {
@@ -159,7 +160,7 @@ impl Reader<'_> {
             return Err(self.document.error(span, message, remedy));
         }
         let arg = wire::Arg::Text(text.to_owned());
-        Ok(Arg::Number(self.number(&arg, span)?))
+        Ok(Argument::Number(self.number(&arg, span)?))
     }
 
     /// Refuses a name with two meanings.
@@ -196,7 +197,7 @@ impl Reader<'_> {
         }
     }
 
-    fn number(&self, arg: &wire::Arg, span: Range<usize>) -> Result<Number, InputError> {
+    fn number(&self, arg: &wire::Arg, span: Range<usize>) -> Result<Number<Formula>, InputError> {
         let value = match arg {
             wire::Arg::Real(value) if !value.is_finite() => {
                 let remedy = "let the kernel make it, e.g. from 0";

@@ -11,8 +11,7 @@ use super::wire::FrontMatter;
 use super::{Headers, Library};
 use crate::operator::abi;
 use dgx_core::diagnostic::{InputError, SourceFile};
-use dgx_core::operator::Operator;
-use dgx_core::operators;
+use dgx_core::operator::{self, Operator};
 
 /// The header that declares a kernel's parameters.
 const ABI: &str = "dgx/abi.cuh";
@@ -36,7 +35,7 @@ pub(super) fn shown<'l>(
     empty: &[String],
 ) -> Cow<'l, Library> {
     let mut library = Cow::Borrowed(library);
-    if *operator != **operators::default_operator() {
+    if *operator != **operator::default_operator() {
         library = Cow::Owned(library.with(ABI, abi::header(operator)));
     }
     if !include.is_empty() {

@@ -17,8 +17,7 @@ use dgx_core::document::{Document, Formula, Spanned, Value};
 use dgx_core::domain::bounds::CLAIM;
 use dgx_core::domain::{Chip, Claim, ContenderId, Joined, Status, printable_line};
 use dgx_core::expr::{self, CALL_NAMES};
-use dgx_core::operator::Operator;
-use dgx_core::operators;
+use dgx_core::operator::{self, Operator};
 
 const GUIDE: &str = "`dgx schema variant` lists the keys";
 /// `Group::scratch` and `Args::scratch` have this many slots.
@@ -53,7 +52,7 @@ pub(super) fn read(
         has_tiles: false,
         catalog,
         lookup,
-        operator: Arc::clone(operators::default_operator()),
+        operator: Arc::clone(operator::default_operator()),
     };
     reader.parent = reader.extended(&wire)?;
     reader.operator = reader.operator(&wire)?;
@@ -177,16 +176,8 @@ impl Reader<'_> {
         let tiles = self.either(wire.tiles.as_ref(), parent.and_then(|p| p.tiles.as_ref()))?;
         self.has_tiles = tiles.is_some();
         let deal = self.deal(wire.deal.as_ref())?;
-        let tune = match (&wire.tune, parent.and_then(|p| p.tune.as_ref())) {
-            (Some(tune), _) => Some(self.minimise(&tune.minimise, deal.is_some())?),
-            (None, Some(tune)) => Some(self.inherited_minimise(&tune.minimise, deal.is_some())?),
-            (None, None) => None,
-        };
-        let requires = match (&wire.requires, parent) {
-            (Some(requires), _) => self.formulas(requires)?,
-            (None, Some(parent)) => self.inherit_all(&parent.requires)?,
-            (None, None) => Vec::new(),
-        };
+        let minimise = self.minimised(&wire, deal.is_some())?;
+        let requires = self.requires(&wire)?;
         let order = self.either(wire.order.as_ref(), parent.and_then(|p| p.order.as_ref()))?;
         let scratch = self.scratch(&wire.scratch)?;
         let maps = self.maps(&wire.map, &scratch)?;
@@ -221,7 +212,7 @@ impl Reader<'_> {
             expect: wire.expect.unwrap_or(Status::Ok),
             params: defined.params,
             definitions: defined.definitions,
-            tune: tune.map(|minimise| Tune {
+            tune: minimise.map(|minimise| Tune {
                 choose: defined.choose,
                 minimise,
             }),
@@ -239,6 +230,29 @@ impl Reader<'_> {
         })
     }
 
+    /// What the choice of tuned constants minimises.
+    fn minimised(
+        &mut self,
+        wire: &FrontMatter,
+        dealt: bool,
+    ) -> Result<Option<Formula>, InputError> {
+        let parent = self.parent.clone();
+        let inherited = parent.as_ref().and_then(|parent| parent.tune.as_ref());
+        match (&wire.tune, inherited) {
+            (Some(tune), _) => self.minimise(&tune.minimise, dealt).map(Some),
+            (None, Some(tune)) => self.inherited_minimise(&tune.minimise, dealt).map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn requires(&self, wire: &FrontMatter) -> Result<Vec<Formula>, InputError> {
+        match (&wire.requires, &self.parent) {
+            (Some(requires), _) => self.formulas(requires),
+            (None, Some(parent)) => self.inherit_all(&parent.requires),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
     /// The operator that it names, or its folder, or the variant it extends.
     fn operator(&self, wire: &FrontMatter) -> Result<Arc<Operator>, InputError> {
         match (&wire.operator, &self.lookup.operator, &self.parent) {
@@ -248,16 +262,16 @@ impl Reader<'_> {
                 "leave `operator` out, or move the file",
             )),
             (Some(name), _, _) => {
-                operators::named(Some(name.get_ref())).map_err(|error| match error.location() {
+                operator::named(Some(name.get_ref())).map_err(|error| match error.location() {
                     None => self
                         .document
                         .error(name.span(), error.message(), error.remedy()),
                     Some(_) => error,
                 })
             }
-            (None, Some(folder), _) => operators::named(Some(folder)),
+            (None, Some(folder), _) => operator::named(Some(folder)),
             (None, None, Some(parent)) => Ok(Arc::clone(&parent.operator)),
-            (None, None, None) => Ok(Arc::clone(operators::default_operator())),
+            (None, None, None) => Ok(Arc::clone(operator::default_operator())),
         }
     }
 

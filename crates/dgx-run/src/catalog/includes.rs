@@ -20,7 +20,7 @@ pub(super) struct Includes {
 /// are handled, conditions are not.
 pub(super) fn wishes(text: &str) -> Includes {
     let mut found = Includes::default();
-    for line in without_comments(&spliced(text)).lines() {
+    for line in without_comments(&join_continued_lines(text)).lines() {
         let directive = line.find('#').into_iter().chain(line.find("%:")).min();
         let from = match directive {
             Some(at) => at,
@@ -53,7 +53,7 @@ fn wish(rest: &str) -> Option<Include> {
 }
 
 /// Lines that end in a backslash joined with the next.
-fn spliced(text: &str) -> String {
+fn join_continued_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         match line.trim_end().strip_suffix('\\') {

@@ -38,9 +38,11 @@ pub use variant::Definition;
 pub use variant::TensorMap;
 pub use variant::Tune;
 pub use variant::combinations;
-pub use variant::{Arg, Args, Contender, Launch, LaunchKey, Number, Pick, Scratch, Variant};
+pub use variant::{Contender, Launch, LaunchKey, Pick, Scratch, Variant};
 pub(crate) use variant::{MAKESPAN, MINIMUM};
-pub use vocabulary::{Fill, Language, MapType, NumberType, OperandRef, Swizzle};
+pub use vocabulary::{
+    Argument, Arguments, Fill, Language, MapType, Number, NumberType, OperandRef, Swizzle,
+};
 
 use schemars::{Schema, SchemaGenerator};
 
@@ -51,8 +53,7 @@ use dgx_core::config::Yardstick;
 use dgx_core::diagnostic::{InputError, SourceFile, nearest};
 use dgx_core::domain::{Chip, bounds, printable_line};
 use dgx_core::files;
-use dgx_core::operator::Operator;
-use dgx_core::operators;
+use dgx_core::operator::{self, Operator};
 
 /// Where variants are looked for by default.
 pub const DEFAULT_FOLDER: &str = "variants";
@@ -128,7 +129,7 @@ impl Catalog {
     }
 
     fn add_folder(&mut self, folder: &Path) -> Result<(), InputError> {
-        for operator in operators::known() {
+        for operator in operator::known() {
             let own = folder.join(&operator);
             if own.is_dir() {
                 self.add_designs(&own, Some(&operator))?;

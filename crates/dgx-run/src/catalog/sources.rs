@@ -9,7 +9,7 @@ use super::vocabulary::Language;
 use dgx_core::diagnostic::{InputError, SourceFile};
 use dgx_core::domain::printable_line;
 use dgx_core::files;
-use dgx_core::operators;
+use dgx_core::operator;
 
 /// Whether a file is a source. Editors leave hidden files, which are not. A `.cu` is always a
 /// variant; PTX and Python only with front matter: their own, or a `NAME.toml` that does not belong
@@ -109,7 +109,7 @@ pub(super) fn passed_over(path: &Path) -> Option<InputError> {
     }
     let shown = printable_line(&path.display().to_string());
     if path.is_dir() {
-        if operators::known().any(|operator| operator.as_bytes() == name) {
+        if operator::known().any(|operator| operator.as_bytes() == name) {
             return None;
         }
         let mut entries = std::fs::read_dir(path).ok()?.flatten();

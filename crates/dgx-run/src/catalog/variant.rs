@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Headers;
-use super::{Fill, Language, MapType, NumberType, OperandRef, Swizzle};
+use super::{Argument, Arguments, Fill, Language, MapType, Number, OperandRef, Swizzle};
 use dgx_core::diagnostic::{InputError, SourceFile, did_you_mean};
 use dgx_core::document::Formula;
 use dgx_core::domain::{Claim, ContenderId, Status};
-use dgx_core::operator::Operator;
-use dgx_core::operators;
+use dgx_core::operator::{self, Operator};
 
 /// One source with its front matter read and checked.
 #[derive(Clone, Debug)]
@@ -137,7 +136,7 @@ pub struct Launch {
     pub smem: Option<Formula>,
     pub pdl: bool,
     /// One `dgx::Args` if there are none.
-    pub args: Option<Args>,
+    pub args: Option<Arguments<Formula, Formula>>,
     /// For Triton's compiler, by name.
     pub options: Vec<(String, Formula)>,
     /// The file that it is written in, and the values of `kernel` and `args` there.
@@ -190,42 +189,7 @@ impl Launch {
     }
 }
 
-/// The arguments of a kernel.
-#[derive(Clone, Debug)]
-pub struct Args {
-    /// Tensors and sizes are arrays with an entry for each group.
-    pub arrays: bool,
-    /// As written.
-    pub texts: Vec<String>,
-    pub list: Vec<Arg>,
-}
-
-#[derive(Clone, Debug)]
-pub enum Arg {
-    /// A tensor of the operator, or a scratch buffer of each group.
-    Operand(OperandRef),
-    /// A scratch buffer of the call, by its slot.
-    CallScratch(usize),
-    /// A tensor map, by its index.
-    Map(usize),
-    Number(Number),
-    /// A value of each group.
-    PerGroup(Formula),
-    Typed(NumberType, Number),
-    /// Members one after the other, each aligned to its size.
-    Struct(Vec<Arg>),
-    /// Among members: the byte at which the next begins.
-    At(u32),
-}
-
-/// A number that may depend on the shape.
-#[derive(Clone, Debug)]
-pub enum Number {
-    Integer(Formula),
-    Real(f64),
-}
-
-impl Arg {
+impl Argument<Formula, Formula> {
     /// The formulas it contains.
     pub(super) fn formulas(&self) -> Vec<&Formula> {
         match self {
@@ -251,7 +215,7 @@ impl Variant {
             flags: Vec::new(),
             headers: Arc::default(),
             include: Vec::new(),
-            operator: Arc::clone(operators::default_operator()),
+            operator: Arc::clone(operator::default_operator()),
             summary: "broken: its front matter cannot be used".to_owned(),
             parent: None,
             round: None,

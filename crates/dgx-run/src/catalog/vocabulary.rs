@@ -17,6 +17,71 @@ pub enum OperandRef {
     Scratch(usize),
 }
 
+/// The arguments of a kernel. A whole number is `I` and a value of each group `G`: formulas in a
+/// variant, numbers in a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arguments<I = i64, G = Vec<u32>> {
+    /// Tensors, maps and sizes are arrays with an entry for each group.
+    pub arrays: bool,
+    /// As written.
+    pub texts: Vec<String>,
+    pub list: Vec<Argument<I, G>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Argument<I = i64, G = Vec<u32>> {
+    /// A tensor of the operator, or a scratch buffer of each group.
+    Operand(OperandRef),
+    /// A scratch buffer of the call, by its slot.
+    CallScratch(usize),
+    /// A tensor map, by its index.
+    Map(usize),
+    /// With the width that the kernel declares.
+    Number(Number<I>),
+    PerGroup(G),
+    Typed(NumberType, Number<I>),
+    /// Members one after the other, each aligned to its size.
+    Struct(Vec<Argument<I, G>>),
+    /// Among members: the byte at which the next begins.
+    At(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Number<I = i64> {
+    Integer(I),
+    Real(f64),
+}
+
+impl<I, G> Argument<I, G> {
+    /// The same argument with each number evaluated.
+    pub fn evaluated<J, H, E>(
+        &self,
+        integer: &impl Fn(&I) -> Result<J, E>,
+        per_group: &impl Fn(&G) -> Result<H, E>,
+    ) -> Result<Argument<J, H>, E> {
+        let number = |number: &Number<I>| match number {
+            Number::Integer(value) => integer(value).map(Number::Integer),
+            Number::Real(value) => Ok(Number::Real(*value)),
+        };
+        Ok(match self {
+            Self::Operand(operand) => Argument::Operand(*operand),
+            Self::CallScratch(slot) => Argument::CallScratch(*slot),
+            Self::Map(place) => Argument::Map(*place),
+            Self::Number(value) => Argument::Number(number(value)?),
+            Self::PerGroup(value) => Argument::PerGroup(per_group(value)?),
+            Self::Typed(of, value) => Argument::Typed(*of, number(value)?),
+            Self::Struct(members) => {
+                let members = members.iter().map(|one| one.evaluated(integer, per_group));
+                Argument::Struct(members.collect::<Result<_, _>>()?)
+            }
+            Self::At(byte) => Argument::At(*byte),
+        })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MapType {

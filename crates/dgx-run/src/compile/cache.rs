@@ -48,7 +48,7 @@ fn is_checkout(folder: &Path) -> bool {
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
-    spare: Arc<OnceLock<TempDir>>,
+    temporary_folder: Arc<OnceLock<TempDir>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -99,12 +99,12 @@ impl Cache {
     pub fn open(root: &Path) -> Result<Self, Error> {
         let cache = Self {
             root: root.join(IMAGES),
-            spare: Arc::default(),
+            temporary_folder: Arc::default(),
         };
         match fs::create_dir_all(&cache.root) {
             Ok(()) => clear_away(&cache.root),
             Err(source) => {
-                cache.spare(source)?;
+                cache.temporary_folder(source)?;
             }
         }
         Ok(cache)
@@ -112,21 +112,24 @@ impl Cache {
 
     /// The folder of an entry. Workers get this path and read the entry themselves.
     pub fn folder(&self, key: &str) -> PathBuf {
-        let spare = self.spare.get().map(|spare| spare.path().join(key));
-        spare
+        let temporary_folder = self
+            .temporary_folder
+            .get()
+            .map(|temporary_folder| temporary_folder.path().join(key));
+        temporary_folder
             .filter(|folder| folder.exists())
             .unwrap_or_else(|| self.root.join(key))
     }
 
     /// The folder of entries once the cache could not be written; reports that once.
-    fn spare(&self, source: io::Error) -> Result<&Path, Error> {
-        if self.spare.get().is_none() {
+    fn temporary_folder(&self, source: io::Error) -> Result<&Path, Error> {
+        if self.temporary_folder.get().is_none() {
             let failed = |source| Error::Cache {
                 path: self.root.clone(),
                 source,
             };
             let folder = tempfile::tempdir().map_err(failed)?;
-            if self.spare.set(folder).is_ok() {
+            if self.temporary_folder.set(folder).is_ok() {
                 remark!(
                     "warning: the cache {} cannot be written ({source}): what is compiled is kept \
                      for this run only; DGX_CACHE names another folder",
@@ -134,7 +137,10 @@ impl Cache {
                 );
             }
         }
-        Ok(self.spare.get().map_or(&self.root, TempDir::path))
+        Ok(self
+            .temporary_folder
+            .get()
+            .map_or(&self.root, TempDir::path))
     }
 
     /// The entry for `key`.
@@ -196,7 +202,7 @@ impl Cache {
         let Err(why) = write(&self.root, key, outcome) else {
             return Ok(());
         };
-        write(self.spare(why)?, key, outcome).map_err(failed)
+        write(self.temporary_folder(why)?, key, outcome).map_err(failed)
     }
 }
 

@@ -3,9 +3,8 @@
 use half::{bf16, f16};
 
 use super::{KernelReport, Param, ParamKind};
-use crate::catalog::NumberType;
+use crate::catalog::{Argument, Arguments, Number, NumberType};
 use crate::operator::abi;
-use crate::plan::{Argument, Arguments, Number};
 
 /// Bytes of a tensor map.
 const MAP: u32 = abi::TENSOR_MAP as u32;

@@ -76,8 +76,8 @@ pub(super) fn run(
         thread::spawn(move || stdin.write_all(&input));
     }
     let heard = [
-        child.stdout.take().map(overhear),
-        child.stderr.take().map(overhear),
+        child.stdout.take().map(read_all),
+        child.stderr.take().map(read_all),
     ];
     let began = Instant::now();
     let most = limits.time * PATIENCE;
@@ -95,7 +95,7 @@ pub(super) fn run(
     // until it is reaped.
     let _ = killpg(group, Signal::SIGKILL);
     let status = child.wait().map_err(|e| NoImage::Died(e.to_string()))?;
-    let [stdout, stderr] = heard.map(|words| words.map_or_else(String::new, hear));
+    let [stdout, stderr] = heard.map(|words| words.map_or_else(String::new, received_text));
     match waiting {
         Some(why) => Err(why),
         None => Ok(ToolOutput {
@@ -116,7 +116,7 @@ fn has_ended(child: u32) -> bool {
 }
 
 /// Reads all output, and keeps the beginning.
-fn overhear(mut words: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+fn read_all(mut words: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, kept) = channel();
     thread::spawn(move || {
         let mut first = Vec::new();
@@ -127,7 +127,7 @@ fn overhear(mut words: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     kept
 }
 
-fn hear(kept: Receiver<Vec<u8>>) -> String {
+fn received_text(kept: Receiver<Vec<u8>>) -> String {
     match kept.recv_timeout(HEARING) {
         Ok(words) => String::from_utf8_lossy(&words).into_owned(),
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => String::new(),

@@ -333,7 +333,7 @@ impl Array {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::group;
 
     #[test]

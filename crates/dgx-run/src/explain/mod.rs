@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use dgx_core::config::target::default_device;
     use dgx_core::domain::{ContenderId, Timing};
-    use dgx_core::operators;
+    use dgx_core::operator;
     use dgx_core::record::synthetic::group;
 
     fn shape(ms: &[u32], k: u32) -> Shape {
@@ -272,7 +272,7 @@ mod tests {
     fn fit_of(shape: &Shape, call: &OperatorCall, build: &Build) -> CallFit {
         let ceiling = default_device().ceiling(Timing::Measured);
         CallFit::of(
-            (operators::default_operator(), shape),
+            (operator::default_operator(), shape),
             call,
             build,
             &default_device().limits,

@@ -155,7 +155,7 @@ static_assert(sizeof(Args) == {args}, \"keep in step with crates/dgx-run/src/ope
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
 
     #[test]
     fn the_dual_gemm_has_the_layout_it_always_had() {

@@ -251,7 +251,7 @@ impl Checksum {
 mod tests {
     use super::*;
     use dgx_core::domain::{Distribution, Shape};
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::grouped;
 
     fn shape() -> Shape {

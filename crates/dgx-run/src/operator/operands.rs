@@ -9,8 +9,7 @@ use super::draw::{OperandDraw, OperandSide};
 use super::evaluate::Problem;
 use dgx_core::domain::Distribution;
 use dgx_core::domain::{Group, Shape};
-use dgx_core::operator::{ElementType, Operator, Product};
-use dgx_core::operators;
+use dgx_core::operator::{self, ElementType, Operator, Product};
 
 /// Elements along the depth of a product that share a scale.
 pub(crate) const SCALE_BLOCK: usize = 16;
@@ -109,7 +108,7 @@ impl GroupOperands {
 /// Names the operands of a shape, and so their expected result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProblemKey {
-    #[serde(with = "operators::wire")]
+    #[serde(with = "operator::wire")]
     pub operator: Arc<Operator>,
     pub shape: Shape,
     pub distribution: Distribution,
@@ -191,7 +190,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::group;
 
     const DEPTH: usize = 2048;

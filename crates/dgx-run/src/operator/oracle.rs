@@ -136,8 +136,8 @@ impl Oracle {
                             wanted: moved.value,
                         })
                     };
-                    let spots = spots(answer.rows, answer.columns, rng);
-                    if let Some(departure) = spots.into_par_iter().find_map_first(departure) {
+                    let spot_places = spot_places(answer.rows, answer.columns, rng);
+                    if let Some(departure) = spot_places.into_par_iter().find_map_first(departure) {
                         return Err(departure);
                     }
                 }
@@ -149,7 +149,7 @@ impl Oracle {
 }
 
 /// The corners of an output and a few places that `rng` chooses.
-fn spots(rows: usize, columns: usize, rng: &mut impl Rng) -> Vec<(usize, usize)> {
+fn spot_places(rows: usize, columns: usize, rng: &mut impl Rng) -> Vec<(usize, usize)> {
     let (bottom, right) = (rows - 1, columns - 1);
     let corners = [(0, 0), (0, right), (bottom, 0), (bottom, right)];
     let drawn = (0..SPOTS).map(|_| (rng.random_range(0..rows), rng.random_range(0..columns)));

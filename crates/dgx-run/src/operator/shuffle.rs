@@ -201,7 +201,7 @@ mod tests {
     use super::*;
     use dgx_core::domain::Distribution;
     use dgx_core::domain::Shape;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::group;
 
     #[test]

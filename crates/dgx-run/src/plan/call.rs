@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::deal::TileAssignment;
-use crate::catalog::{Fill, MapType, NumberType, OperandRef, Swizzle};
+use crate::catalog::{Arguments, Fill, MapType, OperandRef, Swizzle};
 
 /// One call of a contender on a shape. Every per-group list is in the order
 /// the kernel sees its groups (`group_order`), not in the shape's.
@@ -40,17 +40,17 @@ pub struct TileLists {
 
 impl TileLists {
     /// Lays out the workers' lists, ended by `end`.
-    pub(super) fn new(hands: &TileAssignment, end: u32) -> Self {
-        let rows = hands.tiles.iter().map(Vec::len).max().unwrap_or(1);
+    pub(super) fn new(assignment: &TileAssignment, end: u32) -> Self {
+        let rows = assignment.tiles.iter().map(Vec::len).max().unwrap_or(1);
         let row = |i: usize| {
-            let hands = hands.tiles.iter();
-            hands.map(move |hand| hand.get(i).copied().unwrap_or(end))
+            let assignment = assignment.tiles.iter();
+            assignment.map(move |worker| worker.get(i).copied().unwrap_or(end))
         };
         Self {
-            workers: hands.tiles.len() as u32,
+            workers: assignment.tiles.len() as u32,
             tiles: (1..=rows).flat_map(row).collect(),
-            cost: hands.cost,
-            makespan: hands.makespan,
+            cost: assignment.cost,
+            makespan: assignment.makespan,
         }
     }
 
@@ -135,43 +135,6 @@ pub struct LaunchGeometry {
     /// For Triton's compiler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<BTreeMap<String, i64>>,
-}
-
-/// The arguments of a kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Arguments {
-    /// Operands and maps are arrays with an entry for each group.
-    pub arrays: bool,
-    /// As written.
-    pub texts: Vec<String>,
-    pub list: Vec<Argument>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Argument {
-    Operand(OperandRef),
-    /// By its slot in [`OperatorCall::scratch`].
-    CallScratch(usize),
-    /// By its index in [`OperatorCall::maps`].
-    Map(usize),
-    /// With the width that the kernel declares.
-    Number(Number),
-    /// An array in memory, with an entry for each group.
-    PerGroup(Vec<u32>),
-    Typed(NumberType, Number),
-    /// Members one after the other, each aligned to its size.
-    Struct(Vec<Argument>),
-    /// Among members: the byte at which the next begins.
-    At(u32),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Number {
-    Integer(i64),
-    Real(f64),
 }
 
 impl LaunchGeometry {

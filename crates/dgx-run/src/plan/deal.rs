@@ -24,23 +24,23 @@ pub(super) struct TileAssignment {
 }
 
 /// Tile i costs `costs[i]`.
-pub(super) fn deal(costs: &[u64], workers: usize) -> TileAssignment {
-    let mut hands: Vec<WorkerTiles> = (0..workers.min(costs.len()))
+pub(super) fn deal(costs: &[u64], count: usize) -> TileAssignment {
+    let mut workers: Vec<WorkerTiles> = (0..count.min(costs.len()))
         .map(|tile| WorkerTiles::new(tile, costs))
         .collect();
     let alike = costs.iter().all(|cost| *cost == costs[0] && *cost > 0);
     match alike {
-        true => in_turn(&mut hands, costs),
-        false => longest_first(&mut hands, costs),
+        true => in_turn(&mut workers, costs),
+        false => longest_first(&mut workers, costs),
     }
-    let looked_at = match !alike && costs.len() <= FEW.saturating_mul(workers) {
-        true => even_out(&mut hands, costs),
+    let looked_at = match !alike && costs.len() <= FEW.saturating_mul(count) {
+        true => even_out(&mut workers, costs),
         false => 0,
     };
-    let makespan = hands.iter().map(|hand| hand.load).max().unwrap_or(0);
-    let tiles = hands.into_iter().map(|mut hand| {
-        hand.tiles.sort_unstable();
-        hand.tiles
+    let makespan = workers.iter().map(|worker| worker.load).max().unwrap_or(0);
+    let tiles = workers.into_iter().map(|mut worker| {
+        worker.tiles.sort_unstable();
+        worker.tiles
     });
     TileAssignment {
         tiles: tiles.collect(),
@@ -66,51 +66,51 @@ impl WorkerTiles {
 }
 
 /// What `longest_first` does with tiles of one length.
-fn in_turn(hands: &mut [WorkerTiles], costs: &[u64]) {
-    let workers = hands.len();
-    for (tile, cost) in costs.iter().enumerate().skip(workers) {
-        let hand = &mut hands[tile % workers];
-        hand.tiles.push(tile as u32);
-        hand.load = hand.load.saturating_add(*cost);
+fn in_turn(workers: &mut [WorkerTiles], costs: &[u64]) {
+    let count = workers.len();
+    for (tile, cost) in costs.iter().enumerate().skip(count) {
+        let worker = &mut workers[tile % count];
+        worker.tiles.push(tile as u32);
+        worker.load = worker.load.saturating_add(*cost);
     }
 }
 
 /// The longest remaining tile to the least loaded worker, until none is left.
-fn longest_first(hands: &mut [WorkerTiles], costs: &[u64]) {
-    let mut rest: Vec<usize> = (hands.len()..costs.len()).collect();
+fn longest_first(workers: &mut [WorkerTiles], costs: &[u64]) {
+    let mut rest: Vec<usize> = (workers.len()..costs.len()).collect();
     rest.sort_by_key(|tile| Reverse(costs[*tile]));
-    let mut queue: BinaryHeap<_> = (0..hands.len())
-        .map(|w| Reverse((hands[w].load, w)))
+    let mut queue: BinaryHeap<_> = (0..workers.len())
+        .map(|w| Reverse((workers[w].load, w)))
         .collect();
     for tile in rest {
         if let Some(Reverse((load, w))) = queue.pop() {
-            hands[w].tiles.push(tile as u32);
-            hands[w].load = load.saturating_add(costs[tile]);
-            queue.push(Reverse((hands[w].load, w)));
+            workers[w].tiles.push(tile as u32);
+            workers[w].load = load.saturating_add(costs[tile]);
+            queue.push(Reverse((workers[w].load, w)));
         }
     }
 }
 
 /// Moves a tile of the busiest worker to another, or exchanges it for a shorter one, as long as
 /// that helps. Returns the number of examined exchanges.
-fn even_out(hands: &mut [WorkerTiles], costs: &[u64]) -> usize {
+fn even_out(workers: &mut [WorkerTiles], costs: &[u64]) -> usize {
     let mut looked_at = 0;
     while looked_at < PATIENCE {
-        let Some(busiest) = (0..hands.len()).max_by_key(|w| hands[*w].load) else {
+        let Some(busiest) = (0..workers.len()).max_by_key(|w| workers[*w].load) else {
             break;
         };
-        let Some(trade) = best_trade(hands, costs, busiest, &mut looked_at) else {
+        let Some(trade) = best_trade(workers, costs, busiest, &mut looked_at) else {
             break;
         };
-        let given = hands[busiest].tiles.swap_remove(trade.given);
-        hands[trade.to].tiles.push(given);
+        let given = workers[busiest].tiles.swap_remove(trade.given);
+        workers[trade.to].tiles.push(given);
         if let Some(taken) = trade.taken {
-            let taken = hands[trade.to].tiles.swap_remove(taken);
-            hands[busiest].tiles.push(taken);
+            let taken = workers[trade.to].tiles.swap_remove(taken);
+            workers[busiest].tiles.push(taken);
         }
         for w in [busiest, trade.to] {
-            let loads = hands[w].tiles.iter().map(|tile| costs[*tile as usize]);
-            hands[w].load = loads.fold(0, u64::saturating_add);
+            let loads = workers[w].tiles.iter().map(|tile| costs[*tile as usize]);
+            workers[w].load = loads.fold(0, u64::saturating_add);
         }
     }
     looked_at
@@ -124,14 +124,14 @@ struct TileExchange {
 }
 
 fn best_trade(
-    hands: &[WorkerTiles],
+    workers: &[WorkerTiles],
     costs: &[u64],
     busiest: usize,
     looked_at: &mut usize,
 ) -> Option<TileExchange> {
-    let cost = |hand: &WorkerTiles, place: usize| costs[hand.tiles[place] as usize];
-    let from = &hands[busiest];
-    let all: usize = hands.iter().map(|hand| hand.tiles.len()).sum();
+    let cost = |worker: &WorkerTiles, place: usize| costs[worker.tiles[place] as usize];
+    let from = &workers[busiest];
+    let all: usize = workers.iter().map(|worker| worker.tiles.len()).sum();
     let mut best: Option<(u64, TileExchange)> = None;
     for given in 1..from.tiles.len() {
         *looked_at += all - from.tiles.len();
@@ -140,20 +140,20 @@ fn best_trade(
         if (1..given).any(|earlier| cost(from, earlier) == long) {
             continue;
         }
-        for (to, hand) in hands.iter().enumerate().filter(|(w, _)| *w != busiest) {
+        for (to, worker) in workers.iter().enumerate().filter(|(w, _)| *w != busiest) {
             // After a trade the longer of the two lasts at least as long as their mean.
             let least = best.as_ref().map_or(from.load, |(least, _)| *least);
-            if from.load.midpoint(hand.load) >= least {
+            if from.load.midpoint(worker.load) >= least {
                 continue;
             }
-            for taken in std::iter::once(None).chain((1..hand.tiles.len()).map(Some)) {
-                let short = taken.map_or(0, |place| cost(hand, place));
+            for taken in std::iter::once(None).chain((1..worker.tiles.len()).map(Some)) {
+                let short = taken.map_or(0, |place| cost(worker, place));
                 if short >= long {
                     continue;
                 }
                 let loads = (
                     from.load.saturating_sub(long - short),
-                    hand.load.saturating_add(long - short),
+                    worker.load.saturating_add(long - short),
                 );
                 let worse = loads.0.max(loads.1);
                 if worse < best.as_ref().map_or(from.load, |(least, _)| *least) {
@@ -182,10 +182,10 @@ mod tests {
         let mut all: Vec<u32> = tiles.concat();
         all.sort_unstable();
         assert_eq!(all, (0..500).collect::<Vec<u32>>());
-        for (worker, hand) in tiles.iter().enumerate() {
-            assert_eq!(hand[0], worker as u32);
-            assert!(hand.is_sorted());
-            let load: u64 = hand.iter().map(|tile| costs[*tile as usize]).sum();
+        for (number, worker) in tiles.iter().enumerate() {
+            assert_eq!(worker[0], number as u32);
+            assert!(worker.is_sorted());
+            let load: u64 = worker.iter().map(|tile| costs[*tile as usize]).sum();
             assert!(load <= makespan);
         }
     }
@@ -195,12 +195,12 @@ mod tests {
         for tiles in [1, 131, 132, 133, 1000] {
             let costs = vec![7; tiles];
             let dealt = |deal: fn(&mut [WorkerTiles], &[u64])| {
-                let hands = 0..tiles.min(132);
-                let mut hands: Vec<WorkerTiles> =
-                    hands.map(|tile| WorkerTiles::new(tile, &costs)).collect();
-                deal(&mut hands, &costs);
-                let hands = hands.into_iter();
-                hands.map(|h| (h.tiles, h.load)).collect::<Vec<_>>()
+                let workers = 0..tiles.min(132);
+                let mut workers: Vec<WorkerTiles> =
+                    workers.map(|tile| WorkerTiles::new(tile, &costs)).collect();
+                deal(&mut workers, &costs);
+                let workers = workers.into_iter();
+                workers.map(|w| (w.tiles, w.load)).collect::<Vec<_>>()
             };
             assert_eq!(dealt(in_turn), dealt(longest_first));
         }
@@ -222,17 +222,21 @@ mod tests {
     #[test]
     fn no_trade_is_better_than_the_best() {
         let costs: Vec<u64> = (0..60).map(|i| 1 + (i * 7919) % 97).collect();
-        let mut hands: Vec<WorkerTiles> =
+        let mut workers: Vec<WorkerTiles> =
             (0..7).map(|tile| WorkerTiles::new(tile, &costs)).collect();
-        longest_first(&mut hands, &costs);
-        let loads =
-            |hands: &[WorkerTiles]| hands.iter().map(|hand| hand.load).collect::<Vec<u64>>();
-        for busiest in 0..hands.len() {
-            let from = &hands[busiest];
-            let longer = |to: usize, moved: u64| (from.load - moved).max(hands[to].load + moved);
+        longest_first(&mut workers, &costs);
+        let loads = |workers: &[WorkerTiles]| {
+            workers
+                .iter()
+                .map(|worker| worker.load)
+                .collect::<Vec<u64>>()
+        };
+        for busiest in 0..workers.len() {
+            let from = &workers[busiest];
+            let longer = |to: usize, moved: u64| (from.load - moved).max(workers[to].load + moved);
             let mut least = from.load;
-            for to in (0..hands.len()).filter(|to| *to != busiest) {
-                let taken = hands[to].tiles[1..]
+            for to in (0..workers.len()).filter(|to| *to != busiest) {
+                let taken = workers[to].tiles[1..]
                     .iter()
                     .map(|tile| costs[*tile as usize]);
                 for short in taken.chain([0]) {
@@ -242,13 +246,15 @@ mod tests {
                     least = ends.fold(least, u64::min);
                 }
             }
-            let trade = best_trade(&hands, &costs, busiest, &mut 0);
+            let trade = best_trade(&workers, &costs, busiest, &mut 0);
             let found = trade.map_or(from.load, |trade| {
-                let cost = |hand: &WorkerTiles, place: usize| costs[hand.tiles[place] as usize];
-                let short = trade.taken.map_or(0, |place| cost(&hands[trade.to], place));
+                let cost = |worker: &WorkerTiles, place: usize| costs[worker.tiles[place] as usize];
+                let short = trade
+                    .taken
+                    .map_or(0, |place| cost(&workers[trade.to], place));
                 longer(trade.to, cost(from, trade.given) - short)
             });
-            assert_eq!(found, least, "{busiest} of {:?}", loads(&hands));
+            assert_eq!(found, least, "{busiest} of {:?}", loads(&workers));
         }
     }
 
@@ -261,11 +267,11 @@ mod tests {
             .flat_map(|t| [(4 * t).max(290 + 2 * t) * 112; 64])
             .collect();
         let even = costs.iter().sum::<u64>() as f64 / 132.0;
-        let mut hands: Vec<WorkerTiles> = (0..132)
+        let mut workers: Vec<WorkerTiles> = (0..132)
             .map(|tile| WorkerTiles::new(tile, &costs))
             .collect();
-        longest_first(&mut hands, &costs);
-        let before = hands.iter().map(|hand| hand.load).max().unwrap_or(0);
+        longest_first(&mut workers, &costs);
+        let before = workers.iter().map(|worker| worker.load).max().unwrap_or(0);
         assert!(before as f64 > 1.04 * even);
         assert!((deal(&costs, 132).makespan as f64) < 1.02 * even);
     }

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 
 use super::PlanTarget;
 use super::call::{
-    Argument, Arguments, LaunchGeometry, MapGeometry, MapLayout, Number, OperatorCall,
-    ScratchLayout, ScratchSize, TileLists,
+    LaunchGeometry, MapGeometry, MapLayout, OperatorCall, ScratchLayout, ScratchSize, TileLists,
 };
 use super::deal::{TileAssignment, deal};
 use crate::catalog::{
-    self, Arg, Contender, Definition, Language, Launch, MAKESPAN, MINIMUM, Pick, Scratch,
+    Arguments, Contender, Definition, Language, Launch, MAKESPAN, MINIMUM, Pick, Scratch,
     TensorMap, Tune, Variant, combinations,
 };
 use dgx_core::diagnostic::InputError;
@@ -49,14 +48,14 @@ impl Known {
         &self,
         contender: &Contender,
         shape: &Shape,
-        machine: &PlanTarget,
+        target: &PlanTarget,
         steps: &Steps,
     ) -> Result<Values, InputError> {
         let key = (contender.id.clone(), shape.name.clone());
         if let Some(values) = self.0.borrow().get(&key) {
             return Ok(values.clone());
         }
-        let values = values(contender, shape, machine, steps)?;
+        let values = values(contender, shape, target, steps)?;
         self.0.borrow_mut().insert(key, values.clone());
         Ok(values)
     }
@@ -67,13 +66,13 @@ pub(super) fn applies(
     pick: &Pick,
     variant: &Variant,
     shape: &Shape,
-    machine: &PlanTarget,
+    target: &PlanTarget,
     steps: &Steps,
 ) -> Result<bool, InputError> {
     let none = Values::default();
     match &pick.when {
         Some(when) => {
-            Ok(Evaluator::new(variant, shape, machine, &none, steps).call_value(when)? != 0)
+            Ok(Evaluator::new(variant, shape, target, &none, steps).call_value(when)? != 0)
         }
         None => Ok(true),
     }
@@ -84,17 +83,17 @@ pub(super) fn applies(
 pub(super) fn terms(
     pick: &Pick,
     shape: &Shape,
-    machine: &PlanTarget,
+    target: &PlanTarget,
     known: &Known,
     steps: &Steps,
 ) -> Result<Result<(Vec<i64>, Values), String>, InputError> {
-    let values = known.values(&pick.contender, shape, machine, steps)?;
+    let values = known.values(&pick.contender, shape, target, steps)?;
     let mut names = values.clone();
     if let Some(minimum) = values.minimum {
         names.constants.insert(MINIMUM.to_owned(), minimum);
     }
     let variant = &pick.contender.variant;
-    let mut evaluator = Evaluator::new(variant, shape, machine, &names, steps);
+    let mut evaluator = Evaluator::new(variant, shape, target, &names, steps);
     if let Some(reason) = evaluator.unmet_requirement()? {
         return Ok(Err(reason));
     }
@@ -107,7 +106,7 @@ pub(super) fn terms(
 fn values(
     contender: &Contender,
     shape: &Shape,
-    machine: &PlanTarget,
+    target: &PlanTarget,
     steps: &Steps,
 ) -> Result<Values, InputError> {
     let variant = &contender.variant;
@@ -123,7 +122,7 @@ fn values(
             per_group,
         } in &variant.definitions
         {
-            let evaluator = Evaluator::new(variant, shape, machine, &known, steps);
+            let evaluator = Evaluator::new(variant, shape, target, &known, steps);
             if *per_group {
                 let groups = 0..shape.groups.len();
                 let values = groups.map(|group| evaluator.value(formula, Some(group)));
@@ -142,7 +141,7 @@ fn values(
     let mut best: Option<(i64, Values)> = None;
     for choice in combinations(&tune.choose) {
         let known = with_choice(choice)?;
-        let cost = Evaluator::new(variant, shape, machine, &known, steps).cost_of_choice(tune)?;
+        let cost = Evaluator::new(variant, shape, target, &known, steps).cost_of_choice(tune)?;
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, known));
         }
@@ -158,11 +157,11 @@ fn values(
 pub(super) fn call(
     variant: &Variant,
     shape: &Shape,
-    machine: &PlanTarget,
+    target: &PlanTarget,
     values: &Values,
     steps: &Steps,
 ) -> Result<Result<OperatorCall, String>, InputError> {
-    let mut evaluator = Evaluator::new(variant, shape, machine, values, steps);
+    let mut evaluator = Evaluator::new(variant, shape, target, values, steps);
     let unmet = evaluator.unmet_requirement()?;
     if let Some(reason) = unmet.or_else(|| evaluator.single_problem()) {
         return Ok(Err(reason));
@@ -185,14 +184,14 @@ impl<'a> Evaluator<'a> {
     fn new(
         variant: &'a Variant,
         shape: &'a Shape,
-        machine: &PlanTarget,
+        target: &PlanTarget,
         values: &'a Values,
         steps: &'a Steps,
     ) -> Self {
         Self {
             variant,
             shape,
-            sms: machine.device.limits.sms,
+            sms: target.device.limits.sms,
             values,
             steps,
             tiles: None,
@@ -247,9 +246,9 @@ impl<'a> Evaluator<'a> {
         let mut names = self.values.clone();
         let uses = tune.minimise.expr.names();
         if uses.iter().any(|(name, _)| *name == MAKESPAN)
-            && let Some(hands) = self.hands(&self.group_order()?)?
+            && let Some(assignment) = self.assigned_tiles(&self.group_order()?)?
         {
-            let makespan = i64::try_from(hands.makespan).unwrap_or(i64::MAX);
+            let makespan = i64::try_from(assignment.makespan).unwrap_or(i64::MAX);
             names.constants.insert(MAKESPAN.to_owned(), makespan);
         }
         let with_makespan = Evaluator {
@@ -326,8 +325,8 @@ impl<'a> Evaluator<'a> {
             tile_begin,
             tile_count,
             deal: self
-                .hands(&order)?
-                .map(|hands| TileLists::new(&hands, tile_count)),
+                .assigned_tiles(&order)?
+                .map(|assignment| TileLists::new(&assignment, tile_count)),
             scratch: scratch
                 .map(|s| self.scratch(s, &order))
                 .collect::<Result<_, _>>()?,
@@ -377,7 +376,7 @@ impl<'a> Evaluator<'a> {
         Ok((begin, total))
     }
 
-    fn hands(&self, order: &[usize]) -> Result<Option<TileAssignment>, InputError> {
+    fn assigned_tiles(&self, order: &[usize]) -> Result<Option<TileAssignment>, InputError> {
         let (Some(formulas), Some(tiles)) = (&self.variant.deal, &self.tiles) else {
             return Ok(None);
         };
@@ -401,17 +400,17 @@ impl<'a> Evaluator<'a> {
             let cost: u64 = self.fit(&formulas.cost, Some(*group), "a tile's cost")?;
             costs.extend(std::iter::repeat_n(cost, tiles[*group] as usize));
         }
-        let hands = deal(&costs, workers as usize);
-        let work = costs.len() + hands.looked_at / EXCHANGES_A_STEP;
+        let assignment = deal(&costs, workers as usize);
+        let work = costs.len() + assignment.looked_at / EXCHANGES_A_STEP;
         let span = 0..formulas.workers.text.len();
         let taken = self.steps.take_many(work as u64, span);
         taken.map_err(|error| self.at(&formulas.workers, error))?;
-        let most = hands.tiles.iter().map(Vec::len).max().unwrap_or(0);
-        if most.saturating_mul(hands.tiles.len()) > MAX_TABLE {
+        let most = assignment.tiles.iter().map(Vec::len).max().unwrap_or(0);
+        if most.saturating_mul(assignment.tiles.len()) > MAX_TABLE {
             let message = format!("one of {workers} workers gets {most} tiles");
             return refuse(&formulas.cost, message, "give tiles a cost above 0");
         }
-        Ok(Some(hands))
+        Ok(Some(assignment))
     }
 
     fn scratch(&self, scratch: &Scratch, order: &[usize]) -> Result<ScratchLayout, InputError> {
@@ -497,7 +496,14 @@ impl<'a> Evaluator<'a> {
         let Some(args) = &launch.args else {
             return Ok(None);
         };
-        let list = args.list.iter().map(|arg| self.argument(arg, order));
+        let integer = |formula: &Formula| self.call_value(formula);
+        let per_group = |formula: &Formula| {
+            let values = order.iter();
+            let values = values.map(|group| self.fit(formula, Some(*group), "an argument"));
+            values.collect::<Result<_, _>>()
+        };
+        let list = args.list.iter();
+        let list = list.map(|arg| arg.evaluated(&integer, &per_group));
         Ok(Some(Arguments {
             arrays: args.arrays,
             texts: args.texts.clone(),
@@ -512,33 +518,6 @@ impl<'a> Evaluator<'a> {
         let options = launch.options.iter();
         let options = options.map(|(name, value)| Ok((name.clone(), self.call_value(value)?)));
         options.collect::<Result<_, _>>().map(Some)
-    }
-
-    fn argument(&self, arg: &Arg, order: &[usize]) -> Result<Argument, InputError> {
-        Ok(match arg {
-            Arg::Operand(operand) => Argument::Operand(*operand),
-            Arg::CallScratch(slot) => Argument::CallScratch(*slot),
-            Arg::Map(place) => Argument::Map(*place),
-            Arg::Number(number) => Argument::Number(self.number(number)?),
-            Arg::Typed(of, number) => Argument::Typed(*of, self.number(number)?),
-            Arg::At(byte) => Argument::At(*byte),
-            Arg::PerGroup(formula) => {
-                let values = order.iter();
-                let values = values.map(|group| self.fit(formula, Some(*group), "an argument"));
-                Argument::PerGroup(values.collect::<Result<_, _>>()?)
-            }
-            Arg::Struct(members) => {
-                let members = members.iter().map(|arg| self.argument(arg, order));
-                Argument::Struct(members.collect::<Result<_, _>>()?)
-            }
-        })
-    }
-
-    fn number(&self, number: &catalog::Number) -> Result<Number, InputError> {
-        match number {
-            catalog::Number::Real(value) => Ok(Number::Real(*value)),
-            catalog::Number::Integer(formula) => self.call_value(formula).map(Number::Integer),
-        }
     }
 }
 

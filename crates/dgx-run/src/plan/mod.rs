@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub use call::ScratchSize;
 pub use call::TileLists;
-pub use call::{Argument, Arguments, LaunchGeometry, MapGeometry, Number, OperatorCall};
+pub use call::{LaunchGeometry, MapGeometry, OperatorCall};
 #[cfg(test)]
 pub(crate) use call::{MapLayout, ScratchLayout};
 pub use evaluate::Known;
@@ -122,30 +122,30 @@ pub struct BuildSpec {
 impl Plan {
     /// Resolves the round's names against the catalog and evaluates every cell. A mistake in a
     /// variant fails its own cells, unless it is the baseline.
-    pub fn new(round: Round, catalog: &Catalog, machine: &PlanTarget) -> Result<Self, InputError> {
-        Self::within(round, catalog, machine, Steps::MOST_IN_ALL)
+    pub fn new(round: Round, catalog: &Catalog, target: &PlanTarget) -> Result<Self, InputError> {
+        Self::within(round, catalog, target, Steps::MOST_IN_ALL)
     }
 
     /// Limits the evaluation steps of every contender over all shapes.
     fn within(
         mut round: Round,
         catalog: &Catalog,
-        machine: &PlanTarget,
+        target: &PlanTarget,
         steps: u64,
     ) -> Result<Self, InputError> {
         let catalog = &catalog.of(&round.operator);
-        let (contenders, baseline) = resolve::contenders(&round, catalog, machine.device.chip)?;
-        resolve::check_memory(&round, machine)?;
+        let (contenders, baseline) = resolve::contenders(&round, catalog, target.device.chip)?;
+        resolve::check_memory(&round, target)?;
         resolve::check_size(&round, contenders.len())?;
         resolve::exact_data(&mut round)?;
         // Blackwell's tensor cores read scales as ue4m3.
-        let unsigned = machine.device.chip.multiplies_fp4();
+        let unsigned = target.device.chip.multiplies_fp4();
         let measured = &mut round.measurement.distribution;
         for distribution in round.validation.distributions.iter_mut().chain([measured]) {
             *distribution = distribution.with_scales(unsigned);
         }
         let mut plan = Self {
-            device: machine.device.clone(),
+            device: target.device.clone(),
             baseline,
             contenders,
             shapes: round.shapes.clone(),
@@ -159,7 +159,7 @@ impl Plan {
             for shape in 0..plan.shapes.len() {
                 let granted = left.min(Steps::MOST);
                 let steps = Steps::new(granted);
-                let found = plan.outcome(contender, shape, machine, &known, &steps);
+                let found = plan.outcome(contender, shape, target, &known, &steps);
                 left -= granted - steps.left();
                 let outcome = match found {
                     Ok(outcome) => outcome,
@@ -203,7 +203,7 @@ impl Plan {
         &mut self,
         contender: usize,
         shape: usize,
-        machine: &PlanTarget,
+        target: &PlanTarget,
         known: &Known,
         steps: &Steps,
     ) -> Result<PlanOutcome, InputError> {
@@ -211,18 +211,18 @@ impl Plan {
         if let Some(why) = &entrant.variant.broken {
             return Err(why.clone());
         }
-        let (contender, found) = match pick::picked(entrant, shape, machine, known, steps)? {
+        let (contender, found) = match pick::picked(entrant, shape, target, known, steps)? {
             Ok(picked) => picked,
             Err(reason) => return Ok(PlanOutcome::Unsupported { reason }),
         };
-        if let Some(reason) = machine.refusal(&contender.variant.arch) {
+        if let Some(reason) = target.refusal(&contender.variant.arch) {
             return Ok(PlanOutcome::Unsupported { reason });
         }
         let values = match found {
             Some(values) => values,
-            None => known.values(contender, shape, machine, steps)?,
+            None => known.values(contender, shape, target, steps)?,
         };
-        let call = match evaluate::call(&contender.variant, shape, machine, &values, steps)? {
+        let call = match evaluate::call(&contender.variant, shape, target, &values, steps)? {
             Ok(call) => call,
             Err(reason) if entrant.id != contender.id => {
                 let reason = format!("it picks {}: {reason}", contender.id);
@@ -235,17 +235,17 @@ impl Plan {
             .iter()
             .fold(0, |sum, s| sum.saturating_add(s.size.total()));
         let host = resolve::host_bytes(&self.round.operator, shape) + u128::from(scratch);
-        if let Some(there) = machine.host.filter(|there| host > u128::from(there.0)) {
+        if let Some(there) = target.host.filter(|there| host > u128::from(there.0)) {
             let needed = Bytes(u64::try_from(host).unwrap_or(u64::MAX));
             let reason = format!("needs {needed} of host memory, {there} is free");
             return Ok(PlanOutcome::Unsupported { reason });
         }
         let needed = resolve::operand_bytes(&self.round.operator, shape) + u128::from(scratch);
-        if needed > u128::from(machine.device.limits.memory.0) {
+        if needed > u128::from(target.device.limits.memory.0) {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
             let reason = format!(
                 "needs {needed} of device memory, {} is there",
-                machine.device.limits.memory
+                target.device.limits.memory
             );
             return Ok(PlanOutcome::Unsupported { reason });
         }

@@ -41,21 +41,21 @@ impl Offer<'_> {
 pub fn offers<'a>(
     variant: &'a Variant,
     shape: &Shape,
-    machine: &PlanTarget,
+    target: &PlanTarget,
     known: &Known,
     steps: &Steps,
 ) -> Result<Result<Vec<Offer<'a>>, String>, InputError> {
     let mut refused = None;
     let mut offers = Vec::new();
     for pick in &variant.picks {
-        if !evaluate::applies(pick, variant, shape, machine, steps)? {
+        if !evaluate::applies(pick, variant, shape, target, steps)? {
             continue;
         }
-        let terms = match machine.refusal(&pick.contender.variant.arch) {
+        let terms = match target.refusal(&pick.contender.variant.arch) {
             Some(why) => Err(why),
             // Without costs the first that applies is used, even if it fails.
             None if pick.cost.is_empty() => Ok((Vec::new(), None)),
-            None => evaluate::terms(pick, shape, machine, known, steps)?
+            None => evaluate::terms(pick, shape, target, known, steps)?
                 .map(|(terms, values)| (terms, Some(values))),
         };
         match terms {
@@ -82,14 +82,14 @@ pub fn offers<'a>(
 pub(super) fn picked<'a>(
     contender: &'a Contender,
     shape: &Shape,
-    machine: &PlanTarget,
+    target: &PlanTarget,
     known: &Known,
     steps: &Steps,
 ) -> Result<Result<(&'a Contender, Option<Values>), String>, InputError> {
     if contender.variant.picks.is_empty() {
         return Ok(Ok((contender, None)));
     }
-    let offers = match offers(&contender.variant, shape, machine, known, steps)? {
+    let offers = match offers(&contender.variant, shape, target, known, steps)? {
         Ok(offers) => offers,
         Err(why) => return Ok(Err(why)),
     };

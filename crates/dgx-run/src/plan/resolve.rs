@@ -6,8 +6,7 @@ use dgx_core::config::{Baseline, Round, Selection};
 use dgx_core::diagnostic::InputError;
 use dgx_core::domain::bounds::{self, CELLS, CONTENDERS};
 use dgx_core::domain::{Bytes, Chip, ContenderId, Distribution, Group, Pattern, Shape};
-use dgx_core::operator::Operator;
-use dgx_core::operators::default_operator;
+use dgx_core::operator::{Operator, default_operator};
 
 use super::PlanTarget;
 use crate::operator::Recipe;
@@ -186,16 +185,16 @@ fn plain(selection: &Selection) -> Result<(), String> {
 }
 
 /// Refuses shapes whose operands alone do not fit.
-pub(super) fn check_memory(round: &Round, machine: &PlanTarget) -> Result<(), InputError> {
+pub(super) fn check_memory(round: &Round, target: &PlanTarget) -> Result<(), InputError> {
     for (shape, span) in round.shapes.iter().zip(&round.shape_spans) {
         let needed = operand_bytes(&round.operator, shape);
-        if needed > u128::from(machine.device.limits.memory.0) {
+        if needed > u128::from(target.device.limits.memory.0) {
             let needed = Bytes(u64::try_from(needed).unwrap_or(u64::MAX));
             return Err(round.file.error(
                 span.clone(),
                 format!(
                     "shape {} does not fit: its operands take {needed}, the device has {}",
-                    shape.name, machine.device.limits.memory
+                    shape.name, target.device.limits.memory
                 ),
                 "make it smaller, or split its groups over several shapes",
             ));
@@ -296,9 +295,9 @@ fn no_exact_data(round: &Round) -> Option<String> {
         let sizes = operator.sizes_in(group);
         sizes.is_some_and(|sizes| recipe.fits(operator, &sizes))
     };
-    let misfit = round
+    let layout_error = round
         .shapes
         .iter()
         .find(|shape| !shape.groups.iter().all(fits));
-    misfit.map(|shape| format!("there are no exact data of shape {}", shape.name))
+    layout_error.map(|shape| format!("there are no exact data of shape {}", shape.name))
 }

@@ -45,10 +45,10 @@ pub fn shards(
     let mut order: Vec<usize> = (0..shapes.len()).collect();
     order.sort_by_key(|place| (Reverse(costs[*place]), *place));
     let sorted: Vec<u64> = order.iter().map(|place| costs[*place]).collect();
-    let hands = deal(&sorted, count.max(1)).tiles.into_iter();
-    hands
-        .map(|hand| {
-            let mut places: Vec<usize> = hand.iter().map(|t| order[*t as usize]).collect();
+    let shares = deal(&sorted, count.max(1)).tiles.into_iter();
+    shares
+        .map(|share| {
+            let mut places: Vec<usize> = share.iter().map(|t| order[*t as usize]).collect();
             places.sort_unstable();
             places
         })
@@ -72,7 +72,7 @@ pub fn imbalance(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::group;
 
     /// Very different shapes: from one row to 8192, in turn.

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Argument, Number, OperatorCall};
-use crate::catalog::{Contender, NumberType, OperandRef};
+use super::call::OperatorCall;
+use crate::catalog::{Argument, Contender, Number, NumberType, OperandRef};
 use dgx_core::fields::PointedPart;
 use dgx_core::operator::{ElementType, Operator};
 

@@ -68,14 +68,14 @@ pub(super) struct Phase {
 /// A launch from its first CTA's place to its last CTA's end. If CTAs share the SM, products of one
 /// hide the stages of the others.
 pub(super) fn phases(times: &LaunchTimes) -> Vec<Phase> {
-    let hollows: Vec<Vec<(f64, f64)>> = (0..times.ctas.len())
-        .map(|cta| hollows(times.epilogues.iter().filter(|e| e.cta == cta)))
+    let between_tiles: Vec<Vec<(f64, f64)>> = (0..times.ctas.len())
+        .map(|cta| between_tiles(times.epilogues.iter().filter(|e| e.cta == cta)))
         .collect();
     let mut cuts = vec![0.0, times.cycles];
-    for (cta, hollows) in times.ctas.iter().zip(&hollows) {
+    for (cta, between_tiles) in times.ctas.iter().zip(&between_tiles) {
         cuts.extend([cta.start, cta.end]);
         cuts.extend(cta.first_mma.into_iter().chain(cta.last_mma));
-        cuts.extend(hollows.iter().flat_map(|h| [h.0, h.1]));
+        cuts.extend(between_tiles.iter().flat_map(|h| [h.0, h.1]));
     }
     cuts.retain(|cut| (0.0..=times.cycles).contains(cut));
     cuts.sort_by(f64::total_cmp);
@@ -84,8 +84,8 @@ pub(super) fn phases(times: &LaunchTimes) -> Vec<Phase> {
     for pair in cuts.windows(2) {
         let (from, to) = (pair[0], pair[1]);
         let middle = (from + to) / 2.0;
-        let stages = times.ctas.iter().zip(&hollows);
-        let stages = stages.map(|(cta, hollows)| stage_of(cta, hollows, middle));
+        let stages = times.ctas.iter().zip(&between_tiles);
+        let stages = stages.map(|(cta, between_tiles)| stage_of(cta, between_tiles, middle));
         let stage = stages.max_by_key(|s| rank(*s)).unwrap_or(Stage::Start);
         match phases.last_mut().filter(|last| last.stage == stage) {
             Some(last) => last.to = to,
@@ -106,7 +106,7 @@ fn rank(stage: Stage) -> u8 {
     }
 }
 
-fn stage_of(cta: &CtaTimes, hollows: &[(f64, f64)], at: f64) -> Stage {
+fn stage_of(cta: &CtaTimes, between_tiles: &[(f64, f64)], at: f64) -> Stage {
     if !(cta.start..cta.end).contains(&at) {
         return Stage::Start;
     }
@@ -115,13 +115,15 @@ fn stage_of(cta: &CtaTimes, hollows: &[(f64, f64)], at: f64) -> Stage {
     };
     match at {
         at if at < first => Stage::Fill,
-        at if at >= last || hollows.iter().any(|h| (h.0..h.1).contains(&at)) => Stage::Epilogue,
+        at if at >= last || between_tiles.iter().any(|h| (h.0..h.1).contains(&at)) => {
+            Stage::Epilogue
+        }
         _ => Stage::Waiting,
     }
 }
 
 /// When all multiplying warps of a CTA are between tiles, or have ended.
-fn hollows<'a>(epilogues: impl Iterator<Item = &'a Epilogue>) -> Vec<(f64, f64)> {
+fn between_tiles<'a>(epilogues: impl Iterator<Item = &'a Epilogue>) -> Vec<(f64, f64)> {
     let epilogues: Vec<&Epilogue> = epilogues.collect();
     let mut last: Vec<(usize, f64)> = Vec::new();
     for epilogue in &epilogues {
@@ -213,7 +215,7 @@ mod tests {
             epilogue(0, 400.0, 500.0),
             epilogue(1, 600.0, 700.0),
         ];
-        assert_eq!(hollows(in_turn.iter()), [(600.0, f64::MAX)]);
+        assert_eq!(between_tiles(in_turn.iter()), [(600.0, f64::MAX)]);
         let together = [
             epilogue(0, 100.0, 200.0),
             epilogue(1, 150.0, 250.0),
@@ -221,10 +223,10 @@ mod tests {
             epilogue(1, 400.0, 510.0),
         ];
         assert_eq!(
-            hollows(together.iter()),
+            between_tiles(together.iter()),
             [(150.0, 200.0), (400.0, f64::MAX)]
         );
-        assert!(hollows([].iter()).is_empty());
+        assert!(between_tiles([].iter()).is_empty());
     }
 
     #[test]

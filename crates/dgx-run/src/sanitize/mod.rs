@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub use shapes::{any_round, parse as parse_shape, spelt};
+pub use shapes::{any_round, parse as parse_shape, size_text};
 
 use crate::backend::emu::EmuBackend;
 use crate::backend::{Backend, CallInput, Emulation, Job, Loaded, Observation, RunFailure, Salt};
@@ -178,13 +178,13 @@ fn examined(
     let ended = |status, why: &str| Some(task.ended(status, why));
     let call = match planned(&task.plan.cells[0].outcome) {
         Ok((_, call)) => call,
-        Err(no) => return ended(no.status, &no.reason),
+        Err(no) => return ended(no.status, &no.message),
     };
     // `None` if the user did not wait for it.
     let compiled = image?;
     let image = match launchable(compiled, |image| &image.kernels, &task.plan, call) {
         Ok(image) => image,
-        Err(no) => return ended(no.status, no.detail.as_deref().unwrap_or(&no.reason)),
+        Err(no) => return ended(no.status, no.detail.as_deref().unwrap_or(&no.message)),
     };
     let mut emulator = EmuBackend::new(task.plan.device.clone());
     let job = Job {

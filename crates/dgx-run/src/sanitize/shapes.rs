@@ -208,13 +208,13 @@ fn shape(operator: &Operator, sizes: &[&[u32]]) -> Shape {
     };
     let groups: Vec<Group> = sizes.iter().map(group).collect();
     Shape {
-        name: spelt(&groups),
+        name: size_text(&groups),
         groups,
     }
 }
 
 /// A shape by its sizes, in the form of `--shape`.
-pub fn spelt(groups: &[Group]) -> String {
+pub fn size_text(groups: &[Group]) -> String {
     groups
         .iter()
         .map(Group::to_string)
@@ -256,7 +256,7 @@ pub fn parse(operator: &Operator, text: &str) -> Result<Shape, InputError> {
     })?;
     let groups = round.shapes[0].groups.clone();
     Ok(Shape {
-        name: spelt(&groups),
+        name: size_text(&groups),
         groups,
     })
 }
@@ -284,11 +284,11 @@ fn round(operator: &Operator, shape: &str) -> Result<Round, InputError> {
 mod tests {
     use super::*;
     use dgx_core::config::target::default_device;
-    use dgx_core::operators;
+    use dgx_core::operator;
 
     #[test]
     fn a_shape_is_written_as_it_is_named() {
-        let shape = parse(operators::default_operator(), "40x128x512+5x256x256").unwrap();
+        let shape = parse(operator::default_operator(), "40x128x512+5x256x256").unwrap();
         assert_eq!(shape.name, "40x128x512+5x256x256");
         assert_eq!(shape.groups.len(), 2);
         for (text, why) in [
@@ -298,7 +298,7 @@ mod tests {
             ("40x100x512", "not a multiple of 128"),
             ("0x128x512", "sizes start at 1"),
         ] {
-            let error = parse(operators::default_operator(), text)
+            let error = parse(operator::default_operator(), text)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(why), "{text}: {error}");
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn products_share_the_shapes_of_the_dual_gemm() {
         let shapes = |name: &str| {
-            let tried = tried(&operators::named(Some(name)).unwrap());
+            let tried = tried(&operator::named(Some(name)).unwrap());
             let groups = tried.iter().flat_map(|t| &t.shapes).map(|s| s.groups.len());
             (tried.len(), groups.max())
         };
@@ -322,7 +322,7 @@ mod tests {
         let here = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let catalog = Catalog::open(&[here.join("variants")]).unwrap();
         let device = default_device();
-        let round = any_round(operators::default_operator()).unwrap();
+        let round = any_round(operator::default_operator()).unwrap();
         let reached = |name: &str| -> Vec<&'static str> {
             let variant = catalog.variant_on(name, device.chip).unwrap();
             let contender = &variant.contenders(&Default::default())[0];

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::build::{refusal_of, unit};
 use super::could_not_run;
 use super::runner::{Runner, tools};
-use super::validate::{judge_job, verdict};
+use super::validate::judge_job;
 use crate::backend::cuda::{CudaBackend, StampedCalls};
 use crate::backend::emu::{EmuBackend, TracedCall};
 use crate::backend::{CallInput, Emulation, Job, RunFailure, Salt};
@@ -29,40 +29,14 @@ const STAMPED_CALLS: usize = 20;
 const STAMPABLE: &str = "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see \
                          docs/profile.md; or add --backend emu";
 
-/// Why a cell cannot run, known before anything runs.
-#[derive(Clone, Debug)]
-pub(crate) struct Unrunnable {
-    pub status: Status,
-    /// One line.
-    pub reason: String,
-    pub detail: Option<String>,
-}
-
-impl Unrunnable {
-    fn new(status: Status, reason: impl Into<String>, detail: Option<String>) -> Self {
-        Self {
-            status,
-            reason: reason.into(),
-            detail,
-        }
-    }
-
-    pub(super) fn verdict(self, contender: &ContenderId, shape: &str) -> Verdict {
-        verdict(contender, shape, self.status, &self.reason, self.detail)
-    }
-}
-
 /// The build and the call of a cell that has them.
-pub(crate) fn planned(work: &PlanOutcome) -> Result<(usize, &OperatorCall), Unrunnable> {
+pub(crate) fn planned(work: &PlanOutcome) -> Result<(usize, &OperatorCall), RunFailure> {
     match work {
-        PlanOutcome::Unsupported { reason } => {
-            Err(Unrunnable::new(Status::Unsupported, reason, None))
-        }
-        PlanOutcome::Broken(why) => Err(Unrunnable::new(
-            Status::CompileError,
-            why.to_string(),
-            Some(render(why, false)),
-        )),
+        PlanOutcome::Unsupported { reason } => Err(RunFailure::unsupported(reason)),
+        PlanOutcome::Broken(why) => Err(RunFailure {
+            detail: Some(render(why, false)),
+            ..RunFailure::new(Status::CompileError, why.to_string())
+        }),
         PlanOutcome::Run { build, call } => Ok((*build, call)),
     }
 }
@@ -73,13 +47,13 @@ pub(crate) fn launchable<'a, T>(
     kernels: impl Fn(&T) -> &[KernelReport],
     plan: &Plan,
     call: &OperatorCall,
-) -> Result<&'a T, Unrunnable> {
-    let image = compiled.as_ref().map_err(|message| {
-        let first = first_error(message);
-        Unrunnable::new(Status::CompileError, first, Some(message.clone()))
+) -> Result<&'a T, RunFailure> {
+    let image = compiled.as_ref().map_err(|message| RunFailure {
+        detail: Some(message.clone()),
+        ..RunFailure::new(Status::CompileError, first_error(message))
     })?;
     match refusal_of(plan, kernels(image), call) {
-        Some((_, why)) => Err(Unrunnable::new(Status::LaunchError, why.reason, None)),
+        Some((_, why)) => Err(RunFailure::refused(why.reason)),
         None => Ok(image),
     }
 }
@@ -172,7 +146,7 @@ impl<'a> CompiledCell<'a> {
                 "fix it first; `dgx check` compiles a whole round",
             )
             .into(),
-            _ => cell.no_time(&no.reason),
+            _ => cell.no_time(&no.message),
         })?;
         Ok(cell)
     }
@@ -187,9 +161,9 @@ impl<'a> CompiledCell<'a> {
     }
 
     /// Its image and its call, if it can be launched.
-    fn ready(&self) -> Result<(&Image, &OperatorCall), Unrunnable> {
+    fn ready(&self) -> Result<(&Image, &OperatorCall), RunFailure> {
         let (_, call) = planned(&self.cell.outcome)?;
-        let nothing = || Unrunnable::new(Status::CompileError, "nothing was compiled", None);
+        let nothing = || RunFailure::new(Status::CompileError, "nothing was compiled");
         let (_, compiled) = self.compiled.as_ref().ok_or_else(nothing)?;
         let image = launchable(compiled, |image| &image.kernels, self.plan, call)?;
         Ok((image, call))
@@ -307,7 +281,7 @@ impl<'a> CompiledCell<'a> {
     /// Its call with room for stamps, and the unit to compile for it.
     fn stamping(&self) -> Result<(Stamping, TranslationUnit), CommandError> {
         let id = self.id();
-        let (build, call) = planned(&self.cell.outcome).map_err(|no| self.no_time(&no.reason))?;
+        let (build, call) = planned(&self.cell.outcome).map_err(|no| self.no_time(&no.message))?;
         let stamping = Stamping::of(call)
             .map_err(|why| InputError::new(format!("{id} cannot be stamped: {why}"), STAMPABLE))?;
         let mut unit = unit(&self.plan.builds[build]);

@@ -8,7 +8,7 @@ use crate::compile::Compiler;
 use crate::plan::Plan;
 use dgx_core::config::Yardstick;
 use dgx_core::domain::content_hash;
-use dgx_core::operators::OperatorRecord;
+use dgx_core::operator::OperatorRecord;
 use dgx_core::record::schema::{
     ConfigText, ContenderRecord, DeviceRecord, GitState, Header, Host, SCHEMA, Settings,
 };
@@ -50,7 +50,7 @@ pub(super) fn header(
         contenders: plan.contenders.iter().map(contender_record).collect(),
         shapes: plan.shapes.clone(),
         settings: settings.clone(),
-        operator: OperatorRecord::unless_usual(&round.operator),
+        operator: OperatorRecord::unless_default(&round.operator),
         departures: Vec::new(),
         shard: None,
         parts: Vec::new(),

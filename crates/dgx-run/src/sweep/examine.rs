@@ -85,7 +85,7 @@ impl<'a> Examination<'a> {
         });
         // A container may have fewer cores than it sees.
         let allowed = thread::available_parallelism().map_or(1, usize::from);
-        let idle_cores = spare(&cores(), allowed, runners.len(), watch == HazardWatch::All);
+        let idle_cores = spare_cores(&cores(), allowed, runners.len(), watch == HazardWatch::All);
         let idle = match (&starter, idle_cores.len(), most) {
             (None, ..) => Some(format!("no target describes {}", device.name)),
             (_, 0, _) => Some(format!(
@@ -210,7 +210,7 @@ impl<'a> Examination<'a> {
     }
 
     /// Reports what was left out, and why.
-    pub(super) fn conclude(&self) -> Result<(), CommandError> {
+    pub(super) fn report_left_out(&self) -> Result<(), CommandError> {
         let mut tally = std::mem::take(&mut *self.tally());
         let all = self.cells.len() - tally.needless;
         let rest = all - tally.watched - tally.left.values().sum::<usize>();
@@ -245,7 +245,7 @@ fn largest(plan: &Plan, cells: &[&PlannedCell]) -> Option<u64> {
 
 /// The spare cores of those `allowed`: one stays free, and one for the worker of each card; at
 /// least one if that `must` be.
-fn spare(cores: &[usize], allowed: usize, cards: usize, must: bool) -> Vec<usize> {
+fn spare_cores(cores: &[usize], allowed: usize, cards: usize, must: bool) -> Vec<usize> {
     let count = allowed.min(cores.len()).saturating_sub(1 + cards);
     let count = count.max(usize::from(must));
     cores.iter().rev().take(count).copied().collect()
@@ -254,7 +254,7 @@ fn spare(cores: &[usize], allowed: usize, cards: usize, must: bool) -> Vec<usize
 /// Starts an emulator if there is none.
 fn ready(starter: &Starter, core: usize, worker: &mut Option<Worker>) -> Result<(), String> {
     if worker.is_none() {
-        *worker = Some(starter.start_aside(core)?);
+        *worker = Some(starter.start_in_background(core)?);
     }
     Ok(())
 }
@@ -295,14 +295,18 @@ mod tests {
             (64, [62, 61, 60]),
         ] {
             for (cards, left) in (1..).zip(left) {
-                let spare = |must| spare(&cores, allowed, cards, must);
-                assert_eq!(spare(false).len(), left, "{allowed} cores, {cards} cards");
-                assert_eq!(spare(true).len(), left.max(1));
-                assert!(spare(false).iter().all(|core| *core > cards));
+                let spare_cores = |must| spare_cores(&cores, allowed, cards, must);
+                assert_eq!(
+                    spare_cores(false).len(),
+                    left,
+                    "{allowed} cores, {cards} cards"
+                );
+                assert_eq!(spare_cores(true).len(), left.max(1));
+                assert!(spare_cores(false).iter().all(|core| *core > cards));
             }
         }
         // Fewer than a container may have.
-        assert!(spare(&[3, 5], 8, 1, false).is_empty());
-        assert_eq!(spare(&[3, 5], 8, 1, true), [5]);
+        assert!(spare_cores(&[3, 5], 8, 1, false).is_empty());
+        assert_eq!(spare_cores(&[3, 5], 8, 1, true), [5]);
     }
 }

@@ -167,8 +167,8 @@ impl TimingStage<'_, '_> {
             let worker = self.session.runner.worker()?;
             let heard = sent.and_then(|()| worker.receive(patience, &interrupt::requested));
             sent = Ok(());
-            let heard = heard.and_then(|reply| match misfit(job, &reply, blocks) {
-                Some(misfit) => Err(worker.garbled(&misfit)),
+            let heard = heard.and_then(|reply| match reply_error(job, &reply, blocks) {
+                Some(reply_error) => Err(worker.garbled(&reply_error)),
                 None => Ok(reply),
             });
             let reply = match heard {
@@ -305,7 +305,7 @@ impl LostWorker {
 }
 
 /// Why a reply cannot belong to the request, if so.
-fn misfit(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
+fn reply_error(job: &MeasureJob, reply: &Reply, blocks: u32) -> Option<String> {
     match reply {
         Reply::Block { block } => job.doubt_block(block, blocks),
         Reply::Rejected { verdict } => job.doubt_verdict(verdict),
@@ -382,7 +382,7 @@ mod tests {
             calling(Yardstick::Cublas.id()),
             verdict(&Yardstick::Cublas.id(), "s"),
         ] {
-            assert_eq!(misfit(&job, &fits, 0), None);
+            assert_eq!(reply_error(&job, &fits, 0), None);
         }
         for odd in [
             Reply::Ran,
@@ -391,7 +391,7 @@ mod tests {
             verdict(&stranger, "s"),
             verdict(&Yardstick::Cublas.id(), "t"),
         ] {
-            assert!(misfit(&job, &odd, 0).is_some(), "{odd:?}");
+            assert!(reply_error(&job, &odd, 0).is_some(), "{odd:?}");
         }
     }
 }

@@ -37,7 +37,7 @@ pub use shard::ShardOf;
 use crate::catalog::Catalog;
 use crate::compile::{CompileLimits, Compiler, cache_root};
 use crate::plan::{Plan, PlanTarget};
-use crate::validate::sound;
+use crate::validate::check_operator;
 use build::{Images, RunnableImage};
 use dgx_core::config::Round;
 use dgx_core::config::target::default_device;
@@ -132,7 +132,7 @@ fn append(writer: &Mutex<Writer>, line: &Line) -> Result<(), CommandError> {
 /// Runs a round, or the rest of one.
 pub fn sweep(mut options: Options) -> Result<SweepResult, CommandError> {
     interrupt::install(SWEEPING);
-    sound(&options.round.operator)?;
+    check_operator(&options.round.operator)?;
     Writer::probe(options.folder()).map_err(|e| write_error(&e))?;
     let catalog = Catalog::open(&options.variants)?;
     let here = std::env::current_dir().unwrap_or_default();
@@ -261,7 +261,7 @@ fn run(
             .unwrap_or_else(|panic| resume_unwind(panic));
         compiled.and(swept)
     });
-    let examined = examination.conclude();
+    let examined = examination.report_left_out();
     outcome.and_then(|spent| examined.map(|()| spent))
 }
 
@@ -375,7 +375,7 @@ impl StageClock {
     }
 
     /// Moves seconds that validating and measuring spent waiting to a separate stage.
-    fn carve(&mut self, stage: &str, waited: &BTreeMap<&'static str, f64>) {
+    fn move_waiting(&mut self, stage: &str, waited: &BTreeMap<&'static str, f64>) {
         for (from, seconds) in waited {
             if let Some(s) = self.stages.get_mut(*from) {
                 *s = (*s - seconds).max(0.0);

@@ -197,7 +197,7 @@ pub(super) fn timing_keys(shape: &Shape, plan: &Plan, settings: &Settings) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::grouped;
 
     fn oracles(work: impl FnOnce(&SharedProgress<State>) + Send + 'static) -> Oracles {

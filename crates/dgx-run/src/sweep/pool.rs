@@ -59,7 +59,7 @@ impl<'a> Bars<'a> {
             false => "validate",
         };
         let shares = plan.shapes.len() * settings.processes as usize;
-        let validate = progress.weighed(stage, cells.len(), weight);
+        let validate = progress.weighted_stage(stage, cells.len(), weight);
         let measure = match timing.sampled() {
             true => progress.stage("measure", shares),
             false => progress.none("measure"),
@@ -131,8 +131,8 @@ impl CardSeconds {
     pub(super) fn add_to(&self, clock: &mut StageClock) {
         clock.add("validate", self.validate);
         clock.add("measure", self.measure);
-        clock.carve("compile", &BTreeMap::from([("validate", self.compiler)]));
-        clock.carve("oracle", &self.answers);
+        clock.move_waiting("compile", &BTreeMap::from([("validate", self.compiler)]));
+        clock.move_waiting("oracle", &self.answers);
     }
 }
 

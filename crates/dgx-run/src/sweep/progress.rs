@@ -60,7 +60,7 @@ impl Progress {
 
     /// A stage with equal steps.
     pub fn stage(&self, name: &'static str, steps: usize) -> Bar<'_> {
-        self.weighed(name, steps, steps as f64)
+        self.weighted_stage(name, steps, steps as f64)
     }
 
     /// A stage that does not take place: nothing is drawn for it.
@@ -94,7 +94,7 @@ impl Progress {
     }
 
     /// A stage whose steps take time in proportion to their weight; `weight` is the total.
-    pub(super) fn weighed(&self, name: &'static str, steps: usize, weight: f64) -> Bar<'_> {
+    pub(super) fn weighted_stage(&self, name: &'static str, steps: usize, weight: f64) -> Bar<'_> {
         let bar = self.bars.add(ProgressBar::new(steps as u64));
         let left = Arc::new(Mutex::new(StageProgress::new(weight)));
         let shown = Arc::clone(&left);
@@ -180,13 +180,13 @@ impl StageProgress {
             return String::new();
         };
         let rest = (self.total - self.done).max(0.0) / self.done;
-        spoken(began.elapsed().as_secs_f64() * rest)
+        time_left(began.elapsed().as_secs_f64() * rest)
     }
 }
 
 impl StageProgress {
     /// The text on the remaining time, if a line is due.
-    fn beat(&mut self, now: Instant) -> Option<String> {
+    fn line_if_due(&mut self, now: Instant) -> Option<String> {
         let last = self.heard.or(self.began)?;
         if now.duration_since(last) < HEARTBEAT {
             return None;
@@ -201,7 +201,7 @@ impl StageProgress {
 }
 
 /// `9 s left`, `4 min left`, `3 h left`.
-fn spoken(seconds: f64) -> String {
+fn time_left(seconds: f64) -> String {
     match seconds {
         s if s < 99.5 => format!("{s:.0} s left"),
         s if s < 5970.0 => format!("{:.0} min left", s / 60.0),
@@ -261,7 +261,7 @@ impl Bar<'_> {
             .left
             .lock()
             .ok()
-            .and_then(|mut left| left.beat(Instant::now()))
+            .and_then(|mut left| left.line_if_due(Instant::now()))
         else {
             return;
         };
@@ -304,10 +304,10 @@ mod tests {
 
     #[test]
     fn what_is_left_is_said_in_a_unit_that_fits() {
-        assert_eq!(spoken(0.4), "0 s left");
-        assert_eq!(spoken(99.0), "99 s left");
-        assert_eq!(spoken(100.0), "2 min left");
-        assert_eq!(spoken(7200.0), "2 h left");
+        assert_eq!(time_left(0.4), "0 s left");
+        assert_eq!(time_left(99.0), "99 s left");
+        assert_eq!(time_left(100.0), "2 min left");
+        assert_eq!(time_left(7200.0), "2 h left");
     }
 
     #[test]
@@ -324,16 +324,16 @@ mod tests {
     fn a_long_stage_says_a_line_every_ten_seconds() {
         let mut left = StageProgress::new(9.0);
         let began = Instant::now();
-        assert_eq!(left.beat(began), None, "it has not begun");
+        assert_eq!(left.line_if_due(began), None, "it has not begun");
         left.began = Some(began);
-        let lines = (0..25).filter(|s| left.beat(began + Duration::from_secs(*s)).is_some());
+        let lines = (0..25).filter(|s| left.line_if_due(began + Duration::from_secs(*s)).is_some());
         assert_eq!(lines.collect::<Vec<u64>>(), [10, 20]);
     }
 
     #[test]
     fn steps_done_before_do_not_count() {
         let progress = Progress::begin();
-        let bar = progress.weighed("test", 3, 9.0);
+        let bar = progress.weighted_stage("test", 3, 9.0);
         bar.pass_by(5.0);
         assert_eq!(bar.left.lock().unwrap().text(), "");
         bar.step(1.0);

@@ -83,7 +83,7 @@ impl Resumed {
             );
         }
         self.writer
-            .mend(self.run.torn)
+            .end_last_line(self.run.torn)
             .map_err(|e| write_error(&e))?;
         Ok((self.writer, self.run))
     }

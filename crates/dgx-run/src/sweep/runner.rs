@@ -162,7 +162,7 @@ impl Starter {
     }
 
     /// Starts a worker on one core with the lowest priority.
-    pub(super) fn start_aside(&self, core: usize) -> Result<Worker, String> {
+    pub(super) fn start_in_background(&self, core: usize) -> Result<Worker, String> {
         Worker::start(&self.opening, &self.cache, Some(core))
     }
 
@@ -232,7 +232,7 @@ impl Runner {
                 .collect()
         });
         let runners = runners.into_iter().collect::<Result<Vec<_>, _>>()?;
-        alike(&runners, &numbers)?;
+        check_same_model(&runners, &numbers)?;
         Ok(runners)
     }
 
@@ -357,7 +357,7 @@ impl Runner {
 }
 
 /// Shapes from several cards share one table, so the cards must be of one model.
-fn alike(runners: &[Runner], numbers: &[u32]) -> Result<(), CommandError> {
+fn check_same_model(runners: &[Runner], numbers: &[u32]) -> Result<(), CommandError> {
     let model = |runner: &Runner| (runner.device.name.clone(), runner.device.limits.sms);
     let first = model(&runners[0]);
     let Some(other) = (1..runners.len()).find(|i| model(&runners[*i]) != first) else {

@@ -2,10 +2,10 @@ use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom;
 
-use super::cell::{Unrunnable, cell_job, launchable, planned};
+use super::cell::{cell_job, launchable, planned};
 use super::runner::Runner;
 use super::{CardSession, could_not_run};
-use crate::backend::Modelled;
+use crate::backend::{Modelled, RunFailure};
 use crate::operator::{ProblemKey, drawing};
 use crate::plan::{Plan, PlanOutcome, PlannedCell, cost};
 use crate::worker::{CellJob, Judged, NoReply, Reply, Request, Worker, trace};
@@ -100,7 +100,7 @@ fn judge(
     let (plan, settings) = (session.sweep.plan, session.sweep.settings);
     let contender = &plan.contenders[cell.contender];
     let shape = &plan.shapes[cell.shape];
-    let decided = |no: Unrunnable| Ok(Some((no.verdict(&contender.id, &shape.name), None)));
+    let decided = |no: RunFailure| Ok(Some((no.verdict(&contender.id, &shape.name), None)));
     let (build, call) = match planned(&cell.outcome) {
         Ok(planned) => planned,
         Err(no) => return decided(no),
@@ -203,7 +203,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
             Ok(reply) => reply,
             Err(lost) => return Err(unanswered(lost, running, &job.shape.name, worker.printed())),
         };
-        let misfit = match reply {
+        let reply_error = match reply {
             Reply::Running => {
                 running = true;
                 continue;
@@ -217,7 +217,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
                 continue;
             }
             Reply::Judged(mut judged) => match job.doubt(&judged.verdict) {
-                Some(misfit) => misfit,
+                Some(reply_error) => reply_error,
                 None => {
                     judged.verdict.printed = worker.printed();
                     return Ok(judged);
@@ -228,7 +228,7 @@ fn ask(worker: &mut Worker, job: &CellJob, patience: Duration) -> Result<Judged,
             }
             other => format!("{other:?}"),
         };
-        return Err(NoVerdict::Lost(worker.garbled(&misfit), None));
+        return Err(NoVerdict::Lost(worker.garbled(&reply_error), None));
     }
 }
 

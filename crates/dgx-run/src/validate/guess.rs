@@ -166,7 +166,7 @@ fn by_mistake<'e>(
                 explained.push(element);
             }
         }
-        let share = weighed(explained.into_iter(), few.len());
+        let share = explained_share(explained.into_iter(), few.len());
         Some(Hypothesis::new(
             format!("is what a known mistake gives: {}", mistake.name),
             share,
@@ -186,7 +186,7 @@ fn share(sample: &[Element], explains: impl Fn(&Element) -> bool) -> f64 {
 const NOT_ZERO: f64 = 0.25;
 
 /// The share of `of` elements that a hypothesis explains; 0 if too many of these are zero.
-pub(super) fn weighed<'e>(explained: impl Iterator<Item = &'e Element>, of: usize) -> f64 {
+pub(super) fn explained_share<'e>(explained: impl Iterator<Item = &'e Element>, of: usize) -> f64 {
     let (mut all, mut telling) = (0, 0);
     for element in explained {
         all += 1;
@@ -207,7 +207,7 @@ pub(super) fn share_of_telling(
     let telling: Vec<(&Element, bool)> = telling.collect();
     let yes = telling.iter().filter(|(_, yes)| *yes).map(|(e, _)| *e);
     match telling.len() >= LEAST.max(sample.len() / 2) {
-        true => weighed(yes, telling.len()),
+        true => explained_share(yes, telling.len()),
         false => 0.0,
     }
 }
@@ -358,7 +358,7 @@ fn by_formula<'e>(
                 let (gate, up) = products(evidence, element);
                 holds(evidence, element, formula(gate, up))
             });
-            Hypothesis::new(*name, weighed(explained, sample.len()), sample)
+            Hypothesis::new(*name, explained_share(explained, sample.len()), sample)
         })
 }
 
@@ -387,7 +387,7 @@ fn by_power_of_two<'e>(
             let power = superscript(power);
             Hypothesis::new(
                 format!("has {what} times 2{power}: a scale is off"),
-                weighed(explained, sample.len()),
+                explained_share(explained, sample.len()),
                 sample,
             )
         })
@@ -449,6 +449,6 @@ fn stale(evidence: &Evidence<'_>, sample: &[Element], earlier: &Oracle) -> Optio
         holds(evidence, element, value)
     });
     let what = "holds what belongs to the call before: stale data";
-    let explained = weighed(explained, sample.len());
+    let explained = explained_share(explained, sample.len());
     (sample.len() >= LEAST).then(|| Hypothesis::new(what, explained, sample))
 }

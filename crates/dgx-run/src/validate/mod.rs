@@ -1,6 +1,7 @@
 //! Whether an output is right, and if not, how it is wrong. Pure: takes elements and an oracle,
 //! returns a judgement.
 
+mod check_operator;
 mod elsewhere;
 mod guess;
 mod mismatch;
@@ -12,13 +13,13 @@ mod reduction;
 mod rounding;
 mod scales;
 mod small;
-mod sound;
 mod ties;
 mod wrong_output;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+pub use check_operator::check_operator;
 pub use mismatch::Element;
 pub use mismatch::Mismatch;
 pub use mismatch::significant;
@@ -26,7 +27,6 @@ pub use naming::OutputName;
 pub use passed::CallEffects;
 pub(crate) use passed::examine;
 pub use passed::{Passed, ProofSubject, UsedProof, Wrong, prove};
-pub use sound::sound;
 pub use wrong_output::{ErrorMap, Neighbours, WrongOutput, explain_wrong};
 
 use crate::operator::{
@@ -371,11 +371,11 @@ impl<'a> Evidence<'a> {
             .zip(&self.tolerances)
             .map(|((output, answer), allowed)| survey(output, answer, allowed))
             .fold(ComparedElements::default(), ComparedElements::with);
-        let excused = match wrong {
+        let within_allowed_count = match wrong {
             0 => Some(worst),
-            _ => self.excused(wrong),
+            _ => self.within_allowed_count(wrong),
         };
-        match excused {
+        match within_allowed_count {
             Some(worst) if doubtful == 0 || small::missed(self).is_empty() => Ok(worst),
             _ => Err(worst),
         }
@@ -405,7 +405,7 @@ impl<'a> Evidence<'a> {
 
     /// Whether the few elements that miss the tolerance do so by no more than a sum over their K
     /// may lose: then the largest error over its limit.
-    fn excused(&self, wrong: usize) -> Option<f64> {
+    fn within_allowed_count(&self, wrong: usize) -> Option<f64> {
         let total: usize = self.outputs.iter().map(OutputValues::len).sum();
         let coded = self.operands.operator.outputs.iter().any(Output::is_coded);
         if wrong > total.div_ceil(if coded { TIES } else { SELDOM }) {

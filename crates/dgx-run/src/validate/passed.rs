@@ -164,8 +164,7 @@ mod tests {
     use super::*;
     use dgx_core::domain::Distribution;
     use dgx_core::domain::Shape;
-    use dgx_core::operator::ElementType;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::{ElementType, default_operator};
     use dgx_core::record::synthetic::group;
 
     fn halves(c: &[Vec<u16>]) -> Vec<OutputValues> {

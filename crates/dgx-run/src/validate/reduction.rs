@@ -2,7 +2,7 @@
 //! used one step late. The sums of a few wrong elements are repeated with each mistake made on
 //! purpose.
 
-use super::guess::{Hypothesis, few_of, holds, weighed};
+use super::guess::{Hypothesis, explained_share, few_of, holds};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, Tensor, decode_e2m1, decode_e4m3, silu};
 
@@ -63,7 +63,7 @@ impl<'e> RedoneSums<'e> {
     fn share(&self, value: impl Fn(&Terms) -> f64) -> f64 {
         let pairs = self.few.iter().zip(&self.sums);
         let held = pairs.filter(|(element, terms)| holds(self.evidence, element, value(terms)));
-        weighed(held.map(|(element, _)| element), self.few.len())
+        explained_share(held.map(|(element, _)| element), self.few.len())
     }
 
     /// Any stretch of K that is left out or counted twice, and any tail.
@@ -78,7 +78,7 @@ impl<'e> RedoneSums<'e> {
                 let value = silu(change(gate)) * change(up);
                 holds(self.evidence, element, value)
             });
-            weighed(held.map(|(element, _)| element), self.few.len())
+            explained_share(held.map(|(element, _)| element), self.few.len())
         };
         let whole = |sums: &[f64]| sums[sums.len() - 1];
         let mut fits = Vec::new();

@@ -3,7 +3,7 @@
 //! tensor cores read them, row r, scale j at `r % 32 * 16 + r / 32 * 4 + j`. The values of a few
 //! wrong elements are computed with each such mistake and compared.
 
-use super::guess::{Hypothesis, away, few_of, holds, weighed};
+use super::guess::{Hypothesis, away, explained_share, few_of, holds};
 use super::{Element, Evidence};
 use crate::operator::{GroupOperands, SCALE_BLOCK, decode_e2m1, decode_e4m3, silu};
 
@@ -41,7 +41,7 @@ pub(super) fn hypotheses<'e>(
                 };
                 holds(evidence, element, value)
             });
-            let explained = weighed(held.map(|(element, _)| element), few.len());
+            let explained = explained_share(held.map(|(element, _)| element), few.len());
             let what = match mistake {
                 ScaleMistake::Mixed((_, what)) => (*what).to_owned(),
                 ScaleMistake::Misread(reading, whose) => tell(reading, whose),

@@ -6,7 +6,7 @@ mod guesses;
 use super::*;
 use crate::operator::silu;
 use dgx_core::domain::{Group, Shape};
-use dgx_core::operators::default_operator;
+use dgx_core::operator::default_operator;
 use dgx_core::record::synthetic::{dense, group};
 use half::f16;
 

@@ -31,7 +31,7 @@ impl MarkedOutput {
         };
     }
 
-    fn hear(&mut self, bytes: &[u8]) {
+    fn add(&mut self, bytes: &[u8]) {
         let before = self.heard;
         self.heard += bytes.len() as u64;
         let room = KEPT.saturating_sub(self.kept.len()).min(bytes.len());
@@ -74,8 +74,8 @@ impl KernelOutput {
         self.with(|stream| stream.expect(mark));
     }
 
-    pub(super) fn hear(&self, bytes: &[u8]) {
-        self.with(|stream| stream.hear(bytes));
+    pub(super) fn add(&self, bytes: &[u8]) {
+        self.with(|stream| stream.add(bytes));
     }
 
     /// No more output will come.
@@ -114,7 +114,7 @@ mod tests {
     fn after(chunks: &[&[u8]]) -> Option<String> {
         let words = KernelOutput::default();
         words.expect(MARK);
-        chunks.iter().for_each(|chunk| words.hear(chunk));
+        chunks.iter().for_each(|chunk| words.add(chunk));
         words.take(SOON)
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn the_words_of_a_worker_that_died_are_all_there_are() {
         let words = KernelOutput::default();
         words.expect(MARK);
-        words.hear(b"the end is n");
+        words.add(b"the end is n");
         words.close();
         assert_eq!(words.take(SOON).as_deref(), Some("the end is n"));
     }
@@ -153,10 +153,10 @@ mod tests {
     fn each_request_has_its_own_words() {
         let words = KernelOutput::default();
         words.expect(MARK);
-        words.hear(format!("one\n{MARK}\n").as_bytes());
+        words.add(format!("one\n{MARK}\n").as_bytes());
         assert_eq!(words.take(SOON).as_deref(), Some("one"));
         words.expect("fedcba9876543210");
-        words.hear(format!("{MARK} two\nfedcba9876543210\n").as_bytes());
+        words.add(format!("{MARK} two\nfedcba9876543210\n").as_bytes());
         assert_eq!(words.take(SOON), Some(format!("{MARK} two")));
     }
 }

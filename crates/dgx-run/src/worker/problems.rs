@@ -40,14 +40,14 @@ impl Problem {
                 &self.oracle,
             ),
             None => {
-                let (operands, oracle) = self.posed(salt);
+                let (operands, oracle) = self.shuffled_problem(salt);
                 judge(exhibit, &operands, &oracle)
             }
         }
     }
 
     /// The operands of one call, and their expected result.
-    fn posed(&self, salt: Salt) -> (Operands, Oracle) {
+    fn shuffled_problem(&self, salt: Salt) -> (Operands, Oracle) {
         let shuffle = salt.shuffle();
         (
             self.operands.shuffled(shuffle),
@@ -177,7 +177,7 @@ mod tests {
     use crate::backend::{Job, Loaded, RunFailure};
     use dgx_core::config::target;
     use dgx_core::domain::{BackendKind, Device, Distribution, Group};
-    use dgx_core::operators::named;
+    use dgx_core::operator::named;
 
     /// A device that computes results, which a test can modify.
     struct Answering<F: Fn(Oracle) -> Result<Oracle, String>> {

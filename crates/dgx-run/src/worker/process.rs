@@ -80,7 +80,7 @@ impl Worker {
         let output = KernelOutput::default();
         listen_to_kernels(&mut child, &output);
         let replies = listen(&line).map_err(|e| format!("cannot talk to a worker: {e}"))?;
-        let (device, yardstick) = greet(&mut child, &replies)?;
+        let (device, yardstick) = first_message(&mut child, &replies)?;
         trace(|| format!("worker ready on {}", device.name));
         Ok(Self {
             child,
@@ -171,7 +171,7 @@ impl Drop for Worker {
 }
 
 /// A worker's first message: whether it can work, and on which device.
-fn greet(
+fn first_message(
     child: &mut Child,
     replies: &Receiver<WorkerLine>,
 ) -> Result<(Device, Result<String, String>), String> {
@@ -215,7 +215,7 @@ fn listen_to_kernels(child: &mut Child, output: &KernelOutput) {
         thread::spawn(move || {
             let mut buffer = vec![0; 64 << 10];
             while let Ok(count @ 1..) = stdout.read(&mut buffer) {
-                output.hear(&buffer[..count]);
+                output.add(&buffer[..count]);
             }
             output.close();
         });

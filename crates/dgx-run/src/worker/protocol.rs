@@ -11,8 +11,7 @@ use crate::plan::OperatorCall;
 use dgx_core::domain::{
     Block, ContenderId, Device, Distribution, Hazard, KernelTime, Shape, Status, Tuning, Verdict,
 };
-use dgx_core::operator::Operator;
-use dgx_core::operators;
+use dgx_core::operator::{self, Operator};
 use dgx_core::record::schema::Settings;
 
 /// A request with its number, one JSON object a line.
@@ -73,7 +72,7 @@ impl CellCode {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct CellJob {
     pub code: CellCode,
-    #[serde(with = "operators::wire")]
+    #[serde(with = "operator::wire")]
     pub operator: Arc<Operator>,
     pub shape: Shape,
     pub settings: Settings,

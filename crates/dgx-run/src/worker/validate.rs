@@ -225,7 +225,7 @@ impl ValidationCall<'_> {
         if let Some(closer) = state.closer(job).filter(|closer| *closer != watch) {
             // Repeated, to find the cause.
             let limit = job.time_limit.min(PATIENCE);
-            state.blame(match call(loaded, self.data(closer, limit), send) {
+            state.add_hazards(match call(loaded, self.data(closer, limit), send) {
                 Ok(observation) => observation.hazards,
                 Err(failure) => failure.hazards,
             });
@@ -309,7 +309,7 @@ impl Judging {
         self.verdict.detail = failure.detail;
         self.fatal = failure.fatal;
         self.harness = failure.harness;
-        self.blame(failure.hazards);
+        self.add_hazards(failure.hazards);
     }
 
     /// How closely a failure is to be watched when the call is repeated; `None` if that would show
@@ -329,8 +329,8 @@ impl Judging {
     }
 
     /// Adds hazards: as the reason if the result is correct, as the likely cause if it is wrong.
-    fn blame(&mut self, hazards: Vec<Hazard>) {
-        self.verdict.blame(hazards);
+    fn add_hazards(&mut self, hazards: Vec<Hazard>) {
+        self.verdict.add_hazards(hazards);
     }
 
     fn time(&mut self, modelled: Option<Result<Modelled, String>>) {
@@ -403,7 +403,7 @@ impl Judging {
                 first
             }
         };
-        self.blame(hazards);
+        self.add_hazards(hazards);
         first
     }
 }
@@ -454,7 +454,7 @@ mod tests {
                 image: folder.path().to_owned(),
                 call: OperatorCall::default(),
             },
-            operator: dgx_core::operators::default_operator().clone(),
+            operator: dgx_core::operator::default_operator().clone(),
             shape: Shape {
                 name: "s".to_owned(),
                 groups: vec![group(m, n, k)],

@@ -13,7 +13,7 @@ use crate::report::svg;
 use dgx_core::config::target;
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Calibration, ContenderId, Device, Exit, Group, Joined, distinct};
-use dgx_core::operators;
+use dgx_core::operator;
 use dgx_core::rank::Ranking;
 use dgx_core::record::Run;
 use dgx_run::backend::Modelled;
@@ -217,7 +217,7 @@ fn compared_with(comparisons: &[ModelComparison]) -> String {
 fn compared_operators(comparisons: &[ModelComparison]) -> Vec<String> {
     let names = comparisons.iter().map(|c| c.run.operator.name.as_str());
     let names = distinct(names);
-    let usual = names == [operators::default_operator().name.as_str()];
+    let usual = names == [operator::default_operator().name.as_str()];
     let listed = names.into_iter().filter(|_| !usual);
     listed.map(str::to_owned).collect()
 }

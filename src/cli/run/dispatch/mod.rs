@@ -106,7 +106,7 @@ mod tests {
     use dgx_core::config::Round;
     use dgx_core::config::target::default_device;
     use dgx_core::diagnostic::SourceFile;
-    use dgx_core::operators;
+    use dgx_core::operator;
     use dgx_core::record::synthetic::group;
     use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
 
@@ -119,7 +119,7 @@ mod tests {
             vec![group(1, 128, 512), group(7, 128, 512), group(3, 256, 256)];
         let text = dispatch_among(&run, &ranking, |_| true)
             .unwrap()
-            .picks("sm_90a", &operators::default_operator().name);
+            .picks("sm_90a", &operator::default_operator().name);
         let folder = tempfile::tempdir().unwrap();
         for (who, name) in ["sequential", "interleaved"].iter().enumerate() {
             let variant = format!(

@@ -13,8 +13,7 @@ use crate::cli::Globals;
 use dgx_core::config::{Round, target};
 use dgx_core::diagnostic::{CommandError, InputError, SourceFile};
 use dgx_core::domain::{Device, Exit, Status, typed};
-use dgx_core::operator::Operator;
-use dgx_core::operators;
+use dgx_core::operator::{self, Operator};
 use dgx_run::catalog::{Catalog, DEFAULT_FOLDER, Variant, check_name, front_matter};
 use dgx_run::plan::{Plan, PlanOutcome, PlanTarget};
 use dgx_run::sweep::BackendChoice;
@@ -112,26 +111,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         (Some(from), Some(catalog)) => Some(Parent::find(from, catalog)?),
         (Some(from), None) => {
             let why = format!("there is no `{from}`: {} has no variants", home.display());
-            return Err(refused(
-                name,
-                &why,
-                "leave out --from, or run dgx in the checkout",
-            ));
+            let remedy = "leave out --from, or run dgx in the checkout";
+            return Err(refused(name, &why, remedy));
         }
     };
     let (here, _) = machine::device(None, BackendChoice::Auto)?;
-    let mut written = Vec::new();
-    match &parent {
-        Some(parent) => {
-            for (path, text) in parent.copies(name)? {
-                written.push(write(&path, &text)?);
-            }
-        }
-        None => {
-            first_headers(home, &mut written)?;
-            written.push(write(&home.join(format!("{name}.cu")), &first(&here))?);
-        }
-    }
+    let mut written = write_sources(name, parent.as_ref(), home, &here)?;
     let beside = match (&parent, &catalog) {
         (Some(parent), _) => Some(parent.contender()),
         (None, Some(catalog)) => catalog.knows(YARD).is_ok().then(|| YARD.to_owned()),
@@ -140,13 +125,35 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     let operator = parent
         .as_ref()
         .map_or(&operator, |parent| &parent.sources[0].operator);
-    let (text, target) = match **operator == **operators::default_operator() {
+    let (text, target) = match **operator == **operator::default_operator() {
         true => fitting_round(name, beside.as_deref(), &round, &here, globals)?,
         false => (of::round_text(operator, name, beside.as_deref()), None),
     };
     written.push(write(&round, &text)?);
     tell(&written, &round, target);
     Ok(Exit::Done)
+}
+
+/// Writes copies of the parent's sources, or a first design and the headers it includes.
+fn write_sources(
+    name: &str,
+    parent: Option<&Parent>,
+    home: &Path,
+    here: &Device,
+) -> Result<Vec<PathBuf>, CommandError> {
+    let mut written = Vec::new();
+    match parent {
+        Some(parent) => {
+            for (path, text) in parent.copies(name)? {
+                written.push(write(&path, &text)?);
+            }
+        }
+        None => {
+            first_headers(home, &mut written)?;
+            written.push(write(&home.join(format!("{name}.cu")), &first(here))?);
+        }
+    }
+    Ok(written)
 }
 
 /// Lists the written files and the next commands.
@@ -167,7 +174,7 @@ fn operator_of(args: &Args, catalog: Option<&Catalog>) -> Result<Arc<Operator>, 
     match (&args.operator, &args.from, catalog) {
         (Some(operator), ..) => Ok(Arc::new(dgx_core::operator::find(operator)?)),
         (None, Some(from), Some(catalog)) => subject::operator_of(from, catalog),
-        _ => Ok(Arc::clone(operators::default_operator())),
+        _ => Ok(Arc::clone(operator::default_operator())),
     }
 }
 

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{ENDING, ROUNDS, first_headers, opening, refuse_existing, refused, taken, tell, write};
 use dgx_core::diagnostic::{CommandError, InputError};
 use dgx_core::domain::{Device, Exit, Joined};
-use dgx_core::operator::Operator;
-use dgx_core::operators::{self, default_operator};
+use dgx_core::operator::{self, Operator, default_operator};
 use dgx_run::catalog::Catalog;
 use dgx_run::operator::naive;
 
@@ -62,7 +61,7 @@ impl Request<'_> {
     /// The operator, and its file if that is to be written.
     fn operator(&self) -> Result<(Operator, Option<(PathBuf, String)>), CommandError> {
         let name = self.operator;
-        let exists = operators::known().any(|known| known == name);
+        let exists = operator::known().any(|known| known == name);
         match (exists, self.design) {
             (_, Some(_)) => Ok((dgx_core::operator::find(name)?, None)),
             (true, None) => {

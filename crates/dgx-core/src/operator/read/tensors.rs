@@ -4,8 +4,7 @@ use super::wire::{Amount, Input, OperatorFile};
 use super::{Reader, ordered};
 use crate::diagnostic::InputError;
 use crate::document::{self, Spanned, Table};
-use crate::operator::language::Meaning;
-use crate::operator::{ElementType, Limit, MAX_RANK, Op, Tensor};
+use crate::operator::{ElementType, Limit, MAX_RANK, Op, Tensor, language::Meaning};
 
 const MAX_TENSORS: usize = 32;
 
@@ -94,7 +93,7 @@ impl Reader<'_> {
         };
         let mut misfits = trials
             .iter()
-            .filter_map(|sizes| tensor.misfit(&self.sizes, sizes));
+            .filter_map(|sizes| tensor.layout_error(&self.sizes, sizes));
         match misfits.next() {
             Some((message, remedy)) => self.refuse(size.span(), message, remedy),
             None => Ok(tensor),

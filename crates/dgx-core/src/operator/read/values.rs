@@ -5,8 +5,10 @@ use super::{Reader, ordered};
 use crate::diagnostic::InputError;
 use crate::document::Spanned;
 use crate::domain::{bounds, printable_line};
-use crate::operator::language::{Checker, Graph, Meaning, parse};
-use crate::operator::{Mistake, NodeId, Number, Op, Output, Tensor, Value};
+use crate::operator::{
+    Mistake, NodeId, Number, Op, Output, Tensor, Value,
+    language::{Checker, Graph, Meaning, parse},
+};
 
 /// A larger relative tolerance is meaningless: half a step of e2m1.
 const LOOSEST: f64 = 0.25;

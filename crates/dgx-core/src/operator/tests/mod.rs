@@ -96,7 +96,7 @@ fn every_operator_built_in_is_sound() {
         assert!(!operator.mistakes.is_empty(), "{name}");
         check_extents(operator);
         for sizes in &operator.small {
-            assert_eq!(operator.misfit(sizes), None);
+            assert_eq!(operator.layout_error(sizes), None);
         }
     }
     assert!(find("no-such").is_err());
@@ -183,8 +183,8 @@ fn names_mean_what_is_written_above_them() {
          [out.p]\ntype = \"f32\"\nsize = [\"m\", \"t\"]\nlet = { s = \"softmax(x, -1)\" }\n\
          value = \"take(s, idx, -1)\"\n[out.p.mistake]\n\"the first\" = \"s[:, :t]\"\n",
     );
-    assert_eq!(operator.misfit(&[4, 64, 64]), None);
-    let (message, _) = operator.misfit(&[4, 64, 65]).unwrap();
+    assert_eq!(operator.layout_error(&[4, 64, 64]), None);
+    let (message, _) = operator.layout_error(&[4, 64, 65]).unwrap();
     assert_eq!(
         message,
         "`argsort(-x, -1)[..., :t]` reaches beyond its axis"

@@ -13,7 +13,7 @@ use crate::domain::{
     BackendKind, Block, Bytes, Calibration, Claim, ContenderId, Distribution, Group, Hazard,
     Micros, Sample, Shape, Status, Timing, Verdict,
 };
-use crate::operators;
+use crate::operator;
 
 /// A contender and its true time, relative to a shape's base time.
 #[derive(Clone)]
@@ -338,7 +338,7 @@ impl Synthetic {
         if self.timing != Timing::Modelled || !ran {
             return BTreeMap::new();
         }
-        let flops = operators::default_operator()
+        let flops = operator::default_operator()
             .least_work(shape)
             .tensor_flops();
         let names = crate::domain::Counter::all().flat_map(|counter| counter.of.iter().copied());
@@ -357,7 +357,7 @@ impl Synthetic {
 
     /// The time of the shape at time factor 1, µs.
     pub fn base(shape: &Shape) -> f64 {
-        (operators::default_operator()
+        (operator::default_operator()
             .least_work(shape)
             .tensor_flops()
             / 0.35e9)

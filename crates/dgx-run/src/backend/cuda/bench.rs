@@ -61,7 +61,7 @@ impl<'a> CudaBench<'a> {
         }
     }
 
-    fn admit(&mut self, entry: TimedCall) -> ProofSubject {
+    fn add_entry(&mut self, entry: TimedCall) -> ProofSubject {
         let subject = entry.subject().clone();
         self.entries.push(entry);
         subject
@@ -79,7 +79,7 @@ impl Bench for CudaBench<'_> {
         let prepared = PreparedCall::new(job.image, instance, job.call, stream)?;
         let prepared = prepared.forget_between_calls(job.image)?;
         let entry = TimedCall::contender(subject, prepared, &self.sets, tolerance)?;
-        Ok(self.admit(entry))
+        Ok(self.add_entry(entry))
     }
 
     /// On the contenders' data, which the last call left in the instance.
@@ -95,7 +95,7 @@ impl Bench for CudaBench<'_> {
             let copy = Copy::new(operator, groups, stream).map_err(|e| e.to_string())?;
             let subject = self.subject(name, String::new());
             let entry = TimedCall::copy(subject, copy, stream).map_err(|e| e.message)?;
-            return Ok((self.admit(entry), None));
+            return Ok((self.add_entry(entry), None));
         }
         let library = find_cublas()?;
         let (cublas, gemms) = Cublas::new(&self.tools, &self.instance, kept, &mut self.timer)?;
@@ -107,7 +107,7 @@ impl Bench for CudaBench<'_> {
             library,
             gemms,
         };
-        Ok((self.admit(entry), Some(tuning)))
+        Ok((self.add_entry(entry), Some(tuning)))
     }
 
     fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure> {

@@ -145,7 +145,7 @@ impl DataSet {
         seal: u64,
         stream: &Stream,
     ) -> Result<Self> {
-        let memory = uploaded(cast_slice(&sealed(&answers(oracle), seal)), stream)?;
+        let memory = uploaded(cast_slice(&hidden(&answers(oracle), seal)), stream)?;
         let outputs = oracle.groups.iter().zip(operator.outputs.iter().cycle());
         let answers = outputs
             .filter(|(answer, _)| !answer.is_gated())
@@ -189,7 +189,7 @@ pub(super) fn answers(oracle: &Oracle) -> Vec<f32> {
 }
 
 /// Elements hidden by a key, which `dgx_judge` removes.
-pub(super) fn sealed(products: &[f32], seal: u64) -> Vec<u32> {
+pub(super) fn hidden(products: &[f32], seal: u64) -> Vec<u32> {
     let places = products.par_iter().enumerate();
     places
         .map(|(i, value)| value.to_bits() ^ mix(seal ^ mix(i as u64)) as u32)

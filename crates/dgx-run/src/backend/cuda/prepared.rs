@@ -81,9 +81,9 @@ impl PreparedCall {
                 None => missing.push(name),
             }
         }
-        let refusal = variables::out_of_reach(&missing)
+        let refusal = variables::untimed_reason(&missing)
             .or(allocating)
-            .or_else(|| scrub::out_of_reach(self.local_bytes));
+            .or_else(|| scrub::untimed_reason(self.local_bytes));
         if let Some(refusal) = refusal {
             return Err(refusal);
         }

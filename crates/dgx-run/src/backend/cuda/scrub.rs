@@ -145,7 +145,7 @@ fn class(local: u32) -> Option<usize> {
 }
 
 /// Why a contender with this much local memory is not timed, if so.
-pub(super) fn out_of_reach(local: u32) -> Option<RunFailure> {
+pub(super) fn untimed_reason(local: u32) -> Option<RunFailure> {
     let most = LOCAL[LOCAL.len() - 1].0 - STACK;
     (local > most).then(|| {
         RunFailure::unsupported(format!(
@@ -174,9 +174,9 @@ mod tests {
         for local in [1, 1000, 1025, 7000, 31 << 10] {
             let bytes = LOCAL[class(local).unwrap()].0;
             assert!(bytes >= local + STACK, "{local} in {bytes}");
-            assert!(out_of_reach(local).is_none());
+            assert!(untimed_reason(local).is_none());
         }
-        let refusal = out_of_reach((31 << 10) + 1).unwrap();
+        let refusal = untimed_reason((31 << 10) + 1).unwrap();
         assert_eq!(refusal.status, dgx_core::domain::Status::Unsupported);
     }
 }

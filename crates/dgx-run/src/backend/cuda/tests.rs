@@ -7,7 +7,7 @@ use bytemuck::cast_slice;
 use half::f16;
 use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
 
-use super::instance::{answers, sealed};
+use super::instance::{answers, hidden};
 use super::judge::{WireJudged, WireValues};
 use super::program::{poisons, wire};
 use super::scrub::MEETING_BYTES;
@@ -22,8 +22,7 @@ use crate::validate::Tolerance;
 use dgx_core::config::target;
 use dgx_core::domain::{Group, Shape};
 use dgx_core::fields::PointedPart;
-use dgx_core::operator::{ElementType, Operator, built_in};
-use dgx_core::operators::default_operator;
+use dgx_core::operator::{ElementType, Operator, built_in, default_operator};
 use dgx_core::record::synthetic::group;
 
 use dgx_core::domain::Distribution;
@@ -289,7 +288,7 @@ fn the_device_calls_wrong_what_the_host_does() {
         };
         let halves: Vec<u8> = c.iter().flat_map(|h| h.to_le_bytes()).collect();
         let (seal, c, count) = (99, put(&halves), put(&[0; 8]));
-        let answers = put(cast_slice(&sealed(&answers(&oracle), seal)));
+        let answers = put(cast_slice(&hidden(&answers(&oracle), seal)));
         let groups: Vec<WireJudged> = (0..2)
             .map(|group| WireJudged {
                 c: c + group * m * n * 2,
@@ -387,7 +386,7 @@ fn wrong_values(
         .flat_map(|(_, right)| right.iter().map(|value| *value as f32))
         .collect();
     let (seal, count) = (99, put(&[0; 8]));
-    let expected = put(cast_slice(&sealed(&answers, seal)));
+    let expected = put(cast_slice(&hidden(&answers, seal)));
     let mut table = Vec::new();
     let mut first = 0;
     for (written, right) in outputs {

@@ -43,7 +43,7 @@ pub(super) fn allocating(cubin: &[u8]) -> Result<Option<RunFailure>, object::Err
 }
 
 /// Why a contender with variables that the driver does not find is not timed.
-pub(super) fn out_of_reach(missing: &[String]) -> Option<RunFailure> {
+pub(super) fn untimed_reason(missing: &[String]) -> Option<RunFailure> {
     let names = missing.join(", ");
     (!missing.is_empty()).then(|| {
         RunFailure::unsupported(format!(
@@ -123,8 +123,8 @@ extern \"C\" __global__ void k(int* p) {
 
     #[test]
     fn who_could_remember_is_not_timed() {
-        assert!(out_of_reach(&[]).is_none());
-        let refusal = out_of_reach(&["a".to_owned(), "b".to_owned()]).unwrap();
+        assert!(untimed_reason(&[]).is_none());
+        let refusal = untimed_reason(&["a".to_owned(), "b".to_owned()]).unwrap();
         assert_eq!(refusal.status, Status::Unsupported);
         assert!(refusal.message.contains("a, b"), "{}", refusal.message);
         assert!(!refusal.fatal, "the others go on in this process");

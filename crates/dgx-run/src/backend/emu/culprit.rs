@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ptx_emu::{Touches, Watchpoint};
 
-use super::{EmuCell, config, posed, tables};
+use super::{EmuCell, config, shuffled_operands, tables};
 use crate::backend::{AccessSites, CallInput, ForbiddenWrite, pieces};
 
 /// The number of trespasses whose instruction is searched for.
@@ -14,7 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl EmuCell<'_> {
     /// Names the instruction behind each of the first trespasses, found at these addresses.
-    pub(super) fn accuse(&mut self, data: &CallInput<'_>, found: &mut [(u64, ForbiddenWrite)]) {
+    pub(super) fn name_instructions(
+        &mut self,
+        data: &CallInput<'_>,
+        found: &mut [(u64, ForbiddenWrite)],
+    ) {
         let sought = found.iter().take(SOUGHT);
         let watchpoints: Vec<Watchpoint> = sought.map(|(at, _)| written(*at, 1)).collect();
         let touches = self.watched(data, &watchpoints);
@@ -75,14 +79,14 @@ impl EmuCell<'_> {
         let Some(place) = &mut self.place else {
             return all;
         };
-        let operands = posed(data);
+        let operands = shuffled_operands(data);
         let (_, tensors) = tables::reserve_inputs(&operands);
         if place.lay(data, &tensors).is_err() {
             return all;
         }
         let config = config(self.device, data.emulation, data.time_limit.min(PATIENCE));
         for index in 0..self.job.call.launches.len() {
-            let launch = place.geared(&self.job, index, &config);
+            let launch = place.launch_with_arguments(&self.job, index, &config);
             let (ran, touches) = launch.run_watched(self.module, &mut place.memory, watchpoints);
             for (all, mut one) in all.iter_mut().zip(touches) {
                 all.first.append(&mut one.first);

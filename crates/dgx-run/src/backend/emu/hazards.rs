@@ -117,7 +117,7 @@ fn access(site: &Site) -> Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dgx_core::operators::default_operator;
+    use dgx_core::operator::default_operator;
     use dgx_core::record::synthetic::group;
 
     #[test]

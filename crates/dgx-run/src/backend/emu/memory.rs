@@ -169,7 +169,7 @@ impl CallMemory {
         let time_only = data.emulation.time_only;
         let matters = |piece: &&Piece| match piece.what.source() {
             Some(PieceSource::Input(_)) => false,
-            _ => piece.what.promised(),
+            _ => piece.what.is_defined(),
         };
         let pieces = self.now.pieces.iter();
         for piece in pieces.filter(|piece| !time_only || matters(piece)) {
@@ -229,7 +229,7 @@ impl CallMemory {
         (device, salt): (&Device, Salt),
     ) -> Result<EndedLaunch<'j>, RunFailure> {
         let geometry = &job.call.launches[place];
-        let launch = self.geared(job, place, &config);
+        let launch = self.launch_with_arguments(job, place, &config);
         let memory = &mut self.memory;
         let untraced = |report| (report, Trace::default(), Trace::default());
         let (ran, hazards, wake, unwatched) = match listening {
@@ -283,7 +283,12 @@ impl CallMemory {
     }
 
     /// The launch at this index of a call, with all its arguments.
-    pub(super) fn geared(&self, job: &Job<'_>, place: usize, config: &Config) -> Launch {
+    pub(super) fn launch_with_arguments(
+        &self,
+        job: &Job<'_>,
+        place: usize,
+        config: &Config,
+    ) -> Launch {
         let geometry = &job.call.launches[place];
         let report = job.image.kernel(&geometry.kernel);
         let entry = report.map_or(&geometry.kernel, |report| &report.entry);

@@ -148,7 +148,7 @@ impl<'a> EmuCell<'a> {
         };
         let place = self.place.insert(place);
         place.place(&self.job, data.operands, data.emulation.mirrored)?;
-        let operands = posed(data);
+        let operands = shuffled_operands(data);
         let (_, tensors) = tables::reserve_inputs(&operands);
         place.lay(data, &tensors).map_err(|e| no_memory(&e))?;
         let alone = matches!(listening, Some(WatchedFor::Time(TracedCtas::Alone)));
@@ -188,14 +188,14 @@ impl Loaded for EmuCell<'_> {
                 ..Observation::default()
             },
             Some(place) => {
-                let operands = posed(data);
+                let operands = shuffled_operands(data);
                 let (_, tensors) = tables::reserve_inputs(&operands);
                 let mut found = place
                     .trespasses(data, &tensors)
                     .map_err(|e| no_memory(&e))?;
                 let observed = place.observe(data, &ran)?;
                 if !found.is_empty() {
-                    self.accuse(data, &mut found);
+                    self.name_instructions(data, &mut found);
                 }
                 Observation {
                     trespasses: found.into_iter().map(|(_, trespass)| trespass).collect(),
@@ -226,7 +226,7 @@ impl Loaded for EmuCell<'_> {
 }
 
 /// The operands of the call, shuffled by its salt.
-fn posed<'d>(data: &CallInput<'d>) -> Cow<'d, Operands> {
+fn shuffled_operands<'d>(data: &CallInput<'d>) -> Cow<'d, Operands> {
     match data.emulation.time_only {
         // They are zeros.
         true => Cow::Borrowed(data.operands),

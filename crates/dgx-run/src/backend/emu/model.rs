@@ -258,7 +258,7 @@ fn scripts(
         let entry = image.kernel(kernel).map_or(kernel, |report| &report.entry);
         let code = Code::read(&image.cubin, entry);
         let code = code.map_err(|error| error.to_string())?;
-        telling(ended)?;
+        check_representative(ended)?;
         if code.leaves(&ended.whole) {
             let kernel = &ended.geometry.kernel;
             return Err(format!(
@@ -274,7 +274,7 @@ fn scripts(
 }
 
 /// Whether the watched CTAs represent the launch.
-fn telling(ended: &EndedLaunch<'_>) -> Result<(), String> {
+fn check_representative(ended: &EndedLaunch<'_>) -> Result<(), String> {
     ptx_time::telling(&ended.geometry.kernel, &ended.report, &ended.whole)
 }
 

@@ -18,7 +18,7 @@ pub(super) fn lines(kernel: Option<&str>, prints: &[Print]) -> String {
         for part in print.text.split_inclusive('\n') {
             if !goes_on {
                 // Writing to a String cannot fail.
-                let _ = write!(text, "{}: ", speaker(kernel, print));
+                let _ = write!(text, "{}: ", line_prefix(kernel, print));
             }
             text.push_str(part);
             goes_on = !part.ends_with('\n');
@@ -33,7 +33,7 @@ pub(super) fn lines(kernel: Option<&str>, prints: &[Print]) -> String {
     text
 }
 
-fn speaker(kernel: Option<&str>, print: &Print) -> String {
+fn line_prefix(kernel: Option<&str>, print: &Print) -> String {
     let kernel = kernel.map_or(String::new(), |name| format!("{name}, "));
     let (cta, thread) = (short(print.cta), short(print.thread));
     format!("{kernel}CTA {cta} thread {thread}")

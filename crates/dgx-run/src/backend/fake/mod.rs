@@ -29,8 +29,7 @@ use dgx_core::domain::{
     ALGORITHM_DIGITS, Algorithm, BackendKind, Card, ContenderId, Device, Group, KernelTime, Micros,
     Tuning,
 };
-use dgx_core::operator::ElementType;
-use dgx_core::operators::default_operator;
+use dgx_core::operator::{ElementType, default_operator};
 use journal::Journal;
 pub use journal::{JournalEntry, notes};
 pub use script::CallStage;
@@ -250,7 +249,7 @@ struct FakeBench<'a> {
 }
 
 impl FakeBench<'_> {
-    fn admit(
+    fn add_entry(
         &mut self,
         contender: &ContenderId,
         image: String,
@@ -306,7 +305,7 @@ impl Bench for FakeBench<'_> {
     fn enter(&mut self, job: &Job<'_>, _tolerance: Tolerance) -> Result<ProofSubject, RunFailure> {
         let launches = job.call.launches.iter();
         let kernels = launches.map(|launch| launch.kernel.clone()).collect();
-        Ok(self.admit(job.contender, job.image.key.clone(), kernels))
+        Ok(self.add_entry(job.contender, job.image.key.clone(), kernels))
     }
 
     fn enter_yardstick(
@@ -328,7 +327,7 @@ impl Bench for FakeBench<'_> {
             gemms: vec![algorithm; self.groups.len()],
         };
         let tuning = kept.cloned().unwrap_or(found);
-        Ok((self.admit(name, library, Vec::new()), Some(tuning)))
+        Ok((self.add_entry(name, library, Vec::new()), Some(tuning)))
     }
 
     fn rehearse(&mut self, subject: &ProofSubject, data: CallData) -> Result<bool, RunFailure> {

@@ -172,11 +172,6 @@ impl OperandDraw {
     ) {
         let signed = self.distribution == Distribution::Corner;
         let random = rng.next_u32();
-        // Where the other side's scales are large, and where they are small.
-        let (loud, quiet) = match side {
-            OperandSide::Left => (self.low, self.high),
-            OperandSide::Right(_) => (self.high, self.low),
-        };
         match kind {
             RowKind::Ordinary => {}
             RowKind::Empty => row.iter_mut().for_each(|byte| *byte &= 0x88),
@@ -214,13 +209,29 @@ impl OperandDraw {
                 }
             }
             RowKind::Signed => {}
-            RowKind::Top { negative } => {
+            _ => {
                 row.fill(0);
+                self.fill_block(rng, side, kind, random, (row, scales));
+            }
+        }
+    }
+
+    /// Fills one block of a row of zeros, which are the kinds with a single block.
+    fn fill_block(
+        &self,
+        rng: &mut ChaCha8Rng,
+        side: OperandSide,
+        kind: RowKind,
+        random: u32,
+        (row, scales): (&mut [u8], &mut [u8]),
+    ) {
+        let signed = self.distribution == Distribution::Corner;
+        match kind {
+            RowKind::Top { negative } => {
                 rng.fill_bytes(elements(row, self.high));
                 scales[self.high] = LARGEST_SCALE | u8::from(signed && negative) << 7;
             }
             RowKind::Summit | RowKind::Steep => {
-                row.fill(0);
                 rng.fill_bytes(elements(row, self.high));
                 let [first, count] = match kind {
                     RowKind::Summit => [0x78, 7],
@@ -229,24 +240,32 @@ impl OperandDraw {
                 scales[self.high] = (first + random % count) as u8;
             }
             RowKind::Whisper => {
-                row.fill(0);
-                lone(elements(row, self.high), random, 1);
+                single_element(elements(row, self.high), random, 1);
                 scales[self.high] = 1;
             }
             RowKind::Murmur => {
-                row.fill(0);
-                lone(elements(row, self.low), random, 1 + (random >> 8) as u8 % 7);
+                single_element(elements(row, self.low), random, 1 + (random >> 8) as u8 % 7);
                 scales[self.low] = 1;
             }
             RowKind::Faint => {
-                row.fill(0);
+                // Where the other side's scales are large, and where they are small.
+                let (loud, quiet) = match side {
+                    OperandSide::Left => (self.low, self.high),
+                    OperandSide::Right(_) => (self.high, self.low),
+                };
                 let (block, least, codes) = match random >> 24 & 1 {
                     0 => (loud, 1, 3),
                     _ => (quiet, 8, 32),
                 };
-                lone(elements(row, block), random, 1 + (random >> 8) as u8 % 7);
+                single_element(elements(row, block), random, 1 + (random >> 8) as u8 % 7);
                 scales[block] = least + (random >> 16) as u8 % codes;
             }
+            RowKind::Ordinary
+            | RowKind::Empty
+            | RowKind::Blank
+            | RowKind::Nan { .. }
+            | RowKind::Ridge
+            | RowKind::Signed => {}
         }
     }
 }
@@ -282,7 +301,7 @@ fn elements(row: &mut [u8], block: usize) -> &mut [u8] {
 }
 
 /// One element of a block, of this magnitude and a random sign, among zeros.
-fn lone(elements: &mut [u8], random: u32, magnitude: u8) {
+fn single_element(elements: &mut [u8], random: u32, magnitude: u8) {
     let place = random as usize % SCALE_BLOCK;
     let code = magnitude | (random >> 28) as u8 & 8;
     elements.fill(0);

@@ -5,8 +5,10 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use rayon::prelude::*;
 
 use super::CHUNK_ROWS;
-use crate::operator::Tensor;
-use crate::operator::format::{decode, encode};
+use crate::operator::{
+    Tensor,
+    format::{decode, encode},
+};
 use dgx_core::domain::Distribution;
 use dgx_core::operator::{ElementType, Number, Op, Operator};
 
@@ -311,7 +313,7 @@ impl DataSource<'_> {
                     sizes[one] = SliceMagnitude::Zero;
                 }
             }
-            self.hush(quiet, one, &mut sizes);
+            self.choose_small_slices(quiet, one, &mut sizes);
             found.push(Slices {
                 rows: (rows / count).max(1),
                 sizes,
@@ -322,7 +324,7 @@ impl DataSource<'_> {
 
     /// Makes a slice quiet for each magnitude, those after `one`; if there are too few for that,
     /// one, in data that have no other purpose.
-    fn hush(&self, quiet: &[f64], one: usize, sizes: &mut [SliceMagnitude]) {
+    fn choose_small_slices(&self, quiet: &[f64], one: usize, sizes: &mut [SliceMagnitude]) {
         let count = sizes.len();
         let wanted = match count {
             SLICES.. => quiet.len().min(count - 2),
@@ -502,7 +504,7 @@ mod tests {
     use super::*;
     use crate::operator::{GroupOperands, decode};
     use dgx_core::domain::Group;
-    use dgx_core::operators::named;
+    use dgx_core::operator::named;
 
     fn drawn(distribution: Distribution, extents: &[usize]) -> Vec<f64> {
         let mut tensor = Tensor {

@@ -2,8 +2,10 @@
 
 use super::Evaluator;
 use super::region::Region;
-use crate::operator::blocks::{Left, available};
-use crate::operator::format::Packed;
+use crate::operator::{
+    blocks::{Left, available},
+    format::Packed,
+};
 use rayon::prelude::*;
 
 /// Rows of the left tensor multiplied at a time, as in [`crate::operator::Oracle`].

@@ -5,7 +5,7 @@ use super::*;
 use crate::operator::{SCALE_BLOCK, decode_e2m1, decode_e4m3};
 use dgx_core::domain::Distribution;
 use dgx_core::domain::Shape;
-use dgx_core::operators::default_operator;
+use dgx_core::operator::default_operator;
 use dgx_core::record::synthetic::group;
 
 fn shape(groups: &[(u32, u32, u32)]) -> Shape {

@@ -151,25 +151,7 @@ fn launch(logs: &Logs, base: u64, clock_mhz: f64) -> LaunchTimes {
         });
         for (warp, log) in warps.iter().enumerate() {
             if let Some(log) = log {
-                let told = spans(log, (cta, warp), at);
-                let mut spent = [0.0; Spent::ALL.len()];
-                told.iter()
-                    .for_each(|span| spent[span.spent as usize] += span.to - span.from);
-                times.warps.push(WarpTimes { cta, warp, spent });
-                times.spans.extend(told);
-                let hidden = match log.multiplies() {
-                    true => &[][..],
-                    false => &under_way,
-                };
-                for (from, to) in uncovered(epilogues(log), hidden) {
-                    let (from, to) = (at(from), at(to));
-                    times.epilogues.push(Epilogue {
-                        cta,
-                        warp,
-                        from,
-                        to,
-                    });
-                }
+                add_warp(&mut times, log, (cta, warp), &under_way, at);
             }
         }
     }
@@ -180,6 +162,35 @@ fn launch(logs: &Logs, base: u64, clock_mhz: f64) -> LaunchTimes {
     times.active_sms = sms.len() as u64;
     times.rounds = rounds(logs);
     times
+}
+
+/// Adds the times of a warp in a CTA whose products were `under_way`.
+fn add_warp(
+    times: &mut LaunchTimes,
+    log: &WarpLog,
+    (cta, warp): (usize, usize),
+    under_way: &[(u64, u64)],
+    at: impl Fn(u64) -> f64 + Copy,
+) {
+    let told = spans(log, (cta, warp), at);
+    let mut spent = [0.0; Spent::ALL.len()];
+    told.iter()
+        .for_each(|span| spent[span.spent as usize] += span.to - span.from);
+    times.warps.push(WarpTimes { cta, warp, spent });
+    times.spans.extend(told);
+    let hidden = match log.multiplies() {
+        true => &[][..],
+        false => under_way,
+    };
+    for (from, to) in uncovered(epilogues(log), hidden) {
+        let (from, to) = (at(from), at(to));
+        times.epilogues.push(Epilogue {
+            cta,
+            warp,
+            from,
+            to,
+        });
+    }
 }
 
 /// When each SM had CTAs, by its clock.

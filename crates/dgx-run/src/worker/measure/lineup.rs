@@ -85,7 +85,7 @@ pub(super) mod tests {
             groups: vec![group],
         };
         let operands = Operands::draw(
-            dgx_core::operators::default_operator(),
+            dgx_core::operator::default_operator(),
             &shape,
             Distribution::Benchmark,
             1,

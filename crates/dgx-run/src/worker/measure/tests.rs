@@ -13,7 +13,7 @@ use crate::operator::ProblemKey;
 use crate::plan::{LaunchGeometry, OperatorCall};
 use dgx_core::domain::Distribution;
 use dgx_core::domain::{Block, Shape, Status, Tuning, Verdict};
-use dgx_core::operators::default_operator;
+use dgx_core::operator::default_operator;
 use dgx_core::record::synthetic::group;
 
 const WARMUP: u32 = 2;

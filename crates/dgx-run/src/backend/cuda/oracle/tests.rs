@@ -9,9 +9,10 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::compile::Nvrtc;
-use crate::operator::evaluate::tests::{expression, operator};
 use crate::operator::{
-    GroupOracle, ORACLE_THREADS, Operands, Oracle, OracleDevice, OracleKernels, Recipe, solve,
+    GroupOracle, ORACLE_THREADS, Operands, Oracle, OracleDevice, OracleKernels, Recipe,
+    evaluate::tests::{expression, operator},
+    solve,
 };
 
 /// The device's kernels, without the device.
@@ -112,7 +113,7 @@ fn root_mean_square(answer: &GroupOracle) -> f64 {
 #[test]
 fn every_operator_that_dgx_brings_has_the_same_answers_on_a_device() {
     for name in names() {
-        let operator = dgx_core::operators::named(Some(name)).unwrap();
+        let operator = dgx_core::operator::named(Some(name)).unwrap();
         assert_eq!(operator.name, built_in(name).unwrap().name);
         let mut device = Emulated::new(&operator);
         let mut shapes = vec![shape(&operator, &operator.small)];
@@ -135,7 +136,7 @@ fn every_operator_that_dgx_brings_has_the_same_answers_on_a_device() {
 /// Sums of both products of the dual GEMM, with partial tiles.
 #[test]
 fn ragged_groups_of_the_dual_gemm_have_the_same_bits() {
-    let operator = dgx_core::operators::default_operator();
+    let operator = dgx_core::operator::default_operator();
     let mut device = Emulated::new(operator);
     let sizes = [vec![70, 256, 512], vec![1, 128, 256], vec![64, 192, 64]];
     for how in Distribution::ALL {

@@ -1,5 +1,5 @@
 use super::*;
-use dgx_core::operators;
+use dgx_core::operator;
 use dgx_core::record::synthetic::group;
 
 use dgx_core::config::target::default_device;
@@ -22,7 +22,7 @@ fn the_first_and_the_last_cta_are_watched_and_some_between() {
     let watched = |blocks| {
         watch(
             &geometry(blocks),
-            (operators::default_operator(), &groups),
+            (operator::default_operator(), &groups),
             4,
             true,
         )
@@ -40,7 +40,7 @@ fn more_are_watched_where_some_take_longer_than_others() {
         let groups = depths.iter().map(|&k| group(1, 128, k));
         watch(
             &geometry(132),
-            (operators::default_operator(), &groups.collect::<Vec<_>>()),
+            (operator::default_operator(), &groups.collect::<Vec<_>>()),
             4,
             true,
         )
@@ -57,7 +57,7 @@ fn between_two_that_are_watched_one_is_drawn() {
     let watch = |only| {
         watch(
             &geometry(132),
-            (operators::default_operator(), &[group(7, 128, 256)]),
+            (operator::default_operator(), &[group(7, 128, 256)]),
             4,
             only,
         )

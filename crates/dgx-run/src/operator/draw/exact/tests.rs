@@ -2,8 +2,7 @@ use dgx_core::operator::{Operator, built_in};
 use half::f16;
 
 use super::{ExactData, Recipe};
-use crate::operator::evaluate::tests::operator;
-use crate::operator::{Evaluator, Packed, Problem};
+use crate::operator::{Evaluator, Packed, Problem, evaluate::tests::operator};
 
 /// A product of two tensors of one type.
 fn gemm(element: &str) -> Operator {

@@ -3,11 +3,13 @@
 use dgx_core::operator::{BinaryOp, ReduceOp, UnaryOp};
 
 use super::{Arithmetic, MovingBox};
-use crate::operator::evaluate::functions::{BinaryUse, UnaryUse, with_binary, with_unary};
-use crate::operator::evaluate::lanes;
-use crate::operator::evaluate::region::Region;
-use crate::operator::evaluate::step::{mapped, zipped};
-use crate::operator::evaluate::view::View;
+use crate::operator::{
+    evaluate::functions::{BinaryUse, UnaryUse, with_binary, with_unary},
+    evaluate::lanes,
+    evaluate::region::Region,
+    evaluate::step::{mapped, zipped},
+    evaluate::view::View,
+};
 
 /// The larger change of a function's value at both ends of its argument's range.
 pub(super) fn ends(region: &Region, input: &MovingBox, function: impl Fn(f64) -> f64) -> View {

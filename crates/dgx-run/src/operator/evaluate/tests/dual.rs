@@ -3,9 +3,11 @@
 use dgx_core::domain::{Distribution, Group};
 use dgx_core::operator::{BinaryOp, Extent, Node, Number, Op, UnaryOp, Value};
 
-use crate::operator::evaluate::{Evaluator, Problem};
-use crate::operator::{GroupOperands, Operands, Oracle};
-use dgx_core::operators::default_operator;
+use crate::operator::{
+    GroupOperands, Operands, Oracle,
+    evaluate::{Evaluator, Problem},
+};
+use dgx_core::operator::default_operator;
 use dgx_core::record::synthetic::group;
 
 /// `silu(a @ b1.T) * (a @ b2.T)`, sizes m, n, k.

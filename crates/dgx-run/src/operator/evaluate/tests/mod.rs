@@ -50,7 +50,7 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn draw(operator: &Operator, sizes: &[u64], seed: u64) -> Self {
-        assert!(operator.misfit(sizes).is_none(), "{sizes:?}");
+        assert!(operator.layout_error(sizes).is_none(), "{sizes:?}");
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut case = Self {
             sizes: sizes.to_vec(),

@@ -4,9 +4,9 @@ use dgx_core::fields::{Field, PointedPart};
 use dgx_core::operator::Operator;
 
 use super::{AnswerKernels, OracleKernels, Range, oracle_fields};
-use crate::operator::gated::kept_steps;
-use crate::operator::oracle::written_output;
-use crate::operator::{GroupOperands, GroupOracle, Operands, Oracle, Tensor};
+use crate::operator::{
+    GroupOperands, GroupOracle, Operands, Oracle, Tensor, gated::kept_steps, oracle::written_output,
+};
 
 /// Bytes of scratch above which leading slices are computed one after another.
 const SCRATCH: u64 = 2 << 30;

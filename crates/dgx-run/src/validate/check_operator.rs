@@ -18,7 +18,7 @@ const SEED: u64 = 1;
 
 /// Refuses an operator whose value is never a number on its own data, or whose tolerance accepts
 /// zeros or one of its mistakes in every trial.
-pub fn sound(operator: &Operator) -> Result<(), InputError> {
+pub fn check_operator(operator: &Operator) -> Result<(), InputError> {
     // A test tries the built-in ones.
     static TRIED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let known = built_in(&operator.name).is_some_and(|own| own == operator);
@@ -174,7 +174,8 @@ mod tests {
             text: format!("{SCALED}{rest}").into(),
         };
         let operator = Operator::from_source(file).expect("right in itself");
-        sound(&operator).map_or_else(|error| error.message().to_owned(), |()| String::new())
+        check_operator(&operator)
+            .map_or_else(|error| error.message().to_owned(), |()| String::new())
     }
 
     #[test]
