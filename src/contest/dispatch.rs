@@ -83,7 +83,7 @@ pub(crate) fn dispatch_among(
     })
 }
 
-/// Times without an interval must differ by more than their `blur`.
+/// Times without an interval must differ by more than their `tie_margin`.
 fn surely_faster(estimate: &LogEstimate, tie_margin: f64) -> bool {
     match estimate.ratio(CONFIDENCE).lower {
         Some(lower) => lower > 1.0,

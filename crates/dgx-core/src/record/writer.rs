@@ -168,7 +168,7 @@ impl Writer {
     }
 
     /// Opens a run to continue it, if no other process writes it. Nothing is changed before
-    /// [`Writer::mend`].
+    /// [`Writer::end_last_line`].
     pub fn reopen(path: &Path) -> Result<(Self, Run), WriteError> {
         let unreadable = ReadError::io(path);
         files::open(path).map_err(unreadable)?;

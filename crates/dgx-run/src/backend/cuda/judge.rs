@@ -62,7 +62,7 @@ enum JudgedBy {
 }
 
 impl Judge {
-    /// For the outputs of a call in `ground`, against the expected result of `set`; `tolerance` is
+    /// For the outputs of a call in `call_buffers`, against the expected result of `set`; `tolerance` is
     /// the entry's.
     pub(super) fn new(
         call_buffers: &CallBuffers,
