@@ -1,7 +1,7 @@
 //! Launches kernels that read clocks, as a card would.
 
 use ptx_emu::trace::{Trace, Watch};
-use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
+use ptx_emu::{Config, DeviceLimits, DevicePtr, Launch, Memory, Module, Params};
 
 use super::tensor_map;
 use crate::backend::cuda::{REPORT_BYTES, SEED, Trial};
@@ -47,8 +47,8 @@ pub fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Called, Stri
         ctas: vec![0],
         only: true,
     };
-    let profile = Profile::of_target(module.target()).unwrap_or_default();
-    let ran = launch(trial, places, profile).run_traced(&module, &mut memory, &watch);
+    let limits = DeviceLimits::of_target(module.target()).unwrap_or_default();
+    let ran = launch(trial, places, limits).run_traced(&module, &mut memory, &watch);
     let (report, trace) = ran.map_err(|e| e.to_string())?;
     Ok(Called {
         trace,
@@ -57,7 +57,7 @@ pub fn call(trial: &Trial<'_>, [data, scratch]: [u64; 2]) -> Result<Called, Stri
     })
 }
 
-fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3], profile: Profile) -> Launch {
+fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3], limits: DeviceLimits) -> Launch {
     let params = Params::new().pointer(out).pointer(data).pointer(scratch);
     let mut launch = Launch::new("probe")
         .grid([trial.grid, 1, 1])
@@ -68,7 +68,7 @@ fn launch(trial: &Trial<'_>, [out, data, scratch]: [DevicePtr; 3], profile: Prof
         // Many calls run at the same time.
         .config(Config {
             threads: 1,
-            profile,
+            limits,
             ..Config::default()
         });
     let kernel = trial.image.kernels.first();
