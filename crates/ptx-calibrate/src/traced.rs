@@ -1,7 +1,7 @@
 //! Cases as the emulator runs them: one cluster of each, watched, so that a
 //! modelled GPU can be put the same question as often as one likes.
 
-use ptx_time::{Call, Code, Launched, Machine};
+use ptx_time::{CallTimes, Code, Launched, Machine};
 
 use super::measure::trial;
 use super::probe::{Case, L2, Read};
@@ -46,8 +46,8 @@ impl Traced {
         };
         let launches: Vec<Launched<'_>> = (0..case.launches).map(launch).collect();
         let call = match case.l2 {
-            L2::Cold => Call::replay(machine, &launches, false),
-            L2::Warm => Call::replay_warm(machine, &launches, false),
+            L2::Cold => CallTimes::replay(machine, &launches, false),
+            L2::Warm => CallTimes::replay_warm(machine, &launches, false),
         };
         let call = call.map_err(|stuck| stuck.to_string())?;
         let stamped = call.launches.last().and_then(|launch| launch.stamped);

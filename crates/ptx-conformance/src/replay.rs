@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ptx_emu::{
-    CompileError, Config, DevicePtr, Fill, Launch, LaunchError, MapElement, Memory, MemoryError,
-    MmaMode, Module, Params, Profile, TensorMap, TensorMapError, Tiled,
+    CompileError, Config, DeviceLimits, DevicePtr, Fill, Launch, LaunchError, MapElement, Memory,
+    MemoryError, MmaMode, Module, Params, TensorMap, TensorMapError, Tiled,
 };
 
 use crate::case::{Case, Compare, ENTRY, MapBuffer, MapSpec, MapType, Swizzle};
@@ -77,7 +77,7 @@ pub fn emulate(case: &Case, mma_mode: MmaMode) -> Result<Vec<Vec<u8>>, EmulatorE
         .config(Config {
             mma_mode,
             step_limit: 2_000_000,
-            profile: Profile::of_target(module.target()).unwrap_or_default(),
+            limits: DeviceLimits::of_target(module.target()).unwrap_or_default(),
             ..Config::default()
         });
     if case.launch.cluster != [1, 1, 1] {

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-use ptx_emu::{Config, Profile};
+use ptx_emu::{Config, DeviceLimits};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -97,9 +97,9 @@ impl Properties {
     }
 
     /// Limits that launches must observe.
-    pub(crate) fn profile(&self) -> Profile {
-        let like = Profile::of_target(&format!("sm_{}", self.capability)).unwrap_or_default();
-        Profile {
+    pub(crate) fn limits(&self) -> DeviceLimits {
+        let like = DeviceLimits::of_target(&format!("sm_{}", self.capability)).unwrap_or_default();
+        DeviceLimits {
             capability: self.capability,
             sms: self.sms,
             shared_per_cta: self.shared_per_block,
@@ -118,7 +118,7 @@ impl Properties {
 
     /// `cudaDevAttr…` and `CU_DEVICE_ATTRIBUTE_…` by number; `None` for unknown ones.
     pub(crate) fn attribute(&self, attribute: i32) -> Option<i32> {
-        let profile = self.profile();
+        let limits = self.limits();
         Some(match attribute {
             1..=3 => 1024,
             4 => 64,
@@ -128,7 +128,7 @@ impl Properties {
             9 => 65_536,
             10 => 32,
             11 => i32::MAX,
-            12 | 82 => profile.registers_per_sm as i32,
+            12 | 82 => limits.registers_per_sm as i32,
             13 => self.clock_khz as i32,
             14 | 30 => 512,
             51 => 32,
@@ -140,13 +140,13 @@ impl Properties {
             36 => self.memory_clock_khz as i32,
             37 => self.bus_bits as i32,
             38 => self.l2 as i32,
-            39 => profile.threads_per_sm as i32,
+            39 => limits.threads_per_sm as i32,
             75 => self.major(),
             76 => self.minor(),
             81 => self.shared_per_sm as i32,
             87 => 2,
             97 => self.shared_per_block as i32,
-            106 => profile.ctas_per_sm as i32,
+            106 => limits.ctas_per_sm as i32,
             // L2 that can be set aside, and what may be kept there: hints, which are accepted.
             108 => self.l2 as i32 / 8 * 5,
             109 => 134_213_632,
@@ -215,7 +215,7 @@ pub(crate) fn settings() -> &'static Settings {
                 // A cluster of a long program may take long.
                 step_limit: u64::MAX / 4,
                 scoreboard: true,
-                profile: properties.profile(),
+                limits: properties.limits(),
                 ..Config::default()
             },
             properties,
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn attributes_say_what_the_profile_says() {
         let h200 = Properties::h200();
-        assert_eq!(h200.profile(), Profile::H200);
-        assert_eq!(Properties::b200().profile(), Profile::B200);
+        assert_eq!(h200.limits(), DeviceLimits::H200);
+        assert_eq!(Properties::b200().limits(), DeviceLimits::B200);
         assert_eq!(h200.attribute(75), Some(9));
         assert_eq!(h200.attribute(16), Some(132));
         assert_eq!(h200.attribute(-1), None);

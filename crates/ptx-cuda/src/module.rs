@@ -68,7 +68,7 @@ impl Loaded {
             },
         })?;
         refused_by_ptxas(&emu)?;
-        if !settings().config.profile.runs(emu.target()) {
+        if !settings().config.limits.runs(emu.target()) {
             let (name, target) = (&settings().properties.name, emu.target());
             let text = format!("the PTX is for {target}, which an {name} does not run");
             let code = Error::NO_BINARY;
@@ -86,8 +86,8 @@ impl Loaded {
 
     /// Prepares the PTX of a fat binary's container.
     pub(crate) fn of_container(container: &[u8]) -> Image {
-        let profile = &settings().config.profile;
-        match fatbin::ptx(container, |target| profile.runs(target)) {
+        let limits = &settings().config.limits;
+        match fatbin::ptx(container, |target| limits.runs(target)) {
             Ok(text) => Self::of_ptx(&text),
             Err(problem) => Err(explain(&problem)),
         }

@@ -84,7 +84,7 @@ pub(crate) fn clusters(function: &Function, shape: &Shape) -> Result<i32> {
 /// The largest cluster that can be launched.
 pub(crate) fn largest_cluster(function: &Function) -> i32 {
     match function.large_clusters {
-        true => settings().config.profile.max_cluster as i32,
+        true => settings().config.limits.max_cluster as i32,
         false => 8,
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ptx_emu::trace::{Trace, Watch};
 use ptx_emu::{Launch, LaunchError, Memory, Module, Report};
-use ptx_time::{Call, Code, Launched, Machine};
+use ptx_time::{CallTimes, Code, Launched, Machine};
 use serde::{Deserialize, Serialize};
 
 use crate::device::settings;
@@ -215,7 +215,7 @@ fn replay(
         beside: false,
         fetched: false,
     };
-    let call = Call::replay(machine, &[launch], false).map_err(|error| error.to_string())?;
+    let call = CallTimes::replay(machine, &[launch], false).map_err(|error| error.to_string())?;
     call.launches
         .iter()
         .try_for_each(|times| times.recognised(name))?;

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use ptx_emu::{
-    Config, DevicePtr, Launch, Memory, MmaMode, Module, Params, Profile, Report, Sanitize,
+    Config, DeviceLimits, DevicePtr, Launch, Memory, MmaMode, Module, Params, Report, Sanitize,
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -376,7 +376,7 @@ fn run_triton(folder: &Path, kernel: &Kernel, seed: u64, mma_mode: MmaMode) -> O
             seed,
             mma_mode,
             scoreboard: true,
-            profile: Profile::of_target(module.target()).unwrap_or_default(),
+            limits: DeviceLimits::of_target(module.target()).unwrap_or_default(),
             ..Config::default()
         });
     run(&launch, &module, &mut memory)?;
@@ -467,7 +467,7 @@ fn cutlass(ptx: &str, host: &str, size: [&str; 3]) -> Outcome {
                 mma_mode,
                 step_limit: 500_000_000,
                 scoreboard: true,
-                profile: Profile::of_target(module.target()).unwrap_or_default(),
+                limits: DeviceLimits::of_target(module.target()).unwrap_or_default(),
                 ..Config::default()
             });
         let report = run(&launch, &module, &mut memory)?;

@@ -7,7 +7,7 @@
 
 use std::error::Error;
 
-use ptx_emu::{Class, Config, DevicePtr, Launch, Memory, Module, Params, Profile};
+use ptx_emu::{Class, Config, DeviceLimits, DevicePtr, Launch, Memory, Module, Params};
 
 fn buffer(memory: &mut Memory, name: &str, values: &[f32]) -> Result<DevicePtr, Box<dyn Error>> {
     let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .block([block.parse()?, 1, 1])
         .params(params)
         .config(Config {
-            profile: Profile::of_target(module.target()).unwrap_or_default(),
+            limits: DeviceLimits::of_target(module.target()).unwrap_or_default(),
             ..Config::default()
         });
     let report = launch.run(&module, &mut memory)?;

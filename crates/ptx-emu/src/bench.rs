@@ -1,5 +1,5 @@
 //! The tensor pieces by themselves, for `benches/tensor.rs`: MMA per vector level, box copies,
-//! warp-wide conversions. No part of the door.
+//! warp-wide conversions. No part of the interface.
 
 use std::hint::black_box;
 

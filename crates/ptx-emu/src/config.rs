@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use crate::limits::DeviceLimits;
 use crate::module::Module;
 use crate::numeric::simd::Level;
-use crate::profile::Profile;
 use crate::tensor::Numerics as MmaMode;
 
 /// How a launch is emulated; none of it changes what a correct kernel computes.
@@ -27,7 +27,7 @@ pub struct Config {
     /// readers wait by themselves, and the code of CUTLASS and Triton relies on it.
     pub scoreboard: bool,
     /// Device limits.
-    pub profile: Profile,
+    pub limits: DeviceLimits,
     /// Vector instructions to use; the machine's best by default.
     pub level: Level,
     /// Whether kernels become machine code.
@@ -68,7 +68,7 @@ impl Default for Config {
             threads: 0,
             mma_mode: MmaMode::Fast,
             scoreboard: false,
-            profile: Profile::H200,
+            limits: DeviceLimits::H200,
             level: Level::best(),
             engine: Engine::chosen(),
         }
@@ -79,7 +79,7 @@ impl Config {
     /// As by default, on the device that the module was made for.
     pub fn of(module: &Module) -> Self {
         Self {
-            profile: Profile::of_target(module.target()).unwrap_or_default(),
+            limits: DeviceLimits::of_target(module.target()).unwrap_or_default(),
             ..Self::default()
         }
     }

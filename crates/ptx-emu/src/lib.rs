@@ -2,13 +2,13 @@
 //!
 #![doc = concat!("```\n", include_str!("../examples/square.rs"), "```")]
 //!
-//! This page is the whole door:
+//! This page is the whole interface:
 //!
 //! - a [`Module`] is PTX text made ready to run; what cannot run is refused by name and line;
 //! - [`Memory`] holds allocations, which kernels know by [`DevicePtr`]s; [`TensorMap`]s describe
 //!   tensors in it;
 //! - a [`Launch`] runs one kernel with [`Params`] as a [`Config`] says, on the device of a
-//!   [`Profile`];
+//!   [`DeviceLimits`];
 //! - a [`Report`] with [`Counters`] comes back, or a [`LaunchError`]; a [`Fault`] is the kernel's;
 //! - [`Launch::run_traced`] also says what warps did, in the words of [`trace`];
 //! - [`Launch::run_sanitized`] also says what was right by luck: [`Findings`] of [`Hazard`]s;
@@ -36,6 +36,7 @@ mod fault;
 mod front;
 mod hazard;
 mod launch;
+mod limits;
 mod lower;
 mod memory;
 mod mixed;
@@ -43,7 +44,6 @@ mod module;
 mod name;
 mod numeric;
 mod op;
-mod profile;
 mod report;
 mod tensor;
 mod texture;
@@ -57,12 +57,12 @@ pub use fault::{EarlyRead, Fault, FaultKind, Frame, Place, Wait};
 pub use front::{ParseError, Position};
 pub use hazard::{Finding, Findings, Hazard, Region, Sanitize, Site, Spot, Wake};
 pub use launch::{Launch, LaunchError, Params};
+pub use limits::DeviceLimits;
 pub use lower::{CompileError, LowerError, Problem, WrongTarget};
 pub use memory::{Allocation, DevicePtr, Memory, MemoryError, Value};
 pub use module::{Kernel, Module, Param};
 pub use name::source_name;
 pub use numeric::simd::Level;
-pub use profile::Profile;
 pub use report::{Busiest, Most, Print, Report, ended_ctas};
 pub use tensor::tensormap::{Fill, Im2col, MapElement, TensorMap, TensorMapError, Tiled};
 pub use tensor::{Numerics as MmaMode, Swizzle};

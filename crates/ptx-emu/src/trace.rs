@@ -204,8 +204,8 @@ pub enum Deed {
     },
     /// A bulk or tensor copy; each lane's is a deed of its own.
     Bulk {
-        /// Which way.
-        way: Way,
+        /// Where from, and where to.
+        direction: Direction,
         /// Which bytes of global memory, summed over its rows; none between CTAs, or outside a
         /// tensor.
         at: Option<GlobalBytes>,
@@ -401,9 +401,9 @@ pub enum TmemA {
     Tmem,
 }
 
-/// Which way a bulk copy goes.
+/// Where a bulk copy goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// Global to shared memory.
     Load,
     /// Shared to global memory, reductions included.

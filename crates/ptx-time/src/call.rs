@@ -95,7 +95,7 @@ pub enum ReplayError {
 
 /// How long a call takes.
 #[derive(Debug, Clone, Default)]
-pub struct Call {
+pub struct CallTimes {
     /// Microseconds, from before its first launch to after its last.
     pub micros: f64,
     /// MHz.
@@ -153,7 +153,7 @@ const ROUNDS: std::ops::RangeInclusive<u64> = 2..=8;
 /// The part of a rest's least length within which it is a matter of chance whether it is one.
 const REST_BORDER: f64 = 0.1;
 
-impl Call {
+impl CallTimes {
     /// Replays a call on a machine whose L2 holds none of what the call reads.
     pub fn replay(
         machine: &Machine,
@@ -241,7 +241,7 @@ impl Call {
     }
 }
 
-impl Call {
+impl CallTimes {
     /// What most of the way to the end goes through.
     pub fn bound(&self) -> Cause {
         let way = self.way();

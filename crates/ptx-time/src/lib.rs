@@ -6,7 +6,7 @@
 //! #     trace: ptx_emu::trace::Trace,
 //! #     machine: ptx_time::Machine,
 //! # ) -> Result<(), Box<dyn std::error::Error>> {
-//! use ptx_time::{Call, Code, Launched};
+//! use ptx_time::{CallTimes, Code, Launched};
 //!
 //! let code = Code::read(&cubin, "gemm")?;
 //! let launch = Launched {
@@ -19,7 +19,7 @@
 //!     beside: false,
 //!     fetched: false,
 //! };
-//! let call = Call::replay(&machine, &[launch], false)?;
+//! let call = CallTimes::replay(&machine, &[launch], false)?;
 //! println!("{:.1} µs at {:.0} MHz", call.micros, call.clock_mhz);
 //! # Ok(())
 //! # }
@@ -51,7 +51,7 @@ mod spans;
 mod times;
 mod trust;
 
-pub use call::{Call, LaunchTimes, Launched, ReplayError};
+pub use call::{CallTimes, LaunchTimes, Launched, ReplayError};
 pub use cubin::{Code, CubinError};
 pub use ptx_machine::{Machine, TensorMemory};
 pub use sm::{Awaited, Stuck, Waiting};

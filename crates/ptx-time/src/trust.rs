@@ -140,7 +140,7 @@ mod tests {
     use ptx_emu::trace::CtaTrace;
 
     use super::*;
-    use crate::{Call, Cause};
+    use crate::{CallTimes, Cause};
 
     fn report() -> Report {
         Report {
@@ -161,7 +161,7 @@ mod tests {
                 ..LaunchTimes::default()
             };
             launch.way[cause as usize] = cycles;
-            let call = Call {
+            let call = CallTimes {
                 micros: cycles / 1000.0 + 4.0,
                 clock_mhz: 1000.0,
                 launches: vec![launch],

@@ -6,8 +6,8 @@
 //! `-lineinfo --gpu-name=sm_90a`.
 
 use ptx_emu::trace::{Deed, Event, Trace, Watch};
-use ptx_emu::{Config, Launch, Memory, Module, Params, Profile};
-use ptx_time::{Call, Code, CubinError, Launched, Machine, ReplayError, Spent};
+use ptx_emu::{Config, DeviceLimits, Launch, Memory, Module, Params};
+use ptx_time::{CallTimes, Code, CubinError, Launched, Machine, ReplayError, Spent};
 
 const CUBIN: &[u8] = include_bytes!("data/relay.cubin");
 const PTX: &str = include_str!("data/relay.ptx");
@@ -65,10 +65,10 @@ fn launched<'l>(code: &'l Code, trace: &'l Trace, ctas: u64) -> Launched<'l> {
     }
 }
 
-fn replay(machine: &Machine, trace: &Trace, ctas: u64) -> Call {
+fn replay(machine: &Machine, trace: &Trace, ctas: u64) -> CallTimes {
     let code = Code::read(CUBIN, "relay").expect("its code");
     let launch = launched(&code, trace, ctas);
-    Call::replay(machine, &[launch], true).expect("an end")
+    CallTimes::replay(machine, &[launch], true).expect("an end")
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_loop_that_a_branch_forward_closes_keeps_all_its_turns() {
     let trace = ran.unwrap_or_else(|e| panic!("{e}")).1;
     let code = Code::read(include_bytes!("data/latch.cubin"), "latch").expect("its code");
     let launch = launched(&code, &trace, 1);
-    let call = Call::replay(&machine(), &[launch], true).expect("an end");
+    let call = CallTimes::replay(&machine(), &[launch], true).expect("an end");
     // Two warps, fifteen instructions a turn.
     let each = call.launches[0].issued as f64 / f64::from(2 * turns);
     assert!((14.0..17.0).contains(&each), "{each} instructions a turn");
@@ -150,7 +150,7 @@ fn a_consumer_waits_for_what_its_producer_waits_for() {
     let mut far = machine();
     far.l2_latency = 500.0;
     let (near, far) = (replay(&machine(), &trace, 1), replay(&far, &trace, 1));
-    let phase = |call: &Call| call.launches[0].spent[Spent::Phase as usize];
+    let phase = |call: &CallTimes| call.launches[0].spent[Spent::Phase as usize];
     assert!(
         phase(&far) > 4.5 * phase(&near),
         "{} {}",
@@ -179,8 +179,8 @@ fn a_call_finds_warm_what_it_left_there() {
     let trace = trace(1, &[0]);
     let code = Code::read(CUBIN, "relay").expect("its code");
     let launches = [launched(&code, &trace, 1)];
-    let cold = Call::replay(&machine(), &launches, false).expect("an end");
-    let warm = Call::replay_warm(&machine(), &launches, false).expect("an end");
+    let cold = CallTimes::replay(&machine(), &launches, false).expect("an end");
+    let warm = CallTimes::replay_warm(&machine(), &launches, false).expect("an end");
     assert!(warm.micros < cold.micros);
 }
 
@@ -200,7 +200,7 @@ fn a_trace_that_lacks_an_arrival_stands_still_and_says_so() {
     let last = producer.iter().rposition(arrives).expect("an arrival");
     producer.remove(last);
     let code = Code::read(CUBIN, "relay").expect("its code");
-    let stuck = Call::replay(&machine(), &[launched(&code, &trace, 1)], false);
+    let stuck = CallTimes::replay(&machine(), &[launched(&code, &trace, 1)], false);
     let stuck = stuck.expect_err("a consumer that waits for ever");
     assert!(matches!(&stuck, ReplayError::Stuck(stuck) if stuck.waiting == 1));
     assert!(stuck.to_string().contains("1 warps wait"), "{stuck}");
@@ -225,7 +225,7 @@ fn cubins_that_cannot_be_read_are_named() {
         let mut torn = CUBIN.to_vec();
         torn[cut] ^= 0xff;
         if let Ok(code) = Code::read(&torn, "relay") {
-            let _ = Call::replay(&machine(), &[launched(&code, &trace, 1)], true);
+            let _ = CallTimes::replay(&machine(), &[launched(&code, &trace, 1)], true);
         }
     }
     // Without its table of lines.
@@ -246,7 +246,7 @@ fn tensor(steps: u32) -> Trace {
     let mut memory = Memory::new();
     let out = memory.alloc(128 * 64 * 4).expect("room");
     let config = Config {
-        profile: Profile::B200,
+        limits: DeviceLimits::B200,
         ..Config::default()
     };
     let launch = Launch::new("tensor")
@@ -267,7 +267,7 @@ fn deeds_in_tensor_memory_find_their_instructions_and_take_their_time() {
     let code = Code::read(include_bytes!("data/tensor.cubin"), "tensor").expect("its code");
     let replay = |steps| {
         let trace = tensor(steps);
-        let call = Call::replay(&machine(), &[launched(&code, &trace, 1)], false);
+        let call = CallTimes::replay(&machine(), &[launched(&code, &trace, 1)], false);
         let call = call.expect("an end");
         assert_eq!(call.launches[0].homeless, 0.0);
         call.launches[0].clone()
@@ -313,7 +313,7 @@ fn adding(kernel: &str, bins: u32) -> f64 {
     let trace = run.unwrap_or_else(|e| panic!("{e}")).1;
     let code = Code::read(ATOMIC_CUBIN, kernel).expect("its code");
     let launches = [launched(&code, &trace, ctas.into())];
-    let call = Call::replay_warm(&machine(), &launches, false).expect("an end");
+    let call = CallTimes::replay_warm(&machine(), &launches, false).expect("an end");
     assert_eq!(call.launches[0].homeless, 0.0, "{kernel}");
     call.launches[0].cycles
 }

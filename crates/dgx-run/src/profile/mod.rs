@@ -11,7 +11,7 @@ mod stages;
 pub mod stamps;
 mod timeline;
 
-use ptx_time::Call;
+use ptx_time::CallTimes;
 use serde::Serialize;
 
 pub use chrome::chrome;
@@ -82,7 +82,7 @@ pub struct ProfileSubject<'a> {
 
 impl ProfiledCell {
     /// From a replay that kept its spans, or from stamps.
-    pub fn new(subject: ProfileSubject<'_>, call: Call, laid: &[LaunchLayout]) -> Self {
+    pub fn new(subject: ProfileSubject<'_>, call: CallTimes, laid: &[LaunchLayout]) -> Self {
         let clock = call.clock_mhz;
         let ends = call.launches.iter().map(|l| l.start + l.cycles);
         let end = ends.fold(0.0, f64::max);
@@ -233,7 +233,7 @@ mod tests {
             ],
             ..LaunchTimes::default()
         };
-        let call = Call {
+        let call = CallTimes {
             micros: 4.0,
             clock_mhz: 1000.0,
             launches: vec![launch],
@@ -305,7 +305,7 @@ mod tests {
             roles: Default::default(),
         };
         for (start, outside, inside) in [(600.0, 1.0, 1.6), (1500.0, 1.5, 2.0)] {
-            let call = Call {
+            let call = CallTimes {
                 micros: 1.0 + (start + 1000.0) / 1000.0,
                 clock_mhz: 1000.0,
                 launches: vec![launch(0.0, 1000.0), launch(start, 1000.0)],

@@ -1,7 +1,7 @@
 //! The most that removing one cost could save: the same call replayed on a machine where that cost
 //! is zero.
 
-use ptx_time::{Call, Cause, Machine};
+use ptx_time::{CallTimes, Cause, Machine};
 use rayon::prelude::*;
 
 use dgx_core::domain::Micros;
@@ -103,7 +103,7 @@ pub struct Saving {
 /// first, and is the limit.
 pub fn savings<E: Send>(
     machine: &Machine,
-    replay: impl Fn(&Machine) -> Result<Call, E> + Sync,
+    replay: impl Fn(&Machine) -> Result<CallTimes, E> + Sync,
 ) -> Result<(Micros, Vec<Saving>), E> {
     let whole = replay(machine)?;
     let one = |removal: &Removal| -> Result<(Cause, Micros), E> {
@@ -187,17 +187,17 @@ mod tests {
         }
     }
 
-    fn told(micros: f64) -> Call {
-        Call {
+    fn told(micros: f64) -> CallTimes {
+        CallTimes {
             micros,
-            ..Call::default()
+            ..CallTimes::default()
         }
     }
 
     #[test]
     fn what_takes_most_of_the_way_comes_first_and_nothing_saves_less_than_nothing() {
         let machine = Machine::from_numbers(|_| Some(1.0)).unwrap();
-        let replay = |m: &Machine| -> Result<Call, ()> {
+        let replay = |m: &Machine| -> Result<CallTimes, ()> {
             let more = 5.0 * m.launch_micros + 2.0 * m.barrier_latency - m.shared_latency;
             Ok(told(10.0 + more))
         };

@@ -102,7 +102,7 @@ impl Launch {
             (given, fixed) => given.or(fixed),
         };
         if let Some(cluster) = cluster {
-            let most = self.config.profile.max_cluster;
+            let most = self.config.limits.max_cluster;
             if cluster.contains(&0) || product(cluster) > u64::from(most) {
                 return wrong(format!(
                     "cluster {cluster:?}: a cluster has 1 to {most} CTAs"
@@ -119,12 +119,12 @@ impl Launch {
     }
 
     pub(super) fn check_target(&self, module: &Module) -> Result<(), LaunchError> {
-        let profile = &self.config.profile;
-        match profile.runs(&module.target) {
+        let limits = &self.config.limits;
+        match limits.runs(&module.target) {
             true => Ok(()),
             false => Err(LaunchError::Target {
                 target: module.target.clone(),
-                capability: format!("{}.{}", profile.capability / 10, profile.capability % 10),
+                capability: format!("{}.{}", limits.capability / 10, limits.capability % 10),
             }),
         }
     }
@@ -133,7 +133,7 @@ impl Launch {
     pub fn resident(&self, module: &Module) -> Result<(u32, u64), LaunchError> {
         let program = self.program(module)?;
         let cluster = self.check_shape(program)?;
-        let residency = Residency::of(&self.config.profile, &self.demand(program, cluster));
+        let residency = Residency::of(&self.config.limits, &self.demand(program, cluster));
         Ok((residency.per_sm, residency.clusters))
     }
 
@@ -153,9 +153,9 @@ impl Launch {
         program: &Program,
         cluster: Option<[u32; 3]>,
     ) -> Result<(), LaunchError> {
-        let profile = &self.config.profile;
+        let limits = &self.config.limits;
         let threads: u32 = self.block.iter().product();
-        let residency = Residency::of(profile, &self.demand(program, cluster));
+        let residency = Residency::of(limits, &self.demand(program, cluster));
         if let (0, Some(each)) = (residency.per_sm, self.registers) {
             let of_cta = residency::registers_of_warp(each) * threads.div_ceil(32);
             return Err(LaunchError::Registers {
@@ -163,7 +163,7 @@ impl Launch {
                 needed: of_cta.into(),
                 threads,
                 each,
-                limit: profile.registers_per_sm,
+                limit: limits.registers_per_sm,
             });
         }
         let ctas = self.grid.iter().map(|&n| u64::from(n)).product();
@@ -173,7 +173,7 @@ impl Launch {
                 ctas,
                 resident: residency.ctas,
                 per_sm: residency.per_sm,
-                sms: profile.sms,
+                sms: limits.sms,
                 limit: residency.limit.to_owned(),
             });
         }
@@ -184,7 +184,7 @@ impl Launch {
         let end = program.shared_dynamic_start.max(program.shared_static_end);
         let fixed = end.saturating_sub(SHARED_BASE);
         let needed = u64::from(fixed) + u64::from(self.shared_bytes);
-        let limit = self.config.profile.shared_per_cta;
+        let limit = self.config.limits.shared_per_cta;
         match needed > u64::from(limit) {
             true => Err(LaunchError::SharedMemory {
                 kernel: self.kernel.clone(),

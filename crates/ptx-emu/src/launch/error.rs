@@ -71,7 +71,7 @@ pub enum LaunchError {
         fixed: u32,
         /// Dynamic bytes.
         dynamic: u32,
-        /// Limit of the profile.
+        /// Limit of the device.
         limit: u32,
     },
     /// More registers than a multiprocessor has.
@@ -87,7 +87,7 @@ pub enum LaunchError {
         threads: u32,
         /// Registers per thread.
         each: u32,
-        /// Limit of the profile.
+        /// Limit of the device.
         limit: u32,
     },
     /// A cooperative launch of more CTAs than can be resident.
@@ -115,7 +115,7 @@ pub enum LaunchError {
     Target {
         /// `.target` of the module.
         target: String,
-        /// Of the profile, e.g. `9.0`.
+        /// Of the device, e.g. `9.0`.
         capability: String,
     },
     /// Module variables did not fit.

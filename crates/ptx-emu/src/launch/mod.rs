@@ -162,7 +162,7 @@ impl Launch {
         self.run_heard(module, memory, None)
     }
 
-    /// As [`Launch::run`], with somebody at the door to memory.
+    /// As [`Launch::run`], with a listener to all accesses.
     pub(crate) fn run_heard(
         &self,
         module: &Module,
@@ -364,7 +364,7 @@ impl Launch {
             level: self.config.level.min(Level::best()),
             #[cfg(target_arch = "x86_64")]
             engine: self.config.engine,
-            profile: self.config.profile,
+            limits: self.config.limits,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
             began_nanos,
             registers: self.registers,

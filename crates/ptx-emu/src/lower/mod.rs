@@ -15,7 +15,7 @@ mod target;
 
 mod version;
 
-mod words;
+mod modifiers;
 
 mod names;
 

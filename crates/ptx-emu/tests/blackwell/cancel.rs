@@ -1,6 +1,6 @@
 //! Clusters that take over others.
 
-use ptx_emu::{Launch, LaunchError, Profile};
+use ptx_emu::{DeviceLimits, Launch, LaunchError};
 
 use crate::{config, kernel, run};
 
@@ -44,10 +44,10 @@ fn counts(cluster: u32, multicast: bool, seed: u64, sms: u32) -> Result<Vec<u32>
             .replace("{leader}", "%r10"),
     };
     let mut config = config("sm_100a", seed);
-    config.profile = Profile {
+    config.limits = DeviceLimits {
         sms,
         ctas_per_sm: 1,
-        ..Profile::B200
+        ..DeviceLimits::B200
     };
     let launch = Launch::new("k")
         .grid([12, 4, 1])

@@ -5,7 +5,9 @@ mod copies;
 mod matrix;
 mod scalar;
 
-use ptx_emu::{Config, DevicePtr, Launch, LaunchError, Memory, Module, Params, Profile, TensorMap};
+use ptx_emu::{
+    Config, DeviceLimits, DevicePtr, Launch, LaunchError, Memory, Module, Params, TensorMap,
+};
 
 /// Words of the buffers a kernel gets.
 const WORDS: u64 = 1 << 14;
@@ -35,7 +37,7 @@ fn kernel(target: &str, body: &str) -> Module {
 fn config(target: &str, seed: u64) -> Config {
     Config {
         seed,
-        profile: Profile::of_target(target).expect("a target"),
+        limits: DeviceLimits::of_target(target).expect("a target"),
         ..Config::default()
     }
 }

@@ -93,9 +93,9 @@ ret; }}",
             seed,
             step_limit: 5_000_000,
             scoreboard: self.scoreboard,
-            profile: match self.target {
-                "sm_90a" => ptx_emu::Profile::H200,
-                _ => ptx_emu::Profile::B200,
+            limits: match self.target {
+                "sm_90a" => ptx_emu::DeviceLimits::H200,
+                _ => ptx_emu::DeviceLimits::B200,
             },
             ..Config::default()
         };

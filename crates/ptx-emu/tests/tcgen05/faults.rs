@@ -259,7 +259,7 @@ fn an_allocation_that_cannot_be_had_waits() {
     let launch = ptx_emu::Launch::new("k")
         .block([32, 1, 1])
         .config(ptx_emu::Config {
-            profile: ptx_emu::Profile::B200,
+            limits: ptx_emu::DeviceLimits::B200,
             ..ptx_emu::Config::default()
         });
     let fault = launch

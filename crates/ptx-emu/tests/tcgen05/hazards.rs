@@ -174,7 +174,7 @@ fn a_missing_elect_is_named() {
         .block([128, 1, 1])
         .params(params)
         .config(ptx_emu::Config {
-            profile: ptx_emu::Profile::B200,
+            limits: ptx_emu::DeviceLimits::B200,
             ..ptx_emu::Config::default()
         });
     let told = match launch.run(&module, &mut memory) {
@@ -206,7 +206,7 @@ fn a_commit_speaks_for_its_own_thread_only() {
         .block([128, 1, 1])
         .params(params)
         .config(ptx_emu::Config {
-            profile: ptx_emu::Profile::B200,
+            limits: ptx_emu::DeviceLimits::B200,
             ..ptx_emu::Config::default()
         });
     let ran = launch.run(&module, &mut memory);

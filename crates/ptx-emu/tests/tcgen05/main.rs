@@ -9,7 +9,7 @@ mod pairs;
 mod products;
 mod residency;
 
-use ptx_emu::{Config, Launch, LaunchError, Memory, MmaMode, Module, Params, Profile, Report};
+use ptx_emu::{Config, DeviceLimits, Launch, LaunchError, Memory, MmaMode, Module, Params, Report};
 
 /// A kernel for one CTA (or pair) that fills shared memory with its input, lets one thread issue
 /// something, waits for it and stores columns of tensor memory.
@@ -138,7 +138,7 @@ END: ret;
         self.launch(Config {
             seed,
             mma_mode: mode,
-            profile: Profile::B200,
+            limits: DeviceLimits::B200,
             ..Config::default()
         })
     }

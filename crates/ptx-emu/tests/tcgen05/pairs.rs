@@ -135,7 +135,7 @@ fn run(text: &str) -> String {
         .cluster([2, 1, 1])
         .params(params)
         .config(ptx_emu::Config {
-            profile: ptx_emu::Profile::B200,
+            limits: ptx_emu::DeviceLimits::B200,
             ..ptx_emu::Config::default()
         });
     match launch.run(&module, &mut memory) {

@@ -165,7 +165,7 @@ fn every_vector_level_computes_the_same() {
     let words = |level| {
         let config = ptx_emu::Config {
             level,
-            profile: ptx_emu::Profile::B200,
+            limits: ptx_emu::DeviceLimits::B200,
             ..ptx_emu::Config::default()
         };
         bench.launch(config).expect("it runs").0

@@ -1,7 +1,7 @@
 //! CTAs that share a multiprocessor share its 512 columns: one that asks for what another has
 //! waits, and all that wait for each other are told with their numbers.
 
-use ptx_emu::{Config, Launch, LaunchError, Memory, Module, Params, Profile};
+use ptx_emu::{Config, DeviceLimits, Launch, LaunchError, Memory, Module, Params};
 
 /// A kernel of one warp a CTA: `body`, with `%r1` the CTA's number, and what it keeps in `%r2`
 /// stored for it.
@@ -29,20 +29,20 @@ fn free(slot: &str, columns: u32) -> String {
 
 /// What the CTAs of a device of some multiprocessors leave, or the fault in words.
 fn run(body: &str, ctas: u32, sms: u32, seed: u64) -> Result<Vec<u32>, String> {
-    let profile = Profile {
+    let limits = DeviceLimits {
         sms,
-        ..Profile::B200
+        ..DeviceLimits::B200
     };
-    launch(body, Launch::new("k").grid([ctas, 1, 1]), profile, seed)
+    launch(body, Launch::new("k").grid([ctas, 1, 1]), limits, seed)
 }
 
-fn launch(body: &str, launch: Launch, profile: Profile, seed: u64) -> Result<Vec<u32>, String> {
+fn launch(body: &str, launch: Launch, limits: DeviceLimits, seed: u64) -> Result<Vec<u32>, String> {
     let mut memory = Memory::new();
     let out = memory.alloc_named("out", 4096).expect("memory");
     memory.write(out, &[0; 4096]).expect("memory");
     let params = Params::new().pointer(out);
     let launch = launch.block([32, 1, 1]).params(params).config(Config {
-        profile,
+        limits,
         seed,
         ..Config::default()
     });
@@ -122,11 +122,11 @@ fn the_same_alone_on_its_multiprocessor_is_right() {
         assert!(run(&twice(), 2, 2, seed).is_ok(), "spread over two");
         // Shared memory for one CTA only.
         let alone = Launch::new("k").grid([5, 1, 1]).shared_bytes(120_000);
-        let profile = Profile {
+        let limits = DeviceLimits {
             sms: 1,
-            ..Profile::B200
+            ..DeviceLimits::B200
         };
-        assert!(launch(&twice(), alone, profile, seed).is_ok());
+        assert!(launch(&twice(), alone, limits, seed).is_ok());
     }
 }
 
@@ -164,13 +164,13 @@ fn pairs_wait_for_pairs() {
          barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n\
          tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r3, 512;\n\
          barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;";
-    let profile = Profile {
+    let limits = DeviceLimits {
         sms: 2,
-        ..Profile::B200
+        ..DeviceLimits::B200
     };
     for seed in 0..8 {
         let pairs = Launch::new("k").grid([10, 1, 1]).cluster([2, 1, 1]);
-        let left = launch(body, pairs, profile, seed).unwrap_or_else(|told| panic!("{told}"));
+        let left = launch(body, pairs, limits, seed).unwrap_or_else(|told| panic!("{told}"));
         assert_eq!(left[..10], [7; 10], "seed {seed}");
     }
 }

@@ -1,6 +1,6 @@
 //! What is done in tensor memory.
 
-use ptx_emu::{Config, Memory, Profile};
+use ptx_emu::{Config, DeviceLimits, Memory};
 
 use super::{kernel_for, told, warp, watch};
 
@@ -60,7 +60,7 @@ fn tensor(ctas: u32) -> Vec<Vec<String>> {
     };
     let module = kernel_for("sm_100a", "", &format!(".reg .b16 %rs<2>; {text}"));
     let config = Config {
-        profile: Profile::B200,
+        limits: DeviceLimits::B200,
         ..Config::default()
     };
     let launch = warp()

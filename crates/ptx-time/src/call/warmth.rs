@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ptx_emu::trace::{Deed, Event, GlobalBytes, Trace, Way};
+use ptx_emu::trace::{Deed, Direction, Event, GlobalBytes, Trace};
 
 use super::Launched;
 use crate::cubin::Code;
@@ -152,8 +152,10 @@ fn each_access(trace: &Trace, mut call: impl FnMut((u32, u64, u64), bool)) {
                 Deed::Global { at, writes, .. } => call(of(at), *writes),
                 Deed::LaneCopy { at } => call(of(at), false),
                 Deed::Bulk {
-                    at: Some(at), way, ..
-                } => call(of(at), *way == Way::Store),
+                    at: Some(at),
+                    direction,
+                    ..
+                } => call(of(at), *direction == Direction::Store),
                 _ => {}
             }
         }
@@ -180,7 +182,7 @@ fn asked_of_memory(trace: &Trace, code: &Code) -> Vec<f64> {
                 Deed::LaneCopy { at } => (at, false),
                 Deed::Bulk {
                     at: Some(at),
-                    way: Way::Load | Way::Prefetch,
+                    direction: Direction::Load | Direction::Prefetch,
                     map,
                     ..
                 } => (at, map.is_some()),

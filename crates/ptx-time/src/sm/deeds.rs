@@ -92,7 +92,7 @@ impl Sim<'_> {
             | Deed::Sleep(_) => self.pause(index, now, deed),
             Deed::LaneArrive { barrier, arrivals } => self.lane_arrive(turn, barrier, arrivals),
             Deed::Bulk {
-                way,
+                direction,
                 at,
                 rows,
                 bytes,
@@ -106,7 +106,7 @@ impl Sim<'_> {
                 self.bulk(
                     index,
                     (now, start),
-                    way,
+                    direction,
                     at,
                     (rows, map.is_some()),
                     bytes,

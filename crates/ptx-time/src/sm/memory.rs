@@ -1,6 +1,6 @@
 //! Global memory: an SM's own cache, its shares of L2 and of memory, and copies in bulk.
 
-use ptx_emu::trace::{BarrierAt, GlobalBytes, Way};
+use ptx_emu::trace::{BarrierAt, Direction, GlobalBytes};
 
 use super::{BLOCK, CYCLE, SECTOR, Sim, Sm, Ticks, Work, ticks};
 use crate::times::Cause;
@@ -209,7 +209,7 @@ impl Sim<'_> {
         &mut self,
         index: usize,
         (asked, now): (Ticks, Ticks),
-        way: Way,
+        direction: Direction,
         at: Option<GlobalBytes>,
         (rows, tensor): (u32, bool),
         bytes: u32,
@@ -224,28 +224,28 @@ impl Sim<'_> {
         state.copies = engine + ticks(m.bulk_interval + m.row_interval * f64::from(rows));
         let sent = state.copies;
         let size = at.as_ref().map_or(0.0, bytes_of);
-        let mut done = match way {
-            Way::Exchange => {
+        let mut done = match direction {
+            Direction::Exchange => {
                 state.remote = state.remote.max(engine) + ticks(f64::from(bytes) / m.remote_port);
                 state.remote.max(sent) + ticks(m.remote_latency)
             }
-            Way::Store => {
+            Direction::Store => {
                 state.stores = state.stores.max(engine) + ticks(size / self.work.store_rate(m));
                 state.stores.max(sent) + ticks(m.bulk_store_latency)
             }
-            Way::Load | Way::Prefetch => {
+            Direction::Load | Direction::Prefetch => {
                 state.l2 = state.l2.max(engine) + ticks(size / rate);
                 state.l2.max(sent) + ticks(m.bulk_latency)
             }
         };
-        let last = match way {
-            Way::Exchange => state.remote,
-            Way::Store => state.stores,
-            Way::Load | Way::Prefetch => state.l2,
+        let last = match direction {
+            Direction::Exchange => state.remote,
+            Direction::Store => state.stores,
+            Direction::Load | Direction::Prefetch => state.l2,
         };
         // When its last queue lets it through; what comes after that is latency.
         let (mut reached, mut queue) = (last.max(sent), Cause::L2);
-        if let (Way::Load | Way::Prefetch, Some(at)) = (way, at) {
+        if let (Direction::Load | Direction::Prefetch, Some(at)) = (direction, at) {
             let cold = self.work.coldness(&at);
             // L2 tells how much of it others have read before.
             let asked = Asked {
@@ -262,11 +262,11 @@ impl Sim<'_> {
             }
         }
         let reached = reached.clamp(now, done);
-        match (way, barrier) {
-            (Way::Prefetch, _) => {}
-            (Way::Store, _) | (_, None) => {
+        match (direction, barrier) {
+            (Direction::Prefetch, _) => {}
+            (Direction::Store, _) | (_, None) => {
                 let warp = &mut self.warps[index];
-                if way == Way::Store {
+                if direction == Direction::Store {
                     warp.stored = Some(now);
                 }
                 warp.copies_cause = match reached - now > done - reached {

@@ -290,7 +290,7 @@ mod tests {
     use super::*;
     use dgx_core::domain::ContenderId;
     use dgx_run::profile::ProfileSubject;
-    use ptx_time::Call;
+    use ptx_time::CallTimes;
 
     fn profile(stages: &[(Stage, f64)]) -> ProfiledCell {
         let subject = ProfileSubject {
@@ -301,7 +301,7 @@ mod tests {
             belief: String::new(),
             sms: 1,
         };
-        let mut profile = ProfiledCell::new(subject, Call::default(), &[]);
+        let mut profile = ProfiledCell::new(subject, CallTimes::default(), &[]);
         let part = |&(stage, micros): &(Stage, f64)| StageTime {
             stage,
             micros: Micros(micros),

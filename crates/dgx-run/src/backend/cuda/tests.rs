@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytemuck::cast_slice;
 use half::f16;
-use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
+use ptx_emu::{Config, DeviceLimits, DevicePtr, Launch, Memory, Module, Params};
 
 use super::instance::{answers, hidden};
 use super::judge::{WireJudged, WireValues};
@@ -502,11 +502,11 @@ fn scrubbed(target: &str, kernel: &str, sms: u32) -> [u32; 3] {
     let mut memory = Memory::new();
     let meeting = memory.alloc(MEETING_BYTES).unwrap();
     let shared = device.limits.shared_per_block.0 as u32;
-    let profile = Profile {
+    let limits = DeviceLimits {
         capability: 10 * device.chip.major + device.chip.minor,
         sms,
         tensor_columns: if device.chip.major == 10 { 512 } else { 0 },
-        ..Profile::H200
+        ..DeviceLimits::H200
     };
     let all = kernel == "dgx_scrub";
     let launch = Launch::new(kernel)
@@ -514,7 +514,7 @@ fn scrubbed(target: &str, kernel: &str, sms: u32) -> [u32; 3] {
         .block([512, 1, 1])
         .shared_bytes(if all { shared } else { 0 })
         .config(Config {
-            profile,
+            limits,
             ..Config::default()
         });
     let params = Params::new().u64(SALT.0);

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use ptx_emu::{Class, Config, Counters, MemoryError, MmaMode, Module, Profile, Sanitize};
+use ptx_emu::{Class, Config, Counters, DeviceLimits, MemoryError, MmaMode, Module, Sanitize};
 
 pub use self::fault::STILL_RUNNING;
 use self::memory::CallMemory;
@@ -242,13 +242,13 @@ fn config(device: &Device, emulation: Emulation, time_limit: Duration) -> Config
             false => MmaMode::Fast,
         },
         time_limit: Some(time_limit),
-        profile: profile(device),
+        limits: device_limits(device),
         ..Config::default()
     }
 }
 
 /// The limits that the emulator enforces.
-fn profile(device: &Device) -> Profile {
+fn device_limits(device: &Device) -> DeviceLimits {
     let Limits {
         sms,
         shared_per_block,
@@ -259,7 +259,7 @@ fn profile(device: &Device) -> Profile {
         blocks_per_cluster,
         ..
     } = device.limits;
-    Profile {
+    DeviceLimits {
         capability: 10 * device.chip.major + device.chip.minor,
         sms,
         // Target files limit shared memory to less than 32 bits can count.
@@ -363,11 +363,11 @@ mod tests {
 
     #[test]
     fn the_emulator_knows_the_usual_device_by_the_same_numbers() {
-        assert_eq!(profile(target::default_device()), Profile::H200);
+        assert_eq!(device_limits(target::default_device()), DeviceLimits::H200);
         let mut small = target::default_device().clone();
         small.limits.sms = 3;
         small.limits.blocks_per_cluster = 4;
         let config = config(&small, Emulation::default(), Duration::from_secs(3));
-        assert_eq!((config.profile.sms, config.profile.max_cluster), (3, 4));
+        assert_eq!((config.limits.sms, config.limits.max_cluster), (3, 4));
     }
 }

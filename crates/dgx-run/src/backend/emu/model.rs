@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use ptx_emu::trace::{Part, Trace, Watch};
 use ptx_emu::{Report, Wake};
-use ptx_time::{Call, Code, Launched, Machine};
+use ptx_time::{CallTimes, Code, Launched, Machine};
 
 use super::role::{LaunchLayout, roles};
 use crate::backend::Modelled;
@@ -169,7 +169,7 @@ pub(super) fn modelled(
 }
 
 /// Whether the kernels' machine code could be matched with their traces.
-fn recognised(call: &Call, launches: &[EndedLaunch<'_>]) -> Result<(), String> {
+fn recognised(call: &CallTimes, launches: &[EndedLaunch<'_>]) -> Result<(), String> {
     let mut launches = call.launches.iter().zip(launches);
     launches.try_for_each(|(times, ended)| times.recognised(&ended.geometry.kernel))
 }
@@ -178,11 +178,11 @@ fn recognised(call: &Call, launches: &[EndedLaunch<'_>]) -> Result<(), String> {
 /// these alone, and a remark on it. A kernel can know which CTAs are in the fixed sample: if the
 /// others take longer, the fixed ones represent only themselves.
 fn longer(
-    fixed: Call,
-    whole: Call,
-    drawn: impl Fn() -> Result<Call, String>,
+    fixed: CallTimes,
+    whole: CallTimes,
+    drawn: impl Fn() -> Result<CallTimes, String>,
     count: usize,
-) -> Result<(Call, Option<String>), String> {
+) -> Result<(CallTimes, Option<String>), String> {
     if whole.micros <= SURPRISE * fixed.micros {
         return Ok((fixed, None));
     }
@@ -224,7 +224,7 @@ fn possible(micros: f64) -> Result<(), String> {
 }
 
 /// The start and duration of each launch of a call.
-fn kernels(call: &Call, launches: &[EndedLaunch<'_>]) -> Vec<KernelTime> {
+fn kernels(call: &CallTimes, launches: &[EndedLaunch<'_>]) -> Vec<KernelTime> {
     let micros = |cycles: f64| Micros(cycles / call.clock_mhz);
     let told = call.launches.iter().zip(launches);
     told.map(|(times, ended)| KernelTime {
@@ -284,12 +284,12 @@ fn replay(
     scripts: &[LaunchCode],
     traces: &[&Trace],
     keep_spans: bool,
-) -> Result<Call, String> {
+) -> Result<CallTimes, String> {
     let launches = launches.iter().zip(scripts).zip(traces);
     let launches: Vec<Launched<'_>> = launches
         .map(|((ended, script), trace)| launched(ended, trace, script))
         .collect();
-    Call::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
+    CallTimes::replay(machine, &launches, keep_spans).map_err(|stuck| stuck.to_string())
 }
 
 /// A call whose time can be modelled repeatedly, for different machines.
@@ -308,7 +308,7 @@ impl<'a> TracedCall<'a> {
         Ok(Self { launches, scripts })
     }
 
-    pub fn replay(&self, machine: &Machine, keep_spans: bool) -> Result<Call, String> {
+    pub fn replay(&self, machine: &Machine, keep_spans: bool) -> Result<CallTimes, String> {
         let traces: Vec<&Trace> = self.launches.iter().map(|ended| &ended.trace).collect();
         replay(machine, &self.launches, &self.scripts, &traces, keep_spans)
     }

@@ -1,7 +1,7 @@
 //! Launches kernels that read clocks, as a card would.
 
 use ptx_emu::trace::{Trace, Watch};
-use ptx_emu::{Config, DevicePtr, Launch, Memory, Module, Params, Profile};
+use ptx_emu::{Config, DeviceLimits, DevicePtr, Launch, Memory, Module, Params};
 
 use super::tensor_map;
 use crate::backend::cuda::{ProbeTrial, REPORT_BYTES, SEED};
@@ -47,8 +47,8 @@ pub fn call(trial: &ProbeTrial<'_>, [data, scratch]: [u64; 2]) -> Result<ProbeTr
         ctas: vec![0],
         only: true,
     };
-    let profile = Profile::of_target(module.target()).unwrap_or_default();
-    let ran = launch(trial, places, profile).run_traced(&module, &mut memory, &watch);
+    let limits = DeviceLimits::of_target(module.target()).unwrap_or_default();
+    let ran = launch(trial, places, limits).run_traced(&module, &mut memory, &watch);
     let (report, trace) = ran.map_err(|e| e.to_string())?;
     Ok(ProbeTrace {
         trace,
@@ -60,7 +60,7 @@ pub fn call(trial: &ProbeTrial<'_>, [data, scratch]: [u64; 2]) -> Result<ProbeTr
 fn launch(
     trial: &ProbeTrial<'_>,
     [out, data, scratch]: [DevicePtr; 3],
-    profile: Profile,
+    limits: DeviceLimits,
 ) -> Launch {
     let params = Params::new().pointer(out).pointer(data).pointer(scratch);
     let mut launch = Launch::new("probe")
@@ -72,7 +72,7 @@ fn launch(
         // Many calls run at the same time.
         .config(Config {
             threads: 1,
-            profile,
+            limits,
             ..Config::default()
         });
     let kernel = trial.image.kernels.first();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ptx_emu::trace::{Deed, Event, Trace, Way};
+use ptx_emu::trace::{Deed, Direction, Event, Trace};
 use serde::Serialize;
 
 /// The layout of a launch.
@@ -56,7 +56,7 @@ impl WarpRole {
                         multiplies = true;
                     }
                     Deed::TmemMove { writes: false, .. } => reads = true,
-                    Deed::Bulk { way, .. } => copies |= *way != Way::Store,
+                    Deed::Bulk { direction, .. } => copies |= *direction != Direction::Store,
                     Deed::LaneCopy { .. } => copies = true,
                     Deed::Shared { writes: true, .. } => writes = true,
                     _ => {}
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn a_warp_is_what_it_does() {
-        let bulk = |way| Deed::Bulk {
-            way,
+        let bulk = |direction| Deed::Bulk {
+            direction,
             at: None,
             rows: 1,
             bytes: 64,
@@ -130,9 +130,9 @@ mod tests {
             ctas: vec![CtaTrace {
                 cta: 5,
                 warps: vec![
-                    warp(&[bulk(Way::Load)]),
-                    warp(&[product, write, bulk(Way::Store)]),
-                    warp(&[bulk(Way::Load), product]),
+                    warp(&[bulk(Direction::Load)]),
+                    warp(&[product, write, bulk(Direction::Store)]),
+                    warp(&[bulk(Direction::Load), product]),
                     warp(&[write]),
                     warp(&[Deed::WgmmaFence]),
                     warp(&[read, write]),

@@ -5,7 +5,7 @@ mod log;
 
 use std::collections::BTreeMap;
 
-use ptx_time::{Call, CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
+use ptx_time::{CallTimes, CtaTimes, Epilogue, LaunchTimes, Span, Spent, WarpTimes};
 
 use crate::backend::emu::{LaunchLayout, WarpRole};
 use crate::plan::Stamping;
@@ -32,7 +32,7 @@ pub fn told(
     whole: Micros,
     sms: u64,
     known: &[LaunchLayout],
-) -> Result<(Call, Vec<LaunchLayout>, MissingStamps), String> {
+) -> Result<(CallTimes, Vec<LaunchLayout>, MissingStamps), String> {
     let launches = read(stamps, stamping);
     let all = || launches.iter().flatten().flatten();
     let logs = || all().flatten();
@@ -62,7 +62,7 @@ pub fn told(
         });
         times.push(told);
     }
-    let call = Call {
+    let call = CallTimes {
         micros: whole.0,
         clock_mhz,
         launches: times,

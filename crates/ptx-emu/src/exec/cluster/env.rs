@@ -18,10 +18,10 @@ use crate::exec::storage::named::NamedBarrier;
 use crate::exec::storage::tmem::multiprocessors::Multiprocessors;
 use crate::exec::trace::recorder::Watched;
 use crate::exec::warp::Warp;
+use crate::limits::DeviceLimits;
 use crate::memory::{Footprint, Memory};
 use crate::numeric::simd::Level;
 use crate::op::{Program, SHARED_BASE, Special, ranked};
-use crate::profile::Profile;
 use crate::tensor::Numerics as MmaMode;
 
 pub(crate) struct Env<'a> {
@@ -63,7 +63,7 @@ pub(crate) struct Env<'a> {
     pub(crate) level: Level,
     #[cfg(target_arch = "x86_64")]
     pub(crate) engine: Engine,
-    pub(crate) profile: Profile,
+    pub(crate) limits: DeviceLimits,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -98,7 +98,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) level: Level,
     #[cfg(target_arch = "x86_64")]
     pub(crate) engine: Engine,
-    pub(crate) profile: Profile,
+    pub(crate) limits: DeviceLimits,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -181,7 +181,7 @@ impl<'a> Env<'a> {
             level: setup.level,
             #[cfg(target_arch = "x86_64")]
             engine: setup.engine,
-            profile: setup.profile,
+            limits: setup.limits,
             launch_id: setup.launch_id,
             began_nanos: setup.began_nanos,
             begun: AtomicU64::new(0),
@@ -191,7 +191,7 @@ impl<'a> Env<'a> {
         };
         if env.shares_columns() {
             env.shared_grid = true;
-            env.multiprocessors = Some(Multiprocessors::new(env.profile.sms));
+            env.multiprocessors = Some(Multiprocessors::new(env.limits.sms));
         }
         env
     }
@@ -201,13 +201,13 @@ impl<'a> Env<'a> {
     fn shares_columns(&self) -> bool {
         let ranks: u32 = self.cluster.iter().product();
         let ctas = self.running() * u64::from(ranks);
-        let crowded = ctas > u64::from(self.profile.sms) && self.residency().per_sm > 1;
+        let crowded = ctas > u64::from(self.limits.sms) && self.residency().per_sm > 1;
         crowded && self.program.allocates()
     }
 
     /// What of this launch fits on the device at once.
     pub(crate) fn residency(&self) -> Residency {
-        Residency::of(&self.profile, &self.demand())
+        Residency::of(&self.limits, &self.demand())
     }
 
     fn demand(&self) -> Demand {
@@ -223,7 +223,7 @@ impl<'a> Env<'a> {
     /// Registers per thread a kernel starts with: its limit, or an even share of the file.
     pub(crate) fn registers_per_thread(&self) -> u32 {
         let threads = self.threads().next_multiple_of(32);
-        let share = self.profile.registers_per_sm / threads / 8 * 8;
+        let share = self.limits.registers_per_sm / threads / 8 * 8;
         self.registers
             .or(self.program.max_registers)
             .unwrap_or(share)
@@ -344,7 +344,7 @@ impl<'a> Env<'a> {
     /// device was switched on, and one that takes its turn behind others begins later.
     pub(crate) fn began(&self, cluster: u64) -> Began {
         const TURN_NANOS: u64 = 2_000;
-        let sms = u64::from(self.profile.sms.max(1));
+        let sms = u64::from(self.limits.sms.max(1));
         let late = cluster / sms * TURN_NANOS + u64::from(mixed(self.seed, cluster)) % 512;
         let nanos = self.began_nanos + late;
         Began {
@@ -373,9 +373,9 @@ impl<'a> Env<'a> {
             Special::Nwarpid => at.warps,
             Special::Smid => {
                 let linear = at.id[0] + self.grid[0] * (at.id[1] + self.grid[1] * at.id[2]);
-                linear % self.profile.sms
+                linear % self.limits.sms
             }
-            Special::Nsmid => self.profile.sms,
+            Special::Nsmid => self.limits.sms,
             Special::Gridid => return self.launch_id,
             Special::ClusteridX => at.cluster[0],
             Special::ClusteridY => at.cluster[1],

@@ -4,7 +4,7 @@
 //! warps in units of 256, each of the four schedulers has its quarter of them, and shared memory
 //! comes in units of 128 bytes.
 
-use crate::profile::Profile;
+use crate::limits::DeviceLimits;
 
 /// Registers are given to a warp in multiples of this.
 const REGISTER_UNIT: u32 = 256;
@@ -44,25 +44,25 @@ pub(crate) fn registers_of_warp(per_thread: u32) -> u32 {
 }
 
 impl Residency {
-    pub(crate) fn of(profile: &Profile, demand: &Demand) -> Self {
+    pub(crate) fn of(limits: &DeviceLimits, demand: &Demand) -> Self {
         let warps = demand.threads.div_ceil(32);
         let by_registers = demand.registers.map_or(u32::MAX, |registers| {
             let of_warp = registers_of_warp(registers).max(1);
-            let per_scheduler = profile.registers_per_sm / SCHEDULERS / of_warp;
+            let per_scheduler = limits.registers_per_sm / SCHEDULERS / of_warp;
             per_scheduler * SCHEDULERS / warps
         });
         let shared = demand.shared.max(1).next_multiple_of(SHARED_UNIT);
-        let limits = [
-            (profile.ctas_per_sm, "the number of CTAs"),
-            (profile.threads_per_sm / (warps * 32), "threads"),
-            (profile.shared_per_sm / shared, "shared memory"),
+        let counts = [
+            (limits.ctas_per_sm, "the number of CTAs"),
+            (limits.threads_per_sm / (warps * 32), "threads"),
+            (limits.shared_per_sm / shared, "shared memory"),
             (by_registers, "registers"),
         ];
-        let (per_sm, limit) = limits
+        let (per_sm, limit) = counts
             .into_iter()
             .min_by_key(|(count, _)| *count)
             .unwrap_or((0, "nothing"));
-        let clusters = u64::from(profile.sms * per_sm / demand.cluster).max(1);
+        let clusters = u64::from(limits.sms * per_sm / demand.cluster).max(1);
         Self {
             per_sm,
             clusters,
@@ -83,7 +83,7 @@ mod tests {
             registers,
             cluster: 1,
         };
-        let residency = Residency::of(&Profile::H200, &demand);
+        let residency = Residency::of(&DeviceLimits::H200, &demand);
         (residency.per_sm, residency.limit)
     }
 

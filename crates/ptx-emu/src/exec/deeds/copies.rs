@@ -10,7 +10,7 @@ use crate::exec::origin::SharedAt;
 use crate::exec::warp::Warp;
 use crate::op::{Addr, BulkCopy, BulkDir, R32, Space, TensorCopy, pool};
 use crate::tensor::tensormap::MAP_BYTES;
-use crate::trace::{BarrierAt, Deed, GlobalBytes, Way};
+use crate::trace::{BarrierAt, Deed, Direction, GlobalBytes};
 
 impl Cluster<'_> {
     pub(super) fn lane_copy_bytes(
@@ -40,7 +40,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// `st.async` and `red.async`, together for lanes that go the same way.
+    /// `st.async` and `red.async`, together for lanes that go the same direction.
     pub(super) fn remote_deeds(
         &self,
         w: &Warp,
@@ -121,18 +121,20 @@ impl Cluster<'_> {
             let at = self.barrier_at(w, addr?, lane).ok()?;
             Some(BarrierAt::from(at))
         };
-        let (way, at, bytes) = match op.dir {
-            BulkDir::GlobalToShared => (Way::Load, Some(global(op.src)?), len),
-            BulkDir::SharedToGlobal => (Way::Store, Some(global(op.dst)?), len),
-            BulkDir::SharedToCluster => (Way::Exchange, None, len),
-            BulkDir::Prefetch => (Way::Prefetch, Some(global(op.src)?), 0),
+        let (direction, at, bytes) = match op.dir {
+            BulkDir::GlobalToShared => (Direction::Load, Some(global(op.src)?), len),
+            BulkDir::SharedToGlobal => (Direction::Store, Some(global(op.dst)?), len),
+            BulkDir::SharedToCluster => (Direction::Exchange, None, len),
+            BulkDir::Prefetch => (Direction::Prefetch, Some(global(op.src)?), 0),
         };
-        let to = match way {
-            Way::Load | Way::Exchange => receivers(w, lane, op.multicast, shared(op.dst)?),
-            Way::Store | Way::Prefetch => 0,
+        let to = match direction {
+            Direction::Load | Direction::Exchange => {
+                receivers(w, lane, op.multicast, shared(op.dst)?)
+            }
+            Direction::Store | Direction::Prefetch => 0,
         };
         Some(Deed::Bulk {
-            way,
+            direction,
             at,
             rows: u32::from(at.is_some()),
             bytes,
@@ -173,16 +175,16 @@ impl Cluster<'_> {
         }
         let shared = self.shared_operand(w, op.shared, lane, map.shared_bytes().into(), true);
         let barrier = op.mbar.and_then(|mbar| self.barrier_at(w, mbar, lane).ok());
-        let (way, bytes, to) = match op.dir {
-            BulkDir::Prefetch => (Way::Prefetch, 0, 0),
-            BulkDir::SharedToGlobal => (Way::Store, map.box_bytes(), 0),
+        let (direction, bytes, to) = match op.dir {
+            BulkDir::Prefetch => (Direction::Prefetch, 0, 0),
+            BulkDir::SharedToGlobal => (Direction::Store, map.box_bytes(), 0),
             BulkDir::GlobalToShared | BulkDir::SharedToCluster => {
                 let to = receivers(w, lane, op.multicast, shared.ok()?);
-                (Way::Load, map.box_bytes(), to)
+                (Direction::Load, map.box_bytes(), to)
             }
         };
         Some(Deed::Bulk {
-            way,
+            direction,
             at,
             rows,
             bytes,

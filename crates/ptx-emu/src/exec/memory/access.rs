@@ -19,7 +19,7 @@ use crate::exec::warp::Warp;
 use crate::fault::FaultKind;
 use crate::op::{Addr, Base, CLUSTER_RANK_SHIFT, Order, Space, rank_of};
 
-/// What an access is, for checks and for the door.
+/// What an access is, for checks and accounting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     /// Bytes per lane.
@@ -175,7 +175,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// An access of a warp's threads at the door.
+    /// Accounts for an access of a warp's threads.
     #[inline(always)]
     pub(super) fn pass_threads(
         &mut self,

@@ -159,7 +159,7 @@ impl Cluster<'_> {
         Some(span)
     }
 
-    /// The lanes of a usual access at the door.
+    /// Accounts for the lanes of a usual access.
     #[inline(always)]
     pub(super) fn pass_span(
         &mut self,

@@ -1,9 +1,9 @@
 //! Accesses of a cluster to its memory: everything that reads or writes a byte comes by here.
 
 pub(crate) mod access;
+pub(crate) mod accounting;
 pub(crate) mod atomic;
 pub(crate) mod direct;
-pub(crate) mod door;
 pub(crate) mod early;
 pub(crate) mod gather;
 #[cfg(target_arch = "x86_64")]

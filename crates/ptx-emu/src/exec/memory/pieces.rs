@@ -20,7 +20,7 @@ impl<'a> Cluster<'a> {
         &mut self.ctas[at.cta as usize].shared[at.offset as usize..][..bytes]
     }
 
-    /// A piece of shared memory at the door, for a copy.
+    /// Accounts for a piece of shared memory, for a copy.
     pub(crate) fn pass_shared_piece(
         &mut self,
         who: (Agent, Origin),
@@ -42,7 +42,7 @@ impl<'a> Cluster<'a> {
         });
     }
 
-    /// The allocation of global bytes, checked and let through the door.
+    /// The allocation of global bytes, checked and accounted for.
     pub(crate) fn pass_global_piece(
         &mut self,
         (agent, from): (Agent, Origin),

@@ -195,7 +195,7 @@ impl<'a> Cluster<'a> {
         (of_page, lanes)
     }
 
-    /// A load or store of [`Words`](crate::exec::native::Words); false if it is not a usual one,
+    /// A load or store of [`WordAccess`](crate::exec::native::WordAccess); false if it is not a usual one,
     /// and then nothing is done.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
     #[inline]

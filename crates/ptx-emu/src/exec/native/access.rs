@@ -8,7 +8,7 @@ use std::mem::offset_of;
 
 use iced_x86::code_asm::*;
 
-use super::Call;
+use super::Arguments;
 use super::constants::Constant;
 use super::lanes::{Kind, QUARTERS, Writer, active, constant_part, half, wide};
 use crate::counters::Counters;
@@ -18,14 +18,14 @@ use crate::op::{Addr, Base, Inst, Op, Order, Pc, Program, R64, SHARED_BASE, Slot
 
 /// What an access of words reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct WordAccess {
     /// Shared memory of the CTA, rather than global memory.
     pub(crate) shared: bool,
     /// Words of a lane, in registers of their own or in a 64-bit one.
     pub(crate) each: usize,
 }
 
-impl Words {
+impl WordAccess {
     /// Those of an instruction, if it is a usual load or store.
     pub(crate) fn of(program: &Program, op: &Op) -> Option<Self> {
         let (space, order, width, list, addr) = match *op {
@@ -65,7 +65,7 @@ impl Words {
 
 /// An access that code can do itself.
 struct Plain<'p> {
-    words: Words,
+    words: WordAccess,
     addr: Addr,
     slots: &'p [Slot],
     writes: bool,
@@ -103,7 +103,7 @@ impl Plain<'_> {
     }
 }
 
-/// A field of [`Call`], to which r8 points.
+/// A field of [`Arguments`], to which r8 points.
 fn call(field: usize) -> AsmMemoryOperand {
     qword_ptr(r8 + field as i32)
 }
@@ -116,7 +116,7 @@ impl Writer<'_> {
             return Ok(());
         };
         let whole = self.kind == Kind::Whole && inst.guard.pred.is_none();
-        let words = Words::of(self.program, &inst.op).filter(|_| whole);
+        let words = WordAccess::of(self.program, &inst.op).filter(|_| whole);
         let Some(words) = words.filter(|_| i32::try_from(addr.offset).is_ok()) else {
             return Ok(());
         };
@@ -203,13 +203,13 @@ impl Writer<'_> {
     fn shared_lanes(&mut self, plain: &Plain<'_>, lie: Lie) -> Result<(), IcedError> {
         let (end, touched, counted) = match plain.writes {
             true => (
-                offset_of!(Call, written_end),
-                offset_of!(Call, touched_written),
+                offset_of!(Arguments, written_end),
+                offset_of!(Arguments, touched_written),
                 offset_of!(Counters, shared_written),
             ),
             false => (
-                offset_of!(Call, read_end),
-                offset_of!(Call, touched_read),
+                offset_of!(Arguments, read_end),
+                offset_of!(Arguments, touched_read),
                 offset_of!(Counters, shared_read),
             ),
         };
@@ -225,7 +225,7 @@ impl Writer<'_> {
         let asm = &mut self.asm;
         asm.mov(rsi, call(touched))?;
         asm.or(qword_ptr(rsi + rdx * 8), rax)?;
-        asm.mov(rsi, call(offset_of!(Call, shared)))?;
+        asm.mov(rsi, call(offset_of!(Arguments, shared)))?;
         self.moved_lanes(plain, lie, counted)
     }
 
@@ -262,10 +262,10 @@ impl Writer<'_> {
         asm.vpbroadcastq(zmm20, xmm16)?;
         asm.vmovq(rcx, xmm16)?;
         asm.add(rcx, plain.addr.offset as i32)?;
-        asm.mov(r9, call(offset_of!(Call, sites)))?;
+        asm.mov(r9, call(offset_of!(Arguments, sites)))?;
         let site = |field: usize| qword_ptr(r9 + (site * size_of::<Site>() + field) as i32);
         asm.sub(rcx, site(offset_of!(Site, base)))?;
-        asm.mov(rax, call(offset_of!(Call, generation)))?;
+        asm.mov(rax, call(offset_of!(Arguments, generation)))?;
         asm.mov(rax, qword_ptr(rax))?;
         asm.cmp(rax, site(offset_of!(Site, generation)))?;
         asm.jne(plain.otherwise)?;
@@ -343,10 +343,10 @@ impl Writer<'_> {
     ) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         asm.add(rsi, rcx)?;
-        asm.mov(rax, call(offset_of!(Call, counters)))?;
+        asm.mov(rax, call(offset_of!(Arguments, counters)))?;
         asm.add(qword_ptr(rax + counted as i32), 32 * plain.each())?;
         if plain.writes {
-            asm.mov(rax, call(offset_of!(Call, progress)))?;
+            asm.mov(rax, call(offset_of!(Arguments, progress)))?;
             asm.add(qword_ptr(rax), 1)?;
         }
         for (i, slot) in (0..).zip(plain.slots) {

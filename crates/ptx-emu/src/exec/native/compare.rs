@@ -3,7 +3,7 @@
 use iced_x86::code_asm::*;
 
 use super::Subnormals;
-use super::lanes::{HALVES, Lanes, QUARTERS, Writer, Written, active, half, predicate, wide};
+use super::lanes::{Emitted, HALVES, Lanes, QUARTERS, Writer, active, half, predicate, wide};
 use crate::op::{BoolOp, Cmp, Inst, Op, P, R64, W};
 
 /// The comparison of `vpcmp`; none where no vector instruction is needed.
@@ -40,7 +40,7 @@ fn of_floats(cmp: Cmp) -> u32 {
 }
 
 impl Writer<'_> {
-    pub(super) fn comparison(&mut self, inst: &Inst) -> Written {
+    pub(super) fn comparison(&mut self, inst: &Inst) -> Emitted {
         match inst.op {
             Op::SetpI32 {
                 w: W::B32,
@@ -163,7 +163,7 @@ impl Writer<'_> {
         }
     }
 
-    fn setp_i64(&mut self, inst: &Inst, cmp: Cmp, signed: bool, d: P, ab: [R64; 2]) -> Written {
+    fn setp_i64(&mut self, inst: &Inst, cmp: Cmp, signed: bool, d: P, ab: [R64; 2]) -> Emitted {
         let Some(cmp) = of_integers(cmp) else {
             return Ok(false);
         };
@@ -176,7 +176,7 @@ impl Writer<'_> {
     }
 
     /// Writes a predicate from k3 and k4, the halves of a warp.
-    fn put_halves(&mut self, d: P, inst: &Inst) -> Written {
+    fn put_halves(&mut self, d: P, inst: &Inst) -> Emitted {
         self.asm.kunpckwd(k3, k4, k3)?;
         self.asm.kmovd(edx, k3)?;
         self.put_predicate(d, inst.guard)?;

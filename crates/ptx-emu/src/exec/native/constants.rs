@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 /// The same word for each lane of a vector.
-type Words = [u32; 16];
+type Sixteen = [u32; 16];
 
 /// The same double word for each lane of a vector.
 type Wide = [u64; 8];
@@ -11,16 +11,16 @@ type Wide = [u64; 8];
 /// Constants that code refers to.
 #[repr(C, align(64))]
 pub(crate) struct Constants {
-    nan: Words,
-    sign: Words,
-    magnitude: Words,
-    exponent: Words,
-    low_half: Words,
-    low_byte: Words,
-    one: Words,
-    two_to_31: Words,
-    most_signed: Words,
-    nan_half: Words,
+    nan: Sixteen,
+    sign: Sixteen,
+    magnitude: Sixteen,
+    exponent: Sixteen,
+    low_half: Sixteen,
+    low_byte: Sixteen,
+    one: Sixteen,
+    two_to_31: Sixteen,
+    most_signed: Sixteen,
+    nan_half: Sixteen,
     wide_sign: Wide,
     wide_magnitude: Wide,
     wide_one: Wide,

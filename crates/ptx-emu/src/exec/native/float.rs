@@ -4,7 +4,7 @@ use iced_x86::code_asm::*;
 
 use super::Subnormals;
 use super::constants::Constant;
-use super::lanes::{HALVES, QUARTERS, Writer, Written, constant, half, wide};
+use super::lanes::{Emitted, HALVES, QUARTERS, Writer, constant, half, wide};
 use crate::op::{FBin, FMods, FUn, Op, R32, Round};
 
 /// `vcmpps` that finds NaNs.
@@ -30,7 +30,7 @@ pub(super) fn rounded(v: AsmRegisterZmm, round: Round) -> AsmRegisterZmm {
 }
 
 impl Writer<'_> {
-    pub(super) fn float(&mut self, op: &Op) -> Written {
+    pub(super) fn float(&mut self, op: &Op) -> Emitted {
         match *op {
             Op::F32Bin {
                 op: op @ (FBin::Add | FBin::Sub | FBin::Mul | FBin::Div),
@@ -62,7 +62,7 @@ impl Writer<'_> {
         }
     }
 
-    fn f32_un(&mut self, op: FUn, m: FMods, d: R32, a: R32) -> Written {
+    fn f32_un(&mut self, op: FUn, m: FMods, d: R32, a: R32) -> Emitted {
         let exact = matches!(op, FUn::Sqrt | FUn::Rcp);
         let approximate = matches!(op, FUn::SqrtApprox | FUn::RcpApprox);
         if exact {
@@ -133,7 +133,7 @@ impl Writer<'_> {
 
     /// f64 arithmetic that ends without a NaN; jumps to `nan` before anything is written if it
     /// does not.
-    pub(super) fn double(&mut self, op: &Op, nan: CodeLabel) -> Written {
+    pub(super) fn double(&mut self, op: &Op, nan: CodeLabel) -> Emitted {
         const RESULTS: [AsmRegisterZmm; 4] = [zmm16, zmm17, zmm18, zmm19];
         let (d, m) = match *op {
             Op::F64Bin { d, m, .. } | Op::F64Fma { d, m, .. } | Op::F64Un { d, m, .. } => (d, m),
@@ -159,7 +159,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn double_quarter(&mut self, v: AsmRegisterZmm, op: &Op, q: i32) -> Written {
+    fn double_quarter(&mut self, v: AsmRegisterZmm, op: &Op, q: i32) -> Emitted {
         let asm = &mut self.asm;
         match *op {
             Op::F64Bin { op, m, a, b, .. } => {
@@ -198,7 +198,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn f32_bin(&mut self, op: FBin, m: FMods, d: R32, a: R32, b: R32) -> Written {
+    fn f32_bin(&mut self, op: FBin, m: FMods, d: R32, a: R32, b: R32) -> Emitted {
         for h in HALVES {
             let asm = &mut self.asm;
             asm.vmovaps(zmm16, half(a, h))?;
@@ -225,7 +225,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn f32_fma(&mut self, m: FMods, d: R32, [a, b, c]: [R32; 3]) -> Written {
+    fn f32_fma(&mut self, m: FMods, d: R32, [a, b, c]: [R32; 3]) -> Emitted {
         for h in HALVES {
             let asm = &mut self.asm;
             asm.vmovaps(zmm16, half(a, h))?;
@@ -260,7 +260,7 @@ impl Writer<'_> {
     }
 
     /// `min` and `max`: a number wins over a NaN, and −0 is below +0.
-    fn f32_nearer(&mut self, max: bool, ftz: bool, d: R32, a: R32, b: R32) -> Written {
+    fn f32_nearer(&mut self, max: bool, ftz: bool, d: R32, a: R32, b: R32) -> Emitted {
         // The sign as compared, and the larger or the smaller.
         let choice = if max { 0b0101 } else { 0b0100 };
         for h in HALVES {

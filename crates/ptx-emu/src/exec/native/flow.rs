@@ -8,7 +8,7 @@ use iced_x86::code_asm::*;
 
 use super::lanes::{Kind, Lanes, Writer, active, predicate, warp};
 use super::moves::Parameters;
-use super::{Call, Helpers, Subnormals};
+use super::{Arguments, Helpers, Subnormals};
 use crate::code::{Code, Entries};
 use crate::counters::CLASSES;
 use crate::exec::warp::Warp;
@@ -16,7 +16,7 @@ use crate::op::{Inst, NO_RECONVERGENCE, Op, Pc, Program, Unit};
 
 /// How an instruction runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Handling {
     /// It only computes.
     Computed,
     /// An access, an exchange or a barrier: by a function, after which the code may stop.
@@ -26,17 +26,17 @@ enum Way {
     Left,
 }
 
-fn way(program: &Program, op: &Op) -> Way {
+fn handling(program: &Program, op: &Op) -> Handling {
     match op {
-        Op::Bra { .. } => Way::Branch,
-        Op::Activemask { .. } => Way::Computed,
-        Op::Ld { .. } if Parameters::of(program, op).is_some() => Way::Computed,
-        Op::Bar { .. } | Op::Mbar(_) | Op::Mma(_) | Op::MatrixMove(_) => Way::Called,
-        Op::Exit | Op::Ret => Way::Called,
+        Op::Bra { .. } => Handling::Branch,
+        Op::Activemask { .. } => Handling::Computed,
+        Op::Ld { .. } if Parameters::of(program, op).is_some() => Handling::Computed,
+        Op::Bar { .. } | Op::Mbar(_) | Op::Mma(_) | Op::MatrixMove(_) => Handling::Called,
+        Op::Exit | Op::Ret => Handling::Called,
         _ => match op.unit() {
-            unit if unit.computes() => Way::Computed,
-            Unit::Memory | Unit::Exchange => Way::Called,
-            _ => Way::Left,
+            unit if unit.computes() => Handling::Computed,
+            Unit::Memory | Unit::Exchange => Handling::Called,
+            _ => Handling::Left,
         },
     }
 }
@@ -68,7 +68,7 @@ fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
             }
             _ => {}
         }
-        if way(program, &inst.op) != Way::Computed {
+        if handling(program, &inst.op) != Handling::Computed {
             firsts.extend([pc, pc + 1]);
         }
     }
@@ -76,7 +76,7 @@ fn firsts(program: &Program, joins: &BTreeSet<Pc>) -> BTreeSet<Pc> {
 }
 
 /// What the processor should be set to between instructions: what most of them want.
-fn usual_subnormals(program: &Program) -> Subnormals {
+fn default_subnormals(program: &Program) -> Subnormals {
     let ftz = |inst: &Inst| match inst.op {
         Op::F32Bin { m, .. } | Op::F32Fma { m, .. } | Op::F32Un { m, .. } => Some(m.ftz),
         Op::SetpF32 { ftz, .. } => Some(ftz),
@@ -135,7 +135,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
     let joins = joins(program);
     let firsts = firsts(program, &joins);
     let is_left = |pc: Pc| match program.insts.get(pc as usize) {
-        Some(inst) => way(program, &inst.op) == Way::Left,
+        Some(inst) => handling(program, &inst.op) == Handling::Left,
         None => true,
     };
     let end = program.insts.len() as Pc;
@@ -155,7 +155,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
             helpers,
             kind: Kind::Stepped,
             lanes: Lanes::All,
-            subnormals: usual_subnormals(program),
+            subnormals: default_subnormals(program),
         },
         joins,
         labels,
@@ -163,7 +163,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
         onward,
         exit,
     };
-    compiler.doors()?;
+    compiler.entry_and_exit()?;
     for kind in Kind::ALL {
         compiler.writer.kind = kind;
         let mut firsts = runs(kind).iter().copied().peekable();
@@ -179,7 +179,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
 
 impl Compiler<'_> {
     /// The way in, which is the first thing in the code, and the way out.
-    fn doors(&mut self) -> Result<(), IcedError> {
+    fn entry_and_exit(&mut self) -> Result<(), IcedError> {
         let writer = &mut self.writer;
         let asm = &mut writer.asm;
         for register in [rbx, rbp, r12, r13, r14, r15] {
@@ -187,12 +187,12 @@ impl Compiler<'_> {
         }
         let field = |offset: usize| qword_ptr(rdi + offset as i32);
         asm.push(rdi)?;
-        asm.mov(rbx, field(offset_of!(Call, warp)))?;
-        asm.mov(r12, field(offset_of!(Call, r32)))?;
-        asm.mov(r13, field(offset_of!(Call, r64)))?;
-        asm.mov(r14, field(offset_of!(Call, predicates)))?;
-        asm.mov(r15, field(offset_of!(Call, left)))?;
-        asm.mov(rbp, field(offset_of!(Call, constants)))?;
+        asm.mov(rbx, field(offset_of!(Arguments, warp)))?;
+        asm.mov(r12, field(offset_of!(Arguments, r32)))?;
+        asm.mov(r13, field(offset_of!(Arguments, r64)))?;
+        asm.mov(r14, field(offset_of!(Arguments, predicates)))?;
+        asm.mov(r15, field(offset_of!(Arguments, left)))?;
+        asm.mov(rbp, field(offset_of!(Arguments, constants)))?;
         let flushes = writer.subnormals == Subnormals::Flushed;
         if flushes {
             writer.set_subnormals(Subnormals::Flushed)?;
@@ -248,7 +248,7 @@ impl Compiler<'_> {
             };
             asm.mov(dword_ptr(warp(offset_of!(Warp, pc))), aside.pc as i32)?;
             asm.mov(rdi, qword_ptr(rsp))?;
-            asm.mov(rdi, qword_ptr(rdi + offset_of!(Call, cluster) as i32))?;
+            asm.mov(rdi, qword_ptr(rdi + offset_of!(Arguments, cluster) as i32))?;
             asm.mov(rsi, rbx)?;
             asm.mov(rax, helper as u64)?;
             asm.call(rax)?;
@@ -262,7 +262,7 @@ impl Compiler<'_> {
         let program = self.writer.program;
         let executed = program.insts[first as usize..end as usize]
             .iter()
-            .position(|inst| way(program, &inst.op) == Way::Left);
+            .position(|inst| handling(program, &inst.op) == Handling::Left);
         let last = executed.map_or(end, |n| first + n as Pc);
         let kind = self.writer.kind as usize;
         let asm = &mut self.writer.asm;
@@ -326,11 +326,11 @@ impl Compiler<'_> {
         let program = self.writer.program;
         let inst = &program.insts[pc as usize];
         let mut done = self.writer.asm.create_label();
-        match way(program, &inst.op) {
-            Way::Computed => self.computed(inst, done)?,
-            Way::Called => self.called(pc, inst, done)?,
-            Way::Branch => return self.branch(pc, inst),
-            Way::Left => return Ok(()),
+        match handling(program, &inst.op) {
+            Handling::Computed => self.computed(inst, done)?,
+            Handling::Called => self.called(pc, inst, done)?,
+            Handling::Branch => return self.branch(pc, inst),
+            Handling::Left => return Ok(()),
         }
         self.writer.asm.set_label(&mut done)?;
         self.writer.asm.nop()
@@ -375,7 +375,7 @@ impl Compiler<'_> {
         }
         asm.mov(dword_ptr(warp(offset_of!(Warp, pc))), pc as i32)?;
         asm.mov(rdi, qword_ptr(rsp))?;
-        asm.mov(rdi, qword_ptr(rdi + offset_of!(Call, cluster) as i32))?;
+        asm.mov(rdi, qword_ptr(rdi + offset_of!(Arguments, cluster) as i32))?;
         asm.mov(rsi, rbx)?;
         asm.mov(rdx, std::ptr::from_ref(inst) as u64)?;
         asm.mov(rax, helper as u64)?;

@@ -2,11 +2,11 @@
 
 use iced_x86::code_asm::*;
 
-use super::lanes::{HALVES, QUARTERS, Writer, Written, half, quarter, wide};
+use super::lanes::{Emitted, HALVES, QUARTERS, Writer, half, quarter, wide};
 use crate::op::{IBin, IUn, Op, R32, R64, W};
 
 impl Writer<'_> {
-    pub(super) fn integer(&mut self, op: &Op) -> Written {
+    pub(super) fn integer(&mut self, op: &Op) -> Emitted {
         match *op {
             Op::Bin32 {
                 w: W::B32,
@@ -72,7 +72,7 @@ impl Writer<'_> {
         }
     }
 
-    fn bin32(&mut self, op: IBin, d: R32, a: R32, b: R32) -> Written {
+    fn bin32(&mut self, op: IBin, d: R32, a: R32, b: R32) -> Emitted {
         for h in HALVES {
             let (asm, b) = (&mut self.asm, half(b, h));
             asm.vmovdqa32(zmm16, half(a, h))?;
@@ -120,7 +120,7 @@ impl Writer<'_> {
 
     /// Quotients of 32-bit integers are exact when doubles are cut. A quotient by zero is all ones,
     /// and a remainder the dividend.
-    fn divide32(&mut self, op: IBin, d: R32, a: R32, b: R32) -> Written {
+    fn divide32(&mut self, op: IBin, d: R32, a: R32, b: R32) -> Emitted {
         let signed = matches!(op, IBin::DivS | IBin::RemS);
         for q in QUARTERS {
             let asm = &mut self.asm;
@@ -148,7 +148,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn bin64(&mut self, op: IBin, d: R64, a: R64, b: R64) -> Written {
+    fn bin64(&mut self, op: IBin, d: R64, a: R64, b: R64) -> Emitted {
         for q in QUARTERS {
             let (asm, b) = (&mut self.asm, wide(b, q));
             asm.vmovdqa64(zmm16, wide(a, q))?;
@@ -170,7 +170,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn shift64(&mut self, op: IBin, d: R64, a: R64, b: R32) -> Written {
+    fn shift64(&mut self, op: IBin, d: R64, a: R64, b: R32) -> Emitted {
         for q in QUARTERS {
             let asm = &mut self.asm;
             asm.vmovdqa64(zmm16, wide(a, q))?;
@@ -185,7 +185,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn mad_wide(&mut self, signed: bool, d: R64, a: R32, b: R32, c: Option<R64>) -> Written {
+    fn mad_wide(&mut self, signed: bool, d: R64, a: R32, b: R32, c: Option<R64>) -> Emitted {
         for q in QUARTERS {
             let asm = &mut self.asm;
             asm.vpmovzxdq(zmm16, quarter(a, q))?;

@@ -10,7 +10,7 @@ use crate::exec::warp::Warp;
 use crate::op::{Guard, Inst, P, Program, R32, R64};
 
 /// Whether a template was written; the assembler's mistakes are the writer's own.
-pub(super) type Written = Result<bool, IcedError>;
+pub(super) type Emitted = Result<bool, IcedError>;
 
 /// Lanes that an instruction writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,8 +196,8 @@ impl Writer<'_> {
     pub(super) fn with_subnormals(
         &mut self,
         wanted: Subnormals,
-        write: impl FnOnce(&mut Self) -> Written,
-    ) -> Written {
+        write: impl FnOnce(&mut Self) -> Emitted,
+    ) -> Emitted {
         if wanted == self.subnormals {
             return write(self);
         }
@@ -217,7 +217,7 @@ impl Writer<'_> {
 
     /// Calls the interpreter's own function for an instruction that computes; eax has the lanes,
     /// unless they are all of a whole warp.
-    pub(super) fn compute(&mut self, inst: &Inst) -> Written {
+    pub(super) fn compute(&mut self, inst: &Inst) -> Emitted {
         let whole = self.kind == Kind::Whole && inst.guard.pred.is_none();
         let (program, helper) = (std::ptr::from_ref(self.program), self.helpers.compute);
         self.with_subnormals(Subnormals::Kept, |writer| {

@@ -17,7 +17,7 @@
 //! | r12, r13, r14 | its 32-bit registers, 64-bit registers and predicates |
 //! | r15d | instructions it may still execute |
 //! | rbp | [`constants::CONSTANTS`] |
-//! | `[rsp]` | the [`Call`] |
+//! | `[rsp]` | the [`Arguments`] |
 //!
 //! An instruction may change rax, rcx, rdx, rsi, rdi, r8 to r11, zmm16 to zmm31 and k1 to k7.
 //! The lower vector registers are left alone, so that nothing need be cleared for other code.
@@ -31,7 +31,7 @@ mod integer;
 mod lanes;
 mod moves;
 
-pub(crate) use access::Words;
+pub(crate) use access::WordAccess;
 pub(crate) use constants::CONSTANTS;
 pub(crate) use flow::compile;
 
@@ -43,7 +43,7 @@ use crate::op::{Op, Program};
 
 /// What code is called with.
 #[repr(C)]
-pub(crate) struct Call {
+pub(crate) struct Arguments {
     pub(crate) warp: *mut Warp,
     pub(crate) r32: *mut V32,
     pub(crate) r64: *mut V64,

@@ -6,8 +6,8 @@ use iced_x86::code_asm::*;
 
 use super::constants::Constant;
 use super::float::rounded;
-use super::lanes::{HALVES, QUARTERS, Writer, Written, constant, half, quarter, wide};
-use super::{Call, Subnormals};
+use super::lanes::{Emitted, HALVES, QUARTERS, Writer, constant, half, quarter, wide};
+use super::{Arguments, Subnormals};
 use crate::op::{Addr, Base, CvtMods, Num, Op, Order, Program, R32, R64, Round, Slot, Space, pool};
 
 /// A load of parameters, which are the same for all warps of a launch.
@@ -44,12 +44,12 @@ impl<'p> Parameters<'p> {
 }
 
 impl Writer<'_> {
-    pub(super) fn parameters(&mut self, op: &Op) -> Written {
+    pub(super) fn parameters(&mut self, op: &Op) -> Emitted {
         let Some(Parameters { mut first, slots }) = Parameters::of(self.program, op) else {
             return Ok(false);
         };
         self.asm.mov(rcx, qword_ptr(rsp))?;
-        let params = offset_of!(Call, params) as i32;
+        let params = offset_of!(Arguments, params) as i32;
         self.asm.mov(rcx, qword_ptr(rcx + params))?;
         for slot in slots {
             match *slot {
@@ -73,7 +73,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    pub(super) fn moved(&mut self, op: &Op) -> Written {
+    pub(super) fn moved(&mut self, op: &Op) -> Emitted {
         match *op {
             Op::Mov32 { d, a } => self.each_half(d, a, |_| Ok(())),
             Op::Mov64 { d, a }
@@ -150,7 +150,7 @@ impl Writer<'_> {
         d: R32,
         a: R32,
         change: impl Fn(&mut CodeAssembler) -> Result<(), IcedError>,
-    ) -> Written {
+    ) -> Emitted {
         for h in HALVES {
             self.asm.vmovdqa32(zmm16, half(a, h))?;
             change(&mut self.asm)?;
@@ -159,7 +159,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn conversion(&mut self, from: Num, to: Num, m: CvtMods, d: Slot, a: Slot) -> Written {
+    fn conversion(&mut self, from: Num, to: Num, m: CvtMods, d: Slot, a: Slot) -> Emitted {
         let plain = !(m.sat || m.ftz || m.relu || m.satfinite);
         match (d, a) {
             (Slot::W64(d), Slot::W32(a)) if plain => self.widened(from, to, d, a),
@@ -173,7 +173,7 @@ impl Writer<'_> {
     }
 
     /// f32 to integers of 32 bits, whole numbers, numbers between 0 and 1, and halves.
-    fn f32_to(&mut self, to: Num, m: CvtMods, d: R32, a: R32) -> Written {
+    fn f32_to(&mut self, to: Num, m: CvtMods, d: R32, a: R32) -> Emitted {
         if m.relu || m.satfinite || m.round == Round::NearAway {
             return Ok(false);
         }
@@ -241,7 +241,7 @@ impl Writer<'_> {
 
     /// f32 to f64 and back, if there is no NaN; jumps to `nan` before anything is written if
     /// there is.
-    pub(super) fn between_floats(&mut self, op: &Op, nan: CodeLabel) -> Written {
+    pub(super) fn between_floats(&mut self, op: &Op, nan: CodeLabel) -> Emitted {
         match *op {
             Op::Cvt {
                 from: Num::F32,
@@ -299,7 +299,7 @@ impl Writer<'_> {
         asm.jnz(nan)
     }
 
-    fn widened(&mut self, from: Num, to: Num, d: R64, a: R32) -> Written {
+    fn widened(&mut self, from: Num, to: Num, d: R64, a: R32) -> Emitted {
         for q in QUARTERS {
             let asm = &mut self.asm;
             match (from, to) {
@@ -318,7 +318,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn narrowed(&mut self, from: Num, to: Num, m: CvtMods, d: R32, a: R64) -> Written {
+    fn narrowed(&mut self, from: Num, to: Num, m: CvtMods, d: R32, a: R64) -> Emitted {
         let double = from == Num::F64 && to == Num::S32 && m.integer;
         let wide_integer = matches!(from, Num::U64 | Num::S64 | Num::B64);
         let narrow_integer = matches!(to, Num::U32 | Num::S32 | Num::B32);
@@ -345,7 +345,7 @@ impl Writer<'_> {
         Ok(true)
     }
 
-    fn converted(&mut self, from: Num, to: Num, m: CvtMods, d: R32, a: R32) -> Written {
+    fn converted(&mut self, from: Num, to: Num, m: CvtMods, d: R32, a: R32) -> Emitted {
         use Num::{Bf16, F32, S16, S32, U8, U16, U32};
         let near = m.round == Round::Near && !m.integer;
         match (from, to) {

@@ -9,7 +9,7 @@
 //! cluster runs until its warps have ended or stand before such an access (one may be enough, where
 //! the others are slow), or lets the epoch pass; then plain writes are published, those accesses
 //! are performed, cluster by cluster in a drawn order, and the next epoch begins. As many clusters
-//! are resident as the device profile holds, and finished ones make room for the next in order:
+//! are resident as the device holds, and finished ones make room for the next in order:
 //! tickets, grid barriers and persistent kernels work. A cluster that asks for one not yet launched
 //! (`clusterlaunchcontrol`) takes it from the same queue; in such a launch fewer clusters than fit
 //! may be resident, as on a device that others use too.

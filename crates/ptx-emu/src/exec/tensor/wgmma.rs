@@ -362,7 +362,7 @@ impl Cluster<'_> {
 }
 
 impl Cluster<'_> {
-    /// An operand tile at the door.
+    /// Accounts for an operand tile.
     fn pass_tile(&mut self, from: Origin, matrix: &Matrix, rows: u32) {
         self.pass(&Visit {
             agent: Agent::TensorCore,

@@ -5,7 +5,7 @@ use crate::config::Engine;
 use crate::exec::alu::exchange;
 use crate::exec::checked::Checked;
 use crate::exec::cluster::{Cluster, Flow};
-use crate::exec::native::{CONSTANTS, Call, Helpers, Words, compile};
+use crate::exec::native::{Arguments, CONSTANTS, Helpers, WordAccess, compile};
 use crate::exec::units::compute_rare;
 use crate::exec::units::plain::plain;
 use crate::exec::warp::{State, Warp};
@@ -72,7 +72,7 @@ impl Cluster<'_> {
             Some(_) => 0,
         };
         let [touched_read, touched_written] = cta.touched.sets();
-        let mut call = Call {
+        let mut call = Arguments {
             warp: w,
             r32: w.r32.as_mut_ptr(),
             r64: w.r64.as_mut_ptr(),
@@ -92,7 +92,7 @@ impl Cluster<'_> {
             params: self.env.params.as_ptr(),
             cluster: std::ptr::from_mut(self).cast(),
         };
-        type Start = unsafe extern "sysv64" fn(*mut Call, *const u8) -> u64;
+        type Start = unsafe extern "sysv64" fn(*mut Arguments, *const u8) -> u64;
         // SAFETY: code begins with a function of this type.
         let start = unsafe { std::mem::transmute::<*const u8, Start>(code.start()) };
         // SAFETY: the code was made for this program, whose warps have all the registers that it
@@ -137,7 +137,7 @@ fn helpers() -> Helpers {
 /// The address of the function for an access or an exchange.
 fn called(program: &Program, op: &Op) -> usize {
     type Called = unsafe extern "sysv64" fn(*mut Cluster<'_>, *mut Warp, &Inst, u32) -> u32;
-    let words = Words::of(program, op).map(|words| (words.shared, words.each));
+    let words = WordAccess::of(program, op).map(|words| (words.shared, words.each));
     let function: Called = match (words, op) {
         (Some((true, 1)), Op::Ld { .. }) => move_words::<true, false, 1>,
         (Some((true, 2)), Op::Ld { .. }) => move_words::<true, false, 2>,

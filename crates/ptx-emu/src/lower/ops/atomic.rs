@@ -6,7 +6,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::exactly;
-use crate::lower::words::ORDERS;
+use crate::lower::modifiers::ORDERS;
 use crate::op::*;
 
 pub(super) const OPERATIONS: &[(&str, AtomOp)] = &[

@@ -6,7 +6,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::{at_least, exactly, immediate_u32};
-use crate::lower::words::{Ordered, Scoped, Words};
+use crate::lower::modifiers::{Modifiers, Ordered, Scoped};
 use crate::op::*;
 
 pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()> {
@@ -243,7 +243,7 @@ fn fence_tensormap<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) ->
 }
 
 /// Ordering, scope and space words that most mbarrier forms share.
-fn mbarrier_words(words: &mut Words<'_>, otherwise: Scoped) -> (Order, Space) {
+fn mbarrier_words(words: &mut Modifiers<'_>, otherwise: Scoped) -> (Order, Space) {
     let orders: &[Ordered] = &[
         ("release", Order::Release),
         ("acquire", Order::Acquire),

@@ -7,7 +7,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::{at_least, exactly, immediate_u32, wrong};
-use crate::lower::words::Words;
+use crate::lower::modifiers::Modifiers;
 use crate::op::*;
 
 /// `cp.async.bulk…` and `cp.reduce.async.bulk…`, after those words.
@@ -38,7 +38,7 @@ pub(super) fn lower<'a>(
 const MBARRIER: &str = "mbarrier::complete_tx::bytes";
 
 /// Destination and source words, in this order.
-fn direction(words: &mut Words<'_>) -> Lowered<(BulkDir, Space)> {
+fn direction(words: &mut Modifiers<'_>) -> Lowered<(BulkDir, Space)> {
     let to = words
         .next()
         .ok_or(Problem::MissingModifier("a destination"))?;
@@ -138,7 +138,7 @@ fn bulk<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>, reduce: bool)
 }
 
 /// Loads complete on an mbarrier, stores in a bulk group.
-fn completion(words: &mut Words<'_>, dir: BulkDir) -> Lowered<()> {
+fn completion(words: &mut Modifiers<'_>, dir: BulkDir) -> Lowered<()> {
     match dir {
         BulkDir::SharedToGlobal => words.exactly("bulk_group"),
         BulkDir::Prefetch => Ok(()),
@@ -146,7 +146,7 @@ fn completion(words: &mut Words<'_>, dir: BulkDir) -> Lowered<()> {
     }
 }
 
-fn reduction(words: &mut Words<'_>, dir: BulkDir) -> Lowered<(AtomOp, Num)> {
+fn reduction(words: &mut Modifiers<'_>, dir: BulkDir) -> Lowered<(AtomOp, Num)> {
     if dir == BulkDir::GlobalToShared {
         return illegal("reductions write to global memory or to another CTA");
     }

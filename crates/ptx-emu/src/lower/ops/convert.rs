@@ -5,7 +5,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::{at_least, exactly};
-use crate::lower::words::{TYPES, Words};
+use crate::lower::modifiers::{Modifiers, TYPES};
 use crate::op::*;
 
 /// Pairs of small floats.
@@ -81,7 +81,7 @@ enum Shape {
 }
 
 /// The next type word, in order: the result's first.
-fn form_type(words: &mut Words<'_>) -> Lowered<Shape> {
+fn form_type(words: &mut Modifiers<'_>) -> Lowered<Shape> {
     let word = words.next().ok_or(Problem::MissingModifier("a type"))?;
     let find = |table: &[(&str, Num)]| {
         let found = table.iter().find(|&&(name, _)| name == word);

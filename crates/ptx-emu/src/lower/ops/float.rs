@@ -5,7 +5,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::{at_least, exactly};
-use crate::lower::words::Words;
+use crate::lower::modifiers::Modifiers;
 use crate::op::*;
 
 pub(super) const ROUNDS: &[(&str, Round)] = &[
@@ -26,7 +26,7 @@ pub(super) fn half_format(ty: Num) -> Option<HFmt> {
 }
 
 /// Rounding, flushing and clamping words.
-fn modifiers(words: &mut Words<'_>) -> FMods {
+fn modifiers(words: &mut Modifiers<'_>) -> FMods {
     FMods {
         round: words.pick(ROUNDS).unwrap_or_default(),
         ftz: words.take("ftz"),

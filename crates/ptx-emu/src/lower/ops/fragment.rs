@@ -4,11 +4,11 @@ use crate::front::ast::Operand;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem};
 use crate::lower::lookup::wrong;
-use crate::lower::words::{TYPES, Words};
+use crate::lower::modifiers::{Modifiers, TYPES};
 use crate::op::*;
 
 /// `m64n128k16` and similar.
-pub(super) fn shape(words: &mut Words<'_>) -> Lowered<(u16, u16, u16)> {
+pub(super) fn shape(words: &mut Modifiers<'_>) -> Lowered<(u16, u16, u16)> {
     let word = words.next().ok_or(Problem::MissingModifier("a shape"))?;
     let parse = || {
         let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
@@ -19,7 +19,7 @@ pub(super) fn shape(words: &mut Words<'_>) -> Lowered<(u16, u16, u16)> {
 }
 
 /// The next word, which must be a type.
-pub(super) fn next_type(words: &mut Words<'_>) -> Lowered<Num> {
+pub(super) fn next_type(words: &mut Modifiers<'_>) -> Lowered<Num> {
     let word = words.next().ok_or(Problem::MissingModifier("a type"))?;
     TYPES
         .iter()

@@ -5,7 +5,7 @@ use super::row::row;
 use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, illegal};
 use crate::lower::form::Form;
-use crate::lower::words::TYPES;
+use crate::lower::modifiers::TYPES;
 use crate::op::*;
 
 /// The low or the high half of a product.

@@ -8,7 +8,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::{exactly, immediate, immediate_u32};
-use crate::lower::words::Words;
+use crate::lower::modifiers::Modifiers;
 use crate::op::*;
 use crate::tensor::matrix::Tile;
 use crate::tensor::wgmma::{self, Accumulator};
@@ -277,7 +277,7 @@ fn matrix_move<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Low
 const PACKED: &[(&str, u32)] = &[("b4x16_p64", 4), ("b6x16_p32", 6)];
 
 /// Shape and elements of the matrices that are moved.
-fn tile(words: &mut Words<'_>, trans: bool, store: bool) -> Lowered<Tile> {
+fn tile(words: &mut Modifiers<'_>, trans: bool, store: bool) -> Lowered<Tile> {
     if words.take("m16n16") {
         let bits = match words.take("b8x16") {
             true => words.need(PACKED, "b4x16_p64 or b6x16_p32")?,

@@ -5,7 +5,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::{at_least, exactly, immediate_u32, wrong};
-use crate::lower::words::{ORDERS, Words};
+use crate::lower::modifiers::{Modifiers, ORDERS};
 use crate::op::*;
 
 pub(super) const SPACES: &[(&str, Space)] = &[
@@ -57,7 +57,7 @@ pub(super) struct Access {
     pub evicts: bool,
 }
 
-fn access(words: &mut Words<'_>) -> Lowered<Access> {
+fn access(words: &mut Modifiers<'_>) -> Lowered<Access> {
     if words.contains("mmio") {
         words.exactly("relaxed")?;
     }

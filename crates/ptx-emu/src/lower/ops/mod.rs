@@ -28,8 +28,8 @@ mod wmma;
 use super::emit::Emitter;
 use super::error::{Lowered, Problem};
 use super::form::Form;
+use super::modifiers::Modifiers;
 use super::version;
-use super::words::Words;
 use crate::evidence;
 use crate::front::ast::{Instruction, Operand};
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ pub(crate) fn lower<'a>(
     let operands = spell_out(emitter, &instruction.operands);
     let form = Form {
         opcode: instruction.opcode,
-        words: Words::new(&instruction.modifiers),
+        words: Modifiers::new(&instruction.modifiers),
         operands: &operands,
     };
     match instruction.opcode {

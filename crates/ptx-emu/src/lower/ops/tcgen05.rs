@@ -7,7 +7,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::{at_least, exactly, immediate, immediate_u32, wrong};
-use crate::lower::words::Words;
+use crate::lower::modifiers::Modifiers;
 use crate::op::*;
 use crate::tensor::tcgen05::{CopyShape, Kind, MoveShape, Unpacked, Vector};
 
@@ -44,7 +44,7 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
     }
 }
 
-fn cta_group(words: &mut Words<'_>) -> Lowered<CtaGroup> {
+fn cta_group(words: &mut Modifiers<'_>) -> Lowered<CtaGroup> {
     let groups = &[
         ("cta_group::1", CtaGroup::One),
         ("cta_group::2", CtaGroup::Pair),
@@ -224,7 +224,7 @@ fn mma<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowered<()>
 }
 
 /// The number of scales of a row; `None` without `.block_scale`.
-fn scale_vector(words: &mut Words<'_>, kind: Kind) -> Lowered<Option<Vector>> {
+fn scale_vector(words: &mut Modifiers<'_>, kind: Kind) -> Lowered<Option<Vector>> {
     let scaled = words.take("block_scale");
     if scaled != kind.scaled() {
         return illegal(match scaled {
@@ -267,7 +267,7 @@ fn fitting(kind: Kind, vector: Vector) -> Lowered<Option<Vector>> {
 }
 
 /// The part of an operand that the tensor core keeps, or reuses.
-fn collector(words: &mut Words<'_>, stationary: bool, shifted: bool) -> Lowered<Collector> {
+fn collector(words: &mut Modifiers<'_>, stationary: bool, shifted: bool) -> Lowered<Collector> {
     const USES: [(&str, Usage); 4] = [
         ("fill", Usage::Fill),
         ("use", Usage::Use),

@@ -7,7 +7,7 @@ use crate::lower::emit::Emitter;
 use crate::lower::error::{Lowered, Problem, illegal};
 use crate::lower::form::Form;
 use crate::lower::lookup::exactly;
-use crate::lower::words::Words;
+use crate::lower::modifiers::Modifiers;
 use crate::op::*;
 use crate::tensor::wmma::{self, Fragment, Part, Shape};
 
@@ -32,11 +32,11 @@ pub(super) fn lower<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -
 }
 
 /// Row-major or column-major.
-fn by_column(words: &mut Words<'_>) -> Lowered<bool> {
+fn by_column(words: &mut Modifiers<'_>) -> Lowered<bool> {
     words.need(&[("row", false), ("col", true)], "a layout")
 }
 
-fn tile(words: &mut Words<'_>) -> Lowered<Shape> {
+fn tile(words: &mut Modifiers<'_>) -> Lowered<Shape> {
     let (m, n, k) = shape(words)?;
     let [m, n, k] = [m, n, k].map(u32::from);
     Ok(Shape { m, n, k })
@@ -190,7 +190,7 @@ fn multiply<'a>(emitter: &mut Emitter<'_, 'a>, mut form: Form<'_, 'a>) -> Lowere
 }
 
 /// D, A, B and C; the oldest form names only D and C, and multiplies f16.
-fn types(words: &mut Words<'_>) -> Lowered<[Num; 4]> {
+fn types(words: &mut Modifiers<'_>) -> Lowered<[Num; 4]> {
     let d = next_type(words)?;
     let second = next_type(words)?;
     match next_type(words) {

@@ -18,7 +18,7 @@ fn a_clock_that_has_risen_is_taken_back_by_the_next_products() {
     machine.spread_micros = 0.0;
     let resumed = |pause: u32, ctas: u64| {
         let (code, trace) = two_bursts(pause);
-        let call = Call::replay(&machine, &[launched(&code, &trace, ctas, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, ctas, 1)], false);
         let call = call.expect("an end");
         let cycles = call.launches[0].cycles;
         let outside = machine.launch_micros + machine.cold_start_micros;
@@ -37,7 +37,7 @@ fn a_rest_may_be_faster_than_the_work() {
     machine.resume_micros = 0.0;
     let micros = |machine: &Machine| {
         let (code, trace) = two_bursts(20_000);
-        let call = Call::replay(machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").micros
     };
     let same = micros(&machine);

@@ -1,6 +1,6 @@
 //! What comes from far: code, and bytes that several ask for.
 
-use ptx_emu::trace::Way;
+use ptx_emu::trace::Direction;
 
 use super::*;
 use crate::sm::LINE;
@@ -17,7 +17,7 @@ fn code_comes_line_by_line_the_first_time() {
             fetched,
             ..launched(&code, &trace, 1, 1)
         };
-        let call = Call::replay(&machine, &vec![launch; launches], false);
+        let call = CallTimes::replay(&machine, &vec![launch; launches], false);
         let times = call.expect("an end").launches;
         times[launches - 1].cycles
     };
@@ -32,7 +32,7 @@ fn code_comes_line_by_line_the_first_time() {
         fetched: false,
         ..launched(code, &trace, 1, 1)
     });
-    let call = Call::replay(&machine, &launches, false).expect("an end");
+    let call = CallTimes::replay(&machine, &launches, false).expect("an end");
     assert_eq!(call.launches[1].cycles, replay(true, 1));
 }
 
@@ -54,8 +54,8 @@ fn code_behind_what_is_near_comes_by_kilobytes() {
         fetched: false,
         ..launched(&code, &trace, 1, 1)
     };
-    let warm = Call::replay_warm(&machine, &[launch], false);
-    let cold = Call::replay(&machine, &[launch], false);
+    let warm = CallTimes::replay_warm(&machine, &[launch], false);
+    let cold = CallTimes::replay(&machine, &[launch], false);
     for (call, latency) in [(warm, 1000.0), (cold, 3000.0)] {
         let cycles = call.expect("an end").launches[0].cycles;
         let least = 3.0 * latency;
@@ -108,7 +108,7 @@ fn who_asks_for_what_is_under_way_waits_for_it_too() {
     let walked = |warps: usize| {
         let (code, mut trace) = walk();
         trace.ctas[0].warps.truncate(warps);
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let alone = walked(1);
@@ -143,7 +143,7 @@ fn the_other_half_of_a_line_is_asked_for_by_itself() {
     let read = |loads: [(Kind, Deed); 2]| {
         let (code, trace) = kernel(&loads, &[&[&[0, 1]]]);
         let code = in_turn(code);
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let (same, other) = (read([0, 0].map(load)), read([0, 64].map(load)));
@@ -168,7 +168,7 @@ fn a_cta_reads_elsewhere_what_one_like_it_has_read_before() {
         (trace.ctas[1].cluster, trace.ctas[1].rank) = (1, 0);
         let code = in_turn(code);
         let ctas = 2 * machine.sms as u64;
-        let call = Call::replay(&machine, &[launched(&code, &trace, ctas, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, ctas, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let (others, same) = (rounds(1 << 16), rounds(0));
@@ -197,7 +197,7 @@ fn l2_keeps_what_was_used_last() {
     machine.memory_latency = 5000.0;
     let last = |machine: &Machine, call: &[&(Code, Trace)]| {
         let launches: Vec<_> = call.iter().map(|(c, t)| launched(c, t, 1, 1)).collect();
-        let call = Call::replay(machine, &launches, false).expect("an end");
+        let call = CallTimes::replay(machine, &launches, false).expect("an end");
         call.launches[launches.len() - 1].cycles
     };
     machine.l2_bytes = 8192.0;
@@ -206,7 +206,7 @@ fn l2_keeps_what_was_used_last() {
     assert!(last(&machine, &[&writer, &user, &reader]) > 5000.0);
     // Who finds everything finds that too.
     let launches = [&writer, &user, &writer, &reader].map(|(c, t)| launched(c, t, 1, 1));
-    let warm = Call::replay_warm(&machine, &launches, false).expect("an end");
+    let warm = CallTimes::replay_warm(&machine, &launches, false).expect("an end");
     assert!(warm.launches[3].cycles < 5000.0);
     // There is room for both.
     machine.l2_bytes = 3.0 * 8192.0;
@@ -227,8 +227,8 @@ fn a_copy_of_what_is_prefetched_waits_until_that_is_there() {
         rank: 0,
         address: 64,
     };
-    let copy = |way: Way, barrier: Option<BarrierAt>| Deed::Bulk {
-        way,
+    let copy = |direction: Direction, barrier: Option<BarrierAt>| Deed::Bulk {
+        direction,
         at,
         rows: 1,
         bytes: 128,
@@ -244,16 +244,16 @@ fn a_copy_of_what_is_prefetched_waits_until_that_is_there() {
     };
     let deeds = [
         (Kind::Arrive, Deed::Init { barrier, count: 1 }),
-        (Kind::Bulk, copy(Way::Prefetch, None)),
+        (Kind::Bulk, copy(Direction::Prefetch, None)),
         (Kind::Arrive, arrive),
-        (Kind::Bulk, copy(Way::Load, Some(barrier))),
+        (Kind::Bulk, copy(Direction::Load, Some(barrier))),
         (Kind::Phase, Deed::Await { barrier, parity: 0 }),
     ];
     let mut machine = wide();
     machine.memory_latency = 5000.0;
     let cycles = |places: &[usize]| {
         let (code, trace) = kernel(&deeds, &[&[places]]);
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let fetched = cycles(&[0, 2, 3, 4]);
@@ -272,7 +272,7 @@ fn what_lies_in_a_block_comes_with_it() {
         address: 64,
     };
     let copy = |first: u64, map: Option<u64>| Deed::Bulk {
-        way: Way::Load,
+        direction: Direction::Load,
         at: Some(GlobalBytes {
             region: 0,
             first,
@@ -308,7 +308,7 @@ fn what_lies_in_a_block_comes_with_it() {
         ];
         let places: Vec<usize> = (0..deeds.len()).collect();
         let (code, trace) = kernel(&deeds, &[&[&places]]);
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     // The next 64 bytes of the row, and those of the next block.
@@ -335,8 +335,8 @@ fn the_first_use_of_a_line_of_constants_waits_for_it() {
         machine.constant_cold_latency = 500.0;
         let launch = launched(&code, &trace, 1, 1);
         let call = match warm {
-            true => Call::replay_warm(&machine, &[launch], false),
-            false => Call::replay(&machine, &[launch], false),
+            true => CallTimes::replay_warm(&machine, &[launch], false),
+            false => CallTimes::replay(&machine, &[launch], false),
         };
         call.expect("an end").launches[0].cycles
     };
@@ -360,7 +360,7 @@ fn the_last_of_many_sectors_from_l2_is_later() {
         }
         let (code, trace) = kernel(&[one, load(1 << 12)], &[&[&[0, 1]]]);
         let code = in_turn(code);
-        let call = Call::replay_warm(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay_warm(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let later = read(16) - read(1);
@@ -378,7 +378,7 @@ fn loads_that_find_their_way_full_go_by_turns() {
     let all: Vec<Vec<usize>> = (0..4).map(places).collect();
     let warps: Vec<&[usize]> = all.iter().map(Vec::as_slice).collect();
     let (code, trace) = kernel(&loads, &[&warps]);
-    let call = Call::replay_warm(&machine, &[launched(&code, &trace, 1, 1)], true);
+    let call = CallTimes::replay_warm(&machine, &[launched(&code, &trace, 1, 1)], true);
     let spans = call.expect("an end").launches.remove(0).spans;
     let ends = (0..4).map(|warp| {
         let of = spans.iter().filter(|span| span.warp == warp);

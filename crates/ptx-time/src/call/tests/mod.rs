@@ -77,7 +77,7 @@ fn a_warps_time_is_told_once_and_where_it_went() {
         beside: false,
         fetched: true,
     };
-    let call = Call::replay(&machine, &[launch], true).unwrap();
+    let call = CallTimes::replay(&machine, &[launch], true).unwrap();
     let times = &call.launches[0];
     assert_eq!(times.ctas[0].cta, 7);
     for warp in 0..2 {
@@ -164,7 +164,7 @@ fn launched<'l>(code: &'l Code, trace: &'l Trace, ctas: u64, cluster: u32) -> La
 
 fn cycles((code, trace): &(Code, Trace), cluster: u32) -> f64 {
     let launch = launched(code, trace, u64::from(cluster), cluster);
-    let call = Call::replay(&machine(), &[launch], false).expect("an end");
+    let call = CallTimes::replay(&machine(), &[launch], false).expect("an end");
     call.launches[0].cycles
 }
 
@@ -259,7 +259,7 @@ fn who_asks_behind_the_last_arrival_does_not_stand_still() {
         let (code, trace) = kernel(&deeds, &[warps]);
         let mut machine = machine();
         machine.wake_latency = 1000.0;
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let soon = time(&[&[0, 2, 3]]);
@@ -296,7 +296,7 @@ fn what_is_resident_together_shares_an_sm() {
             resident,
             ..launched(&code, &trace, 16, 1)
         };
-        let call = Call::replay(&machine(), &[launch], false).expect("an end");
+        let call = CallTimes::replay(&machine(), &[launch], false).expect("an end");
         call.launches[0].cycles
     };
     // Eight SMs, two CTAs each: together their warps have a partition each.
@@ -307,8 +307,8 @@ fn what_is_resident_together_shares_an_sm() {
 fn many_rounds_are_told_from_some() {
     let (code, trace) = two_tiles();
     let launch = launched(&code, &trace, 8 * 100, 1);
-    let told = Call::replay(&machine(), &[launch], false).expect("an end");
-    let all = Call::replay(&machine(), &[launch], true).expect("an end");
+    let told = CallTimes::replay(&machine(), &[launch], false).expect("an end");
+    let all = CallTimes::replay(&machine(), &[launch], true).expect("an end");
     let (told, all) = (&told.launches[0], &all.launches[0]);
     assert_eq!(
         (told.rounds, told.ctas.len(), all.ctas.len()),
@@ -323,7 +323,7 @@ fn many_rounds_are_told_from_some() {
     // More of them where it takes longer until the first reads have no traces left.
     let mut machine = machine();
     machine.dirty_bytes = 1e9;
-    let told = Call::replay(&machine, &[launch], false).expect("an end");
+    let told = CallTimes::replay(&machine, &[launch], false).expect("an end");
     assert_eq!(told.launches[0].ctas.len(), 8);
 }
 
@@ -349,7 +349,7 @@ fn a_dependent_launch_begins_when_it_is_let() {
         };
         let mut quick = machine();
         quick.dependent_start_micros = 0.0;
-        let call = Call::replay(&quick, &[launch, next], false).expect("an end");
+        let call = CallTimes::replay(&quick, &[launch, next], false).expect("an end");
         call.launches[1].start
     };
     assert!(start(&[0, 1]) < 100.0);
@@ -366,7 +366,7 @@ fn what_cannot_be_replayed_is_refused() {
     let (code, trace) = two_tiles();
     let refused = |machine: &Machine, trace: &Trace, cluster| {
         let launch = launched(&code, trace, 1, cluster);
-        Call::replay(machine, &[launch], false).expect_err("refused")
+        CallTimes::replay(machine, &[launch], false).expect_err("refused")
     };
     assert_eq!(
         refused(&machine(), &Trace::default(), 1),
@@ -394,7 +394,7 @@ fn what_cannot_be_replayed_is_refused() {
 fn the_way_to_the_end_is_told_once_and_through_those_waited_for() {
     let (code, trace) = two_tiles();
     let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
-    let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false).unwrap();
+    let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false).unwrap();
     let times = &call.launches[0];
     let told: f64 = times.way.iter().sum();
     assert!((told - times.cycles).abs() < 1e-6, "{:?}", times.way);
@@ -407,7 +407,8 @@ fn the_way_to_the_end_is_told_once_and_through_those_waited_for() {
         "barrier_latency" | "barrier_interval" => Some(0.0),
         _ => Some(8.0),
     });
-    let without = Call::replay(&free.unwrap(), &[launched(&code, &trace, 1, 1)], false).unwrap();
+    let without =
+        CallTimes::replay(&free.unwrap(), &[launched(&code, &trace, 1, 1)], false).unwrap();
     let saved = times.cycles - without.launches[0].cycles;
     assert!(saved > 0.0 && saved <= of(Cause::Barriers), "{saved}");
 }
@@ -417,7 +418,7 @@ fn a_trace_that_does_not_end_says_who_waits_where() {
     let (code, mut trace) = two_tiles();
     trace.ctas[0].warps.truncate(1);
     let machine = Machine::from_numbers(|_| Some(8.0)).unwrap();
-    let stuck = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false).unwrap_err();
+    let stuck = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false).unwrap_err();
     let said = stuck.to_string();
     assert!(
         said.contains(": warps 0 of CTA 7 for barrier 0, where 32 threads have arrived"),
@@ -432,7 +433,7 @@ fn a_trace_that_does_not_end_says_who_waits_where() {
     let deeds = [init, wait];
     let did = (0..).zip(deeds).map(|(at, deed)| Event::Did { at, deed });
     trace.ctas[0].warps[0] = did.collect();
-    let stuck = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false).unwrap_err();
+    let stuck = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false).unwrap_err();
     let said = stuck.to_string();
     assert!(
         said.contains("the mbarrier at 0x40 of rank 0, whose phase 0 lacks 2 arrivals"),

@@ -23,7 +23,7 @@ fn a_fence_behind_stores_keeps_others_from_shared_memory() {
         let (code, trace) = kernel(&deeds, &[&[&[0, 1][..]; 8]]);
         let mut machine = machine();
         machine.fence_interval = interval;
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let added = replay(true, 100.0) - replay(true, 0.0);
@@ -48,7 +48,7 @@ fn registers_of_one_bank_are_read_one_after_the_other() {
         let mut machine = machine();
         machine.alu_interval = 2.0;
         machine.half_interval = 2.0;
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     // One instruction a cycle if each bank gives one register, a third of that if one gives three.
@@ -86,7 +86,7 @@ fn a_product_by_a_warp_keeps_others_from_its_registers() {
         let mut machine = machine();
         (machine.mma_interval, machine.alu_interval) = (1.0, 1.0);
         machine.mma_read_interval = reads;
-        let call = Call::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine, &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     // Five registers of each bank, and what stands beside them one of each.
@@ -114,7 +114,7 @@ fn loads_to_registers_go_the_way_of_shared_memory() {
     let replay = |deeds: &[(Kind, Deed)]| {
         let places: Vec<usize> = (0..deeds.len()).collect();
         let (code, trace) = kernel(deeds, &[&[&places[..]; 8]]);
-        let call = Call::replay(&machine(), &[launched(&code, &trace, 1, 1)], false);
+        let call = CallTimes::replay(&machine(), &[launched(&code, &trace, 1, 1)], false);
         call.expect("an end").launches[0].cycles
     };
     let (loads, stores) = ([(Kind::Global, load); 4], [shared(true); 4]);

@@ -60,7 +60,7 @@ fn in_tensor_memory_cycles(work: &[(Kind, Deed)], ctas: u32) -> f64 {
         let ranks: &[&[&[usize]]] = &[&[&places], &[&[]]];
         let (code, trace) = kernel(&deeds, &ranks[..ctas as usize]);
         let launch = launched(&code, &trace, u64::from(ctas), ctas);
-        let call = Call::replay(&with_tensor_memory(), &[launch], false).expect("an end");
+        let call = CallTimes::replay(&with_tensor_memory(), &[launch], false).expect("an end");
         call.launches[0].cycles
     };
     // Without any, the barrier hears of it at once.
@@ -147,7 +147,7 @@ fn the_even_cta_of_a_pair_tells_both() {
     ];
     let (code, trace) = kernel(&deeds, &[&[&[0, 2, 3]], &[&[1, 4]]]);
     let launch = launched(&code, &trace, 2, 2);
-    let call = Call::replay(&with_tensor_memory(), &[launch], false).expect("an end");
+    let call = CallTimes::replay(&with_tensor_memory(), &[launch], false).expect("an end");
     let times = &call.launches[0];
     assert!(times.cycles > 170.0 + 64.0, "{}", times.cycles);
     for cta in &times.ctas {
@@ -172,7 +172,7 @@ fn columns_are_waited_for_until_another_cta_frees_them() {
             resident,
             ..launched(&code, &trace, 16, 1)
         };
-        let call = Call::replay(&with_tensor_memory(), &[launch], false).expect("an end");
+        let call = CallTimes::replay(&with_tensor_memory(), &[launch], false).expect("an end");
         call.launches[0].cycles
     };
     // Eight SMs, two CTAs each.
@@ -198,7 +198,7 @@ fn loads_of_tensor_memory_share_a_partitions_way() {
         let places: &[usize] = &[0, 1];
         let (code, trace) = kernel(&[deed, wait], &[&vec![places; warps]]);
         let launch = launched(&code, &trace, 1, 1);
-        let call = Call::replay(&with_tensor_memory(), &[launch], false).expect("an end");
+        let call = CallTimes::replay(&with_tensor_memory(), &[launch], false).expect("an end");
         call.launches[0].cycles
     };
     let one = time(load(128, 32), 1);
@@ -237,7 +237,7 @@ fn an_epilogue_begins_when_tensor_memory_is_read() {
     // One warp multiplies, another reads.
     let (code, trace) = kernel(&deeds, &[&[&[0, 1, 2], &[3, 4, 5, 6, 7]]]);
     let launch = launched(&code, &trace, 1, 1);
-    let call = Call::replay(&with_tensor_memory(), &[launch], false).expect("an end");
+    let call = CallTimes::replay(&with_tensor_memory(), &[launch], false).expect("an end");
     let times = &call.launches[0];
     let [tile] = &times.epilogues[..] else {
         panic!("{:?}", times.epilogues)
@@ -252,7 +252,7 @@ fn tensor_memory_without_numbers_is_refused() {
     let alloc = (Kind::TmemColumns, Deed::TmemAlloc { columns, ctas });
     let (code, trace) = kernel(&[alloc, alloc], &[&[&[0, 1]]]);
     let launch = launched(&code, &trace, 1, 1);
-    let refused = |machine| Call::replay(&machine, &[launch], false).expect_err("refused");
+    let refused = |machine| CallTimes::replay(&machine, &[launch], false).expect_err("refused");
     let mut machine = with_tensor_memory();
     machine.tmem = None;
     assert_eq!(machine.impossible(), None);

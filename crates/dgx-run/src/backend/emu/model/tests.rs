@@ -82,7 +82,7 @@ fn between_two_that_are_watched_one_is_drawn() {
 
 #[test]
 fn the_longer_time_counts_where_drawn_ctas_take_longer() {
-    let call = |micros: f64| Call {
+    let call = |micros: f64| CallTimes {
         micros,
         clock_mhz: 1000.0,
         launches: Vec::new(),

@@ -120,7 +120,7 @@ impl Cluster<'_> {
 
     /// Puts the cluster into a place of the device: its CTAs on as many multiprocessors.
     pub(crate) fn settle_in(&mut self, place: u64) {
-        let (sms, ranks) = (u64::from(self.env.profile.sms), self.ctas.len() as u64);
+        let (sms, ranks) = (u64::from(self.env.limits.sms), self.ctas.len() as u64);
         self.place = place;
         for (cta, rank) in self.ctas.iter_mut().zip(0..) {
             cta.tmem.sm = ((place * ranks + rank) % sms) as u32;

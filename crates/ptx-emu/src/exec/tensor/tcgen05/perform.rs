@@ -178,7 +178,7 @@ impl Cluster<'_> {
         Ok(())
     }
 
-    /// The tensor memory of a product at the door.
+    /// Accounts for the tensor memory of a product.
     fn pass_product(&mut self, from: Origin, cta: usize, multiply: &Multiply, writes: &Reach) {
         if self.ear.is_none() {
             return;
@@ -198,7 +198,7 @@ impl Cluster<'_> {
         self.pass_tensor(who, cta, &enabled, act);
     }
 
-    /// Tensor memory at the door.
+    /// Accounts for tensor memory.
     pub(super) fn pass_tensor(
         &mut self,
         (agent, from): (Agent, Origin),
@@ -303,7 +303,7 @@ impl Cluster<'_> {
         });
     }
 
-    /// An operand tile at the door.
+    /// Accounts for an operand tile.
     fn pass_operand(&mut self, from: Origin, cta: usize, matrix: &Matrix, rows: u32) {
         self.pass(&Visit {
             agent: Agent::TensorCore,

@@ -1,4 +1,4 @@
-//! The one door to shared and global memory.
+//! The one place where accesses to shared and global memory are accounted for.
 //!
 //! Whoever reads or writes passes here and says who it is, on behalf of which instruction, in which
 //! order, and which bytes it means. Counters, footprints and early reads hear of every access this
@@ -274,9 +274,9 @@ mod tests {
         assert_eq!(alone.counters, counters);
     }
 
-    /// Nobody counts or marks memory but the door.
+    /// Nobody else counts or marks memory.
     #[test]
-    fn there_is_no_other_door() {
+    fn there_is_no_other_accounting() {
         let exec = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exec");
         let (mut folders, mut elsewhere) = (vec![exec.clone()], BTreeSet::new());
         while let Some(folder) = folders.pop() {
@@ -284,20 +284,20 @@ mod tests {
                 let path = entry.expect("readable").path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if goes_past_the_door(&std::fs::read_to_string(&path).expect("a source")) {
+                } else if accounts_by_itself(&std::fs::read_to_string(&path).expect("a source")) {
                     let name = path.strip_prefix(&exec).expect("it lies there");
                     elsewhere.insert(name.to_owned());
                 }
             }
         }
-        // Its own tests mark, and this is the door.
-        for own in ["storage/touched.rs", "memory/door.rs"] {
+        // Its own tests mark, and this is the place.
+        for own in ["storage/touched.rs", "memory/accounting.rs"] {
             assert!(elsewhere.remove(std::path::Path::new(own)), "{own}");
         }
         assert_eq!(elsewhere, BTreeSet::new());
     }
 
-    fn goes_past_the_door(text: &str) -> bool {
+    fn accounts_by_itself(text: &str) -> bool {
         let counts = ["global_", "shared_", "async_"].iter().any(|kind| {
             let whats = [
                 "read",

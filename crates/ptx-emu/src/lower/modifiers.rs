@@ -4,7 +4,7 @@ use super::error::{Lowered, Problem};
 use crate::op::{Num, Order, Scope};
 
 /// The modifiers that are still to be read.
-pub(crate) struct Words<'a> {
+pub(crate) struct Modifiers<'a> {
     left: Vec<&'a str>,
 }
 
@@ -23,7 +23,7 @@ const HINTS: &[&str] = &[
     "L2::256B",
 ];
 
-impl<'a> Words<'a> {
+impl<'a> Modifiers<'a> {
     pub(super) fn new(words: &[&'a str]) -> Self {
         Self {
             left: words.to_vec(),
@@ -46,7 +46,7 @@ impl<'a> Words<'a> {
         Some(value)
     }
 
-    /// Like [`Words::pick`], but one is required.
+    /// Like [`Modifiers::pick`], but one is required.
     pub(super) fn need<T: Copy>(&mut self, table: &[(&str, T)], what: &'static str) -> Lowered<T> {
         self.pick(table).ok_or(Problem::MissingModifier(what))
     }

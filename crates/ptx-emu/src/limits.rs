@@ -2,7 +2,7 @@
 
 /// The device whose limits are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Profile {
+pub struct DeviceLimits {
     /// Compute capability times ten: which `.target` the device runs.
     pub capability: u32,
     /// Streaming multiprocessors.
@@ -23,7 +23,7 @@ pub struct Profile {
     pub tensor_columns: u32,
 }
 
-impl Profile {
+impl DeviceLimits {
     /// NVIDIA H200 (and H100 SXM).
     pub const H200: Self = Self {
         capability: 90,
@@ -87,7 +87,7 @@ impl Profile {
     }
 }
 
-impl Default for Profile {
+impl Default for DeviceLimits {
     fn default() -> Self {
         Self::H200
     }
