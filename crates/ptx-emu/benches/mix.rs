@@ -6,7 +6,8 @@
 //!
 //! `MIX_LEVEL=portable|avx2|avx512` picks a vector level below the machine's best; `MIX_ONLY=sgemm`
 //! runs one kernel alone, for a profiler; `MIX_SANITIZE=1` with it or without runs nothing but what is
-//! listened to for hazards, and prints how long it takes.
+//! listened to for hazards, and prints how long it takes; `MIX_COUNT=1` counts bank conflicts and
+//! the distinct bytes that are touched, too.
 
 use std::time::Duration;
 
@@ -113,6 +114,7 @@ impl Layout {
         let config = Config {
             threads: 1,
             level: level(),
+            detailed_counters: std::env::var_os("MIX_COUNT").is_some(),
             ..Config::default()
         };
         Case {

@@ -32,6 +32,9 @@ pub struct Config {
     pub level: Level,
     /// Whether kernels become machine code.
     pub engine: Engine,
+    /// Whether bank conflicts and the distinct bytes that were touched are counted, which takes
+    /// time; otherwise these counters are 0.
+    pub detailed_counters: bool,
 }
 
 /// How instructions are executed. Results, counters and faults are the same either way.
@@ -71,6 +74,7 @@ impl Default for Config {
             limits: DeviceLimits::H200,
             level: Level::best(),
             engine: Engine::chosen(),
+            detailed_counters: true,
         }
     }
 }

@@ -365,6 +365,7 @@ impl Launch {
             #[cfg(target_arch = "x86_64")]
             engine: self.config.engine,
             limits: self.config.limits,
+            detailed_counters: self.config.detailed_counters,
             launch_id: LAUNCHES.fetch_add(1, Ordering::Relaxed),
             began_nanos,
             registers: self.registers,

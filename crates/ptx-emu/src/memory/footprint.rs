@@ -148,9 +148,11 @@ fn is_marked(words: &[AtomicU64], first: u64, end: u64) -> bool {
 }
 
 impl Footprint {
-    pub(crate) fn new(memory: &Memory) -> Self {
+    /// Of nothing, if nobody asks for it; then nothing may be marked.
+    pub(crate) fn new(memory: &Memory, wanted: bool) -> Self {
+        let regions = memory.regions.iter().filter(|_| wanted);
         Self {
-            regions: memory.regions.iter().map(Sectors::of).collect(),
+            regions: regions.map(Sectors::of).collect(),
         }
     }
 
@@ -241,7 +243,7 @@ mod tests {
     fn footprint_counts_each_sector_once() {
         let mut memory = Memory::new();
         memory.alloc(1 << 20).unwrap();
-        let footprint = Footprint::new(&memory);
+        let footprint = Footprint::new(&memory, true);
         footprint.mark(0, 0, 4096);
         footprint.mark(0, 4000, 200);
         footprint.mark(0, 4195, 1);
@@ -252,7 +254,7 @@ mod tests {
     fn lanes_mark_their_own_sectors() {
         let mut memory = Memory::new();
         memory.alloc(1 << 16).unwrap();
-        let footprint = Footprint::new(&memory);
+        let footprint = Footprint::new(&memory, true);
         for (step, all) in [(64, 32), (64, 32), (32, 48), (500, 75), (4, 75)] {
             let at = std::array::from_fn(|lane| lane as u32 * step);
             footprint.mark_lanes(0, &at, (0, 31 * step + 4));
@@ -265,7 +267,7 @@ mod tests {
         let mut memory = Memory::new();
         memory.alloc(7 << 20).unwrap();
         for _ in 0..2 {
-            let footprint = Footprint::new(&memory);
+            let footprint = Footprint::new(&memory, true);
             footprint.mark(0, 5 << 20, 64);
             assert_eq!(footprint.bytes(), 64);
         }

@@ -69,7 +69,7 @@ fn accesses_say_what_they_cost() {
         &format!("18 LaneCopy {{ {} }}", bytes(0, 128, 4, 1, 1)),
         "19 LaneCommit",
         "20 LaneWait(0)",
-        "21 Bulk { way: Prefetch",
+        "21 Bulk { direction: Prefetch",
         "22 AwaitLaunch",
         "23 Registers(24)",
         "24-24",
@@ -81,7 +81,7 @@ fn accesses_say_what_they_cost() {
     let prefetch = told.iter_mut().find(|t| t.starts_with("21 "));
     prefetch
         .expect("one is left")
-        .truncate("21 Bulk { way: Prefetch".len());
+        .truncate("21 Bulk { direction: Prefetch".len());
     assert_eq!(told, events);
     // Beyond the 1 + 4 + 1 + 1 + 4 + 2 that nothing could save.
     assert_eq!(report.counters.bank_conflicts, 1 + 28 + 14);

@@ -93,7 +93,7 @@ fn a_ring_is_told_turn_by_turn_and_waits_once() {
     let trace = ring(&Config::default());
     let load = |at: &str, rows: u32, barrier: u32| {
         format!(
-            "27 Bulk {{ way: Load, at: Some(GlobalBytes {{ region: 1, {at} }}), rows: {rows}, \
+            "27 Bulk {{ direction: Load, at: Some(GlobalBytes {{ region: 1, {at} }}), rows: {rows}, \
              bytes: 512, to: 1, barrier: Some({{ {barrier} }}), pair: false, map: Some(0) }}"
         )
     };

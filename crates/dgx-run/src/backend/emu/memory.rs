@@ -195,7 +195,11 @@ impl CallMemory {
         let mut ended: Vec<EndedLaunch<'j>> = Vec::new();
         for (place, geometry) in job.call.launches.iter().enumerate() {
             let left = data.time_limit.saturating_sub(began.elapsed());
-            let config = config(device, data.emulation, left);
+            let config = Config {
+                // Those of the timed call represent the cell.
+                detailed_counters: data.timed && !data.emulation.time_only,
+                ..config(device, data.emulation, left)
+            };
             let listening = listening.as_ref().map(|to| match to {
                 WatchedFor::Hazards(sanitize) => WatchedFor::Hazards(Sanitize {
                     after: (ended.last())

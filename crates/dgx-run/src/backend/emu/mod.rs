@@ -243,6 +243,7 @@ fn config(device: &Device, emulation: Emulation, time_limit: Duration) -> Config
         },
         time_limit: Some(time_limit),
         limits: device_limits(device),
+        detailed_counters: false,
         ..Config::default()
     }
 }

@@ -64,6 +64,7 @@ pub(crate) struct Env<'a> {
     #[cfg(target_arch = "x86_64")]
     pub(crate) engine: Engine,
     pub(crate) limits: DeviceLimits,
+    pub(crate) detailed_counters: bool,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -99,6 +100,7 @@ pub(crate) struct Setup<'a> {
     #[cfg(target_arch = "x86_64")]
     pub(crate) engine: Engine,
     pub(crate) limits: DeviceLimits,
+    pub(crate) detailed_counters: bool,
     pub(crate) launch_id: u64,
     /// What `%globaltimer` shows when the launch begins.
     pub(crate) began_nanos: u64,
@@ -160,8 +162,8 @@ impl<'a> Env<'a> {
             readers: readers(program),
             accumulators: all_accumulators(program),
             memory: setup.memory,
-            read: Footprint::new(setup.memory),
-            written: Footprint::new(setup.memory),
+            read: Footprint::new(setup.memory, setup.detailed_counters),
+            written: Footprint::new(setup.memory, setup.detailed_counters),
             params: setup.params,
             globals: setup.globals,
             grid: setup.grid,
@@ -182,6 +184,7 @@ impl<'a> Env<'a> {
             #[cfg(target_arch = "x86_64")]
             engine: setup.engine,
             limits: setup.limits,
+            detailed_counters: setup.detailed_counters,
             launch_id: setup.launch_id,
             began_nanos: setup.began_nanos,
             begun: AtomicU64::new(0),

@@ -86,6 +86,8 @@ pub(crate) struct Cluster<'a> {
     pub(crate) ordered: Vec<Pending>,
     /// The first read of something still on its way.
     pub(crate) early: Option<Box<EarlyRead>>,
+    /// Bank conflicts are counted, and are part of what is written down.
+    pub(super) counts_conflicts: bool,
     /// Writes down what the warps do, if the cluster is watched.
     pub(super) recorder: Option<Box<Recorder>>,
     /// Whether lanes at the second place went past what others do at the first, once asked.
@@ -156,6 +158,7 @@ impl<'a> Cluster<'a> {
             states: None,
             ordered: Vec::new(),
             early: None,
+            counts_conflicts: env.detailed_counters || env.watches(index),
             recorder: None,
             ear: env.listener.and_then(|listener| listener.attend(index)),
             passes: HashMap::new(),

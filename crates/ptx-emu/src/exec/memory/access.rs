@@ -335,7 +335,10 @@ impl Cluster<'_> {
         at: &[u64; 32],
         access: Access,
     ) -> Checked<Pointers> {
-        self.counters.bank_conflicts += u64::from(banks::extra_wavefronts(mask, at, access.bytes));
+        if self.counts_conflicts {
+            let extra = banks::extra_wavefronts(mask, at, access.bytes);
+            self.counters.bank_conflicts += u64::from(extra);
+        }
         let cta = &mut self.ctas[w.cta as usize];
         let (first, len) = (cta.shared.as_mut_ptr(), cta.shared.len() as u64);
         let low = at.iter().fold(u64::MAX, |m, &a| m.min(a));

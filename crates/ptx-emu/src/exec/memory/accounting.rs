@@ -46,6 +46,9 @@ impl Cluster<'_> {
             (Agent::LaneCopy | Agent::BulkCopy, true) => counters.async_written += total,
             (Agent::TensorCore | Agent::MapFetch | Agent::MapEdit | Agent::Host, _) => {}
         }
+        if !self.env.detailed_counters {
+            return;
+        }
         let footprint = match visit.act.writes() {
             true => &self.env.written,
             false => &self.env.read,
@@ -78,6 +81,7 @@ impl Cluster<'_> {
         let own = &mut self.ctas[cta as usize];
         let write = visit.act.writes();
         match visit.bytes {
+            _ if !self.env.detailed_counters => {}
             Bytes::Piece { first, len } => own.touched.mark(first, len, write),
             Bytes::Lanes {
                 low,
@@ -121,7 +125,7 @@ impl Cluster<'_> {
                 &self.env.read
             }
         };
-        if footprint.holds(region, (low, high + 1)) {
+        if !self.env.detailed_counters || footprint.holds(region, (low, high + 1)) {
             return;
         }
         if let Some(sectors) = Sectors::of(at, (low, high)) {

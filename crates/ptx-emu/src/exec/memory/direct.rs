@@ -195,7 +195,7 @@ impl Cluster<'_> {
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
         let span = Span::within::<QUICK>(at, mask, bytes, bounds, host, layout)?;
         // Neighbours lie in different banks, and one word is read once for all.
-        if span.pattern == Pattern::Scattered {
+        if span.pattern == Pattern::Scattered && self.counts_conflicts {
             let extra = layout.conflicts::<QUICK>(mask, at, bytes);
             self.counters.bank_conflicts += u64::from(extra);
         }

@@ -17,7 +17,7 @@ use crate::exec::storage::page::PAGE;
 use crate::exec::storage::pointers::HostPtr;
 use crate::exec::storage::region::{CachedRegion, REMEMBERED, Site};
 use crate::exec::storage::span::{LAYOUTS, Pattern, Span};
-use crate::exec::storage::vectors::{self, common, confine, follow, lanes_equal, offsets};
+use crate::exec::storage::vectors::{self, common, confine, lanes_equal, offsets, place};
 use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
 use crate::op::{Addr, Base, Op, R64, SHARED_BASE, Space, pool};
@@ -50,13 +50,16 @@ impl<'a> Cluster<'a> {
         let host = HostPtr::to(cta.shared.as_mut_ptr());
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
-        let span = match common(at) {
-            Some(all) => Span::at_once(all, bytes, bounds, host)?,
-            None => Span::placed(follow(layout, at), mask, bytes, bounds, host, layout)?,
+        let (span, known) = match common(at) {
+            Some(all) => (Span::at_once(all, bytes, bounds, host)?, true),
+            None => place(layout, at, mask, bytes, bounds, host)?,
         };
         let found = Found { span, at };
-        if span.pattern == Pattern::Scattered {
-            let extra = vectors::conflicts(layout, mask, at, bytes);
+        if span.pattern == Pattern::Scattered && self.counts_conflicts {
+            let extra = match known {
+                true => vectors::conflicts(layout, mask, at, bytes),
+                false => vectors::count_conflicts(mask, at, bytes),
+            };
             self.counters.bank_conflicts += u64::from(extra);
         }
         let access = Access::weak(bytes.into(), WRITE);
@@ -96,10 +99,9 @@ impl<'a> Cluster<'a> {
             at = confine(at, mask);
         }
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
-        let first = follow(layout, at);
         let bounds = (0, region.end - region.base);
         let host = HostPtr::to(region.bytes.first());
-        let span = Span::placed(first, mask, bytes, bounds, host, layout)?;
+        let (span, _) = place(layout, at, mask, bytes, bounds, host)?;
         let mut found = Found { span, at };
         let mut pages = None;
         if self.drafts.concern(region.index, WRITE) {
@@ -132,12 +134,19 @@ impl<'a> Cluster<'a> {
         let site = &mut self.sites[number];
         let known = site.base == region.base && site.generation == generation;
         if !known && !self.drafts.holds(region.index) {
-            let (marked, strides) = self.env.read.set(region.index);
+            let (marked, strides) = match self.env.detailed_counters {
+                true => self.env.read.set(region.index),
+                false => Default::default(),
+            };
             *site = Site {
                 base: region.base,
                 length: region.end - region.base,
                 host: region.bytes.first() as usize,
-                marked: marked.as_ptr() as usize,
+                marked: if marked.is_empty() {
+                    0
+                } else {
+                    marked.as_ptr() as usize
+                },
                 strides: strides.as_ptr() as usize,
                 generation,
             };

@@ -221,10 +221,14 @@ impl Writer<'_> {
         asm.ja(plain.otherwise)?;
         asm.test(ecx, plain.each() - 1)?;
         asm.jne(plain.otherwise)?;
+        let mut marked = asm.create_label();
+        asm.cmp(call(touched), 0)?;
+        asm.je(marked)?;
         self.sectors(plain, lie)?;
         let asm = &mut self.asm;
         asm.mov(rsi, call(touched))?;
         asm.or(qword_ptr(rsi + rdx * 8), rax)?;
+        asm.set_label(&mut marked)?;
         asm.mov(rsi, call(offset_of!(Arguments, shared)))?;
         self.moved_lanes(plain, lie, counted)
     }
@@ -316,13 +320,15 @@ impl Writer<'_> {
         asm.ja(plain.otherwise)?;
         asm.test(ecx, plain.each() - 1)?;
         asm.jne(plain.otherwise)?;
+        let mut marked = asm.create_label();
+        asm.cmp(site(offset_of!(Site, marked)), 0)?;
+        asm.je(marked)?;
         self.sectors(plain, lie)?;
         let asm = &mut self.asm;
         asm.mov(rsi, site(offset_of!(Site, marked)))?;
         asm.lea(rsi, qword_ptr(rsi + rdx * 8))?;
         asm.mov(rdi, qword_ptr(rsi))?;
         asm.andn(rdi, rdi, rax)?;
-        let mut marked = asm.create_label();
         asm.je(marked)?;
         // Other cores mark the same sets.
         asm.lock().or(qword_ptr(rsi), rax)?;

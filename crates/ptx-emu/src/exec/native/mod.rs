@@ -54,7 +54,8 @@ pub(crate) struct Arguments {
     pub(crate) left: u64,
     pub(crate) counters: *mut Counters,
     pub(crate) progress: *mut u64,
-    /// The CTA's shared memory, how far code may read and write it, and which sectors it has.
+    /// The CTA's shared memory, how far code may read and write it, and which sectors it has; null
+    /// if nobody wants to know of them.
     pub(crate) shared: *mut u8,
     pub(crate) read_end: u64,
     pub(crate) written_end: u64,

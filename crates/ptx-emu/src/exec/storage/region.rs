@@ -38,7 +38,8 @@ pub(crate) const REMEMBERED: usize = 32;
 pub(crate) struct Site {
     pub(crate) base: u64,
     pub(crate) length: u64,
-    /// The address of its bytes, and those of the set of its sectors that were read.
+    /// The address of its bytes, and those of the set of its sectors that were read; 0 if nobody
+    /// wants to know of them.
     pub(crate) host: usize,
     pub(crate) marked: usize,
     pub(crate) strides: usize,

@@ -47,6 +47,9 @@ pub(crate) struct Layout {
     /// (none: not yet), for how many bytes each from which place in a word on, and how many.
     counted: (u32, u32, u32),
     extra: u32,
+    /// Accesses since the last that lay like the one before.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) strangers: u32,
 }
 
 /// How far lanes reach, as [`Layout`] says.
@@ -69,6 +72,8 @@ impl Layout {
         step: 0,
         counted: (0, 0, 0),
         extra: 0,
+        #[cfg(target_arch = "x86_64")]
+        strangers: 0,
     };
 
     /// Takes the deltas of lanes, and how far they reach. Lanes more than 2 GiB apart are found out

@@ -5,7 +5,8 @@
 use std::arch::x86_64::*;
 
 use super::banks;
-use super::span::{Extent, Layout};
+use super::pointers::HostPtr;
+use super::span::{Extent, Layout, Pattern, Span};
 use crate::exec::lanes::{Halves, load, store};
 use crate::memory::SECTOR;
 
@@ -53,10 +54,51 @@ pub(crate) fn common(at: Halves) -> Option<u32> {
     (low | high == 0).then_some(_mm_cvtsi128_si32(first_lane) as u32)
 }
 
-/// Makes a layout that of these lanes; the first one's offset.
+/// Accesses in a row that lie like none before: from then on looking for such is given up, and
+/// tried again now and then.
+const STRANGERS: u32 = 8;
+const TRY_AGAIN: u32 = 64;
+
+/// Where lanes lie that repeat one of the mask outside it, as [`Span::within`]; and whether as the
+/// layout then says.
 #[target_feature(enable = "avx512f")]
 #[inline]
-pub(crate) fn follow(layout: &mut Layout, at: Halves) -> u32 {
+pub(crate) fn place(
+    layout: &mut Layout,
+    at: Halves,
+    mask: u32,
+    bytes: u32,
+    bounds: (u32, u64),
+    host: HostPtr,
+) -> Option<(Span, bool)> {
+    if let Some(first) = follow(layout, at) {
+        let span = Span::placed(first, mask, bytes, bounds, host, layout)?;
+        return Some((span, true));
+    }
+    let low = _mm512_reduce_min_epu32(_mm512_min_epu32(at[0], at[1]));
+    let high = _mm512_reduce_max_epu32(_mm512_max_epu32(at[0], at[1]));
+    let within = _mm512_set1_epi32(bytes as i32 - 1);
+    let uneven = _mm512_test_epi32_mask(_mm512_or_si512(at[0], at[1]), within);
+    if uneven != 0 || low < bounds.0 || u64::from(high) + u64::from(bytes) > bounds.1 {
+        return None;
+    }
+    let pattern = match low == high {
+        true => Pattern::Same,
+        false => Pattern::Scattered,
+    };
+    let span = Span {
+        host,
+        low,
+        high,
+        pattern,
+    };
+    Some((span, false))
+}
+
+/// Makes a layout that of these lanes; the first one's offset. None if that does not pay.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(crate) fn follow(layout: &mut Layout, at: Halves) -> Option<u32> {
     let first_lane = _mm512_castsi512_si128(at[0]);
     let first = _mm512_broadcastd_epi32(first_lane);
     let known = load(layout.deltas());
@@ -66,12 +108,21 @@ pub(crate) fn follow(layout: &mut Layout, at: Halves) -> u32 {
     );
     let low = _mm512_cmpneq_epi32_mask(deltas[0], known[0]);
     let high = _mm512_cmpneq_epi32_mask(deltas[1], known[1]);
-    if low | high != 0 {
+    if low | high == 0 {
+        layout.strangers = 0;
+    } else {
+        layout.strangers += 1;
+        if layout.strangers > STRANGERS {
+            if !layout.strangers.is_multiple_of(TRY_AGAIN) {
+                return None;
+            }
+            layout.strangers = STRANGERS;
+        }
         let mut lanes = [0; 32];
         store(&mut lanes, deltas);
         layout.renew(&lanes, extent(deltas));
     }
-    _mm_cvtsi128_si32(first_lane) as u32
+    Some(_mm_cvtsi128_si32(first_lane) as u32)
 }
 
 /// Where lanes reach that lie so far from the first.
@@ -155,7 +206,7 @@ pub(crate) fn conflicts(layout: &mut Layout, mask: u32, at: Halves, bytes: u32) 
 
 #[target_feature(enable = "avx512f,popcnt")]
 #[inline(never)]
-fn count_conflicts(mask: u32, at: Halves, bytes: u32) -> u32 {
+pub(crate) fn count_conflicts(mask: u32, at: Halves, bytes: u32) -> u32 {
     let mut lanes = [0; 32];
     store(&mut lanes, at);
     match bytes {
@@ -300,16 +351,29 @@ mod tests {
             let (mut quick, mut plain) = (Layout::SAME, Layout::SAME);
             plain.follow::<false>(&at);
             // SAFETY: the machine has AVX-512.
-            let (first, conflicts, sectors) = unsafe {
+            let bounds = (1024, 1 << 20);
+            let mut wild = Layout::SAME;
+            wild.strangers = STRANGERS;
+            let (first, conflicts, sectors, placed, exact) = unsafe {
                 let at_once = load(&at);
                 let ends = (*at.iter().min().unwrap(), *at.iter().max().unwrap());
                 (
                     follow(&mut quick, at_once),
                     count_conflicts(mask, at_once, 4),
                     Sectors::of(at_once, ends),
+                    place(&mut { quick }, at_once, mask, 4, bounds, HostPtr::default()),
+                    place(&mut wild, at_once, mask, 4, bounds, HostPtr::default()),
                 )
             };
-            assert_eq!((first, &quick), (at[0], &plain));
+            quick.strangers = 0;
+            assert_eq!((first, &quick), (Some(at[0]), &plain));
+            let ends = |placed: Option<(Span, bool)>| {
+                placed.map(|(span, known)| (span.low, span.high, known))
+            };
+            let (low, high) = (*at.iter().min().unwrap(), *at.iter().max().unwrap());
+            assert_eq!(ends(placed), Some((low, high, true)));
+            let same = at == [at[0]; 32];
+            assert_eq!(ends(exact), Some((low, high, same)));
             let expected = banks::extra_wavefronts(mask, &at.map(u64::from), 4);
             assert_eq!(conflicts, expected, "mask {mask:#x}, {at:?}");
             let Some(sectors) = sectors else {

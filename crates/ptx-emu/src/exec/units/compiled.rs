@@ -71,7 +71,10 @@ impl Cluster<'_> {
             // Somebody wants to hear of every access.
             Some(_) => 0,
         };
-        let [touched_read, touched_written] = cta.touched.sets();
+        let [touched_read, touched_written] = match self.env.detailed_counters {
+            true => cta.touched.sets(),
+            false => [std::ptr::null_mut(); 2],
+        };
         let mut call = Arguments {
             warp: w,
             r32: w.r32.as_mut_ptr(),
