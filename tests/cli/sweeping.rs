@@ -102,9 +102,16 @@ seed = 1
     assert_eq!((ok, unsupported), (9, 3), "{verdicts:?}");
 }
 
-/// More tiles than SMs, and no whole wave of them: CTAs share the K of all tiles.
+/// Contenders whose `[const]` has this value, among the lines of a run file.
+fn counted(text: &str, constant: &str) -> usize {
+    let wanted = format!("{constant},");
+    text.lines().filter(|line| line.contains(&wanted)).count()
+}
+
+/// More tiles than SMs, and no whole wave of them: CTAs share the K of all tiles, or those without
+/// a tile in the last wave help the others.
 #[test]
-fn even_shares_of_k_come_out_right() {
+fn sums_that_others_left_come_out_right() {
     let sweep = Sweep::new(
         "question   = \"Are sums that CTAs leave one another right?\"
 contenders = [\"swap-ab\", \"token-major\"]
@@ -124,8 +131,34 @@ seed = 1
     assert_eq!(ok, 4, "{verdicts:?}");
     let run = sweep.run_file().expect("a run file");
     let text = fs::read_to_string(run).expect("its text");
-    let even = text.lines().filter(|line| line.contains("\"EVEN\":1"));
-    assert_eq!(even.count(), 3);
+    assert_eq!(counted(&text, "\"EVEN\":1"), 2);
+    assert_eq!(counted(&text, "\"HELP\":1"), 1);
+}
+
+/// Few tiles and a long K: three or four CTAs of a cluster share it, in bands.
+#[test]
+fn shares_of_k_of_a_cluster_come_out_right() {
+    let sweep = Sweep::new(
+        "question   = \"Are the sums of a cluster right?\"
+contenders = [\"swap-ab\"]
+baseline   = \"swap-ab\"
+shapes     = [
+  { m = 64, n = 128, k = 2304 },
+  { m = 100, n = 128, k = 3328 },
+]
+[validate]
+seed = 1
+",
+    );
+    sweep.run(&[&sweep.round(), "--target", "h200"], 0);
+    let verdicts = sweep.verdicts();
+    let ok = verdicts.values().filter(|(_, s)| s == "ok").count();
+    assert_eq!(ok, 2, "{verdicts:?}");
+    let run = sweep.run_file().expect("a run file");
+    let text = fs::read_to_string(run).expect("its text");
+    for split in [3, 4] {
+        assert_eq!(counted(&text, &format!("\"SPLIT\":{split}")), 1, "{split}");
+    }
 }
 
 #[test]
