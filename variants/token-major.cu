@@ -10,7 +10,8 @@ tiles    = "MIX ? ALL_TILES : cdiv(m, ROWS) * cdiv(n, FEATURES)"
 # A tile is ROWS tokens times COLUMNS weight rows, half of B1 and half of B2; two
 # CTAs may share its K, or (SHARERS = 0) all CTAs the bands of all tiles evenly, or (SHARERS = 3) a
 # dense shape's last rows go in one more, narrower tile each, as many as there is room for in the
-# last wave, or (SHARERS = 4) who has no tile in the last wave helps those who have. Cycles as measured for swap-ab, whose loop this is.
+# last wave, or (SHARERS = 4) who has no tile in the last wave helps those who have. Cycles as
+# measured for swap-ab, whose loop this is.
 [tune]
 choose   = { WARPGROUPS = [2, 3], COLUMNS = [256, 128, 224, 192, 160, 96, 208, 176, 144, 112], SHARERS = [1, 2, 0, 3, 4] }
 minimise = """
@@ -61,7 +62,7 @@ HELPERS      = "TILE_HELPERS > 1 ? LAST * TILE_HELPERS : max(1, cdiv(LAST, HELPE
 BAND_CYCLES  = "4 * WARPGROUPS * max(2 * COLUMNS, 145 + COLUMNS * 105 / 100)"
 LEAVE_CYCLES = "500 + 6 * WARPGROUPS * COLUMNS"
 OWN_BANDS    = "HELP ? (HELPER_TILES * (BANDS * BAND_CYCLES + LEAVE_CYCLES * TILE_HELPERS) / (HELPER_TILES + TILE_HELPERS) + BAND_CYCLES / 2) / BAND_CYCLES : BANDS"
-LEFT_PARTS        = "EVEN ? sms : HELP ? LAST * TILE_HELPERS : 0"  # of tiles, that others finish
+LEFT_PARTS   = "EVEN ? sms : HELP ? LAST * TILE_HELPERS : 0"  # of tiles, that others finish
 ROW_BYTES   = "ROWS * 144"  # a band of K256 with its scales
 OUT_BYTES   = "ROWS * FEATURES / SPLIT * 2"
 INBOX_BYTES = "(SPLIT - 1) * 128 * WARPGROUPS * COLUMNS"  # the other half's sums
