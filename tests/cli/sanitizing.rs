@@ -79,7 +79,7 @@ fn all_found(round: &str, args: &[&str], least: usize) -> String {
         "--round-shapes",
         // In which no barrier is used before it is there: that would be a fault.
         "--schedule",
-        "3",
+        "9",
         "--variants",
         "variants",
         "--variants",
