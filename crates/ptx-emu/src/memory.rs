@@ -231,7 +231,8 @@ impl Memory {
         let (base, ptr, backing) = match (variable, &self.arena) {
             (Some(true), _) => {
                 let base = bump(&mut self.next_constant, bytes);
-                (base, Region::heap(bytes), Backing::Heap)
+                let (ptr, backing) = Region::zeroed(bytes);
+                (base, ptr, backing)
             }
             (_, Some(arena)) => {
                 let limit = self.limit;
@@ -244,7 +245,8 @@ impl Memory {
             }
             (_, None) => {
                 let base = bump(&mut self.next, bytes);
-                (base, Region::heap(bytes), Backing::Heap)
+                let (ptr, backing) = Region::zeroed(bytes);
+                (base, ptr, backing)
             }
         };
         self.used += bytes;

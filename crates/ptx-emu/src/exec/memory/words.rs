@@ -10,7 +10,7 @@ use super::access::Access;
 use super::atomic::Word;
 use super::moves::{Found, read_slots, write_slots};
 use crate::exec::cluster::Cluster;
-use crate::exec::lanes::load;
+use crate::exec::lanes::{Halves, load};
 use crate::exec::listen::visit::Room;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::page::PAGE;
@@ -22,8 +22,10 @@ use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
 use crate::op::{Addr, Base, Op, R64, SHARED_BASE, Space, pool};
 
-impl<'a> Cluster<'a> {
-    /// Finds the lanes of an access to the CTA's shared memory, and counts it.
+impl Cluster<'_> {
+    /// Finds the lanes of an access to the CTA's shared memory, and counts it; `at` becomes their
+    /// offsets. (Returned with the span they would be copied through memory, in pieces that a
+    /// load of one lane has to wait for.)
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
     #[inline]
     fn find_shared<const WRITE: bool, const N: usize>(
@@ -31,7 +33,8 @@ impl<'a> Cluster<'a> {
         w: &Warp,
         mask: u32,
         addr: Addr,
-    ) -> Option<Found> {
+        at: &mut Halves,
+    ) -> Option<Span> {
         let bytes = 4 * N as u32;
         let offset = _mm512_set1_epi32(addr.offset as i32);
         let base = match addr.base {
@@ -39,37 +42,42 @@ impl<'a> Cluster<'a> {
             Base::R64(r) => offsets(w.get64(r), 0, 0).0,
             _ => [_mm512_setzero_si512(); 2],
         };
-        let mut at = base.map(
+        *at = base.map(
             #[inline(always)]
             |base| _mm512_add_epi32(base, offset),
         );
         if mask != u32::MAX {
-            at = confine(at, mask);
+            *at = confine(*at, mask);
         }
         let cta = &mut self.ctas[w.cta as usize];
         let host = HostPtr::to(cta.shared.as_mut_ptr());
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
-        let (span, known) = match common(at) {
+        let (span, known) = match common(*at) {
             Some(all) => (Span::at_once(all, bytes, bounds, host)?, true),
-            None => place(layout, at, mask, bytes, bounds, host)?,
+            None => place(layout, *at, mask, bytes, bounds, host)?,
         };
-        let found = Found { span, at };
         if span.pattern == Pattern::Scattered && self.counts_conflicts {
             let extra = match known {
-                true => vectors::conflicts(layout, mask, at, bytes),
-                false => vectors::count_conflicts(mask, at, bytes),
+                true => vectors::conflicts(layout, mask, *at, bytes),
+                false => vectors::count_conflicts(mask, *at, bytes),
             };
             self.counters.bank_conflicts += u64::from(extra);
         }
         let access = Access::weak(bytes.into(), WRITE);
         let room = Room::Shared { cta: w.cta };
-        self.pass_span(w, mask, (span, &found.lanes()), room, access);
-        Some(found)
+        self.pass_span(
+            w,
+            mask,
+            (span, &Found { span, at: *at }.lanes()),
+            room,
+            access,
+        );
+        Some(span)
     }
 
-    /// As [`Cluster::find_shared`] for an allocation of global memory, which is returned if the
-    /// lanes write to several private pages of it.
+    /// As [`Cluster::find_shared`] for an allocation of global memory; and whether the lanes write
+    /// to several private pages of it.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
     #[inline]
     fn find_global<const WRITE: bool, const N: usize>(
@@ -77,7 +85,8 @@ impl<'a> Cluster<'a> {
         w: &Warp,
         mask: u32,
         (r, offset): (R64, i64),
-    ) -> Option<(Found, Option<CachedRegion<'a>>)> {
+        at: &mut Halves,
+    ) -> Option<(Span, bool)> {
         let bytes = 4 * N as u32;
         let r = w.get64(r);
         let slot = w.pc as usize % REMEMBERED;
@@ -91,23 +100,26 @@ impl<'a> Cluster<'a> {
             self.regions[slot] = CachedRegion::of(self.env.memory, first)?;
         }
         let region = self.regions[slot];
-        let (mut at, fit) = offsets(r, region.base.wrapping_sub(offset as u64), mask);
+        let (low, fit) = offsets(r, region.base.wrapping_sub(offset as u64), mask);
         if !fit {
             return None;
         }
-        if mask != u32::MAX {
-            at = confine(at, mask);
-        }
+        *at = match mask {
+            u32::MAX => low,
+            _ => confine(low, mask),
+        };
         let layout = &mut self.layouts[w.pc as usize % LAYOUTS];
         let bounds = (0, region.end - region.base);
         let host = HostPtr::to(region.bytes.first());
-        let (span, _) = place(layout, at, mask, bytes, bounds, host)?;
-        let mut found = Found { span, at };
-        let mut pages = None;
+        let (mut span, _) = place(layout, *at, mask, bytes, bounds, host)?;
+        let mut pages = false;
         if self.drafts.concern(region.index, WRITE) {
             match (WRITE, Drafts::together(span.low.into(), span.high.into())) {
-                (_, true) => found.span.host = self.drafted(&region, &found, bytes, WRITE),
-                (true, false) => pages = Some(region),
+                (_, true) => {
+                    let found = Found { span, at: *at };
+                    span.host = self.drafted(&region, &found, bytes, WRITE);
+                }
+                (true, false) => pages = true,
                 (false, false) => return None,
             }
         }
@@ -117,14 +129,20 @@ impl<'a> Cluster<'a> {
         let access = Access::weak(bytes.into(), WRITE);
         if span.pattern == Pattern::Scattered {
             let total = access.bytes * u64::from(mask.count_ones());
-            self.pass_lanes(region.index, WRITE, total, at, (span.low, span.high));
+            self.pass_lanes(region.index, WRITE, total, *at, (span.low, span.high));
         } else {
             let room = Room::Global {
                 region: region.index,
             };
-            self.pass_span(w, mask, (span, &found.lanes()), room, access);
+            self.pass_span(
+                w,
+                mask,
+                (span, &Found { span, at: *at }.lanes()),
+                room,
+                access,
+            );
         }
-        Some((found, pages))
+        Some((span, pages))
     }
 
     /// Lets code find an allocation by itself.
@@ -221,16 +239,21 @@ impl<'a> Cluster<'a> {
         if self.ear.is_some() {
             return false;
         }
-        let found = match (SHARED, addr.base) {
-            (true, _) => self
-                .find_shared::<WRITE, N>(w, mask, addr)
-                .map(|f| (f, None)),
-            (false, Base::R64(r)) => self.find_global::<WRITE, N>(w, mask, (r, addr.offset)),
+        let mut at = [_mm512_setzero_si512(); 2];
+        let span = match (SHARED, addr.base) {
+            (true, _) => {
+                let span = self.find_shared::<WRITE, N>(w, mask, addr, &mut at);
+                span.map(|span| (span, false))
+            }
+            (false, Base::R64(r)) => {
+                self.find_global::<WRITE, N>(w, mask, (r, addr.offset), &mut at)
+            }
             _ => None,
         };
-        let Some((found, pages)) = found else {
+        let Some((span, pages)) = span else {
             return false;
         };
+        let found = Found { span, at };
         if WRITE {
             self.progress += 1;
         }
@@ -240,11 +263,12 @@ impl<'a> Cluster<'a> {
             unsafe { read_slots::<N>(w, mask, slots, &found) };
             return true;
         }
-        let Some(region) = pages else {
+        if !pages {
             // SAFETY: as above.
             unsafe { write_slots::<N>(w, mask, slots, &found) };
             return true;
-        };
+        }
+        let region = self.regions[w.pc as usize % REMEMBERED];
         let mut left = mask;
         while left != 0 {
             let (of_page, lanes) = self.in_page(&region, &found, left, 4 * N as u32);
@@ -272,9 +296,11 @@ impl<'a> Cluster<'a> {
         if self.ear.is_some() {
             return false;
         }
-        let Some(found) = self.find_shared::<true, 1>(w, mask, atom.addr) else {
+        let mut at = [_mm512_setzero_si512(); 2];
+        let Some(span) = self.find_shared::<true, 1>(w, mask, atom.addr, &mut at) else {
             return false;
         };
+        let found = Found { span, at };
         self.counters.atomics += u64::from(mask.count_ones());
         // SAFETY: what was found was checked.
         let changed = unsafe { word.update(w, mask, atom.op, (found.span, &found.lanes())) };
