@@ -144,8 +144,13 @@ impl Cluster<'_> {
             }
             ran = true;
             let w = &mut self.ctas[cta].warps[warp];
-            let quantum = if w.spins { SPIN_TURN } else { LONG_TURN };
-            let events = self.adversary.turn(&mut w.pace);
+            let (quantum, events) = match w.spins {
+                // It must soon be seen to, and lets no turn pass.
+                true => (SPIN_TURN, u32::MAX),
+                // It may wait for one that spins on itself.
+                false if w.idle_steps > SPIN_AGAIN => (2 * SPIN_TURN, u32::MAX),
+                false => (LONG_TURN, self.adversary.turn(&mut w.pace)),
+            };
             if events == 0 {
                 continue;
             }
