@@ -298,6 +298,7 @@ fn a_folder_that_was_left_is_removed_by_the_next_run() {
         let now = names(folder.path());
         now.len() == 1 && now != left
     });
+    wait_until("its program begins", is_made);
     let kept = names(folder.path());
     assert!(started(&["true"], folder.path()).wait().is_ok());
     assert_eq!(names(folder.path()), kept, "its dgx lives");

@@ -350,10 +350,10 @@ mod tests {
             });
             let (mut quick, mut plain) = (Layout::SAME, Layout::SAME);
             plain.follow::<false>(&at);
-            // SAFETY: the machine has AVX-512.
             let bounds = (1024, 1 << 20);
             let mut wild = Layout::SAME;
             wild.strangers = STRANGERS;
+            // SAFETY: the machine has AVX-512.
             let (first, conflicts, sectors, placed, exact) = unsafe {
                 let at_once = load(&at);
                 let ends = (*at.iter().min().unwrap(), *at.iter().max().unwrap());
