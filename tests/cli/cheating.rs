@@ -156,11 +156,12 @@ fn a_kernel_that_is_slow_where_it_is_not_expected_to_be_watched_gains_nothing() 
                 .collect()
         };
         let honest = micros("slow-everywhere")[0];
-        // None at all, if the drawn CTAs take more than twice as long.
+        // None at all, if the drawn CTAs take more than twice as long. Up to 1.1 times, the fixed
+        // sample decides.
         let slow = micros("slow-where-unwatched");
         let gained = |slow: &f64| honest / slow;
         assert!(
-            slow.iter().all(|slow| gained(slow) < 1.05),
+            slow.iter().all(|slow| gained(slow) < 1.1),
             "{slow:?} for {honest}"
         );
         let reason = lines(&sweep, "verdict", "slow-where-unwatched")[0]["reason"].to_string();
