@@ -16,10 +16,10 @@ use dgx_core::stats::{CONFIDENCE, LogEstimate};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Contender or run to compare with
+    /// Base: a contender or a run
     #[arg(value_name = "A")]
     base: String,
-    /// Contender or run that is compared
+    /// The contender or run that is compared with A
     #[arg(value_name = "B")]
     candidate: String,
     /// Run with both contenders [default: the newest in results/]

@@ -57,8 +57,7 @@ pub(super) struct Args {
     /// Every claim must be met
     #[arg(long)]
     claims_met: bool,
-    /// Accept cells that are not ok; with a run file as baseline, also cells that were
-    /// ok there
+    /// Accept cells of any status, even those that were ok in the baseline run
     #[arg(long)]
     allow_incorrect: bool,
     /// Allow a baseline run from another GPU or backend

@@ -105,7 +105,7 @@ enum Command {
     Rounds(rounds::Args),
     /// List the runs in results/, or remove old ones
     Results(results::Args),
-    /// Print the JSON Schema of rounds, front matter or exports
+    /// Print the JSON Schema of rounds, operators, front matter or exports
     Schema(schema::Args),
     /// Print the completion script for a shell
     Completions(completions::Args),

@@ -39,15 +39,15 @@ pub(crate) struct Args {
     /// Contender: a variant, or one of its parameter choices
     contender: String,
     /// A round for its shapes, or a run for its shapes, data and failures [default: the
-    /// newest run if that has the contender, else configs/CONTENDER.toml, else the
-    /// newest run]
+    /// newest run if it has the contender, else configs/CONTENDER.toml, else the shapes
+    /// of the newest run]
     #[arg(value_name = "ROUND|RUN", value_parser = named::round_or_run())]
     of: Option<PathBuf>,
     /// One of its shapes [default: the first on which it failed in the run, else the
     /// first]
     #[arg(long, value_name = "SHAPE")]
     shape: Option<String>,
-    /// Where to run it [default: in the emulator, and on a GPU if there is one]
+    /// Where to run it [default: both, if there is a GPU]
     #[arg(long, value_enum)]
     backend: Option<BackendChoice>,
     #[arg(long, value_name = "TARGET", help = machine::target_help(

@@ -79,8 +79,7 @@ pub(crate) struct Args {
     /// Emulator only: round tensor-core sums as the target does, bit for bit; slower
     #[arg(long, help_heading = "Emulator")]
     exact_sums: bool,
-    /// Emulator only: run only the CTAs needed to model times, on zeros, and validate
-    /// nothing
+    /// Emulator only: model times from a few CTAs on zero data, and validate nothing
     #[arg(long, conflicts_with = "exact_sums", help_heading = "Emulator")]
     time_only: bool,
     /// How many CTAs to check, in the emulator, for races and other hazards; with
