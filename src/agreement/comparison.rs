@@ -188,21 +188,21 @@ mod tests {
     #[test]
     fn a_run_of_another_card_or_of_no_card_is_refused() {
         let usual = dgx_core::config::target::default_device();
-        let told = |run: &Run, device: &Device| {
+        let compare = |run: &Run, device: &Device| {
             measured_on(run, device).map_err(|e| e.message().to_owned())
         };
         let mut run = Synthetic::round4().run();
         usual.name.clone_into(&mut run.header.device.name);
         run.header.device.sms = usual.limits.sms;
-        assert_eq!(told(&run, usual), Ok(()));
+        assert_eq!(compare(&run, usual), Ok(()));
         let another = Device {
             name: "another".to_owned(),
             ..usual.clone()
         };
-        let why = told(&run, &another).unwrap_err();
+        let why = compare(&run, &another).unwrap_err();
         assert!(why.contains("the target is another"), "{why}");
         let modelled = Synthetic::round4().modelled().run();
-        let why = told(&modelled, usual).unwrap_err();
+        let why = compare(&modelled, usual).unwrap_err();
         assert!(why.contains("holds modelled times"), "{why}");
     }
 }

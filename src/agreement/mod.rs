@@ -328,8 +328,8 @@ mod tests {
         ];
         let pairs = pairs.map(|(from, to)| (Step::Design, from, to));
         let found = differences(&cells, &pairs);
-        let told: Vec<_> = found.iter().map(|d| (d.to.as_str(), d.right())).collect();
-        assert_eq!(told, [("c", false), ("d", true)]);
+        let directions: Vec<_> = found.iter().map(|d| (d.to.as_str(), d.right())).collect();
+        assert_eq!(directions, [("c", false), ("d", true)]);
         near(found[0].measured, -0.1);
     }
 }

@@ -51,12 +51,12 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         Some((run, ranking)) => {
             match foresight(&round, &recount, run, ranking) {
                 Some((tau, count)) => {
-                    let told = format!(
+                    let sentence = format!(
                         "Kendall's τ between the jury's scores and the {} speeds of {count} \
                          candidates: {tau:+.2}",
                         run.timing().as_str()
                     );
-                    say!("\n{}", style.fold(&told, 2));
+                    say!("\n{}", style.fold(&sentence, 2));
                 }
                 None => {
                     say!("\nToo few candidates were timed to compare with the jury's scores.")

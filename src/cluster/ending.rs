@@ -15,7 +15,7 @@ impl LockedCampaign {
     }
 
     /// How the task of a shard ended, with its exit code if that was recorded.
-    pub(super) fn told(&self, shard: u32, job: Option<&str>, how: &str) -> String {
+    pub(super) fn ending(&self, shard: u32, job: Option<&str>, how: &str) -> String {
         match job.and_then(|job| self.code(shard, job)) {
             Some(code) => format!("{how}, exit code {code}"),
             None => how.to_owned(),

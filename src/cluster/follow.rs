@@ -44,7 +44,7 @@ struct Shard {
     /// Why it is not submitted again.
     given_up: Option<String>,
     /// Whether the failure of its latest task was reported.
-    told: bool,
+    reported: bool,
 }
 
 pub(super) struct Follower {
@@ -158,7 +158,7 @@ impl Follower {
                 Some(State::Ended(how)) => how,
                 None => FORGOTTEN,
             };
-            let how = self.held.told(number, Some(job), how);
+            let how = self.held.ending(number, Some(job), how);
             remark!("{} failed: {how}{}", self.held.name(number), hint(&how));
             lacking.push(number);
         }
@@ -201,7 +201,7 @@ impl Follower {
                 None => FORGOTTEN.to_owned(),
                 Some(State::Waiting(_) | State::Running) => {
                     let shard = self.shard(number);
-                    (shard.over, shard.told) = (None, false);
+                    (shard.over, shard.reported) = (None, false);
                     continue;
                 }
             };
@@ -224,7 +224,7 @@ impl Follower {
     fn failed(&mut self, number: u32, job: Option<&str>, how: &str) -> bool {
         let code = job.and_then(|job| self.held.code(number, job));
         let (retries, name) = (self.held.campaign.retries, self.held.name(number));
-        let how = self.held.told(number, job, how);
+        let how = self.held.ending(number, job, how);
         let hint = hint(&how);
         let shard = self.shard(number);
         let hopeless = match code {
@@ -240,7 +240,7 @@ impl Follower {
         match hopeless {
             None => {
                 // Report it once, however long there is no room for it.
-                if !std::mem::replace(&mut shard.told, true) {
+                if !std::mem::replace(&mut shard.reported, true) {
                     self.tell(&format!("{name} failed: {how}{hint}"));
                 }
                 true
@@ -265,7 +265,7 @@ impl Follower {
                 for number in shards {
                     let shard = self.shard(*number);
                     shard.again += 1;
-                    (shard.over, shard.told) = (None, false);
+                    (shard.over, shard.reported) = (None, false);
                 }
                 let names = shards.iter().map(|n| self.held.name(*n)).joined(", ");
                 let job = self.held.jobs().pop().unwrap_or_default();

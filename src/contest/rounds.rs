@@ -444,8 +444,8 @@ mod tests {
             .replacen("\"started\":\"20", "\"started\":\"21", 1);
         std::fs::write(dir.path().join("results/r4.jsonl"), newer).unwrap();
         assert_eq!(baseline(&dir).as_deref(), Some("interleaved"));
-        let told = chapters(&dir);
-        let found = told[0].found.as_ref().unwrap();
+        let found_chapters = chapters(&dir);
+        let found = found_chapters[0].found.as_ref().unwrap();
         assert_eq!(found.evidence.run.timing(), Timing::Measured);
         std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
         assert_eq!(baseline(&dir), None);
@@ -497,8 +497,8 @@ mod tests {
             let path = dir.path().join("results/r4.jsonl");
             std::fs::write(&path, newer).unwrap();
             assert_eq!(baseline(&dir).as_deref(), Some("interleaved"), "{why}");
-            let told = chapters(&dir);
-            let found = told[0].found.as_ref().unwrap();
+            let found_chapters = chapters(&dir);
+            let found = found_chapters[0].found.as_ref().unwrap();
             assert_eq!(found.evidence.skipped.len(), 1, "{why}");
             assert!(
                 found.evidence.skipped[0].1.join("; ").contains(why),
@@ -508,8 +508,11 @@ mod tests {
             // Alone it is shown, and promotes nothing.
             std::fs::remove_file(dir.path().join("results/baselines/r4.jsonl")).unwrap();
             assert_eq!(baseline(&dir), None, "{why}");
-            let told = chapters(&dir);
-            assert!(told[0].found.as_ref().unwrap().promoted.is_none(), "{why}");
+            let found_chapters = chapters(&dir);
+            assert!(
+                found_chapters[0].found.as_ref().unwrap().promoted.is_none(),
+                "{why}"
+            );
         }
         // A complete one that is newer does.
         let dir = workplace(0.52);

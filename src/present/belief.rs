@@ -123,7 +123,7 @@ mod tests {
 
     const USUAL: &str = "nvfp4-dual-gemm";
 
-    fn told(change: impl FnOnce(&mut DeviceRecord)) -> (String, String) {
+    fn worded(change: impl FnOnce(&mut DeviceRecord)) -> (String, String) {
         let mut run = Synthetic::round4().modelled().run();
         change(&mut run.header.device);
         (belief(&run).unwrap(), micros_title(&run))
@@ -132,19 +132,19 @@ mod tests {
     #[test]
     fn the_second_time_a_line_is_enough() {
         let mut device = Synthetic::round4().modelled().run().header.device;
-        let told =
+        let expected =
             "All times are modelled for NVIDIA H200: off by 3.5 % in the median, 17 % at worst.";
-        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(told));
+        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(expected));
         device.name = "NVIDIA B200".to_owned();
-        let told = "All times are modelled for NVIDIA B200, uncalibrated.";
-        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(told));
+        let expected = "All times are modelled for NVIDIA B200, uncalibrated.";
+        assert_eq!(belief_again(&device, USUAL).as_deref(), Some(expected));
         let measured = Synthetic::round4().run().header.device;
         assert_eq!(belief_again(&measured, USUAL), None);
     }
 
     #[test]
     fn a_modelled_time_says_how_far_off_it_may_be() {
-        let (sentence, title) = told(|_| {});
+        let (sentence, title) = worded(|_| {});
         assert_eq!(
             sentence,
             "All times are modelled for NVIDIA H200, not measured: off by 3.5 % in the median \
@@ -177,10 +177,10 @@ mod tests {
 
     #[test]
     fn nobody_borrows_the_calibration_of_another() {
-        let (sentence, title) = told(|device| device.name = "NVIDIA B200".to_owned());
+        let (sentence, title) = worded(|device| device.name = "NVIDIA B200".to_owned());
         assert!(sentence.contains("for NVIDIA B200, uncalibrated: for NVIDIA H200"));
         assert_eq!(title, "modelled µs for NVIDIA B200 (uncalibrated)");
-        let (sentence, title) = told(|device| device.calibration = None);
+        let (sentence, title) = worded(|device| device.calibration = None);
         assert!(sentence.ends_with("their error is unknown."));
         assert_eq!(title, "modelled µs for NVIDIA H200 (uncalibrated)");
         assert_eq!(belief(&Synthetic::round4().run()), None);

@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn whoever_ran_out_of_time_is_given_more() {
-        let told = |detail: Option<&str>| {
+        let note = |detail: Option<&str>| {
             let id = ContenderId::from_text("x");
             let account = Diagnosis {
                 backend: BackendKind::Emu,
@@ -475,9 +475,9 @@ mod tests {
         };
         let slow = format!("{STILL_RUNNING} 3.0s of wall-clock time");
         let patient = Some("next: dgx debug x round.toml --shape s --timeout 600");
-        assert_eq!(told(Some(&slow)).as_deref(), patient);
-        assert_eq!(told(None).as_deref(), patient, "its process was ended");
-        let proved = told(Some("hung: all CTAs poll"));
+        assert_eq!(note(Some(&slow)).as_deref(), patient);
+        assert_eq!(note(None).as_deref(), patient, "its process was ended");
+        let proved = note(Some("hung: all CTAs poll"));
         assert!(proved.unwrap().ends_with("--emit ptx out"));
     }
 
@@ -517,9 +517,9 @@ mod tests {
             only: true,
         };
         let text = drawn(&chart, &of(&[24, 256]), &context);
-        let told = "group 1, a field is 8 rows by 64 columns: # all wrong, + some, . none\n      \
+        let expected = "group 1, a field is 8 rows by 64 columns: # all wrong, + some, . none\n      \
                     0 .# +.\n      8 .# +.\n\n     16 .# +.";
-        assert_eq!(text, told);
+        assert_eq!(text, expected);
         let text = drawn(&chart, &of(&[2, 12, 256]), &context);
         let begins = "y, all axes but the last as rows, a field is 8 rows by 64 columns";
         assert!(text.starts_with(begins), "{text}");

@@ -197,10 +197,10 @@ mod tests {
         let run = field.run();
         let folders = Folders::default();
         let commands = Commands::for_run(&run, &folders);
-        let told = failure_lines(&run, &Ranking::of(&run), &commands, &Style::PLAIN);
+        let printed = failure_lines(&run, &Ranking::of(&run), &commands, &Style::PLAIN);
         for word in ["launch-error", "hung", "wrong"] {
             let line = format!(" {word}  {word} on every shape (as declared): so it is");
-            assert!(told.lines().any(|told| told == line), "{told}");
+            assert!(printed.lines().any(|printed| printed == line), "{printed}");
         }
     }
 }

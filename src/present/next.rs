@@ -121,8 +121,8 @@ mod tests {
         };
         let folders = Folders::named(&["my variants".into()]);
         let elsewhere = next(&folders, "s", Status::Racy, None).unwrap();
-        let told = "dgx sanitize x:STAGES=2 --variants 'my variants'";
-        assert_eq!(elsewhere, told);
+        let expected = "dgx sanitize x:STAGES=2 --variants 'my variants'";
+        assert_eq!(elsewhere, expected);
         let step = |status| next(&Folders::default(), "a b", status, None);
         let wrong = step(Status::Wrong).unwrap();
         assert_eq!(wrong, "dgx debug x:STAGES=2 results/r.jsonl --shape 'a b'");
@@ -155,8 +155,8 @@ mod tests {
         assert_eq!(folders.paths(), None);
         let id = run.header.baseline.clone();
         let next = Commands::for_run(&run, &folders).next(&id, "s", Status::CompileError, None);
-        let told = "dgx check ROUND --variants FOLDER --variants 'a b'";
-        assert_eq!(next.unwrap(), told);
+        let expected = "dgx check ROUND --variants FOLDER --variants 'a b'";
+        assert_eq!(next.unwrap(), expected);
         // A command that was given the folders repeats them.
         let here = Folders::here(&["/there/mine".into()], &run.header);
         assert_eq!(here.flags(), " --variants /there/mine");

@@ -425,12 +425,12 @@ mod tests {
     #[test]
     fn a_time_with_a_remark() {
         let mut lines = Synthetic::round4().modelled().lines();
-        let told = "CTAs outside the fixed sample take longer: 19.0 µs with 5 of them";
+        let reason = "CTAs outside the fixed sample take longer: 19.0 µs with 5 of them";
         for line in &mut lines {
             if let Line::Verdict(v) = line
                 && v.contender.as_str() == "interleaved"
             {
-                v.reason = Some(told.to_owned());
+                v.reason = Some(reason.to_owned());
             }
         }
         let json = lines.iter().map(|l| serde_json::to_string(l).unwrap());
@@ -438,7 +438,7 @@ mod tests {
         let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
         let said = summary(&run, false, &Style::PLAIN);
         let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let wanted = format!("interleaved timed on every shape: {told}");
+        let wanted = format!("interleaved timed on every shape: {reason}");
         assert!(unfolded.contains(&wanted), "{said}");
     }
 
@@ -447,11 +447,11 @@ mod tests {
     fn a_cell_that_cannot_be_modelled() {
         let field = Synthetic::round4().modelled();
         let mut lines = field.lines();
-        let told = "no time can be modelled: the cubin cannot be read: no ELF";
+        let reason = "no time can be modelled: the cubin cannot be read: no ELF";
         lines.retain_mut(|line| match line {
             Line::Estimate(e) => e.contender.as_str() != "interleaved",
             Line::Verdict(v) if v.contender.as_str() == "interleaved" => {
-                v.reason = Some(told.to_owned());
+                v.reason = Some(reason.to_owned());
                 true
             }
             _ => true,
@@ -461,7 +461,7 @@ mod tests {
         let run = dgx_core::record::read_text("x.jsonl".as_ref(), text.as_bytes()).unwrap();
         let said = summary(&run, false, &Style::PLAIN);
         let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let wanted = format!("interleaved not timed on every shape: {told}");
+        let wanted = format!("interleaved not timed on every shape: {reason}");
         assert!(unfolded.contains(&wanted), "{said}");
         assert!(unfolded.contains("– interleaved ok"), "{said}");
     }

@@ -64,7 +64,7 @@ pub struct Deviation {
 
 impl SanitizeReport {
     /// The same with `tells` applied to its texts, which name files.
-    pub fn told(&self, tells: &dyn Fn(&str) -> String) -> Self {
+    pub fn with_paths(&self, tells: &dyn Fn(&str) -> String) -> Self {
         let mut cells = self.cells.clone();
         for cell in &mut cells {
             let hazards = cell.hazards.iter_mut();

@@ -72,8 +72,8 @@ fn table(whole: Micros, savings: &[Saving]) -> Table {
         Column::right("µs left").weight(7),
     ]);
     let worth = |micros: Micros| micros.0 > WORTH * whole.0;
-    let told = |s: &&Saving| worth(s.on_way) || s.saved.is_some_and(worth);
-    for saving in savings.iter().filter(told) {
+    let worth_naming = |s: &&Saving| worth(s.on_way) || s.saved.is_some_and(worth);
+    for saving in savings.iter().filter(worth_naming) {
         let saved = saving.saved;
         grid.push(vec![
             saving.cause.word().to_owned(),

@@ -381,10 +381,10 @@ fn page(
     let project = std::env::current_dir().unwrap_or_default();
     let portable = PortablePaths::of(files.chain(folders), &project);
     hazards_page(
-        &portable.told(&asked(args, globals)),
-        &report.told(&|text| portable.told(text)),
+        &portable.rewrite(&asked(args, globals)),
+        &report.with_paths(&|text| portable.rewrite(text)),
         schedules,
-        &|cell| portable.told(&again(cell)),
+        &|cell| portable.rewrite(&again(cell)),
     )
 }
 

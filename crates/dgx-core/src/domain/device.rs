@@ -133,8 +133,8 @@ impl Device {
     }
 
     /// Records `by` as the source of the numbers under these keys.
-    pub fn told(&mut self, by: &str, keys: &[&str]) {
-        let told = keys.iter().map(|key| ((*key).to_owned(), by.to_owned()));
-        self.origins.extend(told);
+    pub fn record_origin(&mut self, by: &str, keys: &[&str]) {
+        let origins = keys.iter().map(|key| ((*key).to_owned(), by.to_owned()));
+        self.origins.extend(origins);
     }
 }

@@ -74,8 +74,8 @@ impl Verdict {
         } else {
             let reason = self.reason.take().unwrap_or_default();
             self.reason = Some(format!("{reason}; {found}"));
-            let told = self.detail.take().map(|told| format!("\n\n{told}"));
-            self.detail = Some(explanations + &told.unwrap_or_default());
+            let detail = self.detail.take().map(|detail| format!("\n\n{detail}"));
+            self.detail = Some(explanations + &detail.unwrap_or_default());
         }
         self.hazards = hazards;
     }

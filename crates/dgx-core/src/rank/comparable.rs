@@ -102,9 +102,9 @@ mod tests {
         let one = Synthetic::round4().run();
         let mut other = Synthetic::round4().run();
         other.operator = crate::operator::named(Some("nvfp4-gemm")).unwrap();
-        let told = mismatch(&one, &other).unwrap().why();
+        let reason = mismatch(&one, &other).unwrap().why();
         let begin = "are of different operators: nvfp4-dual-gemm (";
-        assert!(told.starts_with(begin), "{told}");
+        assert!(reason.starts_with(begin), "{reason}");
     }
 
     #[test]
@@ -117,14 +117,17 @@ mod tests {
         let why = |a: Option<&str>, b: Option<&str>| mismatch(&run(a), &run(b)).map(|m| m.why());
         assert_eq!(why(Some("a"), Some("a")), None);
         assert_eq!(why(None, None), None);
-        let told = why(None, Some("a")).unwrap();
+        let reason = why(None, Some("a")).unwrap();
         assert_eq!(
-            told,
+            reason,
             "are modelled by different numbers: NVIDIA H200 (emu, modelled), no model on record \
              against NVIDIA H200 (emu, modelled), model a"
         );
         let measured = Synthetic::round4().run();
-        let told = mismatch(&measured, &run(Some("a"))).unwrap().why();
-        assert!(told.starts_with("come from different devices: "), "{told}");
+        let reason = mismatch(&measured, &run(Some("a"))).unwrap().why();
+        assert!(
+            reason.starts_with("come from different devices: "),
+            "{reason}"
+        );
     }
 }

@@ -64,10 +64,10 @@ impl PortablePaths {
         Self(all)
     }
 
-    pub fn told(&self, text: &str) -> String {
+    pub fn rewrite(&self, text: &str) -> String {
         let names = self.0.iter();
-        names.fold(text.to_owned(), |text, (written, told)| {
-            text.replace(written, told)
+        names.fold(text.to_owned(), |text, (written, portable)| {
+            text.replace(written, portable)
         })
     }
 }
@@ -114,16 +114,16 @@ mod tests {
         let paths = ["/tmp/mine", "/tmp/mine/variants/", "variants", "/"].map(Path::new);
         let inside = Path::new("/home/someone/dgx/configs/round4.toml");
         let portable = PortablePaths::of(paths.into_iter().chain([inside]), project);
-        let told = |text: &str| portable.told(text);
+        let rewritten = |text: &str| portable.rewrite(text);
         assert_eq!(
-            told("reads at /tmp/mine/variants/x.cu:3 > /tmp/mine/y.cuh:4"),
+            rewritten("reads at /tmp/mine/variants/x.cu:3 > /tmp/mine/y.cuh:4"),
             "reads at …/variants/x.cu:3 > …/mine/y.cuh:4"
         );
         assert_eq!(
-            told("dgx sanitize /home/someone/dgx/configs/round4.toml --variants '/tmp/mine'"),
+            rewritten("dgx sanitize /home/someone/dgx/configs/round4.toml --variants '/tmp/mine'"),
             "dgx sanitize configs/round4.toml --variants '…/mine'"
         );
-        assert_eq!(told("variants/x.cu:3, 1/2"), "variants/x.cu:3, 1/2");
+        assert_eq!(rewritten("variants/x.cu:3, 1/2"), "variants/x.cu:3, 1/2");
     }
 
     #[test]

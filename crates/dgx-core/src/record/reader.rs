@@ -238,8 +238,8 @@ mod tests {
         let whole = Synthetic::round4().text();
         assert!(message(&whole[..100]).contains("its first line is incomplete"));
         let (header, _) = whole.split_once('\n').unwrap();
-        let told = message(&format!("{header}\n[1, 2]\n"));
-        assert!(told.contains("x.jsonl:2: the line is damaged"), "{told}");
+        let error = message(&format!("{header}\n[1, 2]\n"));
+        assert!(error.contains("x.jsonl:2: the line is damaged"), "{error}");
     }
 
     #[test]

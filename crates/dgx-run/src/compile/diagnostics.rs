@@ -47,9 +47,9 @@ fn remark(line: &str) -> Option<String> {
     if line.contains("): warning ") {
         return Some(line.trim().to_owned());
     }
-    let told = line.starts_with("ptxas") && (line.contains("(C7") || line.contains("warning"));
+    let important = line.starts_with("ptxas") && (line.contains("(C7") || line.contains("warning"));
     let text = line.split_once(": ").map_or(line, |(_, text)| text);
-    told.then(|| text.trim().to_owned())
+    important.then(|| text.trim().to_owned())
 }
 
 fn quoted_after<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
@@ -95,7 +95,7 @@ pub(super) fn log_message(log: &str, ptx: &str, name: &str, headers: &Headers) -
             None => line.to_owned(),
         };
         let text = match unopened(&text) {
-            Some((told, file)) => format!("{told} ({})", headers.remedy(file)),
+            Some((text, file)) => format!("{text} ({})", headers.remedy(file)),
             None => text,
         };
         lines.push(match here.is_empty() {
@@ -112,8 +112,8 @@ fn instances(log: &str, name: &str) -> String {
     let mut plain = String::new();
     let mut lines = log.lines();
     while let Some(line) = lines.next() {
-        let told = line.strip_prefix("__nv_name_map(");
-        let Some((_, told)) = told.and_then(|rest| rest.split_once("): ")) else {
+        let message = line.strip_prefix("__nv_name_map(");
+        let Some((_, message)) = message.and_then(|rest| rest.split_once("): ")) else {
             plain.extend([line, "\n"]);
             continue;
         };
@@ -121,14 +121,14 @@ fn instances(log: &str, name: &str) -> String {
         let instance = pragma.trim_start_matches("#pragma nv_mangled_name ");
         // The line that marks the place in it.
         lines.next();
-        let told = told.trim_start_matches("error: ");
-        if !told.starts_with("Error in parsing name expression") {
-            let hint = match told.starts_with("cannot determine which instance") {
+        let message = message.trim_start_matches("error: ");
+        if !message.starts_with("Error in parsing name expression") {
+            let hint = match message.starts_with("cannot determine which instance") {
                 true => " (give all template arguments)",
                 false => "",
             };
             plain.push_str(&format!(
-                "{name}: error: `kernel` names {instance}: {told}{hint}\n"
+                "{name}: error: `kernel` names {instance}: {message}{hint}\n"
             ));
         }
     }

@@ -68,18 +68,21 @@ const TOO_OLD: &str = "Unsupported .version";
 
 /// `ptxas in.ptx, line 3; error : no` → `mine.ptx(3): error: no`.
 fn placed(line: &str, prefix: &str, name: &str) -> String {
-    let told = line
+    let message = line
         .strip_prefix(prefix)
         .and_then(|rest| rest.split_once(';'));
-    let Some((number, told)) = told else {
+    let Some((number, message)) = message else {
         return line.to_owned();
     };
-    let what = told.split_once(':').map_or(told, |(_, what)| what).trim();
+    let what = message
+        .split_once(':')
+        .map_or(message, |(_, what)| what)
+        .trim();
     let remedy = match what.starts_with(TOO_OLD) {
         true => " (pip install -U nvidia-cuda-nvcc gets a newer ptxas)",
         false => "",
     };
-    match told.contains("warning") {
+    match message.contains("warning") {
         true => format!("{name}({number}): warning {what}"),
         false => format!("{name}({number}): error: {what}{remedy}"),
     }

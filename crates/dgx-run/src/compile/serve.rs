@@ -146,13 +146,13 @@ fn make(nvrtc: &Nvrtc, order: &NvrtcRequest) -> (NvrtcReply, Vec<u8>) {
             let log = shortened(log);
             match cubin {
                 Some(cubin) => {
-                    let told = NvrtcReply::Compiled {
+                    let reply = NvrtcReply::Compiled {
                         cubin: cubin.len(),
                         ptx,
                         log,
                         lowered,
                     };
-                    (told, cubin)
+                    (reply, cubin)
                 }
                 None => (NvrtcReply::Refused { ptx, log }, Vec::new()),
             }

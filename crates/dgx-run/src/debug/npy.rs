@@ -35,8 +35,8 @@ mod tests {
         let length = u16::from_le_bytes([file[8], file[9]]) as usize;
         assert_eq!((10 + length) % ALIGN, 0);
         let header = std::str::from_utf8(&file[10..10 + length]).unwrap();
-        let told = "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3,), }";
-        assert_eq!(header.trim_end(), told);
+        let expected = "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3,), }";
+        assert_eq!(header.trim_end(), expected);
         assert!(header.ends_with('\n'));
         assert_eq!(file[10 + length..], [7; 12]);
         let one = npy("|u1", &[5], &[0; 5]);

@@ -99,16 +99,16 @@ fn even_out(workers: &mut [WorkerTiles], costs: &[u64]) -> usize {
         let Some(busiest) = (0..workers.len()).max_by_key(|w| workers[*w].load) else {
             break;
         };
-        let Some(trade) = best_trade(workers, costs, busiest, &mut looked_at) else {
+        let Some(exchange) = best_exchange(workers, costs, busiest, &mut looked_at) else {
             break;
         };
-        let given = workers[busiest].tiles.swap_remove(trade.given);
-        workers[trade.to].tiles.push(given);
-        if let Some(taken) = trade.taken {
-            let taken = workers[trade.to].tiles.swap_remove(taken);
+        let given = workers[busiest].tiles.swap_remove(exchange.given);
+        workers[exchange.to].tiles.push(given);
+        if let Some(taken) = exchange.taken {
+            let taken = workers[exchange.to].tiles.swap_remove(taken);
             workers[busiest].tiles.push(taken);
         }
-        for w in [busiest, trade.to] {
+        for w in [busiest, exchange.to] {
             let loads = workers[w].tiles.iter().map(|tile| costs[*tile as usize]);
             workers[w].load = loads.fold(0, u64::saturating_add);
         }
@@ -123,7 +123,7 @@ struct TileExchange {
     taken: Option<usize>,
 }
 
-fn best_trade(
+fn best_exchange(
     workers: &[WorkerTiles],
     costs: &[u64],
     busiest: usize,
@@ -141,7 +141,7 @@ fn best_trade(
             continue;
         }
         for (to, worker) in workers.iter().enumerate().filter(|(w, _)| *w != busiest) {
-            // After a trade the longer of the two lasts at least as long as their mean.
+            // After a exchange the longer of the two lasts at least as long as their mean.
             let least = best.as_ref().map_or(from.load, |(least, _)| *least);
             if from.load.midpoint(worker.load) >= least {
                 continue;
@@ -162,7 +162,7 @@ fn best_trade(
             }
         }
     }
-    best.map(|(_, trade)| trade)
+    best.map(|(_, exchange)| exchange)
 }
 
 #[cfg(test)]
@@ -246,13 +246,13 @@ mod tests {
                     least = ends.fold(least, u64::min);
                 }
             }
-            let trade = best_trade(&workers, &costs, busiest, &mut 0);
-            let found = trade.map_or(from.load, |trade| {
+            let exchange = best_exchange(&workers, &costs, busiest, &mut 0);
+            let found = exchange.map_or(from.load, |exchange| {
                 let cost = |worker: &WorkerTiles, place: usize| costs[worker.tiles[place] as usize];
-                let short = trade
+                let short = exchange
                     .taken
-                    .map_or(0, |place| cost(&workers[trade.to], place));
-                longer(trade.to, cost(from, trade.given) - short)
+                    .map_or(0, |place| cost(&workers[exchange.to], place));
+                longer(exchange.to, cost(from, exchange.given) - short)
             });
             assert_eq!(found, least, "{busiest} of {:?}", loads(&workers));
         }

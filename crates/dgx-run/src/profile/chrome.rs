@@ -32,8 +32,8 @@ pub fn chrome(profiles: &[&ProfiledCell], sources: &Sources) -> String {
                 };
                 events.extend(complete(stages, number, name, from.0, to.0));
             }
-            let (told, width) = warps(launch, timing, pid + 1, sources);
-            events.extend(told);
+            let (of_warps, width) = warps(launch, timing, pid + 1, sources);
+            events.extend(of_warps);
             coarsest = f64::max(coarsest, width);
             pid += launch.timeline.ctas.len();
         }
@@ -80,15 +80,15 @@ fn warps(
     let same = |a: &Span, b: &Span| {
         a.spent == b.spent && (a.line == b.line || sources.place(a.line) == sources.place(b.line))
     };
-    let mut told: Vec<Vec<TimeSlice>> = rows.iter().map(|row| line.row(*row, same)).collect();
+    let mut slices: Vec<Vec<TimeSlice>> = rows.iter().map(|row| line.row(*row, same)).collect();
     let mut width = 0.0;
-    if told.iter().map(Vec::len).sum::<usize>() > MOST_EVENTS {
+    if slices.iter().map(Vec::len).sum::<usize>() > MOST_EVENTS {
         let reach = (launch.start.0, launch.start.0 + launch.micros.0);
         let count = (MOST_EVENTS / rows.len().max(1)).max(1);
         width = launch.micros.0 / count as f64;
-        told = (rows.iter().map(|row| line.coarse(*row, reach, count))).collect();
+        slices = (rows.iter().map(|row| line.coarse(*row, reach, count))).collect();
     }
-    for ((cta, warp), pieces) in rows.into_iter().zip(told) {
+    for ((cta, warp), pieces) in rows.into_iter().zip(slices) {
         let event = |piece: &TimeSlice| {
             let word = spent_word(piece.spent);
             let name = match sources.place(piece.line) {

@@ -92,7 +92,7 @@ impl ProfiledCell {
             micros: Micros(call.micros - end / clock),
         }];
         let mut launches = Vec::new();
-        let mut told = 0.0;
+        let mut covered = 0.0;
         for (times, laid) in call.launches.into_iter().zip(laid) {
             let phases = stages::phases(&times);
             let whole = stages::sum(&phases, &times, f64::NEG_INFINITY, clock);
@@ -100,12 +100,12 @@ impl ProfiledCell {
             stages::add(
                 &mut all,
                 Stage::Launch,
-                (times.start - told).max(0.0) / clock,
+                (times.start - covered).max(0.0) / clock,
             );
-            for part in stages::sum(&phases, &times, told - times.start, clock) {
+            for part in stages::sum(&phases, &times, covered - times.start, clock) {
                 stages::add(&mut all, part.stage, part.micros.0);
             }
-            told = told.max(times.start + times.cycles);
+            covered = covered.max(times.start + times.cycles);
             let sms = subject.sms;
             let places = (times.rounds.max(1) * sms) as f64;
             let micros = |cycles: f64| Micros((times.start + cycles) / clock);
@@ -180,9 +180,10 @@ mod tests {
         }
     }
 
-    fn warp(warp: usize, told: &[(Spent, f64)]) -> WarpTimes {
+    fn warp(warp: usize, pieces: &[(Spent, f64)]) -> WarpTimes {
         let mut spent = [0.0; Spent::ALL.len()];
-        told.iter()
+        pieces
+            .iter()
             .for_each(|&(s, cycles)| spent[s as usize] = cycles);
         WarpTimes {
             cta: 0,
@@ -320,9 +321,9 @@ mod tests {
             };
             let profile = ProfiledCell::new(subject, call, &[laid.clone(), laid.clone()]);
             let all = profile.micros.0;
-            let told = |stage| profile.share(stage) * all;
-            assert!((told(Stage::Launch) - outside).abs() < 1e-9);
-            assert!((told(Stage::Other) - inside).abs() < 1e-9);
+            let time_of = |stage| profile.share(stage) * all;
+            assert!((time_of(Stage::Launch) - outside).abs() < 1e-9);
+            assert!((time_of(Stage::Other) - inside).abs() < 1e-9);
         }
     }
 }

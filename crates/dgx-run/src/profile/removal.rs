@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    fn told(micros: f64) -> CallTimes {
+    fn lasting(micros: f64) -> CallTimes {
         CallTimes {
             micros,
             ..CallTimes::default()
@@ -199,7 +199,7 @@ mod tests {
         let machine = Machine::from_numbers(|_| Some(1.0)).unwrap();
         let replay = |m: &Machine| -> Result<CallTimes, ()> {
             let more = 5.0 * m.launch_micros + 2.0 * m.barrier_latency - m.shared_latency;
-            Ok(told(10.0 + more))
+            Ok(lasting(10.0 + more))
         };
         let (whole, found) = savings(&machine, replay).unwrap();
         assert_eq!((whole, found.len()), (Micros(16.0), Cause::ALL.len()));
@@ -219,7 +219,7 @@ mod tests {
     fn a_replay_that_stands_still_is_said() {
         let machine = Machine::from_numbers(|_| Some(1.0)).unwrap();
         let stuck = |m: &Machine| match m.launch_micros > 0.0 {
-            true => Ok(told(1.0)),
+            true => Ok(lasting(1.0)),
             false => Err("stuck"),
         };
         assert_eq!(savings(&machine, stuck).unwrap_err(), "stuck");

@@ -65,14 +65,14 @@ pub(super) fn shares(times: &LaunchTimes, laid: &LaunchLayout) -> Vec<RoleShare>
     found
         .into_iter()
         .map(|(role, spent)| {
-            let told: f64 = spent.iter().sum();
-            let life = lives(role).max(told).max(f64::MIN_POSITIVE);
+            let busy: f64 = spent.iter().sum();
+            let life = lives(role).max(busy).max(f64::MIN_POSITIVE);
             let count = |warps: &Vec<WarpRole>| warps.iter().filter(|r| **r == role).count();
             RoleShare {
                 role,
                 warps: laid.roles.values().map(count).max().unwrap_or(0),
                 spent: spent.map(|cycles| cycles / life),
-                ended: (life - told) / life,
+                ended: (life - busy) / life,
             }
         })
         .collect()

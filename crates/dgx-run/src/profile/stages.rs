@@ -243,9 +243,9 @@ mod tests {
             ctas: vec![cta(0.0), cta(150.0), cta(300.0)],
             ..LaunchTimes::default()
         };
-        let told: Vec<(Stage, f64)> = phases(&times).iter().map(|p| (p.stage, p.to)).collect();
+        let stages: Vec<(Stage, f64)> = phases(&times).iter().map(|p| (p.stage, p.to)).collect();
         assert_eq!(
-            told,
+            stages,
             [
                 (Stage::Fill, 100.0),
                 (Stage::Waiting, 600.0),

@@ -106,9 +106,9 @@ impl Timeline {
         }
         let mut pieces: Vec<TimeSlice> = Vec::new();
         for (index, parts) in most.iter().enumerate() {
-            let told: f64 = parts.iter().map(|p| p.0).sum();
+            let covered: f64 = parts.iter().map(|p| p.0).sum();
             let best = (0..parts.len()).max_by(|a, b| parts[*a].0.total_cmp(&parts[*b].0));
-            let Some(best) = best.filter(|_| told > width / 2.0) else {
+            let Some(best) = best.filter(|_| covered > width / 2.0) else {
                 continue;
             };
             let (left, right) = (
@@ -142,8 +142,8 @@ mod tests {
         let profile = profile();
         let line = &profile.launches[0].timeline;
         let row = line.coarse((0, 1), (0.0, 1.0), 600);
-        let told: Vec<Spent> = row.iter().map(|p| p.spent).collect();
-        assert_eq!(told, [Spent::Phase, Spent::Wgmma, Spent::Issuing]);
+        let activities: Vec<Spent> = row.iter().map(|p| p.spent).collect();
+        assert_eq!(activities, [Spent::Phase, Spent::Wgmma, Spent::Issuing]);
         assert!((row[1].from - 0.3).abs() < 0.01 && (row[1].to - 0.9).abs() < 0.01);
     }
 

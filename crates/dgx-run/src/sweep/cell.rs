@@ -473,8 +473,8 @@ shapes     = [{ name = "s", m = [40, 8], n = 128, k = 512 }]
             let (seen, bytes) = emulator.stamped(job, &data).expect("it runs");
             assert_eq!(seen.outputs, plain.outputs, "{contender}");
 
-            let told = stamps::told(&bytes, &stamping, Micros(9.0), 132, &[]);
-            let (call, laid, lost) = told.expect("stamps");
+            let decoded = stamps::decode(&bytes, &stamping, Micros(9.0), 132, &[]);
+            let (call, laid, lost) = decoded.expect("stamps");
             assert_eq!((lost.silent, lost.full), (0, 0), "{contender}");
             let gates = |launch: &&LaunchTimes| !launch.epilogues.is_empty();
             let gating = call.launches.iter().find(gates).expect("an epilogue");

@@ -229,11 +229,11 @@ mod tests {
             ready(board);
             board.tell(|state| state.failed = Some("a faulty card".to_owned()));
         });
-        let told = wrong.wait_for_all("measure").unwrap_err().to_string();
-        assert!(told.contains("a faulty card"), "{told}");
+        let error = wrong.wait_for_all("measure").unwrap_err().to_string();
+        assert!(error.contains("a faulty card"), "{error}");
         // A thread that panics must not leave others waiting for ever.
         let lost = oracles(|_| std::panic::resume_unwind(Box::new(())));
-        let told = lost.wait_for_all("measure").unwrap_err().to_string();
-        assert!(told.contains("ended before"), "{told}");
+        let error = lost.wait_for_all("measure").unwrap_err().to_string();
+        assert!(error.contains("ended before"), "{error}");
     }
 }

@@ -168,7 +168,7 @@ mod tests {
         [in.x]\ntype = \"f16\"\nsize = [\"m\", \"n\"]\nrange = [0, 1]\n\
         [out.y]\ntype = \"f16\"\nsize = [\"m\", \"n\"]\n";
 
-    fn told(rest: &str) -> String {
+    fn report(rest: &str) -> String {
         let file = SourceFile {
             path: "operators/test.toml".into(),
             text: format!("{SCALED}{rest}").into(),
@@ -188,19 +188,19 @@ mod tests {
 
     #[test]
     fn tolerances_that_accept_what_is_wrong_are_refused() {
-        let above = told(
+        let above = report(
             "value = \"x + 1\"\n[out.z]\ntype = \"f16\"\nsize = [\"m\", \"n\"]\n\
              value = \"y * x\"\n[out.z.mistake]\nsame = \"y * x + 0 * x\"\n",
         );
         assert!(above.contains("the mistake \"same\" passes"), "{above}");
-        assert_eq!(told("value = \"softmax(x, -1)\"\n"), "");
-        let zeros = told("value = \"softmax(x, -1)\"\natol = 0.1\n");
+        assert_eq!(report("value = \"softmax(x, -1)\"\n"), "");
+        let zeros = report("value = \"softmax(x, -1)\"\natol = 0.1\n");
         assert!(zeros.contains("all zeros pass for `y`"), "{zeros}");
-        let mistake = told("value = \"x + 1\"\natol = 0.01\n[mistake]\nfew = \"x + 1.001\"\n");
+        let mistake = report("value = \"x + 1\"\natol = 0.01\n[mistake]\nfew = \"x + 1.001\"\n");
         assert!(mistake.contains("the mistake \"few\" passes"), "{mistake}");
-        let nan = told("value = \"log(x - 2)\"\n");
+        let nan = report("value = \"log(x - 2)\"\n");
         assert!(nan.contains("`y` is NaN or infinite everywhere"), "{nan}");
-        let nothing = told("value = \"x - x\"\n");
+        let nothing = report("value = \"x - x\"\n");
         assert!(nothing.contains("all zeros pass"), "{nothing}");
     }
 }

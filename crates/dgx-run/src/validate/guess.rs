@@ -109,8 +109,8 @@ pub(super) fn fits(
         // Nearly right values also match a few values of any other hypothesis.
         fits = vec![nearly];
     }
-    let mut told = BTreeSet::new();
-    fits.retain(|fit| told.insert(fit.what.clone()));
+    let mut seen = BTreeSet::new();
+    fits.retain(|fit| seen.insert(fit.what.clone()));
     fits.truncate(TOLD);
     fits
 }

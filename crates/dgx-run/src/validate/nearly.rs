@@ -130,12 +130,12 @@ pub(super) fn few_bits(evidence: &Evidence<'_>, sample: &[Element]) -> Option<Hy
         (of(l.error), of(l.by_peak))
     }));
     let bits = -share.log2();
-    let told = (FEW..MANY).contains(&bits) && grows > TOGETHER && small >= ENOUGH;
+    let likely = (FEW..MANY).contains(&bits) && grows > TOGETHER && small >= ENOUGH;
     let what = format!(
         "is off by less than a term of the sums, as if these were kept to about {bits:.0} bits: \
          low precision, not indexing"
     );
-    told.then(|| Hypothesis::new(what, small, &all))
+    likely.then(|| Hypothesis::new(what, small, &all))
 }
 
 /// Beyond rounding, but not another value.

@@ -121,23 +121,23 @@ mod tests {
     #[test]
     fn words_end_at_the_mark_wherever_it_is_torn() {
         let text = format!("hello\n{{\"to\":1,\"reply\":\"ran\"}}\n\n{MARK}\nlater");
-        let told = Some("hello\n{\"to\":1,\"reply\":\"ran\"}".to_owned());
+        let expected = Some("hello\n{\"to\":1,\"reply\":\"ran\"}".to_owned());
         for cut in 0..text.len() {
             let (one, two) = text.as_bytes().split_at(cut);
-            assert_eq!(after(&[one, two]), told, "cut at {cut}");
+            assert_eq!(after(&[one, two]), expected, "cut at {cut}");
         }
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
-        assert_eq!(after(&bytes), told);
+        assert_eq!(after(&bytes), expected);
         assert_eq!(after(&[format!("\n{MARK}\n").as_bytes()]), None);
     }
 
     #[test]
     fn megabytes_and_binary_are_cut_and_counted() {
         let flood = vec![0xff; 3 << 20];
-        let told = after(&[&flood, format!("\n{MARK}").as_bytes()]).unwrap();
-        assert!(told.ends_with("bytes more"), "{}", &told[told.len() - 40..]);
-        assert!(told.contains(&format!("{}", (3 << 20) + 1 - KEPT)));
-        assert!(told.len() < 4 * KEPT);
+        let kept = after(&[&flood, format!("\n{MARK}").as_bytes()]).unwrap();
+        assert!(kept.ends_with("bytes more"), "{}", &kept[kept.len() - 40..]);
+        assert!(kept.contains(&format!("{}", (3 << 20) + 1 - KEPT)));
+        assert!(kept.len() < 4 * KEPT);
     }
 
     #[test]

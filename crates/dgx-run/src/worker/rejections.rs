@@ -8,7 +8,7 @@ use dgx_core::domain::{ContenderId, Status, Verdict};
 /// found: it stands, whatever happens to the others and to this process.
 pub(super) struct Rejections<'a> {
     shape: String,
-    told: BTreeSet<ContenderId>,
+    reported: BTreeSet<ContenderId>,
     say: &'a dyn Fn(&Reply),
 }
 
@@ -16,7 +16,7 @@ impl<'a> Rejections<'a> {
     pub(super) fn new(shape: &str, say: &'a dyn Fn(&Reply)) -> Self {
         Self {
             shape: shape.to_owned(),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             say,
         }
     }
@@ -45,7 +45,7 @@ impl<'a> Rejections<'a> {
 
     /// The first verdict on a contender is the one that counts.
     fn tell(&mut self, verdict: Verdict) {
-        if self.told.insert(verdict.contender.clone()) {
+        if self.reported.insert(verdict.contender.clone()) {
             (self.say)(&Reply::Rejected { verdict });
         }
     }
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn the_first_verdict_is_told_at_once_and_is_the_only_one() {
-        let told = RefCell::new(Vec::new());
+        let replies = RefCell::new(Vec::new());
         let say = |reply: &Reply| match reply {
-            Reply::Rejected { verdict } => told.borrow_mut().push(verdict.clone()),
+            Reply::Rejected { verdict } => replies.borrow_mut().push(verdict.clone()),
             other => panic!("{other:?}"),
         };
         let wrong = || Wrong {
@@ -76,12 +76,12 @@ mod tests {
         );
         let mut rejections = Rejections::new("s", &say);
         rejections.wrong(&lazy, wrong());
-        assert_eq!(told.borrow().len(), 1, "not only when all is over");
+        assert_eq!(replies.borrow().len(), 1, "not only when all is over");
         rejections.impossible(&lazy, 1.0, 2.0);
         rejections.wrong(&lazy, wrong());
         rejections.impossible(&fast, 1.0, 2.0);
-        let told = told.borrow();
-        let reasons: Vec<&str> = told.iter().filter_map(|v| v.reason.as_deref()).collect();
+        let replies = replies.borrow();
+        let reasons: Vec<&str> = replies.iter().filter_map(|v| v.reason.as_deref()).collect();
         assert_eq!(
             reasons,
             [
@@ -89,11 +89,11 @@ mod tests {
                 "impossible time: 1.00 µs, where the device needs 2.00 µs at least"
             ]
         );
-        let cells: Vec<(&str, &str)> = told
+        let cells: Vec<(&str, &str)> = replies
             .iter()
             .map(|v| (v.contender.as_str(), v.shape.as_str()))
             .collect();
         assert_eq!(cells, [("lazy", "s"), ("fast", "s")]);
-        assert!(told.iter().all(|v| v.status == Status::Wrong));
+        assert!(replies.iter().all(|v| v.status == Status::Wrong));
     }
 }

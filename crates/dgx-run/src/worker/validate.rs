@@ -345,7 +345,9 @@ impl Judging {
     fn time(&mut self, modelled: Option<Result<Modelled, String>>) {
         match modelled.transpose() {
             Ok(modelled) => {
-                let remark = modelled.as_ref().and_then(|told| told.remark.clone());
+                let remark = modelled
+                    .as_ref()
+                    .and_then(|modelled| modelled.remark.clone());
                 self.verdict.reason = remark.or(self.verdict.reason.take());
                 self.modelled = modelled;
             }

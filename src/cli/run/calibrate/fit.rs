@@ -131,12 +131,13 @@ fn cases(fit: &Fit, only: &Only) -> Table {
         cases.truncate(WORST);
     }
     for case in cases {
-        let told = |time: Option<f64>| time.map_or("never ends".to_owned(), |t| format!("{t:.1}"));
+        let time_text =
+            |time: Option<f64>| time.map_or("never ends".to_owned(), |t| format!("{t:.1}"));
         grid.push(vec![
             case.name.to_owned(),
             format!("{:.1}", case.answer),
-            told(case.before),
-            told(case.after),
+            time_text(case.before),
+            time_text(case.after),
             case.error().map(signed_percent).unwrap_or_default(),
         ]);
     }
@@ -148,14 +149,14 @@ fn summary(fit: &Fit) -> String {
     let Some(errors) = ended else {
         return "no case ends".to_owned();
     };
-    let told = format!(
+    let sentence = format!(
         "{} cases: half of them within {}, nine of ten within {}",
         errors.cells,
         percent(errors.median),
         percent(errors.p90)
     );
     match fit.cases.len() - errors.cells {
-        0 => told,
-        endless => format!("{told}; {endless} more never end"),
+        0 => sentence,
+        endless => format!("{sentence}; {endless} more never end"),
     }
 }

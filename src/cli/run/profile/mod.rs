@@ -115,15 +115,15 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
         }
     }
 
-    let told: Vec<&ProfiledCell> = profiles.iter().collect();
+    let shown: Vec<&ProfiledCell> = profiles.iter().collect();
     let believed = belief_again(&DeviceRecord::new(BackendKind::Emu, &device), operator);
-    let mut lines = vec![text::epilogue(told[0], &bar)];
-    lines.extend(over.as_ref().map(|over| over.sentence(told[0])));
+    let mut lines = vec![text::epilogue(shown[0], &bar)];
+    lines.extend(over.as_ref().map(|over| over.sentence(shown[0])));
     lines.extend(notes);
     say!(
         "{}",
         text(
-            &told,
+            &shown,
             over.as_ref(),
             &lines,
             &believed.unwrap_or_default(),
@@ -132,9 +132,9 @@ pub(super) fn run(args: Args, globals: &Globals) -> Result<Exit, CommandError> {
     );
     let sources = Sources::read(cell.image().map_or("", |image| &image.ptx));
     runs::write_all([
-        (&args.json, &|| json(&told)),
-        (&args.trace, &|| chrome(&told, &sources)),
-        (&args.html, &|| page(&told, &sources, &lines)),
+        (&args.json, &|| json(&shown)),
+        (&args.trace, &|| chrome(&shown, &sources)),
+        (&args.html, &|| page(&shown, &sources, &lines)),
     ])?;
     Ok(Exit::Done)
 }
@@ -194,12 +194,13 @@ fn measured(
     let (stamping, calls) = cell.stamped(chip, compiler)?;
     let StampedCalls { stamps, last, .. } = &calls;
     let sms = u64::from(device.limits.sms);
-    let (call, laid, lost) = stamps::told(stamps, &stamping, *last, sms, known).map_err(|why| {
-        CommandError::could_not_run(
-            format!("the stamps of {contender} cannot be read: {why}"),
-            "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
-        )
-    })?;
+    let (call, laid, lost) =
+        stamps::decode(stamps, &stamping, *last, sms, known).map_err(|why| {
+            CommandError::could_not_run(
+                format!("the stamps of {contender} cannot be read: {why}"),
+                "every kernel begins with DGX_STAMP_KERNEL(args, NAME), see docs/profile.md",
+            )
+        })?;
     let subject = ProfileSubject {
         contender,
         shape: &cell.shape.name,

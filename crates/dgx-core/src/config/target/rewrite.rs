@@ -201,8 +201,8 @@ mod tests {
         let h200 = source("h200").unwrap();
         let bare = with_numbers(&h200, [], "x").unwrap();
         for target in [h200, bare] {
-            let told = with_calibration(&target, &found).unwrap();
-            let read = device(&told).unwrap().calibration.unwrap();
+            let rewritten = with_calibration(&target, &found).unwrap();
+            let read = device(&rewritten).unwrap().calibration.unwrap();
             assert_eq!((read.median, read.cells), (0.032, 104));
             assert_eq!((read.run.as_str(), read.worst), ("final", 0.2));
             assert_eq!(read.operators, ["softmax"]);
@@ -210,7 +210,7 @@ mod tests {
                 operators: Vec::new(),
                 ..found.clone()
             };
-            let again = with_calibration(&told, &usual).unwrap();
+            let again = with_calibration(&rewritten, &usual).unwrap();
             assert!(!again.text.contains("softmax"));
         }
     }

@@ -16,7 +16,7 @@ const CLOCKS: [&str; 2] = ["clock_mhz", "rested_clock_mhz"];
 /// The device with these changes, which its name then lists.
 pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, InputError> {
     let changes = printable_line(changes);
-    let mut told: Vec<String> = Vec::new();
+    let mut applied: Vec<String> = Vec::new();
     let mut changed: Vec<&str> = Vec::new();
     for change in changes.split(',').map(str::trim) {
         let Some((key, value)) = change.split_once('=') else {
@@ -37,10 +37,10 @@ pub(super) fn changed(mut device: Device, changes: &str) -> Result<Device, Input
             set(&mut device, place, number)?;
             changed.push(place);
         }
-        told.push(format!("{key}={value}"));
+        applied.push(format!("{key}={value}"));
     }
     drop_fits(&device)?;
-    device.name = format!("{} with {}", device.name, told.join(", "));
+    device.name = format!("{} with {}", device.name, applied.join(", "));
     Ok(device)
 }
 
@@ -208,10 +208,10 @@ mod tests {
         ];
         for (word, message, remedy) in cases {
             let error = find(word).expect_err(word);
-            let told = error.message();
-            assert!(told.contains(message), "{word}: {told}");
-            let told = error.remedy();
-            assert!(told.contains(remedy), "{word}: {told}");
+            let text = error.message();
+            assert!(text.contains(message), "{word}: {text}");
+            let text = error.remedy();
+            assert!(text.contains(remedy), "{word}: {text}");
         }
     }
 }

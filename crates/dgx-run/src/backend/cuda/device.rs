@@ -136,9 +136,9 @@ impl Gpu {
         };
         if known.is_none() {
             let assumed = ["limits.register_unit", "limits.blocks_per_cluster"];
-            device.told("assumed: those of an H200", &assumed);
+            device.record_origin("assumed: those of an H200", &assumed);
         }
-        device.told("its driver", &TOLD);
+        device.record_origin("its driver", &TOLD);
         Ok(device)
     }
 

@@ -123,14 +123,14 @@ impl Timer {
         self.wait()?;
         let ends = events.iter().skip(1).chain([&self.stop]);
         let kernels = prepared.kernels().zip(&events).zip(ends);
-        let told = kernels.map(|((name, began), ended)| {
+        let times = kernels.map(|((name, began), ended)| {
             Ok(KernelTime {
                 name: name.to_owned(),
                 start: Micros(began.micros_since(&events[0])?),
                 micros: Micros(ended.micros_since(began)?),
             })
         });
-        told.collect::<Result<_, _>>().map_err(CudaError::crashed)
+        times.collect::<Result<_, _>>().map_err(CudaError::crashed)
     }
 
     /// Reads back memory after the last call.

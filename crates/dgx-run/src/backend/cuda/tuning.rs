@@ -247,7 +247,7 @@ fn describe(algo: &sys::cublasLtMatmulAlgo_t) -> String {
             2,
         ),
     ];
-    let told: Vec<String> = attributes
+    let found: Vec<String> = attributes
         .into_iter()
         .filter_map(|(name, attribute, bytes)| {
             let (mut value, mut written) = (0u32, 0);
@@ -266,7 +266,7 @@ fn describe(algo: &sys::cublasLtMatmulAlgo_t) -> String {
             Some(format!("{name} {value}"))
         })
         .collect();
-    told.join(", ")
+    found.join(", ")
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ impl EmuCell<'_> {
             ))
         });
         Some(AccessSites {
-            writers: writers.map(|touches| told(&touches)),
+            writers: writers.map(|touches| words(&touches)),
             strays: strays.take(SOUGHT).collect(),
         })
     }
@@ -100,7 +100,7 @@ impl EmuCell<'_> {
     }
 }
 
-fn told(touches: &Touches) -> String {
+fn words(touches: &Touches) -> String {
     let mut lines: Vec<String> = touches.first.iter().map(ToString::to_string).collect();
     let more = touches.times.saturating_sub(lines.len() as u64);
     match (lines.is_empty(), more) {

@@ -45,7 +45,7 @@ pub(super) fn regions(zones: &Zones, base: u64) -> impl Iterator<Item = Region> 
 }
 
 /// The findings of one launch.
-pub(super) fn told(findings: &[Finding], operator: &Operator, groups: &[Group]) -> Vec<Hazard> {
+pub(super) fn describe(findings: &[Finding], operator: &Operator, groups: &[Group]) -> Vec<Hazard> {
     let hazard = |found| hazard(found, operator, groups);
     findings.iter().map(hazard).collect()
 }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_place_in_a_tensor_is_an_element() {
         let groups = [group(1, 8, 16), group(40, 128, 256)];
-        let told = |name: &str, offset: u64| {
+        let located = |name: &str, offset: u64| {
             let spot = Spot {
                 space: "global",
                 name: name.to_owned(),
@@ -135,20 +135,20 @@ mod tests {
         };
         let row = 256 / 2;
         assert_eq!(
-            told("b2 of group 1", 3 * row + 7),
+            located("b2 of group 1", 3 * row + 7),
             "b2 of group 1, row 3, K 14"
         );
         assert_eq!(
-            told("b2 of group 1", 128 * row + 32),
+            located("b2 of group 1", 128 * row + 32),
             "b2 of group 1, K 320 of its last row, which ends at 256"
         );
-        assert_eq!(told("sfa of group 1", 17), "sfa of group 1, row 1, K 16");
+        assert_eq!(located("sfa of group 1", 17), "sfa of group 1, row 1, K 16");
         assert_eq!(
-            told("c of group 1", 2 * (40 * 128 + 5)),
+            located("c of group 1", 2 * (40 * 128 + 5)),
             "c of group 1, N 133 of its last row, which ends at 128"
         );
         for other in ["scratch parts", "a of group 7", "sfa_atoms of group 1"] {
-            assert!(told(other, 16).ends_with("+0x10"), "{other}");
+            assert!(located(other, 16).ends_with("+0x10"), "{other}");
         }
     }
 }

@@ -261,7 +261,7 @@ impl CallMemory {
             Some(WatchedFor::Hazards(mut sanitize)) => {
                 sanitize.regions = self.now.regions.clone();
                 let (report, found) = launch.run_sanitized(module, memory, &sanitize);
-                let hazards = hazards::told(&found.all, &self.operator, &self.groups);
+                let hazards = hazards::describe(&found.all, &self.operator, &self.groups);
                 (report.map(untraced), hazards, found.wake, found.unwatched)
             }
             None => {

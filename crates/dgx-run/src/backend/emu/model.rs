@@ -138,9 +138,10 @@ pub(super) fn modelled(
     image: &Image,
     launches: &[EndedLaunch<'_>],
 ) -> Result<Modelled, String> {
-    let told = scripts(device, image, launches)?;
+    let scripts_of_launches = scripts(device, image, launches)?;
     let machine = machine(device)?;
-    let timed = |traces: Vec<&Trace>| replay(machine, launches, &told, &traces, false);
+    let timed =
+        |traces: Vec<&Trace>| replay(machine, launches, &scripts_of_launches, &traces, false);
     let fixed = timed(launches.iter().map(|ended| &ended.trace).collect())?;
     possible(fixed.micros)?;
     recognised(&fixed, launches)?;
@@ -149,7 +150,7 @@ pub(super) fn modelled(
     let alike = |(ended, script): (&EndedLaunch<'_>, &LaunchCode)| {
         launched(ended, &ended.trace, script).speaks_for(machine, &ended.whole)
     };
-    let represented = count == 0 || launches.iter().zip(&told).all(alike);
+    let represented = count == 0 || launches.iter().zip(&scripts_of_launches).all(alike);
     let (call, remark) = match represented {
         true => (fixed, None),
         false => {
@@ -226,13 +227,14 @@ fn possible(micros: f64) -> Result<(), String> {
 /// The start and duration of each launch of a call.
 fn kernels(call: &CallTimes, launches: &[EndedLaunch<'_>]) -> Vec<KernelTime> {
     let micros = |cycles: f64| Micros(cycles / call.clock_mhz);
-    let told = call.launches.iter().zip(launches);
-    told.map(|(times, ended)| KernelTime {
-        name: ended.geometry.kernel.clone(),
-        start: micros(times.start),
-        micros: micros(times.cycles),
-    })
-    .collect()
+    let launches_timed = call.launches.iter().zip(launches);
+    launches_timed
+        .map(|(times, ended)| KernelTime {
+            name: ended.geometry.kernel.clone(),
+            start: micros(times.start),
+            micros: micros(times.cycles),
+        })
+        .collect()
 }
 
 /// The numbers behind a device's modelled times.

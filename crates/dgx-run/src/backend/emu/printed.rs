@@ -69,9 +69,9 @@ mod tests {
             print(0, 2, "one\ntwo\n"),
             print(4, 0, "end"),
         ];
-        let told = "CTA 0 thread 1: k = 3\nCTA 0 thread 1: a b\nCTA 0 thread 2: one\n\
+        let expected = "CTA 0 thread 1: k = 3\nCTA 0 thread 1: a b\nCTA 0 thread 2: one\n\
                     CTA 0 thread 2: two\nCTA 4 thread 0: end\n";
-        assert_eq!(lines(None, &prints), told);
+        assert_eq!(lines(None, &prints), expected);
         assert_eq!(
             lines(Some("go"), &prints[..1]),
             "go, CTA 0 thread 1: k = 3\n"

@@ -119,7 +119,7 @@ fn device(script: &Script, card: u32) -> Device {
     });
     device.peaks.clock_mhz = script.device.clock_mhz;
     device.peaks.bandwidth = script.device.bandwidth;
-    device.told("the script", &["peaks.clock_mhz", "peaks.bandwidth"]);
+    device.record_origin("the script", &["peaks.clock_mhz", "peaks.bandwidth"]);
     device
 }
 
@@ -354,12 +354,12 @@ impl Bench for FakeBench<'_> {
         let (cue, _) = self.call(CallStage::Dissection, passed.subject(), data)?;
         let each = cue.micros / names.len() as f64;
         let kernels = names.into_iter().enumerate();
-        let told = kernels.map(|(nth, name)| KernelTime {
+        let times = kernels.map(|(nth, name)| KernelTime {
             name,
             start: Micros(each * nth as f64),
             micros: Micros(each),
         });
-        Ok(told.collect())
+        Ok(times.collect())
     }
 
     fn observe(

@@ -26,7 +26,7 @@ type Logs = Vec<Vec<Option<WarpLog>>>;
 
 /// A call's stamps in the form of a replay; `whole` is the call's time by the events around it, and
 /// `known` the emulator's description of its launches.
-pub fn told(
+pub fn decode(
     stamps: &[u8],
     stamping: &Stamping,
     whole: Micros,
@@ -51,16 +51,16 @@ pub fn told(
     for (index, logs) in launches.iter().enumerate() {
         let geometry = &stamping.call.launches[index];
         let roles = known.get(index).and_then(|laid| laid.roles.values().next());
-        let told = launch(logs, base, clock_mhz);
+        let times_of_launch = launch(logs, base, clock_mhz);
         let busy: u64 = ctas_by_sm(logs).into_values().map(covered).sum();
-        let all = told.cycles * sms.max(1) as f64;
+        let all = times_of_launch.cycles * sms.max(1) as f64;
         laid.push(LaunchLayout {
             idle: Some((1.0 - busy as f64 / all.max(1.0)).max(0.0)),
             kernel: geometry.kernel.clone(),
             ctas: logs.len() as u64,
             roles: roles_of(logs, roles),
         });
-        times.push(told);
+        times.push(times_of_launch);
     }
     let call = CallTimes {
         micros: whole.0,
@@ -172,12 +172,13 @@ fn add_warp(
     under_way: &[(u64, u64)],
     at: impl Fn(u64) -> f64 + Copy,
 ) {
-    let told = spans(log, (cta, warp), at);
+    let of_warp = spans(log, (cta, warp), at);
     let mut spent = [0.0; Spent::ALL.len()];
-    told.iter()
+    of_warp
+        .iter()
         .for_each(|span| spent[span.spent as usize] += span.to - span.from);
     times.warps.push(WarpTimes { cta, warp, spent });
-    times.spans.extend(told);
+    times.spans.extend(of_warp);
     let hidden = match log.multiplies() {
         true => &[][..],
         false => under_way,
@@ -228,7 +229,7 @@ fn rounds(logs: &Logs) -> u64 {
 
 fn spans(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64) -> Vec<Span> {
     let mut spans = Vec::new();
-    let mut told = log.cycles.0;
+    let mut until = log.cycles.0;
     let mut tell = |from: u64, to: u64, spent| {
         if to > from {
             let (from, to) = (at(from), at(to));
@@ -244,12 +245,12 @@ fn spans(log: &WarpLog, (cta, warp): (usize, usize), at: impl Fn(u64) -> f64) ->
     };
     for record in &log.records {
         if let Some(spent) = record.what.spent() {
-            tell(told, record.from.max(told), Spent::Issuing);
-            tell(record.from.max(told), record.to, spent);
-            told = told.max(record.to);
+            tell(until, record.from.max(until), Spent::Issuing);
+            tell(record.from.max(until), record.to, spent);
+            until = until.max(record.to);
         }
     }
-    tell(told, log.cycles.1, Spent::Issuing);
+    tell(until, log.cycles.1, Spent::Issuing);
     spans
 }
 
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn stamps_are_told_like_a_replay() {
-        let (call, laid, lost) = told(&stamps(), &stamping(), Micros(4.0), 4, &[]).unwrap();
+        let (call, laid, lost) = decode(&stamps(), &stamping(), Micros(4.0), 4, &[]).unwrap();
         assert_eq!((call.micros, call.clock_mhz), (4.0, 1000.0));
         assert_eq!((lost.silent, lost.full, lost.all), (0, 0, 4));
         let times = &call.launches[0];
@@ -385,8 +386,8 @@ mod tests {
         );
         for warp in 0..2 {
             let spans: Vec<&Span> = times.spans.iter().filter(|s| s.warp == warp).collect();
-            let told: f64 = spans.iter().map(|s| s.to - s.from).sum();
-            assert_eq!(told, 1000.0, "{spans:?}");
+            let sum: f64 = spans.iter().map(|s| s.to - s.from).sum();
+            assert_eq!(sum, 1000.0, "{spans:?}");
         }
         let spent = |warp: usize, spent: Spent| times.warps[warp].spent[spent as usize];
         assert_eq!(
@@ -412,15 +413,15 @@ mod tests {
     fn warps_that_say_nothing_or_too_much_are_counted() {
         let stamping = stamping();
         let mut bytes = vec![0; 4 * stamping.row_bytes() as usize];
-        assert!(told(&bytes, &stamping, Micros(1.0), 1, &[]).is_err());
+        assert!(decode(&bytes, &stamping, Micros(1.0), 1, &[]).is_err());
         let full = vec![(2, 10, 20); stamping.records as usize];
         let row = row(&stamping, 0, [5, 0, 1000, 995], &full);
         bytes[..row.len()].copy_from_slice(&row);
-        let (call, _, lost) = told(&bytes, &stamping, Micros(1.0), 1, &[]).unwrap();
+        let (call, _, lost) = decode(&bytes, &stamping, Micros(1.0), 1, &[]).unwrap();
         assert_eq!((lost.silent, lost.full), (3, 1));
         assert!(call.launches[0].spans.iter().all(|s| s.to >= s.from));
         // Invalid records are ignored.
         bytes[HEAD_BYTES as usize + 4] = 15;
-        assert!(told(&bytes, &stamping, Micros(1.0), 1, &[]).is_err());
+        assert!(decode(&bytes, &stamping, Micros(1.0), 1, &[]).is_err());
     }
 }

@@ -246,7 +246,7 @@ mod tests {
     /// Answers by contender and number of earlier calls.
     struct Script<F> {
         calls: u32,
-        told: Vec<String>,
+        announced: Vec<String>,
         answer: F,
     }
 
@@ -255,7 +255,7 @@ mod tests {
             let name = passed.subject().contender.as_str().to_owned();
             let (micros, clock, right) = (self.answer)(&name, self.calls)?;
             self.calls += 1;
-            self.told.push(name);
+            self.announced.push(name);
             Ok(Reading {
                 micros: Micros(micros),
                 clock_mhz: Some(clock),
@@ -268,7 +268,7 @@ mod tests {
     struct BlockRun {
         ended: Result<Outcome, (ContenderId, RunFailure)>,
         blocks: Vec<Block>,
-        told: Vec<String>,
+        announced: Vec<String>,
     }
 
     fn ran(
@@ -277,7 +277,7 @@ mod tests {
     ) -> BlockRun {
         let mut script = Script {
             calls: 0,
-            told: Vec::new(),
+            announced: Vec::new(),
             answer,
         };
         let mut blocks = Vec::new();
@@ -286,7 +286,7 @@ mod tests {
         BlockRun {
             ended,
             blocks,
-            told: script.told,
+            announced: script.announced,
         }
     }
 
@@ -318,7 +318,7 @@ mod tests {
         let BlockRun {
             ended,
             blocks,
-            told,
+            announced,
         } = ran(&MeasureJob::sample(), |name, call| Ok(plain(name, call)));
         let outcome = ended.unwrap();
         assert_eq!(outcome.decision, "decided");
@@ -332,8 +332,8 @@ mod tests {
         // Warm-ups come first, once for each contender; then in the order of the blocks.
         let samples = blocks.iter().flat_map(|b| &b.samples);
         let sampled = samples.map(|s| s.contender.to_string());
-        assert_eq!(told[..3], ["a", "b", "c"]);
-        assert_eq!(told[3..], sampled.collect::<Vec<_>>());
+        assert_eq!(announced[..3], ["a", "b", "c"]);
+        assert_eq!(announced[3..], sampled.collect::<Vec<_>>());
         // Every contender occurs in every place.
         for place in 0..4 {
             let there: BTreeSet<_> = blocks.iter().map(|b| order(b)[place].clone()).collect();
@@ -468,15 +468,17 @@ mod tests {
         let BlockRun {
             ended,
             blocks,
-            told,
+            announced,
         } = ran(&MeasureJob::sample(), wrong("b"));
         assert_eq!(ended.unwrap().decision, "decided");
-        assert_eq!(told.iter().filter(|name| *name == "b").count(), 8);
+        assert_eq!(announced.iter().filter(|name| *name == "b").count(), 8);
         assert_eq!(blocks.len(), 20);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["a", "c"]));
         // The baseline's other arm is removed too.
-        let BlockRun { told, blocks, .. } = ran(&MeasureJob::sample(), wrong("a"));
-        assert_eq!(told.iter().filter(|name| *name == "a").count(), 8);
+        let BlockRun {
+            announced, blocks, ..
+        } = ran(&MeasureJob::sample(), wrong("a"));
+        assert_eq!(announced.iter().filter(|name| *name == "a").count(), 8);
         assert_eq!(names(&blocks[19]), BTreeSet::from(["b", "c"]));
         let nobody = ran(&MeasureJob::sample(), |name, call| {
             let (micros, clock, _) = plain(name, call);
@@ -486,7 +488,7 @@ mod tests {
             nobody.ended.unwrap().decision,
             "no contender is left to time"
         );
-        assert_eq!((nobody.blocks.len(), nobody.told.len()), (0, 3));
+        assert_eq!((nobody.blocks.len(), nobody.announced.len()), (0, 3));
     }
 
     #[test]
