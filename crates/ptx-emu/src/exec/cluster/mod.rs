@@ -41,6 +41,8 @@ use env::Env;
 use jobs::{Due, Pending};
 use printed::Printed;
 use spares::layouts;
+#[cfg(target_arch = "x86_64")]
+use spares::sites;
 
 /// What an instruction did to its warp.
 pub(crate) enum Flow {
@@ -67,7 +69,7 @@ pub(crate) struct Cluster<'a> {
     /// The allocations recent loads and stores were in, by program counter.
     pub(super) regions: [CachedRegion<'a>; REMEMBERED],
     #[cfg(target_arch = "x86_64")]
-    pub(super) sites: [Site; REMEMBERED],
+    pub(super) sites: Vec<Site>,
     /// How their lanes lay.
     pub(super) layouts: Vec<Layout>,
     pub(crate) drafts: Drafts,
@@ -135,6 +137,10 @@ impl<'a> Cluster<'a> {
     pub(crate) fn new(env: &'a Env<'a>, index: u64) -> Self {
         let ranks = env.cluster.iter().product::<u32>();
         let ctas = (0..ranks).map(|rank| env.cta(index, rank)).collect();
+        #[cfg(target_arch = "x86_64")]
+        let (generation, sites) = sites(env.launch_id);
+        #[cfg(not(target_arch = "x86_64"))]
+        let generation = 1;
         let mut cluster = Self {
             env,
             index,
@@ -145,9 +151,9 @@ impl<'a> Cluster<'a> {
             last_region: CachedRegion::default(),
             regions: Default::default(),
             #[cfg(target_arch = "x86_64")]
-            sites: Default::default(),
+            sites,
             layouts: layouts(),
-            drafts: Drafts::new(env.all_clusters() > 1),
+            drafts: Drafts::new(env.all_clusters() > 1, generation),
             printed: Printed::default(),
             clocks: Clocks::since(env.began(index)),
             events: BTreeMap::new(),

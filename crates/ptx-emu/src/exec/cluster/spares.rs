@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 
 use super::cta::Cta;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::storage::region::Site;
 use crate::exec::storage::span::{LAYOUTS, Layout};
 
 /// Bytes a host thread keeps, at most.
@@ -19,6 +21,8 @@ thread_local! {
 struct Spares {
     ctas: Vec<Cta>,
     layouts: Vec<Vec<Layout>>,
+    #[cfg(target_arch = "x86_64")]
+    sites: Option<(u64, u64, Vec<Site>)>,
     bytes: usize,
 }
 
@@ -27,6 +31,8 @@ impl Spares {
         Self {
             ctas: Vec::new(),
             layouts: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            sites: None,
             bytes: 0,
         }
     }
@@ -76,6 +82,26 @@ pub(crate) fn leave_layouts(layouts: Vec<Layout>) {
             spares.layouts.push(layouts);
         }
     });
+}
+
+/// Where the loads of another cluster of a launch were, and the number of the drafts they hold for;
+/// it can be that of a cluster that has written nothing.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn sites(launch: u64) -> (u64, Vec<Site>) {
+    match SPARES.with_borrow_mut(|spares| spares.sites.take()) {
+        Some((number, generation, sites)) if number == launch => (generation, sites),
+        Some((_, _, mut sites)) => {
+            sites.fill(Site::default());
+            (1, sites)
+        }
+        None => (1, Site::none()),
+    }
+}
+
+/// Leaves them to the next cluster.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn leave_sites(launch: u64, generation: u64, sites: Vec<Site>) {
+    SPARES.with_borrow_mut(|spares| spares.sites = Some((launch, generation, sites)));
 }
 
 #[cfg(test)]

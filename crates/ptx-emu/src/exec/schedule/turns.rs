@@ -10,6 +10,8 @@ use crate::exec::checked::Checked;
 use crate::exec::clock::Steps;
 use crate::exec::cluster::adversary::Delivery;
 use crate::exec::cluster::printed::Printed;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::cluster::spares::leave_sites;
 use crate::exec::cluster::spares::{leave, leave_layouts};
 use crate::exec::cluster::{Cluster, Stalls};
 use crate::exec::listen::signal::Signal;
@@ -409,6 +411,8 @@ impl Cluster<'_> {
         let traces = self.traces();
         self.ctas.into_iter().for_each(leave);
         leave_layouts(self.layouts);
+        #[cfg(target_arch = "x86_64")]
+        leave_sites(self.env.launch_id, self.drafts.generation, self.sites);
         Remains {
             index: self.index,
             counters: self.counters,

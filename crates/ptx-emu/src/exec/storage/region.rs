@@ -47,10 +47,19 @@ pub(crate) struct Site {
     pub(crate) generation: u64,
 }
 
+/// Instructions whose site is remembered.
+#[cfg(target_arch = "x86_64")]
+const SITES: usize = 256;
+
 #[cfg(target_arch = "x86_64")]
 impl Site {
+    /// Those of no instruction yet.
+    pub(crate) fn none() -> Vec<Self> {
+        vec![Self::default(); SITES]
+    }
+
     /// The number of an instruction's.
     pub(crate) fn number(pc: Pc) -> usize {
-        pc as usize % REMEMBERED
+        pc as usize % SITES
     }
 }

@@ -99,10 +99,10 @@ impl Cluster<'_> {
 
     /// Releases a barrier whose last thread has arrived (or exited).
     fn complete_bar(&mut self, cta: usize, id: usize, exited: u32) -> Checked<()> {
-        let bar = self.ctas[cta].named[id];
-        if bar.arrived == 0 {
+        if self.ctas[cta].named[id].arrived == 0 {
             return Ok(());
         }
+        let bar = self.ctas[cta].named[id];
         let expected = self.bar_expected(cta, &bar);
         if bar.arrived < expected {
             return Ok(());
