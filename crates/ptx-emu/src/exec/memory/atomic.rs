@@ -297,15 +297,15 @@ impl Word {
             match self.d {
                 Some(d) => {
                     let before = &mut w.r32[d.0 as usize].0;
-                    for lane in 0..32 {
-                        before[lane] = place(lane).read();
-                        place(lane).write(before[lane].wrapping_add(operands[lane]));
+                    for (lane, (before, operand)) in before.iter_mut().zip(operands).enumerate() {
+                        *before = place(lane).read();
+                        place(lane).write(before.wrapping_add(operand));
                     }
                 }
                 None => {
-                    for lane in 0..32 {
+                    for (lane, operand) in operands.into_iter().enumerate() {
                         let old = place(lane).read();
-                        place(lane).write(old.wrapping_add(operands[lane]));
+                        place(lane).write(old.wrapping_add(operand));
                     }
                 }
             }

@@ -115,25 +115,6 @@ impl Cluster<'_> {
         Some(span)
     }
 
-    /// As [`Cluster::find_shared`] for words that are written, where nobody asks how they lie.
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
-    #[inline]
-    fn find_updated(&mut self, w: &Warp, mask: u32, addr: Addr, at: &mut Halves) -> Option<Span> {
-        *at = shared_offsets(w, mask, addr);
-        let shared = &mut self.ctas[w.cta as usize].shared;
-        if !vectors::hold_words(*at, (SHARED_BASE, shared.len() as u64)) {
-            return None;
-        }
-        let host = HostPtr::to(shared.as_mut_ptr());
-        self.pass_words(mask);
-        Some(Span {
-            host,
-            low: 0,
-            high: 0,
-            pattern: Pattern::Scattered,
-        })
-    }
-
     /// As [`Cluster::find_shared`] for an allocation of global memory; and where what is written
     /// goes.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
@@ -208,14 +189,13 @@ impl Cluster<'_> {
     #[inline(always)]
     fn remember(&mut self, number: usize, region: &CachedRegion<'_>) {
         let generation = self.drafts.generation;
-        let site = &mut self.sites[number];
-        let known = site.base == region.base && site.generation == generation;
+        let known = self.sites.know(number, region.base, generation);
         if !known && !self.drafts.holds(region.index) {
             let (marked, strides) = match self.env.detailed_counters {
                 true => self.env.read.set(region.index),
                 false => Default::default(),
             };
-            *site = Site {
+            let site = Site {
                 base: region.base,
                 length: region.end - region.base,
                 host: region.bytes.first() as usize,
@@ -227,6 +207,7 @@ impl Cluster<'_> {
                 strides: strides.as_ptr() as usize,
                 generation,
             };
+            self.sites.set(number, region.index, site);
         }
     }
 
@@ -307,8 +288,7 @@ impl Cluster<'_> {
             };
             if self.drafts.keep(region.index, mask, at, stored(words)) {
                 // Code must not find by itself any more what has now to be looked for.
-                let theirs = self.sites.iter_mut().filter(|site| site.base == region.base);
-                theirs.for_each(|site| *site = Site::default());
+                self.sites.forget(region.index, region.base);
             }
         };
         for (word, slot) in (0..).zip(slots) {
@@ -403,12 +383,21 @@ impl Cluster<'_> {
             return false;
         }
         let mut at = [_mm512_setzero_si512(); 2];
-        let found = match self.counts_conflicts {
-            true => self.find_shared::<true, 1>(w, mask, atom.addr, &mut at),
-            false => self.find_updated(w, mask, atom.addr, &mut at),
-        };
-        let Some(span) = found else {
-            return false;
+        let span = if self.counts_conflicts {
+            let Some(span) = self.find_shared::<true, 1>(w, mask, atom.addr, &mut at) else {
+                return false;
+            };
+            span
+        } else {
+            // Nobody asks how they lie.
+            at = shared_offsets(w, mask, atom.addr);
+            let shared = &mut self.ctas[w.cta as usize].shared;
+            if !vectors::hold_words(at, (SHARED_BASE, shared.len() as u64)) {
+                return false;
+            }
+            let host = HostPtr::to(shared.as_mut_ptr());
+            self.pass_words(mask);
+            Span::apart(host)
         };
         let found = Found { span, at };
         self.counters.atomics += u64::from(mask.count_ones());
