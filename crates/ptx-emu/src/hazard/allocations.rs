@@ -162,7 +162,10 @@ impl Watcher<'_> {
         };
         let mut memory = self.detector.global();
         let kept = kept && visit.act != Act::Update;
-        let mut caller = memory.call(new, (writes, kept), over);
+        // Only what the two sides are can make an exception for one of another cluster.
+        let plain = strong == 0 && (visit.act != Act::Update || visit.agent == Agent::Thread);
+        let strangers = known.of_strangers().filter(|_| plain);
+        let mut caller = memory.call(new, (writes, kept), (over, strangers));
         parts(visit, |part| {
             let (words, bytes, lanes) = match part {
                 Part::Words(words, lanes) => (words, WHOLE, lanes),

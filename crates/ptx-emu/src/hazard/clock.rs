@@ -210,6 +210,11 @@ impl Knowledge {
         news
     }
 
+    /// Whether any access of another cluster is over, if that is the same for all of them.
+    pub(super) fn of_strangers(&self) -> Option<bool> {
+        (self.hearsay || self.others.is_empty()).then_some(self.hearsay)
+    }
+
     /// The knowledge about a cluster.
     pub(super) fn of(&self, own: u64, cluster: u64) -> Option<&View> {
         match cluster == own {

@@ -42,16 +42,23 @@ pub(super) struct Trace {
     pub(super) generic: bool,
 }
 
-/// A recorded use of a word, in one number: the access, the bytes and the lane. 0 if there is none.
+/// A recorded use of a word, in one number: the access, the bytes, the low bits of the cluster and
+/// the lane. 0 if there is none.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use(u64);
 
 /// The upper bits, which contain the lane.
-const LANE_BITS: u32 = 24;
+const LANE_BITS: u32 = 8;
 
 impl Use {
-    fn new(access: Number, bytes: u8, lane: u8) -> Self {
-        Self(u64::from(access.0) | u64::from(bytes) << 32 | u64::from(lane) << (64 - LANE_BITS))
+    fn new(access: Number, bytes: u8, cluster: u16, lane: u8) -> Self {
+        let user = u64::from(cluster) << 40 | u64::from(lane) << (64 - LANE_BITS);
+        Self(u64::from(access.0) | u64::from(bytes) << 32 | user)
+    }
+
+    /// The low bits of its cluster: one with others is another cluster.
+    fn cluster(self) -> u16 {
+        (self.0 >> 40) as u16
     }
 
     fn access(self) -> Number {
@@ -112,8 +119,39 @@ pub(super) struct Caller<F> {
     writes: bool,
     kept: bool,
     asked: Asked<F>,
+    /// Whether accesses of other clusters are over, if that is the same for all.
+    strangers: Option<bool>,
     /// The first conflict, and the word.
     pub(super) met: Option<(Met, u64)>,
+}
+
+impl<F: Fn(&Trace, bool) -> bool> Caller<F> {
+    /// Whether a use is of another cluster for sure: then nothing need be looked up.
+    #[inline(always)]
+    fn is_strange(&self, one: Use) -> bool {
+        one.access() != Number::NOBODY && one.cluster() != self.new.cluster as u16
+    }
+
+    /// Where among the uses of a word a read is recorded.
+    #[inline(always)]
+    fn place(&mut self, reads: &[Use], all: &Numbered<Trace>) -> usize {
+        let (cluster, strand) = (self.new.cluster, self.new.strand);
+        let same = |old: &Trace| (old.cluster, old.strand) == (cluster, strand);
+        let free = |old: &Use| {
+            let own = !self.is_strange(*old) && all.get(old.access()).is_none_or(same);
+            own || self.over(all, *old, false)
+        };
+        1 + reads.iter().position(free).unwrap_or(READS - 1)
+    }
+
+    /// Whether an earlier use (a write, if so) is complete.
+    #[inline(always)]
+    fn over(&mut self, all: &Numbered<Trace>, one: Use, write: bool) -> bool {
+        match self.strangers {
+            Some(over) if self.is_strange(one) => over,
+            _ => self.asked.over(all, one.access(), write),
+        }
+    }
 }
 
 /// The words of an allocation that are accessed, and their lanes.
@@ -160,18 +198,17 @@ fn touch<F: Fn(&Trace, bool) -> bool>(
     all: &Numbered<Trace>,
 ) -> Option<Met> {
     let [write, reads @ ..] = words[0];
-    let asked = &mut caller.asked;
     let mut met = None;
     if write.bytes() & bytes != 0
-        && !asked.over(all, write.access(), true)
-        && !was_seen(write, &reads, asked, all)
+        && !caller.over(all, write, true)
+        && !was_seen(write, &reads, caller, all)
     {
         met = Some(write);
     }
-    let (new, access) = (&caller.new, caller.access);
+    let (new, access) = (caller.new, caller.access);
+    let cluster = new.cluster as u16;
     if caller.writes {
-        let early =
-            |read: &&Use| read.bytes() & bytes != 0 && !asked.over(all, read.access(), false);
+        let early = |read: &&Use| read.bytes() & bytes != 0 && !caller.over(all, **read, false);
         let wrote = met.is_some();
         let met = met.or_else(|| reads.iter().find(early).copied());
         let parts = |old: &Trace| {
@@ -184,7 +221,7 @@ fn touch<F: Fn(&Trace, bool) -> bool>(
         };
         lanes.each(words, |word, lane| {
             *word = [
-                Use::new(access, bytes, lane),
+                Use::new(access, bytes, cluster, lane),
                 Use::default(),
                 Use::default(),
             ];
@@ -193,13 +230,10 @@ fn touch<F: Fn(&Trace, bool) -> bool>(
         return Some(Met { old, wrote });
     }
     if caller.kept {
-        let same = |old: &Trace| (old.cluster, old.strand) == (new.cluster, new.strand);
-        let free = |old: &Use| {
-            let access = old.access();
-            all.get(access).is_none_or(same) || asked.over(all, access, false)
-        };
-        let i = 1 + reads.iter().position(free).unwrap_or(READS - 1);
-        lanes.each(words, |word, lane| word[i] = Use::new(access, bytes, lane));
+        let i = caller.place(&reads, all);
+        lanes.each(words, |word, lane| {
+            word[i] = Use::new(access, bytes, cluster, lane);
+        });
     }
     let old = met?.trace(all)?;
     Some(Met { old, wrote: true })
@@ -209,14 +243,14 @@ fn touch<F: Fn(&Trace, bool) -> bool>(
 fn was_seen<F: Fn(&Trace, bool) -> bool>(
     write: Use,
     reads: &[Use],
-    asked: &mut Asked<F>,
+    caller: &mut Caller<F>,
     all: &Numbered<Trace>,
 ) -> bool {
     let strong = |one: Use| all.get(one.access()).is_some_and(|old| old.strength > 0);
     strong(write)
         && reads.iter().any(|&read| {
             let saw = strong(read) && read.bytes() & write.bytes() != 0;
-            saw && asked.over(all, read.access(), false)
+            saw && caller.over(all, read, false)
         })
 }
 
@@ -317,13 +351,14 @@ impl Global {
         true
     }
 
-    /// Begins an access. `over` returns whether an earlier one (a write, if so) is complete by now;
-    /// a read is `kept` for later writes to conflict with.
+    /// Begins an access. `over` returns whether an earlier one (a write, if so) is complete by now,
+    /// and `strangers` the same of all those of other clusters, if there is one answer; a read is
+    /// `kept` for later writes to conflict with.
     pub(super) fn call<F: Fn(&Trace, bool) -> bool>(
         &mut self,
         new: Trace,
         (writes, kept): (bool, bool),
-        over: F,
+        (over, strangers): (F, Option<bool>),
     ) -> Caller<F> {
         self.sweep();
         let hint = new
@@ -340,6 +375,7 @@ impl Global {
             writes,
             kept,
             asked: Asked::new(over),
+            strangers,
             met: None,
         }
     }
@@ -358,6 +394,19 @@ impl Global {
         } = reached;
         // Reads that are not kept only conflict with earlier writes.
         let make = caller.writes || caller.kept;
+        // Most reads of single words are of what nobody has written.
+        if words.end - words.start == 1 && caller.kept && !caller.writes {
+            let (page, at) = (words.start / WORDS as u64, words.start % WORDS as u64);
+            if let Some((page, all)) = self.page(region, page as usize, true)
+                && let [write, reads @ ..] = page[at as usize]
+                && write.bytes() & bytes == 0
+            {
+                let place = caller.place(&reads, all);
+                let (access, cluster) = (caller.access, caller.new.cluster as u16);
+                page[at as usize][place] = Use::new(access, bytes, cluster, lanes.first());
+                return;
+            }
+        }
         let mut first = words.start;
         while first < words.end {
             let (page, at) = (first / WORDS as u64, (first % WORDS as u64) as usize);
@@ -403,7 +452,12 @@ impl Global {
         for page in self.pages.iter_mut().flatten().flatten() {
             pages += 1;
             for one in page.as_flattened_mut() {
-                *one = Use::new(kept.keep(one.access()), one.bytes(), one.lane());
+                *one = Use::new(
+                    kept.keep(one.access()),
+                    one.bytes(),
+                    one.cluster(),
+                    one.lane(),
+                );
             }
         }
         self.accesses = kept.done();
@@ -470,7 +524,8 @@ mod tests {
         over: impl Fn(&Trace, bool) -> bool,
     ) -> Option<Met> {
         let bytes = new.bytes;
-        let mut caller = global.call(Trace { bytes: 0, ..new }, (writes, kept), over);
+        let new = Trace { bytes: 0, ..new };
+        let mut caller = global.call(new, (writes, kept), (over, None));
         let reached = Reached {
             region,
             words: word..word + 1,
@@ -517,8 +572,10 @@ mod tests {
                 ..by(draw(3), 0)
             };
             let known = new.number.saturating_sub(draw(8));
-            let over = |old: &Trace, write: bool| {
-                old.strand == new.strand || old.number <= known || write && old.pc == new.pc
+            let strangers = [None, None, Some(false), Some(true)][draw(4) as usize];
+            let over = |old: &Trace, write: bool| match strangers {
+                Some(over) if old.cluster != new.cluster => over,
+                _ => old.strand == new.strand || old.number <= known || write && old.pc == new.pc,
             };
             let how = (draw(3) == 0, draw(4) > 0);
             let bytes = [WHOLE, WHOLE, 0b11, 0b1100][draw(4) as usize];
@@ -529,9 +586,10 @@ mod tests {
                 bytes,
                 lanes,
             };
-            let mut caller = together.call(new, how, over);
+            // Those of other clusters need not be looked up.
+            let mut caller = together.call(new, how, (over, strangers));
             together.touch(&mut caller, reached(first..first + many, lanes));
-            let mut single = apart.call(new, how, over);
+            let mut single = apart.call(new, how, (over, None));
             for i in 0..many {
                 let word = first + i;
                 let lanes = lanes.after(i as u32);

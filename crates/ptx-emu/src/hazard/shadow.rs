@@ -198,6 +198,11 @@ impl Lanes {
         Self::from(lane, u32::MAX)
     }
 
+    /// The first one.
+    pub(super) fn first(self) -> u8 {
+        self.first
+    }
+
     /// The same without the first words.
     #[inline]
     pub(super) fn after(self, words: u32) -> Self {

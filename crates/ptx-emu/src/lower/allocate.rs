@@ -33,6 +33,7 @@ pub(crate) fn allocate(
         plan.slots[file as usize][id as usize] = plan.used[file as usize];
         plan.used[file as usize] += 1;
     }
+    plan.read = read(program);
     let touches = Touches::of_groups(survey, program);
     for blocks in blocks {
         let slots = FILES.map(|file| {
@@ -43,6 +44,20 @@ pub(crate) fn allocate(
         });
         plan.body_slots.push(slots);
     }
+}
+
+/// The 32-bit registers that some instruction reads.
+fn read(program: &Program) -> BTreeSet<u32> {
+    let mut read = BTreeSet::new();
+    for inst in &program.insts {
+        inst.op
+            .registers(&program.slot_pool, &mut |role, register| {
+                if let (true, Register::W32(R32(id))) = (role.reads(), register) {
+                    read.insert(id);
+                }
+            });
+    }
+    read
 }
 
 /// Pinned registers and the destinations of their moves: a copy of a result in flight is in flight

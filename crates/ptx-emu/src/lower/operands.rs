@@ -92,6 +92,17 @@ impl<'a> Emitter<'_, 'a> {
         }
     }
 
+    /// As [`Emitter::dslot`], the sink if nothing reads the register.
+    pub(super) fn wanted(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<Slot> {
+        let slot = self.dslot(operand, bits)?;
+        let Slot::W32(_) = slot else {
+            return Ok(slot);
+        };
+        let register = self.target(operand, bits)?;
+        let read = self.plan.is_none_or(|plan| plan.read.contains(&register.id));
+        Ok(if read { slot } else { Slot::Sink })
+    }
+
     /// A destination register of any width at least `bits`, with its width.
     pub(super) fn wide_target(&mut self, operand: &Operand<'a>, bits: u32) -> Lowered<(Slot, u32)> {
         if matches!(operand, Operand::Sink) {

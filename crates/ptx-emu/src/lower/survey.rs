@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     pub reconverge: HashMap<Pc, Pc>,
     /// Absolute address of each shared variable.
     pub shared: Vec<u32>,
+    /// 32-bit virtual registers that some instruction reads.
+    pub read: BTreeSet<u32>,
     /// Hazards of its registers.
     pub register_hazards: Vec<RegisterHazard>,
 }

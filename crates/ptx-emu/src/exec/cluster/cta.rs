@@ -26,6 +26,8 @@ pub(crate) struct Cta {
     /// Destinations of bulk copies under way.
     pub(crate) in_flight: Vec<InFlight>,
     pub(crate) named: Vec<NamedBarrier>,
+    /// Those that somebody has arrived at, a bit each.
+    pub(crate) awaited: u16,
     /// Boxed, because a warp is taken out for each of its turns, many of which are short.
     #[expect(clippy::vec_box, reason = "a turn swaps pointers, not warps")]
     pub(crate) warps: Vec<Box<Warp>>,

@@ -323,6 +323,7 @@ impl<'a> Env<'a> {
             tmem,
             in_flight,
             named,
+            awaited: 0,
             warps: storage,
             running: warps,
             asleep: 0,

@@ -15,8 +15,6 @@ pub(crate) mod template;
 
 use std::collections::{BTreeMap, HashMap};
 
-#[cfg(target_arch = "x86_64")]
-use super::checked::Checked;
 use super::clock::{Clocks, EventTime};
 use super::origin::Origin;
 use super::warp::{Wait, Warp};
@@ -28,7 +26,7 @@ use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::mbarrier::helper;
 use crate::exec::storage::named::ClusterBarrier;
 #[cfg(target_arch = "x86_64")]
-use crate::exec::storage::region::Site;
+use crate::exec::storage::region::Sites;
 use crate::exec::storage::region::{CachedRegion, REMEMBERED};
 use crate::exec::storage::span::Layout;
 use crate::exec::trace::recorder::Recorder;
@@ -40,7 +38,9 @@ use cta::Cta;
 use env::Env;
 use jobs::{Due, Pending};
 use printed::Printed;
-use spares::layouts;
+use spares::{layouts, warp};
+#[cfg(target_arch = "x86_64")]
+use spares::sites;
 
 /// What an instruction did to its warp.
 pub(crate) enum Flow {
@@ -67,7 +67,7 @@ pub(crate) struct Cluster<'a> {
     /// The allocations recent loads and stores were in, by program counter.
     pub(super) regions: [CachedRegion<'a>; REMEMBERED],
     #[cfg(target_arch = "x86_64")]
-    pub(super) sites: [Site; REMEMBERED],
+    pub(super) sites: Sites,
     /// How their lanes lay.
     pub(super) layouts: Vec<Layout>,
     pub(crate) drafts: Drafts,
@@ -98,10 +98,11 @@ pub(crate) struct Cluster<'a> {
     /// The kernel's machine code, if it has any yet.
     #[cfg(target_arch = "x86_64")]
     pub(super) code: Option<&'a Code>,
-    /// What the last instruction of machine code came to, if it did not just go on: for which
-    /// lanes, and whether it is observable.
+    /// The last instruction of machine code did not just go on, and its fault, if it was one.
     #[cfg(target_arch = "x86_64")]
-    pub(super) stopped: Option<(u32, bool, Checked<Flow>)>,
+    pub(super) stopped: bool,
+    #[cfg(target_arch = "x86_64")]
+    pub(super) failed: Option<Box<FaultKind>>,
 }
 
 /// What the scheduler of a cluster goes by.
@@ -118,7 +119,7 @@ pub(crate) struct Turns {
     pub(crate) stalls: Stalls,
     /// Instructions of its longest warp, and nanoseconds that it slept.
     pub(crate) longest_warp: u64,
-    /// Stands in the place of the warp whose turn it is.
+    /// Stands in the place of the warp whose turn it is; none during one.
     pub(crate) spare: Option<Box<Warp>>,
     /// When the wall clock is looked at again.
     pub(crate) next_look: EventTime,
@@ -135,6 +136,10 @@ impl<'a> Cluster<'a> {
     pub(crate) fn new(env: &'a Env<'a>, index: u64) -> Self {
         let ranks = env.cluster.iter().product::<u32>();
         let ctas = (0..ranks).map(|rank| env.cta(index, rank)).collect();
+        #[cfg(target_arch = "x86_64")]
+        let (generation, sites) = sites(env.launch_id);
+        #[cfg(not(target_arch = "x86_64"))]
+        let generation = 1;
         let mut cluster = Self {
             env,
             index,
@@ -145,9 +150,9 @@ impl<'a> Cluster<'a> {
             last_region: CachedRegion::default(),
             regions: Default::default(),
             #[cfg(target_arch = "x86_64")]
-            sites: Default::default(),
+            sites,
             layouts: layouts(),
-            drafts: Drafts::new(env.all_clusters() > 1),
+            drafts: Drafts::new(env.all_clusters() > 1, generation),
             printed: Printed::default(),
             clocks: Clocks::since(env.began(index)),
             events: BTreeMap::new(),
@@ -162,11 +167,16 @@ impl<'a> Cluster<'a> {
             recorder: None,
             ear: env.listener.and_then(|listener| listener.attend(index)),
             passes: HashMap::new(),
-            turns: Turns::default(),
+            turns: Turns {
+                spare: Some(warp()),
+                ..Turns::default()
+            },
             #[cfg(target_arch = "x86_64")]
             code: None,
             #[cfg(target_arch = "x86_64")]
-            stopped: None,
+            stopped: false,
+            #[cfg(target_arch = "x86_64")]
+            failed: None,
         };
         cluster.counters.ctas = u64::from(ranks);
         for (cta, rank) in cluster.ctas.iter_mut().zip(0..) {

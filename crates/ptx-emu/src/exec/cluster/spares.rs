@@ -7,6 +7,9 @@
 use std::cell::RefCell;
 
 use super::cta::Cta;
+use crate::exec::warp::Warp;
+#[cfg(target_arch = "x86_64")]
+use crate::exec::storage::region::Sites;
 use crate::exec::storage::span::{LAYOUTS, Layout};
 
 /// Bytes a host thread keeps, at most.
@@ -18,7 +21,11 @@ thread_local! {
 
 struct Spares {
     ctas: Vec<Cta>,
+    /// Stands in for the warp whose turn it is.
+    warp: Option<Box<Warp>>,
     layouts: Vec<Vec<Layout>>,
+    #[cfg(target_arch = "x86_64")]
+    sites: Option<(u64, u64, Sites)>,
     bytes: usize,
 }
 
@@ -26,7 +33,10 @@ impl Spares {
     const fn new() -> Self {
         Self {
             ctas: Vec::new(),
+            warp: None,
             layouts: Vec::new(),
+            #[cfg(target_arch = "x86_64")]
+            sites: None,
             bytes: 0,
         }
     }
@@ -46,6 +56,17 @@ pub(crate) fn cta() -> Cta {
         spares.bytes -= cta.storage();
         cta
     })
+}
+
+/// A warp to stand in for others.
+pub(crate) fn warp() -> Box<Warp> {
+    let spare = SPARES.with_borrow_mut(|spares| spares.warp.take());
+    spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)))
+}
+
+/// Leaves it to the next cluster.
+pub(crate) fn leave_warp(warp: Box<Warp>) {
+    SPARES.with_borrow_mut(|spares| spares.warp = Some(warp));
 }
 
 /// Leaves a CTA's storage to the next one.
@@ -76,6 +97,26 @@ pub(crate) fn leave_layouts(layouts: Vec<Layout>) {
             spares.layouts.push(layouts);
         }
     });
+}
+
+/// Where the loads of another cluster of a launch were, and the number of the drafts they hold for;
+/// it can be that of a cluster that has written nothing.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn sites(launch: u64) -> (u64, Sites) {
+    match SPARES.with_borrow_mut(|spares| spares.sites.take()) {
+        Some((number, generation, sites)) if number == launch => (generation, sites),
+        Some((_, _, mut sites)) => {
+            sites.clear();
+            (1, sites)
+        }
+        None => (1, Sites::none()),
+    }
+}
+
+/// Leaves them to the next cluster.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn leave_sites(launch: u64, generation: u64, sites: Sites) {
+    SPARES.with_borrow_mut(|spares| spares.sites = Some((launch, generation, sites)));
 }
 
 #[cfg(test)]

@@ -136,6 +136,14 @@ impl Cluster<'_> {
         footprint.mark_lanes(region, &lanes, (low, high + 1));
     }
 
+    /// As [`Cluster::pass`] for a word of shared memory that each of some lanes writes, where nobody
+    /// listens or looks at sectors.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn pass_words(&mut self, mask: u32) {
+        self.counters.shared_written += 4 * u64::from(mask.count_ones());
+    }
+
     /// Notes a load of bytes that are still on their way.
     #[inline(never)]
     fn overtakes(&mut self, visit: &Visit<'_>, cta: u32) {

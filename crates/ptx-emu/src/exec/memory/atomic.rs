@@ -276,11 +276,41 @@ impl Word {
     ) -> bool {
         // SAFETY: by this function's contract. The commonest is inlined.
         unsafe {
-            match op {
-                AtomOp::Add => self.each(w, mask, lanes, u32::wrapping_add),
+            match (op, mask) {
+                (AtomOp::Add, u32::MAX) => self.add_all(w, lanes),
+                (AtomOp::Add, _) => self.each(w, mask, lanes, u32::wrapping_add),
                 _ => self.any(w, mask, op, lanes),
             }
         }
+    }
+
+    /// Adds for all lanes, and keeps what was there only if there is a register for it.
+    ///
+    /// # Safety
+    /// As for [`Word::update`].
+    #[inline(always)]
+    unsafe fn add_all(&self, w: &mut Warp, (span, at): (Span, &[u32; 32])) -> bool {
+        let operands = *w.get(self.b);
+        let place = |lane: usize| span.host.offset(at[lane] as usize).cast::<u32>();
+        // SAFETY: by this function's contract.
+        unsafe {
+            match self.d {
+                Some(d) => {
+                    let before = &mut w.r32[d.0 as usize].0;
+                    for (lane, (before, operand)) in before.iter_mut().zip(operands).enumerate() {
+                        *before = place(lane).read();
+                        place(lane).write(before.wrapping_add(operand));
+                    }
+                }
+                None => {
+                    for (lane, operand) in operands.into_iter().enumerate() {
+                        let old = place(lane).read();
+                        place(lane).write(old.wrapping_add(operand));
+                    }
+                }
+            }
+        }
+        operands.iter().fold(0, |any, operand| any | operand) != 0
     }
 
     /// # Safety

@@ -10,17 +10,68 @@ use super::access::Access;
 use super::atomic::Word;
 use super::moves::{Found, read_slots, write_slots};
 use crate::exec::cluster::Cluster;
-use crate::exec::lanes::{Halves, load};
+use crate::exec::lanes::{Halves, V32, load, store};
 use crate::exec::listen::visit::Room;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::storage::page::PAGE;
 use crate::exec::storage::pointers::HostPtr;
 use crate::exec::storage::region::{CachedRegion, REMEMBERED, Site};
 use crate::exec::storage::span::{LAYOUTS, Pattern, Span};
+use crate::exec::storage::stores::Lie;
 use crate::exec::storage::vectors::{self, common, confine, lanes_equal, offsets, place};
 use crate::exec::storage::window::{Window, window_of};
 use crate::exec::warp::Warp;
-use crate::op::{Addr, Base, Op, R64, SHARED_BASE, Space, pool};
+use crate::op::{Addr, Base, Op, R64, SHARED_BASE, Slot, Space, pool};
+
+/// Where what a warp writes goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    /// Where it was found.
+    Here,
+    /// Into several private pages.
+    Pages,
+    /// It is kept as it is.
+    AsItIs,
+}
+
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn stored(v: Halves) -> V32 {
+    let mut row = V32([0; 32]);
+    store(&mut row.0, v);
+    row
+}
+
+/// The low words of double words, and the high ones.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+#[inline]
+fn halves_of(wide: &[u64; 32]) -> [Halves; 2] {
+    let high = std::array::from_fn(
+        #[inline(always)]
+        |lane| wide[lane] >> 32,
+    );
+    [offsets(wide, 0, 0).0, offsets(&high, 0, 0).0]
+}
+
+/// The lanes' offsets into shared memory; those outside the mask repeat its first one.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+#[inline]
+fn shared_offsets(w: &Warp, mask: u32, addr: Addr) -> Halves {
+    let offset = _mm512_set1_epi32(addr.offset as i32);
+    let base = match addr.base {
+        Base::R32(r) => load(w.get(r)),
+        Base::R64(r) => offsets(w.get64(r), 0, 0).0,
+        _ => [_mm512_setzero_si512(); 2],
+    };
+    let at = base.map(
+        #[inline(always)]
+        |base| _mm512_add_epi32(base, offset),
+    );
+    match mask {
+        u32::MAX => at,
+        _ => confine(at, mask),
+    }
+}
 
 impl Cluster<'_> {
     /// Finds the lanes of an access to the CTA's shared memory, and counts it; `at` becomes their
@@ -36,19 +87,7 @@ impl Cluster<'_> {
         at: &mut Halves,
     ) -> Option<Span> {
         let bytes = 4 * N as u32;
-        let offset = _mm512_set1_epi32(addr.offset as i32);
-        let base = match addr.base {
-            Base::R32(r) => load(w.get(r)),
-            Base::R64(r) => offsets(w.get64(r), 0, 0).0,
-            _ => [_mm512_setzero_si512(); 2],
-        };
-        *at = base.map(
-            #[inline(always)]
-            |base| _mm512_add_epi32(base, offset),
-        );
-        if mask != u32::MAX {
-            *at = confine(*at, mask);
-        }
+        *at = shared_offsets(w, mask, addr);
         let cta = &mut self.ctas[w.cta as usize];
         let host = HostPtr::to(cta.shared.as_mut_ptr());
         let bounds = (SHARED_BASE, cta.shared.len() as u64);
@@ -76,8 +115,8 @@ impl Cluster<'_> {
         Some(span)
     }
 
-    /// As [`Cluster::find_shared`] for an allocation of global memory; and whether the lanes write
-    /// to several private pages of it.
+    /// As [`Cluster::find_shared`] for an allocation of global memory; and where what is written
+    /// goes.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
     #[inline]
     fn find_global<const WRITE: bool, const N: usize>(
@@ -86,7 +125,7 @@ impl Cluster<'_> {
         mask: u32,
         (r, offset): (R64, i64),
         at: &mut Halves,
-    ) -> Option<(Span, bool)> {
+    ) -> Option<(Span, Goes)> {
         let bytes = 4 * N as u32;
         let r = w.get64(r);
         let slot = w.pc as usize % REMEMBERED;
@@ -112,14 +151,15 @@ impl Cluster<'_> {
         let bounds = (0, region.end - region.base);
         let host = HostPtr::to(region.bytes.first());
         let (mut span, _) = place(layout, *at, mask, bytes, bounds, host)?;
-        let mut pages = false;
+        let mut goes = Goes::Here;
         if self.drafts.concern(region.index, WRITE) {
             match (WRITE, Drafts::together(span.low.into(), span.high.into())) {
+                (true, _) if self.drafts.keeps(region.index) => goes = Goes::AsItIs,
                 (_, true) => {
                     let found = Found { span, at: *at };
                     span.host = self.drafted(&region, &found, bytes, WRITE);
                 }
-                (true, false) => pages = true,
+                (true, false) => goes = Goes::Pages,
                 (false, false) => return None,
             }
         }
@@ -142,21 +182,20 @@ impl Cluster<'_> {
                 access,
             );
         }
-        Some((span, pages))
+        Some((span, goes))
     }
 
     /// Lets code find an allocation by itself.
     #[inline(always)]
     fn remember(&mut self, number: usize, region: &CachedRegion<'_>) {
         let generation = self.drafts.generation;
-        let site = &mut self.sites[number];
-        let known = site.base == region.base && site.generation == generation;
+        let known = self.sites.know(number, region.base, generation);
         if !known && !self.drafts.holds(region.index) {
             let (marked, strides) = match self.env.detailed_counters {
                 true => self.env.read.set(region.index),
                 false => Default::default(),
             };
-            *site = Site {
+            let site = Site {
                 base: region.base,
                 length: region.end - region.base,
                 host: region.bytes.first() as usize,
@@ -168,6 +207,7 @@ impl Cluster<'_> {
                 strides: strides.as_ptr() as usize,
                 generation,
             };
+            self.sites.set(number, region.index, site);
         }
     }
 
@@ -222,6 +262,48 @@ impl Cluster<'_> {
         (of_page, lanes)
     }
 
+    /// Keeps a store as it is.
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+    #[inline]
+    fn keep_words(
+        &mut self,
+        w: &Warp,
+        (region, mask): (&CachedRegion<'_>, u32),
+        slots: &[Slot],
+        found: &Found,
+    ) {
+        let span = found.span;
+        let mut keep = |word: u32, words: Halves| {
+            let at = match span.pattern {
+                Pattern::Run if slots.len() == 1 && !matches!(slots[0], Slot::W64(_)) => {
+                    Lie::Run(span.low)
+                }
+                _ => {
+                    let offset = _mm512_set1_epi32(4 * word as i32);
+                    Lie::Apart(stored(found.at.map(
+                        #[inline(always)]
+                        |at| _mm512_add_epi32(at, offset),
+                    )))
+                }
+            };
+            if self.drafts.keep(region.index, mask, at, stored(words)) {
+                // Code must not find by itself any more what has now to be looked for.
+                self.sites.forget(region.index, region.base);
+            }
+        };
+        for (word, slot) in (0..).zip(slots) {
+            match *slot {
+                Slot::W32(r) => keep(word, load(w.get(r))),
+                Slot::W64(r) => {
+                    let [low, high] = halves_of(w.get64(r));
+                    keep(0, low);
+                    keep(1, high);
+                }
+                Slot::Sink => {}
+            }
+        }
+    }
+
     /// A load or store of [`WordAccess`](crate::exec::native::WordAccess); false if it is not a usual one,
     /// and then nothing is done.
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,popcnt")]
@@ -243,14 +325,14 @@ impl Cluster<'_> {
         let span = match (SHARED, addr.base) {
             (true, _) => {
                 let span = self.find_shared::<WRITE, N>(w, mask, addr, &mut at);
-                span.map(|span| (span, false))
+                span.map(|span| (span, Goes::Here))
             }
             (false, Base::R64(r)) => {
                 self.find_global::<WRITE, N>(w, mask, (r, addr.offset), &mut at)
             }
             _ => None,
         };
-        let Some((span, pages)) = span else {
+        let Some((span, goes)) = span else {
             return false;
         };
         let found = Found { span, at };
@@ -263,12 +345,16 @@ impl Cluster<'_> {
             unsafe { read_slots::<N>(w, mask, slots, &found) };
             return true;
         }
-        if !pages {
+        if goes == Goes::Here {
             // SAFETY: as above.
             unsafe { write_slots::<N>(w, mask, slots, &found) };
             return true;
         }
         let region = self.regions[w.pc as usize % REMEMBERED];
+        if goes == Goes::AsItIs {
+            self.keep_words(w, (&region, mask), slots, &found);
+            return true;
+        }
         let mut left = mask;
         while left != 0 {
             let (of_page, lanes) = self.in_page(&region, &found, left, 4 * N as u32);
@@ -297,8 +383,21 @@ impl Cluster<'_> {
             return false;
         }
         let mut at = [_mm512_setzero_si512(); 2];
-        let Some(span) = self.find_shared::<true, 1>(w, mask, atom.addr, &mut at) else {
-            return false;
+        let span = if self.counts_conflicts {
+            let Some(span) = self.find_shared::<true, 1>(w, mask, atom.addr, &mut at) else {
+                return false;
+            };
+            span
+        } else {
+            // Nobody asks how they lie.
+            at = shared_offsets(w, mask, atom.addr);
+            let shared = &mut self.ctas[w.cta as usize].shared;
+            if !vectors::hold_words(at, (SHARED_BASE, shared.len() as u64)) {
+                return false;
+            }
+            let host = HostPtr::to(shared.as_mut_ptr());
+            self.pass_words(mask);
+            Span::apart(host)
         };
         let found = Found { span, at };
         self.counters.atomics += u64::from(mask.count_ones());

@@ -1,8 +1,8 @@
-//! Loads and stores of whole warps to one place, or to one word after another.
+//! Loads and stores of words without a call.
 //!
-//! What `memory::words` does when all lanes of a warp lie so, without a call: it
-//! counts and marks the same. Whatever else an access is, code finds out before it has done
-//! anything, and calls the function.
+//! What `memory::words` does when all lanes of a warp lie in one place, or one behind the other:
+//! it counts and marks the same. Other lanes are for [`super::apart`]. Whatever else an access is,
+//! code finds out before it has done anything, and calls the function.
 
 use std::mem::offset_of;
 
@@ -64,14 +64,16 @@ impl WordAccess {
 }
 
 /// An access that code can do itself.
-struct Plain<'p> {
-    words: WordAccess,
-    addr: Addr,
-    slots: &'p [Slot],
-    writes: bool,
-    /// Where the code goes on if the lanes lie in another way.
-    otherwise: CodeLabel,
-    done: CodeLabel,
+pub(super) struct Plain<'p> {
+    pub(super) words: WordAccess,
+    pub(super) addr: Addr,
+    pub(super) slots: &'p [Slot],
+    pub(super) writes: bool,
+    /// Where the code goes on if the lanes lie apart.
+    apart: CodeLabel,
+    /// Where it goes on to the function.
+    pub(super) otherwise: CodeLabel,
+    pub(super) done: CodeLabel,
 }
 
 /// How all lanes lie.
@@ -85,7 +87,7 @@ enum Lie {
 
 impl Plain<'_> {
     /// Bytes of a lane.
-    fn each(&self) -> i32 {
+    pub(super) fn each(&self) -> i32 {
         4 * self.words.each as i32
     }
 
@@ -104,19 +106,28 @@ impl Plain<'_> {
 }
 
 /// A field of [`Arguments`], to which r8 points.
-fn call(field: usize) -> AsmMemoryOperand {
+pub(super) fn call(field: usize) -> AsmMemoryOperand {
     qword_ptr(r8 + field as i32)
 }
 
+/// The fields of a [`Site`], to the first of which r9 points.
+pub(super) fn of_site(site: usize) -> impl Fn(usize) -> AsmMemoryOperand {
+    move |field| qword_ptr(r9 + (site * size_of::<Site>() + field) as i32)
+}
+
 impl Writer<'_> {
-    /// Does an access whose lanes all are active and lie in one place, or one behind the other,
-    /// and is done; goes on otherwise.
-    pub(super) fn access(&mut self, pc: Pc, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
+    /// Does an access of words and is done; goes on otherwise, and at `skipped` if it is for no
+    /// lanes.
+    pub(super) fn access(
+        &mut self,
+        pc: Pc,
+        inst: &Inst,
+        (done, skipped): (CodeLabel, CodeLabel),
+    ) -> Result<(), IcedError> {
         let (Op::Ld { d: list, addr, .. } | Op::St { s: list, addr, .. }) = inst.op else {
             return Ok(());
         };
-        let whole = self.kind == Kind::Whole && inst.guard.pred.is_none();
-        let words = WordAccess::of(self.program, &inst.op).filter(|_| whole);
+        let words = WordAccess::of(self.program, &inst.op).filter(|_| self.kind != Kind::Stepped);
         let Some(words) = words.filter(|_| i32::try_from(addr.offset).is_ok()) else {
             return Ok(());
         };
@@ -125,26 +136,36 @@ impl Writer<'_> {
             addr,
             slots: pool(self.program, list),
             writes: matches!(inst.op, Op::St { .. }),
+            apart: self.asm.create_label(),
             otherwise: self.asm.create_label(),
             done,
         };
-        // Stores to global memory go to private pages, and few stores to one place.
-        if plain.writes && !(words.shared && plain.runs()) {
+        // Stores to global memory go to private pages.
+        if plain.writes && !words.shared {
             return Ok(());
         }
-        self.asm.cmp(active(), -1)?;
-        self.asm.jne(plain.otherwise)?;
-        self.asm.mov(r8, qword_ptr(rsp))?;
-        match (words.shared, addr.base) {
-            (true, base) => self.shared_access(&plain, base)?,
-            (false, Base::R64(r)) => self.global_load(&plain, r, Site::number(pc))?,
-            _ => {}
+        if self.kind == Kind::Whole && inst.guard.pred.is_none() {
+            self.asm.cmp(active(), -1)?;
+            self.asm.jne(plain.otherwise)?;
+            self.asm.mov(r8, qword_ptr(rsp))?;
+            match (words.shared, addr.base) {
+                (true, base) => self.shared_access(&plain, base)?,
+                (false, Base::R64(r)) => self.global_load(&plain, r, Site::number(pc))?,
+                _ => {}
+            }
+            self.asm.set_label(&mut plain.apart)?;
+            self.asm.mov(eax, -1)?;
+        } else {
+            self.load_lanes(inst.guard, skipped)?;
+            self.asm.mov(r8, qword_ptr(rsp))?;
         }
+        self.lanes_apart(&plain, Site::number(pc))?;
         self.asm.set_label(&mut plain.otherwise)?;
         self.asm.nop()
     }
 
-    fn shared_access(&mut self, plain: &Plain<'_>, base: Base) -> Result<(), IcedError> {
+    /// Loads the addresses of shared memory that a register has into zmm16 and zmm17.
+    pub(super) fn shared_addresses(&mut self, base: Base) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         match base {
             Base::R32(r) => {
@@ -163,12 +184,27 @@ impl Writer<'_> {
                 asm.vpmovqd(ymm19, zmm19)?;
                 asm.vinserti64x4(zmm17, zmm17, ymm19, 1)?;
             }
-            _ if plain.writes => return Ok(()),
             _ => {
-                asm.mov(ecx, plain.addr.offset as i32)?;
-                return self.shared_lanes(plain, Lie::Same);
+                asm.vpxord(zmm16, zmm16, zmm16)?;
+                asm.vpxord(zmm17, zmm17, zmm17)?;
             }
         }
+        Ok(())
+    }
+
+    fn shared_access(&mut self, plain: &Plain<'_>, base: Base) -> Result<(), IcedError> {
+        if plain.writes && !plain.runs() {
+            return Ok(());
+        }
+        if !matches!(base, Base::R32(_) | Base::R64(_)) {
+            if !plain.writes {
+                self.asm.mov(ecx, plain.addr.offset as i32)?;
+                self.shared_lanes(plain, Lie::Same)?;
+            }
+            return Ok(());
+        }
+        self.shared_addresses(base)?;
+        let asm = &mut self.asm;
         asm.vpbroadcastd(zmm20, xmm16)?;
         asm.vmovd(ecx, xmm16)?;
         asm.add(ecx, plain.addr.offset as i32)?;
@@ -193,7 +229,7 @@ impl Writer<'_> {
             asm.vpcmpneqd(k1, zmm16, constant_part(steps, 0))?;
             asm.vpcmpneqd(k2, zmm17, constant_part(steps, 1))?;
             asm.kortestw(k1, k2)?;
-            asm.jne(plain.otherwise)?;
+            asm.jne(plain.apart)?;
             self.shared_lanes(plain, Lie::Run)?;
         }
         Ok(())
@@ -267,7 +303,7 @@ impl Writer<'_> {
         asm.vmovq(rcx, xmm16)?;
         asm.add(rcx, plain.addr.offset as i32)?;
         asm.mov(r9, call(offset_of!(Arguments, sites)))?;
-        let site = |field: usize| qword_ptr(r9 + (site * size_of::<Site>() + field) as i32);
+        let site = of_site(site);
         asm.sub(rcx, site(offset_of!(Site, base)))?;
         asm.mov(rax, call(offset_of!(Arguments, generation)))?;
         asm.mov(rax, qword_ptr(rax))?;
@@ -278,7 +314,7 @@ impl Writer<'_> {
             asm.vpcmpneqq(k, lane, zmm20)?;
         }
         self.if_any(parted)?;
-        self.global_lanes(plain, Lie::Same, site)?;
+        self.global_lanes(plain, Lie::Same, &site)?;
         self.asm.set_label(&mut parted)?;
         self.asm.nop()?;
         if plain.runs() {
@@ -291,8 +327,8 @@ impl Writer<'_> {
                 asm.vpsubq(lane, lane, zmm20)?;
                 asm.vpcmpneqq(k, lane, constant_part(steps, q))?;
             }
-            self.if_any(plain.otherwise)?;
-            self.global_lanes(plain, Lie::Run, site)?;
+            self.if_any(plain.apart)?;
+            self.global_lanes(plain, Lie::Run, &site)?;
         }
         Ok(())
     }
@@ -310,7 +346,7 @@ impl Writer<'_> {
         &mut self,
         plain: &Plain<'_>,
         lie: Lie,
-        site: impl Fn(usize) -> AsmMemoryOperand,
+        site: &impl Fn(usize) -> AsmMemoryOperand,
     ) -> Result<(), IcedError> {
         let asm = &mut self.asm;
         asm.mov(rdx, site(offset_of!(Site, length)))?;

@@ -155,6 +155,7 @@ fn assemble(program: &Program, helpers: &Helpers) -> Result<Option<Code>, IcedEr
             helpers,
             kind: Kind::Stepped,
             lanes: Lanes::All,
+            held: None,
             subnormals: default_subnormals(program),
         },
         joins,
@@ -292,6 +293,7 @@ impl Compiler<'_> {
         for (class, &n) in counts.iter().enumerate().filter(|(_, n)| **n > 0) {
             asm.add(count(class), n)?;
         }
+        self.writer.held = None;
         for pc in first..last {
             self.instruction(pc)?;
         }
@@ -339,6 +341,7 @@ impl Compiler<'_> {
     fn computed(&mut self, inst: &Inst, done: CodeLabel) -> Result<(), IcedError> {
         let writer = &mut self.writer;
         writer.find_lanes(inst.guard, done)?;
+        writer.let_go(&inst.op);
         let written = writer.integer(&inst.op)?
             || writer.float(&inst.op)?
             || writer.comparison(inst)?
@@ -364,8 +367,9 @@ impl Compiler<'_> {
             false => None,
         };
         let writer = &mut self.writer;
+        writer.held = None;
         let mut done = writer.asm.create_label();
-        writer.access(pc, inst, done)?;
+        writer.access(pc, inst, (done, skipped))?;
         writer.load_lanes(inst.guard, skipped)?;
         let helper = (writer.helpers.called)(writer.program, &inst.op);
         let asm = &mut writer.asm;

@@ -7,7 +7,8 @@ use iced_x86::code_asm::*;
 use super::constants::Constant;
 use super::{Helpers, Subnormals};
 use crate::exec::warp::Warp;
-use crate::op::{Guard, Inst, P, Program, R32, R64};
+use crate::op::operand::Register;
+use crate::op::{Guard, Inst, Op, P, Program, R32, R64};
 
 /// Whether a template was written; the assembler's mistakes are the writer's own.
 pub(super) type Emitted = Result<bool, IcedError>;
@@ -45,6 +46,8 @@ pub(super) struct Writer<'a> {
     pub(super) kind: Kind,
     /// Lanes of the instruction that is being written.
     pub(super) lanes: Lanes,
+    /// The guard whose lanes k1, k5, k2 and k6 have, if any: neighbours often share it.
+    pub(super) held: Option<Guard>,
     /// What the processor is set to between instructions.
     pub(super) subnormals: Subnormals,
 }
@@ -108,6 +111,7 @@ impl Writer<'_> {
         let asm = &mut self.asm;
         self.lanes = match (self.kind, guard.pred) {
             (Kind::Whole, None) => Lanes::All,
+            _ if self.held == Some(guard) => Lanes::Some,
             (kind, _) => {
                 if kind != Kind::Parted {
                     asm.mov(ecx, -1)?;
@@ -118,10 +122,21 @@ impl Writer<'_> {
                 asm.kshiftrd(k2, k1, 16)?;
                 asm.kshiftrd(k5, k1, 8)?;
                 asm.kshiftrd(k6, k1, 24)?;
+                self.held = Some(guard);
                 Lanes::Some
             }
         };
         Ok(())
+    }
+
+    /// Forgets the lanes of a guard that an instruction changes.
+    pub(super) fn let_go(&mut self, op: &Op) {
+        let guard = self.held.and_then(|guard| guard.pred);
+        op.registers(&self.program.slot_pool, &mut |role, register| {
+            if role.writes() && guard.map(Register::Pred) == Some(register) {
+                self.held = None;
+            }
+        });
     }
 
     /// Loads the lanes of an instruction into eax, but for all those of a whole warp.
@@ -220,6 +235,8 @@ impl Writer<'_> {
     pub(super) fn compute(&mut self, inst: &Inst) -> Emitted {
         let whole = self.kind == Kind::Whole && inst.guard.pred.is_none();
         let (program, helper) = (std::ptr::from_ref(self.program), self.helpers.compute);
+        // The function may change mask registers.
+        self.held = None;
         self.with_subnormals(Subnormals::Kept, |writer| {
             let asm = &mut writer.asm;
             match whole {

@@ -5,7 +5,8 @@
 //! instruction: [`flow`] cuts the program into runs that are entered at their first instruction
 //! only and counts each run at once; [`lanes`] finds the lanes an instruction is for and writes
 //! them; [`integer`], [`float`], [`compare`] and [`moves`] have a template for each usual
-//! instruction, [`access`] for the simplest accesses; the others call the interpreter's own function.
+//! instruction, [`access`] and [`apart`] for the usual loads and stores of words; the others call
+//! the interpreter's own function.
 //! Where lanes part or meet, a function says which path comes first, and code goes on there. Where
 //! the warp does not just go on after an instruction, the code stops.
 //!
@@ -23,6 +24,7 @@
 //! The lower vector registers are left alone, so that nothing need be cleared for other code.
 
 mod access;
+mod apart;
 mod compare;
 mod constants;
 mod float;

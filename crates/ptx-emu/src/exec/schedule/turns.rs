@@ -10,8 +10,7 @@ use crate::exec::checked::Checked;
 use crate::exec::clock::Steps;
 use crate::exec::cluster::adversary::Delivery;
 use crate::exec::cluster::printed::Printed;
-use crate::exec::cluster::spares::{leave, leave_layouts};
-use crate::exec::cluster::{Cluster, Stalls};
+use crate::exec::cluster::{Cluster, Stalls, spares};
 use crate::exec::listen::signal::Signal;
 use crate::exec::storage::draft::Drafts;
 use crate::exec::warp::{State, Wait, Warp};
@@ -190,8 +189,7 @@ impl Cluster<'_> {
         quantum: u32,
         events: u32,
     ) -> Result<(), Box<Fault>> {
-        let spare = self.turns.spare.take();
-        let spare = spare.unwrap_or_else(|| Box::new(Warp::new(0, 0, 0, 0, 0, 0)));
+        let spare = self.turns.spare.take().unwrap_or_else(spares::warp);
         let mut w = std::mem::replace(&mut self.ctas[cta].warps[warp], spare);
         w.events = events;
         let outcome = match self.recorder.take() {
@@ -407,8 +405,11 @@ impl Cluster<'_> {
         crate::report::count_ended(self.ctas.len() as u64);
         self.settle();
         let traces = self.traces();
-        self.ctas.into_iter().for_each(leave);
-        leave_layouts(self.layouts);
+        self.ctas.into_iter().for_each(spares::leave);
+        self.turns.spare.into_iter().for_each(spares::leave_warp);
+        spares::leave_layouts(self.layouts);
+        #[cfg(target_arch = "x86_64")]
+        spares::leave_sites(self.env.launch_id, self.drafts.generation, self.sites);
         Remains {
             index: self.index,
             counters: self.counters,

@@ -6,6 +6,9 @@
 //! see `schedule::grid`) the copies are published one cluster after another, in an order drawn from
 //! the seed, each byte from the last one that wrote it. A kernel whose CTAs race by plain accesses
 //! thus has one answer per seed, and only CTAs that write parts of a word can mix it.
+//!
+//! Until the cluster looks at what it wrote, or writes it otherwise than by words of whole warps,
+//! its stores are kept as they come, and not in pages (see `super::stores`).
 
 #![expect(
     clippy::vec_box,
@@ -18,6 +21,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::overlap::Overlaps;
 use super::page::{PAGE, Page};
 use super::region::CachedRegion;
+#[cfg(target_arch = "x86_64")]
+use super::stores::Lie;
+use super::stores::{Piece, Stores};
+#[cfg(target_arch = "x86_64")]
+use crate::exec::lanes::V32;
 use crate::memory::{HostBytes, Memory};
 
 /// What no cluster uses now, for the next one: most CTAs write few bytes each, and asking the host
@@ -25,15 +33,18 @@ use crate::memory::{HostBytes, Memory};
 static STOCK: Mutex<Stock> = Mutex::new(Stock {
     pages: Vec::new(),
     drafts: Vec::new(),
+    stores: Vec::new(),
 });
 
 struct Stock {
     pages: Vec<Box<Page>>,
     /// Without pages.
     drafts: Vec<Draft>,
+    /// Without any.
+    stores: Vec<Stores>,
 }
 
-/// Pages kept, at most, and drafts, and places of their directories.
+/// Pages kept, at most, and drafts and stores, and places of their directories.
 const MOST_STOCK: usize = 1 << 14;
 const MOST_DRAFTS: usize = 1 << 10;
 const MOST_PLACES: usize = 1 << 10;
@@ -107,9 +118,12 @@ pub(crate) struct Drafts {
     pub(crate) on: bool,
     /// By number of the allocation.
     regions: Vec<Option<Draft>>,
+    /// What is in no page; once there is a page, all that comes later goes into pages.
+    stores: Stores,
+    paged: bool,
     /// To be used next.
     stock: Vec<Box<Page>>,
-    /// Grows when an allocation gets its first page, and when pages are taken.
+    /// Grows when an allocation gets its first page.
     pub(crate) generation: u64,
 }
 
@@ -120,28 +134,80 @@ pub(crate) type Pieced = Vec<(u64, Box<[u8]>)>;
 const MOST_PIECED: u64 = 1 << 14;
 
 impl Drafts {
-    pub(crate) fn new(on: bool) -> Self {
+    pub(crate) fn new(on: bool, generation: u64) -> Self {
         Self {
             on,
             regions: Vec::new(),
+            stores: Stores::default(),
+            paged: false,
             stock: Vec::new(),
-            generation: 1,
+            generation,
         }
     }
 
     /// What there is, leaving an empty draft behind.
     pub(crate) fn take(&mut self) -> Self {
-        let new = Self {
-            generation: self.generation + 1,
-            ..Self::new(self.on)
-        };
+        let new = Self::new(self.on, self.generation);
         std::mem::replace(self, new)
     }
 
-    /// Whether it has pages of an allocation.
+    /// Whether it has bytes of an allocation.
     #[inline(always)]
     pub(crate) fn holds(&self, region: usize) -> bool {
-        matches!(self.regions.get(region), Some(Some(_)))
+        matches!(self.regions.get(region), Some(Some(_))) || self.stores.hold(region)
+    }
+
+    /// Whether a warp's words are kept as they come.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn keeps(&self, region: usize) -> bool {
+        !self.paged && self.stores.take(region)
+    }
+
+    /// Keeps a word of each of some lanes; whether it is the first of its allocation.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, region: usize, lanes: u32, at: Lie, words: V32) -> bool {
+        let first = !self.stores.hold(region);
+        if self.stores.is_empty() {
+            self.begin_stores();
+        }
+        self.stores.push(region, lanes, at, words);
+        first
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[cold]
+    fn begin_stores(&mut self) {
+        if let Some(spare) = stock().stores.pop() {
+            self.stores = spare;
+        }
+    }
+
+    /// Puts what was kept as it came into pages.
+    #[inline(always)]
+    fn settle(&mut self) {
+        if !self.stores.is_empty() {
+            self.put_into_pages();
+        }
+    }
+
+    #[cold]
+    fn put_into_pages(&mut self) {
+        let stores = std::mem::take(&mut self.stores);
+        stores.replay(|piece| {
+            for part in parts(piece.first as u64, 4 * piece.words.len()) {
+                let from = piece.first + part.start;
+                let page = self.page(piece.region, from / PAGE);
+                page.mark(from % PAGE, part.len());
+                let within = from % PAGE..from % PAGE + part.len();
+                // SAFETY: the page is this cluster's own.
+                let bytes = unsafe { page.host().part(within).write() };
+                // Words are aligned, as pages are.
+                copy_words(bytes, &piece.words[part.start / 4..]);
+            }
+        });
+        give_back(&mut stock(), stores);
     }
 
     /// Whether an access to an allocation has to ask for pages one by one.
@@ -151,7 +217,8 @@ impl Drafts {
     }
 
     /// Bytes of an allocation from an offset to the page's end, as this cluster sees them.
-    pub(crate) fn at<'m>(&'m self, region: &CachedRegion<'m>, offset: u64) -> HostBytes<'m> {
+    pub(crate) fn at<'m>(&'m mut self, region: &CachedRegion<'m>, offset: u64) -> HostBytes<'m> {
+        self.settle();
         let (number, within) = (offset as usize / PAGE, offset as usize % PAGE);
         let draft = match self.on {
             true => self.regions.get(region.index).and_then(Option::as_ref),
@@ -231,13 +298,19 @@ impl Drafts {
 
     /// As [`Drafts::own`], if nothing but what is written next will be looked at.
     fn own_unread(&mut self, region: &CachedRegion<'_>, number: usize) -> &Page {
-        if self.regions.len() <= region.index {
-            self.regions.resize_with(region.index + 1, || None);
+        self.settle();
+        self.page(region.index, number)
+    }
+
+    fn page(&mut self, region: usize, number: usize) -> &Page {
+        self.paged = true;
+        if self.regions.len() <= region {
+            self.regions.resize_with(region + 1, || None);
         }
-        if !self.holds(region.index) {
+        if self.regions[region].is_none() {
             self.generation += 1;
         }
-        let draft = self.regions[region.index]
+        let draft = self.regions[region]
             .get_or_insert_with(|| stock().drafts.pop().unwrap_or_default());
         let place = match draft.find(number) {
             Some(place) => place,
@@ -258,7 +331,7 @@ impl Drafts {
 
     /// Calls `each` with every piece of a range that is read, and its part of the range.
     pub(crate) fn pieces(
-        &self,
+        &mut self,
         region: &CachedRegion<'_>,
         offset: u64,
         bytes: usize,
@@ -379,10 +452,20 @@ fn fresh(pages: &mut Vec<Box<Page>>) -> Box<Page> {
     pages.pop().unwrap_or_else(|| Box::new(Page::empty()))
 }
 
+fn give_back(all: &mut Stock, mut stores: Stores) {
+    stores.clear();
+    if all.stores.len() < MOST_DRAFTS {
+        all.stores.push(stores);
+    }
+}
+
 /// Keeps what nobody uses any more.
 fn keep(drafts: Vec<Drafts>) {
     let mut all = stock();
     for drafts in drafts {
+        if !drafts.stores.is_empty() {
+            give_back(&mut all, drafts.stores);
+        }
         all.pages.extend(drafts.stock);
         for mut draft in drafts.regions.into_iter().flatten() {
             draft.clear(&mut all.pages);
@@ -408,6 +491,12 @@ fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = Range<usize>> {
 pub(crate) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
     let mut any = false;
     for drafts in &drafts {
+        // What is kept as it came was not written otherwise.
+        drafts.stores.replay(|piece| {
+            any = true;
+            // SAFETY: no cluster runs while drafts are published.
+            unsafe { put_words(memory, &piece) };
+        });
         for (index, draft) in drafts.regions.iter().enumerate() {
             for (number, page) in draft.iter().flat_map(|draft| &draft.pages) {
                 any = true;
@@ -424,10 +513,11 @@ pub(crate) fn publish(memory: &Memory, drafts: Vec<Drafts>) -> bool {
 /// same bytes.
 pub(crate) fn publish_beside(
     memory: &Memory,
-    drafts: Vec<Drafts>,
+    mut drafts: Vec<Drafts>,
     clusters: &[u64],
     overlaps: &mut Overlaps,
 ) {
+    drafts.iter_mut().for_each(Drafts::settle);
     let regions = drafts.iter().map(|d| d.regions.len()).max().unwrap_or(0);
     for index in 0..regions {
         let mut pages: Vec<(usize, &Page, u64)> = (drafts.iter().zip(clusters))
@@ -445,6 +535,25 @@ pub(crate) fn publish_beside(
         }
     }
     keep(drafts);
+}
+
+/// Writes what was stored to memory.
+///
+/// # Safety
+/// Nobody else may use memory meanwhile.
+#[inline(always)]
+unsafe fn put_words(memory: &Memory, piece: &Piece<'_>) {
+    let bytes = memory.regions()[piece.region].bytes();
+    let place = piece.first..piece.first + 4 * piece.words.len();
+    // SAFETY: by this function's contract.
+    copy_words(unsafe { bytes.part(place).write() }, piece.words);
+}
+
+#[inline(always)]
+fn copy_words(to: &mut [u8], words: &[u32]) {
+    for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *to = word.to_le_bytes();
+    }
 }
 
 /// The bytes of memory that a page is about.

@@ -12,6 +12,7 @@ pub(crate) mod pointers;
 pub(crate) mod quick;
 pub(crate) mod region;
 pub(crate) mod span;
+pub(crate) mod stores;
 pub(crate) mod tmem;
 pub(crate) mod touched;
 #[cfg(target_arch = "x86_64")]

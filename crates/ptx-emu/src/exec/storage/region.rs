@@ -51,6 +51,59 @@ pub(crate) struct Site {
 impl Site {
     /// The number of an instruction's.
     pub(crate) fn number(pc: Pc) -> usize {
-        pc as usize % REMEMBERED
+        pc as usize % SITES
+    }
+}
+
+/// Instructions whose site is remembered.
+#[cfg(target_arch = "x86_64")]
+const SITES: usize = 256;
+
+/// The sites of a kernel's loads.
+#[cfg(target_arch = "x86_64")]
+pub(crate) struct Sites {
+    all: Vec<Site>,
+    /// Allocations that any was in, a bit each; the last one stands for all further ones.
+    regions: u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Sites {
+    /// Those of no instruction yet.
+    pub(crate) fn none() -> Self {
+        Self {
+            all: vec![Site::default(); SITES],
+            regions: 0,
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.all.fill(Site::default());
+        self.regions = 0;
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const Site {
+        self.all.as_ptr()
+    }
+
+    /// Whether an instruction's is this, for drafts of this number.
+    #[inline(always)]
+    pub(crate) fn know(&self, number: usize, base: u64, generation: u64) -> bool {
+        let site = &self.all[number];
+        site.base == base && site.generation == generation
+    }
+
+    pub(crate) fn set(&mut self, number: usize, region: usize, site: Site) {
+        self.all[number] = site;
+        self.regions |= 1 << region.min(63);
+    }
+
+    /// What is known of an allocation does not hold any more.
+    #[inline(always)]
+    pub(crate) fn forget(&mut self, region: usize, base: u64) {
+        if self.regions >> region.min(63) & 1 == 1 {
+            let theirs = self.all.iter_mut().filter(|site| site.base == base);
+            theirs.for_each(|site| *site = Site::default());
+        }
     }
 }

@@ -254,6 +254,17 @@ impl Span {
         })
     }
 
+    /// Lanes that lie anywhere.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn apart(host: HostPtr) -> Self {
+        Self {
+            host,
+            low: 0,
+            high: 0,
+            pattern: Pattern::Scattered,
+        }
+    }
+
     /// All lanes at one offset, as [`Span::within`].
     #[inline(always)]
     pub(crate) fn at_once(

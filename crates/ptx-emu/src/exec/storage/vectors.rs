@@ -54,6 +54,25 @@ pub(crate) fn common(at: Halves) -> Option<u32> {
     (low | high == 0).then_some(_mm_cvtsi128_si32(first_lane) as u32)
 }
 
+/// Whether words at some offsets are aligned and within bounds. An offset is turned right by its
+/// alignment, so that one comparison finds both.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub(crate) fn hold_words(at: Halves, (first, end): (u32, u64)) -> bool {
+    let Some(last) = end.checked_sub(u64::from(first) + 4) else {
+        return false;
+    };
+    let (first, last) = (_mm512_set1_epi32(first as i32), _mm512_set1_epi32((last / 4) as i32));
+    let beyond = at.map(
+        #[inline(always)]
+        |at| {
+            let place = _mm512_ror_epi32::<2>(_mm512_sub_epi32(at, first));
+            _mm512_cmpgt_epu32_mask(place, last)
+        },
+    );
+    beyond == [0; 2]
+}
+
 /// Accesses in a row that lie like none before: from then on looking for such is given up, and
 /// tried again now and then.
 const STRANGERS: u32 = 8;

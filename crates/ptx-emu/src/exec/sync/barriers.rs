@@ -63,7 +63,9 @@ impl Cluster<'_> {
             }
             _ => None,
         };
-        let bar = &mut self.ctas[cta].named[id as usize];
+        let own = &mut self.ctas[cta];
+        own.awaited |= 1 << id;
+        let bar = &mut own.named[id as usize];
         if bar.arrived > 0 && bar.expected != count {
             let reason = format!(
                 "barrier {id} is used with {} and {count} threads at once (0 means all)",
@@ -100,9 +102,6 @@ impl Cluster<'_> {
     /// Releases a barrier whose last thread has arrived (or exited).
     fn complete_bar(&mut self, cta: usize, id: usize, exited: u32) -> Checked<()> {
         let bar = self.ctas[cta].named[id];
-        if bar.arrived == 0 {
-            return Ok(());
-        }
         let expected = self.bar_expected(cta, &bar);
         if bar.arrived < expected {
             return Ok(());
@@ -113,8 +112,10 @@ impl Cluster<'_> {
                 bar.arrived
             )));
         }
-        self.ctas[cta].asleep = 0;
-        self.ctas[cta].named[id] = NamedBarrier {
+        let own = &mut self.ctas[cta];
+        own.asleep = 0;
+        own.awaited &= !(1 << id);
+        own.named[id] = NamedBarrier {
             generation: bar.generation + 1,
             last_counted: bar.counted,
             last_voters: bar.voters,
@@ -146,7 +147,7 @@ impl Cluster<'_> {
 
     /// A warp has ended: barriers that waited for every thread may be complete now.
     pub(crate) fn thread_exit(&mut self, cta: usize) {
-        for id in 0..16 {
+        for id in lanes(self.ctas[cta].awaited.into()) {
             // Exits only lower what is expected, so there is nothing to complain about.
             let _ = self.complete_bar(cta, id, 32);
         }

@@ -48,9 +48,11 @@ impl Cluster<'_> {
             if let Some(entry) = code.entry(w.pc, w.active == w.live).filter(|_| !pending) {
                 let before = left;
                 left = self.run_code(code, entry, w, left);
-                if let Some((mask, observable, came)) = self.stopped.take() {
-                    self.go_on(w, mask, came?, observable);
-                    continue;
+                if std::mem::take(&mut self.stopped) {
+                    match self.failed.take() {
+                        Some(kind) => return Err(kind),
+                        None => continue,
+                    }
                 }
                 if left != before {
                     continue;
@@ -102,29 +104,29 @@ impl Cluster<'_> {
         // names, and for the level of this machine; while it runs, nobody else uses the warp and
         // the cluster.
         let ended = unsafe { start(&mut call, entry) };
-        if self.stopped.is_none() {
+        if !self.stopped {
             w.pc = ended as u32;
             w.join_if_there();
         }
         (ended >> 32) as u32
     }
 
-    /// 1 if a warp just goes on, with the lanes it had.
+    /// 1 if a warp just goes on, with the lanes it had; otherwise moves it on.
     #[inline(always)]
     fn goes_on(
         &mut self,
-        w: &Warp,
+        w: &mut Warp,
         active: u32,
         (inst, lanes): (&Inst, u32),
         came: Checked<Flow>,
     ) -> u32 {
         match came {
-            Ok(Flow::Next) if w.active == active => 1,
-            came => {
-                self.stopped = Some((lanes, inst.op.is_observable(), came));
-                0
-            }
+            Ok(Flow::Next) if w.active == active => return 1,
+            Ok(flow) => _ = self.go_on(w, lanes, flow, inst.op.is_observable()),
+            Err(kind) => self.failed = Some(kind),
         }
+        self.stopped = true;
+        0
     }
 }
 

@@ -280,16 +280,72 @@ impl Warp {
     /// Another warp in the place of one that has ended. What its registers hold is for the caller
     /// to say.
     pub(crate) fn renew(&mut self, cta: u32, index: u32, lanes: u32) {
-        let mut stack = std::mem::take(&mut self.stack);
-        stack.clear();
-        *self = Self {
-            r32: std::mem::take(&mut self.r32),
-            r64: std::mem::take(&mut self.r64),
-            p: std::mem::take(&mut self.p),
-            template: self.template,
+        // Each field by itself, because a warp is large; all of them, so that none is forgotten.
+        let Self {
+            r32: _,
+            r64: _,
+            p: _,
+            template: _,
+            cta: its_cta,
+            index: its_index,
+            pc,
+            active,
+            live,
+            rpc,
+            state,
+            pace,
+            waits,
+            events,
+            spins,
+            met,
+            granted,
+            timed_out,
+            seen_progress,
+            idle_steps,
+            depth,
+            splits,
+            split,
+            carry,
+            excused,
+            counts,
             stack,
-            ..Self::new(0, 0, 0, cta, index, lanes)
-        };
+            wgmma,
+            stopped,
+            partings,
+            local,
+            copies,
+            copy_seqs,
+            deferred,
+            bulk,
+            stored,
+            refused,
+            cluster_arrived,
+            registers,
+            slept,
+            clock,
+            saved,
+        } = self;
+        (*its_cta, *its_index) = (cta, index);
+        (*pc, *rpc, *active, *live) = (0, Pc::MAX, lanes, lanes);
+        (*state, *pace, *counts) = (State::Ready, None, [0; CLASSES]);
+        for number in [waits, events, depth, splits, carry, excused, registers] {
+            *number = 0;
+        }
+        for number in [seen_progress, idle_steps, cluster_arrived, slept] {
+            *number = 0;
+        }
+        for flag in [spins, met, granted, timed_out, refused] {
+            *flag = false;
+        }
+        (*split, *stopped, *clock) = (Split::default(), Origin::default(), Seen::default());
+        (*wgmma, *local) = (WgmmaQueue::default(), AlignedBytes::default());
+        (*copies, *bulk) = (Groups::default(), Groups::default());
+        stack.clear();
+        partings.clear();
+        copy_seqs.clear();
+        deferred.clear();
+        stored.clear();
+        saved.clear();
     }
 
     /// Asks for what a turn looks at, which is in no near cache when there are many warps.

@@ -157,7 +157,7 @@ fn results<'a>(
             let register = emitter.target(element, 128)?;
             slots.extend(emitter.halves(register).map(Slot::W64));
         } else {
-            slots.push(emitter.dslot(element, ty.bits())?);
+            slots.push(emitter.wanted(element, ty.bits())?);
         }
     }
     emitter.list(&slots)

@@ -4,7 +4,7 @@ fn write(drafts: &mut Drafts, region: &CachedRegion<'_>, offset: u64, value: u8)
     drafts.pieces_written(region, offset, 1, |bytes, _| bytes[0] = value);
 }
 
-fn read(drafts: &Drafts, region: &CachedRegion<'_>, offset: u64) -> u8 {
+fn read(drafts: &mut Drafts, region: &CachedRegion<'_>, offset: u64) -> u8 {
     let mut byte = 0;
     drafts.pieces(region, offset, 1, |bytes, _| byte = bytes[0]);
     byte
@@ -15,18 +15,18 @@ fn writes_are_private_until_published_and_the_last_one_wins() {
     let mut memory = Memory::new();
     let ptr = memory.alloc(1500).unwrap();
     let region = CachedRegion::of(&memory, ptr.0).unwrap();
-    let (mut a, mut b) = (Drafts::new(true), Drafts::new(true));
+    let (mut a, mut b) = (Drafts::new(true, 1), Drafts::new(true, 1));
     write(&mut a, &region, 1499, 1);
     write(&mut a, &region, 7, 1);
     write(&mut b, &region, 7, 2);
     write(&mut b, &region, 8, 2);
-    assert_eq!(read(&a, &region, 7), 1);
-    assert_eq!(read(&a, &region, 8), 0);
+    assert_eq!(read(&mut a, &region, 7), 1);
+    assert_eq!(read(&mut a, &region, 8), 0);
     assert_eq!(memory.read_vec(ptr, 1500).unwrap(), vec![0; 1500]);
     assert!(publish(&memory, vec![b, a]));
     let now = memory.read_vec(ptr, 1500).unwrap();
     assert_eq!((now[7], now[8], now[1499]), (1, 2, 1));
-    assert!(!publish(&memory, vec![Drafts::new(true)]));
+    assert!(!publish(&memory, vec![Drafts::new(true, 1)]));
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn each_byte_is_the_last_writers_even_with_the_value_it_had() {
     memory.write(ptr.offset(8), &[1, 0, 5]).unwrap();
     let region = CachedRegion::of(&memory, ptr.0).unwrap();
     let mut drafts = [(0x0101u16, 7), (0x0002, 5)].map(|(word, byte)| {
-        let mut drafts = Drafts::new(true);
+        let mut drafts = Drafts::new(true, 1);
         for (i, value) in word.to_le_bytes().into_iter().enumerate() {
             write(&mut drafts, &region, 8 + i as u64, value);
         }
@@ -55,7 +55,7 @@ fn what_is_around_bytes_written_over_is_filled_in_when_it_is_read() {
     let ptr = memory.alloc(1500).unwrap();
     memory.write(ptr, &[7; 1500]).unwrap();
     let region = CachedRegion::of(&memory, ptr.0).unwrap();
-    let mut drafts = Drafts::new(true);
+    let mut drafts = Drafts::new(true, 1);
     let lanes = std::array::from_fn(|lane| 1100 + 8 * lane as u32);
     let mut expected = vec![7; 1500];
     let mut fill = |page: HostBytes<'_>, start: u32, first: u32| {
@@ -68,7 +68,7 @@ fn what_is_around_bytes_written_over_is_filled_in_when_it_is_read() {
     fill(page, start, 1032);
     let (page, start) = drafts.at_lanes(&region, &lanes, 4, false);
     lanes.iter().for_each(|&first| fill(page, start, first));
-    let seen: Vec<u8> = (0..1500).map(|at| read(&drafts, &region, at)).collect();
+    let seen: Vec<u8> = (0..1500).map(|at| read(&mut drafts, &region, at)).collect();
     assert_eq!(seen, expected);
     publish(&memory, vec![drafts]);
     assert_eq!(memory.read_vec(ptr, 1500).unwrap(), expected);
@@ -81,7 +81,7 @@ fn a_range_is_published_where_it_was_marked() {
     let region = CachedRegion::of(&memory, ptr.0).unwrap();
     // Rows of 16 bytes, every other one of which is somebody else's.
     let drafts = [0u64, 1].map(|who| {
-        let mut drafts = Drafts::new(true);
+        let mut drafts = Drafts::new(true, 1);
         for row in 0..64 {
             drafts.mark(&region, 32 * row + 16 * who, 16);
         }
@@ -107,7 +107,7 @@ fn a_range_over_several_pages_is_pieced_together_and_put_back() {
     let mut memory = Memory::new();
     let ptr = memory.alloc(4096).unwrap();
     let region = CachedRegion::of(&memory, ptr.0).unwrap();
-    let mut drafts = Drafts::new(true);
+    let mut drafts = Drafts::new(true, 1);
     write(&mut drafts, &region, 1023, 9);
     let mut pieced = Pieced::new();
     // SAFETY: as above.
