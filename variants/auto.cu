@@ -13,51 +13,52 @@ arch    = "sm_90a"
 [[pick]]
 contender = "stream"
 cost      = [
-  { ns = 5.369, of = "1000" },
-  { ns = 0.08795, of = "minimum" },
-  { ns = 6.619, of = "OCTETS * 100" },
-  { ns = 0.2407, of = "sum(n * k) / 1024" },
-  { ns = 16.79, of = "sum(m * k) / 1024" },
-  { ns = 1.184, of = "ALL_TILES > sms ? 1000 : 0" },
-  { ns = 0.5391, of = "cdiv(ALL_TILES, sms) * cdiv(K / 128, WARPS) * WARPS * NT * 25" },
-  { ns = 0.2933, of = "cdiv(ALL_TILES, sms) * cdiv(K / 128, WARPS) * WARPS * OCTETS * 25" },
+  { ns = 4.486, of = "1000" },
+  { ns = 0.02639, of = "minimum" },
+  { ns = 7.64, of = "OCTETS * 100" },
+  { ns = 0.2376, of = "sum(n * k) / 1024" },
+  { ns = 8.12, of = "sum(m * k) / 1024" },
+  { ns = 1.266, of = "ALL_TILES > sms ? 1000 : 0" },
+  { ns = 0.7012, of = "cdiv(ALL_TILES, sms) * cdiv(K / 128, WARPS) * WARPS * NT * 25" },
+  { ns = 0.3775, of = "cdiv(ALL_TILES, sms) * cdiv(K / 128, WARPS) * WARPS * OCTETS * 25" },
+  { ns = 0.7958, of = "WARPS > 8 ? 1000 : 0" },
 ]
 
 [[pick]]
 contender = "experts"
 when      = "most(m) > 8 ? sum(n) > 64 * sms : most(n) >= 8192 && sum(n) > 224 * sms"
 cost      = [
-  { ns = 4.522, of = "1000" },
-  { ns = 0.4921, of = "minimum" },
-  { ns = 14.99, of = "OCTETS * 100" },
-  { ns = 0.1076, of = "groups * 100" },
-  { ns = 0.02155, of = "sum(n * k) / 1024" },
+  { ns = 3.687, of = "1000" },
+  { ns = 0.5151, of = "minimum" },
+  { ns = 16.31, of = "OCTETS * 100" },
+  { ns = 0.1817, of = "groups * 100" },
+  { ns = 0.006648, of = "sum(n * k) / 1024" },
   { ns = 0.0, of = "cdiv(ALL_TILES, sms * TEAM_TILES) * TEAM_TILES * cdiv(most(k), 512) * MEAN_NT" },
-  { ns = 0.6048, of = "NT > 2 ? cdiv(ALL_TILES, sms * TEAM_TILES) * TEAM_TILES * cdiv(most(k), 512) * 100 : 0" },
+  { ns = 0.6507, of = "NT > 2 ? cdiv(ALL_TILES, sms * TEAM_TILES) * TEAM_TILES * cdiv(most(k), 512) * 100 : 0" },
 ]
 
 [[pick]]
 contender = "one-launch"
 when      = "most(k) >= 4096 && most(n) <= 896"
 cost      = [
-  { ns = 4.348, of = "1000" },
-  { ns = 0.465, of = "minimum" },
-  { ns = 1.826, of = "TOKENS * 10" },
-  { ns = 0.3715, of = "sum(n * k) / 1024" },
+  { ns = 3.198, of = "1000" },
+  { ns = 0.5672, of = "minimum" },
+  { ns = 3.738, of = "TOKENS * 10" },
+  { ns = 0.2363, of = "sum(n * k) / 1024" },
 ]
 
 [[pick]]
 contender = "decode"
 cost      = [
-  { ns = 4.6, of = "1000" },
-  { ns = 0.3619, of = "minimum" },
-  { ns = 0.2098, of = "groups * 100" },
-  { ns = 1.591, of = "ALL_TILES" },
-  { ns = 8.482, of = "min(OCTETS, 5) * 100" },
-  { ns = 0.007124, of = "OCTETS == 5 ? minimum : 0" },
-  { ns = 0.07281, of = "sum(n * k) / 1024" },
-  { ns = 0.09072, of = "NT > 2 ? minimum : 0" },
-  { ns = 0.6417, of = "cdiv(ALL_TILES * SPLIT, sms) * cdiv(cdiv(most(k), 512), SPLIT) * NT * 100" },
+  { ns = 4.316, of = "1000" },
+  { ns = 0.2961, of = "minimum" },
+  { ns = 0.4063, of = "groups * 100" },
+  { ns = 2.934, of = "ALL_TILES" },
+  { ns = 8.605, of = "min(OCTETS, 5) * 100" },
+  { ns = 0.01456, of = "OCTETS == 5 ? minimum : 0" },
+  { ns = 0.0979, of = "sum(n * k) / 1024" },
+  { ns = 0.09206, of = "NT > 2 ? minimum : 0" },
+  { ns = 0.7485, of = "cdiv(ALL_TILES * SPLIT, sms) * cdiv(cdiv(most(k), 512), SPLIT) * NT * 100" },
 ]
 
 [[pick]]
@@ -74,15 +75,15 @@ cost      = [
 contender = "swap-ab"
 when      = "most(m) > 8 || sum(n * k) > 160000000"
 cost      = [
-  { ns = 7.081, of = "1000" },
-  { ns = 0.4003, of = "minimum" },
-  { ns = 0.9046, of = "sum(m * k) / 1024" },
-  { ns = 0.09008, of = "sum(n * k) / 1024" },
-  { ns = 0.0311, of = "PERSISTENT ? 0 : minimum" },
-  { ns = 0.1101, of = "TOKENS > 128 ? minimum : 0" },
-  { ns = 1.091, of = "WARPGROUPS == 3 ? 1000 : 0" },
-  { ns = 0.8034, of = "groups > 1 ? 1000 : 0" },
-  { ns = 0.05875, of = "groups > 8 ? 1000 : 0" },
-  { ns = 1.053, of = "sum(m * n) / 1024" },
+  { ns = 5.95, of = "1000" },
+  { ns = 0.442, of = "minimum" },
+  { ns = 0.8735, of = "sum(m * k) / 1024" },
+  { ns = 0.06285, of = "sum(n * k) / 1024" },
+  { ns = 0.04643, of = "PERSISTENT ? 0 : minimum" },
+  { ns = 0.06886, of = "TOKENS > 128 ? minimum : 0" },
+  { ns = 2.058, of = "WARPGROUPS == 3 ? 1000 : 0" },
+  { ns = 0.6406, of = "groups > 1 ? 1000 : 0" },
+  { ns = 0.537, of = "groups > 8 ? 1000 : 0" },
+  { ns = 1.532, of = "sum(m * n) / 1024" },
 ]
 */
