@@ -12,7 +12,7 @@ tiles    = "cdiv(n, FEATURES)"
 [tune]
 choose   = { OCTETS = [4, 3, 2, 1, 5], WARPS = [16, 14, 12, 8] }
 minimise = """
-  OCTETS * NT > (WARPS > 12 ? 4 : 5) || WARPS == 8 && NT > 2 ? 1000000000000 :
+  OCTETS * NT > (WARPS > 12 ? 4 : 5) || WARPS == 8 && (NT > 2 || K > 1024) ? 1000000000000 :
   cdiv(ALL_TILES, sms) * (2000 + cdiv(K / 128, WARPS) * WARPS / 4 * (60 + 70 * NT + OCTETS * (140 + 8 * NT)))
 """
 
