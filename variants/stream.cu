@@ -10,9 +10,9 @@ tiles    = "cdiv(n, FEATURES)"
 # A tile is FEATURES features and all tokens; each of WARPS warps takes every
 # WARPS-th K128 of it. Cycles of a K128, from its instructions; of a tile.
 [tune]
-choose   = { OCTETS = [4, 3, 2, 1, 5], WARPS = [16, 14, 12] }
+choose   = { OCTETS = [4, 3, 2, 1, 5], WARPS = [16, 14, 12, 8] }
 minimise = """
-  OCTETS * NT > (WARPS > 12 ? 4 : 5) ? 1000000000000 :
+  OCTETS * NT > (WARPS > 12 ? 4 : 5) || WARPS == 8 && (NT > 2 || K > 1024) ? 1000000000000 :
   cdiv(ALL_TILES, sms) * (2000 + cdiv(K / 128, WARPS) * WARPS / 4 * (60 + 70 * NT + OCTETS * (140 + 8 * NT)))
 """
 
@@ -42,7 +42,7 @@ using namespace dgx;
 constexpr u32 SPAN = 128;                     // of K, a warp's at a time
 constexpr u32 STEP_BYTES = WARPS * SPAN / 2;  // of a row, all warps'
 constexpr u32 STEPS = (K / SPAN + WARPS - 1) / WARPS;
-constexpr bool SHORT = OCTETS == 1 && NT <= 2 && ALL_TILES <= GRID && STEPS <= 2;  // straight code, without loads for nobody
+constexpr bool SHORT = ALL_TILES <= GRID && NT <= 2 && (STEPS == 1 || STEPS == 2 && OCTETS == 1);  // straight code, without loads for nobody
 constexpr u32 SUMS = OCTETS * NT * 32;  // float4s: gate and up of one feature, two tokens
 
 struct Shared {

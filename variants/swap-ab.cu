@@ -28,16 +28,16 @@ width = "8 + 8 * next(TOKEN_SIZES, cdiv(share, 8) - 1)"
 choose   = { FORM = [21, 22, 20, 23, 24, 31, 32, 30, 11, 12], CAP = [256, 248, 240, 232, 224, 216, 208, 200, 192, 184, 176, 168, 160, 152, 144, 136, 128, 120, 112, 104, 96, 88, 80, 72, 64] }
 minimise = """
   WARPGROUPS == 3 && (CAP > 160 || TOKENS > 160 || most(n % 96) > 0) ? 1000000000000 :
-  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || most(m) > 64 && (most(k) > 2560 || ALL_TILES > sms)) ? 1000000000000 :
+  WARPGROUPS == 1 && (groups > 1 || TOKENS > 192 || MOST_M > 64 && (MOST_K > 2560 || ALL_TILES > sms)) ? 1000000000000 :
   SPLIT > 1 && (groups > 1 || least(k) < 512 * SPLIT) ? 1000000000000 :
   SPLIT > 1 && (SPLIT * ALL_TILES > sms || SLOT < TOKENS) ? 1000000000000 :
   MIX > 0 && (groups > 1 || ALL_TILES <= sms) ? 1000000000000 :
   MIX > 0 && (NARROW < 8 || NARROW >= WIDE || WIDE_FEATURES <= 0 || NARROW_TILES <= 0) ? 1000000000000 :
-  (LATE ? 0 - (sum(m) - EARLY_ROWS) * most(k) / 1024 : 0) +
+  (LATE ? 0 - (sum(m) - EARLY_ROWS) * MOST_K / 1024 : 0) +
   (MIX > 0 ? 1000 + WIDE_WAVES * (3000 + WARPGROUPS * most(k / 64) * max(2 * WIDE, 145 + WIDE * 105 / 100))
     + (cdiv(ALL_TILES, sms) - WIDE_WAVES) * (3000 + WARPGROUPS * most(k / 64) * max(2 * NARROW, 145 + NARROW * 105 / 100)) :
   EVEN == 0 ? makespan :
-  least(k) < most(k) || sum(m * k) > 4000000 || ALL_TILES * UNITS < 2 * sms ? 1000000000000 :
+  least(k) < MOST_K || sum(m * k) > 4000000 || ALL_TILES * UNITS < 2 * sms ? 1000000000000 :
   (ALL_TILES < sms ? 9500 : 4500) + cdiv(ALL_TILES, sms) * 3000
   + max(0, cdiv(sms, ALL_TILES) - 2) * (1000 + 10 * TOKENS)
   + cdiv(ALL_TILES * UNITS, sms) * WARPGROUPS * 4 * UNIT_BANDS * max(2 * TOKENS, (WARPGROUPS == 1 ? 205 : 145) + TOKENS * 105 / 100)
@@ -55,24 +55,27 @@ cost    = """
 """
 
 [const]
+MOST_M        = "most(m)"
+MOST_N        = "most(n)"
+MOST_K        = "most(k)"
 WARPGROUPS    = "FORM / 10"
 SHARERS       = "FORM % 10"
 SPLIT         = "SHARERS != 2 ? 1 : 4 * ALL_TILES <= sms - 12 && least(k) >= 3072 ? 4 : 3 * ALL_TILES <= sms - 24 && least(k) >= 2048 ? 3 : 2"
 MIX           = "SHARERS > 2 ? SHARERS - 2 : 0"
 EVEN          = "SHARERS == 0"
 FEATURES      = "32 * WARPGROUPS"
-ONE_M         = "groups == 1 ? most(m) : 0"  # a dense shape needs no look at the group
-ONE_N         = "groups == 1 ? most(n) : 0"
-ONE_K         = "groups == 1 ? most(k) : 0"
-GROUP_TILES   = "groups > 1 && least(n) == most(n) && most(m) <= CAP ? most(n) / FEATURES : 0"  # of every group, where they are alike
+ONE_M         = "groups == 1 ? MOST_M : 0"  # a dense shape needs no look at the group
+ONE_N         = "groups == 1 ? MOST_N : 0"
+ONE_K         = "groups == 1 ? MOST_K : 0"
+GROUP_TILES   = "groups > 1 && least(n) == MOST_N && MOST_M <= CAP ? MOST_N / FEATURES : 0"  # of every group, where they are alike
 TOKENS        = "most(width)"
 # Of a dense shape whose tiles have two widths: token tiles by feature tiles of each, and where
 # the narrow ones begin. The wide ones come first.
-TOKEN_TILES     = "cdiv(most(m), CAP)"
-FEATURE_TILES   = "most(n) / FEATURES"
-WIDE            = "align(cdiv(most(m), TOKEN_TILES), 8)"
-NARROW          = "MIX == 1 ? WIDE - 8 : MIX == 2 ? align(cdiv(most(m), TOKEN_TILES + 1), 8) : 0"
-WIDE_TILES      = "MIX == 1 ? cdiv(most(m) - TOKEN_TILES * NARROW, 8) : TOKEN_TILES"
+TOKEN_TILES     = "cdiv(MOST_M, CAP)"
+FEATURE_TILES   = "MOST_N / FEATURES"
+WIDE            = "align(cdiv(MOST_M, TOKEN_TILES), 8)"
+NARROW          = "MIX == 1 ? WIDE - 8 : MIX == 2 ? align(cdiv(MOST_M, TOKEN_TILES + 1), 8) : 0"
+WIDE_TILES      = "MIX == 1 ? cdiv(MOST_M - TOKEN_TILES * NARROW, 8) : TOKEN_TILES"
 NARROW_TILES    = "MIX == 1 ? TOKEN_TILES - WIDE_TILES : TOKEN_TILES + 1"
 NARROW_FEATURES = "MIX == 1 ? FEATURE_TILES : cdiv(FEATURE_TILES * TOKEN_TILES, sms) * sms - FEATURE_TILES * TOKEN_TILES"
 WIDE_FEATURES   = "MIX == 1 ? FEATURE_TILES : FEATURE_TILES - NARROW_FEATURES"
@@ -84,8 +87,8 @@ NARROW_COLUMN   = "MIX == 1 ? 0 : WIDE_FEATURES * FEATURES"
 # before the last wave. Tiles go through all features before the next tokens, so weights must fit L2.
 FIRST_ROWS      = "cdiv(sms, max(1, MIX == 2 ? WIDE_FEATURES : FEATURE_TILES))"
 EARLY_ROWS      = "FIRST_ROWS * WIDE"
-MADE_IN_TIME    = "FIRST_ROWS <= 6 && 80 * cdiv(most(m) - EARLY_ROWS, 2 * sms) <= (cdiv(ALL_TILES, sms) - 1) * max(2 * WIDE, 145 + WIDE * 105 / 100)"
-LATE            = "groups == 1 && WARPGROUPS == 2 && SPLIT == 1 && EVEN == 0 && ALL_TILES > sms && MADE_IN_TIME && sum(n * k) <= 24000000 && EARLY_ROWS + 64 <= most(m)"
+MADE_IN_TIME    = "FIRST_ROWS <= 6 && 80 * cdiv(MOST_M - EARLY_ROWS, 2 * sms) <= (cdiv(ALL_TILES, sms) - 1) * max(2 * WIDE, 145 + WIDE * 105 / 100)"
+LATE            = "groups == 1 && WARPGROUPS == 2 && SPLIT == 1 && EVEN == 0 && ALL_TILES > sms && MADE_IN_TIME && sum(n * k) <= 24000000 && EARLY_ROWS + 64 <= MOST_M"
 WIDTHS        = 5
 TOKEN_SIZES   = "levels(align(share, grain) / 8 - 1, cdiv(m, CAP) * (n / FEATURES) * (k / 256), WIDTHS) + (MIX > 0 ? bits(max(NARROW, 8) / 8 - 1) : 0)"
 THREADS       = "128 * WARPGROUPS + 128"
@@ -93,7 +96,7 @@ ALL_TILES     = "MIX > 0 ? WIDE_TILES * WIDE_FEATURES + NARROW_TILES * NARROW_FE
 # Of even shares: bands that stay together, as many as let tiles of several widths follow one another,
 # and how often a tile has so many, where groups agree.
 UNIT_BANDS    = "groups == 1 ? 1 : 2"
-UNITS         = "cdiv(most(k), 256 * UNIT_BANDS)"
+UNITS         = "cdiv(MOST_K, 256 * UNIT_BANDS)"
 PERSISTENT    = "EVEN || ALL_TILES * SPLIT > sms"
 SCALE_BLOCKS  = "FEATURES == 96 ? 2 : 1"  # of 128 rows, that a tile may lie in
 WEIGHT_BYTES  = "FEATURES * 256 + SCALE_BLOCKS * 4096"

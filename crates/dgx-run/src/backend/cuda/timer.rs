@@ -142,14 +142,18 @@ impl Timer {
         entry.observe(&self.tools, data).map_err(CudaError::crashed)
     }
 
-    /// Queues writing the data to their one place, and overwriting what launches left elsewhere.
+    /// Lets L2 give up what calls marked to stay, and queues writing the data to their one place and
+    /// overwriting what launches left elsewhere.
     fn lay(&self, entry: &TimedCall, data: CallData, forget: bool) -> Result<(), CudaError> {
+        // Before the data, not after them: a call soon behind it takes 0.8 µs longer.
+        cu!(cuCtxResetPersistingL2Cache())?;
         entry.lay(&self.tools, data, forget)?;
         self.scrub.queue(data.salt, entry.local_bytes())
     }
 
     /// Times the harness's own work like a call.
     pub(super) fn trial(&mut self, graph: &Graph) -> Result<f64, RunFailure> {
+        cu!(cuCtxResetPersistingL2Cache())?;
         let queued = self.queue_timed(graph);
         self.flag.set(self.ticket);
         queued?;
@@ -198,10 +202,9 @@ impl Timer {
         self.stamp_at(1)
     }
 
-    /// Empties the caches, and makes the stream wait until the flag is set, so that work queued
-    /// next runs without waiting for the host.
+    /// Flushes L2, and makes the stream wait until the flag is set, so that work queued next runs
+    /// without waiting for the host.
     fn hold(&mut self) -> Result<(), CudaError> {
-        cu!(cuCtxResetPersistingL2Cache())?;
         self.stream
             .fill(self.stamps.address, 0, self.stamps.bytes)?;
         if let Some(flush) = &self.flush {
