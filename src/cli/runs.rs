@@ -111,7 +111,7 @@ pub(super) fn selection(text: &str) -> Result<Selection, CommandError> {
     Selection::parse(text, 0..0).map_err(|why| {
         CommandError::usage(
             format!("`{text}` names no contender: {why}"),
-            "write NAME or NAME:PARAM=1; `dgx list` shows what there is",
+            "write NAME or NAME:PARAM=1; `dgx list` lists the variants",
         )
     })
 }

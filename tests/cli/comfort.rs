@@ -70,7 +70,7 @@ const TABLES: [(&str, &[&str]); 21] = [
         &["contenders × 2 shapes", "next: dgx sweep"],
     ),
     ("check wide", &["contender", "regs", "occupancy", "shapes"]),
-    ("sweep wide --dry-run", &["go ", "blocks of 128"]),
+    ("sweep wide --dry-run", &["go ", "CTAs of 128 threads"]),
     (
         "show measured",
         &["rank", "verdict", "claim", "roofline", "over two-pass"],

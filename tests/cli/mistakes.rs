@@ -30,13 +30,13 @@ fn launches_that_a_device_refuses_are_shown_in_the_front_matter() {
             "block  = 128",
             "block  = 2048",
             "one.cu:15:10",
-            "block of 2048×1×1",
+            "block of 2048×1×1 threads; the device allows",
         ),
         (
             "block  = 128",
             "block  = [64, 32]",
             "one.cu:15:11",
-            "2048 threads a block",
+            "help: use fewer threads",
         ),
         (
             "\"sum(tiles)\"",
@@ -86,18 +86,33 @@ fn launches_that_a_device_refuses_are_shown_in_the_front_matter() {
 
 #[test]
 fn a_word_that_is_no_compile_target_is_refused_where_it_stands() {
-    let workspace = edited("\"sm_90a\"", "\"sm90\"");
-    let expected = [
-        "one.cu:3:12",
-        "`sm90` is not a compile target",
-        "sm_89, sm_90, sm_100, sm_103",
-    ];
-    refused(
-        &workspace,
-        &["check", "--no-compile", "round.toml"],
-        2,
-        &expected,
-    );
+    for word in ["sm90", "sm_99"] {
+        let workspace = edited("\"sm_90a\"", &format!("\"{word}\""));
+        let told = format!("`{word}` is not a compile target");
+        let expected = ["one.cu:3:12", &told, "sm_89, sm_90, sm_100, sm_103"];
+        let check = ["check", "--no-compile", "round.toml"];
+        refused(&workspace, &check, 2, &expected);
+    }
+}
+
+#[test]
+fn code_without_front_matter_is_named() {
+    for file in ["variants/p.cu", "variants/p.ptx", "variants/p.py"] {
+        let workspace = Workspace::new();
+        workspace.write(file, "int x;\n");
+        workspace.edit("round.toml", "[\"one\"]", "[\"p\"]");
+        let told = [
+            "does not open with front matter",
+            "or write p.toml beside it",
+        ];
+        let text = refused(
+            &workspace,
+            &["check", "--no-compile", "round.toml"],
+            2,
+            &told,
+        );
+        assert!(text.contains(file), "{text}");
+    }
 }
 
 #[test]

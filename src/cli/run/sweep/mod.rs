@@ -332,7 +332,7 @@ fn launches(call: &OperatorCall) -> String {
     let one = |l: &LaunchGeometry| {
         let [x, y, z] = l.grid;
         let threads = l.threads_per_block();
-        format!("{} {x}×{y}×{z} blocks of {threads}", l.kernel)
+        format!("{} {x}×{y}×{z} CTAs of {threads} threads", l.kernel)
     };
     call.launches.iter().map(one).joined(", ")
 }
