@@ -66,7 +66,7 @@ impl WriteError {
 
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Folder { .. } => "name a folder that can be written with --results",
+            Self::Folder { .. } => "name a folder that can be written",
             Self::File { .. } => "check space and permissions; --resume keeps what is finished",
             Self::NewFile { .. } => "check space and permissions, or choose another place",
             Self::Taken { .. } => {
